@@ -1,0 +1,70 @@
+#pragma once
+
+// Gates, integrity, reward and readiness as plain functions on plain values. What governance
+// says about the usefulness of data (readiness) never enters the reward.
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "messages/error.hpp"
+#include "messages/lineage.capnp.h"
+#include "messages/message.hpp"
+#include "messages/verdict.capnp.h"
+
+namespace kernelmill {
+
+/// Weights of one turn's reward. reward = format*w + build*w + partial*w (share of cases) +
+/// correct*w + speed*w, where the speed term grows with the lower bound of the speedup's interval
+/// and is 0 unless every gate before `performance` passes.
+struct reward_config {
+  double format = 0;
+  double build = 0;
+  double partial = 0;
+  double correct = 0.3;
+  double speed = 1.0;
+  double speed_cap = 10;          ///< of the speed term before its weight
+  double diagnosis = 0;           ///< for `diagnose` tasks: the right label
+  double integrity_penalty = 0;   ///< subtracted (as a positive number) for a critical finding
+};
+
+struct governance_config {
+  std::string preset = "kevin";   ///< see reward_presets()
+  reward_config reward;
+  double minimum_speedup = 1.0;   ///< the performance gate: lower bound at least this
+  double significant_speedup = 1.02;
+};
+
+/// Names of the presets: "kevin", "correctness", "staged", "sparse".
+std::vector<std::string> reward_presets();
+expected<reward_config> reward_preset(const std::string& name);
+
+/// Checks ranges. Errors name the key.
+expected<void> validate(const governance_config& config);
+
+/// Judges one turn. An infrastructure fault anywhere makes the outcome `infrastructure`, whatever
+/// else the facts say. Accepted means: format, build, correctness, determinism and integrity pass.
+Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_config& config);
+
+/// Says what an episode may be used for. `turns` are its committed turns in order.
+struct readiness {
+  wire::EpisodeKind kind = wire::EpisodeKind::UNUSABLE;
+  std::vector<std::string> reasons;
+};
+readiness judge_episode(std::span<const wire::TurnRecord::Reader> turns);
+
+/// What a run as a whole may be used for.
+struct run_counts {
+  uint64_t episodes = 0, turns = 0, infrastructure = 0;
+  uint64_t usable_positive_sft = 0, usable_negative_debug = 0, usable_negative_transition = 0;
+  uint64_t benchmark_only = 0, unusable = 0;
+  bool complete = false;          ///< every planned episode ended
+  bool sandbox_complete = false;  ///< no layer was missing
+};
+struct run_readiness {
+  struct use { bool eligible = false; std::vector<std::string> reasons; };
+  use benchmark_reporting, sft_collection, rl_reward_trace;
+};
+run_readiness judge_run(const run_counts& counts);
+
+} // namespace kernelmill

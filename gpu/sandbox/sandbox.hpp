@@ -1,0 +1,84 @@
+#pragma once
+
+// The walls around everything a candidate's author wrote: the compiler that reads it and the
+// process that runs it. bubblewrap unshares every namespace; on top come an empty environment, a
+// private tmpfs, seccomp, resource limits, and a cgroup where one can be had. Layers that this
+// machine lacks are named by probe(), shown by `kernelmill doctor` and kept in the run's
+// manifest; a run that requires a missing layer does not start.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/process/process.hpp"
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+enum class layer_state : unsigned char { active, weaker, missing };
+
+struct sandbox_layer {
+  std::string name;    ///< "namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits", "no_network"
+  layer_state state = layer_state::missing;
+  std::string detail;  ///< what was tried and what came back
+  std::string remedy;  ///< the command that would help; may be empty
+};
+
+struct bind_mount {
+  std::string source;
+  std::string target;
+  bool writable = false;
+};
+
+struct sandbox_spec {
+  std::vector<std::string> argv;                 ///< inside the sandbox
+  std::vector<std::string> environment;
+  std::vector<bind_mount> mounts;                ///< besides /usr (read-only), /proc, /dev, /tmp
+  std::string directory = "/tmp";
+  std::vector<std::pair<int, int>> descriptors;  ///< {ours, theirs}
+  std::vector<int> cpus;
+  resource_limits limits;
+  uint64_t memory_bytes = 0;                     ///< cgroup limit, where there is a cgroup
+  uint64_t process_count = 0;                    ///< cgroup limit, where there is a cgroup
+  uint64_t tmpfs_bytes = uint64_t{256} << 20;
+  bool may_exec = true;                          ///< compilers exec; candidates do not
+};
+
+/// A process inside the walls. Ending it ends everything it started (its pid namespace dies).
+class sandboxed_child {
+public:
+  sandboxed_child(sandboxed_child&&) noexcept;
+  sandboxed_child& operator=(sandboxed_child&&) noexcept;
+  ~sandboxed_child();
+
+  expected<exit_status> wait(int deadline_ms);
+  void kill() noexcept;
+  bool running() const;
+  int pid() const noexcept;             ///< of bubblewrap, outside
+  bool out_of_memory() const noexcept;  ///< the cgroup, where there is one, killed it
+
+private:
+  friend class sandbox;
+  struct state;
+  explicit sandboxed_child(std::unique_ptr<state> x);
+  std::unique_ptr<state> state_;
+};
+
+/// Thread safety: any number of threads may call start().
+class sandbox {
+public:
+  /// Finds bwrap and the cgroup back end (v2, v1 or none).
+  explicit sandbox(spawner& processes);
+  ~sandbox();
+
+  /// Tries each layer by using it. Takes about 50 ms.
+  std::vector<sandbox_layer> probe();
+
+  expected<sandboxed_child> start(const sandbox_spec& spec);
+
+private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+} // namespace kernelmill

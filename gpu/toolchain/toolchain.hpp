@@ -1,0 +1,44 @@
+#pragma once
+
+// Turns the source of a candidate into a shared library, in the sandbox, and remembers the
+// result under the hash of source, flags and compiler version.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/sandbox/sandbox.hpp"
+#include "messages/build.capnp.h"
+#include "messages/message.hpp"
+
+namespace kernelmill {
+
+struct toolchain_options {
+  std::string compiler = "/usr/bin/g++";
+  std::string cache_directory;          ///< $XDG_CACHE_HOME/kernelmill/build
+  std::vector<std::string> extra_flags;
+  uint32_t deadline_ms = 60'000;
+  uint64_t memory_bytes = uint64_t{4} << 30;
+};
+
+/// The CPU backend's compiler: g++ -O3 -march=native -fopenmp, with the standard headers
+/// precompiled once.
+/// Thread safety: any number of threads may build at once.
+class cpu_toolchain {
+public:
+  cpu_toolchain(sandbox& walls, toolchain_options options);
+  ~cpu_toolchain();
+
+  /// Names compiler, version and flags; part of every cache key.
+  const std::string& identity() const;
+
+  /// Builds a candidate. A program that does not compile is an answer (class candidate in the
+  /// result's fault); a compiler that cannot be run is class infrastructure there.
+  Message<wire::BuildResult> build(wire::BuildRequest::Reader request);
+
+private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+} // namespace kernelmill

@@ -1,0 +1,46 @@
+# The flags of the project's own code, and the two ways to declare a target with them.
+
+add_library(kernelmill_flags INTERFACE)
+target_include_directories(kernelmill_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(kernelmill_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wformat=2
+  -Wno-restrict # g++ 12 reports `"x" + std::string` (its bug 105651)
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+if(KERNELMILL_WERROR)
+  target_compile_options(kernelmill_flags INTERFACE -Werror)
+endif()
+if(KERNELMILL_SANITIZE)
+  # CAF itself is not instrumented; null and vptr report its intrusive containers.
+  target_compile_options(kernelmill_flags INTERFACE
+    -fsanitize=${KERNELMILL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize=null,vptr)
+  target_link_options(kernelmill_flags INTERFACE -fsanitize=${KERNELMILL_SANITIZE})
+endif()
+
+# kernelmill_library(NAME SOURCES... [PUBLIC libs] [PRIVATE libs])
+function(kernelmill_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_link_libraries(${name} PUBLIC kernelmill_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+endfunction()
+
+# kernelmill_program(NAME SOURCES... [LINK libs])
+function(kernelmill_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE kernelmill_flags ${arg_LINK})
+endfunction()
+
+# kernelmill_test(NAME SOURCES... [LINK libs] [LABELS labels] [TIMEOUT seconds])
+# One GoogleTest program, one ctest entry a test case; labels are unit, integration, fault, sim, gpu.
+function(kernelmill_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(${name} PRIVATE kernelmill_flags ${arg_LINK} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
+    ENVIRONMENT "KERNELMILL_SOURCE_DIR=${CMAKE_SOURCE_DIR};KERNELMILL_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+endfunction()

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that Kernelmill needs; does nothing when all are present.
+#   launch/packages.sh build   what the build and the quickstart need
+#   launch/packages.sh test    that, plus what the tests and benchmarks need
+set -euo pipefail
+
+build=(
+  g++ cmake ninja-build ccache pkg-config
+  libcaf-dev capnproto libcapnp-dev liblmdb-dev libfaiss-dev libopenblas-pthread-dev
+  nlohmann-json3-dev libcurl4-openssl-dev libssl-dev libzstd-dev libcli11-dev
+  libspdlog-dev libfmt-dev libxxhash-dev libexpected-dev libseccomp-dev bubblewrap
+)
+test=(
+  libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libvalijson-dev
+  python3-minimal shellcheck
+)
+
+case "${1:-build}" in
+  build) wanted=("${build[@]}") ;;
+  test) wanted=("${build[@]}" "${test[@]}") ;;
+  *) echo "usage: launch/packages.sh build|test" >&2; exit 2 ;;
+esac
+
+missing=()
+for package in "${wanted[@]}"; do
+  status=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
+  [ "$status" = "install ok installed" ] || missing+=("$package")
+done
+[ "${#missing[@]}" -gt 0 ] || exit 0
+
+sudo=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "packages.sh: run as root, or install sudo; missing: ${missing[*]}" >&2; exit 77; }
+  sudo=(sudo)
+fi
+echo "Installing ${#missing[@]} Debian packages: ${missing[*]}" >&2
+export DEBIAN_FRONTEND=noninteractive
+"${sudo[@]}" apt-get update -qq >&2
+"${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2

@@ -1,0 +1,56 @@
+#pragma once
+
+// Errors are values with a class. The class says who is at fault, and with that who pays: a
+// candidate's or a policy's fault is a normal answer and part of the reward; a configuration's
+// stops the run; an infrastructure's is retried and never becomes a reward.
+
+#include <string>
+#include <string_view>
+
+#include <tl/expected.hpp>
+
+namespace kernelmill {
+
+enum class fault_class : unsigned char { none, candidate, policy, configuration, infrastructure };
+
+/// Returns the name used in JSON and in texts, e.g. "infrastructure".
+std::string_view to_string(fault_class x) noexcept;
+
+struct error {
+  fault_class cls = fault_class::infrastructure;
+  std::string category; ///< snake_case, listed in docs/reference/errors.md
+  std::string message;  ///< "failed to <verb> <what>: <cause>", with file, line or key
+  std::string hint;     ///< the next step for the user; may be empty
+};
+
+/// Returns "message (hint)" for people.
+std::string render(const error& x);
+
+template <class T>
+using expected = tl::expected<T, error>;
+
+inline tl::unexpected<error> configuration_error(std::string category, std::string message,
+                                                 std::string hint = {}) {
+  return tl::unexpected<error>{
+      {fault_class::configuration, std::move(category), std::move(message), std::move(hint)}};
+}
+
+inline tl::unexpected<error> infrastructure_error(std::string category, std::string message,
+                                                  std::string hint = {}) {
+  return tl::unexpected<error>{
+      {fault_class::infrastructure, std::move(category), std::move(message), std::move(hint)}};
+}
+
+inline tl::unexpected<error> candidate_error(std::string category, std::string message,
+                                             std::string hint = {}) {
+  return tl::unexpected<error>{
+      {fault_class::candidate, std::move(category), std::move(message), std::move(hint)}};
+}
+
+inline tl::unexpected<error> policy_error(std::string category, std::string message,
+                                          std::string hint = {}) {
+  return tl::unexpected<error>{
+      {fault_class::policy, std::move(category), std::move(message), std::move(hint)}};
+}
+
+} // namespace kernelmill

@@ -1,0 +1,74 @@
+# Episode to gpu_runner, and gpu_runner to referee: a library in, measured facts out.
+
+@0x8eb985bfe2109e86;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("kernelmill::wire");
+using Common = import "common.capnp";
+
+struct TimingPolicy {
+  enabled @0 :Bool = true;
+  minBlocks @1 :UInt32 = 5;        # one block is reference, candidate, candidate, reference
+  maxBlocks @2 :UInt32 = 30;
+  halfWidth @3 :Float64 = 0.03;    # stop when the interval is narrower than this, relative
+  budgetMs @4 :UInt32 = 1500;
+}
+
+struct EvaluateRequest {
+  taskDir @0 :Text;                # the folder that holds task.json
+  taskDigest @1 :Text;
+  candidateSha256 @2 :Text;
+  libraryPath @3 :Text;
+  librarySha256 @4 :Text;
+  timing @5 :TimingPolicy;
+  seed @6 :Data;                   # 32 bytes to replay an evaluation; empty: drawn after load
+  deadlineMs @7 :UInt32;
+  profile @8 :Bool;                # count instead of time
+}
+
+struct CaseResult {
+  name @0 :Text;
+  shape @1 :Text;                  # "rows=64 cols=256"
+  hidden @2 :Bool;
+  distribution @3 :Text;
+  maxError @4 :Float64;            # largest |got - want|; infinity when not finite
+  bound @5 :Float64;               # the bound at that element
+  pass @6 :Bool;
+  badCount @7 :UInt64;             # elements outside their bound
+  firstBad @8 :Text;               # "y[3]: got 1.5, want 2.25 (bound 1e-6)"
+}
+
+struct Timing {
+  measured @0 :Bool;
+  candidateMs @1 :Float64;         # median of the calls
+  referenceMs @2 :Float64;         # the same for the task's baseline, interleaved
+  speedup @3 :Common.Interval;     # referenceMs / candidateMs, 95 % interval
+  samples @4 :UInt32;              # candidate calls that were timed and checked
+  clock @5 :Text;                  # "outside"
+  overheadMs @6 :Float64;          # of a call that does nothing, part of both figures
+  rooflineMs @7 :Float64;          # no honest kernel is faster on this machine
+  shape @8 :Text;
+  note @9 :Text;                   # why timing ended
+}
+
+struct EvaluateResult {
+  correct @0 :Bool;
+  deterministic @1 :Bool;
+  cases @2 :List(CaseResult);
+  findings @3 :List(Common.Finding);
+  timing @4 :Timing;
+  output @5 :Text;                 # what the candidate printed, at most 4 KiB, control bytes removed
+  counters @6 :List(Common.Quantity);
+  seconds @7 :Float64;
+  seed @8 :Data;
+  device @9 :Text;                 # "Intel(R) Xeon(R), 2 cores"
+  fault @10 :Common.Fault;         # class none when every case passed
+}
+
+struct CheckRequest { taskDir @0 :Text; }   # `task check` to referee
+
+struct CheckResult {
+  ok @0 :Bool;
+  problems @1 :List(Text);         # each says which degenerate output passes, on which cases, and why
+  notes @2 :List(Text);
+  seconds @3 :Float64;
+}

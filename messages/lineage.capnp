@@ -1,0 +1,111 @@
+# What the store keeps. A record is committed and read as one message.
+
+@0xbd3e50524d4cf121;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("kernelmill::wire");
+using Common = import "common.capnp";
+using Build = import "build.capnp";
+using Evaluate = import "evaluate.capnp";
+using Profile = import "profile.capnp";
+using Verdict = import "verdict.capnp";
+
+struct StageSeconds {
+  retrieve @0 :Float64;
+  policy @1 :Float64;
+  build @2 :Float64;
+  evaluate @3 :Float64;
+  profile @4 :Float64;
+  judge @5 :Float64;
+}
+
+struct Completion {
+  text @0 :Common.Content;
+  finishReason @1 :Text;
+  model @2 :Text;
+  requestId @3 :Text;
+  attempts @4 :UInt32;
+  promptTokens @5 :UInt32;
+  completionTokens @6 :UInt32;
+  promptTokenIds @7 :List(Int32);
+  tokenIds @8 :List(Int32);
+  logprobs @9 :List(Float32);
+}
+
+struct TurnRecord {
+  turnId @0 :Text;                 # hex SHA-256 of run, task, episode and turn
+  episode @1 :Common.EpisodeRef;
+  turn @2 :UInt32;
+  parentTurnId @3 :Text;
+  transition @4 :Text;             # how the candidate came from its parent: "synthesized", "patched", "repaired", "reverted"
+  prompt @5 :List(PromptPart);     # only what this turn added to the conversation
+  completion @6 :Completion;
+  candidateSha256 @7 :Text;
+  candidate @8 :Common.Content;
+  facts @9 :Verdict.TurnFacts;     # without the kernel text and the thought, which stand above
+  verdict @10 :Verdict.Verdict;
+  feedback @11 :Common.Content;    # what the next turn's prompt says of this one
+  terminal @12 :Bool;
+  stopReason @13 :Text;            # "completed", "max_turns", "policy_failed", ... when terminal
+  seconds @14 :StageSeconds;
+  startedAt @15 :Float64;          # seconds since 1970
+  committedAt @16 :Float64;
+  examples @17 :List(Text);        # ids of the retrieved examples
+}
+
+struct PromptPart { role @0 :Text; content @1 :Common.Content; }
+
+struct EpisodeRecord {
+  episode @0 :Common.EpisodeRef;
+  turns @1 :UInt32;
+  stopReason @2 :Text;
+  outcome @3 :Common.Outcome;      # of the best turn; `infrastructure` when nothing can be trained on
+  bestTurn @4 :UInt32;
+  rewards @5 :List(Float64);       # of each turn
+  returns @6 :List(Float64);       # R_t = r_t + gamma R_(t+1)
+  bestSpeedup @7 :Float64;         # lower bound, 0 when none
+  readiness @8 :Verdict.Readiness;
+  seconds @9 :Float64;
+}
+
+struct GroupRecord {
+  run @0 :Text;
+  task @1 :Text;
+  group @2 :UInt32;
+  returns @3 :List(Float64);       # of the first turn of each member; NaN where left out
+  advantages @4 :List(Float64);    # group-relative; NaN where left out
+  mean @5 :Float64;
+  deviation @6 :Float64;
+  leftOut @7 :List(UInt32);        # members whose fault was the infrastructure's
+}
+
+struct RunRecord {
+  run @0 :Text;
+  configDigest @1 :Text;
+  state @2 :Text;                  # "running", "finished", "cancelled"
+  readiness @3 :Text;              # JSON: what the run as a whole may be used for, and why
+}
+
+struct Record {
+  union {
+    turn @0 :TurnRecord;
+    episode @1 :EpisodeRecord;
+    group @2 :GroupRecord;
+    run @3 :RunRecord;
+  }
+}
+
+struct Artifact { sha256 @0 :Text; bytes @1 :Data; }
+
+struct ArtifactBatch { artifacts @0 :List(Artifact); }
+
+struct ReadQuery {
+  run @0 :Text;
+  group @1 :UInt32;
+  member @2 :UInt32;
+}
+
+struct EpisodeHistory {            # the committed records of one episode, in order
+  turns @0 :List(TurnRecord);
+  finished @1 :Bool;
+  episode @2 :EpisodeRecord;
+}

@@ -1,0 +1,28 @@
+# Episode to retriever: examples for a prompt.
+
+@0x8643351580c7c2cd;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("kernelmill::wire");
+
+struct RetrieveRequest {
+  query @0 :Text;
+  count @1 :UInt32;
+  excludeTask @2 :Text;            # nothing that solves this task comes back
+  operatorFamily @3 :Text;
+  backend @4 :Text;
+}
+
+struct Example {
+  id @0 :Text;
+  kind @1 :Text;                   # "card" or "kernel"
+  title @2 :Text;
+  text @3 :Text;
+  source @4 :Text;                 # a card's file, or the turn that verified the kernel
+  task @5 :Text;                   # empty for cards
+  score @6 :Float64;
+}
+
+struct RetrieveResult {
+  examples @0 :List(Example);
+  withheld @1 :UInt32;             # hits the leak guard removed
+}

@@ -1,0 +1,61 @@
+# Episode to governance: the facts of a turn in, a verdict out.
+
+@0xd238b88002a45137;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("kernelmill::wire");
+using Common = import "common.capnp";
+using Build = import "build.capnp";
+using Evaluate = import "evaluate.capnp";
+using Profile = import "profile.capnp";
+
+struct ParsedCompletion {
+  ok @0 :Bool;
+  thought @1 :Text;
+  kernel @2 :Text;
+  language @3 :Text;
+  diagnosis @4 :Text;              # the label of a `diagnose` task
+  problems @5 :List(Text);         # what was wrong with the format, in order
+}
+
+struct TurnFacts {
+  task @0 :Text;
+  verb @1 :Text;
+  operatorFamily @2 :Text;
+  backend @3 :Text;
+  contract @4 :Text;
+  candidateSha256 @5 :Text;
+  parsed @6 :ParsedCompletion;
+  build @7 :Build.BuildResult;
+  evaluation @8 :Evaluate.EvaluateResult;
+  profile @9 :Profile.ProfileResult;
+  fault @10 :Common.Fault;         # of the turn as a whole, e.g. the policy server is gone
+  diagnosisRight @11 :Bool = true; # false only when a `diagnose` task got another label
+  turn @12 :UInt32;
+  maxTurns @13 :UInt32;
+}
+
+enum GateStatus { pass @0; fail @1; notRun @2; blocked @3; }
+
+struct Gate { name @0 :Text; status @1 :GateStatus; reason @2 :Text; }
+
+struct RewardComponent { name @0 :Text; value @1 :Float64; weight @2 :Float64; }
+
+struct Verdict {
+  outcome @0 :Common.Outcome;
+  gates @1 :List(Gate);            # format, build, correctness, determinism, integrity, performance
+  reward @2 :Float64;              # meaningless when the outcome is `infrastructure`
+  components @3 :List(RewardComponent);
+  findings @4 :List(Common.Finding);
+  category @5 :Text;               # "success", "format_error", "compile_error", "wrong_result", ...
+  fault @6 :Common.Fault;
+}
+
+enum EpisodeKind {
+  usablePositiveSft @0;
+  usableNegativeDebug @1;
+  usableNegativeTransition @2;
+  benchmarkOnly @3;
+  unusable @4;
+}
+
+struct Readiness { kind @0 :EpisodeKind; reasons @1 :List(Text); }
