@@ -3,6 +3,7 @@
 @0x8643351580c7c2cd;
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("kernelmill::wire");
+using Common = import "common.capnp";
 
 struct RetrieveRequest {
   query @0 :Text;
@@ -25,4 +26,5 @@ struct Example {
 struct RetrieveResult {
   examples @0 :List(Example);
   withheld @1 :UInt32;             # hits the leak guard removed
+  fault @2 :Common.Fault;          # class none unless the embedder failed; then examples is empty
 }
