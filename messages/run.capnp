@@ -4,6 +4,7 @@
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("kernelmill::wire");
 using Common = import "common.capnp";
+using Verdict = import "verdict.capnp";
 
 struct Snapshot {                  # what every actor says of itself
   actor @0 :Text;                  # "episode"
@@ -44,4 +45,6 @@ struct EpisodeOutcome {            # episode to run, when it ends
   stopReason @6 :Text;
   seconds @7 :List(Common.Quantity);
   fault @8 :Common.Fault;
+  closed @9 :Bool;                 # its own record is committed; false: resume takes it up again
+  readiness @10 :Verdict.EpisodeKind;
 }
