@@ -46,12 +46,20 @@ expected<void> validate(const governance_config& config);
 /// else the facts say. Accepted means: format, build, correctness, determinism and integrity pass.
 Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_config& config);
 
-/// Says what an episode may be used for. `turns` are its committed turns in order.
+/// What readiness needs to know of a turn: a few bytes, so that 100,000 live episodes can keep it
+/// of every turn instead of the records.
+struct readiness_evidence {
+  // NOTE(lead): replace the members by what judge_episode() needs; keep it small and copyable.
+  wire::Outcome outcome = wire::Outcome::INFRASTRUCTURE;
+};
+readiness_evidence evidence_of(wire::TurnRecord::Reader turn);
+
+/// Says what an episode may be used for, from its committed turns in order.
 struct readiness {
   wire::EpisodeKind kind = wire::EpisodeKind::UNUSABLE;
   std::vector<std::string> reasons;
 };
-readiness judge_episode(std::span<const wire::TurnRecord::Reader> turns);
+readiness judge_episode(std::span<const readiness_evidence> turns);
 
 /// What a run as a whole may be used for.
 struct run_counts {

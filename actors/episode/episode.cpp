@@ -1,0 +1,379 @@
+#include "actors/episode/episode.hpp"
+
+#include <caf/all.hpp>
+
+#include "actors/episode/episode_records.hpp"
+#include "actors/episode/prompt.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+const char* to_string(episode_phase x) noexcept {
+  switch (x) {
+  case episode_phase::admitted: return "admitted";
+  case episode_phase::recalling: return "recalling";
+  case episode_phase::retrieving: return "retrieving";
+  case episode_phase::thinking: return "thinking";
+  case episode_phase::building: return "building";
+  case episode_phase::evaluating: return "evaluating";
+  case episode_phase::profiling: return "profiling";
+  case episode_phase::judging: return "judging";
+  case episode_phase::committing: return "committing";
+  case episode_phase::closing: return "closing";
+  case episode_phase::ended: return "ended";
+  }
+  return "unknown";
+}
+
+// -- helpers ------------------------------------------------------------------------------------
+
+refining_episode_state::clock::time_point refining_episode_state::now() const {
+  return clock::time_point{self->clock().now().time_since_epoch()};
+}
+
+double refining_episode_state::seconds_since(clock::time_point start) const {
+  return std::chrono::duration<double>(now() - start).count();
+}
+
+void refining_episode_state::enter(episode_phase next) {
+  phase = next;
+  phase_since = now();
+}
+
+episode_id refining_episode_state::id() const {
+  return {*where.run, where.what->id, where.group, where.member};
+}
+
+envelope refining_episode_state::make_envelope() const {
+  envelope result;
+  result.episode = where.ordinal;
+  result.trace = where.ordinal << 16 | turn;
+  return result;
+}
+
+bool refining_episode_state::over_deadline() const {
+  return now() - started >= settings->episode_deadline;
+}
+
+milliseconds refining_episode_state::within_deadline(milliseconds wanted) const {
+  auto left = duration_cast<milliseconds>(settings->episode_deadline - (now() - started));
+  return std::max(milliseconds{1}, std::min(wanted, left));
+}
+
+Message<wire::Snapshot> refining_episode_state::snapshot() const {
+  return build<wire::Snapshot>([this](wire::Snapshot::Builder x) {
+    x.setActor("episode");
+    x.setId(short_name(id()));
+    x.setState(to_string(phase));
+    x.setSince(wall_seconds(phase_since));
+    x.setDetail(where.what->id + ", turn " + std::to_string(turn + 1) + " of " +
+                std::to_string(settings->max_turns));
+    auto numbers = x.initNumbers(1);
+    numbers[0].setName("turns_committed");
+    numbers[0].setValue(static_cast<double>(turns.size()));
+  });
+}
+
+template <class Handle, class Atom, class Request, class F>
+void refining_episode_state::ask(const char* whom, const Handle& dest, milliseconds timeout,
+                                 Atom what, const Request& request, F on_answer) {
+  self->request(dest, timeout, what, make_envelope(), request)
+      .then(std::move(on_answer), [this, whom](caf::error& why) {
+        fail_turn(fault_class::infrastructure, std::string{whom} + "_lost",
+                  std::string{"failed to get an answer of the "} + whom + ": " +
+                      self->system().render(why));
+      });
+}
+
+// A fault of ours or of the configuration ends the turn. With a completion in hand the turn is
+// recorded as what it is; without one nothing happened that could be recorded, and resume takes
+// the turn again.
+void refining_episode_state::fail_turn(fault_class cls, std::string category, std::string message) {
+  if (!current || phase == episode_phase::committing || phase == episode_phase::closing) {
+    leave(wire::Outcome::INFRASTRUCTURE, {cls, std::move(category), std::move(message), {}});
+    return;
+  }
+  current->fault = {cls, std::move(category), std::move(message), {}};
+  if (cls == fault_class::configuration || !current->text || phase == episode_phase::judging)
+    leave(wire::Outcome::INFRASTRUCTURE, std::move(current->fault));
+  else
+    ask_verdict();
+}
+
+// -- the steps ------------------------------------------------------------------------------------
+
+void refining_episode_state::begin() {
+  started = now();
+  if (settings->resume)
+    recall();
+  else
+    retrieve();
+}
+
+void refining_episode_state::recall() {
+  enter(episode_phase::recalling);
+  auto query = kernelmill::build<wire::ReadQuery>([this](wire::ReadQuery::Builder x) {
+    x.setRun(*where.run);
+    x.setGroup(where.group);
+    x.setMember(where.member);
+  });
+  self->request(services->lineage, settings->commit_deadline, atom::read_v, query)
+      .then([this](const Message<wire::EpisodeHistory>& history) { restore(*history.open()); },
+            [this](caf::error& why) {
+              leave(wire::Outcome::INFRASTRUCTURE,
+                    {fault_class::infrastructure, "lineage_lost",
+                     "failed to read the committed turns: " + self->system().render(why), {}});
+            });
+}
+
+void refining_episode_state::restore(wire::EpisodeHistory::Reader history) {
+  for (auto record : history.getTurns()) {
+    turns.push_back(digest_of(record));
+    if (record.getTurn() == 0) first_prompt = prompt_of(record);
+    conversation.push_back({true, text_of(record.getCompletion().getText())});
+    conversation.push_back({false, text_of(record.getFeedback())});
+    ++turn;
+  }
+  if (history.getFinished()) {
+    self->send(run, atom::finished_v, outcome_message(*this, history.getEpisode()));
+    enter(episode_phase::ended);
+    self->quit();
+    return;
+  }
+  auto records = history.getTurns();
+  if (records.size() > 0 && records[records.size() - 1].getTerminal()) {
+    close(records[records.size() - 1].getStopReason());
+  } else if (records.size() > 0) {
+    ask_policy();
+  } else {
+    retrieve();
+  }
+}
+
+void refining_episode_state::retrieve() {
+  if (settings->example_count == 0) {
+    first_prompt = services->prompts->open(*where.what, Message<wire::RetrieveResult>{});
+    ask_policy();
+    return;
+  }
+  enter(episode_phase::retrieving);
+  auto query = kernelmill::build<wire::RetrieveRequest>([this](wire::RetrieveRequest::Builder x) {
+    x.setQuery(where.what->title + "\n" + where.what->prompt);
+    x.setCount(settings->example_count);
+    x.setExcludeTask(where.what->id);
+    x.setOperatorFamily(where.what->operator_family);
+    x.setBackend(settings->backend);
+  });
+  auto open_with = [this](const Message<wire::RetrieveResult>& found) {
+    retrieve_seconds = seconds_since(phase_since);
+    auto result = found.open();
+    for (auto example : result->getExamples()) example_ids.emplace_back(example.getId().cStr());
+    first_prompt = services->prompts->open(*where.what, found);
+    ask_policy();
+  };
+  // Examples help; their absence is no reason to lose an episode.
+  self->request(services->retriever, within_deadline(settings->commit_deadline), atom::query_v,
+                make_envelope(), query)
+      .then(open_with, [open_with](caf::error&) { open_with(Message<wire::RetrieveResult>{}); });
+}
+
+void refining_episode_state::ask_policy() {
+  if (cancelled) return leave(wire::Outcome::INFRASTRUCTURE, cancellation());
+  if (over_deadline()) return close("rollout_timeout");
+  enter(episode_phase::thinking);
+  current = std::make_unique<turn_scratch>();
+  current->started = current->stage_started = phase_since;
+  current->started_at = wall_seconds(phase_since);
+  current->seconds.retrieve = turn == 0 ? retrieve_seconds : 0;
+  auto deadline = within_deadline(settings->policy_deadline);
+  ask("policy_client", services->policy, deadline + std::chrono::seconds{5}, atom::complete_v,
+      completion_request(*this, deadline),
+      [this](const Message<wire::CompletionResult>& result) { take_completion(result); });
+}
+
+void refining_episode_state::take_completion(const Message<wire::CompletionResult>& result) {
+  current->seconds.policy = seconds_since(phase_since);
+  auto answer = result.open();
+  auto fault = answer->getFault();
+  if (fault.getClass() == wire::FaultClass::INFRASTRUCTURE ||
+      fault.getClass() == wire::FaultClass::CONFIGURATION) {
+    fail_turn(static_cast<fault_class>(fault.getClass()), fault.getCategory(), fault.getMessage());
+    return;
+  }
+  current->completion = result;
+  auto text = answer->getText();
+  current->text = std::make_shared<const std::string>(text.begin(), text.size());
+  if (fault.getClass() == wire::FaultClass::POLICY)
+    current->fault = {fault_class::policy, fault.getCategory(), fault.getMessage(), {}};
+  current->parsed = parse_completion(*current->text);
+  if (!current->parsed.ok || current->fault.cls != fault_class::none) return ask_verdict();
+  current->candidate_sha256 = sha256_hex(current->parsed.kernel);
+  ask_build();
+}
+
+void refining_episode_state::ask_build() {
+  enter(episode_phase::building);
+  auto request = kernelmill::build<wire::BuildRequest>([this](wire::BuildRequest::Builder x) {
+    x.setTask(where.what->id);
+    x.setContract(where.what->contract);
+    x.setBackend(settings->backend);
+    x.setSource(current->parsed.kernel);
+    x.setSha256(current->candidate_sha256);
+    x.setDeadlineMs(static_cast<uint32_t>(settings->build_deadline.count()));
+  });
+  ask("compiler", services->compiler, settings->build_deadline + settings->lease_slack,
+      atom::build_v, request, [this](const Message<wire::BuildResult>& result) {
+        current->seconds.build = seconds_since(phase_since);
+        current->build = result;
+        if (result.open()->getCompiled())
+          ask_evaluation();
+        else
+          ask_verdict();
+      });
+}
+
+void refining_episode_state::ask_evaluation() {
+  enter(episode_phase::evaluating);
+  current->evaluation_request = evaluation_request(*this);
+  ask("gpu_runner", services->runner, settings->evaluate_deadline + settings->lease_slack,
+      atom::evaluate_v, current->evaluation_request,
+      [this](const Message<wire::EvaluateResult>& result) {
+        current->seconds.evaluate = seconds_since(phase_since);
+        current->evaluation = result;
+        if (settings->profile_accepted && result.open()->getCorrect())
+          ask_profile();
+        else
+          ask_verdict();
+      });
+}
+
+void refining_episode_state::ask_profile() {
+  enter(episode_phase::profiling);
+  auto proceed = [this](const Message<wire::ProfileResult>& result) {
+    current->seconds.profile = seconds_since(phase_since);
+    current->profile = result;
+    ask_verdict();
+  };
+  // A profile is advice: a turn without one is judged all the same.
+  self->request(services->profiler, settings->evaluate_deadline + settings->lease_slack,
+                atom::profile_v, make_envelope(), profile_request(*this))
+      .then(proceed, [proceed](caf::error&) { proceed(Message<wire::ProfileResult>{}); });
+}
+
+void refining_episode_state::ask_verdict() {
+  enter(episode_phase::judging);
+  current->facts = turn_facts(*this);
+  ask("governance", services->governance, settings->commit_deadline, atom::judge_v, current->facts,
+      [this](const Message<wire::Verdict>& verdict) {
+        current->seconds.judge = seconds_since(phase_since);
+        commit_turn(verdict);
+      });
+}
+
+void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) {
+  enter(episode_phase::committing);
+  auto view = verdict.open();
+  auto facts = current->facts.open();
+  auto feedback = std::make_shared<const std::string>(
+      feedback_text(*facts, *view, settings->feedback_bytes));
+  auto stop_reason = stop_reason_after(*view);
+  artifact_batch artifacts;
+  auto record = turn_record(*this, *view, *feedback, stop_reason, artifacts);
+  self->request(services->lineage, settings->commit_deadline, atom::commit_v, make_envelope(),
+                record, artifacts.message())
+      .then(
+          [this, record, feedback, stop_reason](bool) {
+            total.commit += seconds_since(phase_since);
+            first_prompt->durable = true;
+            {
+              auto committed = record.open();
+              turns.push_back(digest_of(committed->getTurn()));
+            }
+            conversation.push_back({true, current->text});
+            conversation.push_back({false, feedback});
+            after_commit();
+            if (stop_reason.empty())
+              ask_policy();
+            else
+              close(stop_reason);
+          },
+          [this](caf::error& why) {
+            leave(wire::Outcome::INFRASTRUCTURE, commit_fault(self->system(), why));
+          });
+}
+
+void refining_episode_state::after_commit() {
+  total.policy += current->seconds.policy;
+  total.build += current->seconds.build;
+  total.evaluate += current->seconds.evaluate;
+  total.profile += current->seconds.profile;
+  total.judge += current->seconds.judge;
+  current.reset();
+  ++turn;
+}
+
+std::string refining_episode_state::stop_reason_after(wire::Verdict::Reader verdict) const {
+  if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) return "infrastructure";
+  if (current->fault.category == "context_overflow") return "context_overflow";
+  bool accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
+  auto evaluation = current->evaluation.open();
+  auto low = evaluation->getTiming().getSpeedup().getLow();
+  if (accepted && settings->stop_on_correct) return "completed";
+  if (accepted && settings->stop_speedup > 0 && low >= settings->stop_speedup) return "completed";
+  if (turn + 1 >= settings->max_turns) return "max_turns";
+  return {};
+}
+
+void refining_episode_state::close(std::string reason) {
+  enter(episode_phase::closing);
+  auto record = episode_record(*this, reason);
+  self->request(services->lineage, settings->commit_deadline, atom::commit_v, make_envelope(),
+                record, Message<wire::ArtifactBatch>{})
+      .then(
+          [this, record](bool) {
+            auto view = record.open();
+            self->send(run, atom::finished_v, outcome_message(*this, view->getEpisode()));
+            enter(episode_phase::ended);
+            self->quit();
+          },
+          [this](caf::error& why) {
+            leave(wire::Outcome::INFRASTRUCTURE, commit_fault(self->system(), why));
+          });
+}
+
+// Ends the episode without a record of its own: what is committed stays, and resume goes on.
+void refining_episode_state::leave(wire::Outcome outcome, error why) {
+  self->send(run, atom::finished_v, departure_message(*this, outcome, why));
+  enter(episode_phase::ended);
+  self->quit();
+}
+
+// -- behavior ---------------------------------------------------------------------------------------
+
+episode_actor::behavior_type
+refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
+                 std::shared_ptr<const episode_settings> settings,
+                 std::shared_ptr<const episode_services> services, episode_assignment where,
+                 run_actor run) {
+  auto& state = self->state;
+  state.settings = std::move(settings);
+  state.services = std::move(services);
+  state.where = std::move(where);
+  state.run = std::move(run);
+  self->send(self, atom::proceed_v);
+  return {
+      [self](atom::status) { return self->state.snapshot(); },
+      [self](atom::cancel) {
+        self->state.cancelled = true;
+        // The policy may take minutes; everything after it is short and worth finishing.
+        if (self->state.phase == episode_phase::thinking)
+          self->state.leave(wire::Outcome::INFRASTRUCTURE, cancellation());
+      },
+      [self](atom::proceed) { self->state.begin(); },
+  };
+}
+
+} // namespace kernelmill

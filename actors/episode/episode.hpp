@@ -1,0 +1,188 @@
+#pragma once
+
+// One agent's attempt at one task. An episode asks: the retriever for examples, the policy for a
+// completion, the cluster for a build and an evaluation, governance for a verdict, lineage to make
+// the turn durable. Nobody calls back into it except by answering. A turn counts when lineage has
+// acknowledged it; a turn that is cut off before that has not happened, and resume takes it again.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/episode/completion_parser.hpp"
+#include "actors/episode/prompt_book.hpp"
+#include "actors/governance/judge.hpp"
+#include "gpu/task/task.hpp"
+#include "messages/actors.hpp"
+#include "messages/identity.hpp"
+
+namespace kernelmill {
+
+/// What all episodes of a run share; immutable once the run has started.
+struct episode_settings {
+  uint32_t max_turns = 4;
+  double gamma = 0.4;
+  bool stop_on_correct = false;
+  double stop_speedup = 0;            ///< 0: speed never ends an episode
+  size_t feedback_bytes = 6000;
+  uint32_t example_count = 0;         ///< of retrieved examples in the first prompt
+  bool profile_accepted = false;
+  bool resume = false;                ///< look for committed turns first
+  std::string backend = "cpu";
+  std::chrono::milliseconds episode_deadline = std::chrono::hours{2};
+  std::chrono::milliseconds policy_deadline = std::chrono::minutes{10};
+  std::chrono::milliseconds build_deadline = std::chrono::minutes{2};
+  std::chrono::milliseconds evaluate_deadline = std::chrono::minutes{2};
+  std::chrono::milliseconds lease_slack = std::chrono::minutes{5};  ///< for queueing in the cluster
+  std::chrono::milliseconds commit_deadline = std::chrono::minutes{2};
+  Message<wire::CompletionRequest> sampling;  ///< its `sampling` is copied into every request
+  Message<wire::EvaluateRequest> evaluation;  ///< its `timing` is copied into every request
+  std::optional<std::string> evaluation_seed; ///< replay: makes inputs a function of the turn
+};
+
+struct episode_services {
+  policy_client_actor policy;
+  retriever_actor retriever;
+  compiler_actor compiler;
+  gpu_runner_actor runner;
+  profiler_actor profiler;
+  governance_actor governance;
+  lineage_actor lineage;
+  std::shared_ptr<prompt_book> prompts;
+};
+
+struct episode_assignment {
+  std::shared_ptr<const std::string> run;
+  std::shared_ptr<const task> what;
+  uint32_t group = 0;
+  uint32_t member = 0;
+  uint64_t ordinal = 0;  ///< within the plan
+};
+
+enum class episode_phase : unsigned char {
+  admitted,
+  recalling,   // reads its committed turns
+  retrieving,
+  thinking,    // the policy has the word
+  building,
+  evaluating,
+  profiling,
+  judging,
+  committing,
+  closing,     // commits the episode's own record
+  ended,
+};
+
+const char* to_string(episode_phase x) noexcept;
+
+struct refining_episode_state {
+  using clock = std::chrono::steady_clock;
+
+  explicit refining_episode_state(episode_actor::pointer self) : self(self) {
+    // nop
+  }
+
+  // -- the steps, in the order of a turn -----------------------------------------------------
+
+  void begin();
+  void recall();
+  void restore(wire::EpisodeHistory::Reader history);
+  void retrieve();
+  void ask_policy();
+  void take_completion(const Message<wire::CompletionResult>& result);
+  void ask_build();
+  void ask_evaluation();
+  void ask_profile();
+  void ask_verdict();
+  void commit_turn(const Message<wire::Verdict>& verdict);
+  void after_commit();
+  void close(std::string reason);
+  void leave(wire::Outcome outcome, error why);
+
+  // -- helpers -------------------------------------------------------------------------------
+
+  void enter(episode_phase next);
+  void fail_turn(fault_class cls, std::string category, std::string message);
+  bool over_deadline() const;
+  std::chrono::milliseconds within_deadline(std::chrono::milliseconds wanted) const;
+  envelope make_envelope() const;
+  episode_id id() const;
+  double seconds_since(clock::time_point start) const;
+  clock::time_point now() const;
+  Message<wire::Snapshot> snapshot() const;
+  std::string stop_reason_after(wire::Verdict::Reader verdict) const;
+
+  /// Sends a request whose failure is the infrastructure's and ends the turn as such.
+  template <class Handle, class Atom, class Request, class F>
+  void ask(const char* whom, const Handle& dest, std::chrono::milliseconds timeout, Atom what,
+           const Request& request, F on_answer);
+
+  // -- member variables ----------------------------------------------------------------------
+
+  struct text_part {
+    bool assistant;
+    std::shared_ptr<const std::string> text;
+  };
+
+  /// Facts of the turn in progress; gone when it is committed.
+  struct turn_scratch {
+    clock::time_point started;
+    clock::time_point stage_started;
+    double started_at = 0;
+    Message<wire::CompletionResult> completion;
+    std::shared_ptr<const std::string> text;
+    parsed_completion parsed;
+    std::string candidate_sha256;
+    Message<wire::BuildResult> build;
+    Message<wire::EvaluateRequest> evaluation_request;
+    Message<wire::EvaluateResult> evaluation;
+    Message<wire::ProfileResult> profile;
+    Message<wire::TurnFacts> facts;
+    error fault{fault_class::none, {}, {}, {}};
+    struct {
+      double retrieve = 0, policy = 0, build = 0, evaluate = 0, profile = 0, judge = 0;
+    } seconds;
+  };
+
+  /// What the closed turns leave behind for the episode's own record.
+  struct turn_digest {
+    double reward = 0;
+    double speedup_low = 0;
+    bool accepted = false;
+    bool infrastructure = false;
+    readiness_evidence evidence;
+  };
+
+  episode_actor::pointer self;
+  std::shared_ptr<const episode_settings> settings;
+  std::shared_ptr<const episode_services> services;
+  episode_assignment where;
+  run_actor run;
+  episode_phase phase = episode_phase::admitted;
+  clock::time_point phase_since;
+  clock::time_point started;
+  bool cancelled = false;
+  uint32_t turn = 0;
+  std::shared_ptr<const prompt_text> first_prompt;
+  std::vector<std::string> example_ids;
+  std::vector<text_part> conversation;  // after the first prompt
+  std::vector<turn_digest> turns;
+  std::unique_ptr<turn_scratch> current;
+  double retrieve_seconds = 0;
+  struct {
+    double policy = 0, build = 0, evaluate = 0, profile = 0, judge = 0, commit = 0;
+  } total;
+
+  static inline const char* name = "refining-episode";
+};
+
+/// An episode that shows the policy what became of its last kernel and asks for a better one.
+episode_actor::behavior_type
+refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
+                 std::shared_ptr<const episode_settings> settings,
+                 std::shared_ptr<const episode_services> services, episode_assignment where,
+                 run_actor run);
+
+} // namespace kernelmill

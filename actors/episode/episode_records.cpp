@@ -1,0 +1,377 @@
+#include "actors/episode/episode_records.hpp"
+
+#include <caf/actor_system.hpp>
+
+#include "actors/episode/returns.hpp"
+#include "actors/governance/judge.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr size_t inline_limit = 4096; // texts up to this size stay inside their record
+
+void set_episode(wire::EpisodeRef::Builder x, const episode_assignment& where) {
+  x.setRun(*where.run);
+  x.setTask(where.what->id);
+  x.setGroup(where.group);
+  x.setMember(where.member);
+}
+
+wire::FaultClass wire_class(fault_class x) { return static_cast<wire::FaultClass>(x); }
+
+void set_fault(wire::Fault::Builder x, const error& fault) {
+  x.setClass(wire_class(fault.cls));
+  x.setCategory(fault.category);
+  x.setMessage(fault.message);
+  x.setHint(fault.hint);
+}
+
+// How this candidate came from the one before it.
+const char* transition(const refining_episode_state& state, wire::Verdict::Reader verdict) {
+  if (state.turns.empty()) return "synthesized";
+  bool accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
+  return accepted && !state.turns.back().accepted ? "repaired" : "patched";
+}
+
+} // namespace
+
+// -- artifact_batch -----------------------------------------------------------------------------
+
+void artifact_batch::put(wire::Content::Builder into, const std::string& text) {
+  if (text.size() <= inline_limit) {
+    into.setInline(capnp::Text::Reader(text.data(), text.size()));
+    return;
+  }
+  auto sha256 = sha256_hex(text);
+  auto ref = into.initArtifact();
+  ref.setSha256(sha256);
+  ref.setSize(text.size());
+  entries_.push_back({std::move(sha256), text});
+}
+
+void artifact_batch::put(wire::Content::Builder into, const std::string& text,
+                         const std::string& sha256, bool durable) {
+  auto ref = into.initArtifact();
+  ref.setSha256(sha256);
+  ref.setSize(text.size());
+  if (!durable) entries_.push_back({sha256, text});
+}
+
+Message<wire::ArtifactBatch> artifact_batch::message() const {
+  if (entries_.empty()) return {};
+  return build<wire::ArtifactBatch>([this](wire::ArtifactBatch::Builder x) {
+    auto list = x.initArtifacts(static_cast<unsigned>(entries_.size()));
+    for (unsigned i = 0; i < list.size(); ++i) {
+      list[i].setSha256(entries_[i].sha256);
+      auto& bytes = entries_[i].bytes;
+      list[i].setBytes(kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+    }
+  });
+}
+
+// -- small things -----------------------------------------------------------------------------------
+
+double wall_seconds(std::chrono::steady_clock::time_point x) {
+  static const double offset = [] {
+    using seconds = std::chrono::duration<double>;
+    return seconds(std::chrono::system_clock::now().time_since_epoch()).count() -
+           seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }();
+  return std::chrono::duration<double>(x.time_since_epoch()).count() + offset;
+}
+
+error cancellation() {
+  return {fault_class::none, "cancelled", "the run was cancelled; committed turns stay", {}};
+}
+
+error commit_fault(caf::actor_system& system, const caf::error& why) {
+  return {fault_class::infrastructure, "commit_failed",
+          "failed to commit a turn: " + system.render(why),
+          "free the cause and run `kernelmill resume`"};
+}
+
+// -- requests ---------------------------------------------------------------------------------------
+
+Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
+                                                    std::chrono::milliseconds deadline) {
+  auto defaults = state.settings->sampling.open();
+  return build<wire::CompletionRequest>(
+      [&](wire::CompletionRequest::Builder x) {
+        x.setSession(*state.where.run + "/" + short_name(state.id()));
+        x.setTurn(state.turn);
+        x.setDeadlineMs(static_cast<uint32_t>(deadline.count()));
+        x.setSampling(defaults->getSampling());
+        auto count = static_cast<unsigned>(2 + state.conversation.size());
+        auto messages = x.initMessages(count);
+        messages[0].setRole("system");
+        messages[0].setContent(state.first_prompt->system);
+        messages[1].setRole("user");
+        messages[1].setContent(state.first_prompt->user);
+        for (unsigned i = 2; i < count; ++i) {
+          auto& part = state.conversation[i - 2];
+          messages[i].setRole(part.assistant ? "assistant" : "user");
+          messages[i].setContent(*part.text);
+        }
+      },
+      1024);
+}
+
+Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state) {
+  auto defaults = state.settings->evaluation.open();
+  auto built = state.current->build.open();
+  return build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder x) {
+    x.setTaskDir(state.where.what->directory);
+    x.setTaskDigest(state.where.what->digest);
+    x.setCandidateSha256(state.current->candidate_sha256);
+    x.setLibraryPath(built->getLibraryPath());
+    x.setLibrarySha256(built->getLibrarySha256());
+    x.setTiming(defaults->getTiming());
+    x.setDeadlineMs(static_cast<uint32_t>(state.settings->evaluate_deadline.count()));
+    if (state.settings->evaluation_seed) {
+      auto seed = sha256(*state.settings->evaluation_seed + turn_id(state.id(), state.turn));
+      x.setSeed(kj::arrayPtr(seed.data(), seed.size()));
+    }
+  });
+}
+
+Message<wire::ProfileRequest> profile_request(const refining_episode_state& state) {
+  auto evaluation = state.current->evaluation_request.open();
+  auto& what = *state.where.what;
+  auto value = [&](const expression& x) {
+    auto result = x.evaluate(what.timed.scalars);
+    return result ? static_cast<double>(*result) : 0.0;
+  };
+  return build<wire::ProfileRequest>([&](wire::ProfileRequest::Builder x) {
+    x.setEvaluation(*evaluation);
+    x.getEvaluation().setProfile(true);
+    x.setBytes(value(what.bytes));
+    x.setFlops(value(what.flops));
+  });
+}
+
+Message<wire::TurnFacts> turn_facts(const refining_episode_state& state) {
+  auto& current = *state.current;
+  auto& what = *state.where.what;
+  return build<wire::TurnFacts>(
+      [&](wire::TurnFacts::Builder x) {
+        x.setTask(what.id);
+        x.setVerb(what.verb);
+        x.setOperatorFamily(what.operator_family);
+        x.setBackend(state.settings->backend);
+        x.setContract(what.contract);
+        x.setCandidateSha256(current.candidate_sha256);
+        auto parsed = x.initParsed();
+        parsed.setOk(current.parsed.ok);
+        parsed.setLanguage(current.parsed.language);
+        parsed.setDiagnosis(current.parsed.diagnosis);
+        auto problems = parsed.initProblems(static_cast<unsigned>(current.parsed.problems.size()));
+        for (unsigned i = 0; i < problems.size(); ++i) problems.set(i, current.parsed.problems[i]);
+        if (!current.build.empty()) x.setBuild(*current.build.open());
+        if (!current.evaluation.empty()) x.setEvaluation(*current.evaluation.open());
+        if (!current.profile.empty()) x.setProfile(*current.profile.open());
+        if (current.fault.cls != fault_class::none) set_fault(x.initFault(), current.fault);
+        x.setDiagnosisRight(what.diagnosis.empty() || current.parsed.diagnosis == what.diagnosis);
+        x.setTurn(state.turn);
+        x.setMaxTurns(state.settings->max_turns);
+      },
+      512);
+}
+
+// -- records --------------------------------------------------------------------------------------
+
+namespace {
+
+void set_completion(wire::Completion::Builder x, const refining_episode_state& state,
+                    artifact_batch& artifacts) {
+  auto answer = state.current->completion.open();
+  artifacts.put(x.initText(), *state.current->text);
+  x.setFinishReason(answer->getFinishReason());
+  x.setModel(answer->getModel());
+  x.setRequestId(answer->getRequestId());
+  x.setAttempts(answer->getAttempts());
+  x.setPromptTokens(answer->getPromptTokens());
+  x.setCompletionTokens(answer->getCompletionTokens());
+  if (answer->hasPromptTokenIds()) x.setPromptTokenIds(answer->getPromptTokenIds());
+  if (answer->hasTokenIds()) x.setTokenIds(answer->getTokenIds());
+  if (answer->hasLogprobs()) x.setLogprobs(answer->getLogprobs());
+}
+
+void set_first_prompt(wire::TurnRecord::Builder x, const prompt_text& text,
+                      artifact_batch& artifacts) {
+  auto parts = x.initPrompt(2);
+  parts[0].setRole("system");
+  artifacts.put(parts[0].initContent(), text.system, text.system_sha256, text.durable);
+  parts[1].setRole("user");
+  artifacts.put(parts[1].initContent(), text.user, text.user_sha256, text.durable);
+}
+
+void set_seconds(wire::StageSeconds::Builder x, const refining_episode_state::turn_scratch& current) {
+  x.setRetrieve(current.seconds.retrieve);
+  x.setPolicy(current.seconds.policy);
+  x.setBuild(current.seconds.build);
+  x.setEvaluate(current.seconds.evaluate);
+  x.setProfile(current.seconds.profile);
+  x.setJudge(current.seconds.judge);
+}
+
+} // namespace
+
+Message<wire::Record> turn_record(const refining_episode_state& state, wire::Verdict::Reader verdict,
+                                  const std::string& feedback, const std::string& stop_reason,
+                                  artifact_batch& artifacts) {
+  auto& current = *state.current;
+  auto facts = current.facts.open();
+  auto fill = [&](wire::Record::Builder record) {
+    auto x = record.initTurn();
+    auto id = state.id();
+    x.setTurnId(turn_id(id, state.turn));
+    set_episode(x.initEpisode(), state.where);
+    x.setTurn(state.turn);
+    if (state.turn > 0) x.setParentTurnId(turn_id(id, state.turn - 1));
+    x.setTransition(transition(state, verdict));
+    if (state.turn == 0) set_first_prompt(x, *state.first_prompt, artifacts);
+    set_completion(x.initCompletion(), state, artifacts);
+    x.setCandidateSha256(current.candidate_sha256);
+    artifacts.put(x.initCandidate(), current.parsed.kernel);
+    x.setFacts(*facts);
+    x.setVerdict(verdict);
+    artifacts.put(x.initFeedback(), feedback);
+    x.setTerminal(!stop_reason.empty());
+    x.setStopReason(stop_reason);
+    set_seconds(x.initSeconds(), current);
+    x.setStartedAt(current.started_at);
+    x.setCommittedAt(wall_seconds(state.now()));
+    if (state.turn == 0 && !state.example_ids.empty()) {
+      auto examples = x.initExamples(static_cast<unsigned>(state.example_ids.size()));
+      for (unsigned i = 0; i < examples.size(); ++i) examples.set(i, state.example_ids[i]);
+    }
+  };
+  return build<wire::Record>(fill, 1024);
+}
+
+Message<wire::Record> episode_record(const refining_episode_state& state, const std::string& reason) {
+  std::vector<double> rewards;
+  std::vector<readiness_evidence> evidence;
+  uint32_t best = 0;
+  double best_speedup = 0;
+  bool accepted = false, infrastructure = false;
+  for (uint32_t i = 0; i < state.turns.size(); ++i) {
+    auto& turn = state.turns[i];
+    rewards.push_back(turn.infrastructure ? 0 : turn.reward);
+    evidence.push_back(turn.evidence);
+    infrastructure |= turn.infrastructure;
+    accepted |= turn.accepted;
+    if (turn.accepted) best_speedup = std::max(best_speedup, turn.speedup_low);
+    if (rewards[i] > rewards[best]) best = i;
+  }
+  auto returns = discounted_returns(rewards, state.settings->gamma);
+  auto usable = judge_episode(evidence);
+  return build<wire::Record>([&](wire::Record::Builder record) {
+    auto x = record.initEpisode();
+    set_episode(x.initEpisode(), state.where);
+    x.setTurns(static_cast<uint32_t>(state.turns.size()));
+    x.setStopReason(reason);
+    x.setOutcome(infrastructure || state.turns.empty() ? wire::Outcome::INFRASTRUCTURE
+                 : accepted                            ? wire::Outcome::ACCEPTED
+                                                       : wire::Outcome::REJECTED);
+    x.setBestTurn(best);
+    auto count = static_cast<unsigned>(rewards.size());
+    auto reward_list = x.initRewards(count);
+    auto return_list = x.initReturns(count);
+    for (unsigned i = 0; i < count; ++i) {
+      reward_list.set(i, rewards[i]);
+      return_list.set(i, returns[i]);
+    }
+    x.setBestSpeedup(best_speedup);
+    auto readiness_out = x.initReadiness();
+    readiness_out.setKind(usable.kind);
+    auto reasons = readiness_out.initReasons(static_cast<unsigned>(usable.reasons.size()));
+    for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, usable.reasons[i]);
+    x.setSeconds(state.seconds_since(state.started));
+  });
+}
+
+// -- to the run -----------------------------------------------------------------------------------
+
+namespace {
+
+void set_stage_seconds(wire::EpisodeOutcome::Builder x, const refining_episode_state& state) {
+  const std::pair<const char*, double> stages[] = {
+      {"retrieve", state.retrieve_seconds}, {"policy", state.total.policy},
+      {"build", state.total.build},         {"evaluate", state.total.evaluate},
+      {"profile", state.total.profile},     {"judge", state.total.judge},
+      {"commit", state.total.commit},
+  };
+  auto list = x.initSeconds(static_cast<unsigned>(std::size(stages)));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setName(stages[i].first);
+    list[i].setValue(stages[i].second);
+    list[i].setUnit("s");
+  }
+}
+
+} // namespace
+
+Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& state,
+                                              wire::EpisodeRecord::Reader record) {
+  return build<wire::EpisodeOutcome>([&](wire::EpisodeOutcome::Builder x) {
+    set_episode(x.initEpisode(), state.where);
+    x.setTurns(record.getTurns());
+    x.setOutcome(record.getOutcome());
+    auto returns = record.getReturns();
+    if (returns.size() > 0) x.setReturn(returns[0]);
+    auto rewards = record.getRewards();
+    if (rewards.size() > 0) x.setBestReward(rewards[record.getBestTurn()]);
+    x.setBestSpeedup(record.getBestSpeedup());
+    x.setStopReason(record.getStopReason());
+    x.setClosed(true);
+    x.setReadiness(record.getReadiness().getKind());
+    set_stage_seconds(x, state);
+  });
+}
+
+Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& state,
+                                                wire::Outcome outcome, const error& why) {
+  return build<wire::EpisodeOutcome>([&](wire::EpisodeOutcome::Builder x) {
+    set_episode(x.initEpisode(), state.where);
+    x.setTurns(static_cast<uint32_t>(state.turns.size()));
+    x.setOutcome(outcome);
+    x.setStopReason(why.category);
+    set_fault(x.initFault(), why);
+    set_stage_seconds(x, state);
+  });
+}
+
+// -- back from records ------------------------------------------------------------------------------
+
+refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
+  refining_episode_state::turn_digest result;
+  auto verdict = record.getVerdict();
+  result.reward = verdict.getReward();
+  result.accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
+  result.infrastructure = verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE;
+  result.speedup_low = record.getFacts().getEvaluation().getTiming().getSpeedup().getLow();
+  result.evidence = evidence_of(record);
+  return result;
+}
+
+std::shared_ptr<const std::string> text_of(wire::Content::Reader content) {
+  auto text = content.isInline() ? content.getInline() : capnp::Text::Reader("");
+  return std::make_shared<const std::string>(text.begin(), text.size());
+}
+
+std::shared_ptr<const prompt_text> prompt_of(wire::TurnRecord::Reader record) {
+  auto result = std::make_shared<prompt_text>();
+  for (auto part : record.getPrompt()) {
+    auto text = text_of(part.getContent());
+    (part.getRole() == "system" ? result->system : result->user) = *text;
+  }
+  result->system_sha256 = sha256_hex(result->system);
+  result->user_sha256 = sha256_hex(result->user);
+  result->durable = true;
+  return result;
+}
+
+} // namespace kernelmill

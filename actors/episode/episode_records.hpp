@@ -1,0 +1,56 @@
+#pragma once
+
+// What an episode sends and stores, built from its state. Plain functions: the state machine
+// stays readable, and each message has one place where it is filled.
+
+#include <vector>
+
+#include "actors/episode/episode.hpp"
+
+namespace kernelmill {
+
+/// Collects texts that are too long for a record; they become artifacts of the store.
+class artifact_batch {
+public:
+  /// Puts `text` into `into`, inline when short.
+  void put(wire::Content::Builder into, const std::string& text);
+
+  /// Puts a text whose hash is known; its bytes go along only when `durable` is false.
+  void put(wire::Content::Builder into, const std::string& text, const std::string& sha256,
+           bool durable);
+
+  Message<wire::ArtifactBatch> message() const;
+
+private:
+  struct entry {
+    std::string sha256;
+    std::string_view bytes;  // lives in the episode's state until the commit is acknowledged
+  };
+  std::vector<entry> entries_;
+};
+
+double wall_seconds(std::chrono::steady_clock::time_point x);
+error cancellation();
+error commit_fault(caf::actor_system& system, const caf::error& why);
+
+Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
+                                                    std::chrono::milliseconds deadline);
+Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state);
+Message<wire::ProfileRequest> profile_request(const refining_episode_state& state);
+Message<wire::TurnFacts> turn_facts(const refining_episode_state& state);
+Message<wire::Record> turn_record(const refining_episode_state& state, wire::Verdict::Reader verdict,
+                                  const std::string& feedback, const std::string& stop_reason,
+                                  artifact_batch& artifacts);
+Message<wire::Record> episode_record(const refining_episode_state& state, const std::string& reason);
+
+Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& state,
+                                              wire::EpisodeRecord::Reader record);
+Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& state,
+                                                wire::Outcome outcome, const error& why);
+
+/// The way back from committed records to an episode's state.
+refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record);
+std::shared_ptr<const prompt_text> prompt_of(wire::TurnRecord::Reader record);
+std::shared_ptr<const std::string> text_of(wire::Content::Reader content);
+
+} // namespace kernelmill

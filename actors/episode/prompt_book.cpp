@@ -1,0 +1,25 @@
+#include "actors/episode/prompt_book.hpp"
+
+#include "actors/episode/prompt.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill {
+
+std::shared_ptr<const prompt_text> prompt_book::open(const task& what,
+                                                     const Message<wire::RetrieveResult>& examples) {
+  std::string_view bytes{examples.data(), examples.size()};
+  std::lock_guard guard{mutex_};
+  auto& known = pages_[what.id];
+  if (known.text && known.examples == bytes) return known.text;
+  auto text = std::make_shared<prompt_text>();
+  text->system = system_prompt(what);
+  auto view = examples.open();
+  text->user = task_prompt(what, *view);
+  text->system_sha256 = sha256_hex(text->system);
+  text->user_sha256 = sha256_hex(text->user);
+  known.examples = bytes;
+  known.text = text;
+  return text;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "gpu/task/task.hpp"
+#include "messages/message.hpp"
+#include "messages/retrieve.capnp.h"
+
+namespace kernelmill {
+
+/// The opening of a conversation, shared by every episode that starts with the same words.
+struct prompt_text {
+  std::string system;
+  std::string user;
+  std::string system_sha256;
+  std::string user_sha256;
+  mutable std::atomic<bool> durable = false;  ///< both texts are in the artifact store
+};
+
+/// Gives episodes of one task one copy of their first prompt, as long as the retrieved examples
+/// stay the same: 100,000 live episodes hold a few prompts, not 100,000.
+/// Thread safety: any number of threads.
+class prompt_book {
+public:
+  std::shared_ptr<const prompt_text> open(const task& what,
+                                          const Message<wire::RetrieveResult>& examples);
+
+private:
+  struct page {
+    std::string examples;  // the bytes of the answer that the prompt was written with
+    std::shared_ptr<const prompt_text> text;
+  };
+  std::mutex mutex_;
+  std::map<std::string, page, std::less<>> pages_;  // by task id
+};
+
+} // namespace kernelmill
