@@ -28,7 +28,7 @@ public:
 
 private:
   std::string text_;
-  std::vector<int64_t> code_;  // postfix; see expression.cpp
+  std::vector<int64_t> code_; // postfix; see expression.cpp
   std::vector<std::string> names_;
 };
 
@@ -36,39 +36,39 @@ struct argument {
   std::string name;
   argument_role role = argument_role::input;
   dtype type = dtype::f32;
-  std::vector<expression> shape;       ///< of a tensor, row-major; empty for a scalar
-  std::string fill;                    ///< default distribution of an input
-  std::vector<expression> fill_range;  ///< for "index": the half-open range of the values
+  std::vector<expression> shape;      ///< of a tensor, row-major; empty for a scalar
+  std::string fill;                   ///< default distribution of an input
+  std::vector<expression> fill_range; ///< for "index": the half-open range of the values
 };
 
 struct task_case {
   std::string name;
   scalar_values scalars;
-  std::map<std::string, std::string> fills;  ///< argument -> distribution, where not the default
+  std::map<std::string, std::string> fills; ///< argument -> distribution, where not the default
   bool hidden = false;
 };
 
 struct task {
-  std::string id;                ///< "native/row_sum": the folder below the tasks root
+  std::string id; ///< "native/row_sum": the folder below the tasks root
   std::string directory;
-  std::string digest;            ///< SHA-256 over the files that define it
+  std::string digest; ///< SHA-256 over the files that define it
   std::string title;
-  std::string verb;              ///< optimize, debug, diagnose, reformulate, synthesize, port
-  std::string operator_family;   ///< reduction, normalization, elementwise, matmul, ...
-  std::string contract;          ///< native
-  std::string difficulty;        ///< easy, medium, hard
+  std::string verb;            ///< optimize, debug, diagnose, reformulate, synthesize, port
+  std::string operator_family; ///< reduction, normalization, elementwise, matmul, ...
+  std::string contract;        ///< native
+  std::string difficulty;      ///< easy, medium, hard
   std::vector<std::string> backends;
-  std::string prompt;            ///< prompt.md
+  std::string prompt; ///< prompt.md
   std::string function = "solve";
   std::vector<argument> arguments;
   std::vector<task_case> cases;
-  task_case timed;               ///< the shape that is timed
-  double tolerance = 4;          ///< units of 2^-24 times the reference's scale of each element
-  expression bytes;              ///< that one call must move at least
+  task_case timed;      ///< the shape that is timed
+  double tolerance = 4; ///< units of 2^-24 times the reference's scale of each element
+  expression bytes;     ///< that one call must move at least
   expression flops;
-  std::string starter;           ///< source to repair, rewrite or diagnose; may be empty
-  std::vector<std::string> diagnoses;  ///< labels to choose from, for verb diagnose
-  std::string diagnosis;         ///< the right one; never shown to the policy
+  std::string starter;                ///< source to repair, rewrite or diagnose; may be empty
+  std::vector<std::string> diagnoses; ///< labels to choose from, for verb diagnose
+  std::string diagnosis;              ///< the right one; never shown to the policy
 
   /// The C declaration that a candidate must define.
   std::string declaration() const;
@@ -77,10 +77,16 @@ struct task {
 /// Reads one task folder. Errors name the file and the key or line.
 expected<task> load_task(const std::string& tasks_root, const std::string& id);
 
+/// The same for a folder whose tasks root is not known: its path must end with the task's id.
+expected<task> load_task_folder(const std::string& directory);
+
 /// Lists the ids of every task below `tasks_root`, sorted.
 expected<std::vector<std::string>> list_tasks(const std::string& tasks_root);
 
-/// Returns "rows=64 cols=256".
+/// Returns "cols=256 rows=64": in the order of the names.
 std::string shape_text(const scalar_values& scalars);
+
+/// Returns "rows=64 cols=256": in the order of the signature.
+std::string shape_text(const task& x, const scalar_values& scalars);
 
 } // namespace kernelmill

@@ -1,0 +1,23 @@
+#pragma once
+
+// INTERNAL to gpu/task: reading task.json into a task, with errors that name the key.
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "gpu/task/task.hpp"
+
+namespace kernelmill {
+
+/// Returns "did you mean 'cases'?" or the list of what there is.
+std::string suggestion(const std::string& wrong, const std::vector<std::string>& known);
+
+/// Fills `x` from the document. `file` is for error texts.
+expected<void> read_document(const nlohmann::json& document, const std::string& file, task& x);
+
+/// Checks what the single keys cannot show: names, shapes of every case, sizes.
+expected<void> check_signature(const task& x, const std::string& file);
+
+} // namespace kernelmill

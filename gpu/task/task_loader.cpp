@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "gpu/task/task_files.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t max_file_bytes = uint64_t{1} << 20;
+constexpr int64_t max_tensor_bytes = int64_t{256} << 20;
+
+expected<std::string> read_file(const std::string& path) {
+  std::error_code problem;
+  auto size = fs::file_size(path, problem);
+  if (problem)
+    return configuration_error("missing_file", "failed to read " + path + ": " + problem.message(),
+                               "docs/reference/tasks.md lists the files of a task");
+  if (size > max_file_bytes)
+    return configuration_error("bad_task", "failed to read " + path + ": it is larger than 1 MiB");
+  std::ifstream in{path, std::ios::binary};
+  std::ostringstream text;
+  text << in.rdbuf();
+  if (!in)
+    return configuration_error("missing_file", "failed to read " + path + ": it cannot be opened");
+  return text.str();
+}
+
+std::string position(const std::string& text, size_t byte) {
+  size_t end = std::min(byte > 0 ? byte - 1 : 0, text.size());
+  auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n') + 1;
+  auto start = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+  auto column = end - (start == std::string::npos ? 0 : start + 1) + 1;
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+// The one place where nlohmann's exceptions end.
+expected<void> parse_into(const std::string& text, const std::string& file, task& x) {
+  try {
+    auto document = nlohmann::json::parse(text, nullptr, true, true);
+    return read_document(document, file, x);
+  } catch (const nlohmann::json::parse_error& e) {
+    std::string what = e.what();
+    auto cause =
+        what.rfind(": "); // "[json.exception...] parse error at ...: syntax error ...: cause"
+    return configuration_error("bad_json",
+                               "failed to read " + file + ", " + position(text, e.byte) + ": " +
+                                   (cause == std::string::npos ? what : what.substr(cause + 2)));
+  } catch (const std::exception& e) {
+    return configuration_error("bad_task", "failed to read " + file + ": " + e.what());
+  }
+}
+
+bool is_identifier(const std::string& name) {
+  auto word = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
+  };
+  return !name.empty() && name.size() <= 64 && !(name[0] >= '0' && name[0] <= '9') &&
+         std::all_of(name.begin(), name.end(), word);
+}
+
+tl::unexpected<error> bad(const std::string& file, const std::string& cause) {
+  return configuration_error("bad_task", "failed to read " + file + ": " + cause);
+}
+
+expected<void> check_names(const task& x, const std::string& file) {
+  std::set<std::string> seen;
+  bool output = false;
+  for (const auto& arg : x.arguments) {
+    if (!is_identifier(arg.name))
+      return bad(file, "argument \"" + arg.name + "\" is not a C identifier");
+    if (!seen.insert(arg.name).second) return bad(file, "argument " + arg.name + " is named twice");
+    output = output || arg.role == argument_role::output || arg.role == argument_role::inout;
+  }
+  if (!is_identifier(x.function))
+    return bad(file, "function \"" + x.function + "\" is not a C identifier");
+  if (!output) return bad(file, "arguments must hold an output or inout");
+  return {};
+}
+
+expected<void> check_tensor(const argument& arg, const task_case& c, const std::string& file) {
+  auto where = "argument " + arg.name + " in case " + c.name;
+  int64_t elements = 1;
+  int64_t row = 1;
+  for (const auto& dimension : arg.shape) {
+    auto size = dimension.evaluate(c.scalars);
+    if (!size) return bad(file, where + ": " + size.error().message);
+    if (*size < 1)
+      return bad(file,
+                 where + ": dimension \"" + dimension.text() + "\" is " + std::to_string(*size));
+    row = *size;
+    if (__builtin_mul_overflow(elements, *size, &elements) || elements > max_tensor_bytes / 4)
+      return bad(file, where + ": more than 256 MiB");
+  }
+  if (arg.fill_range.empty()) return {};
+  auto low = arg.fill_range[0].evaluate(c.scalars);
+  auto high = arg.fill_range[1].evaluate(c.scalars);
+  if (!low || !high) return bad(file, where + ": " + (!low ? low : high).error().message);
+  if (*low >= *high || *low < INT32_MIN || *high > int64_t{INT32_MAX} + 1)
+    return bad(file, where + ": fill_range [" + std::to_string(*low) + ", " +
+                         std::to_string(*high) + ") is empty or too wide");
+  return row <= INT32_MAX ? expected<void>{} : bad(file, where + ": a row is too long");
+}
+
+} // namespace
+
+expected<void> check_signature(const task& x, const std::string& file) {
+  if (auto ok = check_names(x, file); !ok) return ok;
+  auto cases = x.cases;
+  cases.push_back(x.timed);
+  for (const auto& c : cases) {
+    for (const auto& arg : x.arguments)
+      if (arg.role != argument_role::scalar)
+        if (auto ok = check_tensor(arg, c, file); !ok) return ok;
+    for (const auto* formula : {&x.bytes, &x.flops}) {
+      auto value = formula->evaluate(c.scalars);
+      if (!value)
+        return bad(file, "bytes or flops in case " + c.name + ": " + value.error().message);
+      if (*value < 0)
+        return bad(file,
+                   "bytes or flops in case " + c.name + ": " + formula->text() + " is negative");
+    }
+  }
+  return {};
+}
+
+namespace {
+
+expected<task> load_files(task x) {
+  auto file = x.directory + "/task.json";
+  std::error_code ignored;
+  if (!fs::exists(file, ignored))
+    return configuration_error("unknown_task", "failed to load a task: there is no " + file,
+                               "`kernelmill task list` shows all tasks");
+  std::string defining;
+  for (const std::string name :
+       {"task.json", "prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp"}) {
+    auto path = x.directory + "/" + name;
+    bool optional = name == "starter.cpp";
+    if (optional && !fs::exists(path, ignored)) continue;
+    auto text = read_file(path);
+    if (!text) return tl::unexpected<error>{text.error()};
+    // Sizes between the parts, so that no text can move from one file to the next unseen.
+    defining += name + ":" + std::to_string(text->size()) + "\n" + *text;
+    if (name == "task.json")
+      if (auto ok = parse_into(*text, file, x); !ok) return tl::unexpected<error>{ok.error()};
+    if (name == "prompt.md") x.prompt = *text;
+    if (optional) x.starter = *text;
+  }
+  if (x.starter.empty() && (x.verb == "debug" || x.verb == "reformulate" || x.verb == "diagnose"))
+    return bad(file, "verb \"" + x.verb + "\" needs a starter.cpp");
+  x.digest = sha256_hex(defining);
+  return x;
+}
+
+} // namespace
+
+expected<task> load_task(const std::string& tasks_root, const std::string& id) {
+  auto below = fs::path{id}.lexically_normal();
+  if (id.empty() || below.is_absolute() || *below.begin() == "..")
+    return configuration_error("unknown_task",
+                               "failed to load task \"" + id +
+                                   "\": a task is named by its folder below " + tasks_root,
+                               "`kernelmill task list` shows all tasks");
+  task x;
+  x.id = below.generic_string();
+  x.directory = (fs::path{tasks_root} / below).string();
+  return load_files(std::move(x));
+}
+
+expected<task> load_task_folder(const std::string& directory) {
+  task x;
+  x.directory = fs::path{directory}.lexically_normal().string();
+  while (x.directory.size() > 1 && x.directory.back() == '/') x.directory.pop_back();
+  auto loaded = load_files(std::move(x));
+  if (loaded && !("/" + loaded->directory).ends_with("/" + loaded->id))
+    return bad(loaded->directory + "/task.json",
+               "id \"" + loaded->id + "\" is not the end of the folder's path");
+  return loaded;
+}
+
+expected<std::vector<std::string>> list_tasks(const std::string& tasks_root) {
+  std::error_code problem;
+  fs::recursive_directory_iterator entries{tasks_root, problem};
+  if (problem)
+    return configuration_error("missing_file",
+                               "failed to list tasks in " + tasks_root + ": " + problem.message(),
+                               "name the folder of tasks with `tasks.root`");
+  std::vector<std::string> ids;
+  for (auto end = fs::recursive_directory_iterator{}; entries != end; entries.increment(problem)) {
+    if (problem) break;
+    if (entries->path().filename() == "task.json")
+      ids.push_back(
+          fs::relative(entries->path().parent_path(), tasks_root, problem).generic_string());
+  }
+  if (problem)
+    return configuration_error("missing_file",
+                               "failed to list tasks in " + tasks_root + ": " + problem.message());
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+} // namespace kernelmill

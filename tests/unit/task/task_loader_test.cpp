@@ -1,0 +1,187 @@
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "gpu/task/task.hpp"
+
+using namespace kernelmill;
+using nlohmann::json;
+using testing::HasSubstr;
+
+namespace {
+
+json row_sum() {
+  return json::parse(R"({
+    "schema_version": 1, "id": "native/row_sum", "title": "Sum of each row", "verb": "optimize",
+    "operator_family": "reduction",
+    "arguments": [
+      {"name": "x", "role": "input", "type": "f32", "shape": ["rows", "cols"]},
+      {"name": "y", "role": "output", "type": "f32", "shape": ["rows"]},
+      {"name": "rows", "role": "scalar", "type": "i32"},
+      {"name": "cols", "role": "scalar", "type": "i32"}],
+    "cases": [{"name": "small", "scalars": {"rows": 4, "cols": 8}},
+              {"name": "odd", "hidden": true, "scalars": {"rows": 3, "cols": 7}, "fills": {"x": "sparse"}}],
+    "timed": {"scalars": {"rows": 64, "cols": 256}},
+    "bytes": "4*rows*cols + 4*rows", "flops": "rows*cols"})");
+}
+
+class task_loader : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "kernelmill-task-XXXXXX";
+    root_ = ::mkdtemp(name.data());
+    write("task.json", row_sum().dump());
+    write("prompt.md", "Sum each row.\n");
+    write("reference.cpp", "// reference\n");
+    write("baseline.cpp", "// baseline\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(root_ + "/native/row_sum");
+    std::ofstream{root_ + "/native/row_sum/" + name} << text;
+  }
+  expected<task> load(const json& document) {
+    write("task.json", document.dump());
+    return load_task(root_, "native/row_sum");
+  }
+  error problem(const json& document) {
+    auto loaded = load(document);
+    return loaded ? error{} : loaded.error();
+  }
+
+  std::string root_;
+};
+
+TEST_F(task_loader, reads_every_key) {
+  auto x = load(row_sum());
+  ASSERT_TRUE(x) << render(x.error());
+  EXPECT_EQ(x->id, "native/row_sum");
+  EXPECT_EQ(x->arguments.size(), 4u);
+  EXPECT_EQ(x->arguments[0].fill, "normal");
+  EXPECT_EQ(x->cases[1].fills.at("x"), "sparse");
+  EXPECT_TRUE(x->cases[1].hidden);
+  EXPECT_EQ(x->bytes.evaluate(x->timed.scalars).value(), 4 * 64 * 256 + 4 * 64);
+  EXPECT_EQ(x->prompt, "Sum each row.\n");
+  EXPECT_EQ(x->digest.size(), 64u);
+  EXPECT_EQ(x->declaration(),
+            "extern \"C\" void solve(const float* x, float* y, int rows, int cols)");
+  EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=64 cols=256");
+}
+
+TEST_F(task_loader, a_changed_reference_changes_the_digest) {
+  auto before = load(row_sum())->digest;
+  write("reference.cpp", "// another\n");
+  EXPECT_NE(load(row_sum())->digest, before);
+}
+
+TEST_F(task_loader, comments_are_allowed) {
+  write("task.json", "// a comment\n" + row_sum().dump());
+  EXPECT_TRUE(load_task(root_, "native/row_sum"));
+}
+
+TEST_F(task_loader, broken_json_names_line_and_column) {
+  write("task.json", "{\n  \"id\": \"a\",,\n}");
+  auto x = load_task(root_, "native/row_sum");
+  ASSERT_FALSE(x);
+  EXPECT_EQ(x.error().cls, fault_class::configuration);
+  EXPECT_THAT(x.error().message, HasSubstr("line 2, column 13"));
+}
+
+TEST_F(task_loader, an_unknown_key_gets_a_suggestion) {
+  auto document = row_sum();
+  document["tolerence"] = 4;
+  auto e = problem(document);
+  EXPECT_THAT(e.message, HasSubstr("unknown key \"tolerence\""));
+  EXPECT_THAT(e.hint, HasSubstr("did you mean \"tolerance\"?"));
+}
+
+TEST_F(task_loader, an_unknown_distribution_names_its_place) {
+  auto document = row_sum();
+  document["cases"][1]["fills"]["x"] = "spars";
+  auto e = problem(document);
+  EXPECT_THAT(e.message, HasSubstr("cases[1].fills.x"));
+  EXPECT_THAT(e.hint, HasSubstr("\"sparse\""));
+}
+
+TEST_F(task_loader, refuses_what_makes_no_sense) {
+  auto expect = [&](auto change, const char* text) {
+    auto document = row_sum();
+    change(document);
+    EXPECT_THAT(problem(document).message, HasSubstr(text)) << document.dump();
+  };
+  expect([](json& d) { d["schema_version"] = 2; }, "schema_version");
+  expect([](json& d) { d["id"] = "native/other"; }, "the folder says");
+  expect([](json& d) { d.erase("timed"); }, "timed is missing");
+  expect([](json& d) { d.erase("title"); }, "title is missing");
+  expect([](json& d) { d["tolerance"] = 0; }, "above 0");
+  expect([](json& d) { d["cases"][0]["hidden"] = true; }, "visible");
+  expect([](json& d) { d["cases"][0]["scalars"]["rows"] = 0; }, "dimension \"rows\" is 0");
+  expect([](json& d) { d["cases"][0]["scalars"]["rows"] = 1 << 30; }, "256 MiB");
+  expect([](json& d) { d["cases"][0]["scalars"].erase("rows"); }, "scalars.rows is missing");
+  expect([](json& d) { d["cases"][0]["scalars"]["depth"] = 1; }, "names no scalar");
+  expect([](json& d) { d["cases"][1]["name"] = "small"; }, "used twice");
+  expect([](json& d) { d["arguments"][0]["shape"][0] = "row"; }, "no scalar is named 'row'");
+  expect([](json& d) { d["arguments"][1]["name"] = "2x"; }, "C identifier");
+  expect([](json& d) { d["arguments"][1]["name"] = "x"; }, "named twice");
+  expect([](json& d) { d["arguments"][1]["role"] = "input"; }, "output or inout");
+  expect([](json& d) { d["arguments"][2]["type"] = "f32"; }, "\"i32\" for a scalar");
+  expect([](json& d) { d["arguments"][1]["fill"] = "normal"; }, "inputs only");
+  expect([](json& d) { d["bytes"] = "4*rows*"; }, "ends too early");
+  expect([](json& d) { d["bytes"] = "0-rows"; }, "negative");
+  expect([](json& d) { d["verb"] = "debug"; }, "starter.cpp");
+  expect([](json& d) { d["arguments"] = json::array(); }, "1 to 16");
+  expect([](json& d) { d["arguments"] = 3; }, "1 to 16");
+  expect([](json& d) { d = json::array(); }, "must be an object");
+}
+
+TEST_F(task_loader, an_i32_input_needs_a_range) {
+  auto document = row_sum();
+  document["cases"][1].erase("fills");
+  document["arguments"][0]["type"] = "i32";
+  EXPECT_THAT(problem(document).message, HasSubstr("fill_range"));
+  document["arguments"][0]["fill_range"] = json::array({"5", "rows"});
+  EXPECT_THAT(problem(document).message, HasSubstr("fill_range [5, 4) is empty"));
+  document["arguments"][0]["fill_range"] = json::array({"0", "rows"});
+  EXPECT_EQ(problem(document).message, "");
+}
+
+TEST_F(task_loader, a_diagnosis_must_be_one_of_the_labels) {
+  auto document = row_sum();
+  document["verb"] = "diagnose";
+  document["diagnoses"] = json::array({"race", "overflow"});
+  document["diagnosis"] = "overflo";
+  auto e = problem(document);
+  EXPECT_THAT(e.message, HasSubstr("not one of diagnoses"));
+  EXPECT_THAT(e.hint, HasSubstr("\"overflow\""));
+}
+
+TEST_F(task_loader, a_missing_file_is_named) {
+  std::filesystem::remove(root_ + "/native/row_sum/reference.cpp");
+  auto x = load_task(root_, "native/row_sum");
+  ASSERT_FALSE(x);
+  EXPECT_THAT(x.error().message, HasSubstr("reference.cpp"));
+}
+
+TEST_F(task_loader, ids_that_leave_the_root_are_refused) {
+  for (auto id : {"", "../native/row_sum", "/etc", "native/../../x"})
+    EXPECT_FALSE(load_task(root_, id)) << id;
+}
+
+TEST_F(task_loader, lists_ids_sorted) {
+  std::filesystem::create_directories(root_ + "/native/a");
+  std::ofstream{root_ + "/native/a/task.json"} << "{}";
+  EXPECT_THAT(list_tasks(root_).value(), testing::ElementsAre("native/a", "native/row_sum"));
+  EXPECT_FALSE(list_tasks(root_ + "/none"));
+}
+
+TEST_F(task_loader, a_folder_is_loaded_when_its_path_ends_with_the_id) {
+  EXPECT_TRUE(load_task_folder(root_ + "/native/row_sum/"));
+  std::filesystem::rename(root_ + "/native/row_sum", root_ + "/native/other");
+  EXPECT_FALSE(load_task_folder(root_ + "/native/other"));
+}
+
+} // namespace
