@@ -1,0 +1,31 @@
+#pragma once
+
+// Layers of raw values, keyed by dotted name. Internal to launch/config.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "launch/config/json_text.hpp"
+#include "launch/config/load.hpp"
+
+namespace kernelmill {
+
+struct raw_value {
+  nlohmann::json value;
+  std::string origin;    ///< for people: "configs/a.json:12"
+  std::string directory; ///< a relative path in it starts here
+};
+
+struct raw_layers {
+  std::map<std::string, raw_value> values;
+  std::vector<error> problems;
+};
+
+void add_file_layer(raw_layers& layers, const json_text& file);
+void add_environment_layer(raw_layers& layers, const config_sources& sources);
+void add_override(raw_layers& layers, const std::string& text, const std::string& directory);
+
+} // namespace kernelmill

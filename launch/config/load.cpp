@@ -1,0 +1,191 @@
+#include "launch/config/load.hpp"
+
+#include <filesystem>
+#include <stdexcept>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "launch/config/keys.hpp"
+#include "launch/config/layers.hpp"
+#include "launch/config/paths.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+std::string absolute_path(const std::string& path, const std::string& directory) {
+  if (path.empty()) return path;
+  auto base = directory.empty() ? std::filesystem::path{"."} : std::filesystem::path{directory};
+  std::error_code code;
+  return std::filesystem::absolute(base / path, code).lexically_normal().string();
+}
+
+void apply(const raw_layers& layers, config_report& report) {
+  for (const auto& key : config_keys()) {
+    auto at = layers.values.find(key.name);
+    if (at == layers.values.end()) {
+      report.resolved.origins[key.name] = "default";
+      continue;
+    }
+    auto value = at->second.value;
+    if (auto problem = check_value(key, value); !problem.empty()) {
+      report.problems.push_back(
+          {fault_class::configuration, "config_invalid_value",
+           "failed to read " + at->second.origin + ": '" + key.name + "': " + problem,
+           "`kernelmill config schema` lists what each key takes"});
+      continue;
+    }
+    if (key.path != path_kind::none)
+      value = absolute_path(value.get<std::string>(), at->second.directory);
+    key.set(report.resolved.config, value);
+    report.resolved.origins[key.name] = at->second.origin;
+  }
+}
+
+error inconsistent(std::string message, std::string hint) {
+  return {fault_class::configuration, "config_inconsistent", std::move(message), std::move(hint)};
+}
+
+void check_timeouts(const run_config& c, std::vector<error>& problems) {
+  const std::pair<const char*, uint32_t> tools[] = {
+      {"policy.timeout_ms", c.policy.timeout_ms},
+      {"compile.deadline_ms", c.compile.deadline_ms},
+      {"evaluation.deadline_ms", c.evaluation.deadline_ms},
+  };
+  for (const auto& [name, ms] : tools)
+    if (ms >= c.episode.turn_deadline_ms)
+      problems.push_back(
+          inconsistent("failed to nest the timeouts: " + std::string{name} + " (" +
+                           std::to_string(ms) + ") is not below episode.turn_deadline_ms (" +
+                           std::to_string(c.episode.turn_deadline_ms) + ")",
+                       "lower " + std::string{name} + " or raise episode.turn_deadline_ms"));
+  if (c.episode.turn_deadline_ms >= c.episode.deadline_ms)
+    problems.push_back(inconsistent("failed to nest the timeouts: episode.turn_deadline_ms (" +
+                                        std::to_string(c.episode.turn_deadline_ms) +
+                                        ") is not below episode.deadline_ms (" +
+                                        std::to_string(c.episode.deadline_ms) + ")",
+                                    "raise episode.deadline_ms"));
+}
+
+void check_policy(const policy_section& policy, std::vector<error>& problems) {
+  if (policy.kind == "scripted") {
+    if (policy.script.empty())
+      problems.push_back(inconsistent("failed to set up the policy: policy.script is not given",
+                                      "name a script, e.g. "
+                                      "policy.script=configs/policies/quickstart/script.json"));
+    return;
+  }
+  if (policy.base_url.empty())
+    problems.push_back(inconsistent("failed to set up the policy: policy.base_url is not given",
+                                    "give the server's address, e.g. "
+                                    "policy.base_url=http://127.0.0.1:8000/v1"));
+  if (policy.model.empty() && policy.kind != "llamacpp")
+    problems.push_back(inconsistent("failed to set up the policy: policy.model is not given",
+                                    "give the name by which the server knows its model"));
+  if (!policy.api_key_env.empty() && !policy.api_key_file.empty())
+    problems.push_back(inconsistent(
+        "failed to set up the policy: policy.api_key_env and policy.api_key_file are both given",
+        "keep one of them"));
+}
+
+} // namespace
+
+std::vector<error> check_consistency(const run_config& config) {
+  std::vector<error> problems;
+  check_timeouts(config, problems);
+  check_policy(config.policy, problems);
+  const auto& timing = config.evaluation.timing;
+  if (timing.min_blocks > timing.max_blocks)
+    problems.push_back(
+        inconsistent("failed to set up timing: evaluation.timing.min_blocks is above max_blocks",
+                     "raise evaluation.timing.max_blocks"));
+  const auto& embedder = config.retrieval.embedder;
+  if (config.retrieval.enabled && embedder.kind == "http" && embedder.base_url.empty())
+    problems.push_back(inconsistent(
+        "failed to set up retrieval: retrieval.embedder.base_url is not given",
+        "give the address of the embeddings server, or retrieval.embedder.kind=hashed"));
+  if (config.tasks.ids.empty())
+    problems.push_back(inconsistent("failed to choose tasks: tasks.ids is empty",
+                                    "`kernelmill task list` shows the ids; \"*\" takes all"));
+  return problems;
+}
+
+config_report examine_config(const config_sources& sources) {
+  config_report report;
+  raw_layers layers;
+  for (const auto& path : sources.files) {
+    auto file = read_json_file(path);
+    if (file)
+      add_file_layer(layers, *file);
+    else
+      layers.problems.push_back(file.error());
+  }
+  add_environment_layer(layers, sources);
+  for (const auto& text : sources.overrides) add_override(layers, text, sources.directory);
+  report.problems = std::move(layers.problems);
+  try {
+    apply(layers, report);
+  } catch (const std::exception& e) { // nlohmann, were check_value ever to let a wrong type pass
+    report.problems.push_back({fault_class::configuration, "config_invalid_value",
+                               std::string{"failed to read the configuration: "} + e.what(),
+                               "please report this as a defect"});
+  }
+  // A missing value makes inconsistencies that are only its echo.
+  if (report.problems.empty()) report.problems = check_consistency(report.resolved.config);
+  return report;
+}
+
+expected<resolved_config> load_config(const config_sources& sources) {
+  auto report = examine_config(sources);
+  if (report.problems.empty()) return std::move(report.resolved);
+  auto first = std::move(report.problems.front());
+  if (auto others = report.problems.size() - 1; others > 0)
+    first.hint += (first.hint.empty() ? "" : "; ") + std::to_string(others) + " more problem" +
+                  (others > 1 ? "s" : "") + ": `kernelmill config validate` lists all";
+  return tl::unexpected<error>{std::move(first)};
+}
+
+std::vector<std::pair<std::string, std::string>> process_environment() {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (char** at = environ; at && *at; ++at) {
+    std::string_view entry{*at};
+    auto equals = entry.find('=');
+    if (entry.starts_with("KERNELMILL_") && equals != std::string_view::npos)
+      result.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  return result;
+}
+
+bool is_override(const std::string& argument) {
+  auto begin = argument.find_first_not_of("+~");
+  if (begin == std::string::npos || begin > 1) return false;
+  if (argument[0] == '~') return true;
+  auto equals = argument.find('=');
+  return equals != std::string::npos &&
+         argument.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.", begin) == equals;
+}
+
+std::string config_digest(const run_config& config) {
+  auto json = to_json(config);
+  json["run"].erase("name");
+  json["run"].erase("dir");
+  return sha256_hex(json.dump());
+}
+
+std::string locate_config(const std::string& argument) {
+  std::error_code code;
+  if (std::filesystem::exists(argument, code) || argument.find('/') != std::string::npos)
+    return argument;
+  auto home = data_directory();
+  if (home.empty()) return argument;
+  for (const auto& name : {argument, argument + ".json"}) {
+    auto path = std::filesystem::path{home} / "configs" / name;
+    if (std::filesystem::is_regular_file(path, code)) return path.string();
+  }
+  return argument;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,71 @@
+#include "launch/config/paths.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include <unistd.h>
+
+namespace kernelmill {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool holds_configs(const fs::path& directory) {
+  std::error_code code;
+  return fs::is_directory(directory / "configs", code);
+}
+
+const char* variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+} // namespace
+
+std::string program_directory() {
+  std::error_code code;
+  auto program = fs::read_symlink("/proc/self/exe", code);
+  return code ? std::string{} : program.parent_path().string();
+}
+
+std::string data_directory() {
+  std::error_code code;
+  if (const char* home = variable("KERNELMILL_HOME")) return fs::absolute(home, code).string();
+  fs::path program = program_directory();
+  // build/bin/kernelmill lies two levels below the tree, build/tests/x_test too.
+  for (const auto& candidate : {program / ".." / "share" / "kernelmill", program / ".." / ".."})
+    if (holds_configs(candidate)) return fs::weakly_canonical(candidate, code).string();
+  if (holds_configs(KERNELMILL_SOURCE_TREE)) return KERNELMILL_SOURCE_TREE;
+  return {};
+}
+
+std::string helper_program(const std::string& name) {
+  fs::path program = program_directory();
+  for (const auto& directory :
+       {program, program / ".." / "libexec" / "kernelmill", program / ".." / "bin"})
+    if (auto path = directory / name; ::access(path.c_str(), X_OK) == 0)
+      return path.lexically_normal().string();
+  return {};
+}
+
+std::string default_tasks_root() {
+  auto home = data_directory();
+  return home.empty() ? home : home + "/configs/tasks";
+}
+
+std::string default_corpus() {
+  auto home = data_directory();
+  return home.empty() ? home : home + "/configs/knowledge";
+}
+
+std::string default_build_cache() {
+  if (const char* cache = variable("XDG_CACHE_HOME"))
+    return std::string{cache} + "/kernelmill/build";
+  if (const char* home = variable("HOME"); home && ::access(home, W_OK) == 0)
+    return std::string{home} + "/.cache/kernelmill/build";
+  return "/tmp/kernelmill-" + std::to_string(::getuid()) + "/build";
+}
+
+} // namespace kernelmill

@@ -1,0 +1,150 @@
+#pragma once
+
+// What a run is told, as plain values. One table (launch/config/keys.cpp) binds every member to a
+// key of the JSON files, with its range and its sentence of documentation; the member initializers
+// here are the defaults, and nothing else is.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace kernelmill {
+
+struct run_section {
+  std::string name; ///< empty: made from the first configuration file's name and the time
+  std::string dir;  ///< empty: runs/NAME below the working directory
+  uint64_t seed = 1;
+};
+
+struct tasks_section {
+  std::string root; ///< empty: configs/tasks of the installation
+  std::vector<std::string> ids = {"*"};
+  uint32_t groups = 1;
+  uint32_t group_size = 4;
+  uint32_t max_turns = 4;
+};
+
+struct sampling_section {
+  double temperature = 1.0;
+  double top_p = 1.0;
+  uint32_t max_tokens = 4096;
+  int64_t seed = -1;
+  std::vector<std::string> stop;
+  bool logprobs = false;
+};
+
+struct policy_section {
+  std::string kind = "openai";
+  std::string base_url;
+  std::string model;
+  std::string script;
+  std::string api_key_env;
+  std::string api_key_file;
+  bool stream = false;
+  uint32_t max_in_flight = 64;
+  uint32_t timeout_ms = 300'000;
+  uint32_t connect_timeout_ms = 5'000;
+  sampling_section sampling;
+};
+
+struct embedder_section {
+  std::string kind = "hashed";
+  uint32_t dimension = 512;
+  std::string base_url;
+  std::string model;
+  std::string api_key_env;
+  std::string api_key_file;
+  uint32_t timeout_ms = 30'000;
+};
+
+struct retrieval_section {
+  bool enabled = true;
+  std::string index;  ///< empty: built in memory from the corpus when the run starts
+  std::string corpus; ///< empty: configs/knowledge of the installation
+  uint32_t count = 2;
+  embedder_section embedder;
+};
+
+struct compile_section {
+  uint32_t slots = 0; ///< 0: one per core
+  uint32_t deadline_ms = 60'000;
+  uint32_t memory_mb = 4096;
+  std::string cache_dir; ///< empty: $XDG_CACHE_HOME/kernelmill/build
+  std::string compiler = "/usr/bin/g++";
+};
+
+struct timing_section {
+  bool enabled = true;
+  uint32_t min_blocks = 5;
+  uint32_t max_blocks = 30;
+  double half_width = 0.03;
+  uint32_t budget_ms = 1500;
+};
+
+struct evaluation_section {
+  std::string backend = "auto";
+  std::string contract = "native";
+  uint32_t slots = 0;            ///< 0: as many as fit the cores
+  uint32_t threads_per_slot = 0; ///< 0: the cores divided by the slots
+  uint32_t deadline_ms = 60'000;
+  std::string seed; ///< empty: drawn by the referee after the candidate is loaded
+  timing_section timing;
+  std::vector<std::string> required_layers = {"namespaces", "seccomp", "rlimits", "no_network"};
+};
+
+struct profile_section {
+  bool enabled = true;
+  std::string when = "accepted";
+};
+
+struct episode_section {
+  double gamma = 0.4;
+  bool stop_on_correct = false;
+  double stop_speedup = 0; ///< 0: never
+  uint32_t feedback_bytes = 6000;
+  uint32_t turn_deadline_ms = 900'000;
+  uint32_t deadline_ms = 3'600'000;
+  uint32_t max_live = 256;
+};
+
+/// A weight that is not given comes from the preset.
+struct reward_section {
+  std::string preset = "kevin";
+  std::optional<double> format;
+  std::optional<double> build;
+  std::optional<double> partial;
+  std::optional<double> correct;
+  std::optional<double> speed;
+  std::optional<double> speed_cap;
+  std::optional<double> diagnosis;
+  std::optional<double> integrity_penalty;
+  double minimum_speedup = 1.0;
+  double significant_speedup = 1.02;
+};
+
+struct storage_section {
+  std::string store; ///< empty: lineage/ of the run's directory
+  bool durable = true;
+};
+
+struct log_section {
+  std::string level = "info";
+};
+
+struct run_config {
+  run_section run;
+  tasks_section tasks;
+  policy_section policy;
+  retrieval_section retrieval;
+  compile_section compile;
+  evaluation_section evaluation;
+  profile_section profile;
+  episode_section episode;
+  reward_section reward;
+  std::string advantage = "mean_centered";
+  storage_section storage;
+  log_section log;
+};
+
+} // namespace kernelmill

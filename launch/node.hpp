@@ -1,0 +1,47 @@
+#pragma once
+
+// One Kernelmill process: assembles the actors that a configuration asks for, runs a run to its
+// end, and takes everything down again.
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "launch/config/run_config.hpp"
+#include "messages/error.hpp"
+#include "messages/message.hpp"
+#include "messages/run.capnp.h"
+
+namespace kernelmill {
+
+/// Where a run stands. Counts include what was committed before a resume.
+struct progress {
+  uint32_t episodes_total = 0;
+  uint32_t episodes_done = 0;
+  uint32_t episodes_live = 0;
+  uint64_t turns = 0;
+  uint64_t builds = 0;
+  uint64_t evaluations = 0;
+  uint32_t accepted = 0; ///< episodes
+  uint32_t rejected = 0;
+  uint32_t infrastructure = 0;
+  double seconds = 0; ///< since this process started the run
+};
+
+struct run_options {
+  run_config config;
+  bool resume = false;     ///< goes on with the run in `directory`; else `directory` must be new
+  std::string directory;   ///< of the run, absolute
+  std::string config_json; ///< the resolved configuration, as it goes to config.json
+
+  /// Called a few times a second from one thread of the node. May be empty.
+  std::function<void(const progress&)> on_progress;
+};
+
+/// Runs to the end, or until `stop` is requested: then admits nothing more, lets committed turns
+/// stand and answers with outcome "cancelled". An error means that the run could not start;
+/// a run that started and failed is a summary with a fault.
+expected<Message<wire::RunSummary>> run_node(const run_options& options, std::stop_token stop);
+
+} // namespace kernelmill
