@@ -13,17 +13,17 @@ using std::chrono::milliseconds;
 
 const char* to_string(episode_phase x) noexcept {
   switch (x) {
-  case episode_phase::admitted: return "admitted";
-  case episode_phase::recalling: return "recalling";
-  case episode_phase::retrieving: return "retrieving";
-  case episode_phase::thinking: return "thinking";
-  case episode_phase::building: return "building";
-  case episode_phase::evaluating: return "evaluating";
-  case episode_phase::profiling: return "profiling";
-  case episode_phase::judging: return "judging";
-  case episode_phase::committing: return "committing";
-  case episode_phase::closing: return "closing";
-  case episode_phase::ended: return "ended";
+    case episode_phase::admitted: return "admitted";
+    case episode_phase::recalling: return "recalling";
+    case episode_phase::retrieving: return "retrieving";
+    case episode_phase::thinking: return "thinking";
+    case episode_phase::building: return "building";
+    case episode_phase::evaluating: return "evaluating";
+    case episode_phase::profiling: return "profiling";
+    case episode_phase::judging: return "judging";
+    case episode_phase::committing: return "committing";
+    case episode_phase::closing: return "closing";
+    case episode_phase::ended: return "ended";
   }
   return "unknown";
 }
@@ -124,8 +124,10 @@ void refining_episode_state::recall() {
       .then([this](const Message<wire::EpisodeHistory>& history) { restore(*history.open()); },
             [this](caf::error& why) {
               leave(wire::Outcome::INFRASTRUCTURE,
-                    {fault_class::infrastructure, "lineage_lost",
-                     "failed to read the committed turns: " + self->system().render(why), {}});
+                    {fault_class::infrastructure,
+                     "lineage_lost",
+                     "failed to read the committed turns: " + self->system().render(why),
+                     {}});
             });
 }
 
@@ -277,8 +279,8 @@ void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) 
   enter(episode_phase::committing);
   auto view = verdict.open();
   auto facts = current->facts.open();
-  auto feedback = std::make_shared<const std::string>(
-      feedback_text(*facts, *view, settings->feedback_bytes));
+  auto feedback =
+      std::make_shared<const std::string>(feedback_text(*facts, *view, settings->feedback_bytes));
   auto stop_reason = stop_reason_after(*view);
   artifact_batch artifacts;
   auto record = turn_record(*this, *view, *feedback, stop_reason, artifacts);
@@ -351,7 +353,8 @@ void refining_episode_state::leave(wire::Outcome outcome, error why) {
   self->quit();
 }
 
-// -- behavior ---------------------------------------------------------------------------------------
+// -- behavior
+// ---------------------------------------------------------------------------------------
 
 episode_actor::behavior_type
 refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,

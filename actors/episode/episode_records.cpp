@@ -19,7 +19,9 @@ void set_episode(wire::EpisodeRef::Builder x, const episode_assignment& where) {
   x.setMember(where.member);
 }
 
-wire::FaultClass wire_class(fault_class x) { return static_cast<wire::FaultClass>(x); }
+wire::FaultClass wire_class(fault_class x) {
+  return static_cast<wire::FaultClass>(x);
+}
 
 void set_fault(wire::Fault::Builder x, const error& fault) {
   x.setClass(wire_class(fault.cls));
@@ -71,7 +73,8 @@ Message<wire::ArtifactBatch> artifact_batch::message() const {
   });
 }
 
-// -- small things -----------------------------------------------------------------------------------
+// -- small things
+// -----------------------------------------------------------------------------------
 
 double wall_seconds(std::chrono::steady_clock::time_point x) {
   static const double offset = [] {
@@ -92,7 +95,8 @@ error commit_fault(caf::actor_system& system, const caf::error& why) {
           "free the cause and run `kernelmill resume`"};
 }
 
-// -- requests ---------------------------------------------------------------------------------------
+// -- requests
+// ---------------------------------------------------------------------------------------
 
 Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
                                                     std::chrono::milliseconds deadline) {
@@ -207,7 +211,8 @@ void set_first_prompt(wire::TurnRecord::Builder x, const prompt_text& text,
   artifacts.put(parts[1].initContent(), text.user, text.user_sha256, text.durable);
 }
 
-void set_seconds(wire::StageSeconds::Builder x, const refining_episode_state::turn_scratch& current) {
+void set_seconds(wire::StageSeconds::Builder x,
+                 const refining_episode_state::turn_scratch& current) {
   x.setRetrieve(current.seconds.retrieve);
   x.setPolicy(current.seconds.policy);
   x.setBuild(current.seconds.build);
@@ -218,9 +223,9 @@ void set_seconds(wire::StageSeconds::Builder x, const refining_episode_state::tu
 
 } // namespace
 
-Message<wire::Record> turn_record(const refining_episode_state& state, wire::Verdict::Reader verdict,
-                                  const std::string& feedback, const std::string& stop_reason,
-                                  artifact_batch& artifacts) {
+Message<wire::Record> turn_record(const refining_episode_state& state,
+                                  wire::Verdict::Reader verdict, const std::string& feedback,
+                                  const std::string& stop_reason, artifact_batch& artifacts) {
   auto& current = *state.current;
   auto facts = current.facts.open();
   auto fill = [&](wire::Record::Builder record) {
@@ -251,7 +256,8 @@ Message<wire::Record> turn_record(const refining_episode_state& state, wire::Ver
   return build<wire::Record>(fill, 1024);
 }
 
-Message<wire::Record> episode_record(const refining_episode_state& state, const std::string& reason) {
+Message<wire::Record> episode_record(const refining_episode_state& state,
+                                     const std::string& reason) {
   std::vector<double> rewards;
   std::vector<readiness_evidence> evidence;
   uint32_t best = 0;
@@ -344,7 +350,8 @@ Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& st
   });
 }
 
-// -- back from records ------------------------------------------------------------------------------
+// -- back from records
+// ------------------------------------------------------------------------------
 
 refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
   refining_episode_state::turn_digest result;

@@ -5,8 +5,8 @@
 
 namespace kernelmill {
 
-std::shared_ptr<const prompt_text> prompt_book::open(const task& what,
-                                                     const Message<wire::RetrieveResult>& examples) {
+std::shared_ptr<const prompt_text>
+prompt_book::open(const task& what, const Message<wire::RetrieveResult>& examples) {
   std::string_view bytes{examples.data(), examples.size()};
   std::lock_guard guard{mutex_};
   auto& known = pages_[what.id];

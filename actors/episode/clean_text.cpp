@@ -1,0 +1,111 @@
+#include "actors/episode/clean_text.hpp"
+
+#include <cstdint>
+#include <cstring>
+
+namespace kernelmill {
+
+namespace {
+
+constexpr unsigned char escape = 0x1b;
+
+unsigned char byte_at(std::string_view text, size_t i) {
+  return static_cast<unsigned char>(text[i]);
+}
+
+bool continues(std::string_view text, size_t i) {
+  return i < text.size() && (byte_at(text, i) & 0xc0) == 0x80;
+}
+
+// True when none of the eight bytes is NUL or above 0x7f.
+bool all_plain(const char* bytes) {
+  uint64_t word;
+  std::memcpy(&word, bytes, sizeof word);
+  constexpr uint64_t high = 0x8080808080808080, low = 0x0101010101010101;
+  return ((word | (word - low)) & high) == 0;
+}
+
+// Length of the terminal sequence that starts with the ESC at the front of `text`.
+size_t terminal_sequence(std::string_view text) {
+  if (text.size() < 2) return text.size();
+  size_t i = 2;
+  if (text[1] == '[') {
+    while (i < text.size() && byte_at(text, i) >= 0x20 && byte_at(text, i) <= 0x3f) ++i;
+    if (i < text.size() && byte_at(text, i) >= 0x40 && byte_at(text, i) <= 0x7e) ++i;
+  } else if (text[1] == ']') {
+    while (i < text.size() && byte_at(text, i) >= 0x20) ++i;
+    if (i < text.size() && byte_at(text, i) == 0x07) ++i;
+  } else if (byte_at(text, 1) < 0x20 || byte_at(text, 1) > 0x7e) {
+    return 1;
+  }
+  return i;
+}
+
+bool is_control(std::string_view sequence) {
+  auto c = byte_at(sequence, 0);
+  if (sequence.size() == 1) return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
+  return sequence.size() == 2 && c == 0xc2 && byte_at(sequence, 1) < 0xa0; // U+0080 to U+009F
+}
+
+} // namespace
+
+size_t utf8_length(std::string_view text) noexcept {
+  auto c = byte_at(text, 0);
+  if (c < 0x80) return 1;
+  if (c < 0xc2 || c > 0xf4 || !continues(text, 1)) return 0;
+  auto second = byte_at(text, 1);
+  if (c < 0xe0) return 2;
+  if (!continues(text, 2)) return 0;
+  if (c < 0xf0) {
+    if ((c == 0xe0 && second < 0xa0) || (c == 0xed && second >= 0xa0)) return 0;
+    return 3;
+  }
+  if (!continues(text, 3)) return 0;
+  if ((c == 0xf0 && second < 0x90) || (c == 0xf4 && second >= 0x90)) return 0;
+  return 4;
+}
+
+size_t first_bad_byte(std::string_view text) noexcept {
+  size_t i = 0;
+  while (i < text.size()) {
+    if (i + 8 <= text.size() && all_plain(text.data() + i)) {
+      i += 8;
+      continue;
+    }
+    auto length = utf8_length(text.substr(i));
+    if (length == 0 || text[i] == '\0') return i;
+    i += length;
+  }
+  return std::string_view::npos;
+}
+
+std::string_view utf8_prefix(std::string_view text, size_t limit) noexcept {
+  if (text.size() <= limit) return text;
+  size_t end = limit;
+  for (int back = 0; back < 4 && end > 0 && continues(text, end); ++back) --end;
+  return text.substr(0, end);
+}
+
+void append_clean(std::string& out, std::string_view text, size_t max_bytes) {
+  constexpr std::string_view cut = " [cut]";
+  const size_t begin = out.size();
+  size_t i = 0;
+  while (i < text.size()) {
+    auto c = byte_at(text, i);
+    auto length = utf8_length(text.substr(i, 4));
+    auto shown = length == 0 ? std::string_view{"?"} : text.substr(i, length);
+    if (c == escape) {
+      i += terminal_sequence(text.substr(i));
+      continue;
+    }
+    i += length == 0 ? 1 : length;
+    if (is_control(shown)) continue;
+    if (out.size() - begin + shown.size() > max_bytes) {
+      out += cut;
+      return;
+    }
+    out += shown;
+  }
+}
+
+} // namespace kernelmill

@@ -1,0 +1,65 @@
+#include "actors/episode/clean_text.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace kernelmill {
+namespace {
+
+std::string cleaned(std::string_view text, size_t limit = 1000) {
+  std::string out;
+  append_clean(out, text, limit);
+  return out;
+}
+
+TEST(clean_text, terminal_sequences_go_with_their_parameters) {
+  EXPECT_EQ(cleaned("\x1b[01;31m\x1b[Kerror:\x1b[m no"), "error: no");
+  EXPECT_EQ(cleaned("\x1b]0;title\x07rest"), "rest");
+  EXPECT_EQ(cleaned("end\x1b"), "end");
+  EXPECT_EQ(cleaned("end\x1b["), "end");
+}
+
+TEST(clean_text, newline_and_tab_stay_and_other_control_bytes_go) {
+  EXPECT_EQ(cleaned(std::string_view{"a\tb\nc\rd\0e\x7f", 10}), "a\tb\ncde");
+  EXPECT_EQ(cleaned("x\xc2\x9by"), "xy"); // U+009B is a control sequence introducer of its own
+}
+
+TEST(clean_text, bytes_that_are_not_utf8_become_question_marks) {
+  EXPECT_EQ(cleaned("\xff\xc3(\xc3\xa9"), "?" "?(\xc3\xa9");
+}
+
+TEST(clean_text, what_is_cut_says_so) {
+  EXPECT_EQ(cleaned("abcdef", 3), "abc [cut]");
+}
+
+TEST(clean_text, a_prefix_never_ends_inside_a_character) {
+  EXPECT_EQ(utf8_prefix("ab\xe2\x82\xac", 4), "ab");
+  EXPECT_EQ(utf8_prefix("ab\xe2\x82\xac", 5), "ab\xe2\x82\xac");
+}
+
+TEST(clean_text, overlong_forms_and_surrogates_are_bad) {
+  EXPECT_EQ(first_bad_byte("\xc0\x80"), 0u);
+  EXPECT_EQ(first_bad_byte("a\xed\xa0\x80"), 1u);
+  EXPECT_EQ(first_bad_byte("\xf4\x90\x80\x80"), 0u);
+  EXPECT_EQ(first_bad_byte("\xf0\x9f\x98\x80"), std::string_view::npos);
+}
+
+TEST(clean_text, a_nul_is_found_in_every_place_of_a_word) {
+  for (size_t i = 0; i < 24; ++i) {
+    std::string text(24, 'x');
+    text[i] = '\0';
+    EXPECT_EQ(first_bad_byte(text), i);
+  }
+}
+
+RC_GTEST_PROP(clean_text, what_comes_out_is_always_well_formed, (const std::string& bytes)) {
+  auto out = cleaned(bytes, 64);
+  RC_ASSERT(first_bad_byte(out) == std::string_view::npos);
+  RC_ASSERT(out.size() <= 64 + 6);
+  RC_ASSERT(out.find('\x1b') == std::string::npos);
+}
+
+} // namespace
+} // namespace kernelmill
