@@ -1,0 +1,75 @@
+#pragma once
+
+// The leak guard decides whether showing a text in the prompt of a task would hand the task's own
+// solution over. A task's id alone is not enough: the same kernel may have been verified under
+// another task, be written on a card, or come back with other names and another layout.
+//
+// Code is compared as sets of hashed 5-grams of tokens. Comments, layout and preprocessor lines
+// do not count; names that are not called and number suffixes are folded, so that renaming hides
+// nothing; what is called (`expf`, `_mm256_add_ps`) and all operators stay, so that two loops that
+// do different things stay different.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+namespace kernelmill {
+
+/// Sorted, without duplicates.
+using shingle_set = std::vector<uint64_t>;
+
+/// Returns the hashed 5-grams of the normalized tokens of `code`; of shorter code, one hash of all.
+shingle_set shingles_of(std::string_view code);
+
+struct resemblance {
+  double jaccard = 0;     ///< shared / all
+  double containment = 0; ///< shared / those of the smaller set
+};
+
+resemblance compare(const shingle_set& a, const shingle_set& b);
+
+struct leak_thresholds {
+  double jaccard = 0.70;
+  double containment = 0.85;
+  size_t min_shingles = 24; ///< smaller sets are compared by jaccard only: any loop contains them
+};
+
+bool near_duplicate(const shingle_set& a, const shingle_set& b, const leak_thresholds& limits = {});
+
+class leak_guard {
+public:
+  explicit leak_guard(leak_thresholds limits = {}) : limits_(limits) {}
+
+  /// Remembers a text that solves `task`; near-identical ones cost nothing more.
+  void add_solution(const std::string& task, std::string_view code);
+
+  /// Says that what solves one of the two solves the other, e.g. the same operator asked for
+  /// under another verb. Relations chain.
+  void relate(const std::string& task, const std::string& other);
+
+  /// Says whether an entry that was verified for `entry_task` (empty: none) and reads as `code`
+  /// gives away a solution of `asking_task`.
+  bool withholds(const std::string& asking_task, const std::string& entry_task,
+                 const shingle_set& code) const;
+
+  /// Solutions that it remembers of all tasks.
+  size_t solutions() const;
+
+private:
+  struct known {
+    std::vector<shingle_set> solutions;
+    std::unordered_set<uint64_t> all; ///< the union, which rules most entries out at once
+  };
+
+  std::string root_of(const std::string& task) const;
+  bool resembles(const known& x, const shingle_set& code) const;
+
+  leak_thresholds limits_;
+  std::map<std::string, known> tasks_;         ///< by the root of the task's relations
+  std::map<std::string, std::string> related_; ///< towards the root
+};
+
+} // namespace kernelmill
