@@ -62,6 +62,7 @@ struct EvaluateResult {
   seed @8 :Data;
   device @9 :Text;                 # "Intel(R) Xeon(R), 2 cores"
   fault @10 :Common.Fault;         # class none when every case passed
+  missing @11 :List(Text);         # counters that a profile could not read here, and why
 }
 
 struct CheckRequest { taskDir @0 :Text; }   # `task check` to referee
