@@ -1,0 +1,308 @@
+#include "gpu/process/process.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+
+#include "gpu/process/descriptor.hpp"
+
+using namespace kernelmill;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr int patience_ms = 20'000;
+
+// build/tests/process_test and build/bin/kernelmill-spawner.
+std::string program() {
+  if (auto* folder = std::getenv("KERNELMILL_BIN_DIR"))
+    return std::string{folder} + "/kernelmill-spawner";
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() /
+         "bin/kernelmill-spawner";
+}
+
+spawner launch() {
+  auto result = spawner::launch(program());
+  EXPECT_TRUE(result) << render(result.error());
+  return std::move(*result);
+}
+
+process_spec shell(std::string script) {
+  process_spec spec;
+  spec.argv = {"/bin/sh", "-c", std::move(script)};
+  return spec;
+}
+
+// Everything that `spec` writes to its standard output, and how it ended.
+struct outcome {
+  std::string text;
+  exit_status status;
+};
+
+outcome run(spawner& x, process_spec spec) {
+  auto ends = make_pipe();
+  spec.descriptors.emplace_back(ends.write.get(), 1);
+  auto started = x.start(spec);
+  EXPECT_TRUE(started) << render(started.error());
+  if (!started) return {};
+  ends.write.reset();
+  outcome result;
+  char buffer[4096];
+  while (auto n = read_retrying(ends.read.get(), buffer, sizeof buffer)) {
+    if (n < 0) break;
+    result.text.append(buffer, static_cast<size_t>(n));
+  }
+  auto status = started->wait(patience_ms);
+  EXPECT_TRUE(status) << render(status.error());
+  if (status) result.status = *status;
+  return result;
+}
+
+bool gone(int pid) {
+  return ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+// Reads the "end of file" of a pipe whose write end the processes under test hold: that is how a
+// test knows, without sleeping, that the last of them has died.
+bool all_dead(int read_end) {
+  char buffer[256];
+  for (;;) {
+    if (!wait_readable(read_end, patience_ms)) return false;
+    if (read_retrying(read_end, buffer, sizeof buffer) <= 0) return true;
+  }
+}
+
+} // namespace
+
+TEST(spawner, tells_how_a_process_ended) {
+  auto x = launch();
+  EXPECT_EQ(run(x, shell("exit 0")).status.code, 0);
+  EXPECT_EQ(run(x, shell("exit 7")).status.code, 7);
+  auto killed = run(x, shell("kill -SEGV $$")).status;
+  EXPECT_EQ(killed.signal, SIGSEGV);
+  EXPECT_EQ(killed.code, -1);
+}
+
+TEST(spawner, answers_a_second_wait_like_the_first) {
+  auto x = launch();
+  auto started = x.start(shell("exit 3"));
+  ASSERT_TRUE(started);
+  EXPECT_EQ(started->wait(patience_ms)->code, 3);
+  EXPECT_EQ(started->wait(0)->code, 3);
+  EXPECT_FALSE(started->running());
+}
+
+TEST(spawner, fails_to_launch_a_program_that_is_not_there) {
+  auto x = spawner::launch("/nonexistent/kernelmill-spawner");
+  ASSERT_FALSE(x);
+  EXPECT_EQ(x.error().category, "spawner_failed");
+  EXPECT_THAT(x.error().message, HasSubstr("/nonexistent/kernelmill-spawner"));
+  EXPECT_FALSE(x.error().hint.empty());
+}
+
+TEST(spawner, fails_to_launch_a_program_that_does_not_answer) {
+  auto x = spawner::launch("/bin/true");
+  ASSERT_FALSE(x);
+  EXPECT_EQ(x.error().category, "spawner_failed");
+}
+
+TEST(spawner, reports_a_program_that_cannot_be_executed_at_start) {
+  auto x = launch();
+  process_spec spec;
+  spec.argv = {"/nonexistent"};
+  auto started = x.start(spec);
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().category, "cannot_execute");
+  EXPECT_EQ(started.error().cls, fault_class::infrastructure);
+  EXPECT_THAT(started.error().message, HasSubstr("No such file"));
+  spec.argv = {"/etc"};
+  EXPECT_THAT(x.start(spec).error().message, HasSubstr("Permission denied"));
+  EXPECT_EQ(run(x, shell("exit 0")).status.code, 0) << "the spawner goes on";
+}
+
+TEST(spawner, refuses_specs_that_make_no_sense_and_goes_on) {
+  auto x = launch();
+  process_spec spec;
+  EXPECT_EQ(x.start(spec).error().category, "bad_process_spec");
+  spec.argv = {"sh"};
+  EXPECT_EQ(x.start(spec).error().category, "bad_process_spec");
+  spec = shell("exit 0");
+  spec.descriptors = {{9999, 5}};
+  EXPECT_EQ(x.start(spec).error().category, "bad_process_spec");
+  spec = shell("exit 0");
+  spec.directory = "/nonexistent";
+  EXPECT_THAT(x.start(spec).error().message, HasSubstr("enter the directory"));
+  spec = shell("exit 0");
+  spec.cpus = {1 << 19};
+  EXPECT_THAT(x.start(spec).error().message, HasSubstr("pin"));
+  spec = shell("exit 0");
+  spec.argv.push_back(std::string(1 << 20, 'x'));
+  EXPECT_EQ(x.start(spec).error().category, "bad_process_spec");
+  EXPECT_EQ(run(x, shell("exit 0")).status.code, 0);
+}
+
+TEST(spawner, gives_a_child_only_the_environment_of_its_spec) {
+  auto x = launch();
+  process_spec spec;
+  spec.argv = {"/usr/bin/env"};
+  EXPECT_EQ(run(x, spec).text, "");
+  spec.environment = {"A=1", "B=two words"};
+  EXPECT_EQ(run(x, spec).text, "A=1\nB=two words\n");
+}
+
+TEST(spawner, gives_a_child_only_the_descriptors_of_its_spec) {
+  auto x = launch();
+  // One that leaks into every ordinary child of this process.
+  int leak = ::open("/dev/null", O_RDONLY);
+  ASSERT_GE(leak, 0);
+  auto spec = shell("for f in $(seq 0 64); do [ -e /proc/$$/fd/$f ] && echo $f; done; true");
+  spec.environment = {"PATH=/usr/bin"};
+  descriptor extra{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  spec.descriptors = {{extra.get(), 9}};
+  EXPECT_EQ(run(x, spec).text, "0\n1\n2\n9\n");
+  ::close(leak);
+}
+
+TEST(spawner, places_descriptors_whose_numbers_cross) {
+  auto x = launch();
+  auto spec = shell("cat <&3; cat <&4");
+  std::vector<descriptor> files;
+  for (auto* text : {"three ", "four"}) {
+    descriptor fd{::memfd_create("text", MFD_CLOEXEC)};
+    ASSERT_GT(write_retrying(fd.get(), text, std::strlen(text)), 0);
+    ::lseek(fd.get(), 0, SEEK_SET);
+    files.push_back(std::move(fd));
+  }
+  spec.descriptors = {{files[1].get(), 4}, {files[0].get(), 3}};
+  EXPECT_EQ(run(x, spec).text, "three four");
+}
+
+TEST(spawner, sets_limits_directory_affinity_and_a_session) {
+  auto x = launch();
+  auto spec = shell("ulimit -v; ulimit -n; ulimit -c; pwd; taskset -p $$ | sed 's/.*: //'; "
+                    "ps -o sid= -p $$ | tr -d ' ' | grep -qx $$ && echo own session");
+  spec.environment = {"PATH=/usr/bin"};
+  spec.limits.address_space = uint64_t{1} << 30;
+  spec.limits.open_files = 33;
+  spec.directory = "/usr";
+  spec.cpus = {0};
+  EXPECT_EQ(run(x, spec).text, "1048576\n33\n0\n/usr\n1\nown session\n");
+}
+
+TEST(spawner, stops_a_process_that_overruns_its_deadline) {
+  auto x = launch();
+  auto started = x.start(shell("exec sleep 1000"));
+  ASSERT_TRUE(started);
+  auto waited = started->wait(1);
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().category, "timeout");
+  EXPECT_TRUE(started->running());
+  started->kill();
+  EXPECT_EQ(started->wait(patience_ms)->signal, SIGKILL);
+}
+
+TEST(spawner, kills_what_a_child_left_behind_when_it_ends) {
+  auto x = launch();
+  auto ends = make_pipe();
+  // One in the group, one in a session of its own, one that nobody waits for.
+  auto spec =
+      shell("sleep 1000 & setsid sleep 1000 & (setsid setsid -f sleep 1000 &) ; echo ready");
+  spec.environment = {"PATH=/usr/bin"};
+  spec.descriptors = {{ends.write.get(), 1}};
+  auto started = x.start(spec);
+  ASSERT_TRUE(started);
+  ends.write.reset();
+  EXPECT_EQ(started->wait(patience_ms)->code, 0);
+  EXPECT_TRUE(all_dead(ends.read.get()));
+}
+
+TEST(spawner, kills_a_child_when_its_handle_goes) {
+  auto x = launch();
+  int pid = 0;
+  auto ends = make_pipe();
+  {
+    auto spec = shell("sleep 1000");
+    spec.descriptors = {{ends.write.get(), 1}};
+    auto started = x.start(spec);
+    ASSERT_TRUE(started);
+    pid = started->pid();
+    ends.write.reset();
+  }
+  EXPECT_TRUE(all_dead(ends.read.get()));
+  EXPECT_EQ(run(x, shell("exit 0")).status.code, 0);
+  EXPECT_TRUE(gone(pid));
+}
+
+TEST(spawner, kills_every_child_when_its_client_dies) {
+  auto ends = make_pipe();
+  int client = ::fork();
+  ASSERT_GE(client, 0);
+  if (client == 0) {
+    auto x = spawner::launch(program());
+    auto spec = shell("sleep 1000 & setsid -f sleep 1000; echo ready; sleep 1000");
+    spec.environment = {"PATH=/usr/bin"};
+    spec.descriptors = {{ends.write.get(), 1}};
+    auto started = x->start(spec);
+    ends.write.reset();
+    char word[6];
+    (void)!::read(ends.read.get(), word, sizeof word);
+    ::raise(SIGKILL); // no destructor runs
+  }
+  ends.write.reset();
+  ASSERT_EQ(::waitpid(client, nullptr, 0), client);
+  EXPECT_TRUE(all_dead(ends.read.get()));
+}
+
+TEST(spawner, starts_again_when_somebody_kills_it) {
+  auto x = launch();
+  auto parent = run(x, shell("echo $PPID"));
+  int pid = std::stoi(parent.text);
+  auto started = x.start(shell("sleep 1000"));
+  ASSERT_TRUE(started);
+  ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  auto status = started->wait(patience_ms);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().category, "spawner_lost");
+  EXPECT_EQ(run(x, shell("exit 4")).status.code, 4);
+}
+
+TEST(spawner, serves_many_threads_at_once) {
+  auto x = launch();
+  std::vector<std::thread> threads;
+  std::atomic<int> right = 0;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&x, &right, i] {
+      for (int j = 0; j < 10; ++j) {
+        auto started = x.start(shell("exit " + std::to_string(10 * i + j)));
+        if (!started) continue;
+        auto status = started->wait(patience_ms);
+        if (status && status->code == 10 * i + j) ++right;
+      }
+    });
+  for (auto& t : threads) t.join();
+  EXPECT_EQ(right, 40);
+}
+
+TEST(spawner, keeps_no_descriptor_of_a_child_that_is_over) {
+  auto x = launch();
+  auto open_files = [&] {
+    return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"}, {});
+  };
+  auto before = open_files();
+  auto in_spawner = [&] { return run(x, shell("ls /proc/$PPID/fd | wc -l")).text; };
+  auto first = in_spawner();
+  for (int i = 0; i < 20; ++i) run(x, shell("exit 0"));
+  EXPECT_EQ(open_files(), before);
+  EXPECT_EQ(in_spawner(), first);
+}
