@@ -105,7 +105,7 @@ void refining_episode_state::fail_turn(fault_class cls, std::string category, st
 
 // -- the steps ------------------------------------------------------------------------------------
 
-void refining_episode_state::begin() {
+void refining_episode_state::open() {
   started = now();
   if (settings->resume)
     recall();
@@ -375,7 +375,7 @@ refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
         if (self->state.phase == episode_phase::thinking)
           self->state.leave(wire::Outcome::INFRASTRUCTURE, cancellation());
       },
-      [self](atom::proceed) { self->state.begin(); },
+      [self](atom::proceed) { self->state.open(); },
   };
 }
 

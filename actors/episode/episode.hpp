@@ -80,13 +80,13 @@ const char* to_string(episode_phase x) noexcept;
 struct refining_episode_state {
   using clock = std::chrono::steady_clock;
 
-  explicit refining_episode_state(episode_actor::pointer self) : self(self) {
+  explicit refining_episode_state(episode_actor::pointer owner) : self(owner) {
     // nop
   }
 
   // -- the steps, in the order of a turn -----------------------------------------------------
 
-  void begin();
+  void open(); // not `begin`: CAF takes a state that has one for a container
   void recall();
   void restore(wire::EpisodeHistory::Reader history);
   void retrieve();

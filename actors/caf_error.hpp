@@ -1,0 +1,16 @@
+#pragma once
+
+// How our errors travel inside caf::error, and back: class in the code, the rest as context.
+
+#include <caf/error.hpp>
+
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+caf::error to_caf(const error& x);
+
+/// Returns our error; a foreign one (timeout, receiver down) becomes class infrastructure.
+error from_caf(const caf::error& x);
+
+} // namespace kernelmill

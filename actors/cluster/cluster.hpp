@@ -1,0 +1,23 @@
+#pragma once
+
+#include "actors/cluster/work_queue.hpp"
+#include "messages/actors.hpp"
+
+namespace kernelmill {
+
+struct leasing_cluster_state {
+  work_queue<compiler_actor, atom::build, wire::BuildRequest, wire::BuildResult> builds{"build"};
+  work_queue<gpu_runner_actor, atom::evaluate, wire::EvaluateRequest, wire::EvaluateResult>
+      evaluations{"evaluate"};
+  work_queue<profiler_actor, atom::profile, wire::ProfileRequest, wire::ProfileResult> profiles{
+      "profile"};
+  lease_policy policy;
+
+  static inline const char* name = "leasing-cluster";
+};
+
+/// The work queues of one process: requests wait here until a worker has a credit for them.
+cluster_actor::behavior_type
+leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lease_policy policy);
+
+} // namespace kernelmill

@@ -1,0 +1,47 @@
+#include "actors/compiler/compiler.hpp"
+
+#include "actors/slot.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+using build_worker_actor = caf::typed_actor<
+    // Builds, blocking until the compiler has ended.
+    caf::replies_to<atom::build, envelope, Message<wire::BuildRequest>>::with<
+        Message<wire::BuildResult>>>;
+
+build_worker_actor::behavior_type build_worker(build_worker_actor::pointer,
+                                               std::shared_ptr<cpu_toolchain> toolchain) {
+  return {
+      [toolchain](atom::build, const envelope&, const Message<wire::BuildRequest>& request) {
+        return toolchain->build(*request.open());
+      },
+  };
+}
+
+// Above the deadline in the request, so that the toolchain's own verdict comes first.
+constexpr std::chrono::seconds patience{30};
+
+} // namespace
+
+struct sandboxed_compiler_state : slot_state<build_worker_actor> {
+  static inline const char* name = "sandboxed-compiler";
+};
+
+compiler_actor::behavior_type
+sandboxed_compiler(compiler_actor::stateful_pointer<sandboxed_compiler_state> self,
+                   std::shared_ptr<cpu_toolchain> toolchain, std::string slot) {
+  self->state.slot = std::move(slot);
+  self->state.worker = self->spawn<caf::detached + caf::linked>(build_worker, std::move(toolchain));
+  return {
+      [self](atom::status) { return self->state.snapshot("compiler", "building"); },
+      [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request) {
+        auto view = request.open();
+        auto deadline = std::chrono::milliseconds{view->getDeadlineMs()} + patience;
+        return work<wire::BuildResult>(self, view->getTask(), atom::build_v, where, request, deadline);
+      },
+  };
+}
+
+} // namespace kernelmill

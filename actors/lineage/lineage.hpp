@@ -1,0 +1,48 @@
+#pragma once
+
+// The one writer of a store. Commits that arrive while a transaction is on its way to the disk
+// wait and share the next one, so that latency stays one transaction and throughput grows with
+// the load (one durable commit costs about the same for 1 record and for 64).
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "messages/actors.hpp"
+#include "messages/identity.hpp"
+
+namespace kernelmill {
+
+struct pending_record {
+  Message<wire::Record> record;
+  Message<wire::ArtifactBatch> artifacts;
+};
+
+/// Where records go. Implementations: store_sink (LMDB), memory_sink (tests, benchmarks without
+/// storage), and fault-injecting ones in tests/sim.
+/// Thread safety: commit() from one thread at a time; read() from any thread.
+class record_sink {
+public:
+  virtual ~record_sink() = default;
+
+  /// Makes all of `batch` durable, artifacts before the records that name them. Answers for each
+  /// record whether it is new. On error nothing of the batch counts.
+  virtual expected<std::vector<bool>> commit(const std::vector<pending_record>& batch) = 0;
+
+  /// The committed records of one episode, texts in full.
+  virtual expected<Message<wire::EpisodeHistory>> read(const episode_id& episode) = 0;
+};
+
+struct lineage_config {
+  size_t batch_records = 1024;
+  bool own_thread = true;  ///< false only under the deterministic scheduler
+  std::chrono::milliseconds sink_deadline = std::chrono::seconds{100};
+};
+
+struct group_commit_lineage_state;
+
+lineage_actor::behavior_type
+group_commit_lineage(lineage_actor::stateful_pointer<group_commit_lineage_state> self,
+                     std::shared_ptr<record_sink> sink, lineage_config config);
+
+} // namespace kernelmill

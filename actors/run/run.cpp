@@ -1,0 +1,204 @@
+#include "actors/run/run.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "actors/caf_error.hpp"
+#include "actors/gather.hpp"
+#include "actors/run/run_records.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+// A policy server that answers nobody is not worth asking a thousand times.
+constexpr uint32_t departures_before_giving_up = 8;
+
+} // namespace
+
+// -- admission ------------------------------------------------------------------------------------
+
+void batch_run_state::admit() {
+  while (!stopped && !paused && next < counters.planned && live.size() < plan.max_live) {
+    auto ordinal = next++;
+    episode_assignment where;
+    where.run = name_text;
+    where.group = static_cast<uint32_t>(ordinal / plan.group_size);
+    where.member = static_cast<uint32_t>(ordinal % plan.group_size);
+    where.what = plan.groups[where.group];
+    where.ordinal = ordinal;
+    auto episode = self->spawn<caf::monitored>(refining_episode, settings, services, where,
+                                               caf::actor_cast<run_actor>(self));
+    live.emplace(ordinal, live_episode{episode, std::move(where)});
+  }
+  counters.live = static_cast<uint32_t>(live.size());
+}
+
+// -- endings ----------------------------------------------------------------------------------------
+
+void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
+  auto ref = outcome.getEpisode();
+  auto ordinal = uint64_t{ref.getGroup()} * plan.group_size + ref.getMember();
+  if (live.erase(ordinal) == 0) return;
+  counters.live = static_cast<uint32_t>(live.size());
+  counters.turns += outcome.getTurns();
+  for (auto stage : outcome.getSeconds()) stage_seconds[stage.getName().cStr()] += stage.getValue();
+  auto& group = groups[ref.getGroup()];
+  if (outcome.getClosed()) {
+    departures_in_a_row = 0;
+    ++counters.ended;
+    ++group.ended;
+    count_outcome(counters, kinds, outcome);
+    if (outcome.getOutcome() != wire::Outcome::INFRASTRUCTURE)
+      group.returns[ref.getMember()] = outcome.getReturn();
+    if (group.ended == plan.group_size) commit_group(ref.getGroup());
+  } else {
+    ++counters.left_open;
+    ++group.left_open;
+    note_departure(outcome);
+  }
+  if (listener) listener->on_episode(outcome, counters);
+  admit();
+  finish_if_done();
+}
+
+void batch_run_state::note_departure(wire::EpisodeOutcome::Reader outcome) {
+  auto fault_in = outcome.getFault();
+  if (fault_in.getClass() == wire::FaultClass::NONE) return; // cancelled
+  ++counters.infrastructure;
+  error why{static_cast<fault_class>(fault_in.getClass()), fault_in.getCategory(),
+            fault_in.getMessage(), fault_in.getHint()};
+  bool hopeless = why.cls == fault_class::configuration || why.category == "commit_failed" ||
+                  ++departures_in_a_row >= departures_before_giving_up;
+  if (!fault) fault = why;
+  if (hopeless) stop("failed", std::move(why));
+}
+
+void batch_run_state::on_lost(const caf::actor_addr& who, const std::string& why) {
+  for (auto& [ordinal, episode] : live) {
+    if (episode.handle.address() != who) continue;
+    auto message = lost_episode(episode.where, why);
+    on_finished(*message.open());
+    return;
+  }
+}
+
+void batch_run_state::stop(const char* why, std::optional<error> cause) {
+  if (stopped) return;
+  stopped = why;
+  if (cause) fault = std::move(cause);
+  for (auto& [ordinal, episode] : live) self->send(episode.handle, atom::cancel_v);
+  finish_if_done();
+}
+
+// -- records ----------------------------------------------------------------------------------------
+
+void batch_run_state::commit_group(uint32_t index) {
+  ++pending_commits;
+  auto record = group_record(plan, index, groups[index].returns);
+  self->request(services->lineage, settings->commit_deadline, atom::commit_v, envelope{}, record,
+                Message<wire::ArtifactBatch>{})
+      .then(
+          [this](bool) {
+            --pending_commits;
+            finish_if_done();
+          },
+          [this](caf::error& why) {
+            --pending_commits;
+            stop("failed", from_caf(why));
+            finish_if_done();
+          });
+}
+
+void batch_run_state::finish_if_done() {
+  if (!answer.pending() || ending || !live.empty() || pending_commits > 0) return;
+  if (!stopped && next < counters.planned) return;
+  ending = true;
+  bool complete = counters.ended == counters.planned;
+  if (complete)
+    commit_run();
+  else
+    deliver_summary();
+}
+
+void batch_run_state::commit_run() {
+  kinds.episodes = counters.ended;
+  kinds.turns = counters.turns;
+  kinds.complete = true;
+  kinds.sandbox_complete = plan.sandbox_complete;
+  self->request(services->lineage, settings->commit_deadline, atom::commit_v, envelope{},
+                run_record(plan, kinds), Message<wire::ArtifactBatch>{})
+      .then([this](bool) { deliver_summary(); },
+            [this](caf::error& why) {
+              stopped = "failed";
+              fault = from_caf(why);
+              deliver_summary();
+            });
+}
+
+void batch_run_state::deliver_summary() {
+  std::chrono::duration<double> seconds = self->clock().now() - started;
+  bool complete = counters.ended == counters.planned;
+  auto outcome = stopped ? *stopped : std::string{complete ? "finished" : "incomplete"};
+  if (complete && !fault) outcome = "finished";
+  answer.deliver(run_summary(plan, counters, outcome, seconds.count(), stage_seconds,
+                             complete ? std::optional<error>{} : fault));
+}
+
+Message<wire::Snapshot> batch_run_state::head() const {
+  return snapshot_of("run", plan.name,
+                     stopped ? *stopped : paused ? "paused" : "running", plan.directory,
+                     {{"planned", counters.planned},
+                      {"live", live.size()},
+                      {"ended", counters.ended},
+                      {"turns", counters.turns},
+                      {"accepted", counters.accepted},
+                      {"rejected", counters.rejected},
+                      {"infrastructure", counters.infrastructure}});
+}
+
+// -- behavior ---------------------------------------------------------------------------------------
+
+run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> self,
+                                   run_plan plan, std::shared_ptr<const episode_settings> settings,
+                                   std::shared_ptr<const episode_services> services,
+                                   std::shared_ptr<run_listener> listener) {
+  auto& state = self->state;
+  state.name_text = std::make_shared<const std::string>(plan.name);
+  state.counters.planned = static_cast<uint32_t>(plan.groups.size()) * plan.group_size;
+  state.groups.resize(plan.groups.size());
+  for (auto& group : state.groups) group.returns.resize(plan.group_size);
+  state.plan = std::move(plan);
+  state.settings = std::move(settings);
+  state.services = std::move(services);
+  state.listener = std::move(listener);
+  self->set_down_handler([self](caf::down_msg& down) {
+    self->state.on_lost(down.source, self->system().render(down.reason));
+  });
+  return {
+      [self](atom::status) {
+        std::vector<status_actor> episodes;
+        for (auto& [ordinal, episode] : self->state.live) episodes.emplace_back(episode.handle);
+        return gather(self, episodes, self->state.head());
+      },
+      [self](atom::start) -> caf::result<Message<wire::RunSummary>> {
+        auto& s = self->state;
+        s.started = std::chrono::steady_clock::time_point{self->clock().now().time_since_epoch()};
+        s.answer = self->make_response_promise<Message<wire::RunSummary>>();
+        auto answer = s.answer;
+        s.admit();
+        s.finish_if_done();
+        return answer;
+      },
+      [self](atom::finished, const Message<wire::EpisodeOutcome>& outcome) {
+        self->state.on_finished(*outcome.open());
+      },
+      [self](atom::pause, bool on) {
+        self->state.paused = on;
+        self->state.admit();
+      },
+      [self](atom::cancel) { self->state.stop("cancelled", std::nullopt); },
+  };
+}
+
+} // namespace kernelmill

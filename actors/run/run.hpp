@@ -1,0 +1,101 @@
+#pragma once
+
+// One configured batch of groups: admits episodes in group order, hears how they end, compares
+// the members of each group, and ends with a summary. The requested number of episodes always
+// equals the ended ones plus the ones that were left for resume.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "actors/episode/episode.hpp"
+#include "actors/episode/returns.hpp"
+#include "actors/governance/judge.hpp"
+#include "messages/actors.hpp"
+
+namespace kernelmill {
+
+struct run_plan {
+  std::string name;
+  std::string directory;
+  std::string config_digest;
+  std::vector<std::shared_ptr<const task>> groups;  ///< the task of each group, in order
+  uint32_t group_size = 4;
+  uint32_t max_live = 256;                          ///< episodes at once
+  advantage_kind advantages = advantage_kind::mean_centered;
+  bool sandbox_complete = true;                     ///< for the run's readiness
+};
+
+struct run_counters {
+  uint32_t planned = 0, live = 0, ended = 0, left_open = 0;
+  uint64_t turns = 0;
+  uint32_t accepted = 0, rejected = 0, infrastructure = 0;
+};
+
+/// Hears of a run's progress on the run actor's thread; keep it short.
+class run_listener {
+public:
+  virtual ~run_listener() = default;
+  virtual void on_episode(wire::EpisodeOutcome::Reader outcome, const run_counters& counters) = 0;
+};
+
+struct batch_run_state {
+  struct group_progress {
+    std::vector<std::optional<double>> returns;
+    uint32_t ended = 0;
+    uint32_t left_open = 0;
+  };
+
+  struct live_episode {
+    episode_actor handle;
+    episode_assignment where;
+  };
+
+  explicit batch_run_state(run_actor::pointer owner) : self(owner) {
+    // nop
+  }
+
+  void admit();
+  void on_finished(wire::EpisodeOutcome::Reader outcome);
+  void on_lost(const caf::actor_addr& who, const std::string& why);
+  void note_departure(wire::EpisodeOutcome::Reader outcome);
+  void commit_group(uint32_t group);
+  void stop(const char* why, std::optional<error> fault);
+  void finish_if_done();
+  void commit_run();
+  void deliver_summary();
+  Message<wire::Snapshot> head() const;
+
+  run_actor::pointer self;
+  run_plan plan;
+  std::shared_ptr<const episode_settings> settings;
+  std::shared_ptr<const episode_services> services;
+  std::shared_ptr<run_listener> listener;
+  std::shared_ptr<const std::string> name_text;
+  std::map<uint64_t, live_episode> live;
+  std::vector<group_progress> groups;
+  run_counters counters;
+  run_counts kinds;
+  std::map<std::string, double> stage_seconds;
+  uint64_t next = 0;                     // ordinal of the next episode to admit
+  uint32_t pending_commits = 0;
+  uint32_t departures_in_a_row = 0;
+  bool paused = false;
+  bool ending = false;                   // the last commits are on their way
+  std::optional<std::string> stopped;    // "cancelled" or "failed"
+  std::optional<error> fault;
+  std::chrono::steady_clock::time_point started;
+  caf::typed_response_promise<Message<wire::RunSummary>> answer;
+
+  static inline const char* name = "batch-run";
+};
+
+run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> self,
+                                   run_plan plan, std::shared_ptr<const episode_settings> settings,
+                                   std::shared_ptr<const episode_services> services,
+                                   std::shared_ptr<run_listener> listener);
+
+} // namespace kernelmill

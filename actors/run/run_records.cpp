@@ -1,0 +1,133 @@
+#include "actors/run/run_records.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+namespace kernelmill {
+
+void count_outcome(run_counters& counters, run_counts& kinds, wire::EpisodeOutcome::Reader outcome) {
+  switch (outcome.getOutcome()) {
+  case wire::Outcome::ACCEPTED: ++counters.accepted; break;
+  case wire::Outcome::REJECTED: ++counters.rejected; break;
+  case wire::Outcome::INFRASTRUCTURE:
+    ++counters.infrastructure;
+    ++kinds.infrastructure;
+    break;
+  }
+  switch (outcome.getReadiness()) {
+  case wire::EpisodeKind::USABLE_POSITIVE_SFT: ++kinds.usable_positive_sft; break;
+  case wire::EpisodeKind::USABLE_NEGATIVE_DEBUG: ++kinds.usable_negative_debug; break;
+  case wire::EpisodeKind::USABLE_NEGATIVE_TRANSITION: ++kinds.usable_negative_transition; break;
+  case wire::EpisodeKind::BENCHMARK_ONLY: ++kinds.benchmark_only; break;
+  case wire::EpisodeKind::UNUSABLE: ++kinds.unusable; break;
+  }
+}
+
+Message<wire::EpisodeOutcome> lost_episode(const episode_assignment& where, const std::string& why) {
+  return build<wire::EpisodeOutcome>([&](wire::EpisodeOutcome::Builder x) {
+    auto ref = x.initEpisode();
+    ref.setRun(*where.run);
+    ref.setTask(where.what->id);
+    ref.setGroup(where.group);
+    ref.setMember(where.member);
+    x.setOutcome(wire::Outcome::INFRASTRUCTURE);
+    x.setStopReason("episode_lost");
+    auto fault = x.initFault();
+    fault.setClass(wire::FaultClass::INFRASTRUCTURE);
+    fault.setCategory("episode_lost");
+    fault.setMessage("failed to finish an episode: its actor ended with " + why);
+  });
+}
+
+Message<wire::Record> group_record(const run_plan& plan, uint32_t group,
+                                   std::span<const std::optional<double>> returns) {
+  auto statistics = group_advantages(returns, plan.advantages);
+  auto count = static_cast<unsigned>(returns.size());
+  return build<wire::Record>([&](wire::Record::Builder record) {
+    auto x = record.initGroup();
+    x.setRun(plan.name);
+    x.setTask(plan.groups[group]->id);
+    x.setGroup(group);
+    x.setMean(statistics.mean);
+    x.setDeviation(statistics.deviation);
+    auto return_list = x.initReturns(count);
+    auto advantage_list = x.initAdvantages(count);
+    std::vector<uint32_t> left_out;
+    for (unsigned i = 0; i < count; ++i) {
+      return_list.set(i, returns[i].value_or(std::numeric_limits<double>::quiet_NaN()));
+      advantage_list.set(i, statistics.advantages[i]);
+      if (!returns[i]) left_out.push_back(i);
+    }
+    auto left_out_list = x.initLeftOut(static_cast<unsigned>(left_out.size()));
+    for (unsigned i = 0; i < left_out.size(); ++i) left_out_list.set(i, left_out[i]);
+  });
+}
+
+namespace {
+
+nlohmann::ordered_json use_json(const run_readiness::use& x) {
+  return {{"eligible", x.eligible}, {"reasons", x.reasons}};
+}
+
+} // namespace
+
+Message<wire::Record> run_record(const run_plan& plan, const run_counts& counts) {
+  auto readiness = judge_run(counts);
+  nlohmann::ordered_json text = {
+      {"benchmark_reporting", use_json(readiness.benchmark_reporting)},
+      {"sft_collection", use_json(readiness.sft_collection)},
+      {"rl_reward_trace", use_json(readiness.rl_reward_trace)},
+      {"episodes", counts.episodes},
+      {"turns", counts.turns},
+      {"infrastructure", counts.infrastructure},
+      {"usable_positive_sft", counts.usable_positive_sft},
+      {"usable_negative_debug", counts.usable_negative_debug},
+      {"usable_negative_transition", counts.usable_negative_transition},
+      {"benchmark_only", counts.benchmark_only},
+      {"unusable", counts.unusable},
+  };
+  return build<wire::Record>([&](wire::Record::Builder record) {
+    auto x = record.initRun();
+    x.setRun(plan.name);
+    x.setConfigDigest(plan.config_digest);
+    x.setState("finished");
+    x.setReadiness(text.dump());
+  });
+}
+
+Message<wire::RunSummary> run_summary(const run_plan& plan, const run_counters& counters,
+                                      const std::string& outcome, double seconds,
+                                      const std::map<std::string, double>& stages,
+                                      const std::optional<error>& fault) {
+  return build<wire::RunSummary>([&](wire::RunSummary::Builder x) {
+    x.setRun(plan.name);
+    x.setDirectory(plan.directory);
+    auto totals = x.initTotals();
+    totals.setGroups(static_cast<uint32_t>(plan.groups.size()));
+    totals.setEpisodes(counters.ended);
+    totals.setTurns(static_cast<uint32_t>(counters.turns));
+    totals.setAccepted(counters.accepted);
+    totals.setRejected(counters.rejected);
+    totals.setInfrastructure(counters.infrastructure);
+    x.setOutcome(outcome);
+    x.setSeconds(seconds);
+    auto list = x.initStages(static_cast<unsigned>(stages.size()));
+    unsigned i = 0;
+    for (auto& [stage, value] : stages) {
+      list[i].setName(stage);
+      list[i].setValue(value);
+      list[i++].setUnit("s");
+    }
+    if (fault) {
+      auto f = x.initFault();
+      f.setClass(static_cast<wire::FaultClass>(fault->cls));
+      f.setCategory(fault->category);
+      f.setMessage(fault->message);
+      f.setHint(fault->hint);
+    }
+  });
+}
+
+} // namespace kernelmill

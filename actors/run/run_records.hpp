@@ -1,0 +1,29 @@
+#pragma once
+
+// What a run stores and answers, built from plain values.
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "actors/run/run.hpp"
+
+namespace kernelmill {
+
+void count_outcome(run_counters& counters, run_counts& kinds, wire::EpisodeOutcome::Reader outcome);
+
+/// How an episode that died without a word is reported.
+Message<wire::EpisodeOutcome> lost_episode(const episode_assignment& where, const std::string& why);
+
+Message<wire::Record> group_record(const run_plan& plan, uint32_t group,
+                                   std::span<const std::optional<double>> returns);
+
+Message<wire::Record> run_record(const run_plan& plan, const run_counts& counts);
+
+Message<wire::RunSummary> run_summary(const run_plan& plan, const run_counters& counters,
+                                      const std::string& outcome, double seconds,
+                                      const std::map<std::string, double>& stages,
+                                      const std::optional<error>& fault);
+
+} // namespace kernelmill
