@@ -1,0 +1,447 @@
+#include "storage/lmdb_environment.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "storage/files.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr unsigned max_readers = 256;
+// What LMDB asks of its lock file: a header and 64 bytes a reader, in whole pages.
+constexpr off_t lock_file_bytes = 64 * (max_readers + 64);
+
+// POSIX drops all of a process's locks on a file when any descriptor of it is closed, so LMDB
+// breaks when one process opens an environment twice. This remembers what is open.
+struct open_environments {
+  std::mutex mutex;
+  std::set<std::pair<uint64_t, uint64_t>> identities;
+};
+
+open_environments& opened() {
+  static open_environments instance;
+  return instance;
+}
+
+thread_local std::vector<const read_gate*> inside;
+
+int64_t steady_seconds() {
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+tl::unexpected<error> unexpected(error x) {
+  return tl::unexpected<error>{std::move(x)};
+}
+
+} // namespace
+
+bool is_remote_filesystem(unsigned long magic) noexcept {
+  constexpr unsigned long known[] = {
+      0x6969,     // NFS
+      0x517b,     // SMB
+      0xff534d42, // CIFS
+      0xfe534d42, // SMB2
+      0x0bd00bd0, // Lustre
+      0x65735546, // FUSE: sshfs, s3fs, GlusterFS
+      0x00c36400, // Ceph
+      0x47504653, // GPFS
+      0x19830326, // BeeGFS
+      0x5346414f, // AFS
+      0x6b414653, // kAFS
+      0x01021997, // 9P
+      0xaad7aaea, // PanFS
+      0x7461636f, // OCFS2
+      0x01161970, // GFS2
+      0x73757245, // Coda
+  };
+  return std::find(std::begin(known), std::end(known), magic & 0xffffffff) != std::end(known);
+}
+
+// -- read_gate ----------------------------------------------------------------------------------
+
+void read_gate::enter() {
+  std::unique_lock lock{mutex_};
+  bool nested = std::find(inside.begin(), inside.end(), this) != inside.end();
+  if (!nested) turned_.wait(lock, [this] { return !changing_; });
+  ++readers_;
+  inside.push_back(this);
+}
+
+void read_gate::leave() {
+  inside.erase(std::find(inside.begin(), inside.end(), this));
+  std::scoped_lock lock{mutex_};
+  if (--readers_ == 0) turned_.notify_all();
+}
+
+bool read_gate::alone(const std::function<void()>& change) {
+  if (std::find(inside.begin(), inside.end(), this) != inside.end()) return false;
+  std::unique_lock lock{mutex_};
+  turned_.wait(lock, [this] { return !changing_; });
+  changing_ = true;
+  turned_.wait(lock, [this] { return readers_ == 0; });
+  change();
+  changing_ = false;
+  turned_.notify_all();
+  return true;
+}
+
+// -- opening and closing ------------------------------------------------------------------------
+
+lmdb_environment::lmdb_environment(store_options options) : options_(std::move(options)) {
+  // nop
+}
+
+lmdb_environment::~lmdb_environment() {
+  stop();
+  if (lock_fd_ >= 0) ::close(lock_fd_);
+  if (!claimed_) return;
+  std::scoped_lock lock{opened().mutex};
+  opened().identities.erase(identity_);
+}
+
+expected<std::unique_ptr<lmdb_environment>> lmdb_environment::open(const store_options& options) {
+  std::unique_ptr<lmdb_environment> result{new lmdb_environment{options}};
+  if (!options.read_only)
+    if (auto ok = make_directories(options.directory); !ok) {
+      auto why = ok.error();
+      if (why.category == "read_only") why.category = "store_read_only";
+      return unexpected(std::move(why));
+    }
+  if (auto ok = result->claim(); !ok) return unexpected(ok.error());
+  if (auto ok = result->lock(); !ok) return unexpected(ok.error());
+  if (auto ok = result->start(!options.read_only); !ok) return unexpected(ok.error());
+  return result;
+}
+
+// Sees that the folder is on this machine, holds a store where one must be, and is not open here.
+expected<void> lmdb_environment::claim() {
+  struct stat facts {};
+  struct statfs filesystem {};
+  const auto& where = options_.directory;
+  if (::stat(where.c_str(), &facts) != 0 || ::statfs(where.c_str(), &filesystem) != 0)
+    return unexpected(failure(errno, "open"));
+  if (options_.read_only && ::access((where + "/data.mdb").c_str(), F_OK) != 0)
+    return unexpected(failure(errno, "open"));
+  if (is_remote_filesystem(static_cast<unsigned long>(filesystem.f_type)))
+    return configuration_error("store_remote_filesystem",
+                               "failed to open the store " + where +
+                                   ": it lies on a network or FUSE filesystem, where memory maps "
+                                   "and locks cannot be trusted",
+                               "put the run on a local disk (run.dir=PATH or storage.store=PATH)");
+  identity_ = {facts.st_dev, facts.st_ino};
+  std::scoped_lock lock{opened().mutex};
+  claimed_ = opened().identities.insert(identity_).second;
+  if (!claimed_)
+    return configuration_error(
+        "store_locked", "failed to open the store " + where + ": this process has it open already",
+        "share the store object");
+  return {};
+}
+
+// flock() goes with the process, also on kill -9. A reader who may not write the folder has no
+// seat in LMDB's reader table, so it keeps writers out instead.
+expected<void> lmdb_environment::lock() {
+  auto path = options_.directory + "/writer.lock";
+  bool seated = ::access(options_.directory.c_str(), W_OK) == 0;
+  if (options_.read_only && seated) return {};
+  int flags = options_.read_only ? O_RDONLY : O_RDWR | O_CREAT;
+  lock_fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+  if (lock_fd_ < 0) {
+    if (options_.read_only && errno == ENOENT) return {};
+    return unexpected(failure(errno, "open"));
+  }
+  if (::flock(lock_fd_, (options_.read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
+    auto holder = read_file(path).value_or("");
+    return configuration_error(
+        "store_locked",
+        "failed to open the store " + options_.directory + ": process " +
+            (holder.empty() ? "of unknown id" : holder.substr(0, holder.find('\n'))) + " writes it",
+        "wait for it or end it; `kernelmill ps` lists runs in progress");
+  }
+  if (options_.read_only) return {};
+  // For people and messages only: a full disk may leave it empty.
+  auto pid = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(lock_fd_, 0) == 0) [[maybe_unused]]
+    auto count = ::pwrite(lock_fd_, pid.data(), pid.size(), 0);
+  return {};
+}
+
+namespace {
+
+// LMDB writes its lock file through a map, where a full disk is a SIGBUS and not an error.
+int reserve_lock_file(const std::string& directory) {
+  int fd = ::open((directory + "/lock.mdb").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (fd < 0) return errno;
+  struct stat facts {};
+  int code = ::fstat(fd, &facts) != 0 ? errno : 0;
+  if (code == 0 && facts.st_size < lock_file_bytes)
+    code = ::posix_fallocate(fd, 0, lock_file_bytes);
+  ::close(fd);
+  return code;
+}
+
+// The last pages of a transaction may never have been written. Reading beyond the end of the
+// file would be a SIGBUS if anything damaged points there; a hole reads as zeros, which checks
+// find.
+void extend_data_file(MDB_env* env) {
+  MDB_envinfo info;
+  MDB_stat stat;
+  int fd = -1;
+  struct stat facts {};
+  if (mdb_env_info(env, &info) != 0 || mdb_env_stat(env, &stat) != 0 ||
+      mdb_env_get_fd(env, &fd) != 0 || ::fstat(fd, &facts) != 0)
+    return;
+  auto wanted = static_cast<off_t>((info.me_last_pgno + 1) * stat.ms_psize);
+  if (facts.st_size < wanted) [[maybe_unused]]
+    auto status = ::ftruncate(fd, wanted);
+}
+
+// LMDB keeps a second descriptor for synchronous writes and tells nobody; /proc does.
+void close_on_exec(const std::string& directory) {
+  auto real =
+      std::unique_ptr<char, void (*)(void*)>{::realpath(directory.c_str(), nullptr), std::free};
+  if (!real) return;
+  std::string prefix = std::string{real.get()} + "/";
+  for (int fd = 0, misses = 0; misses < 256; ++fd) {
+    char target[4096];
+    auto link = "/proc/self/fd/" + std::to_string(fd);
+    auto size = ::readlink(link.c_str(), target, sizeof target);
+    misses = size < 0 ? misses + 1 : 0;
+    if (size > 0 && std::string_view{target, static_cast<size_t>(size)}.starts_with(prefix))
+      ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+}
+
+} // namespace
+
+expected<void> lmdb_environment::start(bool may_create) {
+  const auto& where = options_.directory;
+  bool writes = !options_.read_only;
+  bool seated = ::access(where.c_str(), W_OK) == 0;
+  if (writes || seated)
+    if (int code = reserve_lock_file(where); code != 0) return unexpected(failure(code, "open"));
+  if (int code = mdb_env_create(&env_); code != 0) return unexpected(failure(code, "open"));
+  auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  auto map = std::max<uint64_t>((options_.map_bytes + page - 1) / page * page, 16 * page);
+  unsigned flags = MDB_NOTLS;
+  if (!writes) flags |= MDB_RDONLY;
+  if (!writes && !seated) flags |= MDB_NOLOCK;
+  if (!options_.durable) flags |= MDB_NOSYNC;
+  int code = mdb_env_set_maxreaders(env_, max_readers);
+  if (code == 0) code = mdb_env_set_maxdbs(env_, 4);
+  // A reader takes the map as the writer left it.
+  if (code == 0 && writes) code = mdb_env_set_mapsize(env_, map);
+  if (code == 0) code = mdb_env_open(env_, where.c_str(), flags, 0666);
+  if (code != 0) {
+    auto why = failure(code, "open");
+    stop();
+    return unexpected(std::move(why));
+  }
+  close_on_exec(where);
+  if (writes) extend_data_file(env_);
+  tend_readers();
+  auto ok = open_databases(may_create);
+  if (!ok) stop();
+  return ok;
+}
+
+void lmdb_environment::stop() noexcept {
+  if (env_) mdb_env_close(env_);
+  env_ = nullptr;
+}
+
+expected<void> lmdb_environment::open_databases(bool may_create) {
+  auto open_all = [this](MDB_txn* txn, unsigned flags) {
+    int code = mdb_dbi_open(txn, "records", flags, &databases_.records);
+    if (code == 0) code = mdb_dbi_open(txn, "turns", flags, &databases_.turns);
+    if (code == 0) code = mdb_dbi_open(txn, "meta", flags, &databases_.meta);
+    return code;
+  };
+  // Look first: a store that is there already opens on a full disk too.
+  MDB_txn* txn = nullptr;
+  int code = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
+  if (code != 0) return unexpected(failure(code, "open"));
+  code = open_all(txn, 0);
+  if (code == 0) {
+    auto schema = check_schema(txn, false);
+    mdb_txn_commit(txn); // not abort: that would close the handles
+    return schema;
+  }
+  mdb_txn_abort(txn);
+  if (code != MDB_NOTFOUND || !may_create) return unexpected(failure(code, "open"));
+  return write([&](MDB_txn* writing, const databases&) -> expected<int> {
+    if (int status = open_all(writing, MDB_CREATE); status != 0) return status;
+    if (auto ok = check_schema(writing, true); !ok) return unexpected(ok.error());
+    return 0;
+  });
+}
+
+expected<void> lmdb_environment::check_schema(MDB_txn* txn, bool may_create) {
+  char name[] = "schema_version";
+  MDB_val key{sizeof name - 1, name};
+  MDB_val value{};
+  int code = mdb_get(txn, databases_.meta, &key, &value);
+  uint32_t version = store_schema_version;
+  if (code == MDB_NOTFOUND && may_create) {
+    value = {sizeof version, &version};
+    code = mdb_put(txn, databases_.meta, &key, &value, 0);
+    return code == 0 ? expected<void>{} : unexpected(failure(code, "create"));
+  }
+  if (code != 0 || value.mv_size != sizeof version)
+    return unexpected(failure(code == 0 ? MDB_CORRUPTED : code, "open"));
+  std::memcpy(&version, value.mv_data, sizeof version);
+  if (version > store_schema_version)
+    return configuration_error("store_newer",
+                               "failed to open the store " + options_.directory +
+                                   ": it has schema version " + std::to_string(version) +
+                                   ", this program knows " + std::to_string(store_schema_version),
+                               "use the newer kernelmill that wrote it");
+  return {};
+}
+
+// -- reading and writing ------------------------------------------------------------------------
+
+namespace {
+
+// Callbacks may throw (bad_alloc); the gate and LMDB's reader seat are given back all the same.
+struct seat {
+  explicit seat(read_gate& x) : gate(x) { gate.enter(); }
+  ~seat() {
+    if (txn) mdb_txn_abort(txn);
+    gate.leave();
+  }
+  seat(const seat&) = delete;
+  seat& operator=(const seat&) = delete;
+
+  read_gate& gate;
+  MDB_txn* txn = nullptr;
+};
+
+} // namespace
+
+expected<void> lmdb_environment::read(const read_work& work) {
+  for (bool again = true;; again = false) {
+    {
+      seat here{gate_};
+      int code = env_ ? mdb_txn_begin(env_, nullptr, MDB_RDONLY, &here.txn) : MDB_PANIC;
+      if (code == 0) return work(here.txn, databases_);
+      if (code != MDB_MAP_RESIZED || !again) return unexpected(failure(code, "read"));
+    }
+    // Another process has grown the store.
+    gate_.alone([this] { mdb_env_set_mapsize(env_, 0); });
+  }
+}
+
+expected<void> lmdb_environment::write(const write_work& work) {
+  if (options_.read_only) return unexpected(failure(EROFS, "write"));
+  std::scoped_lock lock{writer_};
+  tend_readers();
+  for (;;) {
+    auto code = attempt(work);
+    if (!code) return unexpected(code.error());
+    if (*code == 0) return {};
+    if (*code == MDB_MAP_FULL) {
+      if (auto ok = grow(); !ok) return ok;
+      continue;
+    }
+    // LMDB refuses everything once a meta page could not be written; opening it again goes back
+    // to the last commit that is whole.
+    if (*code == EIO || *code == MDB_PANIC) reopen();
+    return unexpected(failure(*code, "write"));
+  }
+}
+
+expected<int> lmdb_environment::attempt(const write_work& work) {
+  if (!env_) return MDB_PANIC;
+  MDB_txn* txn = nullptr;
+  if (int code = mdb_txn_begin(env_, nullptr, 0, &txn); code != 0) return code;
+  auto code = work(txn, databases_);
+  if (code && *code == 0) return mdb_txn_commit(txn);
+  mdb_txn_abort(txn);
+  return code;
+}
+
+expected<void> lmdb_environment::grow() {
+  MDB_envinfo info;
+  mdb_env_info(env_, &info);
+  int code = 0;
+  bool alone = gate_.alone([&] { code = mdb_env_set_mapsize(env_, info.me_mapsize * 2); });
+  if (alone && code == 0) return {};
+  if (!alone)
+    return infrastructure_error("store_busy",
+                                "failed to grow the store " + options_.directory +
+                                    ": the thread that commits is reading it",
+                                "commit outside of scans");
+  // The old map is gone by now.
+  reopen();
+  return unexpected(failure(code, "grow"));
+}
+
+// Never creates: creating writes, and this runs while a write holds the lock.
+void lmdb_environment::reopen() {
+  gate_.alone([this] {
+    stop();
+    [[maybe_unused]] auto ok = start(false);
+  });
+}
+
+// A reader that was killed keeps its seat, and with it every page freed since.
+void lmdb_environment::tend_readers() {
+  constexpr int64_t interval = 60;
+  auto now = steady_seconds();
+  if (tended_ != 0 && now - tended_ < interval) return;
+  tended_ = now;
+  int dead = 0;
+  if (env_) mdb_reader_check(env_, &dead);
+}
+
+error lmdb_environment::failure(int code, const char* verb) const {
+  const auto& where = options_.directory;
+  auto text = std::string{"failed to "} + verb + " the store " + where + ": ";
+  switch (code) {
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_INVALID:
+    case MDB_VERSION_MISMATCH:
+    case MDB_INCOMPATIBLE:
+    case MDB_BAD_DBI:
+      return {fault_class::infrastructure, "store_damaged", text + mdb_strerror(code),
+              "restore it from a copy"};
+    case MDB_PANIC:
+      return {fault_class::infrastructure, "store_damaged",
+              text + "an earlier write failed and it could not be opened again",
+              "check the disk, then resume"};
+    case MDB_NOTFOUND:
+      return {fault_class::configuration, "not_found", text + "it holds no store", {}};
+    case MDB_READERS_FULL:
+      return {fault_class::infrastructure, "store_busy",
+              text + "all " + std::to_string(max_readers) + " readers are taken",
+              "end some of the programs that read it"};
+    case ENOMEM:
+      return {fault_class::infrastructure, "out_of_memory", text + std::strerror(code),
+              "raise the limit on address space (ulimit -v)"};
+    default: break;
+  }
+  if (code < 0) return {fault_class::infrastructure, "store_failed", text + mdb_strerror(code), {}};
+  auto result = file_error(code, verb, "the store " + where);
+  if (result.category == "read_only") {
+    result.category = "store_read_only";
+    result.hint = "make the folder writable for this user or choose another (run.dir=PATH)";
+  }
+  return result;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,89 @@
+#pragma once
+
+// The one place that knows LMDB's rules: one environment a folder and a process, a writer's lock,
+// reads beside a writer, a map that grows only while nobody reads, and what each code means.
+// Private to storage/.
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <lmdb.h>
+
+#include "messages/error.hpp"
+#include "storage/store.hpp"
+
+namespace kernelmill {
+
+/// Says whether statfs() names a filesystem whose mmap or locks are not those of one machine.
+bool is_remote_filesystem(unsigned long magic) noexcept;
+
+/// Lets readers in together and a change of the map in alone. A thread that reads may read again
+/// inside; a waiting change does not hold it up, or it would wait for itself.
+/// Thread safety: any number of threads.
+class read_gate {
+public:
+  void enter();
+  void leave();
+
+  /// Runs `change` when no reader is inside. Returns false when this thread itself reads.
+  bool alone(const std::function<void()>& change);
+
+private:
+  std::mutex mutex_;
+  std::condition_variable turned_;
+  size_t readers_ = 0;
+  bool changing_ = false;
+};
+
+/// Thread safety: any number of threads; writes take turns.
+class lmdb_environment {
+public:
+  static expected<std::unique_ptr<lmdb_environment>> open(const store_options& options);
+  ~lmdb_environment();
+  lmdb_environment(const lmdb_environment&) = delete;
+  lmdb_environment& operator=(const lmdb_environment&) = delete;
+
+  struct databases {
+    MDB_dbi records = 0, turns = 0, meta = 0;
+  };
+
+  /// Runs `work` in a read transaction.
+  using read_work = std::function<expected<void>(MDB_txn*, const databases&)>;
+  expected<void> read(const read_work& work);
+
+  /// Runs `work` in a write transaction and commits it. `work` answers with LMDB's code; it runs
+  /// again after the map has grown. On error nothing of it remains.
+  using write_work = std::function<expected<int>(MDB_txn*, const databases&)>;
+  expected<void> write(const write_work& work);
+
+  /// Turns a code of LMDB or errno into an error about this store.
+  error failure(int code, const char* verb) const;
+
+private:
+  explicit lmdb_environment(store_options options);
+  expected<void> claim();
+  expected<void> lock();
+  expected<void> start(bool may_create);
+  void stop() noexcept;
+  expected<void> open_databases(bool may_create);
+  expected<void> check_schema(MDB_txn* txn, bool may_create);
+  expected<int> attempt(const write_work& work);
+  expected<void> grow();
+  void reopen();
+  void tend_readers();
+
+  store_options options_;
+  MDB_env* env_ = nullptr;
+  databases databases_;
+  read_gate gate_;
+  std::mutex writer_;
+  int lock_fd_ = -1;
+  int64_t tended_ = 0; // when stale readers were last looked for, in seconds
+  std::pair<uint64_t, uint64_t> identity_;
+  bool claimed_ = false;
+};
+
+} // namespace kernelmill
