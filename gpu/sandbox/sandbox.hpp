@@ -18,10 +18,11 @@ namespace kernelmill {
 enum class layer_state : unsigned char { active, weaker, missing };
 
 struct sandbox_layer {
-  std::string name;    ///< "namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits", "no_network"
+  std::string name; ///< "namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits",
+                    ///< "no_network", "separate_user"
   layer_state state = layer_state::missing;
-  std::string detail;  ///< what was tried and what came back
-  std::string remedy;  ///< the command that would help; may be empty
+  std::string detail; ///< what was tried and what came back
+  std::string remedy; ///< the command that would help; may be empty
 };
 
 struct bind_mount {
@@ -31,18 +32,28 @@ struct bind_mount {
 };
 
 struct sandbox_spec {
-  std::vector<std::string> argv;                 ///< inside the sandbox
+  std::vector<std::string> argv; ///< inside the sandbox
   std::vector<std::string> environment;
-  std::vector<bind_mount> mounts;                ///< besides /usr (read-only), /proc, /dev, /tmp
+  std::vector<bind_mount> mounts; ///< besides /usr (read-only), /proc, /dev, /tmp
   std::string directory = "/tmp";
-  std::vector<std::pair<int, int>> descriptors;  ///< {ours, theirs}
+  std::vector<std::pair<int, int>> descriptors; ///< {ours, theirs}; 0 to 2 default to /dev/null
   std::vector<int> cpus;
-  resource_limits limits;
-  uint64_t memory_bytes = 0;                     ///< cgroup limit, where there is a cgroup
-  uint64_t process_count = 0;                    ///< cgroup limit, where there is a cgroup
-  uint64_t tmpfs_bytes = uint64_t{256} << 20;
-  bool may_exec = true;                          ///< compilers exec; candidates do not
+  resource_limits limits;                     ///< 0: default_limits(); no_limit: none
+  uint64_t memory_bytes = 0;                  ///< cgroup limit, where there is a cgroup
+  uint64_t process_count = 0;                 ///< cgroup limit, where there is a cgroup
+  uint64_t tmpfs_bytes = uint64_t{256} << 20; ///< of /tmp; 0: it is read-only
+
+  /// Compilers exec programs of /usr. Candidates do not: of /usr they see the libraries alone, and
+  /// the candidate program calls enter_candidate_seccomp() before it loads what a policy wrote
+  /// (until then it can exec, since it was exec'd itself).
+  bool may_exec = true;
 };
+
+inline constexpr uint64_t no_limit = ~uint64_t{0};
+
+/// Limits that hold inside every sandbox unless the spec says otherwise: 8 GiB of address space,
+/// files of 256 MiB, 256 processes and threads, 256 open files. Core files are never written.
+resource_limits default_limits();
 
 /// A process inside the walls. Ending it ends everything it started (its pid namespace dies).
 class sandboxed_child {
@@ -51,11 +62,16 @@ public:
   sandboxed_child& operator=(sandboxed_child&&) noexcept;
   ~sandboxed_child();
 
+  /// Waits until every process inside has ended. A program that a signal ended is told from its
+  /// exit code (128 + signal), which is all that bubblewrap passes on.
   expected<exit_status> wait(int deadline_ms);
+
+  /// Kills everything inside; wait() then answers within about a millisecond, or as long as the
+  /// kernel takes to free their memory.
   void kill() noexcept;
   bool running() const;
-  int pid() const noexcept;             ///< of bubblewrap, outside
-  bool out_of_memory() const noexcept;  ///< the cgroup, where there is one, killed it
+  int pid() const noexcept;            ///< of bubblewrap, outside
+  bool out_of_memory() const noexcept; ///< the cgroup, where there is one, killed it
 
 private:
   friend class sandbox;
@@ -74,6 +90,8 @@ public:
   /// Tries each layer by using it. Takes about 50 ms.
   std::vector<sandbox_layer> probe();
 
+  /// Returns when the program has begun (about 6 ms). An argv[0] that cannot be executed is an
+  /// error here, and so is a machine that refuses the walls ("sandbox_unavailable", with a remedy).
   expected<sandboxed_child> start(const sandbox_spec& spec);
 
 private:

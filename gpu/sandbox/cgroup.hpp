@@ -1,0 +1,67 @@
+#pragma once
+
+// One control group for each sandbox: a memory limit that counts what is really used, a limit of
+// processes, and a second way to kill all of them. Version 2 where its controllers are handed to
+// us, else version 1, else none. Groups are made below the group that this process is in, so
+// limits around this process hold for the sandboxes too.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+/// One sandbox's group; removed, with whatever still runs in it killed, when the value goes.
+/// Thread safety: one thread at a time.
+class cgroup {
+public:
+  cgroup() = default;
+  cgroup(cgroup&&) noexcept;
+  cgroup& operator=(cgroup&&) noexcept;
+  ~cgroup();
+
+  /// The directories to join: one in version 2, one for each controller in version 1.
+  const std::vector<std::string>& directories() const noexcept { return directories_; }
+
+  void kill() noexcept;
+
+  /// The kernel has killed a process of the group because of its memory limit.
+  bool out_of_memory() const;
+
+private:
+  friend class cgroup_backend;
+  std::vector<std::string> directories_;
+};
+
+/// Thread safety: any number of threads may call create().
+class cgroup_backend {
+public:
+  /// Finds what this process may use. KERNELMILL_CGROUP names a directory of version 2 that was
+  /// delegated to it (systemd: Delegate=yes). Removes groups that dead processes left behind.
+  cgroup_backend();
+
+  int version() const noexcept { return version_; } ///< 0: none
+  bool limits_memory() const noexcept { return !memory_.empty(); }
+  bool limits_processes() const noexcept { return !processes_.empty(); }
+
+  /// What was found, for people.
+  const std::string& detail() const noexcept { return detail_; }
+
+  /// Makes a group; 0 means no limit. Without a back end the group is empty.
+  expected<cgroup> create(uint64_t memory_bytes, uint64_t process_count);
+
+private:
+  bool find_version_2();
+  bool find_version_1();
+  void remove_stale() const;
+
+  int version_ = 0;
+  std::string memory_;    // the directory that groups with a memory limit are made in
+  std::string processes_; // the same for limits of processes
+  std::string freezer_;   // version 1 only
+  std::string detail_;
+};
+
+} // namespace kernelmill

@@ -1,0 +1,122 @@
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+#include "gpu/sandbox/sandbox_parts.hpp"
+
+namespace kernelmill {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// What a candidate needs of /usr; the rest (tasks, references, documents, tools) stays out.
+constexpr const char* library_directories[] = {"/usr/lib", "/usr/lib64", "/usr/local/lib"};
+
+// Not even a compiler needs these, and Kernelmill's own data may be installed there.
+constexpr const char* hidden_directories[] = {"/usr/share", "/usr/local/share", "/usr/src"};
+
+class arguments {
+public:
+  template <class... Ts>
+  void add(const Ts&... xs) {
+    (list.emplace_back(xs), ...);
+  }
+  std::vector<std::string> list;
+};
+
+void add_namespaces(arguments& out, bool root) {
+  out.add("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
+          "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv");
+  if (root)
+    // The helper needs them to become somebody else, and loses them by it.
+    out.add("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID");
+  else
+    out.add("--unshare-user", "--disable-userns", "--uid", "65534", "--gid", "65534");
+}
+
+void add_system(arguments& out, const sandbox_machine& machine, bool may_exec) {
+  if (may_exec) {
+    out.add("--ro-bind", "/usr", "/usr");
+    for (auto* x : hidden_directories)
+      if (fs::is_directory(x)) out.add("--tmpfs", x, "--remount-ro", x);
+  } else {
+    for (auto* x : library_directories)
+      if (fs::is_directory(x)) out.add("--ro-bind", x, x);
+  }
+  for (auto& [name, target] : machine.links)
+    if (may_exec || name.starts_with("/lib")) out.add("--symlink", target, name);
+  for (auto& x : machine.system)
+    if (may_exec || x.source.starts_with("/lib")) out.add("--ro-bind", x.source, x.target);
+}
+
+} // namespace
+
+resource_limits default_limits() {
+  resource_limits x;
+  x.address_space = uint64_t{8} << 30;
+  x.file_size = uint64_t{256} << 20;
+  x.processes = 256;
+  x.open_files = 256;
+  return x;
+}
+
+resource_limits limits_of(const sandbox_spec& spec) {
+  auto result = spec.limits;
+  auto defaults = default_limits();
+  for (auto member : {&resource_limits::address_space, &resource_limits::file_size,
+                      &resource_limits::processes, &resource_limits::open_files})
+    if (result.*member == 0) result.*member = defaults.*member;
+  return result;
+}
+
+std::vector<std::string> bubblewrap_arguments(const sandbox_machine& machine,
+                                              const sandbox_spec& spec,
+                                              const private_descriptors& fds,
+                                              const enter_arguments& enter) {
+  arguments out;
+  out.add(machine.bwrap);
+  add_namespaces(out, machine.root);
+  add_system(out, machine, spec.may_exec);
+  out.add("--ro-bind", machine.helper, helper_path);
+  // /dev is a file system in memory that the sandbox's user may own: nothing may be stored in it.
+  out.add("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev");
+  if (spec.tmpfs_bytes > 0)
+    out.add("--perms", "1777", "--size", std::to_string(spec.tmpfs_bytes), "--tmpfs", "/tmp");
+  else
+    out.add("--dir", "/tmp");
+  for (auto& x : spec.mounts) out.add(x.writable ? "--bind" : "--ro-bind", x.source, x.target);
+  out.add("--remount-ro", "/", "--chdir", spec.directory);
+  out.add("--seccomp", std::to_string(fds.seccomp), "--info-fd", std::to_string(fds.info), "--");
+  out.add(helper_path);
+  for (auto& x : to_argv(enter)) out.add(x);
+  return out.list;
+}
+
+std::string sandbox_remedy(const std::string& complaint) {
+  auto first_of = [](const char* path) {
+    std::ifstream in{path};
+    std::string word;
+    in >> word;
+    return word;
+  };
+  if (::geteuid() == 0)
+    return "this root has no CAP_SYS_ADMIN (an ordinary container): run as an ordinary user, or "
+           "start the container with --security-opt seccomp=unconfined --cap-add SYS_ADMIN";
+  if (first_of("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1")
+    return "AppArmor refuses user namespaces (Ubuntu 24.04): apt install apparmor-profiles && ln "
+           "-s "
+           "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && "
+           "systemctl reload apparmor";
+  if (first_of("/proc/sys/kernel/unprivileged_userns_clone") == "0")
+    return "sysctl -w kernel.unprivileged_userns_clone=1";
+  if (first_of("/proc/sys/user/max_user_namespaces") == "0")
+    return "sysctl -w user.max_user_namespaces=10000";
+  if (complaint.find("ermi") != complaint.npos)
+    return "user namespaces are refused here; inside a container start it with --security-opt "
+           "seccomp=unconfined --security-opt systempaths=unconfined";
+  return "run kernelmill doctor";
+}
+
+} // namespace kernelmill

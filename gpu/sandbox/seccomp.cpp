@@ -1,0 +1,198 @@
+#include "gpu/sandbox/seccomp.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace kernelmill {
+
+namespace {
+
+using filter = std::unique_ptr<void, decltype(&seccomp_release)>;
+
+// Adds rules until one fails; names that this libseccomp or architecture lacks are skipped.
+class rule_list {
+public:
+  explicit rule_list(scmp_filter_ctx x) : context_(x) {}
+
+  void all(uint32_t action, std::initializer_list<const char*> names) {
+    for (auto* x : names) one(action, x, {});
+  }
+  void one(uint32_t action, const char* name, std::initializer_list<scmp_arg_cmp> when) {
+    int number = ::seccomp_syscall_resolve_name(name);
+    if (failed_ != 0 || number == __NR_SCMP_ERROR) return;
+    int n = ::seccomp_rule_add_array(context_, action, number, static_cast<unsigned>(when.size()),
+                                     when.begin());
+    // A pseudo number (a call that this architecture never had) is refused with EDOM or so.
+    if (n != 0 && number >= 0) failed_ = -n;
+  }
+  int failed() const { return failed_; }
+
+private:
+  scmp_filter_ctx context_;
+  int failed_ = 0;
+};
+
+constexpr uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
+constexpr uint32_t unknown = SCMP_ACT_ERRNO(ENOSYS);
+constexpr uint32_t allow = SCMP_ACT_ALLOW;
+
+tl::unexpected<error> cannot(const char* what, int cause) {
+  return infrastructure_error("seccomp_failed",
+                              std::string{"failed to "} + what +
+                                  " a seccomp filter: " + std::strerror(cause),
+                              "the kernel needs CONFIG_SECCOMP_FILTER; see kernelmill doctor");
+}
+
+void add_sandbox_rules(rule_list& rules) {
+  rules.all(refuse, {"unshare", "setns", "mount", "umount", "umount2", "pivot_root", "chroot",
+                     "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick",
+                     "mount_setattr", "swapon", "swapoff", "quotactl", "quotactl_fd", "acct"});
+  rules.all(refuse, {"ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp",
+                     "pidfd_getfd", "migrate_pages", "move_pages", "perf_event_open"});
+  rules.all(refuse, {"bpf",
+                     "io_uring_setup",
+                     "io_uring_enter",
+                     "io_uring_register",
+                     "userfaultfd",
+                     "keyctl",
+                     "add_key",
+                     "request_key",
+                     "kexec_load",
+                     "kexec_file_load",
+                     "init_module",
+                     "finit_module",
+                     "delete_module",
+                     "create_module",
+                     "open_by_handle_at",
+                     "name_to_handle_at",
+                     "lookup_dcookie",
+                     "fanotify_init",
+                     "memfd_secret",
+                     "personality",
+                     "modify_ldt",
+                     "vm86",
+                     "iopl",
+                     "ioperm"});
+  rules.all(refuse, {"reboot", "syslog", "sethostname", "setdomainname", "settimeofday", "stime",
+                     "clock_settime", "clock_adjtime", "adjtimex", "vhangup", "nfsservctl",
+                     "uselib", "ustat", "sysfs", "_sysctl"});
+  rules.all(refuse, {"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4",
+                     "socketcall"});
+  // The flags of clone3 lie in memory, out of a filter's sight; glibc then uses clone.
+  rules.one(unknown, "clone3", {});
+  for (uint64_t flag : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER,
+                        CLONE_NEWPID, CLONE_NEWNET})
+    rules.one(refuse, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag)});
+  for (uint64_t request : {TIOCSTI, TIOCLINUX})
+    rules.one(refuse, "ioctl", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, request)});
+}
+
+void add_candidate_rules(rule_list& rules) {
+  rules.all(allow, {"mmap", "mmap2", "munmap", "mremap", "mprotect", "madvise", "brk", "msync",
+                    "mincore", "mlock", "mlock2", "munlock", "mbind", "set_mempolicy",
+                    "get_mempolicy", "membarrier", "pkey_alloc", "pkey_mprotect", "pkey_free"});
+  rules.all(allow, {"futex",
+                    "futex_time64",
+                    "futex_waitv",
+                    "set_robust_list",
+                    "get_robust_list",
+                    "rseq",
+                    "set_tid_address",
+                    "gettid",
+                    "getpid",
+                    "getppid",
+                    "getuid",
+                    "geteuid",
+                    "getgid",
+                    "getegid",
+                    "getgroups",
+                    "getpgrp",
+                    "getpgid",
+                    "getsid",
+                    "tgkill",
+                    "exit",
+                    "exit_group",
+                    "arch_prctl",
+                    "restart_syscall",
+                    "sched_yield",
+                    "sched_getaffinity",
+                    "sched_getparam",
+                    "sched_getscheduler",
+                    "sched_get_priority_max",
+                    "sched_get_priority_min",
+                    "getpriority",
+                    "getcpu",
+                    "wait4",
+                    "waitid"});
+  rules.all(allow,
+            {"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait",
+             "rt_sigsuspend", "sigaltstack", "sigreturn", "pause", "alarm", "setitimer",
+             "getitimer", "timer_create", "timer_settime", "timer_gettime", "timer_delete"});
+  rules.all(allow, {"clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday",
+                    "time", "times", "getrusage", "sysinfo", "uname", "getrandom", "getrlimit",
+                    "ugetrlimit"});
+  rules.all(allow,
+            {"read",       "readv",        "pread64",    "preadv",   "preadv2",    "write",
+             "writev",     "pwrite64",     "pwritev",    "pwritev2", "close",      "close_range",
+             "dup",        "dup2",         "dup3",       "fcntl",    "fcntl64",    "lseek",
+             "_llseek",    "fstat",        "fstat64",    "stat",     "stat64",     "lstat",
+             "lstat64",    "newfstatat",   "fstatat64",  "statx",    "access",     "faccessat",
+             "faccessat2", "readlink",     "readlinkat", "getdents", "getdents64", "getcwd",
+             "statfs",     "fstatfs",      "fadvise64",  "pipe",     "pipe2",      "eventfd",
+             "eventfd2",   "memfd_create", "ftruncate"});
+  rules.all(allow, {"poll", "ppoll", "select", "_newselect", "pselect6", "epoll_create",
+                    "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "sendmsg", "recvmsg",
+                    "sendto", "recvfrom", "shutdown", "getsockopt"});
+  rules.one(unknown, "clone3", {});
+  rules.one(allow, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)});
+  // O_TMPFILE is part of O_DIRECTORY's bits on a writable mode, so the mode says it all.
+  constexpr uint64_t writes = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
+  rules.one(allow, "open", {SCMP_A1(SCMP_CMP_MASKED_EQ, writes, 0)});
+  rules.one(allow, "openat", {SCMP_A2(SCMP_CMP_MASKED_EQ, writes, 0)});
+  rules.one(allow, "prlimit64", {SCMP_A2(SCMP_CMP_EQ, 0)}); // reading, not setting
+  for (uint64_t option : {PR_SET_NAME, PR_GET_NAME, PR_SET_THP_DISABLE, 0x53564d41 /* VMA */})
+    rules.one(allow, "prctl", {SCMP_A0(SCMP_CMP_EQ, option)});
+  for (uint64_t request : {TCGETS, FIONREAD, FIONBIO, TIOCGWINSZ})
+    rules.one(allow, "ioctl", {SCMP_A1(SCMP_CMP_EQ, request)});
+}
+
+} // namespace
+
+expected<descriptor> sandbox_seccomp_program() {
+  filter context{::seccomp_init(allow), &seccomp_release};
+  if (!context) return cannot("create", ENOMEM);
+  rule_list rules{context.get()};
+  add_sandbox_rules(rules);
+  if (rules.failed() != 0) return cannot("fill", rules.failed());
+  ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2); // a binary tree
+  descriptor file{::memfd_create("kernelmill-seccomp", MFD_CLOEXEC)};
+  if (!file) return cannot("store", errno);
+  if (int n = ::seccomp_export_bpf(context.get(), file.get()); n != 0) return cannot("export", -n);
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+expected<void> enter_candidate_seccomp() {
+  filter context{::seccomp_init(refuse), &seccomp_release};
+  if (!context) return cannot("create", ENOMEM);
+  rule_list rules{context.get()};
+  add_candidate_rules(rules);
+  if (rules.failed() != 0) return cannot("fill", rules.failed());
+  ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
+  ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_TSYNC, 1);
+  if (int n = ::seccomp_load(context.get()); n != 0) return cannot("load", -n);
+  return {};
+}
+
+} // namespace kernelmill

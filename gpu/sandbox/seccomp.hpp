@@ -1,0 +1,24 @@
+#pragma once
+
+// System-call filters. Two are stacked on a candidate: bubblewrap installs the outer one, which
+// must still let it exec the candidate program; that program installs the inner one itself, just
+// before it loads what a policy wrote. A filter cannot be taken off again.
+
+#include "gpu/process/descriptor.hpp"
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+/// The outer filter, for everything that runs in a sandbox: no new namespaces, no mounts, no
+/// sockets of its own, no tracing of others, none of the rarely used doors into the kernel.
+/// Refused calls fail with EPERM. Returns a memory file of BPF, at its start.
+expected<descriptor> sandbox_seccomp_program();
+
+/// The inner filter, for this process and all its threads, for good: an allow-list of what
+/// computing needs (memory, threads, clocks, reading files, traffic on descriptors that are open
+/// already). No exec, no fork, no file for writing, no signal to others, no change of affinity or
+/// priority; anything else fails with EPERM, and foreign architectures end the process.
+/// Takes about 2 ms; sets no_new_privs.
+expected<void> enter_candidate_seccomp();
+
+} // namespace kernelmill
