@@ -11,10 +11,27 @@ namespace kernelmill {
 
 namespace {
 
-/// Subject first: the title and the header's words count besides the body's own.
-std::string text_to_embed(const index_entry& x, const std::string& tags) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", x.title, fmt::join(x.families, " "), tags,
-                     fmt::join(x.backends, " "), x.text);
+/// What an entry is about, in few words: its title and its header.
+std::string subject_of(const index_entry& x, const std::string& tags) {
+  return fmt::format("{}\n{}\n{}", x.title, fmt::join(x.families, " "), tags);
+}
+
+/// One row for each entry, half subject and half text: in a page of advice the few words that
+/// name its subject would otherwise weigh no more than any others.
+expected<std::vector<float>> embed_entries(embedder& embedding,
+                                           const std::vector<index_entry>& entries,
+                                           const std::vector<std::string>& tags) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < entries.size(); ++i) texts.push_back(subject_of(entries[i], tags[i]));
+  for (const auto& x : entries) texts.push_back(x.text);
+  auto rows = embedding.embed(texts);
+  if (!rows) return rows;
+  auto dimension = embedding.dimension();
+  auto half = entries.size() * dimension;
+  for (size_t i = 0; i < half; ++i) (*rows)[i] += (*rows)[half + i];
+  rows->resize(half);
+  for (size_t i = 0; i < entries.size(); ++i) normalize(rows->data() + i * dimension, dimension);
+  return rows;
 }
 
 index_entry entry_of(const knowledge_card& x) {
@@ -67,18 +84,18 @@ expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
   auto cards = load_cards(knowledge);
   if (!cards) return tl::unexpected{cards.error()};
   std::vector<index_entry> entries;
-  std::vector<std::string> texts;
+  std::vector<std::string> tags;
   for (const auto& card : *cards) {
     entries.push_back(entry_of(card));
-    texts.push_back(text_to_embed(entries.back(), fmt::format("{}", fmt::join(card.tags, " "))));
+    tags.push_back(fmt::format("{}", fmt::join(card.tags, " ")));
   }
   std::unordered_set<std::string> turns;
   for (const auto& kernel : kernels) {
     if (!turns.insert(kernel.turn_id).second) continue;
     entries.push_back(entry_of(kernel));
-    texts.push_back(text_to_embed(entries.back(), kernel.task));
+    tags.push_back(kernel.task);
   }
-  auto rows = embedding->embed(texts);
+  auto rows = embed_entries(*embedding, entries, tags);
   if (!rows) return tl::unexpected{rows.error()};
   vector_index vectors{embedding->dimension()};
   if (auto ok = vectors.add(*rows); !ok) return tl::unexpected{ok.error()};
@@ -95,7 +112,7 @@ expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
 expected<bool> loaded_index::add_kernel(const verified_kernel& x) {
   if (knows_turn(x.turn_id)) return false;
   auto entry = entry_of(x);
-  auto row = embedding_->embed({text_to_embed(entry, x.task)});
+  auto row = embed_entries(*embedding_, {entry}, {x.task});
   if (!row) {
     // Cards and kernels of other tasks may resemble it even when it cannot be an entry itself.
     guard_.add_solution(x.task, x.source);

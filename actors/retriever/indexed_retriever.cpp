@@ -1,0 +1,151 @@
+#include "actors/retriever/indexed_retriever.hpp"
+
+#include <chrono>
+
+#include <caf/actor_system.hpp>
+#include <caf/stateful_actor.hpp>
+#include <fmt/format.h>
+
+namespace kernelmill {
+
+namespace {
+
+double now() {
+  using namespace std::chrono;
+  return duration<double>(system_clock::now().time_since_epoch()).count();
+}
+
+std::string text_of(capnp::Text::Reader x) {
+  return {x.begin(), x.size()};
+}
+
+void fill(wire::Example::Builder to, const retrieved& from) {
+  to.setId(from.entry.id);
+  to.setKind(from.entry.kind);
+  to.setTitle(from.entry.title);
+  to.setText(from.entry.text);
+  to.setSource(from.entry.source);
+  to.setTask(from.entry.task);
+  to.setScore(from.score);
+}
+
+Message<wire::RetrieveResult> result_of(const retrieval_answer& x) {
+  return build<wire::RetrieveResult>([&](wire::RetrieveResult::Builder to) {
+    auto examples = to.initExamples(static_cast<unsigned>(x.results.size()));
+    for (unsigned i = 0; i < examples.size(); ++i) fill(examples[i], x.results[i]);
+    to.setWithheld(x.withheld);
+  });
+}
+
+wire::FaultClass wire_class(fault_class x) {
+  switch (x) {
+    case fault_class::none: return wire::FaultClass::NONE;
+    case fault_class::candidate: return wire::FaultClass::CANDIDATE;
+    case fault_class::policy: return wire::FaultClass::POLICY;
+    case fault_class::configuration: return wire::FaultClass::CONFIGURATION;
+    case fault_class::infrastructure: return wire::FaultClass::INFRASTRUCTURE;
+  }
+  return wire::FaultClass::INFRASTRUCTURE;
+}
+
+Message<wire::RetrieveResult> result_of(const error& x) {
+  return build<wire::RetrieveResult>([&](wire::RetrieveResult::Builder to) {
+    auto fault = to.initFault();
+    fault.setClass(wire_class(x.cls));
+    fault.setCategory(x.category);
+    fault.setMessage(x.message);
+    fault.setHint(x.hint);
+  });
+}
+
+/// The one place where Cap'n Proto's exceptions about a malformed request become values.
+expected<retrieval_answer> ask(const loaded_index& index,
+                               const Message<wire::RetrieveRequest>& request) {
+  try {
+    auto x = request.open();
+    return index.query(text_of(x->getQuery()), x->getCount(), text_of(x->getExcludeTask()),
+                       text_of(x->getOperatorFamily()), text_of(x->getBackend()));
+  } catch (const kj::Exception& e) {
+    return infrastructure_error(
+        "malformed_message", fmt::format("failed to read a query: {}", e.getDescription().cStr()));
+  }
+}
+
+void set(wire::Quantity::Builder to, const char* name, double value, const char* unit = "") {
+  to.setName(name);
+  to.setValue(value);
+  to.setUnit(unit);
+}
+
+} // namespace
+
+void indexed_retriever_state::take_up_feed() {
+  if (!feed) return;
+  for (const auto& kernel : feed->take()) {
+    auto added = index->add_kernel(kernel);
+    if (added) continue;
+    ++counters.failures;
+    counters.last_fault = added.error().message;
+  }
+}
+
+Message<wire::RetrieveResult>
+indexed_retriever_state::query(const Message<wire::RetrieveRequest>& request) {
+  auto start = std::chrono::steady_clock::now();
+  take_up_feed();
+  auto answer = ask(*index, request);
+  ++counters.queries;
+  counters.seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!answer) {
+    ++counters.failures;
+    counters.last_fault = answer.error().message;
+    return result_of(answer.error());
+  }
+  counters.results += answer->results.size();
+  counters.withheld += answer->withheld;
+  return result_of(*answer);
+}
+
+Message<wire::Snapshot> indexed_retriever_state::snapshot() const {
+  return build<wire::Snapshot>([&](wire::Snapshot::Builder to) {
+    to.setActor("retriever");
+    to.setState(counters.failures == 0 ? "ready" : "degraded");
+    to.setSince(since);
+    to.setDetail(counters.failures == 0 ? index->manifest().embedder
+                                        : "last fault: " + counters.last_fault);
+    auto numbers = to.initNumbers(7);
+    set(numbers[0], "entries", static_cast<double>(index->size()));
+    set(numbers[1], "kernels", static_cast<double>(index->kernels()));
+    set(numbers[2], "queries", static_cast<double>(counters.queries));
+    set(numbers[3], "results", static_cast<double>(counters.results));
+    set(numbers[4], "withheld", static_cast<double>(counters.withheld));
+    set(numbers[5], "failures", static_cast<double>(counters.failures));
+    auto queries = static_cast<double>(counters.queries);
+    set(numbers[6], "mean_query", queries > 0 ? 1e6 * counters.seconds / queries : 0, "us");
+  });
+}
+
+retriever_actor::behavior_type
+indexed_retriever(retriever_actor::stateful_pointer<indexed_retriever_state> self,
+                  std::shared_ptr<loaded_index> index, std::shared_ptr<kernel_feed> feed) {
+  self->state.index = std::move(index);
+  self->state.feed = std::move(feed);
+  self->state.since = now();
+  return {
+      [self](atom::status) { return self->state.snapshot(); },
+      [self](atom::query, const envelope&, const Message<wire::RetrieveRequest>& request) {
+        return self->state.query(request);
+      },
+  };
+}
+
+retriever_actor spawn_indexed_retriever(caf::actor_system& system,
+                                        std::shared_ptr<loaded_index> index,
+                                        std::shared_ptr<kernel_feed> feed) {
+  if (index->blocking())
+    return system.spawn<caf::detached>(indexed_retriever, std::move(index), std::move(feed));
+  return system.spawn(indexed_retriever, std::move(index), std::move(feed));
+}
+
+} // namespace kernelmill
