@@ -9,7 +9,9 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -345,11 +347,37 @@ expected<void> lmdb_environment::read(const read_work& work) {
   }
 }
 
+namespace {
+
+// LMDB says EIO when a write ended early, which is what a disk does that fills up half way.
+int cause_of_short_write(const std::string& directory) {
+  constexpr off_t room = 16 << 20; // more than a batch writes
+  rlimit limit{};
+  struct stat facts {};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      ::stat((directory + "/data.mdb").c_str(), &facts) == 0 &&
+      static_cast<rlim_t>(facts.st_size + room) > limit.rlim_cur)
+    return EFBIG;
+  struct statvfs space {};
+  if (::statvfs(directory.c_str(), &space) == 0 &&
+      static_cast<off_t>(space.f_bavail * space.f_frsize) < room)
+    return ENOSPC;
+  // Quotas show only in trying.
+  int fd = ::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0) return EIO;
+  int code = ::fallocate(fd, 0, 0, room) == 0 ? 0 : errno;
+  ::close(fd);
+  return code == ENOSPC || code == EDQUOT ? code : EIO;
+}
+
+} // namespace
+
 expected<void> lmdb_environment::write(const write_work& work) {
   if (options_.read_only) return unexpected(failure(EROFS, "write"));
   std::scoped_lock lock{writer_};
   tend_readers();
   for (;;) {
+    revive();
     auto code = attempt(work);
     if (!code) return unexpected(code.error());
     if (*code == 0) return {};
@@ -357,11 +385,22 @@ expected<void> lmdb_environment::write(const write_work& work) {
       if (auto ok = grow(); !ok) return ok;
       continue;
     }
-    // LMDB refuses everything once a meta page could not be written; opening it again goes back
-    // to the last commit that is whole.
-    if (*code == EIO || *code == MDB_PANIC) reopen();
-    return unexpected(failure(*code, "write"));
+    if (*code == EIO) *code = cause_of_short_write(options_.directory);
+    auto why = failure(*code, "write");
+    revive();
+    return unexpected(std::move(why));
   }
+}
+
+// LMDB refuses everything, reads too, once a meta page could not be written. Opening it again
+// goes back to the last commit that is whole.
+void lmdb_environment::revive() {
+  MDB_txn* txn = nullptr;
+  if (env_ && mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn) != MDB_PANIC) {
+    if (txn) mdb_txn_abort(txn);
+    return;
+  }
+  reopen();
 }
 
 expected<int> lmdb_environment::attempt(const write_work& work) {

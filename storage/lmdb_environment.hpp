@@ -72,6 +72,7 @@ private:
   expected<void> check_schema(MDB_txn* txn, bool may_create);
   expected<int> attempt(const write_work& work);
   expected<void> grow();
+  void revive();
   void reopen();
   void tend_readers();
 
