@@ -3,6 +3,7 @@
 // Gates, integrity, reward and readiness as plain functions on plain values. What governance
 // says about the usefulness of data (readiness) never enters the reward.
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,15 +24,15 @@ struct reward_config {
   double partial = 0;
   double correct = 0.3;
   double speed = 1.0;
-  double speed_cap = 10;          ///< of the speed term before its weight
-  double diagnosis = 0;           ///< for `diagnose` tasks: the right label
-  double integrity_penalty = 0;   ///< subtracted (as a positive number) for a critical finding
+  double speed_cap = 10;        ///< of the speed term before its weight
+  double diagnosis = 0;         ///< for `diagnose` tasks: the right label
+  double integrity_penalty = 0; ///< subtracted (as a positive number) for a critical finding
 };
 
 struct governance_config {
-  std::string preset = "kevin";   ///< see reward_presets()
+  std::string preset = "kevin"; ///< see reward_presets()
   reward_config reward;
-  double minimum_speedup = 1.0;   ///< the performance gate: lower bound at least this
+  double minimum_speedup = 1.0; ///< the performance gate: lower bound at least this
   double significant_speedup = 1.02;
 };
 
@@ -42,19 +43,36 @@ expected<reward_config> reward_preset(const std::string& name);
 /// Checks ranges. Errors name the key.
 expected<void> validate(const governance_config& config);
 
-/// Judges one turn. An infrastructure fault anywhere makes the outcome `infrastructure`, whatever
-/// else the facts say. Accepted means: format, build, correctness, determinism and integrity pass.
+/// Judges one turn. An infrastructure fault anywhere but in the profile (which is no part of the
+/// verdict) makes the outcome `infrastructure`, whatever else the facts say; so does a
+/// configuration fault, and a stage that is missing without a reason. Accepted means: format,
+/// build, correctness, determinism and integrity pass. The verdict's fault is the first failing
+/// stage's, or the critical finding's where there is one.
 Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_config& config);
 
-/// What readiness needs to know of a turn: a few bytes, so that 100,000 live episodes can keep it
-/// of every turn instead of the records.
+/// What readiness needs to know of a turn: 12 bytes, so that 100,000 live episodes can keep it of
+/// every turn instead of the records.
 struct readiness_evidence {
-  // NOTE(lead): replace the members by what judge_episode() needs; keep it small and copyable.
+  /// What shows why the turn failed; `none` also when its kernel is not kept.
+  enum class cause : unsigned char { none, build, cases, fault };
+
+  uint32_t turn = 0;
   wire::Outcome outcome = wire::Outcome::INFRASTRUCTURE;
+  unsigned char gates = 0; ///< passed in a row, without `performance`
+  cause shown = cause::none;
+  bool critical : 1 = false; ///< a critical integrity finding
+  bool slower : 1 = false;   ///< accepted, but it failed the performance gate
+  bool has_id : 1 = false;
+  bool has_prompt : 1 = false;
+  bool has_completion : 1 = false;
+  bool has_candidate : 1 = false; ///< its text and its hash
+  bool has_toolchain : 1 = false;
+  bool has_cases : 1 = false;
 };
 readiness_evidence evidence_of(wire::TurnRecord::Reader turn);
 
-/// Says what an episode may be used for, from its committed turns in order.
+/// Says what an episode may be used for, from its committed turns in order, by the rules of
+/// docs/explanation/governance.md.
 struct readiness {
   wire::EpisodeKind kind = wire::EpisodeKind::UNUSABLE;
   std::vector<std::string> reasons;
@@ -63,14 +81,18 @@ readiness judge_episode(std::span<const readiness_evidence> turns);
 
 /// What a run as a whole may be used for.
 struct run_counts {
-  uint64_t episodes = 0, turns = 0, infrastructure = 0;
+  uint64_t episodes = 0, turns = 0;
+  uint64_t infrastructure = 0; ///< episodes that our own faults left without a judged turn
   uint64_t usable_positive_sft = 0, usable_negative_debug = 0, usable_negative_transition = 0;
   uint64_t benchmark_only = 0, unusable = 0;
-  bool complete = false;          ///< every planned episode ended
-  bool sandbox_complete = false;  ///< no layer was missing
+  bool complete = false;         ///< every planned episode ended
+  bool sandbox_complete = false; ///< no layer was missing
 };
 struct run_readiness {
-  struct use { bool eligible = false; std::vector<std::string> reasons; };
+  struct use {
+    bool eligible = false;
+    std::vector<std::string> reasons; ///< why not; of an eligible use, what to keep in mind
+  };
   use benchmark_reporting, sft_collection, rl_reward_trace;
 };
 run_readiness judge_run(const run_counts& counts);

@@ -1,0 +1,314 @@
+#include "actors/governance/judge.hpp"
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "actors/governance/reward.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+using wire::FaultClass;
+using wire::GateStatus;
+
+enum gate_index : size_t { format, build_gate, correctness, determinism, integrity, performance };
+
+constexpr std::array<const char*, 6> gate_names{"format",      "build",     "correctness",
+                                                "determinism", "integrity", "performance"};
+
+struct gate {
+  GateStatus status = GateStatus::NOT_RUN;
+  std::string reason;
+};
+
+struct judged_fault {
+  FaultClass cls = FaultClass::NONE;
+  std::string category;
+  std::string message;
+  std::string hint;
+};
+
+struct judgement {
+  wire::Outcome outcome = wire::Outcome::REJECTED;
+  std::array<gate, 6> gates;
+  judged_fault fault;
+  std::string category;
+  reward_breakdown reward;
+};
+
+std::string text_of(capnp::Text::Reader x) {
+  return {x.begin(), x.size()};
+}
+
+bool is(capnp::Text::Reader text, std::string_view word) {
+  return std::string_view{text.begin(), text.size()} == word;
+}
+
+judged_fault fault_of(wire::Fault::Reader x) {
+  return {x.getClass(), text_of(x.getCategory()), text_of(x.getMessage()), text_of(x.getHint())};
+}
+
+judged_fault fault_or(wire::Fault::Reader x, FaultClass cls, const char* category,
+                      std::string message) {
+  if (x.getClass() == FaultClass::NONE) return {cls, category, std::move(message), {}};
+  auto result = fault_of(x);
+  if (result.category.empty()) result.category = category;
+  if (result.message.empty()) result.message = std::move(message);
+  return result;
+}
+
+// The user's fault stops the run and ours is retried; neither says anything about the candidate.
+bool is_ours(wire::Fault::Reader x) {
+  return x.getClass() == FaultClass::INFRASTRUCTURE || x.getClass() == FaultClass::CONFIGURATION;
+}
+
+bool critical(wire::Finding::Reader x) {
+  return x.getSeverity() == wire::Severity::CRITICAL;
+}
+
+class judge_of_turn {
+public:
+  judge_of_turn(wire::TurnFacts::Reader facts, const governance_config& config)
+      : facts_(facts), parsed_(facts.getParsed()), build_(facts.getBuild()),
+        evaluation_(facts.getEvaluation()), config_(config) {}
+
+  judgement run() {
+    if (auto ours = our_fault()) return left_out(std::move(*ours));
+    judge_format();
+    judge_build();
+    judge_evaluation();
+    judge_integrity();
+    judge_performance();
+    if (!accepted() && result_.fault.cls == FaultClass::NONE)
+      result_.fault = fault_of(facts_.getFault());
+    result_.outcome = accepted() ? wire::Outcome::ACCEPTED : wire::Outcome::REJECTED;
+    if (accepted())
+      result_.category =
+          result_.gates[performance].status == GateStatus::FAIL ? "slower" : "success";
+    else
+      result_.category = result_.fault.category;
+    pay();
+    return std::move(result_);
+  }
+
+private:
+  // The profile is no part of the verdict, so that its fault is none of the turn's.
+  std::optional<judged_fault> our_fault() const {
+    for (auto x : {facts_.getFault(), build_.getFault(), evaluation_.getFault()})
+      if (is_ours(x)) return fault_of(x);
+    if (facts_.getFault().getClass() != FaultClass::NONE || !parsed_.getOk()) return std::nullopt;
+    auto missing = [](std::string what) {
+      return judged_fault{FaultClass::INFRASTRUCTURE,
+                          "incomplete_facts",
+                          "failed to judge a turn: " + std::move(what),
+                          {}};
+    };
+    if (!build_.getCompiled() && !explained(build_))
+      return missing("there is neither a build nor a reason why not");
+    if (build_.getCompiled() && !evaluation_ran())
+      return missing("there is neither an evaluation nor a reason why not");
+    return std::nullopt;
+  }
+
+  static bool explained(wire::BuildResult::Reader x) {
+    return x.getFault().getClass() != FaultClass::NONE || x.getDiagnostics().size() > 0 ||
+           x.getLog().size() > 0;
+  }
+
+  bool evaluation_ran() const {
+    return evaluation_.getCorrect() || evaluation_.getCases().size() > 0 ||
+           evaluation_.getFindings().size() > 0 ||
+           evaluation_.getFault().getClass() != FaultClass::NONE;
+  }
+
+  judgement left_out(judged_fault ours) {
+    for (auto& x : result_.gates)
+      x = {GateStatus::BLOCKED, "the turn could not be judged: " + ours.category};
+    result_.outcome = wire::Outcome::INFRASTRUCTURE;
+    result_.category = ours.category.empty() ? "infrastructure" : ours.category;
+    result_.fault = std::move(ours);
+    for (auto& x : result_.reward.parts) x = {nullptr, 0, 0};
+    return std::move(result_);
+  }
+
+  bool passed(gate_index i) const { return result_.gates[i].status == GateStatus::PASS; }
+  bool failed(gate_index i) const { return result_.gates[i].status == GateStatus::FAIL; }
+  bool accepted() const {
+    return passed(format) && passed(build_gate) && passed(correctness) && passed(determinism) &&
+           passed(integrity);
+  }
+
+  void pass(gate_index i, std::string reason = {}) {
+    result_.gates[i] = {GateStatus::PASS, std::move(reason)};
+  }
+
+  // The first failing stage is the turn's fault; a later one keeps its own reason.
+  void fail(gate_index i, judged_fault fault) {
+    result_.gates[i] = {GateStatus::FAIL, fault.message};
+    if (result_.fault.cls == FaultClass::NONE) result_.fault = std::move(fault);
+  }
+
+  void block(gate_index i) {
+    for (size_t before = 0; before < i; ++before)
+      if (failed(static_cast<gate_index>(before))) {
+        result_.gates[i] = {GateStatus::BLOCKED, fmt::format("{} failed", gate_names[before])};
+        return;
+      }
+    result_.gates[i] = {GateStatus::NOT_RUN, "it was not run"};
+  }
+
+  void judge_format() {
+    auto turn = facts_.getFault();
+    if (turn.getClass() == FaultClass::POLICY || !parsed_.getOk()) {
+      auto problems = parsed_.getProblems();
+      auto said = problems.size() > 0 ? text_of(problems[0]) : "no kernel could be taken";
+      return fail(format, fault_or(turn, FaultClass::POLICY, "format_error", std::move(said)));
+    }
+    if (is(facts_.getVerb(), "diagnose") && parsed_.getDiagnosis().size() == 0)
+      return fail(format, {FaultClass::POLICY, "format_error", "there is no <DIAGNOSIS>", {}});
+    auto problems = parsed_.getProblems();
+    pass(format, problems.size() > 0 ? text_of(problems[0]) : std::string{});
+  }
+
+  void judge_build() {
+    if (!parsed_.getOk()) return block(build_gate);
+    if (build_.getCompiled()) return pass(build_gate);
+    if (!explained(build_)) return block(build_gate);
+    fail(build_gate, fault_or(build_.getFault(), FaultClass::CANDIDATE, "compile_error",
+                              "the compiler refused the kernel"));
+  }
+
+  void judge_evaluation() {
+    if (!build_.getCompiled() || !evaluation_ran()) {
+      block(correctness);
+      return block(determinism);
+    }
+    if (!evaluation_.getCorrect())
+      fail(correctness,
+           fault_or(evaluation_.getFault(), FaultClass::CANDIDATE, "wrong_result", wrong_cases()));
+    else if (facts_.getFault().getClass() == FaultClass::CANDIDATE)
+      fail(correctness, fault_of(facts_.getFault()));
+    else if (is(facts_.getVerb(), "diagnose") && !facts_.getDiagnosisRight())
+      fail(correctness, {FaultClass::CANDIDATE,
+                         "diagnosis_wrong",
+                         "the kernel is right, the diagnosis is not",
+                         {}});
+    else
+      pass(correctness);
+    if (!evaluation_.getCorrect()) return block(determinism);
+    if (evaluation_.getDeterministic()) return pass(determinism);
+    fail(
+        determinism,
+        {FaultClass::CANDIDATE, "not_deterministic", "the same inputs gave different results", {}});
+  }
+
+  std::string wrong_cases() const {
+    auto cases = evaluation_.getCases();
+    for (auto x : cases)
+      if (!x.getPass())
+        return fmt::format("the results of case {} are wrong", text_of(x.getName()));
+    return "the results are wrong";
+  }
+
+  // A critical finding explains a wrong result or a crash better than these explain themselves:
+  // it takes over the category that the evaluation gave.
+  void judge_integrity() {
+    if (!build_.getCompiled() || !evaluation_ran()) return block(integrity);
+    for (auto x : evaluation_.getFindings()) {
+      if (!critical(x)) continue;
+      if (!failed(format)) result_.fault = {};
+      return fail(integrity, {FaultClass::CANDIDATE,
+                              "integrity",
+                              text_of(x.getRule()) + ": " + text_of(x.getEvidence()),
+                              {}});
+    }
+    pass(integrity);
+  }
+
+  void judge_performance() {
+    if (!accepted()) return block(performance);
+    auto timing = evaluation_.getTiming();
+    auto& gate = result_.gates[performance];
+    if (!timing.getMeasured()) {
+      gate = {GateStatus::NOT_RUN,
+              timing.getNote().size() > 0 ? text_of(timing.getNote()) : "it was not timed"};
+      return;
+    }
+    auto low = timing.getSpeedup().getLow();
+    if (!(low >= config_.minimum_speedup))
+      gate = {GateStatus::FAIL, fmt::format("at least {:.3g}x is shown, {:.3g}x is asked for", low,
+                                            config_.minimum_speedup)};
+    else if (low < config_.significant_speedup)
+      gate = {GateStatus::PASS, fmt::format("at least {:.3g}x, which is not yet significant", low)};
+    else
+      gate = {GateStatus::PASS, fmt::format("at least {:.3g}x", low)};
+  }
+
+  void pay() {
+    reward_facts x;
+    x.format = passed(format);
+    x.build = passed(build_gate);
+    x.accepted = accepted();
+    x.critical = failed(integrity);
+    x.diagnosis = is(facts_.getVerb(), "diagnose") && parsed_.getDiagnosis().size() > 0 &&
+                  facts_.getDiagnosisRight();
+    auto cases = evaluation_.getCases();
+    unsigned right = 0;
+    for (auto c : cases) right += c.getPass();
+    if (evaluation_.getCorrect())
+      x.share = 1;
+    else if (cases.size() > 0)
+      x.share = static_cast<double>(right) / cases.size();
+    auto timing = evaluation_.getTiming();
+    if (timing.getMeasured()) x.speedup_low = timing.getSpeedup().getLow();
+    result_.reward = reward_of(x, config_.reward);
+  }
+
+  wire::TurnFacts::Reader facts_;
+  wire::ParsedCompletion::Reader parsed_;
+  wire::BuildResult::Reader build_;
+  wire::EvaluateResult::Reader evaluation_;
+  const governance_config& config_;
+  judgement result_;
+};
+
+void write(wire::Fault::Builder out, const judged_fault& x) {
+  out.setClass(x.cls);
+  if (x.cls == FaultClass::NONE) return;
+  out.setCategory(x.category);
+  out.setMessage(x.message);
+  out.setHint(x.hint);
+}
+
+} // namespace
+
+Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_config& config) {
+  auto x = judge_of_turn{facts, config}.run();
+  return build<wire::Verdict>([&](wire::Verdict::Builder out) {
+    out.setOutcome(x.outcome);
+    auto gates = out.initGates(static_cast<unsigned>(x.gates.size()));
+    for (unsigned i = 0; i < gates.size(); ++i) {
+      gates[i].setName(gate_names[i]);
+      gates[i].setStatus(x.gates[i].status);
+      if (!x.gates[i].reason.empty()) gates[i].setReason(x.gates[i].reason);
+    }
+    out.setCategory(x.category);
+    write(out.initFault(), x.fault);
+    auto findings = facts.getEvaluation().getFindings();
+    if (findings.size() > 0) out.setFindings(findings);
+    if (x.outcome == wire::Outcome::INFRASTRUCTURE) return;
+    out.setReward(x.reward.total);
+    auto parts = out.initComponents(static_cast<unsigned>(x.reward.parts.size()));
+    for (unsigned i = 0; i < parts.size(); ++i) {
+      parts[i].setName(x.reward.parts[i].name);
+      parts[i].setValue(x.reward.parts[i].value);
+      parts[i].setWeight(x.reward.parts[i].weight);
+    }
+  });
+}
+
+} // namespace kernelmill

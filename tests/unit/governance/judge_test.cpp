@@ -1,0 +1,289 @@
+#include "actors/governance/judge.hpp"
+
+#include <limits>
+#include <map>
+#include <set>
+
+#include <capnp/schema.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/governance/facts.hpp"
+
+namespace kernelmill::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using wire::GateStatus;
+using wire::Outcome;
+
+struct seen {
+  Outcome outcome;
+  std::string category, fault_category, fault_message;
+  wire::FaultClass fault;
+  double reward;
+  std::map<std::string, GateStatus> gates;
+  std::map<std::string, std::string> reasons;
+  std::map<std::string, double> components;
+};
+
+seen read(const Message<wire::Verdict>& verdict) {
+  auto view = verdict.open();
+  seen x{view->getOutcome(),
+         view->getCategory().cStr(),
+         view->getFault().getCategory().cStr(),
+         view->getFault().getMessage().cStr(),
+         view->getFault().getClass(),
+         view->getReward(),
+         {},
+         {},
+         {}};
+  for (auto gate : view->getGates()) {
+    x.gates[gate.getName().cStr()] = gate.getStatus();
+    x.reasons[gate.getName().cStr()] = gate.getReason().cStr();
+  }
+  for (auto part : view->getComponents())
+    x.components[part.getName().cStr()] = part.getValue() * part.getWeight();
+  return x;
+}
+
+template <class F>
+seen judged(F&& fill, const governance_config& config = {}) {
+  auto message = facts(fill);
+  auto view = message.open();
+  return read(judge(*view, config));
+}
+
+TEST(judge, a_fast_correct_kernel_passes_every_gate) {
+  auto x = judged(fill_good);
+  EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
+  EXPECT_EQ(x.category, "success");
+  EXPECT_EQ(x.fault, wire::FaultClass::NONE);
+  EXPECT_EQ(x.gates.size(), 6u);
+  for (auto& [name, status] : x.gates) EXPECT_EQ(status, GateStatus::PASS) << name;
+  EXPECT_DOUBLE_EQ(x.reward, 0.3 + 2.9);
+}
+
+TEST(judge, a_completion_without_a_kernel_blocks_all_that_follows) {
+  auto x = judged(fill_format_error);
+  EXPECT_EQ(x.outcome, Outcome::REJECTED);
+  EXPECT_EQ(x.category, "format_error");
+  EXPECT_EQ(x.fault, wire::FaultClass::POLICY);
+  EXPECT_EQ(x.gates["format"], GateStatus::FAIL);
+  EXPECT_EQ(x.reasons["format"], "There is no kernel.");
+  for (auto name : {"build", "correctness", "determinism", "integrity", "performance"}) {
+    EXPECT_EQ(x.gates[name], GateStatus::BLOCKED) << name;
+    EXPECT_EQ(x.reasons[name], "format failed") << name;
+  }
+  EXPECT_EQ(x.reward, 0);
+}
+
+TEST(judge, a_compile_error_is_the_candidates_fault) {
+  auto x = judged(fill_compile_error);
+  EXPECT_EQ(x.category, "compile_error");
+  EXPECT_EQ(x.fault, wire::FaultClass::CANDIDATE);
+  EXPECT_EQ(x.gates["format"], GateStatus::PASS);
+  EXPECT_EQ(x.gates["build"], GateStatus::FAIL);
+  EXPECT_EQ(x.reasons["correctness"], "build failed");
+}
+
+TEST(judge, wrong_results_fail_correctness_and_block_determinism) {
+  auto x = judged([](auto out) { fill_wrong_result(out); });
+  EXPECT_EQ(x.category, "wrong_result");
+  EXPECT_EQ(x.gates["correctness"], GateStatus::FAIL);
+  EXPECT_EQ(x.gates["determinism"], GateStatus::BLOCKED);
+  EXPECT_EQ(x.gates["integrity"], GateStatus::PASS);
+  EXPECT_EQ(x.gates["performance"], GateStatus::BLOCKED);
+}
+
+TEST(judge, wrong_results_without_a_fault_are_still_wrong) {
+  auto x = judged([](auto out) {
+    fill_wrong_result(out);
+    out.getEvaluation().initFault();
+  });
+  EXPECT_EQ(x.category, "wrong_result");
+  EXPECT_THAT(x.fault_message, HasSubstr("small"));
+}
+
+TEST(judge, the_evaluators_category_is_kept) {
+  EXPECT_EQ(judged(fill_crash).category, "crashed");
+}
+
+TEST(judge, other_results_from_the_same_inputs) {
+  auto x = judged([](auto out) {
+    fill_good(out);
+    out.getEvaluation().setDeterministic(false);
+  });
+  EXPECT_EQ(x.outcome, Outcome::REJECTED);
+  EXPECT_EQ(x.category, "not_deterministic");
+  EXPECT_EQ(x.reward, 0);
+}
+
+TEST(judge, a_critical_finding_takes_the_whole_reward) {
+  governance_config config;
+  config.reward = {.format = 1, .build = 1, .partial = 1, .integrity_penalty = 0.5};
+  auto x = judged(
+      [](auto out) {
+        fill_good(out);
+        add_finding(out, "late_write", wire::Severity::CRITICAL);
+      },
+      config);
+  EXPECT_EQ(x.outcome, Outcome::REJECTED);
+  EXPECT_EQ(x.category, "integrity");
+  EXPECT_THAT(x.reasons["integrity"], HasSubstr("late_write: 512 bytes"));
+  EXPECT_EQ(x.reward, -0.5);
+}
+
+TEST(judge, a_critical_finding_explains_a_crash) {
+  auto x = judged([](auto out) {
+    fill_crash(out);
+    add_finding(out, "input_overwrite", wire::Severity::CRITICAL);
+  });
+  EXPECT_EQ(x.category, "integrity");
+  EXPECT_EQ(x.gates["correctness"], GateStatus::FAIL);
+  EXPECT_EQ(x.gates["integrity"], GateStatus::FAIL);
+}
+
+TEST(judge, a_warning_rejects_nothing) {
+  auto x = judged([](auto out) {
+    fill_good(out);
+    add_finding(out, "background_work", wire::Severity::WARNING);
+  });
+  EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
+}
+
+TEST(judge, a_slow_correct_kernel_is_accepted_and_named_slower) {
+  auto x = judged([](auto out) {
+    fill_good(out);
+    out.getEvaluation().getTiming().getSpeedup().setLow(0.8);
+  });
+  EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
+  EXPECT_EQ(x.category, "slower");
+  EXPECT_EQ(x.gates["performance"], GateStatus::FAIL);
+  EXPECT_DOUBLE_EQ(x.reward, 0.3 + 0.8);
+}
+
+TEST(judge, what_was_not_timed_has_no_speed_term) {
+  auto x = judged([](auto out) {
+    fill_good(out);
+    out.getEvaluation().getTiming().setMeasured(false);
+  });
+  EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
+  EXPECT_EQ(x.category, "success");
+  EXPECT_EQ(x.gates["performance"], GateStatus::NOT_RUN);
+  EXPECT_DOUBLE_EQ(x.reward, 0.3);
+}
+
+TEST(judge, a_speedup_that_is_no_number_pays_nothing_and_fails_its_gate) {
+  auto x = judged([](auto out) {
+    fill_good(out);
+    out.getEvaluation().getTiming().getSpeedup().setLow(std::numeric_limits<double>::quiet_NaN());
+  });
+  EXPECT_EQ(x.gates["performance"], GateStatus::FAIL);
+  EXPECT_DOUBLE_EQ(x.reward, 0.3);
+}
+
+TEST(judge, the_wrong_label_fails_a_diagnose_task) {
+  auto x = judged([](auto out) {
+    fill_good(out);
+    out.setVerb("diagnose");
+    out.getParsed().setDiagnosis("false_sharing");
+    out.setDiagnosisRight(false);
+  });
+  EXPECT_EQ(x.outcome, Outcome::REJECTED);
+  EXPECT_EQ(x.category, "diagnosis_wrong");
+}
+
+TEST(judge, a_diagnose_task_without_a_label_is_a_format_error) {
+  auto x = judged([](auto out) {
+    fill_good(out);
+    out.setVerb("diagnose");
+  });
+  EXPECT_EQ(x.category, "format_error");
+}
+
+TEST(judge, our_fault_at_any_stage_is_never_a_reward) {
+  using fault_of_stage = wire::Fault::Builder (*)(wire::TurnFacts::Builder);
+  const fault_of_stage stages[] = {
+      [](wire::TurnFacts::Builder out) { return out.initFault(); },
+      [](wire::TurnFacts::Builder out) { return out.getBuild().initFault(); },
+      [](wire::TurnFacts::Builder out) { return out.getEvaluation().initFault(); },
+  };
+  governance_config config;
+  config.reward.integrity_penalty = 5;
+  for (auto stage : stages)
+    for (auto cls : {wire::FaultClass::INFRASTRUCTURE, wire::FaultClass::CONFIGURATION}) {
+      auto x = judged(
+          [&](auto out) {
+            fill_good(out);
+            add_finding(out, "late_write", wire::Severity::CRITICAL);
+            auto fault = stage(out);
+            fault.setClass(cls);
+            fault.setCategory("peer_closed");
+          },
+          config);
+      EXPECT_EQ(x.outcome, Outcome::INFRASTRUCTURE);
+      EXPECT_EQ(x.category, "peer_closed");
+      EXPECT_EQ(x.reward, 0);
+      EXPECT_TRUE(x.components.empty());
+      EXPECT_EQ(x.gates["correctness"], GateStatus::BLOCKED);
+    }
+}
+
+TEST(judge, the_profilers_fault_leaves_the_verdict_alone) {
+  auto x = judged([](auto out) {
+    fill_good(out);
+    out.initProfile().initFault().setClass(wire::FaultClass::INFRASTRUCTURE);
+  });
+  EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
+}
+
+TEST(judge, facts_that_stop_without_a_reason_are_our_fault) {
+  for (bool compiled : {false, true}) {
+    auto x = judged([&](auto out) {
+      fill_good(out);
+      out.initEvaluation();
+      if (!compiled) out.initBuild();
+    });
+    EXPECT_EQ(x.outcome, Outcome::INFRASTRUCTURE);
+    EXPECT_EQ(x.category, "incomplete_facts");
+  }
+  EXPECT_EQ(judged([](auto) {}).outcome, Outcome::REJECTED); // no completion: a format error
+}
+
+TEST(judge, components_add_up_to_the_reward) {
+  for (const auto& name : reward_presets()) {
+    governance_config config;
+    config.preset = name;
+    config.reward = *reward_preset(name);
+    auto x = judged(fill_good, config);
+    double sum = 0;
+    for (auto& [part, value] : x.components) sum += value;
+    EXPECT_DOUBLE_EQ(x.reward, sum) << name;
+  }
+}
+
+void collect(capnp::StructSchema schema, std::set<std::string>& names) {
+  std::string full = schema.getProto().getDisplayName().cStr();
+  if (!names.insert(full.substr(full.find(':') + 1)).second) return;
+  for (auto field : schema.getFields()) {
+    auto type = field.getType();
+    while (type.isList()) type = type.asList().getElementType();
+    if (type.isStruct()) collect(type.asStruct(), names);
+    if (type.isEnum()) names.insert(type.asEnum().getShortDisplayName().cStr());
+  }
+}
+
+// The judge sees TurnFacts and nothing else, and nothing reachable from there is about readiness.
+TEST(judge, readiness_cannot_enter_the_reward) {
+  std::set<std::string> names;
+  collect(capnp::Schema::from<wire::TurnFacts>(), names);
+  EXPECT_TRUE(names.contains("TurnFacts"));
+  EXPECT_TRUE(names.contains("FaultClass"));
+  EXPECT_FALSE(names.contains("Readiness"));
+  EXPECT_FALSE(names.contains("EpisodeKind"));
+  EXPECT_FALSE(names.contains("EpisodeRecord"));
+}
+
+} // namespace
+} // namespace kernelmill::testing
