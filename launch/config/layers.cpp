@@ -121,7 +121,7 @@ void add_override(raw_layers& layers, const std::string& text, const std::string
     return;
   }
   auto value = override_value(*key, text.substr(equals + 1));
-  layers.values.insert_or_assign(name, raw_value{value, "command line", directory});
+  layers.values.insert_or_assign(name, raw_value{value, "the command line", directory});
 }
 
 } // namespace kernelmill

@@ -163,7 +163,7 @@ bool is_override(const std::string& argument) {
   if (begin == std::string::npos || begin > 1) return false;
   if (argument[0] == '~') return true;
   auto equals = argument.find('=');
-  return equals != std::string::npos &&
+  return equals != std::string::npos && equals > begin &&
          argument.find_first_not_of(
              "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.", begin) == equals;
 }

@@ -56,7 +56,7 @@ std::string closest(std::string_view word, std::span<const std::string> choices)
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> choices) {
   auto found = closest(word, choices);
-  return found.empty() ? std::string{} : " did you mean '" + found + "'?";
+  return found.empty() ? std::string{} : "; did you mean '" + found + "'?";
 }
 
 } // namespace kernelmill

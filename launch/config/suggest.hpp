@@ -13,7 +13,7 @@ size_t edit_distance(std::string_view a, std::string_view b);
 /// a third of the letters differ, or `word` is a prefix or a last component of the choice.
 std::string closest(std::string_view word, std::span<const std::string> choices);
 
-/// Returns " did you mean 'x'?" or an empty string.
+/// Returns "; did you mean 'x'?" or an empty string.
 std::string did_you_mean(std::string_view word, std::span<const std::string> choices);
 
 } // namespace kernelmill

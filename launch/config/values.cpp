@@ -65,7 +65,7 @@ std::string check_text(const config_key& key, const nlohmann::json& value) {
   if (key.choices.empty()) return {};
   for (const auto& choice : key.choices)
     if (choice == text) return {};
-  return fmt::format("{} is none of {};{}", shown(key, value), choice_text(key),
+  return fmt::format("{} is none of {}{}", shown(key, value), choice_text(key),
                      did_you_mean(text, key.choices));
 }
 

@@ -1,0 +1,161 @@
+#include "launch/cli/terminal.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace kernelmill::cli {
+
+namespace {
+
+bool is_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value;
+}
+
+/// Length of the well-formed UTF-8 sequence at the start of `x`, or 0.
+size_t utf8_length(std::string_view x) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(x[i]); };
+  auto lead = byte(0);
+  size_t n = lead < 0x80   ? 1
+             : lead < 0xc2 ? 0
+             : lead < 0xe0 ? 2
+             : lead < 0xf0 ? 3
+             : lead < 0xf5 ? 4
+                           : 0;
+  if (n == 0 || n > x.size()) return 0;
+  for (size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  if (n == 3 && ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0))) return 0;
+  if (n == 4 && ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90))) return 0;
+  return n;
+}
+
+size_t columns_of(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+  }));
+}
+
+} // namespace
+
+bool wants_colour(int descriptor, const std::string& when) {
+  if (when == "always") return true;
+  if (when == "never" || is_set("NO_COLOR")) return false;
+  if (is_set("CLICOLOR_FORCE")) return true;
+  const char* term = std::getenv("TERM");
+  return ::isatty(descriptor) && term && std::string_view{term} != "dumb";
+}
+
+std::string paint(bool enabled, colour c, std::string_view text) {
+  if (!enabled || c == colour::none) return std::string{text};
+  const char* code = c == colour::red      ? "31"
+                     : c == colour::green  ? "32"
+                     : c == colour::yellow ? "33"
+                     : c == colour::bold   ? "1"
+                                           : "2";
+  return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+std::string clean(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t i = 0; i < text.size();) {
+    auto n = utf8_length(text.substr(i));
+    auto c = static_cast<unsigned char>(text[i]);
+    if (n == 0) {
+      result += "\xef\xbf\xbd";
+      ++i;
+      continue;
+    }
+    // U+0080 to U+009F are control characters too: CSI is U+009B.
+    bool control = (n == 1 && ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f)) ||
+                   (n == 2 && c == 0xc2 && static_cast<unsigned char>(text[i + 1]) < 0xa0);
+    if (!control) result.append(text, i, n);
+    i += n;
+  }
+  return result;
+}
+
+std::string format_table(const std::vector<std::string>& headers,
+                         const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::string> names = headers;
+  std::vector<bool> right(headers.size());
+  std::vector<size_t> widths(headers.size());
+  for (size_t i = 0; i < headers.size(); ++i) {
+    right[i] = headers[i].ends_with('>');
+    if (right[i]) names[i].pop_back();
+    widths[i] = columns_of(names[i]);
+    for (const auto& row : rows)
+      if (i < row.size()) widths[i] = std::max(widths[i], columns_of(row[i]));
+  }
+  std::string result;
+  auto line = [&](const std::vector<std::string>& cells) {
+    std::string text;
+    for (size_t i = 0; i < cells.size() && i < widths.size(); ++i) {
+      auto pad = std::string(widths[i] - columns_of(cells[i]), ' ');
+      text += (i > 0 ? "  " : "") + (right[i] ? pad + cells[i] : cells[i] + pad);
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    result += text + "\n";
+  };
+  line(names);
+  for (const auto& row : rows) line(row);
+  return result;
+}
+
+std::string format_seconds(double seconds) {
+  if (!std::isfinite(seconds)) return "?";
+  if (seconds < 1e-3) return fmt::format("{:.1f} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  if (seconds < 120) return fmt::format("{:.1f} s", seconds);
+  auto whole = static_cast<long long>(seconds);
+  if (whole < 7200) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+}
+
+std::string format_bytes(double bytes) {
+  const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  size_t unit = 0;
+  for (; bytes >= 1024 && unit + 1 < std::size(units); ++unit) bytes /= 1024;
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, units[unit]);
+}
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void talk(std::string_view text) {
+  // One write: lines of several threads do not mix.
+  auto line = std::string{text} + "\n";
+  std::fflush(stdout);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+void print_json(const nlohmann::ordered_json& document) {
+  nlohmann::ordered_json result = {{"schema_version", 1}};
+  for (const auto& [key, value] : document.items())
+    if (key != "schema_version") result[key] = value;
+  print(result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+void print_error(const error& x, bool json, bool colour) {
+  if (json) {
+    nlohmann::ordered_json document;
+    document["error"] = {{"class", std::string{to_string(x.cls)}},
+                         {"category", x.category},
+                         {"message", x.message},
+                         {"hint", x.hint}};
+    talk(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  talk(paint(colour, cli::colour::red, "kernelmill: error: ") + clean(x.message));
+  if (!x.hint.empty()) talk(paint(colour, cli::colour::bold, "next: ") + clean(x.hint));
+}
+
+} // namespace kernelmill::cli

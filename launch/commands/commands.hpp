@@ -1,0 +1,38 @@
+#pragma once
+
+// Every command of the program; each noun is a file of this folder.
+
+#include "launch/cli/command.hpp"
+
+namespace kernelmill::commands {
+
+using cli::invocation;
+
+expected<int> run(const invocation& in);
+expected<int> resume(const invocation& in);
+expected<int> eval(const invocation& in);
+expected<int> task_list(const invocation& in);
+expected<int> task_show(const invocation& in);
+expected<int> task_check(const invocation& in);
+expected<int> doctor(const invocation& in);
+expected<int> show(const invocation& in);
+expected<int> ps(const invocation& in);
+expected<int> policy_scripted(const invocation& in);
+expected<int> config_show(const invocation& in);
+expected<int> config_validate(const invocation& in);
+expected<int> config_schema(const invocation& in);
+expected<int> index_build(const invocation& in);
+expected<int> index_query(const invocation& in);
+expected<int> completion(const invocation& in);
+expected<int> version(const invocation& in);
+
+/// What completion scripts ask for: "task" or "run" names.
+expected<int> complete(const invocation& in);
+
+/// Prints docs/reference/cli.md.
+expected<int> reference(const invocation& in);
+
+/// The table of all of the above; defined in main.cpp.
+const cli::command_table& all();
+
+} // namespace kernelmill::commands

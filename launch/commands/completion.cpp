@@ -1,0 +1,46 @@
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "gpu/task/task.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/config/paths.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+/// Names of the runs in ./runs. Errors are silence: a shell is asking.
+void print_run_names() {
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator{"runs", code})
+    if (entry.is_directory(code)) cli::print(entry.path().filename().string() + "\n");
+}
+
+} // namespace
+
+expected<int> completion(const invocation& in) {
+  auto script = cli::completion_script(all(), in.value("SHELL"));
+  if (in.json)
+    cli::print_json({{"shell", in.value("SHELL")}, {"script", script}});
+  else
+    cli::print(script);
+  return 0;
+}
+
+expected<int> complete(const invocation& in) {
+  if (in.value("KIND") == "run") {
+    print_run_names();
+  } else if (auto ids = list_tasks(default_tasks_root())) {
+    for (const auto& id : *ids) cli::print(id + "\n");
+  }
+  return 0;
+}
+
+expected<int> reference(const invocation&) {
+  cli::print(cli::reference_page(all()));
+  return 0;
+}
+
+} // namespace kernelmill::commands
