@@ -1,0 +1,317 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "actors/episode/clean_text.hpp"
+#include "actors/episode/prompt.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr size_t max_message_text = 1000;
+constexpr size_t max_line_text = 400;
+constexpr size_t max_log_text = 2000;
+constexpr size_t max_output_text = 300;
+constexpr unsigned max_diagnostics = 8;
+constexpr unsigned max_named_cases = 6;
+constexpr std::string_view cut_mark = "\n[the rest is left out]\n";
+
+std::string_view view(capnp::Text::Reader x) {
+  return {x.begin(), x.size()};
+}
+
+template <class... Args>
+void put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
+  fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
+}
+
+struct hint {
+  std::string_view category;
+  std::string_view text;
+};
+
+constexpr std::array<hint, 18> hints{{
+    {"format_error",
+     "Think inside <think> and </think>, then write one complete program between <KERNEL> and "
+     "</KERNEL>, in capitals, and nothing else."},
+    {"compile_error",
+     "Repair the first error that the compiler names; later ones often follow from it. Check that "
+     "every header is included and that the declaration is the one that the task asks for."},
+    {"compile_timeout",
+     "The compiler took too long. Use fewer templates and constant expressions, and smaller "
+     "unrolled loops."},
+    {"compile_memory",
+     "The compiler ran out of memory. Use fewer templates, smaller tables and shorter unrolled "
+     "loops."},
+    {"load_failed",
+     "The library was built but could not be loaded. Define every function that you call, and do "
+     "nothing before the function is called."},
+    {"missing_symbol",
+     "Define the function exactly as the task declares it, with extern \"C\" and not static."},
+    {"crashed",
+     "Check every index against the shape: loops over blocks must stop at the end of rows whose "
+     "length is no multiple of the block, and size 1 must work. Write outputs only."},
+    {"exited", "Return from the function; never end the process."},
+    {"timed_out",
+     "Check that every loop ends for every shape and that no lock waits for ever, or write "
+     "something of a lower order of cost."},
+    {"out_of_memory", "Allocate less, or nothing: work in place, in blocks, or on the stack."},
+    {"output_flood", "Print nothing: what a kernel prints is never read as a result."},
+    {"wrong_result",
+     "Compute the failing case by hand. Check tails of blocks, the first and last element, ties, "
+     "initial values, and that every element of each output is written on every call in at least "
+     "32-bit precision."},
+    {"not_deterministic",
+     "Look for a race between threads, memory that is read before it is written, and state that "
+     "is kept from one call to the next."},
+    {"integrity",
+     "Do all of the work in each call, from that call's inputs, and finish before returning. Write "
+     "to the outputs only, and keep nothing between calls that depends on the contents."},
+    {"diagnosis_wrong",
+     "Choose another label: ask which one cause would explain most of the time that is lost."},
+    {"slower",
+     "The kernel is right; now make it faster than the baseline. Read memory in order, let the "
+     "compiler use vector registers, and touch each element as few times as possible."},
+    {"success",
+     "The kernel is right and faster than the baseline. Make it faster still, and keep it right."},
+    {"infrastructure",
+     "Nothing is known to be wrong with your kernel. Send it again, or a better one."},
+}};
+
+std::string_view hint_of(std::string_view category) {
+  for (const auto& x : hints)
+    if (x.category == category) return x.text;
+  return {};
+}
+
+class feedback {
+public:
+  feedback(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict)
+      : facts_(facts), verdict_(verdict), evaluation_(facts.getEvaluation()) {
+    out_.reserve(2048);
+  }
+
+  std::string text(size_t limit) {
+    write_body();
+    auto tail = last_line();
+    if (tail.size() >= limit) return std::string{utf8_prefix(tail, limit)};
+    if (out_.size() + tail.size() > limit) {
+      auto room = limit - tail.size();
+      auto mark = cut_mark.size() <= room ? cut_mark : std::string_view{};
+      out_.resize(utf8_prefix(out_, room - mark.size()).size());
+      out_ += mark;
+    }
+    return std::move(out_) + tail;
+  }
+
+private:
+  bool left_out() const { return verdict_.getOutcome() == wire::Outcome::INFRASTRUCTURE; }
+
+  void write_body() {
+    put(out_, "Turn {} of {}: ", facts_.getTurn() + 1, facts_.getMaxTurns());
+    if (left_out()) {
+      // What broke here is none of the policy's business, and might teach it about this machine.
+      out_ +=
+          "not judged (infrastructure)\nThe evaluation broke down for a reason that has nothing "
+          "to do with your answer.\n";
+      return;
+    }
+    put(out_, "{} ({})\n",
+        verdict_.getOutcome() == wire::Outcome::ACCEPTED ? "accepted" : "rejected",
+        view(verdict_.getCategory()));
+    write_gates();
+    write_problems();
+    write_compiler();
+    write_cases();
+    write_fault();
+    write_findings();
+    write_timing();
+    write_profile();
+  }
+
+  void write_gates() {
+    out_ += "Gates:";
+    char separator = ' ';
+    for (auto gate : verdict_.getGates()) {
+      put(out_, "{}{} {}", separator == ' ' ? " " : ", ", view(gate.getName()),
+          word(gate.getStatus()));
+      separator = ',';
+    }
+    out_ += '\n';
+  }
+
+  static std::string_view word(wire::GateStatus x) {
+    switch (x) {
+      case wire::GateStatus::PASS: return "pass";
+      case wire::GateStatus::FAIL: return "FAIL";
+      case wire::GateStatus::NOT_RUN: return "not run";
+      case wire::GateStatus::BLOCKED: return "blocked";
+    }
+    return "unknown";
+  }
+
+  void line(std::string_view label, std::string_view text, size_t limit = max_line_text) {
+    out_ += label;
+    append_clean(out_, text, limit);
+    out_ += '\n';
+  }
+
+  void write_problems() {
+    auto parsed = facts_.getParsed();
+    for (auto problem : parsed.getProblems())
+      line(parsed.getOk() ? "Note: " : "Format: ", view(problem));
+  }
+
+  void write_compiler() {
+    auto built = facts_.getBuild();
+    if (!facts_.getParsed().getOk() || built.getCompiled()) return;
+    unsigned shown = 0;
+    for (auto severity : {"error", "fatal error", "note"})
+      for (auto x : built.getDiagnostics())
+        if (shown < max_diagnostics && x.getSeverity() == severity) {
+          out_ += shown++ == 0 ? "Compiler:\n" : "";
+          append_clean(out_, view(x.getFile()), 80);
+          put(out_, ":{}:{}: {}: ", x.getLine(), x.getColumn(), severity);
+          line({}, view(x.getMessage()));
+        }
+    if (shown == 0 && built.getLog().size() > 0)
+      line("Compiler:\n", view(built.getLog()), max_log_text);
+  }
+
+  void write_cases() {
+    auto cases = evaluation_.getCases();
+    if (cases.size() == 0) return;
+    unsigned right = 0;
+    for (auto x : cases) right += x.getPass();
+    put(out_, "Cases: {} of {} that were run pass.\n", right, cases.size());
+    unsigned named = 0;
+    for (auto x : cases) {
+      if (x.getPass()) continue;
+      if (named == 0)
+        write_first_failure(x);
+      else if (named < max_named_cases)
+        line("Also failing: ", x.getHidden() ? std::string{view(x.getName())} + " (hidden)"
+                                             : std::string{view(x.getName())});
+      ++named;
+    }
+  }
+
+  // A policy that saw the numbers of a hidden case could answer that case alone.
+  void write_first_failure(wire::CaseResult::Reader x) {
+    out_ += "First failing case: ";
+    append_clean(out_, view(x.getName()), 80);
+    if (x.getHidden()) {
+      out_ += " (hidden: its shape, contents and numbers are not shown)\n";
+      return;
+    }
+    out_ += " (";
+    append_clean(out_, view(x.getShape()), 120);
+    if (x.getDistribution().size() > 0) {
+      out_ += ", ";
+      append_clean(out_, view(x.getDistribution()), 80);
+    }
+    out_ += "): ";
+    append_clean(out_, view(x.getFirstBad()), max_line_text);
+    put(out_,
+        "; {} elements are outside their bound; largest error {:.4g} where {:.4g} is allowed\n",
+        x.getBadCount(), x.getMaxError(), x.getBound());
+  }
+
+  // The messages of the stages that have no lines of their own above.
+  void write_fault() {
+    auto fault = verdict_.getFault();
+    auto category = view(fault.getCategory());
+    bool told = category == "wrong_result" || category == "format_error" || category == "integrity";
+    if (fault.getClass() != wire::FaultClass::NONE && !told)
+      line("Cause: ", without_hidden(view(fault.getMessage())), max_message_text);
+    // A crash that an integrity finding explains is still worth telling.
+    if (category == "integrity" && evaluation_.getFault().getMessage().size() > 0 &&
+        evaluation_.getFault().getCategory() != "wrong_result")
+      line("Cause: ", without_hidden(view(evaluation_.getFault().getMessage())), max_message_text);
+    if (evaluation_.getFault().getClass() != wire::FaultClass::NONE &&
+        evaluation_.getOutput().size() > 0)
+      line("It printed: ", view(evaluation_.getOutput()), max_output_text);
+  }
+
+  std::string without_hidden(std::string_view text) const {
+    std::string result{text};
+    for (auto x : evaluation_.getCases()) {
+      if (!x.getHidden()) continue;
+      for (auto secret : {view(x.getFirstBad()), view(x.getShape())}) {
+        if (secret.empty()) continue;
+        for (auto at = result.find(secret); at != std::string::npos; at = result.find(secret, at))
+          result.replace(at, secret.size(), "hidden"), at += 6;
+      }
+    }
+    return result;
+  }
+
+  void write_findings() {
+    for (auto x : verdict_.getFindings()) {
+      if (x.getSeverity() == wire::Severity::INFO) continue;
+      out_ += x.getSeverity() == wire::Severity::CRITICAL ? "Integrity, rejected: "
+                                                          : "Integrity, warning: ";
+      append_clean(out_, view(x.getRule()), 80);
+      line(": ", without_hidden(view(x.getEvidence())));
+    }
+  }
+
+  void write_timing() {
+    auto x = evaluation_.getTiming();
+    if (!x.getMeasured()) return;
+    auto speedup = x.getSpeedup();
+    put(out_,
+        "Timing: yours {:.4g} ms, baseline {:.4g} ms, speedup {:.3g}x (95 % interval {:.3g}x to "
+        "{:.3g}x, {} calls)",
+        x.getCandidateMs(), x.getReferenceMs(), speedup.getEstimate(), speedup.getLow(),
+        speedup.getHigh(), x.getSamples());
+    if (x.getRooflineMs() > 0)
+      put(out_, "; this machine allows no less than {:.4g} ms", x.getRooflineMs());
+    if (x.getShape().size() > 0) {
+      out_ += "; at ";
+      append_clean(out_, view(x.getShape()), 120);
+    }
+    out_ += '\n';
+  }
+
+  void write_profile() {
+    auto card = facts_.getProfile().getCard();
+    if (!facts_.getProfile().getAvailable() || card.getBottleneck().size() == 0) return;
+    out_ += "Profile: limited by ";
+    append_clean(out_, view(card.getBottleneck()), 80);
+    put(out_, " (confidence {:.2g})\n", card.getConfidence());
+    unsigned shown = 0;
+    for (auto x : card.getEvidence())
+      if (shown++ < 4) line("Profile: ", view(x));
+    shown = 0;
+    for (auto x : card.getNextActions())
+      if (shown++ < 3) line("Profile suggests: ", view(x));
+  }
+
+  std::string last_line() const {
+    auto text =
+        hint_of(left_out() ? std::string_view{"infrastructure"} : view(verdict_.getCategory()));
+    if (text.empty()) text = hint_of("format_error");
+    std::string result{"Next: "};
+    result += text;
+    if (facts_.getVerb() == "diagnose") result += " Name your diagnosis again, too.";
+    return result += " Answer with the complete program.\n";
+  }
+
+  wire::TurnFacts::Reader facts_;
+  wire::Verdict::Reader verdict_;
+  wire::EvaluateResult::Reader evaluation_;
+  std::string out_;
+};
+
+} // namespace
+
+std::string feedback_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict,
+                          size_t limit) {
+  return feedback{facts, verdict}.text(limit);
+}
+
+} // namespace kernelmill

@@ -1,0 +1,141 @@
+#include "actors/episode/prompt.hpp"
+
+#include <string_view>
+
+#include "actors/episode/clean_text.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+// Several examples of a retriever must not push the task itself out of a small context.
+constexpr size_t max_example_text = 10'000;
+constexpr size_t max_starter_text = 64 << 10;
+
+std::string_view view(capnp::Text::Reader x) {
+  return {x.begin(), x.size()};
+}
+
+constexpr std::string_view role =
+    "You write fast and correct C++ kernels for the processor of this machine.\n\n";
+
+constexpr std::string_view format_head = "Answer in this form and no other:\n"
+                                         "<think>\n"
+                                         "a few short lines: what costs time, what you will do\n"
+                                         "</think>\n";
+
+constexpr std::string_view format_diagnosis =
+    "<DIAGNOSIS>one label of the task's list</DIAGNOSIS>\n";
+
+constexpr std::string_view format_kernel =
+    "<KERNEL>\n"
+    "```cpp\n"
+    "// the complete source file\n"
+    "```\n"
+    "</KERNEL>\n"
+    "Only what stands between <KERNEL> and </KERNEL>, behind </think>, is read as code. Give "
+    "exactly "
+    "one program, complete, with its #include lines and without main.\n\n";
+
+constexpr std::string_view how_it_is_judged =
+    "How it is judged:\n"
+    "- It is compiled by g++ as C++20 with -O3 -march=native -fopenmp into a shared library that "
+    "must "
+    "export the function of the task. OpenMP and intrinsics are welcome.\n"
+    "- It runs in a sandbox: no network, no files, no child processes. What it prints is not "
+    "read.\n"
+    "- It must be right on the shapes that you see and on hidden shapes and kinds of contents, "
+    "among "
+    "them size 1, odd sizes and extreme values. The reference is computed in double precision, and "
+    "the "
+    "allowed error is scaled to the data: honest 32-bit arithmetic passes in any order, half "
+    "precision does not.\n"
+    "- Inputs are new before every call, also before every timed call, and cannot be written. "
+    "Outputs "
+    "hold rubbish before every call, and every result is checked, the timed ones too.\n"
+    "- The clock is outside of your process. The work must be finished when the function returns.\n"
+    "- Results kept from earlier calls, skipped work, late writes, writes outside the outputs and "
+    "tampering with the measurement are detected; such an answer is rejected whatever its speed.\n"
+    "- Time is compared with a baseline that runs in turns with yours. What counts is the lower "
+    "end "
+    "of the speedup's confidence interval, and only when all results are right.\n"
+    "After each answer you are told what happened, and you may improve it.\n";
+
+// A fence that no line of `text` can close.
+void append_fenced(std::string& out, std::string_view text, std::string_view language,
+                   size_t limit) {
+  size_t longest = 2, run = 0;
+  for (char c : text) {
+    run = c == '`' ? run + 1 : 0;
+    if (run > longest) longest = run;
+  }
+  const std::string mark(longest + 1, '`');
+  out.append(mark).append(language) += '\n';
+  append_clean(out, text, limit);
+  if (out.back() != '\n') out += '\n';
+  out.append(mark) += '\n';
+}
+
+void append_cases(std::string& out, const task& x) {
+  out += "Shapes that you may see:\n";
+  for (const auto& c : x.cases) {
+    if (c.hidden) continue;
+    out.append("- ").append(c.name).append(": ").append(shape_text(c.scalars));
+    for (const auto& [name, fill] : c.fills) out.append(", ").append(name).append(" ").append(fill);
+    out += '\n';
+  }
+  size_t hidden = 0;
+  for (const auto& c : x.cases) hidden += c.hidden;
+  if (hidden > 0) out += "- and " + std::to_string(hidden) + " hidden ones\n";
+  if (!x.timed.hidden && !x.timed.scalars.empty())
+    out += "Timed at: " + shape_text(x.timed.scalars) + "\n";
+}
+
+void append_examples(std::string& out, wire::RetrieveResult::Reader found) {
+  if (found.getExamples().size() == 0) return;
+  out += "\nNotes and kernels of other tasks that may help; they may also mislead:\n";
+  for (auto example : found.getExamples()) {
+    out += "\n### ";
+    append_clean(out, view(example.getTitle()), 200);
+    out += '\n';
+    if (example.getKind() == "kernel") {
+      append_fenced(out, view(example.getText()), "cpp", max_example_text);
+    } else {
+      append_clean(out, view(example.getText()), max_example_text);
+      if (out.back() != '\n') out += '\n';
+    }
+  }
+}
+
+} // namespace
+
+std::string system_prompt(const task& x) {
+  std::string out;
+  out.reserve(3072);
+  out.append(role).append(format_head);
+  if (x.verb == "diagnose") out += format_diagnosis;
+  out.append(format_kernel).append(how_it_is_judged);
+  return out;
+}
+
+std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples) {
+  std::string out = "[task: " + x.id + "]\n";
+  out.append(x.prompt);
+  if (out.back() != '\n') out += '\n';
+  out += "\nThe function to define:\n";
+  append_fenced(out, x.declaration(), "cpp", max_starter_text);
+  if (!x.starter.empty()) {
+    out += "\nThe starter:\n";
+    append_fenced(out, x.starter, "cpp", max_starter_text);
+  }
+  if (!x.diagnoses.empty()) {
+    out += "\nLabels for the diagnosis, of which one is right:\n";
+    for (const auto& label : x.diagnoses) out.append("- ").append(label) += '\n';
+  }
+  out += '\n';
+  append_cases(out, x);
+  append_examples(out, examples);
+  return out;
+}
+
+} // namespace kernelmill
