@@ -119,9 +119,9 @@ private:
           "to do with your answer.\n";
       return;
     }
-    put(out_, "{} ({})\n",
-        verdict_.getOutcome() == wire::Outcome::ACCEPTED ? "accepted" : "rejected",
-        view(verdict_.getCategory()));
+    out_ += verdict_.getOutcome() == wire::Outcome::ACCEPTED ? "accepted (" : "rejected (";
+    append_clean(out_, view(verdict_.getCategory()), 80);
+    out_ += ")\n";
     write_gates();
     write_problems();
     write_compiler();

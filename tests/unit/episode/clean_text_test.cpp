@@ -27,7 +27,8 @@ TEST(clean_text, newline_and_tab_stay_and_other_control_bytes_go) {
 }
 
 TEST(clean_text, bytes_that_are_not_utf8_become_question_marks) {
-  EXPECT_EQ(cleaned("\xff\xc3(\xc3\xa9"), "?" "?(\xc3\xa9");
+  EXPECT_EQ(cleaned("\xff\xc3(\xc3\xa9"), "?"
+                                          "?(\xc3\xa9");
 }
 
 TEST(clean_text, what_is_cut_says_so) {

@@ -1,0 +1,192 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "actors/episode/clean_text.hpp"
+#include "actors/episode/prompt.hpp"
+#include "actors/governance/judge.hpp"
+#include "tests/unit/governance/facts.hpp"
+
+namespace kernelmill::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+template <class F>
+std::string told(F&& fill, size_t limit = 6000) {
+  auto message = facts(fill);
+  auto view = message.open();
+  auto verdict = judge(*view, {});
+  auto verdict_view = verdict.open();
+  return feedback_text(*view, *verdict_view, limit);
+}
+
+TEST(feedback, a_compile_error_shows_the_compilers_words) {
+  EXPECT_THAT(told(fill_compile_error),
+              AllOf(StartsWith("Turn 1 of 4: rejected (compile_error)\n"),
+                    HasSubstr("format pass, build FAIL, correctness blocked"),
+                    HasSubstr("kernel.cpp:3:5: error: 'foo' was not declared in this scope\n"),
+                    HasSubstr("Next: Repair the first error")));
+}
+
+TEST(feedback, without_diagnostics_the_log_speaks) {
+  auto text = told([](auto out) {
+    fill_compile_error(out);
+    out.getBuild().initDiagnostics(0);
+    out.getBuild().setLog("\x1b[31mcollect2: ld returned 1\x1b[m");
+  });
+  EXPECT_THAT(text, HasSubstr("Compiler:\ncollect2: ld returned 1\n"));
+}
+
+TEST(feedback, a_visible_failure_shows_its_numbers) {
+  EXPECT_THAT(told([](auto out) { fill_wrong_result(out); }),
+              AllOf(HasSubstr("Cases: 0 of 2 that were run pass.\n"),
+                    HasSubstr("First failing case: small (rows=4 cols=8): y[3]: got 1.5, want 4"),
+                    HasSubstr("3 elements are outside"),
+                    HasSubstr("Also failing: odd (hidden)\n")));
+}
+
+TEST(feedback, a_hidden_failure_shows_none_of_its_numbers) {
+  auto text = told([](auto out) { fill_wrong_result(out, true); });
+  EXPECT_THAT(text, AllOf(HasSubstr("First failing case: odd (hidden"), Not(HasSubstr("rows=4")),
+                          Not(HasSubstr("1.5")), Not(HasSubstr("2.5"))));
+}
+
+TEST(feedback, messages_of_other_parts_do_not_give_hidden_shapes_away) {
+  auto text = told([](auto out) {
+    fill_crash(out);
+    fill_case(out.getEvaluation().initCases(1)[0], "odd", true, false);
+    out.getEvaluation().getFault().setMessage("signal 11 in case odd (rows=4 cols=8)");
+    add_finding(out, "out_of_bounds_write", wire::Severity::CRITICAL);
+    out.getEvaluation().getFindings()[0].setEvidence("at rows=4 cols=8, 4 bytes behind y");
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("signal 11 in case odd (hidden)"),
+                          HasSubstr("out_of_bounds_write: at hidden, 4 bytes"),
+                          Not(HasSubstr("rows=4"))));
+}
+
+TEST(feedback, a_success_shows_time_and_bottleneck) {
+  auto text = told([](auto out) {
+    fill_good(out);
+    auto profile = out.initProfile();
+    profile.setAvailable(true);
+    auto card = profile.initCard();
+    card.setBottleneck("memory_bandwidth");
+    card.setConfidence(0.8);
+    card.initEvidence(1).set(0, "18 of 20 GB/s");
+    card.initNextActions(1).set(0, "read x once");
+  });
+  EXPECT_THAT(text,
+              AllOf(StartsWith("Turn 1 of 4: accepted (success)\n"),
+                    HasSubstr("Timing: yours 0.1 ms, baseline 0.3 ms, speedup 3x (95 % interval "
+                              "2.9x to 3.1x, 20 calls)\n"),
+                    HasSubstr("Profile: limited by memory_bandwidth (confidence 0.8)\n"),
+                    HasSubstr("Profile: 18 of 20 GB/s\n"),
+                    HasSubstr("Profile suggests: read x once\n")));
+}
+
+TEST(feedback, a_hack_is_told_with_its_evidence) {
+  auto text = told([](auto out) {
+    fill_good(out);
+    add_finding(out, "late_write", wire::Severity::CRITICAL);
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("rejected (integrity)"),
+                          HasSubstr("Integrity, rejected: late_write: 512 bytes of y changed"),
+                          HasSubstr("keep nothing between calls")));
+}
+
+TEST(feedback, our_fault_is_not_blamed_on_the_policy_and_shows_nothing_of_this_machine) {
+  auto text = told([](auto out) {
+    fill_good(out);
+    auto fault = out.initFault();
+    fault.setClass(wire::FaultClass::INFRASTRUCTURE);
+    fault.setCategory("sandbox_failed");
+    fault.setMessage("failed to open /srv/secret/path");
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("not judged (infrastructure)"), HasSubstr("nothing to do with"),
+                          Not(HasSubstr("secret")), Not(HasSubstr("sandbox_failed"))));
+}
+
+TEST(feedback, every_problem_of_the_format_is_named) {
+  auto text = told([](auto out) {
+    fill_format_error(out);
+    auto problems = out.getParsed().initProblems(2);
+    problems.set(0, "first");
+    problems.set(1, "second");
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("Format: first\nFormat: second\n"), HasSubstr("<KERNEL>")));
+}
+
+TEST(feedback, what_the_kernel_printed_is_shown_clean_when_it_failed) {
+  auto text = told([](auto out) {
+    fill_crash(out);
+    out.getEvaluation().setOutput("step 1\x1b[2J\x07!\n");
+  });
+  EXPECT_THAT(text, AllOf(HasSubstr("Cause: the kernel ended by signal 11"),
+                          HasSubstr("It printed: step 1!\n")));
+}
+
+TEST(feedback, the_next_step_survives_a_small_limit) {
+  auto fill = [](auto out) {
+    fill_compile_error(out);
+    out.getBuild().initDiagnostics(0);
+    out.getBuild().setLog(std::string(5000, 'x'));
+  };
+  auto text = told(fill, 500);
+  EXPECT_LE(text.size(), 500u);
+  EXPECT_THAT(text, AllOf(HasSubstr("left out"), ::testing::EndsWith("complete program.\n")));
+  for (size_t limit : {0, 1, 10, 200, 300}) EXPECT_LE(told(fill, limit).size(), limit);
+}
+
+TEST(feedback, every_category_has_a_next_step_of_its_own) {
+  std::set<std::string> steps;
+  const char* categories[] = {"format_error",
+                              "compile_error",
+                              "compile_timeout",
+                              "compile_memory",
+                              "load_failed",
+                              "missing_symbol",
+                              "crashed",
+                              "exited",
+                              "timed_out",
+                              "out_of_memory",
+                              "output_flood",
+                              "wrong_result",
+                              "not_deterministic",
+                              "integrity",
+                              "diagnosis_wrong",
+                              "slower",
+                              "success"};
+  for (auto category : categories) {
+    auto message = facts(fill_good);
+    auto verdict = build<wire::Verdict>([&](auto x) { x.setCategory(category); });
+    auto text = feedback_text(*message.open(), *verdict.open());
+    steps.insert(text.substr(text.find("Next: ")));
+  }
+  EXPECT_EQ(steps.size(), std::size(categories));
+}
+
+RC_GTEST_PROP(feedback, is_well_formed_whatever_the_texts_hold, (const std::string& noise)) {
+  auto limit = *rc::gen::inRange<size_t>(0, 2000);
+  auto text = told(
+      [&](auto out) {
+        fill_wrong_result(out);
+        auto bytes = kj::StringPtr{noise.c_str()};
+        out.getEvaluation().setOutput(bytes);
+        out.getEvaluation().getFault().setMessage(bytes);
+        out.getEvaluation().getFault().setCategory(bytes);
+        out.getEvaluation().getCases()[0].setFirstBad(bytes);
+        out.getEvaluation().getCases()[1].setShape(bytes);
+        add_finding(out, "x", wire::Severity::WARNING);
+        out.getEvaluation().getFindings()[0].setEvidence(bytes);
+      },
+      limit);
+  RC_ASSERT(text.size() <= limit);
+  RC_ASSERT(first_bad_byte(text) == std::string::npos);
+}
+
+} // namespace
+} // namespace kernelmill::testing
