@@ -1,0 +1,70 @@
+#include "actors/policy_client/chat_stream.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace kernelmill {
+
+using nlohmann::json;
+
+chat_stream::chat_stream(size_t limit)
+    : limit_(limit), parser_([this](const sse_event& x) { return take(x); }, limit) {
+  // nop
+}
+
+bool chat_stream::feed(std::string_view bytes) {
+  if (failure_) return false;
+  if (shape_ == shape::unknown) {
+    auto first = bytes.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos) return true;
+    shape_ = bytes[first] == '{' ? shape::plain : shape::events;
+  }
+  if (shape_ == shape::plain) {
+    if (plain_.size() + bytes.size() > limit_)
+      return fail(false, {"the answer is above " + std::to_string(limit_) + " bytes", {}, {}});
+    plain_.append(bytes);
+    return true;
+  }
+  // Servers may go on talking after [DONE]; reading on keeps the connection usable.
+  if (done_) return true;
+  if (parser_.feed(bytes)) return true;
+  if (parser_.overflowed())
+    return fail(false, {"an event is above " + std::to_string(limit_) + " bytes", {}, {}});
+  return done_;
+}
+
+bool chat_stream::take(const sse_event& event) {
+  if (event.data == "[DONE]") {
+    done_ = true;
+    return false;
+  }
+  auto frame = json::parse(event.data, nullptr, false);
+  if (is_error_object(frame)) return fail(true, read_error_object(frame));
+  if (event.type == "error") return fail(true, parse_error_body(event.data));
+  if (!frame.is_object())
+    return fail(false,
+                {"an event is not JSON: \"" + parse_error_body(event.data).message + "\"", {}, {}});
+  add_frame(answer_, frame);
+  auto choices = frame.find("choices");
+  // The frame that carries the usage has no choices.
+  if (choices == frame.end() || !choices->is_array() || choices->empty()) return true;
+  any_choice_ = true;
+  add_choice(answer_, choices->front(), true);
+  if (answer_.content.size() + answer_.reasoning.size() <= limit_) return true;
+  return fail(false, {"the completion is above " + std::to_string(limit_) + " bytes", {}, {}});
+}
+
+bool chat_stream::fail(bool from_server, server_error why) {
+  if (!failure_) failure_ = bad_answer{from_server, std::move(why)};
+  return false;
+}
+
+tl::expected<completion_answer, bad_answer> chat_stream::finish() {
+  if (!failure_ && shape_ == shape::plain) return parse_chat_response(plain_);
+  if (!failure_ && !done_) fail(false, {"the stream ended without [DONE]", {}, {}});
+  if (!failure_ && !any_choice_) fail(false, {"the stream brought no choices", {}, {}});
+  if (failure_) return tl::unexpected<bad_answer>{*failure_};
+  settle_tokens(answer_);
+  return answer_;
+}
+
+} // namespace kernelmill

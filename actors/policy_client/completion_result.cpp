@@ -1,0 +1,178 @@
+#include "actors/policy_client/completion_result.hpp"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+namespace kernelmill {
+
+namespace {
+
+constexpr size_t max_header_text = 200;
+
+std::string header_text(std::string_view text) {
+  std::string result;
+  for (unsigned char c : text.substr(0, max_header_text))
+    result.push_back(c > ' ' && c < 0x7f ? static_cast<char>(c) : '_');
+  return result;
+}
+
+wire::FaultClass wire_class(fault_class x) {
+  switch (x) {
+    case fault_class::none: return wire::FaultClass::NONE;
+    case fault_class::candidate: return wire::FaultClass::CANDIDATE;
+    case fault_class::policy: return wire::FaultClass::POLICY;
+    case fault_class::configuration: return wire::FaultClass::CONFIGURATION;
+    case fault_class::infrastructure: return wire::FaultClass::INFRASTRUCTURE;
+  }
+  return wire::FaultClass::INFRASTRUCTURE;
+}
+
+kj::StringPtr kj_text(const std::string& x) {
+  return {x.c_str(), x.size()};
+}
+
+template <class List, class Values>
+void fill(List list, const Values& values) {
+  for (size_t i = 0; i < values.size(); ++i) list.set(static_cast<unsigned>(i), values[i]);
+}
+
+template <class T>
+unsigned count(const std::vector<T>& xs) {
+  return static_cast<unsigned>(xs.size());
+}
+
+// Fills the signal with what a 200 turned out to be.
+void judge(attempt_reading& to, tl::expected<completion_answer, bad_answer> parsed) {
+  if (parsed) {
+    to.answer = std::move(*parsed);
+    to.signal.finish_reason = to.answer.finish_reason;
+    return;
+  }
+  to.signal.server = std::move(parsed.error().error);
+  (parsed.error().from_server ? to.signal.error_within : to.signal.unreadable) = true;
+}
+
+} // namespace
+
+expected<request_facts> open_request(const Message<wire::CompletionRequest>& request) {
+  try {
+    auto view = request.open();
+    for (auto x : view->getMessages()) {
+      x.getRole();
+      x.getContent();
+    }
+    for (auto x : view->getSampling().getStop()) static_cast<void>(x);
+    return request_facts{view->getSession().cStr(), view->getTurn(), view->getDeadlineMs()};
+  } catch (const kj::Exception& e) {
+    return infrastructure_error("malformed_message",
+                                std::string{"failed to read a completion request: "} +
+                                    e.getDescription().cStr());
+  }
+}
+
+std::string attempt_id(const std::string& session, uint32_t turn, uint32_t attempt,
+                       const std::string& salt) {
+  auto id = fmt::format("{}.t{}.a{}", header_text(session), turn, attempt);
+  return salt.empty() ? id : id + "-" + header_text(salt);
+}
+
+std::vector<std::pair<std::string, std::string>>
+attempt_headers(const std::string& session, const std::string& request_id, const envelope& env) {
+  auto affinity = header_text(session);
+  auto trace_low = env.trace;
+  auto trace_high = mix(env.run, env.episode);
+  // An all-zero span is void by the standard of the header.
+  auto span = mix(hash_of(request_id), trace_low) | 1;
+  std::vector<std::pair<std::string, std::string>> result{
+      {"Content-Type", "application/json"},
+      {"X-Request-Id", header_text(request_id)},
+      {"traceparent", fmt::format("00-{:016x}{:016x}-{:016x}-01", trace_high, trace_low, span)},
+  };
+  if (!affinity.empty()) {
+    result.emplace_back("X-Session-ID", affinity);
+    result.emplace_back("X-SMG-Routing-Key", affinity);
+  }
+  return result;
+}
+
+attempt_reading read_attempt(const http_response& response, chat_stream* stream) {
+  attempt_reading result;
+  auto& signal = result.signal;
+  signal.transport = response.fault;
+  signal.detail = response.detail;
+  signal.status = response.status;
+  signal.retry_after = response.header("retry-after");
+  signal.date = response.header("date");
+  signal.location = parse_error_body(response.header("location")).message;
+  // The reader stopped the transfer because of what it read.
+  auto by_reader = response.fault == transport_fault::refused_by_reader;
+  if (response.fault != transport_fault::none && !by_reader) return result;
+  if (response.status < 200 || response.status > 299) {
+    signal.server = parse_error_body(response.body);
+  } else if (stream != nullptr) {
+    // A transport that knows no streams has kept the body.
+    if (!response.body.empty()) stream->feed(response.body);
+    judge(result, stream->finish());
+  } else {
+    judge(result, parse_chat_response(response.body));
+  }
+  return result;
+}
+
+Message<wire::CompletionResult> completed_result(const completion_answer& answer,
+                                                 const std::string& request_id, uint32_t attempts,
+                                                 double seconds) {
+  auto text = full_text(answer);
+  auto words = 64 + (text.size() + 4 * (answer.token_ids.size() + answer.logprobs.size() +
+                                        answer.prompt_token_ids.size())) /
+                        8;
+  return build<wire::CompletionResult>(
+      [&](wire::CompletionResult::Builder x) {
+        x.setText(kj_text(text));
+        x.setFinishReason(kj_text(answer.finish_reason));
+        x.setModel(kj_text(answer.model));
+        x.setRequestId(kj_text(request_id));
+        x.setAttempts(attempts);
+        x.setPromptTokens(answer.prompt_tokens);
+        x.setCompletionTokens(answer.completion_tokens);
+        fill(x.initPromptTokenIds(count(answer.prompt_token_ids)), answer.prompt_token_ids);
+        fill(x.initTokenIds(count(answer.token_ids)), answer.token_ids);
+        fill(x.initLogprobs(count(answer.logprobs)), answer.logprobs);
+        x.setSeconds(seconds);
+      },
+      words);
+}
+
+Message<wire::CompletionResult> failed_result(const error& why, const std::string& request_id,
+                                              uint32_t attempts, double seconds) {
+  return build<wire::CompletionResult>([&](wire::CompletionResult::Builder x) {
+    x.setRequestId(kj_text(request_id));
+    x.setAttempts(attempts);
+    x.setSeconds(seconds);
+    auto fault = x.initFault();
+    fault.setClass(wire_class(why.cls));
+    fault.setCategory(kj_text(why.category));
+    fault.setMessage(kj_text(why.message));
+    fault.setHint(kj_text(why.hint));
+  });
+}
+
+Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
+                                      const std::string& detail,
+                                      const std::vector<std::pair<const char*, double>>& numbers) {
+  return build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
+    x.setActor("policy_client");
+    x.setId(kj_text(id));
+    x.setState(kj_text(state));
+    x.setDetail(kj_text(detail));
+    auto list = x.initNumbers(count(numbers));
+    for (unsigned i = 0; i < list.size(); ++i) {
+      list[i].setName(numbers[i].first);
+      list[i].setValue(numbers[i].second);
+      list[i].setUnit(std::string_view{numbers[i].first}.ends_with("seconds") ? "s" : "count");
+    }
+  });
+}
+
+} // namespace kernelmill

@@ -1,0 +1,57 @@
+#pragma once
+
+// What the policy client reads from and writes into messages and HTTP: plain functions, so that
+// the actor holds nothing but the order of events.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "actors/policy_client/chat_stream.hpp"
+#include "actors/policy_client/http_transport.hpp"
+#include "actors/policy_client/retry_policy.hpp"
+#include "messages/envelope.hpp"
+#include "messages/message.hpp"
+#include "messages/policy.capnp.h"
+#include "messages/run.capnp.h"
+
+namespace kernelmill {
+
+struct request_facts {
+  std::string session;
+  uint32_t turn = 0;
+  uint32_t deadline_ms = 0;
+};
+
+/// Reads all of a request once, so that later reads of the same words cannot fail.
+expected<request_facts> open_request(const Message<wire::CompletionRequest>& request);
+
+/// Returns "SESSION.t2.a1", with "-SALT" when there is a salt: new for every attempt, the same in
+/// a replay, and readable in the server's log.
+std::string attempt_id(const std::string& session, uint32_t turn, uint32_t attempt,
+                       const std::string& salt);
+
+/// X-Request-Id, X-Session-ID, X-SMG-Routing-Key and traceparent, free of bytes that no header may
+/// hold.
+std::vector<std::pair<std::string, std::string>>
+attempt_headers(const std::string& session, const std::string& request_id, const envelope& env);
+
+struct attempt_reading {
+  attempt_signal signal;
+  completion_answer answer; ///< when the signal says so
+};
+
+/// Reads the end of an attempt; `stream` is null when none was asked for.
+attempt_reading read_attempt(const http_response& response, chat_stream* stream);
+
+Message<wire::CompletionResult> completed_result(const completion_answer& answer,
+                                                 const std::string& request_id, uint32_t attempts,
+                                                 double seconds);
+Message<wire::CompletionResult> failed_result(const error& why, const std::string& request_id,
+                                              uint32_t attempts, double seconds);
+
+Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
+                                      const std::string& detail,
+                                      const std::vector<std::pair<const char*, double>>& numbers);
+
+} // namespace kernelmill

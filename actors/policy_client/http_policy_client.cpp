@@ -1,0 +1,436 @@
+#include "actors/policy_client/http_policy_client.hpp"
+
+#include <algorithm>
+
+#include <caf/stateful_actor.hpp>
+#include <fmt/format.h>
+
+#include "actors/policy_client/completion_result.hpp"
+#include "actors/policy_client/http_client.hpp"
+
+namespace kernelmill {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+// Where no time passes without work, the timer must not keep the actor alive for long.
+constexpr milliseconds longest_timer{250};
+
+// How long everybody gets a configuration's fault before the server is asked once more.
+constexpr milliseconds hold_time{10000};
+
+// The transport's own limit is a net below the actor's deadline.
+constexpr uint32_t transport_grace_ms = 2000;
+
+// A streamed token comes in a frame of a few hundred bytes.
+constexpr size_t stream_overhead = 64;
+
+constexpr uint32_t probe_timeout_ms = 10000;
+
+// The side of the actor that only its transport and its timer know.
+using policy_event_sink = caf::typed_actor<caf::reacts_to<policy_event>>;
+
+int64_t unix_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// Sends an event to the actor unless it is gone; callable from any thread.
+void tell(const caf::weak_actor_ptr& to, policy_event event) {
+  if (auto actor = caf::actor_cast<caf::strong_actor_ptr>(to))
+    caf::anon_send(caf::actor_cast<policy_event_sink>(actor), std::move(event));
+}
+
+} // namespace
+
+http_policy_client_state::http_policy_client_state(policy_client_actor::pointer self)
+    : self_(self) {
+  // nop
+}
+
+http_policy_client_state::~http_policy_client_state() {
+  abort({fault_class::infrastructure, "cancelled", "the policy client has ended", {}});
+}
+
+http_policy_client_state::time_point http_policy_client_state::now() const {
+  return self_->clock().now();
+}
+
+void http_policy_client_state::start(policy_config config) {
+  config_ = std::move(config);
+  breaker_ = circuit_breaker{config_.breaker_threshold};
+  auto refuse = [this](const error& why) {
+    held_ = last_error_ = why;
+    held_until_ = time_point::max();
+  };
+  if (auto checked = validate(config_); !checked) return refuse(checked.error());
+  auto key = load_secret(config_.api_key_env, config_.api_key_file);
+  if (!key) return refuse(key.error());
+  key_ = *key;
+  transport_ = config_.transport;
+  if (transport_) return;
+  auto client = http_client::start({config_.keep_alive_s, config_.max_in_flight, config_.ca_file});
+  if (!client) return refuse(client.error());
+  transport_ = std::move(*client);
+}
+
+// -- admission --------------------------------------------------------------------------------
+
+http_policy_client_state::promise
+http_policy_client_state::accept(const envelope& env,
+                                 const Message<wire::CompletionRequest>& request) {
+  job x;
+  x.id = next_job_++;
+  x.env = env;
+  x.request = request;
+  x.answer = self_->make_response_promise<result_message>();
+  x.started = now();
+  auto result = x.answer;
+  auto admitted = open_request(request);
+  if (!admitted || now() < held_until_) {
+    ++failed_;
+    x.answer.deliver(failed_result(admitted ? held_ : admitted.error(), {}, 0, 0));
+    return result;
+  }
+  x.session = admitted->session;
+  x.turn = admitted->turn;
+  x.deadline = x.started + milliseconds{admitted->deadline_ms > 0 ? admitted->deadline_ms
+                                                                  : config_.request_timeout_ms};
+  x.asker = caf::actor_cast<caf::actor_addr>(self_->current_sender());
+  watch(x.asker);
+  timers_.emplace(x.deadline, x.id);
+  queue_.push(env.run, x.id);
+  jobs_.emplace(x.id, std::move(x));
+  probe();
+  pump();
+  schedule();
+  return result;
+}
+
+void http_policy_client_state::pump() {
+  while (in_flight_ < config_.max_in_flight && !queue_.empty() && breaker_.allows(now())) {
+    auto id = queue_.pop();
+    if (auto i = jobs_.find(*id); i != jobs_.end()) dispatch(i->second);
+  }
+}
+
+void http_policy_client_state::dispatch(job& x) {
+  ++x.attempts;
+  ++attempts_;
+  if (x.attempts > 1) ++retries_;
+  ++in_flight_;
+  x.trial = breaker_.begin();
+  x.history.model_known = model_known_;
+  if (!first_attempt_) first_attempt_ = now();
+  auto stream = config_.stream ? std::make_shared<chat_stream>(config_.max_response_bytes)
+                               : std::shared_ptr<chat_stream>{};
+  policy_event event{x.id, x.attempts, nullptr, stream};
+  caf::weak_actor_ptr self{self_->ctrl()};
+  x.transfer =
+      transport_->submit(make_request(x, stream), [self, event](http_response response) mutable {
+        event.response = std::make_shared<http_response>(std::move(response));
+        tell(self, std::move(event));
+      });
+}
+
+http_request http_policy_client_state::make_request(job& x,
+                                                    const std::shared_ptr<chat_stream>& stream) {
+  http_request result;
+  result.url = endpoint(config_, "chat/completions");
+  result.bearer = key_;
+  result.connect_timeout_ms = config_.connect_timeout_ms;
+  result.body_limit = config_.max_response_bytes * (stream ? stream_overhead : 1);
+  auto left = std::chrono::duration_cast<milliseconds>(x.deadline - now()).count();
+  result.timeout_ms = static_cast<uint32_t>(std::max<int64_t>(left, 0)) + transport_grace_ms;
+  auto view = x.request.open();
+  result.body =
+      chat_body(*view, {config_.model, config_.kind, config_.stream, config_.max_tokens_field});
+  x.request_id = attempt_id(x.session, x.turn, x.attempts, config_.request_salt);
+  result.headers = attempt_headers(x.session, x.request_id, x.env);
+  if (stream) {
+    result.stall_ms = config_.stall_ms;
+    result.headers.emplace_back("Accept", "text/event-stream");
+    result.on_data = [stream](std::string_view bytes) { return stream->feed(bytes); };
+  }
+  return result;
+}
+
+// Asks once what the server serves. It says nothing that a completion depends on: a server
+// without this endpoint is as good as any.
+void http_policy_client_state::probe() {
+  if (probed_) return;
+  probed_ = true;
+  http_request request;
+  request.post = false;
+  request.url = endpoint(config_, "models");
+  request.bearer = key_;
+  request.connect_timeout_ms = config_.connect_timeout_ms;
+  request.timeout_ms = probe_timeout_ms;
+  caf::weak_actor_ptr self{self_->ctrl()};
+  transport_->submit(std::move(request), [self](http_response response) {
+    tell(self, {0, 0, std::make_shared<http_response>(std::move(response)), nullptr});
+  });
+}
+
+// -- what comes back --------------------------------------------------------------------------
+
+void http_policy_client_state::handle(policy_event& event) {
+  if (event.job == 0 && event.response) {
+    on_models(*event.response);
+  } else if (event.job == 0) {
+    on_timer(event.attempt);
+  } else if (auto i = jobs_.find(event.job); i != jobs_.end()) {
+    // An attempt that was given up may still answer.
+    if (i->second.transfer != 0 && i->second.attempts == event.attempt)
+      on_response(i->second, event);
+  }
+  pump();
+  schedule();
+}
+
+void http_policy_client_state::on_models(const http_response& response) {
+  if (response.fault == transport_fault::none && response.status == 200)
+    models_ = parse_model_list(response.body);
+  // What the probe cannot do, the completion will report.
+  if (response.fault != transport_fault::none) probed_ = reached_;
+}
+
+void http_policy_client_state::on_response(job& x, policy_event& event) {
+  auto trial = x.trial;
+  leave_flight(x);
+  auto [signal, answer] = read_attempt(*event.response, event.stream.get());
+  reached_ = reached_ || signal.status != 0;
+  auto decision = classify(signal, x.history, unix_now());
+  if (key_) decision.fault.message = key_->redact(std::move(decision.fault.message));
+  if (decision.sick)
+    breaker_.fail(now(), trial, mix(hash_of(x.session), x.turn, x.attempts));
+  else if (decision.action == attempt_action::answer)
+    breaker_.succeed();
+  else
+    breaker_.release(trial);
+  switch (decision.action) {
+    case attempt_action::answer: return succeed(x, answer);
+    case attempt_action::retry: return retry_or_give_up(x, decision);
+    case attempt_action::stop:
+      if (decision.fault.category == "policy_not_found" && !models_.empty())
+        decision.fault.hint = fmt::format("the server serves {}", fmt::join(models_, ", "));
+      if (decision.stops_admission) hold(decision.fault);
+      return fail(x, decision.fault);
+  }
+}
+
+void http_policy_client_state::retry_or_give_up(job& x, const attempt_decision& decision) {
+  last_error_ = x.last = decision.fault;
+  x.history.doubtful += decision.doubtful ? 1 : 0;
+  if (first_contact_failed()) return;
+  auto left = std::chrono::duration_cast<milliseconds>(x.deadline - now());
+  auto wait = next_wait(decision, x.attempts, left, mix(hash_of(x.session), x.turn, x.attempts));
+  if (!wait) return expire(x);
+  x.due = now() + *wait;
+  x.waiting = true;
+  ++waiting_;
+  timers_.emplace(x.due, x.id);
+}
+
+// A server that was never there is a wrong address or was never started: nobody should wait for
+// the deadline of an episode to hear that. Ends all jobs, the one at hand too.
+bool http_policy_client_state::first_contact_failed() {
+  if (reached_ || config_.first_contact_ms == 0 || !first_attempt_ ||
+      now() - *first_attempt_ < milliseconds{config_.first_contact_ms})
+    return false;
+  first_attempt_.reset();
+  error why{fault_class::configuration, "policy_unreachable",
+            fmt::format("failed to reach the policy server at {} for {} s: {}", config_.base_url,
+                        config_.first_contact_ms / 1000.0, last_error_.message),
+            "start the server, correct policy.base_url, or raise policy.first_contact_ms"};
+  hold(why);
+  abort(why);
+  return true;
+}
+
+void http_policy_client_state::hold(const error& why) {
+  held_ = last_error_ = why;
+  held_until_ = now() + hold_time;
+  // What waits would get the same answer; what is in flight may still be lucky.
+  std::vector<uint64_t> idle;
+  for (const auto& [id, x] : jobs_)
+    if (x.transfer == 0 && (x.waiting || x.attempts == 0)) idle.push_back(id);
+  for (auto id : idle) fail(jobs_.at(id), why);
+}
+
+void http_policy_client_state::on_timer(uint32_t number) {
+  if (number == timer_number_) timer_at_ = time_point::max();
+  auto t = now();
+  while (!timers_.empty() && timers_.begin()->first <= t) {
+    auto id = timers_.begin()->second;
+    timers_.erase(timers_.begin());
+    auto i = jobs_.find(id);
+    if (i == jobs_.end()) continue;
+    auto& x = i->second;
+    if (x.deadline <= t) {
+      expire(x);
+    } else if (x.waiting && x.due <= t) {
+      x.waiting = false;
+      --waiting_;
+      queue_.push(x.env.run, x.id);
+    }
+  }
+  // A connection attempt that hangs brings no response that would lead here.
+  if (last_error_.cls != fault_class::none && !jobs_.empty()) first_contact_failed();
+}
+
+void http_policy_client_state::expire(job& x) {
+  auto seconds = std::chrono::duration<double>(x.deadline - x.started).count();
+  error why{fault_class::infrastructure, "policy_timeout",
+            fmt::format("failed to complete {}: no answer within {:.1f} s and {} attempts",
+                        describe(x), seconds, x.attempts),
+            "raise the deadline, or look at the policy server's load"};
+  if (!x.last.message.empty()) {
+    // The cause that lasted until the deadline says more than the deadline.
+    why.category = x.last.category;
+    why.message += "; the last one: " + x.last.message;
+    if (!x.last.hint.empty()) why.hint = x.last.hint;
+  }
+  fail(x, std::move(why));
+}
+
+// -- ends -------------------------------------------------------------------------------------
+
+void http_policy_client_state::succeed(job& x, const completion_answer& answer) {
+  model_known_ = true;
+  ++completed_;
+  logprobs_dropped_ += answer.logprobs_dropped ? 1 : 0;
+  prompt_tokens_ += answer.prompt_tokens;
+  completion_tokens_ += answer.completion_tokens;
+  auto seconds = std::chrono::duration<double>(now() - x.started).count();
+  seconds_ += seconds;
+  finish(x, completed_result(answer, x.request_id, x.attempts, seconds));
+}
+
+void http_policy_client_state::fail(job& x, error why) {
+  ++failed_;
+  last_error_ = why;
+  auto seconds = std::chrono::duration<double>(now() - x.started).count();
+  finish(x, failed_result(why, x.request_id, x.attempts, seconds));
+}
+
+void http_policy_client_state::finish(job& x, result_message result) {
+  leave_flight(x);
+  if (x.waiting) --waiting_;
+  queue_.erase(x.env.run, x.id);
+  timers_.erase({x.deadline, x.id});
+  timers_.erase({x.due, x.id});
+  unwatch(x.asker);
+  x.answer.deliver(std::move(result));
+  jobs_.erase(x.id);
+}
+
+void http_policy_client_state::leave_flight(job& x) {
+  if (x.transfer == 0) return;
+  // Of no effect on a transfer that has ended.
+  transport_->cancel(x.transfer);
+  x.transfer = 0;
+  --in_flight_;
+  breaker_.release(x.trial);
+  x.trial = false;
+}
+
+void http_policy_client_state::abort(const error& why) {
+  while (!jobs_.empty()) fail(jobs_.begin()->second, why);
+}
+
+void http_policy_client_state::drop_asker(const caf::actor_addr& asker) {
+  askers_.erase(asker);
+  std::vector<uint64_t> orphans;
+  for (const auto& [id, x] : jobs_)
+    if (x.asker == asker) orphans.push_back(id);
+  error why{fault_class::infrastructure, "cancelled", "the asker has ended", {}};
+  for (auto id : orphans) fail(jobs_.at(id), why);
+  pump();
+  schedule();
+}
+
+void http_policy_client_state::watch(const caf::actor_addr& asker) {
+  if (asker && askers_[asker]++ == 0) self_->monitor(asker);
+}
+
+void http_policy_client_state::unwatch(const caf::actor_addr& asker) {
+  auto i = askers_.find(asker);
+  if (i == askers_.end() || --i->second > 0) return;
+  askers_.erase(i);
+  self_->demonitor(asker);
+}
+
+// One timer, for what is due first; an earlier one replaces it, and the late one finds nothing.
+void http_policy_client_state::schedule() {
+  if (jobs_.empty()) return;
+  auto t = now();
+  auto at =
+      std::min(t + longest_timer, timers_.empty() ? time_point::max() : timers_.begin()->first);
+  if (breaker_.current() == circuit_breaker::state::open && breaker_.open_until() > t)
+    at = std::min(at, breaker_.open_until());
+  if (timer_at_ <= at) return;
+  timer_at_ = at;
+  auto wait = std::max(std::chrono::ceil<milliseconds>(at - t), milliseconds{0});
+  self_->delayed_anon_send(caf::actor_cast<policy_event_sink>(self_), wait,
+                           policy_event{0, ++timer_number_, nullptr, nullptr});
+}
+
+std::string http_policy_client_state::describe(const job& x) const {
+  return fmt::format("turn {} of {}", x.turn, x.session.empty() ? "a conversation" : x.session);
+}
+
+// -- introspection ----------------------------------------------------------------------------
+
+Message<wire::Snapshot> http_policy_client_state::snapshot() const {
+  std::vector<std::pair<const char*, double>> numbers{
+      {"in_flight", in_flight_},
+      {"queued", static_cast<double>(queue_.size())},
+      {"backing_off", waiting_},
+      {"completed", static_cast<double>(completed_)},
+      {"failed", static_cast<double>(failed_)},
+      {"attempts", static_cast<double>(attempts_)},
+      {"retries", static_cast<double>(retries_)},
+      {"prompt_tokens", static_cast<double>(prompt_tokens_)},
+      {"completion_tokens", static_cast<double>(completion_tokens_)},
+      {"logprobs_dropped", static_cast<double>(logprobs_dropped_)},
+      {"mean_seconds", completed_ > 0 ? seconds_ / static_cast<double>(completed_) : 0.0},
+  };
+  auto detail = fmt::format("{} at {}", config_.model, config_.base_url);
+  if (!last_error_.message.empty()) detail += "; last error: " + last_error_.message;
+  auto state = now() < held_until_ ? std::string{"stopped"} : std::string{breaker_.name()};
+  return make_snapshot(config_.model, state, detail, numbers);
+}
+
+// -- the actor --------------------------------------------------------------------------------
+
+policy_client_actor::behavior_type
+http_policy_client(policy_client_actor::stateful_pointer<http_policy_client_state> self,
+                   policy_config config) {
+  self->state.start(std::move(config));
+  self->set_down_handler([self](caf::down_msg& x) { self->state.drop_asker(x.source); });
+  self->set_exit_handler([self](caf::exit_msg& x) {
+    if (x.reason == caf::exit_reason::normal) return;
+    self->state.abort(
+        {fault_class::infrastructure, "cancelled", "the policy client has ended", {}});
+    self->quit(x.reason);
+  });
+  // The interface says what others may send; what the actor tells itself comes in beside it.
+  self->set_default_handler(
+      [self](caf::scheduled_actor* ptr, caf::message_view& x) -> caf::result<caf::message> {
+        if (!x.content().match_elements<policy_event>()) return caf::print_and_drop(ptr, x);
+        auto event = x.content().get_as<policy_event>(0);
+        self->state.handle(event);
+        return caf::message{};
+      });
+  return {
+      [self](atom::status) { return self->state.snapshot(); },
+      [self](atom::complete, const envelope& env, const Message<wire::CompletionRequest>& request) {
+        return self->state.accept(env, request);
+      },
+  };
+}
+
+} // namespace kernelmill

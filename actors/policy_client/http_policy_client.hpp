@@ -1,0 +1,148 @@
+#pragma once
+
+// The POLICY CLIENT over HTTP: one attached server, a window of requests in flight, a fair queue
+// behind it, attempts until the deadline, and a circuit breaker. An event-based actor beside the
+// thread of an http_client: the thread answers by message, and every promise is fulfilled here.
+// All time is the actor system's clock, so the same code runs on virtual time with a scripted
+// transport.
+//
+// A request whose asker ends is given up, and its connection closed: the server stops generating
+// for nobody. When the actor itself ends, every asker gets a result with category "cancelled".
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <caf/typed_event_based_actor.hpp>
+
+#include "actors/policy_client/chat_stream.hpp"
+#include "actors/policy_client/circuit_breaker.hpp"
+#include "actors/policy_client/fair_queue.hpp"
+#include "actors/policy_client/policy_config.hpp"
+#include "actors/policy_client/retry_policy.hpp"
+#include "messages/actors.hpp"
+
+namespace kernelmill {
+
+/// INTERNAL: what the actor hears from its transport and from its timer; in-process only.
+struct policy_event {
+  uint64_t job = 0;     ///< 0: the timer, or with a response the answer of /v1/models
+  uint32_t attempt = 0; ///< of the job; for the timer its number
+  std::shared_ptr<http_response> response;
+  std::shared_ptr<chat_stream> stream;
+};
+
+class http_policy_client_state {
+public:
+  static inline const char* name = "policy-client";
+
+  using result_message = Message<wire::CompletionResult>;
+  using promise = caf::typed_response_promise<result_message>;
+  using time_point = std::chrono::steady_clock::time_point;
+
+  explicit http_policy_client_state(policy_client_actor::pointer self);
+  ~http_policy_client_state();
+
+  /// Takes the configuration, the key and the transport; what fails here is answered to everyone.
+  void start(policy_config config);
+
+  promise accept(const envelope& env, const Message<wire::CompletionRequest>& request);
+  void handle(policy_event& event);
+  void drop_asker(const caf::actor_addr& asker);
+  Message<wire::Snapshot> snapshot() const;
+
+  /// Ends everything in flight and answers all with `why`.
+  void abort(const error& why);
+
+private:
+  // A completion that is asked for, over all its attempts.
+  struct job {
+    uint64_t id = 0;
+    envelope env;
+    Message<wire::CompletionRequest> request;
+    std::string session;
+    uint32_t turn = 0;
+    promise answer;
+    caf::actor_addr asker;
+    time_point started;
+    time_point deadline;
+    time_point due; ///< of the next attempt; meaningless while queued or in flight
+    uint32_t attempts = 0;
+    attempt_history history;
+    uint64_t transfer = 0; ///< in flight when not 0
+    bool trial = false;    ///< of the half-open circuit
+    bool waiting = false;  ///< for `due`
+    std::string request_id;
+    error last; ///< why the last attempt failed
+  };
+
+  time_point now() const;
+  void pump();
+  void dispatch(job& x);
+  http_request make_request(job& x, const std::shared_ptr<chat_stream>& stream);
+  void probe();
+
+  void on_response(job& x, policy_event& event);
+  void on_models(const http_response& response);
+  void on_timer(uint32_t number);
+  void retry_or_give_up(job& x, const attempt_decision& decision);
+  void expire(job& x);
+  bool first_contact_failed();
+  void hold(const error& why);
+
+  void succeed(job& x, const completion_answer& answer);
+  void fail(job& x, error why);
+  void finish(job& x, result_message result);
+  void leave_flight(job& x);
+  void watch(const caf::actor_addr& asker);
+  void unwatch(const caf::actor_addr& asker);
+  void schedule();
+  std::string describe(const job& x) const;
+
+  policy_client_actor::pointer self_;
+  policy_config config_;
+  secret_ptr key_;
+  std::shared_ptr<http_transport> transport_;
+  std::unordered_map<uint64_t, job> jobs_;
+  std::set<std::pair<time_point, uint64_t>> timers_; ///< deadlines, and ends of back-offs
+  std::map<caf::actor_addr, uint32_t> askers_;       ///< with how many requests each
+  fair_queue queue_;
+  circuit_breaker breaker_;
+  uint64_t next_job_ = 1;
+  uint32_t in_flight_ = 0;
+  uint32_t waiting_ = 0;
+
+  // Admission: while held, everybody gets the fault that concerns everybody.
+  error held_;
+  time_point held_until_{};
+  bool reached_ = false;
+  bool model_known_ = false;
+  bool probed_ = false;
+  std::optional<time_point> first_attempt_;
+
+  uint32_t timer_number_ = 0;
+  time_point timer_at_ = time_point::max();
+
+  std::vector<std::string> models_;
+  error last_error_;
+  uint64_t completed_ = 0;
+  uint64_t failed_ = 0;
+  uint64_t attempts_ = 0;
+  uint64_t retries_ = 0;
+  uint64_t logprobs_dropped_ = 0;
+  uint64_t prompt_tokens_ = 0;
+  uint64_t completion_tokens_ = 0;
+  double seconds_ = 0;
+};
+
+policy_client_actor::behavior_type
+http_policy_client(policy_client_actor::stateful_pointer<http_policy_client_state> self,
+                   policy_config config);
+
+} // namespace kernelmill
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kernelmill::policy_event)

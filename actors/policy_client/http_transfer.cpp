@@ -1,0 +1,225 @@
+#include "actors/policy_client/http_transfer.hpp"
+
+#include <charconv>
+#include <cstring>
+
+#include <strings.h>
+
+namespace kernelmill {
+
+namespace {
+
+constexpr std::string_view blanks = " \t\r\n";
+
+std::string trimmed(std::string_view x) {
+  auto first = x.find_first_not_of(blanks);
+  if (first == std::string_view::npos) return {};
+  return std::string{x.substr(first, x.find_last_not_of(blanks) - first + 1)};
+}
+
+std::string lower(std::string_view x) {
+  std::string result{x};
+  for (auto& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
+// A proxy of the environment must not catch what stays on this machine.
+bool is_loopback(const std::string& url) {
+  std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parts{curl_url(), curl_url_cleanup};
+  char* host = nullptr;
+  if (!parts || curl_url_set(parts.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK ||
+      curl_url_get(parts.get(), CURLUPART_HOST, &host, 0) != CURLUE_OK)
+    return false;
+  std::string name{host};
+  curl_free(host);
+  return name == "localhost" || name == "[::1]" || name.starts_with("127.");
+}
+
+transport_fault fault_of_timeout(CURL* easy) {
+  // In 7.88 the connect time stays 0 until the socket is connected.
+  curl_off_t connected = 0;
+  curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &connected);
+  return connected == 0 ? transport_fault::connect_timeout : transport_fault::timeout;
+}
+
+transport_fault fault_of(CURLcode code, CURL* easy, long status) {
+  switch (code) {
+    case CURLE_OK: return transport_fault::none;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY: return transport_fault::unresolved;
+    case CURLE_COULDNT_CONNECT: return transport_fault::refused;
+    case CURLE_OPERATION_TIMEDOUT: return fault_of_timeout(easy);
+    case CURLE_SSL_CONNECT_ERROR: return transport_fault::tls;
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ISSUER_ERROR: return transport_fault::untrusted;
+    case CURLE_FILESIZE_EXCEEDED: return transport_fault::too_large;
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_UNSUPPORTED_PROTOCOL: return transport_fault::malformed;
+    case CURLE_PARTIAL_FILE: return transport_fault::truncated;
+    case CURLE_GOT_NOTHING:
+    case CURLE_SEND_ERROR:
+    case CURLE_RECV_ERROR: return status == 0 ? transport_fault::reset : transport_fault::truncated;
+    default: return transport_fault::other;
+  }
+}
+
+} // namespace
+
+http_transfer::http_transfer(uint64_t id, http_request request, http_transport::callback done)
+    : id_(id), request_(std::move(request)), done_(std::move(done)) {
+  // nop
+}
+
+http_transfer::~http_transfer() {
+  if (easy_ != nullptr) curl_easy_cleanup(easy_);
+  // One of the lines may hold the key.
+  for (auto* line = headers_; line != nullptr; line = line->next)
+    explicit_bzero(line->data, std::strlen(line->data));
+  curl_slist_free_all(headers_);
+}
+
+bool http_transfer::add_header(const std::string& line) {
+  // A line break would smuggle in a header of somebody else's choice.
+  if (line.find_first_of("\r\n") != std::string::npos) return true;
+  auto* longer = curl_slist_append(headers_, line.c_str());
+  if (longer == nullptr) return false;
+  headers_ = longer;
+  return true;
+}
+
+bool http_transfer::set_headers() {
+  // Without this libcurl waits up to a second for "100 Continue" before a body above 1 MiB.
+  if (!add_header("Expect:")) return false;
+  for (const auto& [name, value] : request_.headers)
+    if (!add_header(name + ": " + value)) return false;
+  if (request_.bearer != nullptr) {
+    auto line = "Authorization: Bearer " + std::string{request_.bearer->reveal()};
+    auto added = add_header(line);
+    wipe(line);
+    if (!added) return false;
+  }
+  return curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, headers_) == CURLE_OK;
+}
+
+void http_transfer::set_limits(const http_client_options& options) {
+  curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(request_.connect_timeout_ms));
+  curl_easy_setopt(easy_, CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout_ms));
+  curl_easy_setopt(easy_, CURLOPT_MAXAGE_CONN, static_cast<long>(options.keep_alive_s));
+  if (!request_.on_data)
+    curl_easy_setopt(easy_, CURLOPT_MAXFILESIZE_LARGE,
+                     static_cast<curl_off_t>(request_.body_limit));
+  curl_easy_setopt(easy_, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
+  if (!options.ca_file.empty()) curl_easy_setopt(easy_, CURLOPT_CAINFO, options.ca_file.c_str());
+  if (is_loopback(request_.url)) curl_easy_setopt(easy_, CURLOPT_PROXY, "");
+}
+
+bool http_transfer::prepare(const http_client_options& options) {
+  easy_ = curl_easy_init();
+  if (easy_ == nullptr) return false;
+  curl_easy_setopt(easy_, CURLOPT_PRIVATE, this);
+  curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy_, CURLOPT_URL, request_.url.c_str());
+  curl_easy_setopt(easy_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  curl_easy_setopt(easy_, CURLOPT_USERAGENT, "kernelmill/0.1");
+  curl_easy_setopt(easy_, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(easy_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, error_text_.data());
+  curl_easy_setopt(easy_, CURLOPT_HEADERFUNCTION, on_header);
+  curl_easy_setopt(easy_, CURLOPT_HEADERDATA, this);
+  curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, on_body);
+  curl_easy_setopt(easy_, CURLOPT_WRITEDATA, this);
+  if (request_.post) {
+    curl_easy_setopt(easy_, CURLOPT_POST, 1L);
+    curl_easy_setopt(easy_, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(request_.body.size()));
+    curl_easy_setopt(easy_, CURLOPT_POSTFIELDS, request_.body.data());
+  } else {
+    curl_easy_setopt(easy_, CURLOPT_HTTPGET, 1L);
+  }
+  set_limits(options);
+  return set_headers();
+}
+
+// -- what libcurl brings ----------------------------------------------------------------------
+
+size_t http_transfer::on_header(char* data, size_t size, size_t count, void* self) {
+  auto bytes = size * count;
+  return static_cast<http_transfer*>(self)->take_header({data, bytes}) ? bytes : 0;
+}
+
+size_t http_transfer::on_body(char* data, size_t size, size_t count, void* self) {
+  auto bytes = size * count;
+  return static_cast<http_transfer*>(self)->take_body({data, bytes}) ? bytes : 0;
+}
+
+bool http_transfer::take_header(std::string_view line) {
+  last_bytes_ = clock::now();
+  header_bytes_ += line.size();
+  if (header_bytes_ > request_.header_limit) {
+    own_fault_ = transport_fault::too_large;
+    response_.detail = "the header is above " + std::to_string(request_.header_limit) + " bytes";
+    return false;
+  }
+  if (line.starts_with("HTTP/")) {
+    // The last status line counts: "100 Continue" and a proxy's own answer come before it.
+    response_.headers.clear();
+    auto blank = line.find(' ');
+    if (blank != std::string_view::npos)
+      std::from_chars(line.data() + blank + 1, line.data() + line.size(), response_.status);
+    return true;
+  }
+  auto colon = line.find(':');
+  if (colon != std::string_view::npos)
+    response_.headers.emplace_back(lower(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
+  return true;
+}
+
+bool http_transfer::take_body(std::string_view bytes) {
+  last_bytes_ = clock::now();
+  body_bytes_ += bytes.size();
+  if (body_bytes_ > request_.body_limit) {
+    own_fault_ = transport_fault::too_large;
+    response_.detail = "the body is above " + std::to_string(request_.body_limit) + " bytes";
+    return false;
+  }
+  if (!request_.on_data || response_.status != 200) {
+    response_.body.append(bytes);
+    return true;
+  }
+  if (request_.on_data(bytes)) return true;
+  own_fault_ = transport_fault::refused_by_reader;
+  return false;
+}
+
+// -- the end ----------------------------------------------------------------------------------
+
+bool http_transfer::stalled(clock::time_point now) const noexcept {
+  return request_.stall_ms > 0 && last_bytes_ != clock::time_point{} &&
+         now - last_bytes_ >= std::chrono::milliseconds{request_.stall_ms};
+}
+
+void http_transfer::finish(CURLcode code) {
+  if (own_fault_ != transport_fault::none) return fail(own_fault_, std::move(response_.detail));
+  auto fault = fault_of(code, easy_, response_.status);
+  auto detail = fault == transport_fault::none ? std::string{}
+                : error_text_[0] != '\0'       ? std::string{error_text_.data()}
+                                               : std::string{curl_easy_strerror(code)};
+  fail(fault, std::move(detail));
+}
+
+void http_transfer::fail(transport_fault fault, std::string detail) {
+  response_.fault = fault;
+  response_.detail = std::move(detail);
+  response_.seconds = std::chrono::duration<double>(clock::now() - started_).count();
+  auto done = std::move(done_);
+  done_ = nullptr;
+  if (done) done(std::move(response_));
+}
+
+} // namespace kernelmill

@@ -1,0 +1,204 @@
+#include "actors/policy_client/openai_protocol.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+namespace kernelmill {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr std::string_view token_id_prefix = "token_id:";
+
+const json& member(const json& object, const char* key) {
+  static const json none;
+  if (!object.is_object()) return none;
+  auto i = object.find(key);
+  return i == object.end() ? none : *i;
+}
+
+std::string text_of(const json& x) {
+  return x.is_string() ? x.get<std::string>() : std::string{};
+}
+
+uint32_t count_of(const json& x) {
+  if (!x.is_number()) return 0;
+  auto value = x.get<double>();
+  return value > 0 && value < 4294967295.0 ? static_cast<uint32_t>(value) : 0;
+}
+
+std::optional<int32_t> token_id_of(const json& x) {
+  if (!x.is_number_integer()) return std::nullopt;
+  auto value = x.get<int64_t>();
+  if (value < 0 || value > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  return static_cast<int32_t>(value);
+}
+
+void append_ids(std::vector<int32_t>& to, const json& ids) {
+  if (!ids.is_array()) return;
+  for (const auto& x : ids)
+    if (auto id = token_id_of(x)) to.push_back(*id);
+}
+
+// They stand beside the choices or in the first one, depending on server and version.
+void add_prompt_ids(completion_answer& answer, const json& x) {
+  if (answer.prompt_token_ids.empty())
+    append_ids(answer.prompt_token_ids, member(x, "prompt_token_ids"));
+}
+
+// One entry of logprobs.content. Some servers tell the id there, as a number or as "token_id:42".
+void append_logprob(completion_answer& answer, const json& entry, bool take_id) {
+  const auto& value = member(entry, "logprob");
+  answer.logprobs.push_back(value.is_number() ? value.get<float>()
+                                              : std::numeric_limits<float>::quiet_NaN());
+  if (!take_id) return;
+  if (auto id = token_id_of(member(entry, "token_id"))) return answer.token_ids.push_back(*id);
+  auto token = text_of(member(entry, "token"));
+  if (!std::string_view{token}.starts_with(token_id_prefix)) return;
+  int32_t id = 0;
+  auto* first = token.data() + token_id_prefix.size();
+  auto [end, status] = std::from_chars(first, token.data() + token.size(), id);
+  if (status == std::errc{} && end == token.data() + token.size()) answer.token_ids.push_back(id);
+}
+
+json messages_of(wire::CompletionRequest::Reader request) {
+  auto result = json::array();
+  for (auto x : request.getMessages())
+    result.push_back({{"role", x.getRole().cStr()},
+                      {"content", std::string{x.getContent().begin(), x.getContent().size()}}});
+  return result;
+}
+
+void add_number(json& body, const char* key, double value) {
+  if (std::isfinite(value)) body[key] = value;
+}
+
+void add_kind_fields(json& body, server_kind kind) {
+  switch (kind) {
+    case server_kind::openai: break;
+    case server_kind::vllm: body["return_token_ids"] = true; [[fallthrough]];
+    case server_kind::sglang:
+      body["top_k"] = -1;
+      body["min_p"] = 0.0;
+      body["repetition_penalty"] = 1.0;
+      break;
+    case server_kind::llamacpp:
+      body["top_k"] = 0;
+      body["min_p"] = 0.0;
+      body["repeat_penalty"] = 1.0;
+      break;
+  }
+}
+
+} // namespace
+
+std::string_view to_string(server_kind x) noexcept {
+  switch (x) {
+    case server_kind::openai: return "openai";
+    case server_kind::vllm: return "vllm";
+    case server_kind::sglang: return "sglang";
+    case server_kind::llamacpp: return "llamacpp";
+  }
+  return "openai";
+}
+
+std::optional<server_kind> parse_server_kind(std::string_view name) {
+  for (auto x :
+       {server_kind::openai, server_kind::vllm, server_kind::sglang, server_kind::llamacpp})
+    if (name == to_string(x)) return x;
+  return std::nullopt;
+}
+
+std::string chat_body(wire::CompletionRequest::Reader request, const chat_options& options) {
+  auto sampling = request.getSampling();
+  json body{{"model", options.model}, {"messages", messages_of(request)}};
+  add_number(body, "temperature", sampling.getTemperature());
+  add_number(body, "top_p", sampling.getTopP());
+  body[options.max_tokens_field] = sampling.getMaxTokens();
+  if (sampling.getSeed() >= 0) body["seed"] = sampling.getSeed();
+  if (sampling.getStop().size() > 0) {
+    auto& stop = body["stop"] = json::array();
+    for (auto x : sampling.getStop()) stop.push_back(x.cStr());
+  }
+  if (sampling.getLogprobs()) body["logprobs"] = true;
+  if (options.stream) {
+    body["stream"] = true;
+    body["stream_options"] = {{"include_usage", true}};
+  }
+  add_kind_fields(body, options.kind);
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// -- answers ----------------------------------------------------------------------------------
+
+std::string full_text(const completion_answer& x) {
+  if (x.reasoning.empty()) return x.content;
+  return "<think>\n" + x.reasoning + "\n</think>\n" + x.content;
+}
+
+void add_choice(completion_answer& answer, const json& choice, bool streamed) {
+  const auto& words = member(choice, streamed ? "delta" : "message");
+  answer.content += text_of(member(words, "content"));
+  const auto& reasoning = member(words, "reasoning_content");
+  answer.reasoning += text_of(reasoning.is_string() ? reasoning : member(words, "reasoning"));
+  const auto& finish = member(choice, "finish_reason");
+  if (finish.is_string()) answer.finish_reason = finish.get<std::string>();
+  if (finish.is_object()) answer.finish_reason = text_of(member(finish, "type"));
+  add_prompt_ids(answer, choice);
+  const auto& ids = member(choice, "token_ids");
+  append_ids(answer.token_ids, ids);
+  const auto& entries = member(member(choice, "logprobs"), "content");
+  if (!entries.is_array()) return;
+  for (const auto& x : entries) append_logprob(answer, x, !ids.is_array());
+}
+
+void add_frame(completion_answer& answer, const json& frame) {
+  if (const auto& model = member(frame, "model"); model.is_string())
+    answer.model = model.get<std::string>();
+  if (const auto& usage = member(frame, "usage"); usage.is_object()) {
+    answer.prompt_tokens = count_of(member(usage, "prompt_tokens"));
+    answer.completion_tokens = count_of(member(usage, "completion_tokens"));
+  }
+  add_prompt_ids(answer, frame);
+}
+
+void settle_tokens(completion_answer& answer) {
+  if (answer.token_ids.empty() || answer.logprobs.empty() ||
+      answer.token_ids.size() == answer.logprobs.size())
+    return;
+  // Ids alone can be scored again; log-probabilities of unknown tokens are worth nothing.
+  answer.logprobs.clear();
+  answer.logprobs_dropped = true;
+}
+
+tl::expected<completion_answer, bad_answer> parse_chat_response(std::string_view body) {
+  auto frame = json::parse(body, nullptr, false);
+  if (is_error_object(frame)) return tl::unexpected<bad_answer>{{true, read_error_object(frame)}};
+  const auto& choices = member(frame, "choices");
+  if (!choices.is_array() || choices.empty() || !member(choices[0], "message").is_object()) {
+    auto cause = frame.is_discarded() ? "the body is not JSON" : "the body has no choices";
+    auto quoted = parse_error_body(body).message;
+    return tl::unexpected<bad_answer>{{false, {cause + (": \"" + quoted + "\""), {}, {}}}};
+  }
+  completion_answer answer;
+  add_frame(answer, frame);
+  add_choice(answer, choices[0], false);
+  settle_tokens(answer);
+  return answer;
+}
+
+std::vector<std::string> parse_model_list(std::string_view body) {
+  std::vector<std::string> result;
+  auto frame = json::parse(body, nullptr, false);
+  const auto& data = member(frame, "data");
+  if (!data.is_array()) return result;
+  for (const auto& x : data)
+    if (auto id = text_of(member(x, "id")); !id.empty() && id.size() <= 500) result.push_back(id);
+  return result;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,81 @@
+#pragma once
+
+// What a scripted server decides and writes, without any I/O: which reply a request gets, which
+// fault hits it, and the bytes of the answer. Token ids and log-probabilities are synthetic: a
+// token is a word with the blanks before it, its id and log-probability are hashes of it.
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "actors/policy_client/policy_script.hpp"
+
+namespace kernelmill {
+
+/// What a script can match on, and what the answer must contain.
+struct scripted_request {
+  std::string session; ///< "RUN/g3.e1"; may be empty
+  std::string request_id;
+  std::string model;
+  std::string task; ///< from "[task: ID]" in the first user message; may be empty
+  std::optional<uint32_t> member;
+  uint32_t turn = 0;       ///< assistant messages so far
+  std::string prompt;      ///< all contents, for the count of tokens
+  uint32_t max_tokens = 0; ///< 0: no limit
+  bool stream = false;
+  bool include_usage = false;
+  bool logprobs = false;
+  bool token_ids = false;
+};
+
+/// Reads the body of a chat request; `session` is the X-Session-ID header.
+expected<scripted_request> read_chat_request(std::string_view body, std::string_view session);
+
+/// Returns null when no reply fits.
+const scripted_reply* choose_reply(const policy_script& script, const scripted_request& request);
+
+/// Decides which requests a script's faults hit. Not for several threads.
+class fault_schedule {
+public:
+  explicit fault_schedule(const std::vector<scripted_fault>& faults);
+
+  /// Returns the fault that hits this request, or null; the first that fits in script order.
+  const scripted_fault* next(const scripted_request& request);
+
+private:
+  struct progress {
+    uint32_t hits = 0;
+    uint32_t without_session = 0;
+    std::set<std::tuple<std::string, std::string, uint32_t>> seen; ///< session, task, turn
+  };
+  bool hits(const scripted_fault& fault, progress& p, const scripted_request& request);
+
+  const std::vector<scripted_fault>& faults_;
+  std::vector<progress> progress_;
+};
+
+/// Returns the words of a text, each with the blanks before it; together they are the text.
+std::vector<std::string_view> synthetic_tokens(std::string_view text);
+int32_t synthetic_token_id(std::string_view token);
+/// Between -4 and 0.
+double synthetic_logprob(std::string_view token);
+
+/// The answer as one JSON object.
+std::string chat_answer(const scripted_request& request, const scripted_reply& reply,
+                        const std::string& id, int64_t created);
+
+/// The answer as server-sent events, in order, each with its empty line; [DONE] is the last.
+std::vector<std::string> chat_events(const scripted_request& request, const scripted_reply& reply,
+                                     const std::string& id, int64_t created);
+
+/// {"error": {...}} as OpenAI writes it.
+std::string error_answer(int status, const std::string& message, const std::string& type,
+                         const std::string& code);
+
+/// The answer of GET /v1/models.
+std::string models_answer(const std::string& model, int64_t created);
+
+} // namespace kernelmill
