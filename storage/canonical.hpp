@@ -1,0 +1,34 @@
+#pragma once
+
+// What two runs of one configuration must have in common, byte for byte: a run that was killed
+// and resumed, and one that nobody disturbed.
+//
+// Left out, because it is timed, or follows from the inputs that the referee draws afresh:
+//   turns     seconds, startedAt, committedAt; the completion's requestId, attempts, promptTokens
+//             and promptTokenIds; the build's seconds, cached, libraryPath and librarySha256; the
+//             evaluation's seconds, seed, timing, counters, device and output; of each case
+//             maxError, bound, badCount and firstBad; the profile; evidence of findings; the
+//             reward, its components named "speed...", "performance..." or "timing...", and the
+//             performance gate
+//   episodes  seconds, bestTurn, bestSpeedup, rewards, returns
+//   groups    returns, advantages, mean, deviation
+//   texts     feedback, prompts after the first turn, messages of faults, reasons: lines about
+//             time are dropped, and every number becomes "#"
+// All else stands: ids, order, prompts, completions, candidates, gates, categories, outcomes,
+// findings, diagnostics, stop reasons, readiness.
+
+#include <string>
+
+#include "storage/artifacts.hpp"
+#include "storage/store.hpp"
+
+namespace kernelmill {
+
+/// Returns one line of JSON for each record of the run, in the order of their keys.
+expected<std::string> canonical_lineage(const store& from, const artifact_store& artifacts,
+                                        const std::string& run);
+
+/// Drops lines about time and turns numbers into "#".
+std::string without_timing(const std::string& text);
+
+} // namespace kernelmill

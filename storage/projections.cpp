@@ -1,0 +1,322 @@
+#include "storage/projections.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "messages/json.hpp"
+#include "storage/files.hpp"
+
+namespace kernelmill {
+
+using nlohmann::ordered_json;
+
+namespace {
+
+// JSON knows neither NaN nor infinity.
+ordered_json number(double x) {
+  return std::isfinite(x) ? ordered_json(x) : ordered_json(nullptr);
+}
+
+ordered_json text_of(capnp::Text::Reader x) {
+  return std::string{x.begin(), x.size()};
+}
+
+ordered_json numbers(capnp::List<double>::Reader xs) {
+  auto result = ordered_json::array();
+  for (auto x : xs) result.push_back(number(x));
+  return result;
+}
+
+template <class Enum>
+std::string word(Enum x) {
+  return enum_name(capnp::DynamicEnum{std::move(x)});
+}
+
+std::string thought_in(const std::string& text) {
+  auto begin = text.find("<think>");
+  auto end = text.find("</think>");
+  if (begin == text.npos || end == text.npos || end < begin) return {};
+  begin += 7;
+  return text.substr(begin, end - begin);
+}
+
+// Cap'n Proto's iterators have no iterator_category, so no algorithm of <algorithm> takes them.
+bool cheated(wire::TurnRecord::Reader turn) {
+  for (auto x : turn.getVerdict().getFindings())
+    if (x.getSeverity() == wire::Severity::CRITICAL) return true;
+  return false;
+}
+
+uint32_t passed(capnp::List<wire::CaseResult>::Reader cases) {
+  uint32_t count = 0;
+  for (auto x : cases) count += x.getPass();
+  return count;
+}
+
+ordered_json evaluation_json(wire::TurnRecord::Reader turn) {
+  auto facts = turn.getFacts();
+  auto evaluation = facts.getEvaluation();
+  auto timing = evaluation.getTiming();
+  auto cases = evaluation.getCases();
+  ordered_json result;
+  result["format_ok"] = facts.getParsed().getOk();
+  result["compiled"] = facts.getBuild().getCompiled();
+  result["correct"] = evaluation.getCorrect();
+  result["cheated"] = cheated(turn);
+  result["outcome"] = word(turn.getVerdict().getOutcome());
+  result["category"] = text_of(turn.getVerdict().getCategory());
+  result["error"] = text_of(turn.getVerdict().getFault().getMessage());
+  result["cases_passed"] = passed(cases);
+  result["cases_total"] = cases.size();
+  if (timing.getMeasured()) {
+    result["candidate_ms"] = number(timing.getCandidateMs());
+    result["reference_ms"] = number(timing.getReferenceMs());
+    auto speedup = timing.getSpeedup();
+    result["speedup"] = {{"estimate", number(speedup.getEstimate())},
+                         {"low", number(speedup.getLow())},
+                         {"high", number(speedup.getHigh())}};
+  }
+  auto& findings = result["findings"] = ordered_json::array();
+  for (auto x : turn.getVerdict().getFindings())
+    findings.push_back({{"rule", text_of(x.getRule())},
+                        {"severity", word(x.getSeverity())},
+                        {"evidence", text_of(x.getEvidence())}});
+  return result;
+}
+
+ordered_json stage_json(wire::StageSeconds::Reader x) {
+  return {{"time/retrieve", number(x.getRetrieve())}, {"time/policy", number(x.getPolicy())},
+          {"time/build", number(x.getBuild())},       {"time/eval", number(x.getEvaluate())},
+          {"time/profile", number(x.getProfile())},   {"time/judge", number(x.getJudge())}};
+}
+
+expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
+  ordered_json result = {{"turn", turn.getTurn()}, {"turn_id", text_of(turn.getTurnId())}};
+  auto& messages = result["prompt_messages"] = ordered_json::array();
+  for (auto part : turn.getPrompt()) {
+    auto content = artifacts.text(part.getContent());
+    if (!content) return tl::unexpected<error>{content.error()};
+    messages.push_back({{"role", text_of(part.getRole())}, {"content", *content}});
+  }
+  auto raw = artifacts.text(turn.getCompletion().getText());
+  if (!raw) return tl::unexpected<error>{raw.error()};
+  auto kernel = artifacts.text(turn.getCandidate());
+  if (!kernel) return tl::unexpected<error>{kernel.error()};
+  auto feedback = artifacts.text(turn.getFeedback());
+  if (!feedback) return tl::unexpected<error>{feedback.error()};
+  result["response"] = {{"raw", *raw},
+                        {"thought", thought_in(*raw)},
+                        {"kernel", *kernel},
+                        {"format_ok", turn.getFacts().getParsed().getOk()}};
+  result["model"] = text_of(turn.getCompletion().getModel());
+  result["eval_result"] = evaluation_json(turn);
+  bool paid = turn.getVerdict().getOutcome() != wire::Outcome::INFRASTRUCTURE;
+  result["reward"] = paid ? number(turn.getVerdict().getReward()) : nullptr;
+  auto& parts = result["reward_breakdown"] = ordered_json::object();
+  for (auto x : turn.getVerdict().getComponents())
+    parts[x.getName().cStr()] = number(x.getValue() * x.getWeight());
+  result["metrics"] = stage_json(turn.getSeconds());
+  result["feedback"] = *feedback;
+  result["timestamp"] = number(turn.getStartedAt());
+  if (turn.getTerminal()) result["stop_condition"] = text_of(turn.getStopReason());
+  return result;
+}
+
+// -- metrics ------------------------------------------------------------------------------------
+
+struct series {
+  void add(double x) {
+    if (std::isfinite(x)) values.push_back(x);
+  }
+  double mean() const {
+    double sum = 0;
+    for (auto x : values) sum += x;
+    return values.empty() ? 0 : sum / static_cast<double>(values.size());
+  }
+  double deviation() const {
+    double sum = 0, middle = mean();
+    for (auto x : values) sum += (x - middle) * (x - middle);
+    return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
+  }
+  double max() const {
+    return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+  }
+  double min() const {
+    return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
+  }
+
+  std::vector<double> values;
+};
+
+struct tally {
+  series reward, format, compile, correct, cheat, speedup, eval_seconds;
+  uint64_t infrastructure = 0;
+
+  void add(wire::TurnRecord::Reader turn) {
+    if (turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE) {
+      ++infrastructure;
+      return;
+    }
+    auto facts = turn.getFacts();
+    reward.add(turn.getVerdict().getReward());
+    format.add(facts.getParsed().getOk());
+    compile.add(facts.getBuild().getCompiled());
+    correct.add(facts.getEvaluation().getCorrect());
+    cheat.add(cheated(turn));
+    eval_seconds.add(turn.getSeconds().getEvaluate());
+    if (facts.getEvaluation().getTiming().getMeasured())
+      speedup.add(facts.getEvaluation().getTiming().getSpeedup().getLow());
+  }
+};
+
+struct episode_tally {
+  series success, turns, correct_turns, best_speedup, seconds;
+
+  void add(const stored_episode& episode) {
+    if (!episode.end) return;
+    auto end = episode.end->open();
+    if (end->getEpisode().getOutcome() == wire::Outcome::INFRASTRUCTURE) return;
+    success.add(end->getEpisode().getOutcome() == wire::Outcome::ACCEPTED);
+    turns.add(end->getEpisode().getTurns());
+    seconds.add(end->getEpisode().getSeconds());
+    if (end->getEpisode().getBestSpeedup() > 0)
+      best_speedup.add(end->getEpisode().getBestSpeedup());
+    double correct = 0;
+    for (const auto& turn : episode.turns)
+      correct += turn.open()->getTurn().getFacts().getEvaluation().getCorrect();
+    correct_turns.add(correct);
+  }
+};
+
+std::string task_of(const stored_group& group) {
+  if (group.end) return group.end->open()->getGroup().getTask().cStr();
+  for (const auto& episode : group.episodes)
+    for (const auto& turn : episode.turns)
+      return turn.open()->getTurn().getEpisode().getTask().cStr();
+  return {};
+}
+
+} // namespace
+
+expected<ordered_json> episode_trace(const stored_episode& episode,
+                                     const artifact_store& artifacts) {
+  ordered_json result = {{"schema_version", run_schema_version}, {"mode", "multi_turn"}};
+  auto turns = ordered_json::array();
+  for (const auto& turn : episode.turns) {
+    auto view = turn.open();
+    auto facts = view->getTurn().getFacts();
+    if (turns.empty()) {
+      result["verb"] = text_of(facts.getVerb());
+      result["backend"] = text_of(facts.getBackend());
+      result["operator_family"] = text_of(facts.getOperatorFamily());
+      result["max_turns"] = facts.getMaxTurns();
+    }
+    auto line = turn_trace(view->getTurn(), artifacts);
+    if (!line) return line;
+    turns.push_back(std::move(*line));
+  }
+  if (episode.end) {
+    auto view = episode.end->open();
+    auto end = view->getEpisode();
+    auto where = end.getEpisode();
+    result["run"] = text_of(where.getRun());
+    result["task"] = text_of(where.getTask());
+    result["group"] = where.getGroup();
+    result["member"] = where.getMember();
+    result["episode"] = short_name({{}, {}, where.getGroup(), where.getMember()});
+    result["outcome"] = word(end.getOutcome());
+    result["stop_condition"] = text_of(end.getStopReason());
+    result["best_turn"] = end.getBestTurn();
+    result["best_speedup"] = number(end.getBestSpeedup());
+    result["rewards"] = numbers(end.getRewards());
+    result["returns"] = numbers(end.getReturns());
+    result["state"] = {{"turn_idx", end.getTurns()},
+                       {"done", true},
+                       {"success", end.getOutcome() == wire::Outcome::ACCEPTED},
+                       {"step_scores", numbers(end.getRewards())}};
+    auto reasons = ordered_json::array();
+    for (auto x : end.getReadiness().getReasons()) reasons.push_back(text_of(x));
+    result["readiness"] = {{"kind", word(end.getReadiness().getKind())}, {"reasons", reasons}};
+    result["seconds"] = number(end.getSeconds());
+  }
+  result["turns"] = std::move(turns);
+  return result;
+}
+
+ordered_json group_metrics(const stored_group& group) {
+  tally all;
+  std::map<uint32_t, tally> by_turn;
+  episode_tally episodes;
+  for (const auto& episode : group.episodes) {
+    episodes.add(episode);
+    for (const auto& turn : episode.turns) {
+      auto view = turn.open();
+      all.add(view->getTurn());
+      by_turn[view->getTurn().getTurn()].add(view->getTurn());
+    }
+  }
+  ordered_json x = {{"schema_version", run_schema_version},
+                    {"step", group.group},
+                    {"task", task_of(group)},
+                    {"episodes", group.episodes.size()},
+                    {"turns", all.reward.values.size()},
+                    {"infrastructure_turns", all.infrastructure},
+                    {"reward/mean", all.reward.mean()},
+                    {"reward/std", all.reward.deviation()},
+                    {"reward/min", all.reward.min()},
+                    {"reward/max", all.reward.max()}};
+  if (group.end) {
+    auto end = group.end->open();
+    x["return/mean"] = number(end->getGroup().getMean());
+    x["return/std"] = number(end->getGroup().getDeviation());
+    series advantages;
+    for (auto value : end->getGroup().getAdvantages()) advantages.add(value);
+    x["advantage/min"] = advantages.min();
+    x["advantage/max"] = advantages.max();
+  }
+  x["kernel/format_rate"] = all.format.mean();
+  x["kernel/compile_rate"] = all.compile.mean();
+  x["kernel/correct_rate"] = all.correct.mean();
+  x["kernel/cheat_rate"] = all.cheat.mean();
+  x["kernel/mean_speedup"] = all.speedup.mean();
+  x["multiturn/success_rate"] = episodes.success.mean();
+  x["multiturn/avg_turns"] = episodes.turns.mean();
+  x["multiturn/max_correct_per_trajectory"] = episodes.correct_turns.max();
+  x["multiturn/best_speedup_mean"] = episodes.best_speedup.mean();
+  for (const auto& [turn, values] : by_turn) {
+    auto prefix = "multiturn/turn_" + std::to_string(turn) + "/";
+    x[prefix + "compile_rate"] = values.compile.mean();
+    x[prefix + "correct_rate"] = values.correct.mean();
+  }
+  x["time/eval_mean"] = all.eval_seconds.mean();
+  x["time/eval_max"] = all.eval_seconds.max();
+  x["time/step_mean"] = episodes.seconds.mean();
+  x["time/step_max"] = episodes.seconds.max();
+  return x;
+}
+
+expected<void> rebuild_projections(const store& from, const artifact_store& artifacts,
+                                   const run_directory& run) {
+  auto traces = atomic_file::create(run.traces_file());
+  if (!traces) return tl::unexpected<error>{traces.error()};
+  auto metrics = atomic_file::create(run.metrics_file());
+  if (!metrics) return tl::unexpected<error>{metrics.error()};
+  auto ok = for_each_group(from, run.name, [&](const stored_group& group) -> expected<void> {
+    for (const auto& episode : group.episodes) {
+      if (!episode.end) continue;
+      auto line = episode_trace(episode, artifacts);
+      if (!line) return tl::unexpected<error>{line.error()};
+      if (auto written = traces->append(json_line(*line) + "\n"); !written) return written;
+    }
+    if (!group.end) return {};
+    return metrics->append(json_line(group_metrics(group)) + "\n");
+  });
+  if (!ok) return ok;
+  if (auto written = traces->commit(false); !written) return written;
+  return metrics->commit();
+}
+
+} // namespace kernelmill

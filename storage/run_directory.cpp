@@ -1,0 +1,201 @@
+#include "storage/run_directory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "storage/files.hpp"
+
+namespace kernelmill {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+namespace {
+
+constexpr size_t longest_name = 128;
+
+bool is_run_name(const std::string& name) {
+  constexpr char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  return !name.empty() && name.size() <= longest_name && name.front() != '.' &&
+         name.front() != '-' && name.find_first_not_of(allowed) == name.npos;
+}
+
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+std::string utc_now() {
+  auto now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
+}
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// A folder may hold what create_run itself leaves when it is killed, and nothing else.
+expected<void> check_vacant(const run_directory& run) {
+  if (exists(run.manifest_file()))
+    return configuration_error(
+        "run_exists", "failed to create the run " + run.path + ": there is a run already",
+        "go on with it: kernelmill resume " + run.path + "; or choose another run.dir");
+  std::error_code status;
+  for (fs::directory_iterator i{run.path, status}, end; !status && i != end; i.increment(status)) {
+    auto name = i->path().filename().string();
+    constexpr std::array<std::string_view, 4> own{"config.json", "lineage", "artifacts", "logs"};
+    bool ours = std::find(own.begin(), own.end(), name) != own.end() || name.ends_with(".tmp");
+    if (!ours)
+      return configuration_error("directory_not_empty",
+                                 "failed to create the run " + run.path + ": it holds " + name,
+                                 "choose a folder that is empty or does not exist");
+  }
+  return {};
+}
+
+void locate(run_directory& run, const std::string& shared_store) {
+  run.store = shared_store.empty() ? run.path + "/lineage" : shared_store;
+  // Records of a shared store name artifacts by hash alone, so these are shared with it.
+  run.artifacts = shared_store.empty() ? run.path + "/artifacts" : shared_store + "/artifacts";
+}
+
+} // namespace
+
+expected<run_directory> create_run(const new_run& what, const ordered_json& config,
+                                   const ordered_json& manifest) {
+  run_directory run;
+  run.path = without_slash(what.path);
+  run.name = what.name.empty() ? fs::path{run.path}.filename().string() : what.name;
+  if (!is_run_name(run.name))
+    return configuration_error("invalid_run_name",
+                               "failed to create a run named \"" + run.name +
+                                   "\": a name has up to 128 letters, digits, '.', '_' and '-', "
+                                   "and begins with neither '.' nor '-'",
+                               "set run.name");
+  auto shared = what.shared_store.empty()
+                    ? std::string{}
+                    : fs::absolute(without_slash(what.shared_store)).lexically_normal().string();
+  locate(run, shared);
+  if (auto ok = check_vacant(run); !ok) return tl::unexpected<error>{ok.error()};
+  for (const auto& folder : {run.path, run.logs(), run.artifacts})
+    if (auto ok = make_directories(folder); !ok) return tl::unexpected<error>{ok.error()};
+  if (auto ok = write_json(run.config_file(), config); !ok)
+    return tl::unexpected<error>{ok.error()};
+  ordered_json full = {{"schema_version", run_schema_version}, {"run", run.name}};
+  full["created_at"] = utc_now();
+  full["store"] = shared.empty() ? ordered_json("lineage") : ordered_json(shared);
+  if (manifest.is_object()) full.update(manifest);
+  if (auto ok = write_json(run.manifest_file(), full); !ok)
+    return tl::unexpected<error>{ok.error()};
+  return run;
+}
+
+expected<run_directory> open_run(const std::string& path) {
+  run_directory run;
+  run.path = without_slash(path);
+  if (!exists(run.path))
+    return configuration_error("not_found",
+                               "failed to open the run " + run.path + ": there is no such folder");
+  if (!exists(run.manifest_file())) {
+    if (exists(run.config_file()))
+      return configuration_error("run_torn",
+                                 "failed to open the run " + run.path +
+                                     ": it was cut off before it began, so nothing was recorded",
+                                 "start it again: kernelmill run with the same configuration");
+    return configuration_error("not_a_run",
+                               "failed to open the run " + run.path + ": it holds no manifest.json",
+                               "name the folder of a run, such as runs/NAME");
+  }
+  auto manifest = read_json(run.manifest_file());
+  if (!manifest) return tl::unexpected<error>{manifest.error()};
+  if (auto ok = read_json(run.config_file()); !ok) return tl::unexpected<error>{ok.error()};
+  auto text = [&](const char* key) {
+    auto found = manifest->is_object() ? manifest->find(key) : manifest->end();
+    return found != manifest->end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  auto version = manifest->is_object() ? manifest->find("schema_version") : manifest->end();
+  run.name = text("run");
+  auto store = text("store");
+  if (run.name.empty() || store.empty() || version == manifest->end() ||
+      !version->is_number_integer())
+    return configuration_error("not_a_run",
+                               "failed to open the run " + run.path +
+                                   ": its manifest.json lacks schema_version, run or store",
+                               "restore the file from a copy");
+  if (version->get<int64_t>() > run_schema_version)
+    return configuration_error("store_newer",
+                               "failed to open the run " + run.path +
+                                   ": its manifest.json has schema version " +
+                                   std::to_string(version->get<int64_t>()) +
+                                   ", this program knows " + std::to_string(run_schema_version),
+                               "use the newer kernelmill that wrote it");
+  locate(run, store == "lineage" ? "" : store);
+  return run;
+}
+
+std::vector<std::string> list_runs(const std::string& root) {
+  std::vector<std::string> result;
+  std::error_code status;
+  for (fs::directory_iterator i{root, status}, end; !status && i != end; i.increment(status))
+    if (exists(i->path().string() + "/manifest.json"))
+      result.push_back(i->path().filename().string());
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+expected<run_directory> find_run(const std::string& name_or_path, const std::string& root) {
+  auto named = root + "/" + name_or_path;
+  bool is_name = name_or_path.find('/') == name_or_path.npos && is_run_name(name_or_path);
+  if (is_name && exists(named)) return open_run(named);
+  auto run = open_run(name_or_path);
+  if (run || run.error().category != "not_found") return run;
+  auto why = run.error();
+  if (is_name)
+    why.message = "failed to find the run " + name_or_path + ": neither " + named + " nor " +
+                  name_or_path + " is there";
+  auto known = list_runs(root);
+  constexpr size_t most = 5;
+  for (size_t i = 0; i < std::min(known.size(), most); ++i)
+    why.hint += (i == 0 ? "runs that are there: " : ", ") + known[i];
+  if (known.size() > most) why.hint += ", ...";
+  if (known.empty()) why.hint = "start one: kernelmill run CONFIG";
+  return tl::unexpected<error>{std::move(why)};
+}
+
+// -- JSON files ---------------------------------------------------------------------------------
+
+expected<ordered_json> read_json(const std::string& path) {
+  auto text = read_file(path);
+  if (!text) return tl::unexpected<error>{text.error()};
+  try {
+    return ordered_json::parse(*text);
+  } catch (const ordered_json::parse_error& e) {
+    // The library counts the byte that it could not take from 1.
+    auto end = text->begin() + static_cast<ptrdiff_t>(std::min(e.byte, text->size()));
+    auto line = std::count(text->begin(), end, '\n') + 1;
+    auto begin = std::find(std::make_reverse_iterator(end), text->rend(), '\n');
+    auto column = std::distance(begin.base(), end);
+    return configuration_error("invalid_json",
+                               "failed to read " + path + ": line " + std::to_string(line) +
+                                   ", column " + std::to_string(column) + " is not JSON",
+                               "restore the file from a copy");
+  }
+}
+
+expected<void> write_json(const std::string& path, const ordered_json& value) {
+  return write_file(path, value.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
+}
+
+std::string json_line(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+} // namespace kernelmill

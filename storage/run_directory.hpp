@@ -1,0 +1,70 @@
+#pragma once
+
+// A run's folder:
+//   config.json     the resolved configuration
+//   manifest.json   what made the run: name, versions, where its store is; its presence says
+//                   that the folder holds a run, so it is written last
+//   lineage/        the store of this run, unless the manifest names a shared one
+//   artifacts/      long texts and binaries by content
+//   traces.jsonl    one line per finished episode  } projections of the lineage,
+//   metrics.jsonl   one line per finished group    } rewritten by resume
+//   logs/  control.sock
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+inline constexpr int run_schema_version = 1;
+
+struct run_directory {
+  std::string path;      ///< without a slash at its end
+  std::string name;      ///< the run's, as in the records
+  std::string store;     ///< the folder of its lineage store
+  std::string artifacts; ///< the folder of its artifacts: beside a shared store, else its own
+
+  std::string config_file() const { return path + "/config.json"; }
+  std::string manifest_file() const { return path + "/manifest.json"; }
+  std::string metrics_file() const { return path + "/metrics.jsonl"; }
+  std::string traces_file() const { return path + "/traces.jsonl"; }
+  std::string logs() const { return path + "/logs"; }
+  std::string control_socket() const { return path + "/control.sock"; }
+};
+
+struct new_run {
+  std::string path;         ///< runs/NAME by default
+  std::string name;         ///< letters, digits, '.', '_', '-'; empty: the last part of the path
+  std::string shared_store; ///< a folder; empty: the run has its own store
+};
+
+/// Lays a run out. `manifest` gets "schema_version", "run", "store" and "created_at" added. What a
+/// process left that was killed inside this function is taken over, since nothing was recorded.
+/// Errors: "run_exists" (hint: resume), "directory_not_empty", "invalid_run_name", "disk_full".
+expected<run_directory> create_run(const new_run& what, const nlohmann::ordered_json& config,
+                                   const nlohmann::ordered_json& manifest);
+
+/// Errors: "not_found", "not_a_run", "run_torn" (it was never laid out to the end),
+/// "store_newer" (its manifest is of a newer version).
+expected<run_directory> open_run(const std::string& path);
+
+/// Takes a path of a run or a name within `root`. Errors: those of open_run; the hint of
+/// "not_found" names runs that are there.
+expected<run_directory> find_run(const std::string& name_or_path, const std::string& root = "runs");
+
+/// Returns the names of the runs within `root`, in alphabetical order.
+std::vector<std::string> list_runs(const std::string& root = "runs");
+
+/// Errors: "not_found", "invalid_json" with file, line and column.
+expected<nlohmann::ordered_json> read_json(const std::string& path);
+
+/// Writes the whole file or leaves the old one.
+expected<void> write_json(const std::string& path, const nlohmann::ordered_json& value);
+
+/// Returns one line of JSON; bytes that are not UTF-8 become U+FFFD.
+std::string json_line(const nlohmann::ordered_json& value);
+
+} // namespace kernelmill
