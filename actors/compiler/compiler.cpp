@@ -23,8 +23,6 @@ build_worker_actor::behavior_type build_worker(build_worker_actor::pointer,
 // Above the deadline in the request, so that the toolchain's own verdict comes first.
 constexpr std::chrono::seconds patience{30};
 
-} // namespace
-
 struct sandboxed_compiler_state : slot_state<build_worker_actor> {
   static inline const char* name = "sandboxed-compiler";
 };
@@ -42,6 +40,13 @@ sandboxed_compiler(compiler_actor::stateful_pointer<sandboxed_compiler_state> se
         return work<wire::BuildResult>(self, view->getTask(), atom::build_v, where, request, deadline);
       },
   };
+}
+
+} // namespace
+
+compiler_actor spawn_sandboxed_compiler(caf::actor_system& system,
+                                        std::shared_ptr<cpu_toolchain> toolchain, std::string slot) {
+  return system.spawn(sandboxed_compiler, std::move(toolchain), std::move(slot));
 }
 
 } // namespace kernelmill

@@ -38,8 +38,6 @@ evaluate_worker_actor::behavior_type evaluate_worker(evaluate_worker_actor::poin
   };
 }
 
-} // namespace
-
 struct referee_runner_state : slot_state<evaluate_worker_actor> {
   static inline const char* name = "referee-runner";
 };
@@ -58,6 +56,13 @@ referee_runner(gpu_runner_actor::stateful_pointer<referee_runner_state> self,
                                           referee_deadline(request) + patience);
       },
   };
+}
+
+} // namespace
+
+gpu_runner_actor spawn_referee_runner(caf::actor_system& system,
+                                      std::shared_ptr<referee_client> referee, std::string slot) {
+  return system.spawn(referee_runner, std::move(referee), std::move(slot));
 }
 
 } // namespace kernelmill

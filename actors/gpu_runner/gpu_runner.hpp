@@ -8,11 +8,8 @@
 
 namespace kernelmill {
 
-struct referee_runner_state;
-
 /// One GPU or CPU slot: talks to its referee on a thread of its own, one candidate at a time.
-gpu_runner_actor::behavior_type
-referee_runner(gpu_runner_actor::stateful_pointer<referee_runner_state> self,
-               std::shared_ptr<referee_client> referee, std::string slot);
+gpu_runner_actor spawn_referee_runner(caf::actor_system& system,
+                                      std::shared_ptr<referee_client> referee, std::string slot);
 
 } // namespace kernelmill

@@ -113,6 +113,8 @@ Message<wire::Snapshot> group_commit_lineage_state::snapshot() const {
                       {"waiting", queue.size()}});
 }
 
+namespace {
+
 lineage_actor::behavior_type
 group_commit_lineage(lineage_actor::stateful_pointer<group_commit_lineage_state> self,
                      std::shared_ptr<record_sink> sink, lineage_config config) {
@@ -142,6 +144,13 @@ group_commit_lineage(lineage_actor::stateful_pointer<group_commit_lineage_state>
         return std::move(*history);
       },
   };
+}
+
+} // namespace
+
+lineage_actor spawn_group_commit_lineage(caf::actor_system& system,
+                                         std::shared_ptr<record_sink> sink, lineage_config config) {
+  return system.spawn(group_commit_lineage, std::move(sink), config);
 }
 
 } // namespace kernelmill

@@ -39,10 +39,7 @@ struct lineage_config {
   std::chrono::milliseconds sink_deadline = std::chrono::seconds{100};
 };
 
-struct group_commit_lineage_state;
-
-lineage_actor::behavior_type
-group_commit_lineage(lineage_actor::stateful_pointer<group_commit_lineage_state> self,
-                     std::shared_ptr<record_sink> sink, lineage_config config);
+lineage_actor spawn_group_commit_lineage(caf::actor_system& system,
+                                         std::shared_ptr<record_sink> sink, lineage_config config);
 
 } // namespace kernelmill

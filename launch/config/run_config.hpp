@@ -63,6 +63,7 @@ struct retrieval_section {
   std::string index;  ///< empty: built in memory from the corpus when the run starts
   std::string corpus; ///< empty: configs/knowledge of the installation
   uint32_t count = 2;
+  bool live = false; ///< kernels that this run verifies become examples as it goes
   embedder_section embedder;
 };
 

@@ -1,0 +1,74 @@
+#include "launch/node_retrieval.hpp"
+
+#include "launch/config/paths.hpp"
+#include "retrieval/hashed_lexical_embedder.hpp"
+#include "retrieval/http_embedder.hpp"
+#include "storage/files.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+expected<std::shared_ptr<embedder>> embedder_of(const embedder_section& config) {
+  if (config.kind == "hashed")
+    return std::make_shared<hashed_lexical_embedder>(config.dimension);
+  http_embedder_options options;
+  options.base_url = config.base_url;
+  options.model = config.model;
+  options.api_key_env = config.api_key_env;
+  options.api_key_file = config.api_key_file;
+  options.timeout_ms = config.timeout_ms;
+  auto made = make_http_embedder(std::move(options));
+  if (!made) return tl::unexpected<error>{made.error()};
+  return std::shared_ptr<embedder>{std::move(*made)};
+}
+
+// Two tasks of one family with one declaration ask for the same function under different verbs;
+// what solves the one solves the other.
+void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks) {
+  for (auto& what : tasks) {
+    if (auto baseline = read_file(what->directory + "/baseline.cpp")) guard.add_solution(what->id, *baseline);
+    for (auto& other : tasks)
+      if (other->id < what->id && other->operator_family == what->operator_family &&
+          other->declaration() == what->declaration())
+        guard.relate(what->id, other->id);
+  }
+}
+
+} // namespace
+
+expected<node_retrieval> open_retrieval(const retrieval_section& config,
+                                        const std::vector<std::shared_ptr<const task>>& tasks) {
+  node_retrieval result;
+  if (!config.enabled || config.count == 0) return result;
+  auto corpus = config.corpus.empty() ? default_corpus() : config.corpus;
+  auto embedding = embedder_of(config.embedder);
+  if (!embedding) return tl::unexpected<error>{embedding.error()};
+  auto index = config.index.empty() ? loaded_index::in_memory(corpus, {}, *embedding)
+                                    : open_index(config.index, *embedding, {});
+  if (!index) return tl::unexpected<error>{index.error()};
+  result.index = std::make_shared<loaded_index>(std::move(*index));
+  guard_tasks(result.index->guard(), tasks);
+  result.feed = std::make_shared<kernel_feed>();
+  result.live = config.live;
+  return result;
+}
+
+void feed_verified(kernel_feed& feed, const artifact_store& artifacts, wire::Record::Reader record) {
+  if (!record.isTurn()) return;
+  auto turn = record.getTurn();
+  if (turn.getVerdict().getOutcome() != wire::Outcome::ACCEPTED) return;
+  auto source = artifacts.text(turn.getCandidate());
+  if (!source) return;
+  auto facts = turn.getFacts();
+  verified_kernel kernel;
+  kernel.task = turn.getEpisode().getTask().cStr();
+  kernel.operator_family = facts.getOperatorFamily().cStr();
+  kernel.backend = facts.getBackend().cStr();
+  kernel.source = std::move(*source);
+  kernel.turn_id = turn.getTurnId().cStr();
+  kernel.speedup = facts.getEvaluation().getTiming().getSpeedup().getLow();
+  feed.push(std::move(kernel));
+}
+
+} // namespace kernelmill
