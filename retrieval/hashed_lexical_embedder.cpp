@@ -17,10 +17,11 @@ constexpr size_t max_embedded_bytes = 64 << 10;
 constexpr size_t max_word_bytes = 48; // longer runs are data, e.g. base64 or hex tables
 
 constexpr float part_weight = 0.7F;
-constexpr float spelling_weight = 0.5F;
+constexpr float spelling_weight = 0.7F;
 
-// One hash seed for each kind of feature, so that the word "sum" and the part "sum" differ.
-enum feature_kind : uint64_t { whole_word = 1, identifier_part = 2, spelling = 3 };
+// One hash seed for each kind of feature: the word "sum" and the part "sum" are one feature, the
+// spelling "sum" is another.
+enum feature_kind : uint64_t { word_or_part = 1, spelling = 2 };
 
 // Sorted; see the assertion below.
 constexpr std::array<std::string_view, 84> stop_words = {
@@ -83,7 +84,7 @@ void count_parts(occurrences& features, std::string_view word) {
     begin = i;
   }
   if (parts.size() == 1 && parts.front().size() == word.size()) return;
-  for (auto part : parts) count(features, identifier_part, lower(part), part_weight);
+  for (auto part : parts) count(features, word_or_part, lower(part), part_weight);
 }
 
 void count_spellings(occurrences& features, const std::string& word) {
@@ -102,7 +103,7 @@ void count_word(occurrences& features, std::string_view word) {
   if (word.size() < 2 || word.size() > max_word_bytes || is_digit(word.front())) return;
   auto folded = lower(word);
   if (std::binary_search(stop_words.begin(), stop_words.end(), std::string_view{folded})) return;
-  count(features, whole_word, folded, 1);
+  count(features, word_or_part, folded, 1);
   count_parts(features, word);
   count_spellings(features, folded);
 }

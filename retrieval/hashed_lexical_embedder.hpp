@@ -7,11 +7,12 @@
 //   feature                                            weight
 //   word or whole identifier, lower case ("row_sum")   1
 //   part of an identifier ("row", "sum", "avx", "512") 0.7, when there is more than one part
-//   letters 3 to 5 of "^word$" at every position       0.5 / sqrt(how many the word has)
+//   letters 3 to 5 of "^word$" at every position       0.7 / sqrt(how many the word has)
 //
 // A feature that occurs n times counts (1 + log n) times its weight: a word that a kernel repeats
 // in every line does not drown the rest. Words that carry no subject ("the", "with") and single
-// letters other than in identifiers are left out. Plurals fall together by their spellings.
+// letters are left out. A part counts as the word of the same letters; plurals come near one
+// another by their spellings.
 
 #include "retrieval/embedder.hpp"
 

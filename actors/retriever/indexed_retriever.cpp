@@ -4,6 +4,7 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 #include <fmt/format.h>
 
 namespace kernelmill {

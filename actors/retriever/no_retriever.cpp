@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 namespace kernelmill {
 

@@ -1,0 +1,260 @@
+#include "retrieval/index.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "retrieval/hashed_lexical_embedder.hpp"
+#include "retrieval/kernel_feed.hpp"
+#include "tests/unit/retrieval/test_support.hpp"
+
+namespace kernelmill {
+
+using test::card_text;
+using test::failure;
+using test::temporary_folder;
+using ::testing::HasSubstr;
+
+namespace {
+
+verified_kernel kernel(const std::string& task, const std::string& source, const std::string& turn,
+                       double speedup = 1.5) {
+  return {task, "reduction", "cpu", source, turn, speedup};
+}
+
+class failing_embedder final : public embedder {
+public:
+  bool down = false;
+  std::string identity() const override { return "failing"; }
+  size_t dimension() const override { return 16; }
+  bool blocking() const override { return false; }
+  expected<std::vector<float>> embed(const std::vector<std::string>& texts) override {
+    if (down) return infrastructure_error("embedder_failed", "failed to embed texts: down");
+    return hashed_lexical_embedder{16}.embed(texts);
+  }
+};
+
+struct Index : ::testing::Test {
+  temporary_folder folder;
+  std::string cards = folder / "cards";
+  std::string where = folder / "index";
+
+  Index() {
+    folder.write("cards/sums.md",
+                 card_text("sums", "Sum the rows of a matrix with several chains."));
+    folder.write("cards/turns.md", card_text("turns", "Transpose a matrix in tiles.", "transpose"));
+  }
+
+  loaded_index memory(const std::vector<verified_kernel>& kernels = {}) {
+    auto x = loaded_index::in_memory(cards, kernels, std::make_shared<hashed_lexical_embedder>());
+    if (!x) throw std::runtime_error(failure(x));
+    return std::move(*x);
+  }
+
+  static std::vector<std::string> ids(const expected<retrieval_answer>& x) {
+    std::vector<std::string> result;
+    if (!x) throw std::runtime_error(failure(x));
+    for (const auto& hit : x->results) result.push_back(hit.entry.id);
+    return result;
+  }
+
+  /// Rewrites one value of the manifest.
+  void forge(const std::string& key, const nlohmann::ordered_json& value) {
+    std::ifstream in{where + "/manifest.json"};
+    auto manifest = nlohmann::ordered_json::parse(in);
+    manifest[key] = value;
+    folder.write("index/manifest.json", manifest.dump());
+  }
+};
+
+const std::string sum_query = "sum the rows of a float matrix, rows and cols";
+
+} // namespace
+
+TEST_F(Index, KernelsOfTheAskingTaskAreNeverReturned) {
+  auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1"),
+                   kernel("native/row_max", test::row_max_kernel, "t2")});
+  auto got = x.query(sum_query, 8, "native/row_sum");
+  ASSERT_TRUE(got);
+  EXPECT_THAT(ids(got), ::testing::UnorderedElementsAre("kernel:t2", "card:sums", "card:turns"));
+  EXPECT_EQ(got->withheld, 1U);
+  EXPECT_THAT(ids(x.query(sum_query, 8, "native/other")), ::testing::Contains("kernel:t1"));
+}
+
+TEST_F(Index, ANearDuplicateUnderAnotherTaskIsWithheld) {
+  auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1"),
+                   kernel("debug/row_sum_repair", test::row_sum_renamed, "t2"),
+                   kernel("native/transpose", test::transpose_kernel, "t3")});
+  auto got = x.query(sum_query, 8, "native/row_sum");
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->withheld, 2U);
+  EXPECT_THAT(ids(got), ::testing::UnorderedElementsAre("kernel:t3", "card:sums", "card:turns"));
+}
+
+TEST_F(Index, ACardThatQuotesASolutionIsWithheld) {
+  folder.write("cards/leak.md", card_text("leak", "Sum rows like this:\n" + test::row_sum_renamed));
+  auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1")});
+  auto got = x.query(sum_query, 8, "native/row_sum");
+  ASSERT_TRUE(got);
+  EXPECT_EQ(got->withheld, 2U);
+  EXPECT_THAT(ids(got), ::testing::Not(::testing::Contains("card:leak")));
+  EXPECT_THAT(ids(x.query(sum_query, 8, "native/softmax")), ::testing::Contains("card:leak"));
+}
+
+TEST_F(Index, ABaselineThatTheGuardKnowsWithholdsItsLikes) {
+  auto x = memory({kernel("native/elsewhere", test::row_sum_renamed, "t1")});
+  EXPECT_THAT(ids(x.query(sum_query, 8, "native/row_sum")), ::testing::Contains("kernel:t1"));
+  x.guard().add_solution("native/row_sum", test::row_sum_kernel);
+  EXPECT_THAT(ids(x.query(sum_query, 8, "native/row_sum")),
+              ::testing::Not(::testing::Contains("kernel:t1")));
+}
+
+TEST_F(Index, WithheldCountsOnlyWhatWouldHaveBeenReturned) {
+  auto x = memory({kernel("native/row_sum", test::row_sum_kernel, "t1")});
+  auto got = x.query("transpose a matrix in tiles", 1, "native/row_sum", "transpose");
+  EXPECT_EQ(ids(got), std::vector<std::string>{"card:turns"});
+  EXPECT_EQ(got->withheld, 0U);
+}
+
+TEST_F(Index, KernelsCanBeAddedWhileItIsInUse) {
+  auto x = memory();
+  EXPECT_EQ(x.size(), 2U);
+  EXPECT_EQ(x.add_kernel(kernel("native/row_max", test::row_max_kernel, "t9", 2.25)), true);
+  EXPECT_EQ(x.add_kernel(kernel("native/row_max", test::row_max_kernel, "t9")), false);
+  EXPECT_EQ(x.size(), 3U);
+  EXPECT_EQ(x.kernels(), 1U);
+  auto got = x.query("row_max fmaxf best INFINITY", 1, "native/row_sum", "reduction", "cpu");
+  ASSERT_EQ(ids(got), std::vector<std::string>{"kernel:t9"});
+  const auto& entry = got->results[0].entry;
+  EXPECT_EQ(entry.kind, "kernel");
+  EXPECT_EQ(entry.source, "t9");
+  EXPECT_EQ(entry.task, "native/row_max");
+  EXPECT_EQ(entry.text, test::row_max_kernel);
+  EXPECT_THAT(entry.title, HasSubstr("2.25"));
+}
+
+TEST_F(Index, ResultsDoNotRepeatOneKernel) {
+  auto x = memory({kernel("native/a", test::row_sum_kernel, "t1"),
+                   kernel("native/a", test::row_sum_renamed, "t2"),
+                   kernel("native/b", test::row_sum_kernel, "t3")});
+  auto got = x.query(sum_query, 8, "native/softmax");
+  EXPECT_EQ(ids(got).size(), 3U) << "two cards and one of three like kernels";
+  EXPECT_EQ(got->withheld, 0U);
+}
+
+TEST_F(Index, TheBestAreFoundAmongManyWithheldOnes) {
+  std::vector<verified_kernel> many;
+  for (int i = 0; i < 400; ++i)
+    many.push_back(
+        kernel("native/row_sum", sum_query + std::to_string(i), "t" + std::to_string(i)));
+  auto x = memory(many);
+  auto got = x.query(sum_query, 2, "native/row_sum");
+  EXPECT_THAT(ids(got), ::testing::UnorderedElementsAre("card:sums", "card:turns"));
+  EXPECT_EQ(got->withheld, 400U);
+}
+
+TEST_F(Index, EmptyQuestionsAndCountsGiveNothingOrAnything) {
+  auto x = memory();
+  EXPECT_TRUE(ids(x.query("anything", 0)).empty());
+  EXPECT_EQ(ids(x.query("", 5)).size(), 2U);
+  EXPECT_EQ(ids(x.query("a", 1000000)).size(), 2U);
+}
+
+TEST_F(Index, AFailingEmbedderIsAnErrorAndTheGuardLearnsAllTheSame) {
+  auto embedding = std::make_shared<failing_embedder>();
+  auto x =
+      loaded_index::in_memory(cards, {kernel("native/b", test::row_sum_renamed, "t1")}, embedding);
+  ASSERT_TRUE(x) << failure(x);
+  embedding->down = true;
+  EXPECT_THAT(failure(x->query("rows", 3)), HasSubstr("embedder_failed"));
+  EXPECT_FALSE(x->add_kernel(kernel("native/row_sum", test::row_sum_kernel, "t2")));
+  embedding->down = false;
+  auto got = x->query(sum_query, 3, "native/row_sum");
+  EXPECT_EQ(got->withheld, 1U) << "t1 resembles t2, which could not become an entry";
+}
+
+TEST_F(Index, WhatWasBuiltOpensAndAnswersAlike) {
+  index_options options{cards, where, {kernel("native/row_max", test::row_max_kernel, "t1")}, {}};
+  auto manifest = build_index(options);
+  ASSERT_TRUE(manifest) << failure(manifest);
+  EXPECT_EQ(manifest->embedder, "hashed-lexical/1 dim=1024");
+  EXPECT_EQ(manifest->cards, 2U);
+  EXPECT_EQ(manifest->kernels, 1U);
+  auto opened = open_index(where, nullptr, cards);
+  ASSERT_TRUE(opened) << failure(opened);
+  EXPECT_EQ(opened->manifest().corpus_digest, manifest->corpus_digest);
+  auto fresh = memory(options.kernels);
+  auto a = opened->query(sum_query, 3, "native/row_sum"),
+       b = fresh.query(sum_query, 3, "native/row_sum");
+  EXPECT_EQ(ids(a), ids(b));
+  ASSERT_EQ(a->results.size(), b->results.size());
+  for (size_t i = 0; i < a->results.size(); ++i)
+    EXPECT_EQ(a->results[i].score, b->results[i].score);
+  EXPECT_EQ(opened->query(sum_query, 3, "native/row_max")->withheld, 1U);
+}
+
+TEST_F(Index, BuildingTwiceGivesTheSameBytes) {
+  auto a = build_index({cards, where, {}, {}}), b = build_index({cards, where, {}, {}});
+  ASSERT_TRUE(a && b);
+  EXPECT_EQ(a->vectors_sha256, b->vectors_sha256);
+  EXPECT_EQ(a->entries_sha256, b->entries_sha256);
+}
+
+TEST_F(Index, AMissingIndexSaysHowToMakeOne) {
+  auto text = failure(open_index(folder / "nowhere"));
+  EXPECT_THAT(text, HasSubstr("index_missing"));
+  EXPECT_THAT(text, HasSubstr("kernelmill index build"));
+}
+
+TEST_F(Index, AnotherEmbedderOrOtherCardsAreAMismatch) {
+  ASSERT_TRUE(build_index({cards, where, {}, {}}));
+  auto other = std::make_shared<hashed_lexical_embedder>(512);
+  auto text = failure(open_index(where, other));
+  EXPECT_THAT(text, HasSubstr("index_mismatch"));
+  EXPECT_THAT(text,
+              HasSubstr("\"hashed-lexical/1 dim=1024\", not with \"hashed-lexical/1 dim=512\""));
+  folder.write("cards/turns.md", card_text("turns", "Changed.", "transpose"));
+  EXPECT_THAT(failure(open_index(where, nullptr, cards)), HasSubstr("have changed since"));
+  EXPECT_EQ(failure(open_index(where)), "");
+  ASSERT_TRUE(build_index({cards, where, {}, std::make_shared<failing_embedder>()}));
+  EXPECT_THAT(failure(open_index(where)), HasSubstr("\"failing\", which is not built in"));
+}
+
+TEST_F(Index, DamagedFilesAreRefused) {
+  ASSERT_TRUE(build_index({cards, where, {}, {}}));
+  forge("schema_version", 2);
+  EXPECT_THAT(failure(open_index(where)), HasSubstr("newer_schema"));
+  forge("schema_version", "one");
+  EXPECT_THAT(failure(open_index(where)), HasSubstr("index_damaged"));
+  folder.write("index/manifest.json", "{");
+  EXPECT_THAT(failure(open_index(where)), HasSubstr("index_damaged"));
+  for (const char* file : {"entries.json", "vectors.faiss"}) {
+    ASSERT_TRUE(build_index({cards, where, {}, {}}));
+    folder.write(std::string{"index/"} + file, "IxFI something else");
+    EXPECT_THAT(failure(open_index(where)), HasSubstr(file));
+  }
+  ASSERT_TRUE(build_index({cards, where, {}, {}}));
+  forge("dimension", 512);
+  EXPECT_THAT(failure(open_index(where)), HasSubstr("index_damaged"));
+}
+
+TEST_F(Index, AFolderThatCannotBeWrittenIsAnError) {
+  folder.write("file", "in the way");
+  EXPECT_THAT(failure(build_index({cards, folder / "file/index", {}, {}})),
+              HasSubstr("index_not_written"));
+  EXPECT_THAT(failure(build_index({folder / "no-cards", where, {}, {}})),
+              HasSubstr("knowledge_missing"));
+}
+
+TEST(KernelFeed, GivesEachKernelOnceAndInOrder) {
+  kernel_feed feed;
+  EXPECT_TRUE(feed.take().empty());
+  feed.push(kernel("a", "1", "t1"));
+  feed.push(kernel("b", "2", "t2"));
+  auto got = feed.take();
+  ASSERT_EQ(got.size(), 2U);
+  EXPECT_EQ(got[0].turn_id, "t1");
+  EXPECT_EQ(got[1].turn_id, "t2");
+  EXPECT_TRUE(feed.take().empty());
+}
+
+} // namespace kernelmill

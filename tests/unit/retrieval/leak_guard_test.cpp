@@ -1,0 +1,94 @@
+#include "retrieval/leak_guard.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/retrieval/test_support.hpp"
+
+namespace kernelmill {
+
+using test::row_max_kernel;
+using test::row_sum_kernel;
+using test::row_sum_renamed;
+using test::transpose_kernel;
+
+TEST(LeakGuard, NamesLayoutAndCommentsDoNotHideADuplicate) {
+  auto x = compare(shingles_of(row_sum_kernel), shingles_of(row_sum_renamed));
+  EXPECT_GE(x.jaccard, 0.95);
+}
+
+TEST(LeakGuard, DifferentKernelsOfOneSignatureStayApart) {
+  auto sum = shingles_of(row_sum_kernel), max = shingles_of(row_max_kernel),
+       transpose = shingles_of(transpose_kernel);
+  EXPECT_FALSE(near_duplicate(sum, max));
+  EXPECT_FALSE(near_duplicate(sum, transpose));
+  EXPECT_FALSE(near_duplicate(max, transpose));
+}
+
+TEST(LeakGuard, ASolutionInsideALongerTextIsFound) {
+  auto wrapped = "static float helper(float a) { return expf(a) * 3; }\n" + row_sum_kernel +
+                 "int unrelated(int n) { return n > 7 ? n * 13 : abs(n - 2) / 5; }\n"
+                 "void log_it(const char* text) { printf(\"%s\", text); fflush(stdout); }\n";
+  EXPECT_TRUE(near_duplicate(shingles_of(row_sum_kernel), shingles_of(wrapped)));
+}
+
+TEST(LeakGuard, ATinyLoopIsNoProofOfADuplicate) {
+  auto tiny = shingles_of("for (int i = 0; i < n; ++i) y[i] = x[i];");
+  auto longer =
+      shingles_of("void f() { for (int i = 0; i < n; ++i) y[i] = x[i]; " + transpose_kernel);
+  EXPECT_FALSE(near_duplicate(tiny, longer));
+}
+
+TEST(LeakGuard, StrangeBytesAreTokensLikeOthers) {
+  EXPECT_TRUE(shingles_of("").empty());
+  EXPECT_TRUE(shingles_of("// only a comment\n/* and an open one").empty());
+  EXPECT_EQ(shingles_of("a").size(), 1U);
+  EXPECT_FALSE(shingles_of(std::string("\0\xff\"\\", 4)).empty());
+  EXPECT_FALSE(shingles_of("\"an open string\\").empty());
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "__restrict__ ";
+  EXPECT_TRUE(shingles_of(deep).empty());
+}
+
+TEST(LeakGuard, EntriesOfTheAskingTaskAreWithheldWhateverTheyHold) {
+  leak_guard guard;
+  EXPECT_TRUE(guard.withholds("native/row_sum", "native/row_sum", {}));
+  EXPECT_FALSE(guard.withholds("native/row_sum", "native/transpose", {}));
+  EXPECT_FALSE(guard.withholds("", "native/row_sum", {}));
+}
+
+TEST(LeakGuard, DuplicatesOfASolutionAreWithheldFromItsTaskOnly) {
+  leak_guard guard;
+  guard.add_solution("native/row_sum", row_sum_kernel);
+  auto renamed = shingles_of(row_sum_renamed);
+  EXPECT_TRUE(guard.withholds("native/row_sum", "native/other", renamed));
+  EXPECT_TRUE(guard.withholds("native/row_sum", "", renamed)) << "a card may hold it too";
+  EXPECT_FALSE(guard.withholds("native/softmax", "native/other", renamed));
+  EXPECT_FALSE(guard.withholds("native/row_sum", "native/x", shingles_of(transpose_kernel)));
+}
+
+TEST(LeakGuard, SolutionsThatResembleAKnownOneCostNothing) {
+  leak_guard guard;
+  guard.add_solution("a", row_sum_kernel);
+  guard.add_solution("a", row_sum_renamed);
+  guard.add_solution("a", transpose_kernel);
+  guard.add_solution("", row_sum_kernel);
+  EXPECT_EQ(guard.solutions(), 2U);
+}
+
+TEST(LeakGuard, RelatedTasksShareTheirSolutions) {
+  leak_guard guard;
+  guard.add_solution("native/softmax", row_sum_kernel);
+  guard.add_solution("native/online_softmax", transpose_kernel);
+  guard.relate("native/softmax", "native/online_softmax");
+  guard.relate("native/online_softmax", "native/softmax_debug");
+  for (const char* asking : {"native/softmax", "native/online_softmax", "native/softmax_debug"}) {
+    EXPECT_TRUE(guard.withholds(asking, "native/softmax", {})) << asking;
+    EXPECT_TRUE(guard.withholds(asking, "native/online_softmax", {})) << asking;
+    EXPECT_TRUE(guard.withholds(asking, "native/x", shingles_of(row_sum_renamed))) << asking;
+    EXPECT_TRUE(guard.withholds(asking, "native/x", shingles_of(transpose_kernel))) << asking;
+    EXPECT_FALSE(guard.withholds(asking, "native/x", shingles_of(row_max_kernel))) << asking;
+  }
+  EXPECT_FALSE(guard.withholds("native/x", "native/softmax", {}));
+}
+
+} // namespace kernelmill
