@@ -78,7 +78,8 @@ RC_GTEST_PROP(returns, the_first_return_is_the_discounted_sum, (const std::vecto
   for (double x : rewards) sum += factor * x, factor *= 0.4;
   auto result = discounted_returns(rewards, 0.4);
   RC_ASSERT(result.size() == rewards.size());
-  RC_ASSERT(rewards.empty() || std::abs(result[0] - sum) < 1e-9);
+  RC_PRE(!rewards.empty());
+  RC_ASSERT(std::abs(result[0] - sum) < 1e-9);
 }
 
 } // namespace
