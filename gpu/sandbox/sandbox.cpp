@@ -192,6 +192,7 @@ private_descriptors place(const sandbox_spec& spec, const start_pipes& pipes, pr
   fds.status = give(pipes.status.write.get());
   fds.info = give(pipes.info.write.get());
   fds.seccomp = give(pipes.seccomp.get());
+  for (auto& x : spec.files) fds.files.push_back(give(x.source));
   outer.descriptors.emplace_back(pipes.complaint.write.get(), 2);
   for (auto& [ours, theirs] : spec.descriptors) {
     if (theirs == 2) {

@@ -31,9 +31,16 @@ struct bind_mount {
   bool writable = false;
 };
 
+/// A read-only file inside whose bytes come from a descriptor, from its offset on.
+struct file_copy {
+  int source = -1;
+  std::string target;
+};
+
 struct sandbox_spec {
   std::vector<std::string> argv; ///< inside the sandbox
   std::vector<std::string> environment;
+  std::vector<file_copy> files;
   std::vector<bind_mount> mounts; ///< besides /usr (read-only), /proc, /dev, /tmp
   std::string directory = "/tmp";
   std::vector<std::pair<int, int>> descriptors; ///< {ours, theirs}; 0 to 2 default to /dev/null

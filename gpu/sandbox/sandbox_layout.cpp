@@ -87,6 +87,9 @@ std::vector<std::string> bubblewrap_arguments(const sandbox_machine& machine,
   else
     out.add("--dir", "/tmp");
   for (auto& x : spec.mounts) out.add(x.writable ? "--bind" : "--ro-bind", x.source, x.target);
+  for (size_t i = 0; i < spec.files.size(); ++i)
+    out.add("--perms", "0444", "--ro-bind-data", std::to_string(fds.files[i]),
+            spec.files[i].target);
   out.add("--remount-ro", "/", "--chdir", spec.directory);
   out.add("--seccomp", std::to_string(fds.seccomp), "--info-fd", std::to_string(fds.info), "--");
   out.add(helper_path);

@@ -40,6 +40,7 @@ struct private_descriptors {
   int error = -1; ///< -1: the spec has none for 2
   int info = -1;
   int seccomp = -1;
+  std::vector<int> files; ///< as in the spec
 };
 
 /// Where the helper that starts the target lies inside.

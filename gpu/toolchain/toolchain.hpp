@@ -15,7 +15,8 @@ namespace kernelmill {
 
 struct toolchain_options {
   std::string compiler = "/usr/bin/g++";
-  std::string cache_directory;          ///< $XDG_CACHE_HOME/kernelmill/build
+  std::string cache_directory; ///< empty: default_cache_directory() of build_cache.hpp
+  uint64_t cache_bytes = uint64_t{2} << 30;
   std::vector<std::string> extra_flags;
   uint32_t deadline_ms = 60'000;
   uint64_t memory_bytes = uint64_t{4} << 30;

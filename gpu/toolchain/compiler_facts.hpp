@@ -1,0 +1,27 @@
+#pragma once
+
+// What a compiler is, found out by asking it once.
+
+#include <string>
+#include <vector>
+
+#include "gpu/sandbox/sandbox.hpp"
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+struct compiler_facts {
+  std::string identity;             ///< "g++ 12.2.0 -std=c++20 -O3 -march=native ..."
+  std::string digest;               ///< of version, flags and what -march=native means here
+  std::vector<std::string> compile; ///< compiler and flags, without input and output
+};
+
+/// The flags of every build; extra ones come after.
+std::vector<std::string> compile_command(const std::string& compiler,
+                                         const std::vector<std::string>& extra_flags);
+
+/// Asks for version and resolved flags. Fails with "toolchain_missing".
+expected<compiler_facts> ask_compiler(sandbox& walls, const std::string& compiler,
+                                      const std::vector<std::string>& extra_flags);
+
+} // namespace kernelmill

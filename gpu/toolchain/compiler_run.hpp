@@ -1,0 +1,43 @@
+#pragma once
+
+// One run of a compiler in the sandbox: text goes in by memory files, the product comes out by
+// one, and no directory of the machine is writable.
+
+#include <string>
+#include <vector>
+
+#include "gpu/process/descriptor.hpp"
+#include "gpu/sandbox/sandbox.hpp"
+
+namespace kernelmill {
+
+struct compiler_job {
+  std::vector<std::string> argv; ///< "-o" product_path where a product is wanted
+  std::string source_name;       ///< in /build, where the compiler runs
+  std::string source;
+  std::vector<bind_mount> mounts;
+  int deadline_ms = 60'000;
+  uint64_t memory_bytes = 0;
+  uint64_t cpu_seconds = 0;
+};
+
+/// Where the compiler writes its product.
+inline constexpr const char* product_path = "/proc/self/fd/5";
+
+struct compiler_outcome {
+  exit_status status;
+  bool timed_out = false;     ///< the wall deadline passed; a busy machine can cause that too
+  bool out_of_memory = false; ///< the cgroup killed something
+  bool flooded = false;       ///< it said more than any person would read, and was killed
+  std::string text;           ///< stdout and stderr, the first 64 KiB
+  descriptor product;         ///< a memory file
+  double seconds = 0;
+};
+
+/// Fails only when the compiler could not be run.
+expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job);
+
+/// A memory file that holds `bytes`, at its start.
+expected<descriptor> memory_file(const std::string& bytes);
+
+} // namespace kernelmill

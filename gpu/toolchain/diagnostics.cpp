@@ -1,0 +1,146 @@
+#include "gpu/toolchain/diagnostics.hpp"
+
+#include <charconv>
+#include <string_view>
+
+namespace kernelmill {
+
+namespace {
+
+constexpr size_t most_diagnostics = 100;
+
+// Takes "digits:" from the front.
+bool take_number(std::string_view& text, uint32_t& value) {
+  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  auto used = static_cast<size_t>(end - text.data());
+  if (failed != std::errc{} || used == text.size() || text[used] != ':') return false;
+  text.remove_prefix(used + 1);
+  return true;
+}
+
+// Takes " error: " and its like from the front.
+bool take_severity(std::string_view& text, std::string& severity) {
+  using pair = std::pair<std::string_view, const char*>;
+  for (auto [word, name] :
+       {pair{" fatal error: ", "error"}, pair{" error: ", "error"}, pair{" warning: ", "warning"},
+        pair{" note: ", "note"}, pair{" sorry, unimplemented: ", "error"},
+        pair{" internal compiler error: ", "error"}})
+    if (text.starts_with(word)) {
+      text.remove_prefix(word.size());
+      severity = name;
+      return true;
+    }
+  return false;
+}
+
+// "FILE:LINE:COLUMN: error: MESSAGE", "FILE:LINE: Error: MESSAGE" (the assembler),
+// "cc1plus: error: MESSAGE".
+bool parse_located(std::string_view line, diagnostic& out) {
+  auto colon = line.find(':');
+  if (colon == line.npos || colon == 0) return false;
+  out.file = line.substr(0, colon);
+  auto rest = line.substr(colon + 1);
+  bool located = take_number(rest, out.line);
+  if (located) take_number(rest, out.column);
+  if (located && rest.starts_with(" Error: ")) {
+    out.severity = "error";
+    rest.remove_prefix(8);
+  } else if (!take_severity(rest, out.severity)) {
+    return false;
+  }
+  if (!located) out.file.clear(); // the name of a program
+  out.message = rest;
+  return true;
+}
+
+// "/usr/bin/ld: FILE: undefined reference to `x'" and other words of the linker.
+bool parse_linker(std::string_view line, diagnostic& out) {
+  for (std::string_view word : {"undefined reference to", "multiple definition of",
+                                "relocation truncated", "cannot find"}) {
+    auto at = line.find(word);
+    if (at == line.npos || line.find("ld") == line.npos) continue;
+    out = {"", 0, 0, "error", std::string{line.substr(at)}};
+    return true;
+  }
+  return false;
+}
+
+std::string_view next_line(std::string_view& text) {
+  auto end = text.find('\n');
+  auto line = text.substr(0, end);
+  text.remove_prefix(end == text.npos ? text.size() : end + 1);
+  return line;
+}
+
+// The length of the well-formed UTF-8 character at the front, or 0.
+size_t character_size(std::string_view text) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  auto first = byte(0);
+  if (first < 0x80) return 1;
+  size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
+  for (size_t i = 1; i < size; ++i)
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  auto second = byte(1);
+  bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+  bool surrogate = first == 0xed && second >= 0xa0;
+  bool beyond = first == 0xf4 && second >= 0x90;
+  return overlong || surrogate || beyond ? 0 : size;
+}
+
+std::string make_printable(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    auto size = character_size(text);
+    bool control = size == 1 && static_cast<unsigned char>(text[0]) < 0x20 && text[0] != '\n' &&
+                   text[0] != '\t';
+    if (size == 0 || control || text[0] == 0x7f)
+      result += '?';
+    else
+      result.append(text.substr(0, size));
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  return result;
+}
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+// Names that g++ makes up and that differ from run to run: /tmp/ccAbCdEf.o.
+void name_temporaries(std::string& text) {
+  for (size_t at = 0; (at = text.find("/tmp/cc", at)) != text.npos;) {
+    auto end = text.find_first_not_of(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", at + 7);
+    if (end == text.npos) end = text.size();
+    text.replace(at, end - at, "kernel");
+  }
+}
+
+} // namespace
+
+std::vector<diagnostic> parse_diagnostics(const std::string& text) {
+  std::vector<diagnostic> result;
+  for (std::string_view rest = text; !rest.empty() && result.size() < most_diagnostics;) {
+    auto line = next_line(rest);
+    diagnostic x;
+    if (parse_linker(line, x) || parse_located(line, x)) result.push_back(std::move(x));
+  }
+  return result;
+}
+
+std::string clean_log(const std::string& text, size_t limit) {
+  auto result = make_printable(text);
+  replace_all(result, "/build/", "");
+  replace_all(result, "/proc/self/fd/5", "kernel.so");
+  name_temporaries(result);
+  if (result.size() <= limit) return result;
+  constexpr std::string_view mark = "... (cut)\n";
+  auto end = result.rfind('\n', limit - mark.size());
+  result.resize(end == result.npos ? 0 : end + 1);
+  return result.append(mark);
+}
+
+} // namespace kernelmill

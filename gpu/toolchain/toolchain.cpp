@@ -1,0 +1,254 @@
+#include "gpu/toolchain/toolchain.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
+#include "gpu/toolchain/build_cache.hpp"
+#include "gpu/toolchain/compiler_facts.hpp"
+#include "gpu/toolchain/compiler_run.hpp"
+#include "gpu/toolchain/diagnostics.hpp"
+#include "gpu/toolchain/precompiled.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+// Part of every key: raise it when the meaning of an entry changes.
+constexpr const char* cache_generation = "kernelmill-build-1";
+
+constexpr size_t most_source = 1 << 20;
+constexpr size_t most_log = 16 << 10;
+constexpr uint32_t shortest_deadline_ms = 100;
+
+// What one build has found out, before it becomes a BuildResult.
+struct findings {
+  error fault{fault_class::none, {}, {}, {}};
+  std::string library_sha256;
+  std::string log;
+  std::vector<diagnostic> diagnostics;
+  double seconds = 0;
+  bool repeatable = true; // false: a busy machine may be the cause
+};
+
+error candidate_fault(std::string category, std::string message, std::string hint) {
+  return {fault_class::candidate, std::move(category), std::move(message), std::move(hint)};
+}
+
+std::string first_error(const std::vector<diagnostic>& list) {
+  for (auto& x : list)
+    if (x.severity == "error") {
+      if (x.file.empty()) return x.message;
+      return x.file + ":" + std::to_string(x.line) + ": " + x.message;
+    }
+  return "the compiler ended without a message";
+}
+
+bool contains_any(const std::string& text, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](auto* x) { return text.find(x) != text.npos; });
+}
+
+// Why a compiler failed. Its processes die of signals that g++ reports in words.
+error judge(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
+            int deadline_ms) {
+  if (x.timed_out || contains_any(x.text, {"CPU time limit exceeded"}))
+    return candidate_fault("compile_timeout",
+                           "failed to compile the kernel: the compiler was still busy after " +
+                               std::to_string(deadline_ms / 1000.0).substr(0, 5) + " s",
+                           "use fewer or smaller templates, macros and constant expressions");
+  if (x.out_of_memory ||
+      contains_any(x.text, {"virtual memory exhausted", "out of memory", "Cannot allocate memory",
+                            "Killed signal terminated program", "memory exhausted"}))
+    return candidate_fault("compile_memory",
+                           "failed to compile the kernel: the compiler ran out of memory",
+                           "use fewer or smaller templates, macros and constant tables");
+  if (contains_any(x.text, {"File size limit exceeded", "No space left on device"}))
+    return candidate_fault("compile_error",
+                           "failed to compile the kernel: the library would be too large",
+                           "compute large tables at run time");
+  if (x.flooded)
+    return candidate_fault("compile_error",
+                           "failed to compile the kernel: the compiler printed more than 16 MiB",
+                           "see the log");
+  return candidate_fault(
+      "compile_error", "failed to compile the kernel: " + first_error(diagnostics), "see the log");
+}
+
+Message<wire::BuildResult> to_message(const findings& x, const std::string& library_path,
+                                      const std::string& identity) {
+  return build<wire::BuildResult>([&](wire::BuildResult::Builder out) {
+    bool compiled = x.fault.cls == fault_class::none;
+    out.setCompiled(compiled);
+    out.setLibraryPath(compiled ? library_path : "");
+    out.setLibrarySha256(x.library_sha256);
+    auto list = out.initDiagnostics(static_cast<unsigned>(x.diagnostics.size()));
+    for (unsigned i = 0; i < list.size(); ++i) {
+      auto& from = x.diagnostics[i];
+      list[i].setFile(from.file);
+      list[i].setLine(from.line);
+      list[i].setColumn(from.column);
+      list[i].setSeverity(from.severity);
+      list[i].setMessage(from.message);
+    }
+    out.setLog(x.log);
+    out.setSeconds(x.seconds);
+    out.setToolchain(identity);
+    auto fault = out.initFault();
+    fault.setClass(static_cast<wire::FaultClass>(x.fault.cls));
+    fault.setCategory(x.fault.category);
+    fault.setMessage(x.fault.message);
+    fault.setHint(x.fault.hint);
+  });
+}
+
+} // namespace
+
+struct cpu_toolchain::state {
+  state(sandbox& w, toolchain_options o)
+      : walls(w), options(std::move(o)),
+        cache(options.cache_directory.empty() ? default_cache_directory() : options.cache_directory,
+              options.cache_bytes) {
+    identity = options.compiler + " (not asked yet)";
+  }
+
+  sandbox& walls;
+  toolchain_options options;
+  build_cache cache;
+  std::string identity;
+  std::mutex mutex; // guards the next two
+  std::optional<compiler_facts> facts;
+  std::unique_ptr<precompiled_headers> headers;
+
+  expected<compiler_facts> learn();
+  expected<void> accept(wire::BuildRequest::Reader request) const;
+  Message<wire::BuildResult> build(const compiler_facts& compiler, std::string source,
+                                   int deadline_ms);
+  findings compile(const compiler_facts& compiler, const std::string& key,
+                   const std::string& source, int deadline_ms);
+  expected<compiler_outcome> run(const compiler_facts& compiler, const std::string& source,
+                                 int deadline_ms, const std::string& header_directory);
+};
+
+// Asked again until it answers: a compiler may be installed, a cache made writable, at any time.
+expected<compiler_facts> cpu_toolchain::state::learn() {
+  std::lock_guard guard{mutex};
+  if (facts) return *facts;
+  if (auto ok = cache.prepare(); !ok) return tl::unexpected{ok.error()};
+  auto answer = ask_compiler(walls, options.compiler, options.extra_flags);
+  if (!answer) return answer;
+  auto key = sha256_hex(answer->digest + std::string{precompiled_header_text});
+  headers = std::make_unique<precompiled_headers>(walls, cache.directory(), key, answer->compile);
+  facts = *answer;
+  return answer;
+}
+
+expected<void> cpu_toolchain::state::accept(wire::BuildRequest::Reader request) const {
+  std::string contract = request.getContract();
+  std::string backend = request.getBackend();
+  if (contract != "native" || backend != "cpu")
+    return infrastructure_error("unsupported_contract",
+                                "failed to build contract \"" + contract + "\" for backend \"" +
+                                    backend + "\": this toolchain builds \"native\" for \"cpu\"");
+  auto size = request.getSource().size();
+  if (size > most_source)
+    return candidate_error("compile_error",
+                           "failed to compile the kernel: its source has " + std::to_string(size) +
+                               " bytes; the limit is " + std::to_string(most_source),
+                           "compute large tables at run time");
+  return {};
+}
+
+expected<compiler_outcome> cpu_toolchain::state::run(const compiler_facts& compiler,
+                                                     const std::string& source, int deadline_ms,
+                                                     const std::string& header_directory) {
+  compiler_job job;
+  job.argv = compiler.compile;
+  if (!header_directory.empty()) {
+    job.mounts = {{header_directory, precompiled_headers::mount_point, false}};
+    job.argv.insert(job.argv.end(), {"-include", precompiled_headers::header_path});
+  }
+  job.argv.insert(job.argv.end(), {"kernel.cpp", "-o", product_path});
+  job.source_name = "kernel.cpp";
+  job.source = source;
+  job.deadline_ms = deadline_ms;
+  job.memory_bytes = options.memory_bytes;
+  // Half the deadline in processor time: what hits this limit would hit it again on an idle
+  // machine, so the verdict may be remembered.
+  job.cpu_seconds = static_cast<uint64_t>(std::max(1, deadline_ms / 2000));
+  return run_compiler(walls, job);
+}
+
+findings cpu_toolchain::state::compile(const compiler_facts& compiler, const std::string& key,
+                                       const std::string& source, int deadline_ms) {
+  auto directory = wants_precompiled_headers(source) ? headers->find_or_build() : std::string{};
+  auto outcome = run(compiler, source, deadline_ms, directory);
+  // Names that only the precompiled headers bring in may collide with the kernel's own.
+  if (outcome && !directory.empty() && outcome->status.code != 0 && !outcome->timed_out &&
+      contains_any(outcome->text, {"redefinition", "conflicting declaration", "ambiguous",
+                                   "redeclared", "conflicts with"}))
+    outcome = run(compiler, source, deadline_ms, {});
+  findings result;
+  if (!outcome) {
+    result.fault = outcome.error();
+    return result;
+  }
+  result.seconds = outcome->seconds;
+  result.log = clean_log(outcome->text, most_log);
+  result.diagnostics = parse_diagnostics(result.log);
+  if (outcome->status.code != 0 || outcome->timed_out || outcome->flooded) {
+    result.fault = judge(*outcome, result.diagnostics, deadline_ms);
+    result.repeatable = !outcome->timed_out;
+    return result;
+  }
+  auto stored = cache.store_library(key, outcome->product.get());
+  if (stored)
+    result.library_sha256 = *stored;
+  else
+    result.fault = stored.error();
+  return result;
+}
+
+Message<wire::BuildResult> cpu_toolchain::state::build(const compiler_facts& compiler,
+                                                       std::string source, int deadline_ms) {
+  // The deadline is part of the key because it decides what counts as too long.
+  auto key = sha256_hex(std::string{cache_generation} + '\n' + compiler.digest + '\n' +
+                        std::to_string(deadline_ms) + ' ' + std::to_string(options.memory_bytes) +
+                        '\n' + source);
+  if (auto found = cache.find(key)) return *found;
+  auto x = compile(compiler, key, source, deadline_ms);
+  auto result = to_message(x, cache.library_path(key), compiler.identity);
+  auto cls = x.fault.cls;
+  if (x.repeatable && (cls == fault_class::none || cls == fault_class::candidate))
+    cache.store_result(key, result);
+  return result;
+}
+
+cpu_toolchain::cpu_toolchain(sandbox& walls, toolchain_options options)
+    : state_(std::make_unique<state>(walls, std::move(options))) {
+  if (auto facts = state_->learn()) state_->identity = facts->identity;
+}
+
+cpu_toolchain::~cpu_toolchain() = default;
+
+const std::string& cpu_toolchain::identity() const {
+  return state_->identity;
+}
+
+Message<wire::BuildResult> cpu_toolchain::build(wire::BuildRequest::Reader request) {
+  auto refuse = [this](const error& why) {
+    findings x;
+    x.fault = why;
+    return to_message(x, {}, state_->identity);
+  };
+  if (auto ok = state_->accept(request); !ok) return refuse(ok.error());
+  auto compiler = state_->learn();
+  if (!compiler) return refuse(compiler.error());
+  auto most = state_->options.deadline_ms;
+  auto deadline = request.getDeadlineMs() > 0 ? std::min(request.getDeadlineMs(), most) : most;
+  return state_->build(*compiler, request.getSource(),
+                       static_cast<int>(std::max(deadline, shortest_deadline_ms)));
+}
+
+} // namespace kernelmill
