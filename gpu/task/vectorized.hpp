@@ -6,7 +6,7 @@
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define KERNELMILL_VECTORIZED                                                                      \
-  __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
+  __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
 #else
 #define KERNELMILL_VECTORIZED
 #endif

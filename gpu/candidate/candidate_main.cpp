@@ -1,0 +1,216 @@
+// kernelmill-candidate: runs one candidate, once, inside the sandbox. It is started before there
+// is a candidate, closes the walls behind it and waits; then it maps the buffers, loads the
+// library and calls it when told to. From the moment of loading, all of it is hostile.
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <ucontext.h>
+
+#include "gpu/candidate/protocol.hpp"
+#include "gpu/sandbox/seccomp.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr int setup_failed = 120; // exit codes that the referee takes for our own fault
+
+struct mapping {
+  char* base = nullptr; // of the first byte of the memfd; inaccessible pages on both sides
+  size_t size = 0;
+};
+
+control_page* control = nullptr;
+attach_message setup;
+mapping mappings[max_arguments];
+int library_descriptor = -1;
+void* entry = nullptr;
+
+[[noreturn]] void give_up(const char* what) {
+  std::fprintf(stderr, "kernelmill-candidate: failed to %s: %s\n", what, std::strerror(errno));
+  std::_Exit(setup_failed);
+}
+
+// -- setting up -------------------------------------------------------------------------------
+
+size_t receive_setup(int* descriptors, size_t limit) {
+  iovec part{&setup, sizeof setup};
+  alignas(cmsghdr) char area[CMSG_SPACE(sizeof(int) * (max_arguments + 2))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = area;
+  message.msg_controllen = sizeof area;
+  ssize_t got = -1;
+  do got = ::recvmsg(candidate_socket, &message, MSG_CMSG_CLOEXEC | MSG_WAITALL);
+  while (got < 0 && errno == EINTR);
+  if (got == 0) std::_Exit(0); // the referee has no use for this process
+  if (got != sizeof setup || setup.magic != attach_magic || setup.parameters > max_arguments)
+    give_up("read the set-up");
+  size_t count = 0;
+  for (auto* x = CMSG_FIRSTHDR(&message); x != nullptr; x = CMSG_NXTHDR(&message, x)) {
+    if (x->cmsg_type != SCM_RIGHTS) continue;
+    count = (x->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    if (count > limit) give_up("take the descriptors");
+    std::memcpy(descriptors, CMSG_DATA(x), count * sizeof(int));
+  }
+  return count;
+}
+
+// The tensor lies at the end of its memfd, flush against an inaccessible page.
+mapping map_buffer(int descriptor, size_t size, bool writable) {
+  size_t total = size + 2 * page_bytes;
+  auto* room = static_cast<char*>(
+      ::mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  if (room == MAP_FAILED) give_up("reserve room for a buffer");
+  int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* at = ::mmap(room + page_bytes, size, protection, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
+                    descriptor, 0);
+  if (at == MAP_FAILED) give_up("map a buffer");
+  ::close(descriptor);
+  return {static_cast<char*>(at), size};
+}
+
+void attach() {
+  int descriptors[max_arguments + 2];
+  size_t count = receive_setup(descriptors, max_arguments + 2);
+  if (count < 2) give_up("take the descriptors");
+  auto* page = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                      descriptors[0], 0);
+  if (page == MAP_FAILED) give_up("map the control page");
+  ::close(descriptors[0]);
+  control = static_cast<control_page*>(page);
+  library_descriptor = descriptors[1];
+  size_t next = 2;
+  for (uint32_t i = 0; i < setup.parameters; ++i) {
+    auto kind = setup.specs[i].kind;
+    if (kind == parameter_kind::scalar) continue;
+    if (next >= count) give_up("take the descriptors");
+    mappings[i] =
+        map_buffer(descriptors[next++], setup.specs[i].capacity, kind == parameter_kind::writable);
+  }
+}
+
+// -- remarks: best effort, because what they watch can overwrite them --------------------------
+
+void remark_exhausted() {
+  control->remark = candidate_remark::memory_exhausted;
+  throw std::bad_alloc{};
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  auto* address = static_cast<char*>(info->si_addr);
+  control->remark = candidate_remark::fault;
+  control->fault_signal = static_cast<uint32_t>(signal);
+  control->fault_parameter = max_arguments;
+  control->fault_offset = reinterpret_cast<int64_t>(address);
+#if defined(__x86_64__)
+  // Bit 1 of the page fault's error code: it was a write.
+  auto code = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR];
+  control->fault_writes = static_cast<uint32_t>((code >> 1) & 1);
+#else
+  (void)context;
+#endif
+  for (uint32_t i = 0; i < setup.parameters; ++i) {
+    auto* base = mappings[i].base;
+    if (base == nullptr || address < base - page_bytes ||
+        address >= base + mappings[i].size + page_bytes)
+      continue;
+    control->fault_parameter = i;
+    control->fault_offset = address - base;
+  }
+  // SA_RESETHAND: returning repeats the access, which now ends the process with its signal.
+}
+
+void watch_faults() {
+  static char stack[16 * 1024];
+  stack_t alternate{};
+  alternate.ss_sp = stack;
+  alternate.ss_size = sizeof stack;
+  ::sigaltstack(&alternate, nullptr);
+  struct sigaction action {};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESETHAND;
+  ::sigaction(SIGSEGV, &action, nullptr);
+  ::sigaction(SIGBUS, &action, nullptr);
+  std::set_new_handler(remark_exhausted);
+}
+
+// -- commands ---------------------------------------------------------------------------------
+
+void load() {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", library_descriptor);
+  void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* cause = ::dlerror();
+    std::snprintf(control->text, sizeof control->text, "%s", cause != nullptr ? cause : "unknown");
+    control->remark = candidate_remark::load_failed;
+    return;
+  }
+  entry = ::dlsym(library, setup.function);
+  control->remark = entry != nullptr ? candidate_remark::loaded : candidate_remark::missing_symbol;
+}
+
+// Pointers and 32-bit integers are both of class INTEGER in the System V ABI: they take the same
+// registers and stack slots in order, and a callee reads only the low half of a slot for an int.
+// So one call with all sixteen slots fits every signature; the caller cleans up what the callee
+// does not know of. Float scalars would go elsewhere, so tasks have none.
+using any_function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                              int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                              int64_t, int64_t);
+
+void call() {
+  int64_t a[max_arguments] = {};
+  for (uint32_t i = 0; i < setup.parameters; ++i) {
+    a[i] = control->values[i];
+    if (mappings[i].base != nullptr) a[i] += reinterpret_cast<int64_t>(mappings[i].base);
+  }
+  reinterpret_cast<any_function>(entry)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9],
+                                        a[10], a[11], a[12], a[13], a[14], a[15]);
+}
+
+[[noreturn]] void serve() {
+  uint32_t last = 0;
+  for (;;) {
+    uint32_t now = control->sequence.load(std::memory_order_acquire);
+    if (now == last) {
+      futex_wait(&control->sequence, last, 0);
+      continue;
+    }
+    last = now;
+    if (control->command == candidate_command::load) {
+      load();
+    } else if (control->command == candidate_command::call && entry != nullptr) {
+      call();
+    }
+    control->done.store(last, std::memory_order_release);
+    futex_wake(&control->done);
+  }
+}
+
+} // namespace
+
+} // namespace kernelmill
+
+int main() {
+  using namespace kernelmill;
+  // The inner filter costs about 2 ms, so it is entered while nobody waits for this process; the
+  // set-up below needs nothing that it forbids.
+  if (!enter_candidate_seccomp()) give_up("enter the inner seccomp filter");
+  // One byte says that this process is up; its credentials tell the referee our pid out there.
+  if (::send(candidate_socket, "r", 1, MSG_NOSIGNAL) != 1) return setup_failed;
+  attach();
+  if (::send(candidate_socket, "a", 1, MSG_NOSIGNAL) != 1) return setup_failed;
+  ::close(candidate_socket);
+  watch_faults();
+  serve();
+}

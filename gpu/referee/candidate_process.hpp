@@ -1,0 +1,96 @@
+#pragma once
+
+// The referee's end of one sandboxed candidate process: start it ahead of need, hand it buffers
+// and a library, run commands against the clock out here, and say how it ended when it did.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpu/candidate/protocol.hpp"
+#include "gpu/process/descriptor.hpp"
+#include "gpu/referee/buffers.hpp"
+#include "gpu/sandbox/sandbox.hpp"
+
+namespace kernelmill {
+
+struct candidate_options {
+  std::string program;   ///< path of kernelmill-candidate
+  std::vector<int> cpus; ///< affinity; empty: all
+  unsigned threads = 1;  ///< OpenMP threads
+};
+
+/// How a process ended that should not have. The class is candidate, or infrastructure when it
+/// never came as far as a candidate's own code.
+struct candidate_ending {
+  error fault;
+  bool wrote_input = false;
+};
+
+/// Thread safety: none.
+class candidate_process {
+public:
+  /// Starts the process; settle() waits for it.
+  static expected<candidate_process> start(sandbox& walls, const candidate_options& options);
+
+  candidate_process(candidate_process&&) noexcept = default;
+  candidate_process& operator=(candidate_process&&) noexcept = default;
+
+  /// Waits until the process is up. Costs nothing a second time.
+  expected<void> settle(int deadline_ms);
+
+  /// Hands over the library and the buffers; a null buffer is a scalar.
+  /// REQUIRES: at most max_arguments parameters.
+  expected<void> attach(int library, const std::string& function,
+                        const std::vector<const shared_buffer*>& parameters,
+                        const std::vector<bool>& writable);
+
+  /// Runs one command and returns its seconds by the outside clock, or nothing when the process
+  /// ended or overran `deadline_ms`: then ending() says how, and the process is dead.
+  std::optional<double> run(candidate_command command, const std::vector<int64_t>& values,
+                            int deadline_ms);
+
+  const std::optional<candidate_ending>& ending() const noexcept { return ending_; }
+
+  /// After a `load` command: nothing when the library is in, else the candidate's fault.
+  std::optional<error> load_fault() const;
+
+  /// Names for the texts of ending(), one a parameter.
+  void name_parameters(std::vector<std::string> names) { names_ = std::move(names); }
+
+  int pid() const noexcept { return pid_; } ///< out here; 0 before settle()
+  double cpu_seconds() const noexcept;      ///< of all its threads so far, by the scheduler's clock
+
+  /// What it printed: at most 4 KiB, control bytes removed.
+  std::string output() const;
+
+private:
+  candidate_process(sandboxed_child child, descriptor socket, descriptor printed, shared_page page,
+                    uint64_t address_limit);
+
+  expected<void> await_byte(char wanted, int deadline_ms);
+  std::optional<double> give_up(uint32_t sequence, double started, int deadline_ms);
+  void note_memory() noexcept;
+  void conclude();
+  error describe(const exit_status& status) const;
+  error describe_signal(int signal) const;
+  std::string fault_place() const;
+  control_page& control() const noexcept { return *static_cast<control_page*>(page_.data()); }
+
+  sandboxed_child child_;
+  descriptor socket_;
+  descriptor printed_;
+  shared_page page_;
+  uint64_t address_limit_ = 0;
+  uint64_t largest_size_ = 0;
+  uint32_t sequence_ = 0;
+  int pid_ = 0;
+  int cpu_clock_ = 0;
+  bool loading_ = false; // its own code has been near
+  std::vector<std::string> names_;
+  std::vector<uint64_t> capacities_;
+  std::optional<candidate_ending> ending_;
+};
+
+} // namespace kernelmill

@@ -1,0 +1,88 @@
+#pragma once
+
+// One evaluation: a library in, measured facts out. Correctness first, visible cases before
+// hidden ones and small before large; then, if all is right, time or counters.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpu/referee/candidate_pool.hpp"
+#include "gpu/referee/machine.hpp"
+#include "gpu/referee/prepared_task.hpp"
+#include "gpu/referee/timing_statistics.hpp"
+#include "messages/evaluate.capnp.h"
+#include "messages/message.hpp"
+
+namespace kernelmill {
+
+struct case_record {
+  const task_case* which = nullptr;
+  std::string distribution;
+  comparison result;
+  bool pass = false;
+};
+
+enum class severity : unsigned char { info, warning, critical };
+
+struct finding {
+  std::string rule;
+  severity level = severity::critical;
+  std::string evidence;
+};
+
+struct timing_record {
+  bool measured = false;
+  double candidate_seconds = 0;
+  double reference_seconds = 0;
+  speedup_interval speedup;
+  uint32_t samples = 0;
+  double overhead_seconds = 0;
+  double roofline_seconds = 0;
+  std::string note;
+};
+
+struct counter {
+  std::string name;
+  double value = 0;
+  std::string unit;
+};
+
+struct evaluation_record {
+  bool correct = false;
+  bool deterministic = true;
+  std::vector<case_record> cases;
+  std::vector<finding> findings;
+  timing_record timing;
+  std::vector<counter> counters;
+  std::vector<std::string> missing; ///< counters that could not be read, and why
+  std::string output;
+  secret_seed seed{};
+  error fault{fault_class::none, {}, {}, {}};
+};
+
+struct evaluation_options {
+  stopping_rule stopping;
+  bool timed = true;
+  bool profiled = false;
+  bool seeded = false; ///< `seed` replays an evaluation; else one is drawn
+  secret_seed seed{};
+  double deadline = 0; ///< by now_seconds()
+};
+
+/// What outlives single evaluations.
+struct referee_parts {
+  prepared_tasks& tasks;
+  candidate_pool& pool;
+  machine& hardware;
+};
+
+/// Runs the whole sequence on an open library.
+evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared, int library,
+                                   const evaluation_options& options);
+
+/// Reads the request, finds task and library, and answers; every fault is part of the answer.
+Message<wire::EvaluateResult> evaluate_request(referee_parts parts,
+                                               wire::EvaluateRequest::Reader request);
+
+} // namespace kernelmill

@@ -1,0 +1,61 @@
+#pragma once
+
+// INTERNAL to gpu/referee: what the phases of one evaluation share.
+
+#include <algorithm>
+
+#include "gpu/referee/clock.hpp"
+#include "gpu/referee/evaluation.hpp"
+
+namespace kernelmill {
+
+inline constexpr int call_deadline_ms = 2'000;
+
+/// One candidate under judgement: its slot, the contents, and the record that grows.
+struct judged_run {
+  referee_parts parts;
+  prepared_task& prepared;
+  const evaluation_options& options;
+  slot& candidate;
+  workload work;
+  evaluation_record& record;
+  uint64_t order = 0; ///< state of the generator that draws the order in which outputs are taken
+
+  uint64_t next_order() noexcept { // splitmix64
+    uint64_t x = order += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+  }
+
+  /// Milliseconds that the next call may take.
+  int call_limit() const noexcept {
+    double left = (options.deadline - now_seconds()) * 1e3;
+    return static_cast<int>(std::clamp(left, 1.0, double{call_deadline_ms}));
+  }
+  bool expired() const noexcept { return now_seconds() >= options.deadline; }
+
+  void find(std::string rule, severity level, std::string evidence) {
+    for (const auto& x : record.findings)
+      if (x.rule == rule) return; // once each
+    record.findings.push_back({std::move(rule), level, std::move(evidence)});
+  }
+
+  /// Delivers, calls and looks at guards and late bytes. False when the process ended or the
+  /// candidate wrote out of bounds: the record then holds the fault.
+  bool call_candidate(bool cold, call_measure& measure);
+
+  /// Looks once more at the outputs of the last call, a moment later.
+  void look_for_late_writes();
+};
+
+/// True when every case passed.
+bool judge_correctness(judged_run& run);
+
+/// Interleaves candidate and baseline; fills record.timing.
+void judge_timing(judged_run& run, double overhead_seconds);
+
+/// Counts what some calls at the timed shape do.
+void count_calls(judged_run& run);
+
+} // namespace kernelmill

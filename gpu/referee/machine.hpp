@@ -1,0 +1,41 @@
+#pragma once
+
+// What this machine can do at most, measured when first needed: the floor under every honest
+// time. Both figures only ever grow, and are measured again before anybody is accused.
+
+#include <string>
+#include <vector>
+
+namespace kernelmill {
+
+struct machine_peaks {
+  double memory_bytes_per_second = 0; ///< reading a set twice the last-level cache, all cores
+  double cache_bytes_per_second = 0;  ///< reading what fits the inner caches, all cores
+  double flops_per_second = 0;        ///< fp32 multiply-adds, counted as two, all cores
+};
+
+/// Thread safety: none.
+class machine {
+public:
+  explicit machine(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
+
+  const machine_peaks& peaks();
+  void measure_again();
+
+  /// Seconds below which no honest call can stay: bytes over bandwidth (that of memory when
+  /// `set_bytes` exceeds the last-level cache, else that of the inner caches), or flops over peak,
+  /// whichever is longer, with a margin of 5 %.
+  double roofline_seconds(double bytes, double flops, double set_bytes);
+
+  /// "Intel(R) Xeon(R) Processor @ 2.50GHz, 2 cores".
+  std::string description() const;
+
+private:
+  std::vector<int> cpus_;
+  machine_peaks peaks_;
+};
+
+/// Bytes of the last-level cache as the system reports it; 32 MiB when it does not.
+size_t last_level_cache_bytes();
+
+} // namespace kernelmill

@@ -1,0 +1,125 @@
+#include "gpu/referee/referee_client.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include <sys/socket.h>
+
+#include "gpu/process/descriptor.hpp"
+#include "gpu/referee/referee_protocol.hpp"
+#include "messages/framing.hpp"
+
+namespace kernelmill {
+
+struct referee_client::state {
+  spawner* processes = nullptr;
+  std::string program;
+  referee_options options;
+  std::optional<child> process;
+  descriptor socket;
+  unsigned restarts = 0;
+
+  expected<void> start();
+  void drop() {
+    process.reset();
+    socket.reset();
+  }
+  template <class Result, class Request>
+  expected<Message<Result>> ask(const Message<Request>& request, uint32_t kind, uint32_t answer,
+                                int deadline_ms);
+  expected<frame> exchange(uint32_t kind, const char* words, size_t bytes, int deadline_ms);
+};
+
+expected<void> referee_client::state::start() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return infrastructure_error("io", std::string{"failed to make a socket pair: "} +
+                                          std::strerror(errno));
+  descriptor ours{ends[0]};
+  descriptor theirs{ends[1]};
+  process_spec spec;
+  spec.argv = {program, "--pool", std::to_string(options.pool), "--cache", options.cache_directory};
+  std::string list;
+  for (int cpu : options.cpus) list += (list.empty() ? "" : ",") + std::to_string(cpu);
+  if (!list.empty()) spec.argv.insert(spec.argv.end(), {"--cpus", list});
+  spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
+  // The one setting of the sandbox that its user makes by environment.
+  if (const char* group = std::getenv("KERNELMILL_CGROUP"))
+    spec.environment.push_back(std::string{"KERNELMILL_CGROUP="} + group);
+  spec.descriptors = {{theirs.get(), referee_socket}};
+  auto started = processes->start(spec);
+  if (!started) return tl::unexpected<error>{started.error()};
+  process = std::move(*started);
+  socket = std::move(ours);
+  return {};
+}
+
+expected<frame> referee_client::state::exchange(uint32_t kind, const char* words, size_t bytes,
+                                                int deadline_ms) {
+  if (!process || !process->running()) {
+    drop();
+    ++restarts;
+    if (auto ok = start(); !ok) return tl::unexpected<error>{ok.error()};
+  }
+  if (auto sent = send_frame(socket.get(), kind, words, bytes, {}, deadline_ms); !sent)
+    return tl::unexpected<error>{sent.error()};
+  return receive_frame(socket.get(), deadline_ms);
+}
+
+template <class Result, class Request>
+expected<Message<Result>> referee_client::state::ask(const Message<Request>& request, uint32_t kind,
+                                                     uint32_t answer, int deadline_ms) {
+  auto got = exchange(kind, request.data(), request.size(), deadline_ms);
+  if (got && got->kind == answer)
+    return Message<Result>::from_bytes(got->words.begin(), got->words.size() * sizeof(capnp::word));
+  // Whatever it still does belongs to a request that is over.
+  drop();
+  if (!got && got.error().category == "timeout")
+    return infrastructure_error(
+        "referee_timeout",
+        "failed to evaluate: the referee did not answer within " + std::to_string(deadline_ms) +
+            " ms and was replaced",
+        "the work is tried again; if it persists, raise the evaluation's deadline");
+  return infrastructure_error("referee_lost",
+                              "failed to evaluate: the referee ended" +
+                                  (got ? std::string{} : ": " + got.error().message),
+                              "the work is tried again with a new referee; `kernelmill task check` "
+                              "finds a task whose reference crashes");
+}
+
+expected<referee_client> referee_client::launch(spawner& processes, const std::string& program,
+                                                referee_options options) {
+  auto x = std::make_unique<state>();
+  x->processes = &processes;
+  x->program = program;
+  x->options = std::move(options);
+  if (auto ok = x->start(); !ok) return tl::unexpected<error>{ok.error()};
+  return referee_client{std::move(x)};
+}
+
+referee_client::referee_client(std::unique_ptr<state> x) : state_(std::move(x)) {
+  // nop
+}
+referee_client::referee_client(referee_client&&) noexcept = default;
+referee_client& referee_client::operator=(referee_client&&) noexcept = default;
+referee_client::~referee_client() = default;
+
+expected<Message<wire::EvaluateResult>>
+referee_client::evaluate(const Message<wire::EvaluateRequest>& request, int deadline_ms) {
+  return state_->ask<wire::EvaluateResult>(request, evaluate_request_frame, evaluate_result_frame,
+                                           deadline_ms);
+}
+
+expected<Message<wire::CheckResult>>
+referee_client::check(const Message<wire::CheckRequest>& request, int deadline_ms) {
+  return state_->ask<wire::CheckResult>(request, check_request_frame, check_result_frame,
+                                        deadline_ms);
+}
+
+unsigned referee_client::restarts() const noexcept {
+  return state_->restarts;
+}
+
+} // namespace kernelmill

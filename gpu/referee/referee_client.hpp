@@ -1,0 +1,51 @@
+#pragma once
+
+// The node's end of a referee: starts it, asks it, and replaces it when it dies or misses a
+// deadline. One request at a time; a slot is exclusive anyway while something is timed.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/process/process.hpp"
+#include "messages/evaluate.capnp.h"
+#include "messages/message.hpp"
+
+namespace kernelmill {
+
+struct referee_options {
+  std::vector<int> cpus;       ///< affinity of candidates; empty: every CPU
+  std::string cache_directory; ///< for built references and baselines
+  unsigned pool = 2;           ///< candidate processes kept warm
+};
+
+/// Thread safety: one thread at a time.
+class referee_client {
+public:
+  /// Starts `program`, the path of kernelmill-referee; kernelmill-candidate and kernelmill-spawner
+  /// must lie beside it. `processes` outlives the client.
+  static expected<referee_client> launch(spawner& processes, const std::string& program,
+                                         referee_options options);
+
+  referee_client(referee_client&&) noexcept;
+  referee_client& operator=(referee_client&&) noexcept;
+  ~referee_client();
+
+  /// Fails, always with class infrastructure, only when the referee itself is at fault; what is
+  /// wrong with a candidate or a task stands in the result.
+  expected<Message<wire::EvaluateResult>> evaluate(const Message<wire::EvaluateRequest>& request,
+                                                   int deadline_ms);
+
+  expected<Message<wire::CheckResult>> check(const Message<wire::CheckRequest>& request,
+                                             int deadline_ms);
+
+  /// How often the referee was replaced.
+  unsigned restarts() const noexcept;
+
+private:
+  struct state;
+  explicit referee_client(std::unique_ptr<state> x);
+  std::unique_ptr<state> state_;
+};
+
+} // namespace kernelmill

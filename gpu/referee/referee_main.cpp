@@ -1,0 +1,98 @@
+// kernelmill-referee: judges candidates on one CPU slot. It serves one node over descriptor 3 and
+// ends with it.
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <CLI/CLI.hpp>
+
+#include "gpu/referee/referee_protocol.hpp"
+#include "gpu/referee/task_check.hpp"
+#include "messages/framing.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr size_t tasks_kept = 8;
+
+struct options {
+  std::vector<int> cpus;
+  std::string cache;
+  size_t pool = 2;
+};
+
+std::string beside_this_program(const char* name) {
+  std::error_code problem;
+  return (std::filesystem::read_symlink("/proc/self/exe", problem).parent_path() / name).string();
+}
+
+std::string default_cache() {
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"))
+    return std::string{xdg} + "/kernelmill/referee";
+  if (const char* home = std::getenv("HOME"))
+    return std::string{home} + "/.cache/kernelmill/referee";
+  return "/tmp/kernelmill-referee-cache";
+}
+
+// What capnp throws at words that are not what their kind says ends here.
+expected<void> answer(referee_parts parts, frame request) {
+  try {
+    capnp::FlatArrayMessageReader reader{request.words, reader_limits(request.words.size())};
+    if (request.kind == evaluate_request_frame)
+      return send_message(referee_socket, evaluate_result_frame,
+                          evaluate_request(parts, reader.getRoot<wire::EvaluateRequest>()));
+    if (request.kind == check_request_frame)
+      return send_message(referee_socket, check_result_frame,
+                          check_request(parts, reader.getRoot<wire::CheckRequest>()));
+    return infrastructure_error("malformed_message",
+                                "failed to serve a frame of kind " + std::to_string(request.kind));
+  } catch (const kj::Exception& e) {
+    return infrastructure_error("malformed_message", std::string{"failed to read a request: "} +
+                                                         e.getDescription().cStr());
+  } catch (const std::exception& e) {
+    return infrastructure_error("referee_failed",
+                                std::string{"failed to serve a request: "} + e.what());
+  }
+}
+
+expected<void> serve(const options& given) {
+  auto processes = spawner::launch(beside_this_program("kernelmill-spawner"));
+  if (!processes) return tl::unexpected<error>{processes.error()};
+  sandbox walls{*processes};
+  candidate_options of_candidates;
+  of_candidates.program = beside_this_program("kernelmill-candidate");
+  of_candidates.cpus = given.cpus;
+  auto count = given.cpus.empty() ? std::thread::hardware_concurrency() : given.cpus.size();
+  of_candidates.threads = std::max(1u, static_cast<unsigned>(count));
+  trusted_builder builder{*processes, given.cache.empty() ? default_cache() : given.cache};
+  prepared_tasks tasks{builder, tasks_kept};
+  candidate_pool pool{walls, of_candidates, given.pool};
+  machine hardware{given.cpus};
+  for (;;) {
+    pool.refill();
+    auto request = receive_frame(referee_socket);
+    if (!request && request.error().category == "peer_closed") return {};
+    if (!request) return tl::unexpected<error>{request.error()};
+    if (auto ok = answer({tasks, pool, hardware}, std::move(*request)); !ok) return ok;
+  }
+}
+
+} // namespace
+
+} // namespace kernelmill
+
+int main(int argc, char** argv) {
+  kernelmill::options given;
+  CLI::App app{"Judges candidates for a Kernelmill node, which starts it; it serves descriptor 3."};
+  app.add_option("--cpus", given.cpus, "CPUs that candidates run on, as in 0,1")->delimiter(',');
+  app.add_option("--cache", given.cache, "directory for built references and baselines");
+  app.add_option("--pool", given.pool, "candidate processes kept warm")->check(CLI::Range(0, 64));
+  CLI11_PARSE(app, argc, argv);
+  auto result = kernelmill::serve(given);
+  if (result) return 0;
+  std::fprintf(stderr, "kernelmill-referee: %s\n", kernelmill::render(result.error()).c_str());
+  return 4;
+}

@@ -1,0 +1,19 @@
+#pragma once
+
+// Whether a task is fit to train on: its baseline passes, its reference behaves, and nothing that
+// needs no work passes.
+
+#include "gpu/referee/evaluation.hpp"
+
+namespace kernelmill {
+
+struct check_record {
+  std::vector<std::string> problems;
+  std::vector<std::string> notes;
+};
+
+check_record check_task(referee_parts parts, prepared_task& prepared);
+
+Message<wire::CheckResult> check_request(referee_parts parts, wire::CheckRequest::Reader request);
+
+} // namespace kernelmill

@@ -1,0 +1,189 @@
+// A/B timing. Each pair of calls has fresh contents, the same for both; before each call the
+// inputs are written, the outputs poisoned, and all of it evicted from every cache, so both find
+// the machine in the same state: data in memory, code warm. That is what a large model's kernel
+// finds on a GPU too, and nothing can be kept in a cache from one call to the next.
+
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include "gpu/process/descriptor.hpp"
+#include "gpu/referee/judge_run.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr uint64_t first_timed_call = 1'000; // contents of correctness cases have lower numbers
+constexpr double idle_cpu_floor = 300e-6;    // an idle process was seen to use 5 to 40 us
+constexpr double idle_cpu_share = 0.25;
+constexpr size_t idle_samples = 4;
+
+error bad_baseline(const task& x, const std::string& cause) {
+  return {fault_class::configuration, "bad_baseline",
+          "failed to time task " + x.id + ": its baseline " + cause,
+          "run `kernelmill task check " + x.id + "`"};
+}
+
+std::optional<error> start_baseline(judged_run& run) {
+  auto& baseline = run.prepared.baseline;
+  if (baseline && !baseline->process().ending()) return std::nullopt;
+  baseline.reset();
+  descriptor library{::open(run.prepared.baseline_path().c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!library)
+    return error{fault_class::infrastructure,
+                 "library_lost",
+                 "failed to open " + run.prepared.baseline_path() + ": " + std::strerror(errno),
+                 {}};
+  auto process = run.parts.pool.take();
+  if (!process) return process.error();
+  auto made = slot::create(std::move(*process), run.prepared.spec(), library.get());
+  if (!made) return made.error();
+  if (auto fault = made->load(call_deadline_ms))
+    return bad_baseline(run.prepared.spec(), "does not load: " + fault->message);
+  baseline = std::move(*made);
+  return std::nullopt;
+}
+
+class timing {
+public:
+  explicit timing(judged_run& run) : run_(run), record_(run.record.timing) {}
+
+  void measure() {
+    double started = now_seconds();
+    // Two pairs first: pages, thread teams and branch predictors; checked like all others.
+    for (int i = 0; i < 2; ++i) {
+      double unused[2];
+      if (!pair(i == 0, unused[0], unused[1])) return;
+    }
+    measures_.clear();
+    do {
+      timed_block block{};
+      if (!pair(true, block.reference[0], block.candidate[0])) return;
+      if (!pair(false, block.reference[1], block.candidate[1])) return;
+      blocks_.push_back(block);
+      record_.note =
+          stop_reason(blocks_, run_.options.stopping, now_seconds() - started, run_.order);
+      if (record_.note.empty() && run_.expired()) record_.note = "the deadline is near";
+    } while (record_.note.empty());
+    summarize();
+    look_for_background_work();
+  }
+
+private:
+  // One call of each, on the same fresh contents. False when timing cannot go on.
+  bool pair(bool reference_first, double& reference, double& candidate) {
+    run_.work.fill(run_.record.seed, next_call_++);
+    run_.work.find_truth();
+    return reference_first ? time_reference(reference) && time_candidate(candidate)
+                           : time_candidate(candidate) && time_reference(reference);
+  }
+
+  bool time_reference(double& seconds) {
+    auto& baseline = *run_.prepared.baseline;
+    baseline.deliver(run_.work, true);
+    auto done = baseline.call(run_.work, call_deadline_ms, run_.next_order());
+    if (!done) return blame_task("ended: " + baseline.process().ending()->fault.message);
+    seconds = done->seconds;
+    auto result = run_.work.check(baseline.outputs());
+    return result.pass() || blame_task("is wrong: " + result.first_bad);
+  }
+
+  bool time_candidate(double& seconds) {
+    call_measure measure;
+    if (!run_.call_candidate(true, measure)) {
+      run_.record.correct = false;
+      return false;
+    }
+    seconds = measure.seconds;
+    measures_.push_back(measure);
+    auto result = run_.work.check(run_.candidate.outputs());
+    if (result.pass()) return true;
+    auto evidence = fmt::format(
+        "right in all cases, but call {} at the timed shape is wrong in {} elements: {}",
+        next_call_ - first_timed_call, result.bad, result.first_bad);
+    run_.find("wrong_when_timed", severity::critical, evidence);
+    run_.record.correct = false;
+    run_.record.fault = {fault_class::candidate, "wrong_result", evidence, {}};
+    return false;
+  }
+
+  bool blame_task(const std::string& cause) {
+    run_.record.fault = bad_baseline(run_.prepared.spec(), cause);
+    return false;
+  }
+
+  void summarize() {
+    std::vector<double> reference;
+    std::vector<double> candidate;
+    for (const auto& block : blocks_) {
+      reference.insert(reference.end(), block.reference, block.reference + 2);
+      candidate.insert(candidate.end(), block.candidate, block.candidate + 2);
+    }
+    record_.measured = true;
+    record_.reference_seconds = median(reference);
+    record_.candidate_seconds = median(candidate);
+    record_.speedup = bootstrap_speedup(blocks_, run_.order);
+    record_.samples = static_cast<uint32_t>(candidate.size());
+    compare_with_roofline();
+  }
+
+  void compare_with_roofline() {
+    const auto& x = run_.prepared.spec();
+    double bytes = static_cast<double>(x.bytes.evaluate(x.timed.scalars).value_or(0));
+    double flops = static_cast<double>(x.flops.evaluate(x.timed.scalars).value_or(0));
+    auto& hardware = run_.parts.hardware;
+    auto floor = [&] { return hardware.roofline_seconds(bytes, flops, working_set(x, x.timed)); };
+    record_.roofline_seconds = floor();
+    if (record_.candidate_seconds >= record_.roofline_seconds) return;
+    // The peaks may have been measured while others used the machine.
+    hardware.measure_again();
+    record_.roofline_seconds = floor();
+    if (record_.candidate_seconds >= record_.roofline_seconds) return;
+    run_.find(
+        "impossible_speed", severity::critical,
+        fmt::format(
+            "{:.6f} ms for {:.0f} bytes and {:.0f} flops; this machine needs {:.6f} ms at least",
+            record_.candidate_seconds * 1e3, bytes, flops, record_.roofline_seconds * 1e3));
+  }
+
+  // What a process does between two calls, nobody has asked for: it may be finishing the call
+  // before, or getting ahead of the next.
+  void look_for_background_work() {
+    if (measures_.size() < idle_samples) return;
+    std::vector<double> idle;
+    std::vector<double> busy;
+    for (const auto& x : measures_) {
+      idle.push_back(x.idle_cpu);
+      busy.push_back(x.cpu_seconds);
+    }
+    double between = median(idle);
+    if (between < idle_cpu_floor || between < idle_cpu_share * median(busy)) return;
+    run_.find("background_work", severity::critical,
+              fmt::format("{:.3f} ms of CPU time between two calls, {:.3f} ms within one",
+                          between * 1e3, median(busy) * 1e3));
+  }
+
+  judged_run& run_;
+  timing_record& record_;
+  std::vector<timed_block> blocks_;
+  std::vector<call_measure> measures_;
+  uint64_t next_call_ = first_timed_call;
+};
+
+} // namespace
+
+void judge_timing(judged_run& run, double overhead_seconds) {
+  run.parts.pool.settle();
+  run.record.timing.overhead_seconds = overhead_seconds;
+  if (auto fault = start_baseline(run)) {
+    run.record.fault = *fault;
+    return;
+  }
+  run.work.select(run.prepared.spec().timed);
+  timing{run}.measure();
+}
+
+} // namespace kernelmill

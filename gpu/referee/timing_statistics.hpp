@@ -1,0 +1,45 @@
+#pragma once
+
+// From the times of interleaved calls to a speedup with an interval. One block is reference,
+// candidate, candidate, reference: drift that is linear in time cancels within it.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kernelmill {
+
+struct timed_block {
+  double reference[2]; ///< seconds
+  double candidate[2];
+};
+
+struct speedup_interval {
+  double estimate = 0; ///< median over blocks of reference time / candidate time
+  double low = 0;      ///< 95 % bootstrap interval of that median, two-sided
+  double high = 0;
+
+  double relative_half_width() const { return estimate > 0 ? (high - low) / 2 / estimate : 0; }
+};
+
+/// Mean of the logarithms of the block's two ratios.
+double log_ratio(const timed_block& x);
+
+double median(std::vector<double> x);
+
+/// The same blocks and seed always give the same interval. REQUIRES: at least one block.
+speedup_interval bootstrap_speedup(const std::vector<timed_block>& blocks, uint64_t seed,
+                                   unsigned resamples = 1000);
+
+struct stopping_rule {
+  uint32_t min_blocks = 5;
+  uint32_t max_blocks = 30;
+  double half_width = 0.03;
+  double budget_seconds = 1.5;
+};
+
+/// Returns why timing ends after these blocks, or an empty text.
+std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_rule& rule,
+                        double elapsed_seconds, uint64_t seed);
+
+} // namespace kernelmill
