@@ -48,8 +48,9 @@ bool is_about_time(std::string_view line) {
 // A number is a run of digits with what holds one together: sign of an exponent, dot.
 std::string without_numbers(std::string_view text) {
   std::string result;
+  bool inside_word = false; // the digits of "float32" are no number
   for (size_t i = 0; i < text.size();) {
-    bool inside_word = i > 0 && is_word(text[i - 1]) && !is_digit(text[i - 1]);
+    inside_word = is_word(text[i]) && (inside_word || !is_digit(text[i]));
     if (!is_digit(text[i]) || inside_word) {
       result += text[i++];
       continue;
