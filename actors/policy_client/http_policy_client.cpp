@@ -85,6 +85,8 @@ http_policy_client_state::accept(const envelope& env,
   x.id = next_job_++;
   x.env = env;
   x.request = request;
+  // The promise takes the sender away from the message.
+  x.asker = caf::actor_cast<caf::actor_addr>(self_->current_sender());
   x.answer = self_->make_response_promise<result_message>();
   x.started = now();
   auto result = x.answer;
@@ -98,7 +100,6 @@ http_policy_client_state::accept(const envelope& env,
   x.turn = admitted->turn;
   x.deadline = x.started + milliseconds{admitted->deadline_ms > 0 ? admitted->deadline_ms
                                                                   : config_.request_timeout_ms};
-  x.asker = caf::actor_cast<caf::actor_addr>(self_->current_sender());
   watch(x.asker);
   timers_.emplace(x.deadline, x.id);
   queue_.push(env.run, x.id);

@@ -1,0 +1,112 @@
+#include <cmath>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "actors/policy_client/chat_stream.hpp"
+
+using kernelmill::bad_answer;
+using kernelmill::chat_stream;
+using kernelmill::full_text;
+
+namespace {
+
+const std::string words =
+    R"(data: {"model":"m","prompt_token_ids":[1,2],"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}
+
+: ping
+
+data: {"choices":[{"delta":{"reasoning_content":"hm"}}]}
+
+data: {"choices":[{"delta":{"content":"a \u20ac"},"logprobs":{"content":[{"token":"a","logprob":-0.5},{"token":"b","logprob":null}]},"token_ids":[7,8]}]}
+
+data: {"choices":[{"delta":{},"finish_reason":"length"}]}
+
+data: {"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":3}}
+
+data: [DONE]
+
+)";
+
+tl::expected<kernelmill::completion_answer, bad_answer> read(const std::string& text) {
+  chat_stream stream;
+  stream.feed(text);
+  return stream.finish();
+}
+
+} // namespace
+
+TEST(chat_stream, puts_a_completion_together_at_every_split_position) {
+  for (size_t cut = 0; cut <= words.size(); ++cut) {
+    chat_stream stream;
+    ASSERT_TRUE(stream.feed(std::string_view{words}.substr(0, cut)));
+    ASSERT_TRUE(stream.feed(std::string_view{words}.substr(cut)));
+    auto answer = stream.finish();
+    ASSERT_TRUE(answer) << "cut at " << cut << ": " << answer.error().error.message;
+    ASSERT_EQ(full_text(*answer), "<think>\nhm\n</think>\na \u20ac");
+    ASSERT_EQ(answer->finish_reason, "length");
+    ASSERT_EQ(answer->model, "m");
+    ASSERT_EQ(answer->token_ids, (std::vector<int32_t>{7, 8}));
+    ASSERT_EQ(answer->prompt_token_ids, (std::vector<int32_t>{1, 2}));
+    ASSERT_EQ(answer->logprobs.size(), 2u);
+    ASSERT_FLOAT_EQ(answer->logprobs[0], -0.5f);
+    ASSERT_TRUE(std::isnan(answer->logprobs[1]));
+    ASSERT_EQ(answer->prompt_tokens, 2u);
+    ASSERT_EQ(answer->completion_tokens, 3u);
+  }
+}
+
+TEST(chat_stream, every_cut_before_done_is_a_failure) {
+  auto done = words.find("data: [DONE]") + std::string{"data: [DONE]\n"}.size();
+  for (size_t size = 1; size < done; ++size) {
+    auto answer = read(words.substr(0, size));
+    ASSERT_FALSE(answer) << "after " << size << " bytes";
+    ASSERT_FALSE(answer.error().from_server);
+  }
+}
+
+TEST(chat_stream, an_error_within_the_stream_ends_it) {
+  chat_stream stream;
+  EXPECT_TRUE(stream.feed("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n"));
+  EXPECT_FALSE(stream.feed("data: {\"error\":{\"message\":\"out of memory\",\"code\":503}}\n\n"));
+  auto answer = stream.finish();
+  ASSERT_FALSE(answer);
+  EXPECT_TRUE(answer.error().from_server);
+  EXPECT_EQ(answer.error().error.message, "out of memory");
+  EXPECT_EQ(answer.error().error.code, "503");
+  EXPECT_EQ(stream.partial().content, "a");
+}
+
+TEST(chat_stream, an_error_event_of_another_type_is_one_too) {
+  auto answer = read("event: error\ndata: {\"message\":\"no\"}\n\n");
+  ASSERT_FALSE(answer);
+  EXPECT_TRUE(answer.error().from_server);
+}
+
+TEST(chat_stream, a_plain_answer_instead_of_a_stream_is_read) {
+  auto answer = read(R"( {"choices":[{"message":{"content":"plain"},"finish_reason":"stop"}]})");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->content, "plain");
+}
+
+TEST(chat_stream, garbage_is_a_failure_with_a_quote) {
+  auto answer = read("<html>busy</html>\n\n");
+  ASSERT_FALSE(answer);
+  answer = read("data: <html>busy\x01</html>\n\n");
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().error.message.find("<html>busy"), std::string::npos);
+}
+
+TEST(chat_stream, a_completion_above_the_limit_is_refused) {
+  chat_stream stream{1000};
+  auto event =
+      "data: {\"choices\":[{\"delta\":{\"content\":\"" + std::string(400, 'x') + "\"}}]}\n\n";
+  EXPECT_TRUE(stream.feed(event));
+  EXPECT_TRUE(stream.feed(event));
+  EXPECT_FALSE(stream.feed(event));
+  EXPECT_FALSE(stream.finish());
+}
+
+TEST(chat_stream, nothing_at_all_is_a_failure) {
+  EXPECT_FALSE(read(""));
+}

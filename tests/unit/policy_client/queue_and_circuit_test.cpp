@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include "actors/policy_client/circuit_breaker.hpp"
+#include "actors/policy_client/fair_queue.hpp"
+
+using kernelmill::circuit_breaker;
+using kernelmill::fair_queue;
+using std::chrono::milliseconds;
+using state = circuit_breaker::state;
+
+TEST(fair_queue, lets_runs_take_turns_and_keeps_order_within_one) {
+  fair_queue queue;
+  for (uint64_t id : {1, 2, 3}) queue.push(10, id);
+  queue.push(20, 4);
+  queue.push(30, 5);
+  std::vector<uint64_t> order;
+  while (auto id = queue.pop()) order.push_back(*id);
+  EXPECT_EQ(order, (std::vector<uint64_t>{1, 4, 5, 2, 3}));
+}
+
+TEST(fair_queue, a_request_that_comes_back_keeps_its_place) {
+  fair_queue queue;
+  queue.push(1, 7);
+  queue.push(1, 3);
+  queue.push(1, 3);
+  EXPECT_EQ(queue.size(), 2u);
+  EXPECT_EQ(queue.pop(), 3u);
+  queue.erase(1, 7);
+  queue.erase(9, 9);
+  EXPECT_FALSE(queue.pop());
+}
+
+TEST(circuit_breaker, opens_after_failures_in_a_row_and_closes_after_one_success) {
+  circuit_breaker breaker{3, milliseconds{1000}, milliseconds{4000}};
+  circuit_breaker::time_point t{milliseconds{1000000}};
+  for (int i = 0; i < 2; ++i) breaker.fail(t, false, 0);
+  EXPECT_TRUE(breaker.allows(t));
+  breaker.fail(t, false, 0);
+  EXPECT_EQ(breaker.current(), state::open);
+  EXPECT_FALSE(breaker.allows(t + milliseconds{999}));
+  EXPECT_TRUE(breaker.allows(t + milliseconds{1000}));
+  EXPECT_TRUE(breaker.begin());
+  EXPECT_FALSE(breaker.allows(t + milliseconds{1001})) << "one trial at a time";
+  breaker.fail(t + milliseconds{1100}, true, 0);
+  EXPECT_FALSE(breaker.allows(t + milliseconds{3099})) << "twice as long the second time";
+  EXPECT_TRUE(breaker.allows(t + milliseconds{3100}));
+  EXPECT_TRUE(breaker.begin());
+  breaker.succeed();
+  EXPECT_EQ(breaker.current(), state::closed);
+  EXPECT_FALSE(breaker.begin());
+}
+
+TEST(circuit_breaker, a_trial_without_verdict_makes_room_for_another) {
+  circuit_breaker breaker{1};
+  circuit_breaker::time_point t{milliseconds{5}};
+  breaker.fail(t, false, 0);
+  t += milliseconds{2000};
+  ASSERT_TRUE(breaker.allows(t));
+  ASSERT_TRUE(breaker.begin());
+  breaker.release(true);
+  EXPECT_TRUE(breaker.allows(t));
+}
+
+TEST(circuit_breaker, a_success_in_between_starts_the_count_again) {
+  circuit_breaker breaker{2};
+  circuit_breaker::time_point t{};
+  for (int i = 0; i < 10; ++i) {
+    breaker.fail(t, false, 0);
+    breaker.succeed();
+  }
+  EXPECT_EQ(breaker.current(), state::closed);
+}
+
+TEST(circuit_breaker, threshold_zero_never_opens) {
+  circuit_breaker breaker{0};
+  for (int i = 0; i < 100; ++i) breaker.fail({}, false, 0);
+  EXPECT_TRUE(breaker.allows({}));
+}
