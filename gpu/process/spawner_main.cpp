@@ -267,6 +267,7 @@ int server::run() {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "enter") == 0) return kernelmill::enter_main(argc, argv);
+  if (argc > 1 && std::strcmp(argv[1], "probe") == 0) return kernelmill::probe_main(argc, argv);
   if (argc > 1 || ::fcntl(kernelmill::spawn_protocol::socket_fd, F_GETFD) < 0) {
     std::fputs("kernelmill-spawner is started by kernelmill; it has no use of its own\n", stderr);
     return 64;

@@ -38,4 +38,7 @@ int apply_limits(const resource_limits& limits);
 /// sets the limits, says that it got this far, and execs. See gpu/process/enter.hpp.
 int enter_main(int argc, char** argv);
 
+/// Its third life, inside a sandbox: tries the walls.
+int probe_main(int argc, char** argv);
+
 } // namespace kernelmill

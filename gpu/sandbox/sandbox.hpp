@@ -25,6 +25,8 @@ struct sandbox_layer {
   std::string remedy; ///< the command that would help; may be empty
 };
 
+/// The target runs as a user of its own: what it is to read must be readable for others. The
+/// directories above the source do not matter.
 struct bind_mount {
   std::string source;
   std::string target;

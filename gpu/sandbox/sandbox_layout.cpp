@@ -1,5 +1,6 @@
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include <unistd.h>
 
@@ -51,6 +52,33 @@ void add_system(arguments& out, const sandbox_machine& machine, bool may_exec) {
     if (may_exec || x.source.starts_with("/lib")) out.add("--ro-bind", x.source, x.target);
 }
 
+// Bubblewrap makes the directories above a target for their owner alone, who is root; the target
+// runs as somebody else. Those that exist are left as they are.
+void add_parents(arguments& out, std::set<fs::path>& made, const fs::path& target) {
+  fs::path so_far = "/";
+  for (auto& part : target.parent_path().relative_path()) {
+    so_far /= part;
+    if (so_far == "/usr" || so_far == "/proc" || so_far == "/dev") return;
+    if (made.insert(so_far).second) out.add("--perms", "0755", "--dir", so_far.string());
+  }
+}
+
+void add_mounts(arguments& out, const sandbox_machine& machine, const sandbox_spec& spec,
+                const private_descriptors& fds) {
+  std::set<fs::path> made{"/tmp"};
+  add_parents(out, made, helper_path);
+  out.add("--ro-bind", machine.helper, helper_path);
+  for (auto& x : spec.mounts) {
+    add_parents(out, made, x.target);
+    out.add(x.writable ? "--bind" : "--ro-bind", x.source, x.target);
+  }
+  for (size_t i = 0; i < spec.files.size(); ++i) {
+    add_parents(out, made, spec.files[i].target);
+    out.add("--perms", "0444", "--ro-bind-data", std::to_string(fds.files[i]),
+            spec.files[i].target);
+  }
+}
+
 } // namespace
 
 resource_limits default_limits() {
@@ -79,17 +107,13 @@ std::vector<std::string> bubblewrap_arguments(const sandbox_machine& machine,
   out.add(machine.bwrap);
   add_namespaces(out, machine.root);
   add_system(out, machine, spec.may_exec);
-  out.add("--ro-bind", machine.helper, helper_path);
   // /dev is a file system in memory that the sandbox's user may own: nothing may be stored in it.
   out.add("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev");
   if (spec.tmpfs_bytes > 0)
     out.add("--perms", "1777", "--size", std::to_string(spec.tmpfs_bytes), "--tmpfs", "/tmp");
   else
     out.add("--dir", "/tmp");
-  for (auto& x : spec.mounts) out.add(x.writable ? "--bind" : "--ro-bind", x.source, x.target);
-  for (size_t i = 0; i < spec.files.size(); ++i)
-    out.add("--perms", "0444", "--ro-bind-data", std::to_string(fds.files[i]),
-            spec.files[i].target);
+  add_mounts(out, machine, spec, fds);
   out.add("--remount-ro", "/", "--chdir", spec.directory);
   out.add("--seccomp", std::to_string(fds.seccomp), "--info-fd", std::to_string(fds.info), "--");
   out.add(helper_path);

@@ -1,6 +1,135 @@
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <sstream>
+
+#include <unistd.h>
+
+#include "gpu/process/descriptor.hpp"
 #include "gpu/sandbox/sandbox_parts.hpp"
+
 namespace kernelmill {
-std::vector<sandbox_layer> sandbox::probe() {
-  return {};
+
+namespace {
+
+constexpr int probe_deadline_ms = 10'000;
+constexpr uint64_t probe_memory_bytes = 64 << 20;
+constexpr uint64_t probe_processes = 16;
+constexpr uint64_t probe_address_space = uint64_t{3} << 30;
+
+struct probe_outcome {
+  exit_status status;
+  bool out_of_memory = false;
+  std::map<std::string, long> said;
+};
+
+expected<probe_outcome> try_in_sandbox(sandbox& walls, const char* what, sandbox_spec spec) {
+  auto ends = make_pipe();
+  spec.argv = {helper_path, "probe", what};
+  spec.descriptors = {{ends.write.get(), 1}};
+  auto started = walls.start(spec);
+  if (!started) return tl::unexpected{started.error()};
+  ends.write.reset();
+  auto status = started->wait(probe_deadline_ms);
+  if (!status) return tl::unexpected{status.error()};
+  probe_outcome result{*status, started->out_of_memory(), {}};
+  char text[4096];
+  auto n = read_retrying(ends.read.get(), text, sizeof text);
+  std::istringstream in{std::string{text, static_cast<size_t>(n > 0 ? n : 0)}};
+  std::string name;
+  for (long value = 0; in >> name >> value;) result.said[name] = value;
+  return result;
 }
+
+sandbox_layer layer(const char* name, layer_state state, std::string detail,
+                    std::string remedy = {}) {
+  return {name, state, std::move(detail), std::move(remedy)};
+}
+
+sandbox_layer judge(const char* name, bool holds, std::string good, std::string bad) {
+  return layer(name, holds ? layer_state::active : layer_state::missing,
+               holds ? std::move(good) : std::move(bad));
+}
+
+void judge_walls(std::vector<sandbox_layer>& out, std::map<std::string, long> said, bool root) {
+  bool apart =
+      said["pid"] > 0 && said["pid"] < 100 && said["host_files"] == 0 && said["root_writable"] == 0;
+  out.push_back(judge("namespaces", apart, "bubblewrap: own processes, mounts, network, IPC",
+                      "a process in the sandbox still sees files or processes of this machine"));
+  out.push_back(judge("no_network", said["interfaces"] == 0 && said["socket"] == EPERM,
+                      "no interface but lo; sockets are refused",
+                      std::to_string(said["interfaces"]) +
+                          " network interfaces; socket gave errno " +
+                          std::to_string(said["socket"])));
+  out.push_back(judge("seccomp", said["trace"] == EPERM && said["new_namespace"] != 0,
+                      "tracing and new namespaces are refused",
+                      "tracing or new namespaces are possible in the sandbox"));
+  out.push_back(judge("rlimits", said["address_space"] == static_cast<long>(probe_address_space),
+                      "address space, files, processes, CPU time",
+                      "the limit of address space does not hold"));
+  auto uid = static_cast<uid_t>(said["uid"]);
+  if (!root)
+    out.push_back(layer("separate_user", layer_state::weaker,
+                        "in a user namespace as nobody, but outside the number of this user",
+                        "run Kernelmill as root to give each sandbox a user of its own"));
+  else
+    out.push_back(judge("separate_user", uid != 0,
+                        "user " + std::to_string(uid) + ", fresh for each",
+                        "the sandbox runs as root"));
+}
+
+constexpr const char* cgroup_remedy =
+    "run as root, or in a delegated group: systemd-run --user --scope -p Delegate=yes, with "
+    "KERNELMILL_CGROUP naming its directory";
+
+void judge_memory(std::vector<sandbox_layer>& out, sandbox& walls, const cgroup_backend& groups) {
+  if (!groups.limits_memory()) {
+    out.push_back(layer("cgroup_memory", layer_state::weaker,
+                        groups.detail() + "; RLIMIT_AS limits each process alone", cgroup_remedy));
+    return;
+  }
+  sandbox_spec spec;
+  spec.memory_bytes = probe_memory_bytes;
+  auto outcome = try_in_sandbox(walls, "memory", spec);
+  bool holds = outcome && outcome->status.signal == SIGKILL && outcome->out_of_memory;
+  out.push_back(judge("cgroup_memory", holds, groups.detail(),
+                      groups.detail() + ", but the limit does not hold"));
+}
+
+void judge_processes(std::vector<sandbox_layer>& out, sandbox& walls,
+                     const cgroup_backend& groups) {
+  if (!groups.limits_processes()) {
+    out.push_back(layer("cgroup_pids", layer_state::weaker,
+                        groups.detail() + "; RLIMIT_NPROC limits processes", cgroup_remedy));
+    return;
+  }
+  sandbox_spec spec;
+  spec.process_count = probe_processes;
+  auto outcome = try_in_sandbox(walls, "processes", spec);
+  bool holds = outcome && outcome->said.contains("processes") &&
+               outcome->said["processes"] < static_cast<long>(probe_processes);
+  out.push_back(judge("cgroup_pids", holds, groups.detail(),
+                      groups.detail() + ", but the limit does not hold"));
+}
+
+} // namespace
+
+std::vector<sandbox_layer> sandbox::probe() {
+  std::vector<sandbox_layer> result;
+  sandbox_spec spec;
+  spec.limits.address_space = probe_address_space;
+  auto walls = try_in_sandbox(*this, "walls", spec);
+  if (!walls) {
+    for (auto* name : {"namespaces", "no_network", "seccomp", "rlimits", "separate_user",
+                       "cgroup_memory", "cgroup_pids"})
+      result.push_back(
+          layer(name, layer_state::missing, walls.error().message, walls.error().hint));
+    return result;
+  }
+  judge_walls(result, walls->said, state_->machine.root);
+  judge_memory(result, *this, state_->groups);
+  judge_processes(result, *this, state_->groups);
+  return result;
+}
+
 } // namespace kernelmill

@@ -27,6 +27,9 @@ constexpr unsigned evict_every = 128;
 // An entry that was used this recently may be on its way to an evaluation.
 constexpr auto in_use = std::chrono::minutes{10};
 
+// Those of a compiler that is gone are never asked for again.
+constexpr auto headers_live = std::chrono::hours{24 * 30};
+
 constexpr size_t digest_size = 64;
 
 // Fails when somebody else owns the directory: it may be in /tmp.
@@ -178,6 +181,12 @@ void build_cache::evict() {
   // Other processes evict too: files vanish under way.
   for (; !failed && at != fs::recursive_directory_iterator{}; at.increment(failed)) {
     std::error_code gone;
+    // Precompiled headers are dear to build and mounted while in use; unfinished ones have a dot.
+    auto name = at->path().filename().string();
+    if (name.starts_with("headers-") && name.find('.') == name.npos) {
+      auto age = fs::file_time_type::clock::now() - at->last_write_time(gone);
+      if (!gone && age < headers_live) at.disable_recursion_pending();
+    }
     if (!at->is_regular_file(gone) || gone) continue;
     entry x{at->last_write_time(gone), at->file_size(gone), at->path()};
     if (gone) continue;

@@ -38,35 +38,40 @@ std::string without_temporaries(const std::string& text) {
   return result;
 }
 
-} // namespace
-
-std::vector<std::string> compile_command(const std::string& compiler,
-                                         const std::vector<std::string>& extra_flags) {
-  // -z defs: an undefined symbol is an error of the build, with a text, not of dlopen.
-  std::vector<std::string> result{compiler,         "-std=c++20",  "-O3",
-                                  "-march=native",  "-fopenmp",    "-fPIC",
-                                  "-shared",        "-Wl,-z,defs", "-fdiagnostics-color=never",
-                                  "-fmax-errors=20"};
-  result.insert(result.end(), extra_flags.begin(), extra_flags.end());
-  return result;
+bool for_linker(const std::string& flag) {
+  return flag.starts_with("-l") || flag.starts_with("-L") || flag.starts_with("-Wl,");
 }
+
+} // namespace
 
 expected<compiler_facts> ask_compiler(sandbox& walls, const std::string& compiler,
                                       const std::vector<std::string>& extra_flags) {
   auto version = ask(walls, compiler, {compiler, "-dumpfullversion"});
   if (!version) return tl::unexpected{version.error()};
   while (!version->empty() && version->back() == '\n') version->pop_back();
-  auto command = compile_command(compiler, extra_flags);
-  auto dry = command;
-  for (auto* x : {"-###", "-x", "c++", "kernel.cpp", "-o", product_path}) dry.emplace_back(x);
-  auto resolved = ask(walls, compiler, dry);
-  if (!resolved) return tl::unexpected{resolved.error()};
   compiler_facts result;
+  result.compile = {compiler,
+                    "-std=c++20",
+                    "-O3",
+                    "-march=native",
+                    "-fopenmp",
+                    "-fPIC",
+                    "-fdiagnostics-color=never",
+                    "-fmax-errors=20"};
+  // -z defs: an undefined symbol is an error of the build, with a text, not of dlopen.
+  result.link = {"-shared", "-Wl,-z,defs"};
   result.identity = std::filesystem::path{compiler}.filename().string() + " " + *version +
                     " -std=c++20 -O3 -march=native -fopenmp";
-  for (auto& x : extra_flags) result.identity += " " + x;
+  for (auto& x : extra_flags) {
+    (for_linker(x) ? result.link : result.compile).push_back(x);
+    result.identity += " " + x;
+  }
+  auto dry = result.compile;
+  dry.insert(dry.end(), {"-###", "-x", "c++", "kernel.cpp", "-o", product_path});
+  dry.insert(dry.end(), result.link.begin(), result.link.end());
+  auto resolved = ask(walls, compiler, dry);
+  if (!resolved) return tl::unexpected{resolved.error()};
   result.digest = sha256_hex(*version + "\n" + without_temporaries(*resolved));
-  result.compile = std::move(command);
   return result;
 }
 

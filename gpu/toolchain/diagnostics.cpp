@@ -55,11 +55,11 @@ bool parse_located(std::string_view line, diagnostic& out) {
 
 // "/usr/bin/ld: FILE: undefined reference to `x'" and other words of the linker.
 bool parse_linker(std::string_view line, diagnostic& out) {
-  for (std::string_view word : {"undefined reference to", "multiple definition of",
-                                "relocation truncated", "cannot find"}) {
+  for (std::string_view word : {": undefined reference to", ": multiple definition of",
+                                ": relocation truncated", "ld: cannot find"}) {
     auto at = line.find(word);
-    if (at == line.npos || line.find("ld") == line.npos) continue;
-    out = {"", 0, 0, "error", std::string{line.substr(at)}};
+    if (at == line.npos) continue;
+    out = {"", 0, 0, "error", std::string{line.substr(line.find(' ', at) + 1)}};
     return true;
   }
   return false;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
@@ -105,11 +106,11 @@ precompiled_headers::precompiled_headers(sandbox& walls, std::string directory, 
 
 std::string precompiled_headers::find_or_build() {
   std::lock_guard guard{mutex_};
-  if (tried_) {
-    // Touched, or the cache would evict it as its oldest entry.
-    return found_;
-  }
+  // Another process may have evicted it since.
+  bool vanished = !found_.empty() && ::access((found_ + "/kernelmill.hpp.gch").c_str(), R_OK) != 0;
+  if (tried_ && !vanished) return found_;
   tried_ = true;
+  found_.clear();
   auto place = directory_ + "/headers-" + key_;
   if (is_whole(place) || build(place)) found_ = place;
   return found_;

@@ -170,6 +170,7 @@ expected<compiler_outcome> cpu_toolchain::state::run(const compiler_facts& compi
     job.argv.insert(job.argv.end(), {"-include", precompiled_headers::header_path});
   }
   job.argv.insert(job.argv.end(), {"kernel.cpp", "-o", product_path});
+  job.argv.insert(job.argv.end(), compiler.link.begin(), compiler.link.end());
   job.source_name = "kernel.cpp";
   job.source = source;
   job.deadline_ms = deadline_ms;
