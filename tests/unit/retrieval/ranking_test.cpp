@@ -22,7 +22,7 @@ const question questions[] = {
     {"RMSNorm of a batch of vectors, scaled by a weight", "normalization", "rms-norm"},
     {"GELU in its erf form, element by element", "elementwise", "elementwise-activation"},
     {"Multiply two dense matrices, C = A * B", "matmul", "matmul"},
-    {"Transpose a row-major matrix", "transpose", "transpose"},
+    {"Transpose a row-major matrix", "layout", "transpose"},
     {"Inclusive prefix sum of an array", "scan", "inclusive-scan"},
     {"For each token pick the expert with the largest logit, lowest index on ties", "routing",
      "argmax"},
