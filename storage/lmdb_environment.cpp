@@ -5,16 +5,14 @@
 #include <chrono>
 #include <cstring>
 #include <set>
-#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "storage/disk.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {
@@ -37,8 +35,6 @@ open_environments& opened() {
   return instance;
 }
 
-thread_local std::vector<const read_gate*> inside;
-
 int64_t steady_seconds() {
   auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
@@ -49,56 +45,6 @@ tl::unexpected<error> unexpected(error x) {
 }
 
 } // namespace
-
-bool is_remote_filesystem(unsigned long magic) noexcept {
-  constexpr unsigned long known[] = {
-      0x6969,     // NFS
-      0x517b,     // SMB
-      0xff534d42, // CIFS
-      0xfe534d42, // SMB2
-      0x0bd00bd0, // Lustre
-      0x65735546, // FUSE: sshfs, s3fs, GlusterFS
-      0x00c36400, // Ceph
-      0x47504653, // GPFS
-      0x19830326, // BeeGFS
-      0x5346414f, // AFS
-      0x6b414653, // kAFS
-      0x01021997, // 9P
-      0xaad7aaea, // PanFS
-      0x7461636f, // OCFS2
-      0x01161970, // GFS2
-      0x73757245, // Coda
-  };
-  return std::find(std::begin(known), std::end(known), magic & 0xffffffff) != std::end(known);
-}
-
-// -- read_gate ----------------------------------------------------------------------------------
-
-void read_gate::enter() {
-  std::unique_lock lock{mutex_};
-  bool nested = std::find(inside.begin(), inside.end(), this) != inside.end();
-  if (!nested) turned_.wait(lock, [this] { return !changing_; });
-  ++readers_;
-  inside.push_back(this);
-}
-
-void read_gate::leave() {
-  inside.erase(std::find(inside.begin(), inside.end(), this));
-  std::scoped_lock lock{mutex_};
-  if (--readers_ == 0) turned_.notify_all();
-}
-
-bool read_gate::alone(const std::function<void()>& change) {
-  if (std::find(inside.begin(), inside.end(), this) != inside.end()) return false;
-  std::unique_lock lock{mutex_};
-  turned_.wait(lock, [this] { return !changing_; });
-  changing_ = true;
-  turned_.wait(lock, [this] { return readers_ == 0; });
-  change();
-  changing_ = false;
-  turned_.notify_all();
-  return true;
-}
 
 // -- opening and closing ------------------------------------------------------------------------
 
@@ -183,18 +129,6 @@ expected<void> lmdb_environment::lock() {
 
 namespace {
 
-// LMDB writes its lock file through a map, where a full disk is a SIGBUS and not an error.
-int reserve_lock_file(const std::string& directory) {
-  int fd = ::open((directory + "/lock.mdb").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (fd < 0) return errno;
-  struct stat facts {};
-  int code = ::fstat(fd, &facts) != 0 ? errno : 0;
-  if (code == 0 && facts.st_size < lock_file_bytes)
-    code = ::posix_fallocate(fd, 0, lock_file_bytes);
-  ::close(fd);
-  return code;
-}
-
 // The last pages of a transaction may never have been written. Reading beyond the end of the
 // file would be a SIGBUS if anything damaged points there; a hole reads as zeros, which checks
 // find.
@@ -234,7 +168,8 @@ expected<void> lmdb_environment::start(bool may_create) {
   bool writes = !options_.read_only;
   bool seated = ::access(where.c_str(), W_OK) == 0;
   if (writes || seated)
-    if (int code = reserve_lock_file(where); code != 0) return unexpected(failure(code, "open"));
+    if (int code = reserve_file(where + "/lock.mdb", lock_file_bytes); code != 0)
+      return unexpected(failure(code, "open"));
   if (int code = mdb_env_create(&env_); code != 0) return unexpected(failure(code, "open"));
   auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   auto map = std::max<uint64_t>((options_.map_bytes + page - 1) / page * page, 16 * page);
@@ -347,31 +282,6 @@ expected<void> lmdb_environment::read(const read_work& work) {
   }
 }
 
-namespace {
-
-// LMDB says EIO when a write ended early, which is what a disk does that fills up half way.
-int cause_of_short_write(const std::string& directory) {
-  constexpr off_t room = 16 << 20; // more than a batch writes
-  rlimit limit{};
-  struct stat facts {};
-  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-      ::stat((directory + "/data.mdb").c_str(), &facts) == 0 &&
-      static_cast<rlim_t>(facts.st_size + room) > limit.rlim_cur)
-    return EFBIG;
-  struct statvfs space {};
-  if (::statvfs(directory.c_str(), &space) == 0 &&
-      static_cast<off_t>(space.f_bavail * space.f_frsize) < room)
-    return ENOSPC;
-  // Quotas show only in trying.
-  int fd = ::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-  if (fd < 0) return EIO;
-  int code = ::fallocate(fd, 0, 0, room) == 0 ? 0 : errno;
-  ::close(fd);
-  return code == ENOSPC || code == EDQUOT ? code : EIO;
-}
-
-} // namespace
-
 expected<void> lmdb_environment::write(const write_work& work) {
   if (options_.read_only) return unexpected(failure(EROFS, "write"));
   std::scoped_lock lock{writer_};
@@ -385,7 +295,7 @@ expected<void> lmdb_environment::write(const write_work& work) {
       if (auto ok = grow(); !ok) return ok;
       continue;
     }
-    if (*code == EIO) *code = cause_of_short_write(options_.directory);
+    if (*code == EIO) *code = cause_of_short_write(options_.directory, "data.mdb");
     auto why = failure(*code, "write");
     revive();
     return unexpected(std::move(why));

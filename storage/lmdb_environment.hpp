@@ -4,7 +4,6 @@
 // reads beside a writer, a map that grows only while nobody reads, and what each code means.
 // Private to storage/.
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,30 +12,10 @@
 #include <lmdb.h>
 
 #include "messages/error.hpp"
+#include "storage/read_gate.hpp"
 #include "storage/store.hpp"
 
 namespace kernelmill {
-
-/// Says whether statfs() names a filesystem whose mmap or locks are not those of one machine.
-bool is_remote_filesystem(unsigned long magic) noexcept;
-
-/// Lets readers in together and a change of the map in alone. A thread that reads may read again
-/// inside; a waiting change does not hold it up, or it would wait for itself.
-/// Thread safety: any number of threads.
-class read_gate {
-public:
-  void enter();
-  void leave();
-
-  /// Runs `change` when no reader is inside. Returns false when this thread itself reads.
-  bool alone(const std::function<void()>& change);
-
-private:
-  std::mutex mutex_;
-  std::condition_variable turned_;
-  size_t readers_ = 0;
-  bool changing_ = false;
-};
 
 /// Thread safety: any number of threads; writes take turns.
 class lmdb_environment {

@@ -51,7 +51,7 @@ expected<void> check_vacant(const run_directory& run) {
   std::error_code status;
   for (fs::directory_iterator i{run.path, status}, end; !status && i != end; i.increment(status)) {
     auto name = i->path().filename().string();
-    constexpr std::array<std::string_view, 4> own{"config.json", "lineage", "artifacts", "logs"};
+    constexpr std::array<std::string_view, 3> own{"config.json", "artifacts", "logs"};
     bool ours = std::find(own.begin(), own.end(), name) != own.end() || name.ends_with(".tmp");
     if (!ours)
       return configuration_error("directory_not_empty",
@@ -59,6 +59,14 @@ expected<void> check_vacant(const run_directory& run) {
                                  "choose a folder that is empty or does not exist");
   }
   return {};
+}
+
+void remove_temporary_files(const std::string& directory) {
+  std::error_code status;
+  for (fs::directory_iterator i{directory, status}, end; !status && i != end; i.increment(status)) {
+    std::error_code ignored;
+    if (i->path().extension() == ".tmp") fs::remove(i->path(), ignored);
+  }
 }
 
 void locate(run_directory& run, const std::string& shared_store) {
@@ -85,6 +93,7 @@ expected<run_directory> create_run(const new_run& what, const ordered_json& conf
                     : fs::absolute(without_slash(what.shared_store)).lexically_normal().string();
   locate(run, shared);
   if (auto ok = check_vacant(run); !ok) return tl::unexpected<error>{ok.error()};
+  remove_temporary_files(run.path);
   for (const auto& folder : {run.path, run.logs(), run.artifacts})
     if (auto ok = make_directories(folder); !ok) return tl::unexpected<error>{ok.error()};
   if (auto ok = write_json(run.config_file(), config); !ok)
@@ -105,7 +114,7 @@ expected<run_directory> open_run(const std::string& path) {
     return configuration_error("not_found",
                                "failed to open the run " + run.path + ": there is no such folder");
   if (!exists(run.manifest_file())) {
-    if (exists(run.config_file()))
+    if (exists(run.config_file()) && !exists(run.path + "/lineage"))
       return configuration_error("run_torn",
                                  "failed to open the run " + run.path +
                                      ": it was cut off before it began, so nothing was recorded",

@@ -75,9 +75,21 @@ TEST(run_directory, takes_over_what_was_cut_off_before_it_began) {
   temporary_folder folder;
   ASSERT_TRUE(create_run({folder / "first", "", ""}, {}, {}));
   fs::remove(folder / "first/manifest.json");
+  std::ofstream{folder / "first/manifest.json.77.0.tmp"} << "{";
   EXPECT_EQ(category(open_run(folder / "first")), "run_torn");
   EXPECT_EQ(category(create_run({folder / "first", "", ""}, {}, {})), "fine");
+  EXPECT_FALSE(fs::exists(folder / "first/manifest.json.77.0.tmp"));
   EXPECT_EQ(category(open_run(folder / "first")), "fine");
+}
+
+TEST(run_directory, is_not_created_over_records_without_a_manifest) {
+  temporary_folder folder;
+  auto made = create_run({folder / "first", "", ""}, {}, {});
+  ASSERT_TRUE(made);
+  ASSERT_TRUE(store::open({.directory = made->store, .durable = false}));
+  fs::remove(folder / "first/manifest.json");
+  EXPECT_EQ(category(open_run(folder / "first")), "not_a_run");
+  EXPECT_EQ(category(create_run({folder / "first", "", ""}, {}, {})), "directory_not_empty");
 }
 
 TEST(run_directory, names_what_is_wrong_with_a_folder) {

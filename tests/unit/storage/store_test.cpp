@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.hpp"
+#include "storage/disk.hpp"
 #include "storage/keys.hpp"
-#include "storage/lmdb_environment.hpp"
 
 namespace kernelmill {
 namespace {
