@@ -43,6 +43,8 @@ void add_system(arguments& out, const sandbox_machine& machine, bool may_exec) {
     for (auto* x : hidden_directories)
       if (fs::is_directory(x)) out.add("--tmpfs", x, "--remount-ro", x);
   } else {
+    // By name, or bubblewrap makes them for root alone.
+    out.add("--perms", "0755", "--dir", "/usr", "--perms", "0755", "--dir", "/usr/local");
     for (auto* x : library_directories)
       if (fs::is_directory(x)) out.add("--ro-bind", x, x);
   }

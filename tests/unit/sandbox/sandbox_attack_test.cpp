@@ -1,0 +1,165 @@
+// What goes wrong on purpose. The kernel's answers are numbers: 1 is EPERM, 28 is ENOSPC.
+
+#include <cerrno>
+#include <csignal>
+
+#include "tests/unit/sandbox/sandbox_fixture.hpp"
+
+namespace kernelmill {
+namespace {
+
+class an_intruder : public sandbox_fixture {};
+
+TEST_F(an_intruder, is_nobody_and_sees_nothing_of_this_machine) {
+  auto spec = intrude({"census"});
+  spec.may_exec = false;
+  auto said = run(spec).said;
+  EXPECT_NE(said.at("uid"), 0);
+  for (auto* path : {"/etc", "/home", "/root", "/sys", "/var", "/work", "/etc/passwd",
+                     "/usr/bin/env", "/usr/share/doc", "/dev/vda", "/dev/kmsg", "/dev/mem"})
+    EXPECT_EQ(said.at(path), 0) << path;
+  for (auto* path : {"/", "/usr", "/dev", "/dev/shm", "/proc/sys/kernel/core_pattern"})
+    EXPECT_EQ(said.at(std::string{"writable:"} + path), 0) << path;
+  EXPECT_EQ(said.at("writable:/tmp"), 1);
+  EXPECT_LE(said.at("processes"), 3);
+  EXPECT_EQ(said.at("chmod:/dev/null"), EPERM);
+}
+
+TEST_F(an_intruder, finds_the_programs_of_usr_only_when_it_may_exec) {
+  auto spec = intrude({"census"});
+  EXPECT_EQ(run(spec).said.at("/usr/bin/env"), 1);
+  spec.may_exec = false;
+  EXPECT_EQ(run(spec).said.at("/usr/bin/env"), 0);
+}
+
+TEST_F(an_intruder, finds_the_doors_to_the_kernel_shut) {
+  auto said = run(intrude({"doors"})).said;
+  EXPECT_EQ(said.size(), 23u);
+  EXPECT_NE(said["setuid"], 0); // EINVAL where root has no number in the namespace
+  said.erase("setuid");
+  for (auto& [name, cause] : said) EXPECT_EQ(cause, EPERM) << name;
+}
+
+TEST_F(an_intruder, can_compute_and_nothing_else_behind_the_inner_filter) {
+  auto spec = intrude({"locked_in"});
+  spec.may_exec = false;
+  auto said = run(spec).said;
+  for (auto* name : {"execve", "execveat", "fork", "vfork", "socketpair", "kill", "unlink", "mkdir",
+                     "chmod", "setrlimit", "prctl_dumpable", "prctl_pdeathsig", "seccomp",
+                     "never_heard_of", "create", "tmpfile", "own_memory", "setaffinity", "nice"})
+    EXPECT_EQ(said.at(name), EPERM) << name;
+  for (auto* name : {"thread", "mmap", "read", "clock", "getaffinity"})
+    EXPECT_EQ(said.at(name), 0) << name;
+}
+
+TEST_F(an_intruder, with_a_fork_bomb_dies_whole) {
+  auto spec = intrude({"fork_bomb"});
+  spec.limits.processes = 64;
+  spec.process_count = 64;
+  descriptor output;
+  auto started = start(spec, output);
+  ASSERT_TRUE(started) << render(started.error());
+  ASSERT_TRUE(wait_readable(output.get(), patience_ms));
+  started->kill();
+  EXPECT_TRUE(started->wait(patience_ms));
+  read_all(output);
+}
+
+TEST_F(an_intruder, cannot_start_more_processes_than_its_limit) {
+  auto spec = intrude({"limited_forks"});
+  spec.limits.processes = 20;
+  auto forked = run(spec).said.at("forked");
+  EXPECT_GT(forked, 5);
+  EXPECT_LE(forked, 20);
+}
+
+TEST_F(an_intruder, does_not_use_up_the_processes_of_its_neighbour) {
+  auto spec = intrude({"limited_forks"});
+  spec.limits.processes = 20;
+  auto bomb = intrude({"fork_bomb"});
+  bomb.limits.processes = 20;
+  descriptor output;
+  auto started = start(bomb, output);
+  ASSERT_TRUE(started) << render(started.error());
+  ASSERT_TRUE(wait_readable(output.get(), patience_ms));
+  EXPECT_GT(run(spec).said.at("forked"), 5);
+}
+
+TEST_F(an_intruder, that_leaves_an_orphan_is_over_when_its_program_is) {
+  auto result = run(intrude({"orphan"}));
+  EXPECT_EQ(result.status.code, 0);
+  EXPECT_EQ(result.said.at("orphan"), 1);
+}
+
+TEST_F(an_intruder, that_hides_an_orphan_dies_whole_when_killed) {
+  descriptor output;
+  auto started = start(intrude({"orphan_and_stay"}), output);
+  ASSERT_TRUE(started) << render(started.error());
+  ASSERT_TRUE(wait_readable(output.get(), patience_ms));
+  started->kill();
+  EXPECT_EQ(started->wait(patience_ms)->signal, SIGKILL);
+  read_all(output);
+}
+
+TEST_F(an_intruder, with_a_memory_bomb_meets_the_limit_of_its_group) {
+  if (!has_layer("cgroup_memory")) GTEST_SKIP() << "no memory cgroup for this user";
+  auto spec = intrude({"memory_bomb"});
+  spec.memory_bytes = uint64_t{64} << 20;
+  auto result = run(spec);
+  EXPECT_EQ(result.status.signal, SIGKILL);
+  EXPECT_TRUE(result.out_of_memory);
+}
+
+TEST_F(an_intruder, with_a_memory_bomb_meets_the_limit_of_its_address_space) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer's shadow does not fit into a limited address space";
+#endif
+  auto spec = intrude({"memory_bomb"});
+  spec.limits.address_space = uint64_t{128} << 20;
+  auto result = run(spec);
+  EXPECT_EQ(result.status.code, 0);
+  EXPECT_FALSE(result.out_of_memory);
+  EXPECT_LT(result.said.at("mapped"), 128);
+}
+
+TEST_F(an_intruder, cannot_fill_more_than_its_own_tmp) {
+  auto spec = intrude({"fill", "/tmp/x"});
+  spec.tmpfs_bytes = 4 << 20;
+  auto said = run(spec).said;
+  EXPECT_EQ(said.at("cause"), ENOSPC);
+  EXPECT_LE(said.at("written"), 4 << 20);
+  spec.tmpfs_bytes = 0;
+  EXPECT_NE(run(spec).said.at("open"), 0);
+}
+
+TEST_F(an_intruder, cannot_write_a_file_beyond_its_limit) {
+  auto spec = intrude({"fill", "/tmp/x"});
+  spec.limits.file_size = 1 << 20;
+  auto said = run(spec).said;
+  EXPECT_EQ(said.at("cause"), EFBIG);
+  EXPECT_EQ(said.at("written"), 1 << 20);
+}
+
+TEST_F(an_intruder, that_floods_its_output_dies_when_killed) {
+  descriptor output;
+  auto started = start(intrude({"flood"}), output);
+  ASSERT_TRUE(started) << render(started.error());
+  ASSERT_TRUE(wait_readable(output.get(), patience_ms));
+  started->kill();
+  EXPECT_TRUE(started->wait(patience_ms));
+  read_all(output);
+}
+
+TEST_F(an_intruder, dies_when_whoever_started_it_is_killed) {
+  descriptor output;
+  // The spawner stands for the client here: when the client dies, the spawner ends like this.
+  auto started = start(intrude({"orphan_and_stay"}), output);
+  ASSERT_TRUE(started) << render(started.error());
+  ASSERT_TRUE(wait_readable(output.get(), patience_ms));
+  auto moved = std::move(processes_); // its destructor closes the socket
+  { auto gone = std::move(moved); }
+  read_all(output);
+}
+
+} // namespace
+} // namespace kernelmill

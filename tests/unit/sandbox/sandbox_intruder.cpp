@@ -1,0 +1,233 @@
+// Tries to get out, up, or too much. Runs only inside a sandbox, started by sandbox_test, and
+// prints "name value" a line; for system calls the value is errno, 0 when it went through.
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gpu/sandbox/seccomp.hpp"
+
+extern char** environ;
+
+namespace {
+
+void say(const char* name, long value) {
+  std::printf("%s %ld\n", name, value);
+  std::fflush(stdout);
+}
+
+template <class... Ts>
+void call(const char* name, long number, Ts... xs) {
+  errno = 0;
+  say(name, ::syscall(number, xs...) >= 0 ? 0 : errno);
+}
+
+void try_open(const char* name, const char* path, int flags) {
+  int fd = ::open(path, flags, 0600);
+  say(name, fd >= 0 ? 0 : errno);
+  if (fd >= 0) ::close(fd);
+}
+
+int census() {
+  say("uid", ::getuid());
+  say("groups", ::getgroups(0, nullptr));
+  long variables = 0;
+  for (auto** x = environ; *x; ++x) ++variables;
+  say("variables", variables);
+  long descriptors = 0;
+  for (int fd = 0; fd < 1024; ++fd)
+    if (::fcntl(fd, F_GETFD) >= 0) ++descriptors;
+  say("descriptors", descriptors);
+  for (auto* path : {"/etc", "/home", "/root", "/sys", "/var", "/work", "/etc/passwd",
+                     "/usr/bin/env", "/usr/share/doc", "/dev/vda", "/dev/kmsg", "/dev/mem"})
+    say(path, ::access(path, F_OK) == 0);
+  for (auto* path : {"/", "/usr", "/dev", "/dev/shm", "/proc/sys/kernel/core_pattern", "/tmp"})
+    say((std::string{"writable:"} + path).c_str(), ::access(path, W_OK) == 0);
+  long processes = 0;
+  if (auto* list = ::opendir("/proc")) {
+    while (auto* x = ::readdir(list))
+      if (std::atoi(x->d_name) > 0) ++processes;
+    ::closedir(list);
+  }
+  say("processes", processes);
+  say("chmod:/dev/null", ::chmod("/dev/null", 0666) == 0 ? 0 : errno);
+  say("kill_init", ::kill(1, SIGKILL) == 0 ? 0 : errno); // the kernel ignores it inside
+  say("kill_all", ::kill(-1, 0) == 0 ? 0 : errno);
+  return 0;
+}
+
+int doors() {
+  call("socket", SYS_socket, AF_INET, SOCK_STREAM, 0);
+  call("socket_unix", SYS_socket, AF_UNIX, SOCK_STREAM, 0);
+  call("unshare", SYS_unshare, CLONE_NEWUSER);
+  call("clone", SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+  call("setns", SYS_setns, 0, 0);
+  call("mount", SYS_mount, "none", "/tmp", "tmpfs", 0, 0);
+  call("umount", SYS_umount2, "/usr", 0);
+  call("pivot_root", SYS_pivot_root, "/tmp", "/tmp");
+  call("chroot", SYS_chroot, "/tmp");
+  call("ptrace", SYS_ptrace, PTRACE_TRACEME, 0, 0, 0);
+  call("process_vm_readv", SYS_process_vm_readv, 1, 0, 0, 0, 0, 0);
+  call("process_vm_writev", SYS_process_vm_writev, 1, 0, 0, 0, 0, 0);
+  call("perf_event_open", SYS_perf_event_open, 0, 0, -1, -1, 0);
+  call("bpf", SYS_bpf, 0, 0, 0);
+  call("io_uring_setup", SYS_io_uring_setup, 1, 0);
+  call("userfaultfd", SYS_userfaultfd, 0);
+  call("keyctl", SYS_keyctl, 0, 0, 0, 0, 0);
+  call("add_key", SYS_add_key, "user", "x", "y", 1, -1);
+  call("open_by_handle_at", SYS_open_by_handle_at, 0, 0, 0);
+  call("init_module", SYS_init_module, 0, 0, "");
+  call("kexec_load", SYS_kexec_load, 0, 0, 0, 0);
+  call("personality", SYS_personality, 0x0040000);
+  call("setuid", SYS_setuid, 0);
+  return 0;
+}
+
+int locked_in() {
+  auto locked = kernelmill::enter_candidate_seccomp();
+  if (!locked) {
+    std::printf("%s\n", locked.error().message.c_str());
+    return 1;
+  }
+  const char* argv[] = {"/intruder", "census", nullptr};
+  call("execve", SYS_execve, argv[0], argv, argv + 2);
+  call("execveat", SYS_execveat, AT_FDCWD, argv[0], argv, argv + 2, 0);
+  int pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  say("fork", pid > 0 ? 0 : errno);
+  pid = ::vfork();
+  if (pid == 0) ::_exit(0);
+  say("vfork", pid > 0 ? 0 : errno);
+  call("socketpair", SYS_socketpair, AF_UNIX, SOCK_STREAM, 0, 0);
+  call("kill", SYS_kill, ::getpid(), 0);
+  call("unlink", SYS_unlink, "/tmp/x");
+  call("mkdir", SYS_mkdir, "/tmp/x", 0700);
+  call("chmod", SYS_chmod, "/tmp", 0777);
+  call("setrlimit", SYS_setrlimit, 0, 0);
+  call("prctl_dumpable", SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
+  call("prctl_pdeathsig", SYS_prctl, PR_SET_PDEATHSIG, 0, 0, 0, 0);
+  call("seccomp", SYS_seccomp, 0, 0, 0);
+  call("never_heard_of", 9999);
+  try_open("create", "/tmp/x", O_WRONLY | O_CREAT);
+  try_open("tmpfile", "/tmp", O_RDWR | O_TMPFILE);
+  try_open("own_memory", "/proc/self/mem", O_RDWR);
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  CPU_SET(0, &cpus);
+  say("setaffinity", ::sched_setaffinity(0, sizeof cpus, &cpus) == 0 ? 0 : errno);
+  say("nice", ::nice(-1) != -1 ? 0 : errno);
+
+  // What kernels need.
+  long sum = 0;
+  std::thread other{[&] { sum = 42; }};
+  other.join();
+  say("thread", sum == 42 ? 0 : 1);
+  auto* bytes =
+      ::mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  say("mmap", bytes != MAP_FAILED ? 0 : errno);
+  try_open("read", "/proc/self/maps", O_RDONLY);
+  timespec now{};
+  say("clock", ::clock_gettime(CLOCK_MONOTONIC, &now) == 0 ? 0 : errno);
+  say("getaffinity", ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? 0 : errno);
+  return 0;
+}
+
+[[noreturn]] void fork_bomb() {
+  say("begun", 1);
+  for (;;)
+    if (::fork() == 0) ::setsid();
+}
+
+int limited_forks() {
+  long forked = 0;
+  for (; forked < 1000; ++forked) {
+    int pid = ::fork();
+    if (pid < 0) break;
+    if (pid == 0) {
+      ::pause();
+      ::_exit(0);
+    }
+  }
+  say("forked", forked);
+  return 0;
+}
+
+// Leaves a grandchild in a session of its own that holds standard output.
+int orphan(bool stay) {
+  if (::fork() == 0) {
+    ::setsid();
+    if (::fork() == 0)
+      for (;;) ::pause();
+    say("orphan", 1);
+    ::_exit(0);
+  }
+  ::wait(nullptr);
+  if (stay)
+    for (;;) ::pause();
+  return 0;
+}
+
+int memory_bomb() {
+  for (long mib = 0;; ++mib) {
+    auto* bytes = static_cast<char*>(
+        ::mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (bytes == MAP_FAILED) {
+      say("mapped", mib);
+      return 0;
+    }
+    std::memset(bytes, 1, 1 << 20);
+  }
+}
+
+int fill(const char* path) {
+  int fd = ::open(path, O_WRONLY | O_CREAT, 0600);
+  if (fd < 0) {
+    say("open", errno);
+    return 0;
+  }
+  ::signal(SIGXFSZ, SIG_IGN);
+  static char block[1 << 16];
+  long written = 0;
+  for (long n = 0; (n = ::write(fd, block, sizeof block)) > 0;) written += n;
+  say("cause", errno);
+  say("written", written);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  auto is = [&](const char* word) { return argc > 1 && std::strcmp(argv[1], word) == 0; };
+  if (is("census")) return census();
+  if (is("doors")) return doors();
+  if (is("locked_in")) return locked_in();
+  if (is("fork_bomb")) fork_bomb();
+  if (is("limited_forks")) return limited_forks();
+  if (is("orphan")) return orphan(false);
+  if (is("orphan_and_stay")) return orphan(true);
+  if (is("memory_bomb")) return memory_bomb();
+  if (is("fill") && argc > 2) return fill(argv[2]);
+  if (is("exit") && argc > 2) return std::atoi(argv[2]);
+  if (is("crash")) ::raise(SIGSEGV);
+  if (is("stay"))
+    for (;;) ::pause();
+  if (is("flood"))
+    for (;;) std::puts("all work and no play makes a dull kernel");
+  return 64;
+}
