@@ -16,6 +16,11 @@ constexpr uint32_t departures_before_giving_up = 8;
 
 } // namespace
 
+batch_run_state::~batch_run_state() {
+  for (auto& [ordinal, episode] : live)
+    caf::anon_send_exit(episode.handle, caf::exit_reason::kill);
+}
+
 // -- admission ------------------------------------------------------------------------------------
 
 void batch_run_state::admit() {

@@ -58,6 +58,8 @@ struct batch_run_state {
     // nop
   }
 
+  ~batch_run_state(); // episodes do not outlive their run
+
   void admit();
   void on_finished(wire::EpisodeOutcome::Reader outcome);
   void on_lost(const caf::actor_addr& who, const std::string& why);

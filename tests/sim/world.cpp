@@ -207,8 +207,17 @@ sim_runner::behavior_type runner(sim_runner::stateful_pointer<role_state<wire::E
 /// Replaces workers that died, as a node's supervisor would.
 struct supervisor_state {
   generator random;
-  std::map<caf::actor_addr, bool> compilers; // address -> is a compiler
+  struct entry {
+    bool is_compiler;
+    caf::actor handle;
+  };
+  std::map<caf::actor_addr, entry> workers;
   static inline const char* name = "supervisor";
+
+  ~supervisor_state() {
+    for (auto& [address, worker] : workers)
+      caf::anon_send_exit(worker.handle, caf::exit_reason::kill);
+  }
 };
 
 caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, cluster_actor cluster,
@@ -218,19 +227,19 @@ caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, cluster_ac
     auto& s = self->state;
     if (is_compiler) {
       auto worker = self->spawn<caf::monitored>(compiler, s.random(), how);
-      s.compilers[worker.address()] = true;
+      s.workers[worker.address()] = {true, caf::actor_cast<caf::actor>(worker)};
       self->send(cluster, atom::lease_v, compiler_actor{worker}, uint32_t{1});
     } else {
       auto worker = self->spawn<caf::monitored>(runner, s.random(), how);
-      s.compilers[worker.address()] = false;
+      s.workers[worker.address()] = {false, caf::actor_cast<caf::actor>(worker)};
       self->send(cluster, atom::lease_v, gpu_runner_actor{worker}, uint32_t{1});
     }
   };
   self->set_down_handler([self](caf::down_msg& down) {
-    auto i = self->state.compilers.find(down.source);
-    if (i == self->state.compilers.end()) return;
-    self->delayed_send(self, 1s, i->second);
-    self->state.compilers.erase(i);
+    auto i = self->state.workers.find(down.source);
+    if (i == self->state.workers.end()) return;
+    self->delayed_send(self, 1s, i->second.is_compiler);
+    self->state.workers.erase(i);
   });
   for (uint32_t i = 0; i < workers; ++i) {
     start(true);
