@@ -11,7 +11,7 @@ namespace kernelmill {
 struct machine_peaks {
   double memory_bytes_per_second = 0; ///< reading a set twice the last-level cache, all cores
   double cache_bytes_per_second = 0;  ///< reading what fits the inner caches, all cores
-  double flops_per_second = 0;        ///< fp32 multiply-adds, counted as two, all cores
+  double flops_per_second = 0;        ///< fp32 multiply-adds, each counted as two, all cores
 };
 
 /// Thread safety: none.

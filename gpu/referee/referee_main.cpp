@@ -71,6 +71,7 @@ expected<void> serve(const options& given) {
   prepared_tasks tasks{builder, tasks_kept};
   candidate_pool pool{walls, of_candidates, given.pool};
   machine hardware{given.cpus};
+  hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {
     pool.refill();
     auto request = receive_frame(referee_socket);

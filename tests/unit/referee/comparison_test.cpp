@@ -61,7 +61,7 @@ TEST(comparison, the_first_bad_element_is_told) {
 }
 
 TEST(comparison, a_right_output_tells_its_largest_error_and_the_bound_there) {
-  std::vector<float> got{1, 2.0000001f, 3};
+  std::vector<float> got{1, 2.0000003f, 3};
   std::vector<double> want{1, 2, 3};
   std::vector<double> scale{1, 10, 1};
   auto x = compare(got, want, scale, 4, "y");

@@ -1,0 +1,78 @@
+#include "referee_fixture.hpp"
+
+using namespace kernelmill;
+using testing::Contains;
+using testing::HasSubstr;
+
+namespace {
+
+void timed(wire::EvaluateRequest::Builder x) {
+  x.getTiming().setEnabled(true);
+  x.getTiming().setMaxBlocks(12);
+}
+
+class referee_timing : public referee_fixture {};
+
+TEST_F(referee_timing, the_baseline_against_itself_is_about_one) {
+  auto result = evaluate(row_sum(honest_body), timed);
+  auto t = result.open()->getTiming();
+  ASSERT_TRUE(t.getMeasured()) << result.open()->getFault().getMessage().cStr();
+  EXPECT_EQ(t.getClock(), "outside");
+  EXPECT_GE(t.getSamples(), 10u);
+  EXPECT_GT(t.getCandidateMs(), t.getRooflineMs());
+  EXPECT_GT(t.getOverheadMs(), 0);
+  EXPECT_LE(t.getSpeedup().getLow(), t.getSpeedup().getEstimate());
+  EXPECT_GE(t.getSpeedup().getHigh(), t.getSpeedup().getEstimate());
+  EXPECT_EQ(t.getShape(), "rows=128 cols=1024");
+  EXPECT_EQ(critical_rules(*result.open()).size(), 0u);
+  std::printf("candidate %.4f ms, baseline %.4f ms, speedup %.3f [%.3f, %.3f], overhead %.4f ms, "
+              "roofline %.4f ms, %s, %.1f ms in all\n",
+              t.getCandidateMs(), t.getReferenceMs(), t.getSpeedup().getEstimate(),
+              t.getSpeedup().getLow(), t.getSpeedup().getHigh(), t.getOverheadMs(),
+              t.getRooflineMs(), t.getNote().cStr(), result.open()->getSeconds() * 1e3);
+}
+
+TEST_F(referee_timing, a_much_slower_kernel_is_given_up_early) {
+  auto slow = "for (int r = 0; r < 40; ++r) { asm volatile(\"\" ::: \"memory\"); " +
+              std::string{honest_body} + " }";
+  auto result = evaluate(row_sum(slow), timed);
+  auto t = result.open()->getTiming();
+  ASSERT_TRUE(t.getMeasured()) << result.open()->getFault().getMessage().cStr();
+  EXPECT_LT(t.getSpeedup().getHigh(), 0.5);
+  EXPECT_THAT(t.getNote().cStr(), HasSubstr("slower than half"));
+}
+
+TEST_F(referee_timing, right_in_the_cases_and_wrong_when_timed_is_found) {
+  auto result = evaluate(
+      row_sum("if (rows == 128 && cols == 1024 && ++calls > 4) return;" + std::string{honest_body},
+              "static int calls;"),
+      timed);
+  EXPECT_FALSE(result.open()->getCorrect());
+  EXPECT_THAT(critical_rules(*result.open()), Contains("wrong_when_timed"));
+}
+
+TEST_F(referee_timing, work_between_the_calls_is_found) {
+  auto result = evaluate(
+      row_sum(std::string{honest_body}, "#include <thread>\nstatic bool begun = (std::thread([] { "
+                                        "for (;;) asm volatile(\"\"); }).detach(), true);"),
+      timed);
+  EXPECT_THAT(critical_rules(*result.open()), Contains("background_work"));
+}
+
+TEST_F(referee_timing, a_profile_counts_instead_of_timing) {
+  auto result =
+      evaluate(row_sum(honest_body), [](wire::EvaluateRequest::Builder x) { x.setProfile(true); });
+  auto x = result.open();
+  EXPECT_TRUE(x->getCorrect());
+  EXPECT_FALSE(x->getTiming().getMeasured());
+  std::vector<std::string> names;
+  for (auto c : x->getCounters()) names.emplace_back(c.getName());
+  EXPECT_THAT(names, Contains("call_time"));
+  EXPECT_THAT(names, Contains("voluntary_switches"));
+  EXPECT_EQ(names.size() + x->getMissing().size(), 13u);
+  for (auto c : x->getCounters())
+    std::printf("%s %.3f %s\n", c.getName().cStr(), c.getValue(), c.getUnit().cStr());
+  for (auto m : x->getMissing()) std::printf("missing %s\n", m.cStr());
+}
+
+} // namespace
