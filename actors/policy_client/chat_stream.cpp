@@ -19,16 +19,14 @@ bool chat_stream::feed(std::string_view bytes) {
     shape_ = bytes[first] == '{' ? shape::plain : shape::events;
   }
   if (shape_ == shape::plain) {
-    if (plain_.size() + bytes.size() > limit_)
-      return fail(false, {"the answer is above " + std::to_string(limit_) + " bytes", {}, {}});
+    if (plain_.size() + bytes.size() > limit_) return overflow("the answer");
     plain_.append(bytes);
     return true;
   }
   // Servers may go on talking after [DONE]; reading on keeps the connection usable.
   if (done_) return true;
   if (parser_.feed(bytes)) return true;
-  if (parser_.overflowed())
-    return fail(false, {"an event is above " + std::to_string(limit_) + " bytes", {}, {}});
+  if (parser_.overflowed()) return overflow("an event");
   return done_;
 }
 
@@ -50,12 +48,17 @@ bool chat_stream::take(const sse_event& event) {
   any_choice_ = true;
   add_choice(answer_, choices->front(), true);
   if (answer_.content.size() + answer_.reasoning.size() <= limit_) return true;
-  return fail(false, {"the completion is above " + std::to_string(limit_) + " bytes", {}, {}});
+  return overflow("the completion");
 }
 
 bool chat_stream::fail(bool from_server, server_error why) {
   if (!failure_) failure_ = bad_answer{from_server, std::move(why)};
   return false;
+}
+
+bool chat_stream::overflow(const char* what) {
+  too_large_ = true;
+  return fail(false, {what + (" is above " + std::to_string(limit_)) + " bytes", {}, {}});
 }
 
 tl::expected<completion_answer, bad_answer> chat_stream::finish() {

@@ -21,6 +21,9 @@ public:
   /// what is missing at its end cannot be told from what was never generated.
   tl::expected<completion_answer, bad_answer> finish();
 
+  /// True when what failed was a limit.
+  bool too_large() const noexcept { return too_large_; }
+
   /// What came so far, for the count of tokens that a failed attempt has cost.
   const completion_answer& partial() const noexcept { return answer_; }
 
@@ -29,6 +32,7 @@ private:
 
   bool take(const sse_event& event);
   bool fail(bool from_server, server_error why);
+  bool overflow(const char* what);
 
   size_t limit_;
   shape shape_ = shape::unknown;
@@ -37,6 +41,7 @@ private:
   completion_answer answer_;
   bool done_ = false;
   bool any_choice_ = false;
+  bool too_large_ = false;
   std::optional<bad_answer> failure_;
 };
 

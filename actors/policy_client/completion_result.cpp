@@ -114,6 +114,11 @@ attempt_reading read_attempt(const http_response& response, chat_stream* stream)
     // A transport that knows no streams has kept the body.
     if (!response.body.empty()) stream->feed(response.body);
     judge(result, stream->finish());
+    if (stream->too_large()) {
+      signal.unreadable = false;
+      signal.transport = transport_fault::too_large;
+      signal.detail = signal.server.message;
+    }
   } else {
     judge(result, parse_chat_response(response.body));
   }

@@ -17,6 +17,14 @@ std::string description(const kj::Exception& e) {
   return {text.begin(), text.size()};
 }
 
+// Scripted faults break HTTP on purpose; KJ would report each of them on stderr.
+class quiet final : public kj::ExceptionCallback {
+public:
+  void logMessage(kj::LogSeverity, const char*, int, int, kj::String&&) override {
+    // nop
+  }
+};
+
 } // namespace
 
 class scripted_server::thread {
@@ -48,6 +56,7 @@ private:
   void run(std::promise<expected<uint16_t>>& listening) {
     pthread_setname_np(pthread_self(), "km-scripted");
     bool told = false;
+    quiet while_it_runs;
     auto thrown = kj::runCatchingExceptions([&] { serve(listening, told); });
     KJ_IF_MAYBE (e, thrown) {
       if (!told)

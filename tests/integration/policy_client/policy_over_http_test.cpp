@@ -1,0 +1,318 @@
+// The real actor, the real libcurl thread and the real scripted server, over loopback.
+
+#include <cstdlib>
+#include <mutex>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+#include <gtest/gtest.h>
+
+#include "actors/policy_client/http_policy_client.hpp"
+#include "actors/policy_client/scripted_server.hpp"
+#include "tests/integration/policy_client/raw_server.hpp"
+
+using namespace kernelmill;
+using result_message = Message<wire::CompletionResult>;
+
+namespace {
+
+struct policy_over_http : testing::Test {
+  struct configuration : caf::actor_system_config {
+    configuration() {
+      add_message_types<caf::id_block::kernelmill>();
+      add_message_types<caf::id_block::kernelmill_handles>();
+      set("scheduler.policy", caf::atom("sharing"));
+      set("scheduler.max-threads", size_t{2});
+    }
+  };
+
+  ~policy_over_http() override {
+    caf::anon_send_exit(client, caf::exit_reason::user_shutdown);
+    ::unsetenv("KERNELMILL_TEST_KEY");
+  }
+
+  // Starts a server whose script has one reply and these faults, and a client for it.
+  void start(const std::string& faults, bool stream = false, const std::string& more = {}) {
+    auto script =
+        parse_policy_script(R"({"model":"m","replies":[{"text":"one two three"}],"faults":[)" +
+                                faults + "]" + more + "}",
+                            "test", "/");
+    ASSERT_TRUE(script) << render(script.error());
+    scripted_server_options options;
+    options.observe = [this](const scripted_observation& x) {
+      std::lock_guard guard{mutex};
+      observed.push_back(x);
+    };
+    auto started = scripted_server::start(*script, options);
+    ASSERT_TRUE(started) << render(started.error());
+    server = std::move(*started);
+    config.base_url = server->base_url();
+    config.stream = stream;
+    connect();
+  }
+
+  void connect() {
+    config.model = "m";
+    client = system.spawn(http_policy_client, config);
+  }
+
+  static Message<wire::CompletionRequest> request(uint32_t deadline_ms = 30000,
+                                                  const std::string& session = "run/g0.e0",
+                                                  size_t filler = 0) {
+    return build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
+      x.setSession(session);
+      x.setDeadlineMs(deadline_ms);
+      x.initSampling().setLogprobs(true);
+      auto message = x.initMessages(1)[0];
+      message.setRole("user");
+      message.setContent("hello" + std::string(filler, 'x'));
+    });
+  }
+
+  result_message ask(uint32_t deadline_ms = 30000, size_t filler = 0) {
+    result_message result;
+    self->request(client, std::chrono::seconds{100}, atom::complete_v, envelope{},
+                  request(deadline_ms, "run/g0.e0", filler))
+        .receive([&](const result_message& x) { result = x; },
+                 [&](caf::error& e) { ADD_FAILURE() << system.render(e); });
+    return result;
+  }
+
+  void expect_text(const result_message& message, uint32_t attempts) {
+    auto x = message.open();
+    EXPECT_STREQ(x->getText().cStr(), "one two three") << x->getFault().getMessage().cStr();
+    EXPECT_EQ(x->getAttempts(), attempts);
+    EXPECT_EQ(x->getFault().getClass(), wire::FaultClass::NONE);
+    EXPECT_EQ(x->getLogprobs().size(), 3u);
+  }
+
+  void expect_fault(const result_message& message, wire::FaultClass cls, const char* category) {
+    auto x = message.open();
+    EXPECT_EQ(x->getFault().getClass(), cls) << x->getFault().getMessage().cStr();
+    EXPECT_STREQ(x->getFault().getCategory().cStr(), category);
+    EXPECT_STRNE(x->getFault().getMessage().cStr(), "");
+  }
+
+  // One fault, once; the attempt after it succeeds.
+  void expect_survived(const std::string& fault) {
+    for (bool stream : {false, true}) {
+      SCOPED_TRACE(fault + (stream ? ", streamed" : ""));
+      start(fault, stream);
+      expect_text(ask(), 2);
+      EXPECT_EQ(server->requests(), 2u);
+      caf::anon_send_exit(client, caf::exit_reason::user_shutdown);
+    }
+  }
+
+  configuration cfg;
+  caf::actor_system system{cfg};
+  caf::scoped_actor self{system};
+  policy_config config;
+  std::mutex mutex;
+  std::vector<scripted_observation> observed;
+  std::unique_ptr<scripted_server> server;
+  policy_client_actor client;
+};
+
+} // namespace
+
+TEST_F(policy_over_http, a_completion_arrives_with_its_facts) {
+  start("");
+  auto message = ask();
+  expect_text(message, 1);
+  auto x = message.open();
+  EXPECT_STREQ(x->getModel().cStr(), "m");
+  EXPECT_STREQ(x->getFinishReason().cStr(), "stop");
+  EXPECT_STREQ(x->getRequestId().cStr(), "run/g0.e0.t0.a1");
+  EXPECT_EQ(x->getCompletionTokens(), 3u);
+  EXPECT_EQ(x->getPromptTokens(), 2u) << "one word, and the line end after it";
+  EXPECT_GT(x->getSeconds(), 0);
+  ASSERT_EQ(observed.size(), 1u);
+  EXPECT_EQ(observed[0].request.session, "run/g0.e0");
+  EXPECT_EQ(observed[0].request.request_id, "run/g0.e0.t0.a1");
+}
+
+TEST_F(policy_over_http, a_streamed_completion_is_the_same) {
+  config.kind = server_kind::vllm;
+  start("", true);
+  auto message = ask();
+  expect_text(message, 1);
+  auto x = message.open();
+  EXPECT_EQ(x->getTokenIds().size(), 3u);
+  EXPECT_EQ(x->getPromptTokenIds().size(), 2u);
+  EXPECT_EQ(x->getCompletionTokens(), 3u);
+  EXPECT_TRUE(observed[0].request.stream);
+}
+
+TEST_F(policy_over_http, a_500_is_survived) {
+  expect_survived(R"({"status":500,"times":1})");
+}
+TEST_F(policy_over_http, a_503_is_survived) {
+  expect_survived(R"({"status":503,"times":1})");
+}
+TEST_F(policy_over_http, garbage_is_survived) {
+  expect_survived(R"({"kind":"garbage","times":1})");
+}
+TEST_F(policy_over_http, a_truncated_body_is_survived) {
+  expect_survived(R"({"kind":"truncate","times":1})");
+}
+TEST_F(policy_over_http, a_reset_is_survived) {
+  for (bool stream : {false, true}) {
+    start(R"({"kind":"reset","times":1})", stream);
+    auto message = ask();
+    auto x = message.open();
+    EXPECT_STREQ(x->getText().cStr(), "one two three");
+    // On a connection that the probe of the models has left, libcurl replaces it by itself.
+    EXPECT_LE(x->getAttempts(), 2u);
+    EXPECT_EQ(server->requests(), 2u);
+    caf::anon_send_exit(client, caf::exit_reason::user_shutdown);
+  }
+}
+TEST_F(policy_over_http, an_abort_is_survived) {
+  expect_survived(R"({"kind":"abort","times":1})");
+}
+TEST_F(policy_over_http, an_error_within_a_200_is_survived) {
+  expect_survived(R"({"kind":"error","times":1})");
+}
+
+TEST_F(policy_over_http, a_429_is_tried_again_after_what_it_asks_for) {
+  start(R"({"status":429,"retry_after":1,"times":1})");
+  auto message = ask();
+  expect_text(message, 2);
+  EXPECT_GE(message.open()->getSeconds(), 1.0);
+}
+
+TEST_F(policy_over_http, a_stall_ends_at_the_deadline) {
+  start(R"({"kind":"stall"})");
+  expect_fault(ask(400), wire::FaultClass::INFRASTRUCTURE, "policy_timeout");
+}
+
+TEST_F(policy_over_http, a_stream_that_falls_silent_is_tried_again) {
+  config.stall_ms = 200;
+  start(R"({"kind":"stall","times":1})", true);
+  expect_text(ask(), 2);
+}
+
+TEST_F(policy_over_http, a_huge_answer_is_refused_after_a_second_look) {
+  for (bool stream : {false, true}) {
+    start(R"({"kind":"huge","bytes":6000000})", stream);
+    auto message = ask();
+    expect_fault(message, wire::FaultClass::INFRASTRUCTURE, "policy_response_too_large");
+    EXPECT_STREQ(message.open()->getText().cStr(), "");
+    EXPECT_EQ(server->requests(), 2u);
+    caf::anon_send_exit(client, caf::exit_reason::user_shutdown);
+  }
+}
+
+TEST_F(policy_over_http, a_context_overflow_is_the_policys_fault) {
+  start(R"({"status":400,"message":"This model's maximum context length is 4096 tokens"})");
+  expect_fault(ask(), wire::FaultClass::POLICY, "context_overflow");
+  EXPECT_EQ(server->requests(), 1u);
+}
+
+TEST_F(policy_over_http, an_unknown_model_is_the_configurations_fault) {
+  start("");
+  config.model = "other";
+  client = system.spawn(http_policy_client, config);
+  expect_fault(ask(), wire::FaultClass::CONFIGURATION, "policy_not_found");
+}
+
+TEST_F(policy_over_http, the_right_key_opens_and_a_wrong_one_stops_at_once) {
+  ::setenv("KERNELMILL_TEST_KEY", "sk-right", 1);
+  config.api_key_env = "KERNELMILL_TEST_KEY";
+  start("", false, R"(,"require_key_env":"KERNELMILL_TEST_KEY")");
+  expect_text(ask(), 1);
+  EXPECT_EQ(observed[0].authorization, "Bearer");
+  ::setenv("KERNELMILL_TEST_KEY", "sk-wrong", 1);
+  caf::anon_send_exit(client, caf::exit_reason::user_shutdown);
+  connect();
+  expect_fault(ask(), wire::FaultClass::CONFIGURATION, "policy_auth");
+  EXPECT_EQ(server->requests(), 2u);
+}
+
+TEST_F(policy_over_http, a_key_that_the_server_quotes_is_not_repeated) {
+  ::setenv("KERNELMILL_TEST_KEY", "sk-secret-0815", 1);
+  raw_server quoting{[](const std::string&, int) {
+    std::string body = R"({"error":{"message":"Incorrect API key provided: sk-secret-0815"}})";
+    return "HTTP/1.1 401 Unauthorized\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n\r\n" + body;
+  }};
+  config.api_key_env = "KERNELMILL_TEST_KEY";
+  config.base_url = quoting.url("/v1");
+  connect();
+  auto message = ask();
+  expect_fault(message, wire::FaultClass::CONFIGURATION, "policy_auth");
+  auto x = message.open();
+  EXPECT_NE(std::string{x->getFault().getMessage().cStr()}.find("[key]"), std::string::npos);
+  self->request(client, std::chrono::seconds{10}, atom::status_v)
+      .receive(
+          [&](const Message<wire::Snapshot>& s) {
+            auto view = s.open();
+            EXPECT_EQ(std::string{view->getDetail().cStr()}.find("0815"), std::string::npos);
+            EXPECT_STREQ(view->getState().cStr(), "stopped");
+          },
+          [&](caf::error& e) { ADD_FAILURE() << system.render(e); });
+  caf::anon_send_exit(client, caf::exit_reason::user_shutdown);
+  self->wait_for(client);
+}
+
+TEST_F(policy_over_http, nobody_listening_is_the_configurations_fault_after_a_while) {
+  {
+    raw_server gone{[](const std::string&, int) { return std::string{}; }};
+    config.base_url = gone.url("/v1");
+  }
+  config.first_contact_ms = 300;
+  connect();
+  expect_fault(ask(), wire::FaultClass::CONFIGURATION, "policy_unreachable");
+}
+
+TEST_F(policy_over_http, nobody_listening_ends_at_a_deadline_that_is_nearer) {
+  {
+    raw_server gone{[](const std::string&, int) { return std::string{}; }};
+    config.base_url = gone.url("/v1");
+  }
+  connect();
+  expect_fault(ask(300), wire::FaultClass::INFRASTRUCTURE, "policy_unreachable");
+}
+
+TEST_F(policy_over_http, a_large_prompt_goes_through) {
+  start("");
+  expect_text(ask(30000, size_t{2} << 20), 1);
+}
+
+TEST_F(policy_over_http, five_hundred_requests_at_once_are_all_answered) {
+  config.max_in_flight = 256;
+  start(R"({"status":503,"every":9},{"kind":"truncate","every":11})", true);
+  constexpr int count = 500;
+  for (int i = 0; i < count; ++i)
+    self->send(client, atom::complete_v, envelope{},
+               request(60000, "run/g" + std::to_string(i) + ".e0"));
+  int good = 0;
+  std::set<std::string> ids;
+  for (int i = 0; i < count; ++i)
+    self->receive(
+        [&](const result_message& message) {
+          auto x = message.open();
+          good += x->getText() == "one two three" ? 1 : 0;
+          ids.insert(x->getRequestId().cStr());
+        },
+        caf::after(std::chrono::seconds{90}) >> [] { FAIL() << "a request is lost"; });
+  EXPECT_EQ(good, count);
+  EXPECT_EQ(ids.size(), static_cast<size_t>(count));
+  EXPECT_EQ(server->requests(), count + server->faults());
+  EXPECT_GT(server->faults(), 50u);
+}
+
+TEST_F(policy_over_http, the_end_of_the_actor_ends_its_requests) {
+  start(R"({"kind":"stall"})");
+  self->send(client, atom::complete_v, envelope{}, request());
+  while (server->requests() == 0) std::this_thread::yield();
+  caf::anon_send_exit(client, caf::exit_reason::user_shutdown);
+  self->receive(
+      [&](const result_message& x) {
+        expect_fault(x, wire::FaultClass::INFRASTRUCTURE, "cancelled");
+      },
+      caf::after(std::chrono::seconds{60}) >> [] { FAIL() << "no answer"; });
+}
