@@ -40,8 +40,8 @@ profile(profiler_actor::stateful_pointer<counting_profiler_state> self, const en
 
 profiler_actor::behavior_type
 counting_profiler(profiler_actor::stateful_pointer<counting_profiler_state> self,
-                  gpu_runner_actor runner) {
-  self->state.runner = std::move(runner);
+                  profiler_slot slot) {
+  self->state.runner = std::move(slot.runner);
   return {
       [self](atom::status) {
         auto& s = self->state;
