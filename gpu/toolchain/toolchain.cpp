@@ -185,10 +185,10 @@ findings cpu_toolchain::state::compile(const compiler_facts& compiler, const std
                                        const std::string& source, int deadline_ms) {
   auto directory = wants_precompiled_headers(source) ? headers->find_or_build() : std::string{};
   auto outcome = run(compiler, source, deadline_ms, directory);
-  // Names that only the precompiled headers bring in may collide with the kernel's own.
+  // A message that leads to the precompiled headers may be about a name that the kernel never
+  // asked for; in any case it should name the kernel's own #include.
   if (outcome && !directory.empty() && outcome->status.code != 0 && !outcome->timed_out &&
-      contains_any(outcome->text, {"redefinition", "conflicting declaration", "ambiguous",
-                                   "redeclared", "conflicts with"}))
+      contains_any(outcome->text, {"kernelmill.hpp"}))
     outcome = run(compiler, source, deadline_ms, {});
   findings result;
   if (!outcome) {

@@ -1,0 +1,79 @@
+#include "gpu/toolchain/diagnostics.hpp"
+
+#include <gmock/gmock.h>
+
+namespace kernelmill {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(diagnostics, of_the_compiler_have_file_line_and_column) {
+  auto list = parse_diagnostics("kernel.cpp: In function 'void solve()':\n"
+                                "kernel.cpp:3:5: error: 'y' was not declared in this scope\n"
+                                "    3 |     y = 1;\n"
+                                "      |     ^\n"
+                                "/usr/include/c++/12/vector:64:9: note: candidate: 'a::b'\n"
+                                "kernel.cpp:9:1: warning: no return statement: none\n");
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].file, "kernel.cpp");
+  EXPECT_EQ(list[0].line, 3u);
+  EXPECT_EQ(list[0].column, 5u);
+  EXPECT_EQ(list[0].severity, "error");
+  EXPECT_EQ(list[0].message, "'y' was not declared in this scope");
+  EXPECT_EQ(list[1].file, "/usr/include/c++/12/vector");
+  EXPECT_EQ(list[1].severity, "note");
+  EXPECT_EQ(list[2].message, "no return statement: none");
+}
+
+TEST(diagnostics, of_assembler_linker_and_driver_are_found) {
+  auto list = parse_diagnostics("kernel.s:4: Error: file not found: /etc/passwd\n"
+                                "/usr/bin/ld: kernel.o: in function `solve':\n"
+                                "kernel.cpp:(.text+0x1): undefined reference to `f()'\n"
+                                "cc1plus: fatal error: too many things\n");
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].line, 4u);
+  EXPECT_EQ(list[0].column, 0u);
+  EXPECT_EQ(list[1].file, "");
+  EXPECT_EQ(list[1].message, "undefined reference to `f()'");
+  EXPECT_EQ(list[2].file, "");
+  EXPECT_EQ(list[2].message, "too many things");
+}
+
+TEST(diagnostics, are_found_only_where_a_line_has_their_shape) {
+  EXPECT_TRUE(parse_diagnostics("").empty());
+  EXPECT_TRUE(parse_diagnostics("a line\n:::\n:1:2: error: x\nkernel.cpp:3:5:\n").empty());
+  EXPECT_TRUE(parse_diagnostics("kernel.cpp:99999999999999:5 error: x\n").empty());
+  EXPECT_EQ(parse_diagnostics("kernel.cpp:1:1: error: ").size(), 1u);
+}
+
+TEST(diagnostics, stop_at_a_hundred) {
+  std::string text;
+  for (int i = 0; i < 500; ++i) text += "kernel.cpp:1:1: error: x\n";
+  EXPECT_EQ(parse_diagnostics(text).size(), 100u);
+}
+
+TEST(a_log, loses_the_paths_of_the_sandbox) {
+  auto log = clean_log("/build/kernel.cpp:1:1: error: x\n/tmp/ccAb12Cd.o: y\n", 1000);
+  EXPECT_EQ(log, "kernel.cpp:1:1: error: x\nkernel.o: y\n");
+}
+
+TEST(a_log, is_cut_after_a_whole_line) {
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "a line of text\n";
+  auto log = clean_log(text, 100);
+  EXPECT_LE(log.size(), 100u);
+  EXPECT_THAT(log, EndsWith("text\n... (cut)\n"));
+  EXPECT_EQ(clean_log(std::string(1000, 'x'), 100), "... (cut)\n");
+}
+
+TEST(a_log, is_valid_utf_8_without_control_characters) {
+  EXPECT_EQ(clean_log("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 100),
+            "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+  EXPECT_EQ(clean_log("\xff \xc3 \xc0\x80 \xed\xa0\x80 \xf5\x80\x80\x80", 100), "? ? ?? ??? ????");
+  EXPECT_EQ(clean_log(std::string{"a\x1b[31m\0b\t\n\x7f", 12}.substr(0, 10), 100), "a?[31m?b\t\n");
+}
+
+} // namespace
+} // namespace kernelmill

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "gpu/toolchain/toolchain.hpp"
+#include "messages/digest.hpp"
+#include "tests/unit/toolchain/temporary_directory.hpp"
+
+namespace kernelmill {
+
+class toolchain_fixture : public testing::Test {
+protected:
+  using result = Message<wire::BuildResult>;
+
+  toolchain_fixture()
+      : processes_(*spawner::launch(spawner_program())), walls_(processes_),
+        toolchain_(walls_, options()) {}
+
+  static std::string spawner_program() {
+    auto test = std::filesystem::read_symlink("/proc/self/exe");
+    return test.parent_path().parent_path() / "bin/kernelmill-spawner";
+  }
+
+  toolchain_options options() {
+    toolchain_options x;
+    x.cache_directory = cache_.path() + "/build";
+    return x;
+  }
+
+  static Message<wire::BuildRequest> request(const std::string& source, uint32_t deadline_ms = 0) {
+    return kernelmill::build<wire::BuildRequest>([&](wire::BuildRequest::Builder x) {
+      x.setTask("row_sum");
+      x.setContract("native");
+      x.setBackend("cpu");
+      x.setSource(source);
+      x.setSha256(sha256_hex(source));
+      x.setDeadlineMs(deadline_ms);
+    });
+  }
+
+  result build(const std::string& source, uint32_t deadline_ms = 0) {
+    auto asked = request(source, deadline_ms);
+    return toolchain_.build(*asked.open());
+  }
+
+  temporary_directory cache_;
+  spawner processes_;
+  sandbox walls_;
+  cpu_toolchain toolchain_;
+};
+
+} // namespace kernelmill
