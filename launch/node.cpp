@@ -228,7 +228,7 @@ node_actors spawn_actors(caf::actor_system& system, node& x, std::shared_ptr<pro
   }
   for (size_t i = 0; i < slots.referees.size(); ++i) {
     auto runner = keep(spawn_referee_runner(system, slots.referees[i], slots.referee_names[i]));
-    auto profiler = keep(system.spawn(counting_profiler, profiler_slot{runner}));
+    auto profiler = keep(system.spawn(counting_profiler, runner));
     watch(runner);
     watch(profiler);
     // Two credits: the next job is already there when a candidate is done.

@@ -40,8 +40,8 @@ profile(profiler_actor::stateful_pointer<counting_profiler_state> self, const en
 
 profiler_actor::behavior_type
 counting_profiler(profiler_actor::stateful_pointer<counting_profiler_state> self,
-                  profiler_slot slot) {
-  self->state.runner = std::move(slot.runner);
+                  gpu_runner_actor runner) {
+  self->state.runner = std::move(runner);
   return {
       [self](atom::status) {
         auto& s = self->state;

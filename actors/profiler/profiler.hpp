@@ -4,15 +4,12 @@
 
 namespace kernelmill {
 
-/// A struct, because CAF 0.17.6 refuses to spawn a function whose only argument is a typed handle.
-struct profiler_slot {
-  gpu_runner_actor runner;
-};
-
 struct counting_profiler_state {
-  gpu_runner_actor runner;
+  // Not the handle first: C++20 would initialize it with the actor's own pointer, for CAF asks
+  // whether State(self) compiles, and an aggregate says yes.
   uint64_t done = 0, faults = 0;
   uint32_t busy = 0;
+  gpu_runner_actor runner;
 
   static inline const char* name = "counting-profiler";
 };
@@ -20,6 +17,6 @@ struct counting_profiler_state {
 /// Lets a runner count instead of time, in its exclusive slot, and reads a card from the counts.
 profiler_actor::behavior_type
 counting_profiler(profiler_actor::stateful_pointer<counting_profiler_state> self,
-                  profiler_slot slot);
+                  gpu_runner_actor runner);
 
 } // namespace kernelmill
