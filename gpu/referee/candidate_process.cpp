@@ -17,8 +17,8 @@ namespace kernelmill {
 
 namespace {
 
-constexpr uint64_t address_space_limit = uint64_t{3} << 30;
-constexpr uint64_t memory_limit = uint64_t{2} << 30;
+constexpr uint64_t address_space_limit = uint64_t{3} << 30; // thread stacks and arenas reserve much
+constexpr uint64_t memory_limit = uint64_t{1} << 30;        // tensors are charged to the referee
 constexpr uint64_t printed_limit = uint64_t{1} << 20;
 constexpr size_t printed_kept = 4096;
 constexpr int setup_failed = 120;         // candidate_main's own exit code
@@ -70,6 +70,12 @@ std::string cleaned(std::string_view text) {
       result += '?';
   }
   return result;
+}
+
+error out_of_memory_fault() {
+  return {fault_class::candidate, "out_of_memory",
+          fmt::format("the candidate wanted more than {} MiB of memory", memory_limit >> 20),
+          "allocate no more than the size of the data"};
 }
 
 } // namespace
@@ -208,12 +214,14 @@ std::optional<double> candidate_process::give_up(uint32_t sequence, double start
     return elapsed;
   if (deadline_ms > 0) {
     child_.kill();
-    child_.wait(end_wait_ms);
-    ending_ =
-        candidate_ending{{fault_class::candidate, "timed_out",
-                          fmt::format("the candidate did not return within {} ms", deadline_ms),
-                          "look for an endless loop, a deadlock or far too much work"},
-                         false};
+    (void)child_.wait(end_wait_ms);
+    // On a busy machine the kernel may need longer to hand out the memory than a call may take.
+    auto fault = exhausted()
+                     ? out_of_memory_fault()
+                     : error{fault_class::candidate, "timed_out",
+                             fmt::format("the candidate did not return within {} ms", deadline_ms),
+                             "look for an endless loop, a deadlock or far too much work"};
+    ending_ = candidate_ending{std::move(fault), false};
     return std::nullopt;
   }
   conclude();
@@ -224,10 +232,14 @@ void candidate_process::note_memory() noexcept {
   char path[40];
   std::snprintf(path, sizeof path, "/proc/%d/statm", pid_);
   descriptor file{::open(path, O_RDONLY | O_CLOEXEC)};
-  char text[32] = {};
-  if (file && read_retrying(file.get(), text, sizeof text - 1) > 0)
-    largest_size_ =
-        std::max<uint64_t>(largest_size_, std::strtoull(text, nullptr, 10) * page_bytes);
+  char text[64] = {};
+  if (!file || read_retrying(file.get(), text, sizeof text - 1) <= 0) return;
+  char* next = text;
+  uint64_t size = std::strtoull(next, &next, 10) * page_bytes;
+  uint64_t resident = std::strtoull(next, &next, 10) * page_bytes;
+  uint64_t shared = std::strtoull(next, &next, 10) * page_bytes;
+  largest_size_ = std::max(largest_size_, size);
+  largest_resident_ = std::max(largest_resident_, resident - std::min(resident, shared));
 }
 
 double candidate_process::cpu_seconds() const noexcept {
@@ -252,6 +264,11 @@ void candidate_process::conclude() {
   ending_ = candidate_ending{describe(*status), wrote_input && status->code != 0};
 }
 
+bool candidate_process::exhausted() const {
+  return child_.out_of_memory() || control().remark == candidate_remark::memory_exhausted ||
+         largest_size_ > address_limit_ / 10 * 8 || largest_resident_ > memory_limit / 10 * 8;
+}
+
 error candidate_process::describe(const exit_status& status) const {
   // bubblewrap passes a signal of its child on as 128 + signal.
   int signal = status.signal != 0 ? status.signal : status.code > 128 ? status.code - 128 : 0;
@@ -268,13 +285,7 @@ error candidate_process::describe(const exit_status& status) const {
     return {fault_class::candidate, "output_flood",
             fmt::format("the candidate printed {} bytes or more and was ended", printed_limit),
             "print nothing from a kernel"};
-  bool exhausted = child_.out_of_memory() ||
-                   control().remark == candidate_remark::memory_exhausted ||
-                   largest_size_ > address_limit_ / 10 * 8;
-  if (exhausted)
-    return {fault_class::candidate, "out_of_memory",
-            fmt::format("the candidate wanted more than {} MiB of memory", memory_limit >> 20),
-            "allocate no more than the size of the data"};
+  if (exhausted()) return out_of_memory_fault();
   if (signal != 0) return describe_signal(signal);
   return {fault_class::candidate, "exited",
           fmt::format("the candidate ended the process with exit code {}", status.code),

@@ -73,6 +73,7 @@ private:
   std::optional<double> give_up(uint32_t sequence, double started, int deadline_ms);
   void note_memory() noexcept;
   void conclude();
+  bool exhausted() const;
   error describe(const exit_status& status) const;
   error describe_signal(int signal) const;
   std::string fault_place() const;
@@ -84,6 +85,7 @@ private:
   shared_page page_;
   uint64_t address_limit_ = 0;
   uint64_t largest_size_ = 0;
+  uint64_t largest_resident_ = 0;
   uint32_t sequence_ = 0;
   int pid_ = 0;
   int cpu_clock_ = 0;

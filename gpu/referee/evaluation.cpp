@@ -173,11 +173,12 @@ secret_seed draw_seed() {
 }
 
 void run_phases(judged_run& run, double overhead) {
-  if (!judge_correctness(run)) return;
-  if (run.options.profiled)
-    count_calls(run);
-  else if (run.options.timed)
-    judge_timing(run, overhead);
+  if (judge_correctness(run)) {
+    if (run.options.profiled)
+      count_calls(run);
+    else if (run.options.timed)
+      judge_timing(run, overhead);
+  }
   if (!run.candidate.process().ending()) run.look_for_late_writes();
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "gpu/referee/clock.hpp"
 #include "gpu/referee/timing_statistics.hpp"
 
 namespace kernelmill {
@@ -59,6 +60,7 @@ std::optional<double> slot::measure_overhead() {
 std::optional<error> slot::load(int deadline_ms) {
   if (!process_.run(candidate_command::load, {}, deadline_ms)) return process_.ending()->fault;
   cpu_mark_ = process_.cpu_seconds();
+  time_mark_ = now_seconds();
   return process_.load_fault();
 }
 
@@ -90,12 +92,14 @@ std::optional<call_measure> slot::call(const workload& work, int deadline_ms, ui
     values.push_back(buffers_[i] ? static_cast<int64_t>(buffers_[i]->offset())
                                  : work.selected().scalars.at(task_->arguments[i].name));
   double before = process_.cpu_seconds();
+  double idle_seconds = now_seconds() - time_mark_;
   auto seconds = process_.run(candidate_command::call, values, deadline_ms);
   if (!seconds) return std::nullopt;
   double after = process_.cpu_seconds();
   take(order);
-  call_measure result{*seconds, after - before, before - cpu_mark_};
+  call_measure result{*seconds, after - before, before - cpu_mark_, idle_seconds};
   cpu_mark_ = after;
+  time_mark_ = now_seconds();
   return result;
 }
 

@@ -12,9 +12,10 @@
 namespace kernelmill {
 
 struct call_measure {
-  double seconds = 0;     ///< outside clock, from handing over the call to seeing it done
-  double cpu_seconds = 0; ///< of all threads of the process during the call
-  double idle_cpu = 0;    ///< the same between the call before and this one
+  double seconds = 0;      ///< outside clock, from handing over the call to seeing it done
+  double cpu_seconds = 0;  ///< of all threads of the process during the call
+  double idle_cpu = 0;     ///< the same between the call before and this one
+  double idle_seconds = 0; ///< how long that was
 };
 
 /// Thread safety: none.
@@ -59,7 +60,8 @@ private:
   std::vector<std::optional<shared_buffer>> buffers_;
   std::vector<taken_output> taken_;
   bool called_ = false;
-  double cpu_mark_ = 0;
+  double cpu_mark_ = 0; // at the end of the latest call
+  double time_mark_ = 0;
 };
 
 } // namespace kernelmill

@@ -52,6 +52,16 @@ std::vector<std::string> critical_rules(wire::EvaluateResult::Reader x) {
   return result;
 }
 
+std::string summary(const Message<wire::EvaluateResult>& result) {
+  auto x = result.open();
+  std::string text = std::string{x->getFault().getCategory()} + ": " +
+                     x->getFault().getMessage().cStr() + " | " + x->getTiming().getNote().cStr() +
+                     " | printed: " + x->getOutput().cStr();
+  for (auto finding : x->getFindings())
+    text += std::string{" | "} + finding.getRule().cStr() + ": " + finding.getEvidence().cStr();
+  return text;
+}
+
 void referee_fixture::SetUpTestSuite() {
   auto programs = from_environment("KERNELMILL_BIN_DIR");
   std::string directory = testing::TempDir() + "kernelmill-referee-XXXXXX";

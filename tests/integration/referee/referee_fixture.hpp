@@ -42,6 +42,9 @@ protected:
 /// The rule names of all findings with severity critical.
 std::vector<std::string> critical_rules(wire::EvaluateResult::Reader x);
 
+/// Fault, findings and note in one text, for failing tests.
+std::string summary(const Message<wire::EvaluateResult>& x);
+
 /// A solve() for row_sum with this body.
 std::string row_sum(const std::string& body, const std::string& before = "");
 

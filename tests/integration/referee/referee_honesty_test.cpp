@@ -67,11 +67,12 @@ TEST_F(referee_honesty, a_random_kernel_is_not_deterministic) {
 }
 
 TEST_F(referee_honesty, a_thread_that_writes_after_the_call_is_found) {
-  // The result is complete at the return; a thread adds to it a moment later.
-  auto result = evaluate(row_sum(std::string{honest_body} +
-                                     "std::thread([=] { usleep(300); y[0] = y[0] + 1; }).detach();",
-                                 "#include <thread>\n#include <unistd.h>"));
-  EXPECT_THAT(critical_rules(*result.open()), Contains("late_write"));
+  // It may spoil what is taken, too; that it wrote later is found in any case.
+  auto result = evaluate(
+      row_sum(std::string{honest_body} +
+                  "std::thread([=] { for (volatile float* z = y;; ) *z = *z + 1; }).detach();",
+              "#include <thread>"));
+  EXPECT_THAT(critical_rules(*result.open()), Contains("late_write")) << summary(result);
 }
 
 TEST_F(referee_honesty, a_done_flag_that_the_candidate_sets_itself_gains_nothing) {

@@ -48,15 +48,15 @@ TEST_F(referee_timing, right_in_the_cases_and_wrong_when_timed_is_found) {
               "static int calls;"),
       timed);
   EXPECT_FALSE(result.open()->getCorrect());
-  EXPECT_THAT(critical_rules(*result.open()), Contains("wrong_when_timed"));
+  EXPECT_THAT(critical_rules(*result.open()), Contains("wrong_when_timed")) << summary(result);
 }
 
 TEST_F(referee_timing, work_between_the_calls_is_found) {
-  auto result = evaluate(
-      row_sum(std::string{honest_body}, "#include <thread>\nstatic bool begun = (std::thread([] { "
-                                        "for (;;) asm volatile(\"\"); }).detach(), true);"),
-      timed);
-  EXPECT_THAT(critical_rules(*result.open()), Contains("background_work"));
+  auto result = evaluate(row_sum(std::string{honest_body},
+                                 "#include <thread>\nstatic bool begun = (std::thread([] { "
+                                 "for (;;) asm volatile(\"\"); }).detach(), true);"),
+                         timed);
+  EXPECT_THAT(critical_rules(*result.open()), Contains("background_work")) << summary(result);
 }
 
 TEST_F(referee_timing, a_profile_counts_instead_of_timing) {
