@@ -232,6 +232,8 @@ int server::run() {
   ::close_range(socket_fd + 1, ~0u, 0);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   ::fcntl(socket_fd, F_SETFD, FD_CLOEXEC);
+  // Clients drop the pipe of a child that they no longer wait for.
+  ::signal(SIGPIPE, SIG_IGN);
   sigset_t watched;
   ::sigemptyset(&watched);
   for (int x : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&watched, x);

@@ -42,9 +42,10 @@ protected:
     spec.argv.insert(spec.argv.end(), what.begin(), what.end());
     spec.mounts = {{test_directory() / "sandbox_intruder", "/intruder", false}};
 #ifdef __SANITIZE_ADDRESS__
-    // Its shadow takes 16 TiB of address space, and its leak check a ptrace.
+    // Its shadow takes 16 TiB of address space, its leak check a ptrace, and it turns crashes into
+    // exit codes.
     spec.limits.address_space = no_limit;
-    spec.environment = {"ASAN_OPTIONS=detect_leaks=0"};
+    spec.environment = {"ASAN_OPTIONS=detect_leaks=0:handle_segv=0"};
 #endif
     return spec;
   }
