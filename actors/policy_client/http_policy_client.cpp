@@ -14,9 +14,6 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Where no time passes without work, the timer must not keep the actor alive for long.
-constexpr milliseconds longest_timer{250};
-
 // How long everybody gets a configuration's fault before the server is asked once more.
 constexpr milliseconds hold_time{10000};
 
@@ -27,9 +24,6 @@ constexpr uint32_t transport_grace_ms = 2000;
 constexpr size_t stream_overhead = 64;
 
 constexpr uint32_t probe_timeout_ms = 10000;
-
-// The side of the actor that only its transport and its timer know.
-using policy_event_sink = caf::typed_actor<caf::reacts_to<policy_event>>;
 
 int64_t unix_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(
@@ -207,8 +201,8 @@ void http_policy_client_state::on_response(job& x, policy_event& event) {
   if (key_) decision.fault.message = key_->redact(std::move(decision.fault.message));
   if (decision.sick)
     breaker_.fail(now(), trial, mix(hash_of(x.session), x.turn, x.attempts));
-  else if (decision.action == attempt_action::answer)
-    breaker_.succeed();
+  else if (signal.status != 0)
+    breaker_.succeed(); // whatever it says, it is there and answers
   else
     breaker_.release(trial);
   switch (decision.action) {
@@ -217,8 +211,9 @@ void http_policy_client_state::on_response(job& x, policy_event& event) {
     case attempt_action::stop:
       if (decision.fault.category == "policy_not_found" && !models_.empty())
         decision.fault.hint = fmt::format("the server serves {}", fmt::join(models_, ", "));
+      fail(x, decision.fault);
       if (decision.stops_admission) hold(decision.fault);
-      return fail(x, decision.fault);
+      return;
   }
 }
 
@@ -237,14 +232,15 @@ void http_policy_client_state::retry_or_give_up(job& x, const attempt_decision& 
 
 // A server that was never there is a wrong address or was never started: nobody should wait for
 // the deadline of an episode to hear that. Ends all jobs, the one at hand too.
-bool http_policy_client_state::first_contact_failed() {
-  if (reached_ || config_.first_contact_ms == 0 || !first_attempt_ ||
-      now() - *first_attempt_ < milliseconds{config_.first_contact_ms})
-    return false;
+bool http_policy_client_state::first_contact_failed(bool at_deadline) {
+  if (reached_ || config_.first_contact_ms == 0 || !first_attempt_) return false;
+  auto away = now() - *first_attempt_;
+  if (!at_deadline && away < milliseconds{config_.first_contact_ms}) return false;
   first_attempt_.reset();
   error why{fault_class::configuration, "policy_unreachable",
-            fmt::format("failed to reach the policy server at {} for {} s: {}", config_.base_url,
-                        config_.first_contact_ms / 1000.0, last_error_.message),
+            fmt::format("failed to reach the policy server at {} for {:.1f} s: {}",
+                        config_.base_url, std::chrono::duration<double>(away).count(),
+                        last_error_.message),
             "start the server, correct policy.base_url, or raise policy.first_contact_ms"};
   hold(why);
   abort(why);
@@ -257,7 +253,7 @@ void http_policy_client_state::hold(const error& why) {
   // What waits would get the same answer; what is in flight may still be lucky.
   std::vector<uint64_t> idle;
   for (const auto& [id, x] : jobs_)
-    if (x.transfer == 0 && (x.waiting || x.attempts == 0)) idle.push_back(id);
+    if (x.transfer == 0) idle.push_back(id);
   for (auto id : idle) fail(jobs_.at(id), why);
 }
 
@@ -283,6 +279,7 @@ void http_policy_client_state::on_timer(uint32_t number) {
 }
 
 void http_policy_client_state::expire(job& x) {
+  if (x.last.category == "policy_unreachable" && first_contact_failed(true)) return;
   auto seconds = std::chrono::duration<double>(x.deadline - x.started).count();
   error why{fault_class::infrastructure, "policy_timeout",
             fmt::format("failed to complete {}: no answer within {:.1f} s and {} attempts",
@@ -295,114 +292,6 @@ void http_policy_client_state::expire(job& x) {
     if (!x.last.hint.empty()) why.hint = x.last.hint;
   }
   fail(x, std::move(why));
-}
-
-// -- ends -------------------------------------------------------------------------------------
-
-void http_policy_client_state::succeed(job& x, const completion_answer& answer) {
-  model_known_ = true;
-  ++completed_;
-  logprobs_dropped_ += answer.logprobs_dropped ? 1 : 0;
-  prompt_tokens_ += answer.prompt_tokens;
-  completion_tokens_ += answer.completion_tokens;
-  auto seconds = std::chrono::duration<double>(now() - x.started).count();
-  seconds_ += seconds;
-  finish(x, completed_result(answer, x.request_id, x.attempts, seconds));
-}
-
-void http_policy_client_state::fail(job& x, error why) {
-  ++failed_;
-  last_error_ = why;
-  auto seconds = std::chrono::duration<double>(now() - x.started).count();
-  finish(x, failed_result(why, x.request_id, x.attempts, seconds));
-}
-
-void http_policy_client_state::finish(job& x, result_message result) {
-  leave_flight(x);
-  if (x.waiting) --waiting_;
-  queue_.erase(x.env.run, x.id);
-  timers_.erase({x.deadline, x.id});
-  timers_.erase({x.due, x.id});
-  unwatch(x.asker);
-  x.answer.deliver(std::move(result));
-  jobs_.erase(x.id);
-}
-
-void http_policy_client_state::leave_flight(job& x) {
-  if (x.transfer == 0) return;
-  // Of no effect on a transfer that has ended.
-  transport_->cancel(x.transfer);
-  x.transfer = 0;
-  --in_flight_;
-  breaker_.release(x.trial);
-  x.trial = false;
-}
-
-void http_policy_client_state::abort(const error& why) {
-  while (!jobs_.empty()) fail(jobs_.begin()->second, why);
-}
-
-void http_policy_client_state::drop_asker(const caf::actor_addr& asker) {
-  askers_.erase(asker);
-  std::vector<uint64_t> orphans;
-  for (const auto& [id, x] : jobs_)
-    if (x.asker == asker) orphans.push_back(id);
-  error why{fault_class::infrastructure, "cancelled", "the asker has ended", {}};
-  for (auto id : orphans) fail(jobs_.at(id), why);
-  pump();
-  schedule();
-}
-
-void http_policy_client_state::watch(const caf::actor_addr& asker) {
-  if (asker && askers_[asker]++ == 0) self_->monitor(asker);
-}
-
-void http_policy_client_state::unwatch(const caf::actor_addr& asker) {
-  auto i = askers_.find(asker);
-  if (i == askers_.end() || --i->second > 0) return;
-  askers_.erase(i);
-  self_->demonitor(asker);
-}
-
-// One timer, for what is due first; an earlier one replaces it, and the late one finds nothing.
-void http_policy_client_state::schedule() {
-  if (jobs_.empty()) return;
-  auto t = now();
-  auto at =
-      std::min(t + longest_timer, timers_.empty() ? time_point::max() : timers_.begin()->first);
-  if (breaker_.current() == circuit_breaker::state::open && breaker_.open_until() > t)
-    at = std::min(at, breaker_.open_until());
-  if (timer_at_ <= at) return;
-  timer_at_ = at;
-  auto wait = std::max(std::chrono::ceil<milliseconds>(at - t), milliseconds{0});
-  self_->delayed_anon_send(caf::actor_cast<policy_event_sink>(self_), wait,
-                           policy_event{0, ++timer_number_, nullptr, nullptr});
-}
-
-std::string http_policy_client_state::describe(const job& x) const {
-  return fmt::format("turn {} of {}", x.turn, x.session.empty() ? "a conversation" : x.session);
-}
-
-// -- introspection ----------------------------------------------------------------------------
-
-Message<wire::Snapshot> http_policy_client_state::snapshot() const {
-  std::vector<std::pair<const char*, double>> numbers{
-      {"in_flight", in_flight_},
-      {"queued", static_cast<double>(queue_.size())},
-      {"backing_off", waiting_},
-      {"completed", static_cast<double>(completed_)},
-      {"failed", static_cast<double>(failed_)},
-      {"attempts", static_cast<double>(attempts_)},
-      {"retries", static_cast<double>(retries_)},
-      {"prompt_tokens", static_cast<double>(prompt_tokens_)},
-      {"completion_tokens", static_cast<double>(completion_tokens_)},
-      {"logprobs_dropped", static_cast<double>(logprobs_dropped_)},
-      {"mean_seconds", completed_ > 0 ? seconds_ / static_cast<double>(completed_) : 0.0},
-  };
-  auto detail = fmt::format("{} at {}", config_.model, config_.base_url);
-  if (!last_error_.message.empty()) detail += "; last error: " + last_error_.message;
-  auto state = now() < held_until_ ? std::string{"stopped"} : std::string{breaker_.name()};
-  return make_snapshot(config_.model, state, detail, numbers);
 }
 
 // -- the actor --------------------------------------------------------------------------------

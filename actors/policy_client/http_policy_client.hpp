@@ -36,6 +36,9 @@ struct policy_event {
   std::shared_ptr<chat_stream> stream;
 };
 
+/// INTERNAL: the side of the actor that only its transport and its timer know.
+using policy_event_sink = caf::typed_actor<caf::reacts_to<policy_event>>;
+
 class http_policy_client_state {
 public:
   static inline const char* name = "policy-client";
@@ -91,7 +94,7 @@ private:
   void on_timer(uint32_t number);
   void retry_or_give_up(job& x, const attempt_decision& decision);
   void expire(job& x);
-  bool first_contact_failed();
+  bool first_contact_failed(bool at_deadline = false);
   void hold(const error& why);
 
   void succeed(job& x, const completion_answer& answer);

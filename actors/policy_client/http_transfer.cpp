@@ -37,10 +37,9 @@ bool is_loopback(const std::string& url) {
 }
 
 transport_fault fault_of_timeout(CURL* easy) {
-  // In 7.88 the connect time stays 0 until the socket is connected.
-  curl_off_t connected = 0;
-  curl_easy_getinfo(easy, CURLINFO_CONNECT_TIME_T, &connected);
-  return connected == 0 ? transport_fault::connect_timeout : transport_fault::timeout;
+  long sent = 0;
+  curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent);
+  return sent == 0 ? transport_fault::connect_timeout : transport_fault::timeout;
 }
 
 transport_fault fault_of(CURLcode code, CURL* easy, long status) {

@@ -23,7 +23,8 @@ struct policy_config {
   uint32_t connect_timeout_ms = 5000;
   uint32_t stall_ms = 120000;        ///< longest silence within a stream; 0: no limit
   uint32_t first_contact_ms = 30000; ///< how long a server that was never reached may stay away
-                                     ///< before that is the configuration's fault; 0: no limit
+                                     ///< before that is the configuration's fault, at the latest at
+                                     ///< a request's deadline; 0: always the infrastructure's
   uint32_t breaker_threshold = 8;    ///< failures in a row that open the circuit; 0: never
   uint64_t max_response_bytes = uint64_t{4} << 20;
   uint32_t keep_alive_s = 3; ///< idle connections older than this are not used again

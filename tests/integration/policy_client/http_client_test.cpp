@@ -148,6 +148,28 @@ TEST_F(http_client_over_loopback, nobody_listening_is_refused) {
   EXPECT_EQ(post(url).fault, transport_fault::refused);
 }
 
+TEST_F(http_client_over_loopback, a_host_that_swallows_connections_is_a_connect_timeout) {
+  // A full backlog drops the first packet of further connections.
+  auto listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(listener, 0), 0);
+  ASSERT_EQ(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::vector<int> fillers;
+  for (int i = 0; i < 4; ++i) {
+    fillers.push_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    ::connect(fillers.back(), reinterpret_cast<sockaddr*>(&address), size);
+  }
+  auto x = post("http://127.0.0.1:" + std::to_string(ntohs(address.sin_port)), "{}",
+                [](http_request& r) { r.connect_timeout_ms = 200; });
+  EXPECT_EQ(x.fault, transport_fault::connect_timeout) << x.detail;
+  for (auto fd : fillers) ::close(fd);
+  ::close(listener);
+}
+
 TEST_F(http_client_over_loopback, a_silent_stream_is_stalled_and_a_slow_start_is_not) {
   raw_server server{[](const std::string&, int) {
     return std::string{"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"};

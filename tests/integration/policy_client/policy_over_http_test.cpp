@@ -274,6 +274,10 @@ TEST_F(policy_over_http, nobody_listening_ends_at_a_deadline_that_is_nearer) {
     config.base_url = gone.url("/v1");
   }
   connect();
+  expect_fault(ask(300), wire::FaultClass::CONFIGURATION, "policy_unreachable");
+  caf::anon_send_exit(client, caf::exit_reason::user_shutdown);
+  config.first_contact_ms = 0;
+  connect();
   expect_fault(ask(300), wire::FaultClass::INFRASTRUCTURE, "policy_unreachable");
 }
 

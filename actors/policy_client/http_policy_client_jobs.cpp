@@ -1,0 +1,129 @@
+// How jobs of the policy client end, what it looks at the clock for, and what it says of itself.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "actors/policy_client/completion_result.hpp"
+#include "actors/policy_client/http_policy_client.hpp"
+
+namespace kernelmill {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+// Where no time passes without work, the timer must not keep the actor alive for long.
+constexpr milliseconds longest_timer{250};
+
+} // namespace
+
+// -- ends -------------------------------------------------------------------------------------
+
+void http_policy_client_state::succeed(job& x, const completion_answer& answer) {
+  model_known_ = true;
+  ++completed_;
+  logprobs_dropped_ += answer.logprobs_dropped ? 1 : 0;
+  prompt_tokens_ += answer.prompt_tokens;
+  completion_tokens_ += answer.completion_tokens;
+  auto seconds = std::chrono::duration<double>(now() - x.started).count();
+  seconds_ += seconds;
+  finish(x, completed_result(answer, x.request_id, x.attempts, seconds));
+}
+
+void http_policy_client_state::fail(job& x, error why) {
+  ++failed_;
+  last_error_ = why;
+  auto seconds = std::chrono::duration<double>(now() - x.started).count();
+  finish(x, failed_result(why, x.request_id, x.attempts, seconds));
+}
+
+void http_policy_client_state::finish(job& x, result_message result) {
+  leave_flight(x);
+  if (x.waiting) --waiting_;
+  queue_.erase(x.env.run, x.id);
+  timers_.erase({x.deadline, x.id});
+  timers_.erase({x.due, x.id});
+  unwatch(x.asker);
+  x.answer.deliver(std::move(result));
+  jobs_.erase(x.id);
+}
+
+void http_policy_client_state::leave_flight(job& x) {
+  if (x.transfer == 0) return;
+  // Of no effect on a transfer that has ended.
+  transport_->cancel(x.transfer);
+  x.transfer = 0;
+  --in_flight_;
+  breaker_.release(x.trial);
+  x.trial = false;
+}
+
+void http_policy_client_state::abort(const error& why) {
+  while (!jobs_.empty()) fail(jobs_.begin()->second, why);
+}
+
+void http_policy_client_state::drop_asker(const caf::actor_addr& asker) {
+  askers_.erase(asker);
+  std::vector<uint64_t> orphans;
+  for (const auto& [id, x] : jobs_)
+    if (x.asker == asker) orphans.push_back(id);
+  error why{fault_class::infrastructure, "cancelled", "the asker has ended", {}};
+  for (auto id : orphans) fail(jobs_.at(id), why);
+  pump();
+  schedule();
+}
+
+void http_policy_client_state::watch(const caf::actor_addr& asker) {
+  if (asker && askers_[asker]++ == 0) self_->monitor(asker);
+}
+
+void http_policy_client_state::unwatch(const caf::actor_addr& asker) {
+  auto i = askers_.find(asker);
+  if (i == askers_.end() || --i->second > 0) return;
+  askers_.erase(i);
+  self_->demonitor(asker);
+}
+
+// One timer, for what is due first; an earlier one replaces it, and the late one finds nothing.
+void http_policy_client_state::schedule() {
+  if (jobs_.empty()) return;
+  auto t = now();
+  auto at =
+      std::min(t + longest_timer, timers_.empty() ? time_point::max() : timers_.begin()->first);
+  if (breaker_.current() == circuit_breaker::state::open && breaker_.open_until() > t)
+    at = std::min(at, breaker_.open_until());
+  if (timer_at_ <= at) return;
+  timer_at_ = at;
+  auto wait = std::max(std::chrono::ceil<milliseconds>(at - t), milliseconds{0});
+  self_->delayed_anon_send(caf::actor_cast<policy_event_sink>(self_), wait,
+                           policy_event{0, ++timer_number_, nullptr, nullptr});
+}
+
+std::string http_policy_client_state::describe(const job& x) const {
+  return fmt::format("turn {} of {}", x.turn, x.session.empty() ? "a conversation" : x.session);
+}
+
+// -- introspection ----------------------------------------------------------------------------
+
+Message<wire::Snapshot> http_policy_client_state::snapshot() const {
+  std::vector<std::pair<const char*, double>> numbers{
+      {"in_flight", in_flight_},
+      {"queued", static_cast<double>(queue_.size())},
+      {"backing_off", waiting_},
+      {"completed", static_cast<double>(completed_)},
+      {"failed", static_cast<double>(failed_)},
+      {"attempts", static_cast<double>(attempts_)},
+      {"retries", static_cast<double>(retries_)},
+      {"prompt_tokens", static_cast<double>(prompt_tokens_)},
+      {"completion_tokens", static_cast<double>(completion_tokens_)},
+      {"logprobs_dropped", static_cast<double>(logprobs_dropped_)},
+      {"mean_seconds", completed_ > 0 ? seconds_ / static_cast<double>(completed_) : 0.0},
+  };
+  auto detail = fmt::format("{} at {}", config_.model, config_.base_url);
+  if (!last_error_.message.empty()) detail += "; last error: " + last_error_.message;
+  auto state = now() < held_until_ ? std::string{"stopped"} : std::string{breaker_.name()};
+  return make_snapshot(config_.model, state, detail, numbers);
+}
+
+} // namespace kernelmill
