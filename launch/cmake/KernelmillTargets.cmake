@@ -41,6 +41,5 @@ function(kernelmill_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE kernelmill_flags ${arg_LINK} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
-    ENVIRONMENT "KERNELMILL_SOURCE_DIR=${CMAKE_SOURCE_DIR};KERNELMILL_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
 endfunction()
