@@ -2,8 +2,8 @@
 #include <cmath>
 
 // The mean errs by about sqrt(cols) roundings of its terms; a deviation from it errs by that much
-// and by its own rounding; the variance adds a relative error of about sqrt(cols)
-// roundings, or more when many small squares follow a large one.
+// and by its own rounding; the variance adds a relative error of about sqrt(cols) roundings, or
+// more when many small squares follow a large one.
 extern "C" void reference(const double* x, const double* gamma, const double* beta, double* y,
                           double* y_scale, int rows, int cols) {
   const double root = std::sqrt(double(cols));
