@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -266,7 +265,7 @@ void candidate_process::conclude() {
 
 bool candidate_process::exhausted() const {
   return child_.out_of_memory() || control().remark == candidate_remark::memory_exhausted ||
-         largest_size_ > address_limit_ / 10 * 8 || largest_resident_ > memory_limit / 10 * 8;
+         largest_size_ > address_limit_ / 10 * 8 || largest_resident_ > memory_limit / 2;
 }
 
 error candidate_process::describe(const exit_status& status) const {

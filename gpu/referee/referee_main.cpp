@@ -7,8 +7,10 @@
 #include <thread>
 
 #include <CLI/CLI.hpp>
+#include <unistd.h>
 
 #include "gpu/referee/referee_protocol.hpp"
+#include "gpu/referee/scheduling.hpp"
 #include "gpu/referee/task_check.hpp"
 #include "messages/framing.hpp"
 
@@ -70,6 +72,7 @@ expected<void> serve(const options& given) {
   trusted_builder builder{*processes, given.cache.empty() ? default_cache() : given.cache};
   prepared_tasks tasks{builder, tasks_kept};
   candidate_pool pool{walls, of_candidates, given.pool};
+  raise_priority(::getpid()); // after the spawner, so that nothing else inherits it
   machine hardware{given.cpus};
   hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {

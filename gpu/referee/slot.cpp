@@ -2,7 +2,10 @@
 
 #include <cstring>
 
+#include <unistd.h>
+
 #include "gpu/referee/clock.hpp"
+#include "gpu/referee/scheduling.hpp"
 #include "gpu/referee/timing_statistics.hpp"
 
 namespace kernelmill {
@@ -92,12 +95,16 @@ std::optional<call_measure> slot::call(const workload& work, int deadline_ms, ui
     values.push_back(buffers_[i] ? static_cast<int64_t>(buffers_[i]->offset())
                                  : work.selected().scalars.at(task_->arguments[i].name));
   double before = process_.cpu_seconds();
+  // Of both: the one may be kept from starting, the other from seeing that it is done.
+  auto waiting = [&] { return waited_seconds(process_.pid()) + waited_seconds(::getpid()); };
+  double waited = waiting();
   double idle_seconds = now_seconds() - time_mark_;
   auto seconds = process_.run(candidate_command::call, values, deadline_ms);
   if (!seconds) return std::nullopt;
   double after = process_.cpu_seconds();
   take(order);
-  call_measure result{*seconds, after - before, before - cpu_mark_, idle_seconds};
+  call_measure result{*seconds, after - before, before - cpu_mark_, idle_seconds,
+                      waiting() - waited};
   cpu_mark_ = after;
   time_mark_ = now_seconds();
   return result;

@@ -16,6 +16,7 @@ struct call_measure {
   double cpu_seconds = 0;  ///< of all threads of the process during the call
   double idle_cpu = 0;     ///< the same between the call before and this one
   double idle_seconds = 0; ///< how long that was
+  double waited = 0;       ///< seconds of the call in which it or the referee had no core
 };
 
 /// Thread safety: none.

@@ -49,9 +49,9 @@ struct task_case {
 };
 
 struct task {
-  std::string id; ///< "native/row_sum": the folder below the tasks root
-  std::string directory;
-  std::string digest; ///< SHA-256 over the files that define it
+  std::string id;        ///< "native/row_sum": the folder below the tasks root
+  std::string directory; ///< absolute
+  std::string digest;    ///< SHA-256 over the files that define it
   std::string title;
   std::string verb;            ///< optimize, debug, diagnose, reformulate, synthesize, port
   std::string operator_family; ///< reduction, normalization, elementwise, matmul, ...

@@ -170,13 +170,16 @@ expected<task> load_task(const std::string& tasks_root, const std::string& id) {
                                "`kernelmill task list` shows all tasks");
   task x;
   x.id = below.generic_string();
-  x.directory = (fs::path{tasks_root} / below).string();
+  // Absolute, because the referee that is told of it works elsewhere.
+  std::error_code ignored;
+  x.directory = fs::absolute(fs::path{tasks_root} / below, ignored).lexically_normal().string();
   return load_files(std::move(x));
 }
 
 expected<task> load_task_folder(const std::string& directory) {
   task x;
-  x.directory = fs::path{directory}.lexically_normal().string();
+  std::error_code ignored;
+  x.directory = fs::absolute(directory, ignored).lexically_normal().string();
   while (x.directory.size() > 1 && x.directory.back() == '/') x.directory.pop_back();
   auto loaded = load_files(std::move(x));
   if (loaded && !("/" + loaded->directory).ends_with("/" + loaded->id))
