@@ -10,6 +10,7 @@
 
 #include "gpu/process/descriptor.hpp"
 #include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/scheduling.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill {
@@ -178,6 +179,7 @@ void run_phases(judged_run& run, double overhead) {
       count_calls(run);
     else if (run.options.timed)
       judge_timing(run, overhead);
+    run_anywhere();
   }
   if (!run.candidate.process().ending()) run.look_for_late_writes();
 }

@@ -69,6 +69,7 @@ std::optional<error> slot::load(int deadline_ms) {
 
 std::optional<std::string> slot::deliver(const workload& work, bool cold) {
   auto changed = changed_since();
+  if (cold) run_beside(process_.pid());
   called_ = false;
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (!buffers_[i]) continue;
