@@ -45,6 +45,20 @@ double waited_seconds(int pid) noexcept {
   return static_cast<double>(std::strtoull(second, nullptr, 10)) * 1e-9;
 }
 
+bool wants_core(int pid) noexcept {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/%d/task", pid);
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator{path, problem}) {
+    descriptor file{::open((entry.path() / "stat").c_str(), O_RDONLY | O_CLOEXEC)};
+    char text[128] = {};
+    if (!file || read_retrying(file.get(), text, sizeof text - 1) <= 0) continue;
+    const char* end = std::strrchr(text, ')'); // "1234 (name) R ..."
+    if (end != nullptr && end[1] == ' ' && end[2] == 'R') return true;
+  }
+  return false;
+}
+
 void raise_priority(int pid) noexcept {
   char path[48];
   std::snprintf(path, sizeof path, "/proc/%d/task", pid);

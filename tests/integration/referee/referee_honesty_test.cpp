@@ -68,10 +68,10 @@ TEST_F(referee_honesty, a_random_kernel_is_not_deterministic) {
 
 TEST_F(referee_honesty, a_thread_that_writes_after_the_call_is_found) {
   // It may spoil what is taken, too; that it wrote later is found in any case.
-  auto result = evaluate(
-      row_sum(std::string{honest_body} +
-                  "std::thread([=] { for (volatile float* z = y;; ) *z = *z + 1; }).detach();",
-              "#include <thread>"));
+  auto result = evaluate(row_sum(
+      std::string{honest_body} + "latest = y; static bool once = (std::thread([] {"
+                                 " for (;;) *latest = *latest == 1 ? 2 : 1; }).detach(), true);",
+      "#include <thread>\nstatic volatile float* volatile latest;"));
   EXPECT_THAT(critical_rules(*result.open()), Contains("late_write")) << summary(result);
 }
 
