@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include "actors/governance/judge.hpp"
 #include "launch/commands/commands.hpp"
 
 namespace kernelmill::commands {
@@ -12,6 +13,8 @@ using cli::argument_spec;
 using cli::completes;
 using cli::option_spec;
 
+constexpr auto nothing = completes::nothing;
+
 const argument_spec config_words{
     "CONFIG",
     "A configuration file or preset, or an override a.b=value, +a.b=value, ~a.b.",
@@ -19,75 +22,244 @@ const argument_spec config_words{
     true,
     completes::config,
     {}};
-const argument_spec run_name{
-    "RUN", "Name of a run below runs/, or its directory.", true, false, completes::run, {}};
+const option_spec runs_root{"--root", "DIR", "Folder that holds the runs.", "runs",
+                            false,    {},    completes::directory};
+const option_spec tasks_root{"--root",
+                             "DIR",
+                             "Folder below which tasks are found; without it the installation's.",
+                             "",
+                             false,
+                             {},
+                             completes::directory};
+
+option_spec flag(const char* name, const char* doc) {
+  return {name, "", doc, "", false, {}, nothing};
+}
+
+/// Daily work.
+void add_run_commands(cli::command_table& table) {
+  table.push_back(
+      {"run",
+       "Runs a configuration: episodes of every task, to the end.",
+       "kernelmill run quickstart\n"
+       "kernelmill run configs/quickstart.json tasks.ids='[\"native/softmax\"]' run.dir=runs/first",
+       "Later files and overrides win. The first Ctrl-C ends the run with every committed turn "
+       "kept; a second\n"
+       "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows what "
+       "would be run.",
+       {config_words},
+       {flag("--dry-run", "Prints the resolved configuration and runs nothing.")},
+       run});
+  table.push_back({"resume",
+                   "Goes on with a run from its last committed turns.",
+                   "kernelmill resume runs/first",
+                   "Overrides may change how the run goes on (addresses, keys, slots, deadlines, "
+                   "the log), not what it\n"
+                   "measures.",
+                   {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}},
+                    {"OVERRIDE", "a.b=value.", false, true, nothing, {}}},
+                   {runs_root},
+                   resume});
+  table.push_back(
+      {"eval",
+       "Builds, runs and judges one candidate.",
+       "kernelmill eval --task native/row_sum kernel.cpp\n"
+       "kernelmill eval --task native/row_sum --json - < kernel.cpp",
+       "A candidate that fails is a normal answer: exit code 0. Only a fault of the machine is 1.",
+       {{"FILE", "The source; - reads stdin.", true, false, completes::file, {}}},
+       {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},
+        {"--backend", "NAME", "Where it runs.", "auto", false, {"auto", "cpu"}, nothing},
+        {"--preset", "NAME", "Weights of the reward.", "kevin", false, reward_presets(), nothing},
+        {"--seed",
+         "HEX",
+         "64 hex digits that replay an evaluation; without it they are drawn.",
+         "",
+         false,
+         {},
+         nothing},
+        flag("--no-timing", "Checks without timing."),
+        flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
+        tasks_root},
+       eval});
+  table.push_back(
+      {"show",
+       "Shows a run, a group, an episode, a turn or a candidate.",
+       "kernelmill show runs/first\nkernelmill show runs/first/g3.e1.t2\nkernelmill show 3fa9c1d2",
+       "",
+       {{"WHAT",
+         "RUN, RUN/g3, RUN/g3.e1, RUN/g3.e1.t2, or the first digits of a candidate's SHA-256.",
+         true,
+         false,
+         completes::run,
+         {}}},
+       {runs_root},
+       show});
+  table.push_back({"ps",
+                   "Lists the live episodes of runs in progress, with their states.",
+                   "kernelmill ps",
+                   "",
+                   {{"RUN",
+                     "Name of a run, or its directory; without it all below runs/.",
+                     false,
+                     false,
+                     completes::run,
+                     {}}},
+                   {runs_root},
+                   ps});
+  table.push_back(
+      {"doctor",
+       "Tries what Kernelmill needs of this machine, and says what is missing.",
+       "kernelmill doctor",
+       "Exit code 1 when something fails; warnings are 0.",
+       {},
+       {{"--dir", "DIR", "Where runs would be stored.", "runs", false, {}, completes::directory}},
+       doctor});
+}
+
+void add_task_commands(cli::command_table& table) {
+  const argument_spec task_id{"TASK", "Id of a task.", true, false, completes::task, {}};
+  table.push_back(
+      {"task list", "Lists the tasks.", "kernelmill task list", "", {}, {tasks_root}, task_list});
+  table.push_back({"task show",
+                   "Shows a task: signature, cases, prompt.",
+                   "kernelmill task show native/row_sum",
+                   "",
+                   {task_id},
+                   {tasks_root},
+                   task_show});
+  table.push_back({"task check",
+                   "Refuses tasks that an output without work can pass.",
+                   "kernelmill task check native/row_sum",
+                   "Exit code 5 when a task is refused.",
+                   {{"TASK", "Ids or globs; without them all.", false, true, completes::task, {}}},
+                   {tasks_root},
+                   task_check});
+}
+
+void add_policy_and_index_commands(cli::command_table& table) {
+  table.push_back(
+      {"policy scripted",
+       "Serves a script as an OpenAI-compatible policy server.",
+       "kernelmill policy scripted --script configs/policies/quickstart/script.json --port 8080",
+       "Prints its address on stdout once it listens.",
+       {},
+       {{"--script", "FILE", "The script.", "", true, {}, completes::file},
+        {"--port", "N", "Port; 0 takes a free one.", "0", false, {}, nothing},
+        {"--host", "HOST", "Address to listen on.", "127.0.0.1", false, {}, nothing}},
+       policy_scripted});
+  table.push_back(
+      {"index build",
+       "Builds a retrieval index from knowledge cards.",
+       "kernelmill index build index",
+       "",
+       {{"DIR", "Folder of the index; made when missing.", true, false, completes::directory, {}}},
+       {{"--corpus",
+         "DIR",
+         "Folder of the cards; without it the installation's.",
+         "",
+         false,
+         {},
+         completes::directory}},
+       index_build});
+  table.push_back({"index query",
+                   "Asks a retrieval index.",
+                   "kernelmill index query index sum of each row",
+                   "",
+                   {{"DIR", "Folder of the index.", true, false, completes::directory, {}},
+                    {"TEXT", "What to look for.", true, true, nothing, {}}},
+                   {{"--count", "N", "Most results.", "5", false, {}, nothing},
+                    {"--exclude-task",
+                     "TASK",
+                     "Withholds what solves this task.",
+                     "",
+                     false,
+                     {},
+                     completes::task},
+                    {"--family", "NAME", "Prefers an operator family.", "", false, {}, nothing},
+                    {"--backend", "NAME", "Prefers a backend.", "", false, {}, nothing}},
+                   index_query});
+}
+
+void add_config_commands(cli::command_table& table) {
+  table.push_back({"config show",
+                   "Shows what the files, the environment and the overrides come to.",
+                   "kernelmill config show configs/quickstart.json tasks.groups=2\n"
+                   "kernelmill config show --resolved --origin quickstart",
+                   "",
+                   {config_words},
+                   {flag("--resolved", "Shows every key, defaults too."),
+                    flag("--origin", "Says where each value comes from.")},
+                   config_show});
+  table.push_back({"config validate",
+                   "Checks a configuration and lists everything that is wrong with it.",
+                   "kernelmill config validate configs/quickstart.json",
+                   "",
+                   {config_words},
+                   {},
+                   config_validate});
+  table.push_back({"config schema",
+                   "Prints the JSON Schema of a configuration file.",
+                   "kernelmill config schema > kernelmill.schema.json",
+                   "",
+                   {},
+                   {flag("--markdown", "Prints the reference page instead.")},
+                   config_schema});
+}
+
+void add_other_commands(cli::command_table& table) {
+  table.push_back({"completion",
+                   "Prints a completion script for a shell.",
+                   "source <(kernelmill completion bash)",
+                   "",
+                   {{"SHELL", "bash, zsh or fish.", true, false, nothing, {"bash", "zsh", "fish"}}},
+                   {},
+                   completion});
+  table.push_back({"version",
+                   "Prints the versions of the program, its formats and its libraries.",
+                   "kernelmill version --json",
+                   "",
+                   {},
+                   {},
+                   version});
+  table.push_back({"__complete",
+                   "Prints names for completion scripts.",
+                   "kernelmill __complete task",
+                   "",
+                   {{"KIND", "task or run.", true, false, nothing, {"task", "run"}}},
+                   {},
+                   complete,
+                   true});
+  table.push_back({"__reference",
+                   "Prints docs/reference/cli.md.",
+                   "kernelmill __reference",
+                   "",
+                   {},
+                   {},
+                   reference,
+                   true});
+}
 
 } // namespace
 
 const cli::command_table& all() {
-  static const cli::command_table table = {
-      {"config show",
-       "Shows what the files, the environment and the overrides come to.",
-       "kernelmill config show configs/quickstart.json tasks.groups=2\n"
-       "kernelmill config show --resolved --origin quickstart",
-       "",
-       {config_words},
-       {{"--resolved", "", "Shows every key, defaults too.", "", false, {}, {}},
-        {"--origin", "", "Says where each value comes from.", "", false, {}, {}}},
-       config_show},
-      {"config validate",
-       "Checks a configuration and lists everything that is wrong with it.",
-       "kernelmill config validate configs/quickstart.json",
-       "",
-       {config_words},
-       {},
-       config_validate},
-      {"config schema",
-       "Prints the JSON Schema of a configuration file.",
-       "kernelmill config schema > kernelmill.schema.json",
-       "",
-       {},
-       {{"--markdown", "", "Prints the reference page instead.", "", false, {}, {}}},
-       config_schema},
-      {"completion",
-       "Prints a completion script for a shell.",
-       "source <(kernelmill completion bash)",
-       "",
-       {{"SHELL", "bash, zsh or fish.", true, false, completes::nothing, {"bash", "zsh", "fish"}}},
-       {},
-       completion},
-      {"version",
-       "Prints the versions of the program, its formats and its libraries.",
-       "kernelmill version --json",
-       "",
-       {},
-       {},
-       version},
-      {"__complete",
-       "Prints names for completion scripts.",
-       "kernelmill __complete task",
-       "",
-       {{"KIND", "task or run.", true, false, completes::nothing, {"task", "run"}}},
-       {},
-       complete,
-       true},
-      {"__reference",
-       "Prints docs/reference/cli.md.",
-       "kernelmill __reference",
-       "",
-       {},
-       {},
-       reference,
-       true},
-  };
+  static const auto table = [] {
+    cli::command_table result;
+    add_run_commands(result);
+    add_task_commands(result);
+    add_policy_and_index_commands(result);
+    add_config_commands(result);
+    add_other_commands(result);
+    return result;
+  }();
   return table;
 }
 
 } // namespace kernelmill::commands
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE,
-              SIG_IGN); // a reader of ours that goes away is an error of a write, not our end
+  // A reader of ours that goes away and a file that may not grow are errors of a write, not our end.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   return kernelmill::cli::dispatch(kernelmill::commands::all(),
                                    {argv + (argc > 0 ? 1 : 0), argv + argc});
 }

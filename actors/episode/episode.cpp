@@ -303,7 +303,7 @@ void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) 
               close(stop_reason);
           },
           [this](caf::error& why) {
-            leave(wire::Outcome::INFRASTRUCTURE, commit_fault(self->system(), why));
+            leave(wire::Outcome::INFRASTRUCTURE, commit_fault(why), "commit_failed");
           });
 }
 
@@ -342,13 +342,14 @@ void refining_episode_state::close(std::string reason) {
             self->quit();
           },
           [this](caf::error& why) {
-            leave(wire::Outcome::INFRASTRUCTURE, commit_fault(self->system(), why));
+            leave(wire::Outcome::INFRASTRUCTURE, commit_fault(why), "commit_failed");
           });
 }
 
 // Ends the episode without a record of its own: what is committed stays, and resume goes on.
-void refining_episode_state::leave(wire::Outcome outcome, error why) {
-  self->send(run, atom::finished_v, departure_message(*this, outcome, why));
+void refining_episode_state::leave(wire::Outcome outcome, error why, std::string reason) {
+  if (reason.empty()) reason = why.category;
+  self->send(run, atom::finished_v, departure_message(*this, outcome, why, reason));
   enter(episode_phase::ended);
   self->quit();
 }

@@ -99,7 +99,7 @@ struct refining_episode_state {
   void commit_turn(const Message<wire::Verdict>& verdict);
   void after_commit();
   void close(std::string reason);
-  void leave(wire::Outcome outcome, error why);
+  void leave(wire::Outcome outcome, error why, std::string reason = {});
 
   // -- helpers -------------------------------------------------------------------------------
 

@@ -1,7 +1,6 @@
 #include "actors/episode/episode_records.hpp"
 
-#include <caf/actor_system.hpp>
-
+#include "actors/caf_error.hpp"
 #include "actors/episode/returns.hpp"
 #include "actors/governance/judge.hpp"
 #include "messages/digest.hpp"
@@ -89,10 +88,10 @@ error cancellation() {
   return {fault_class::none, "cancelled", "the run was cancelled; committed turns stay", {}};
 }
 
-error commit_fault(caf::actor_system& system, const caf::error& why) {
-  return {fault_class::infrastructure, "commit_failed",
-          "failed to commit a turn: " + system.render(why),
-          "free the cause and run `kernelmill resume`"};
+error commit_fault(const caf::error& why) {
+  auto result = from_caf(why);
+  result.message = "failed to commit a turn: " + result.message;
+  return result;
 }
 
 // -- requests
@@ -339,12 +338,13 @@ Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& stat
 }
 
 Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& state,
-                                                wire::Outcome outcome, const error& why) {
+                                                wire::Outcome outcome, const error& why,
+                                                const std::string& reason) {
   return build<wire::EpisodeOutcome>([&](wire::EpisodeOutcome::Builder x) {
     set_episode(x.initEpisode(), state.where);
     x.setTurns(static_cast<uint32_t>(state.turns.size()));
     x.setOutcome(outcome);
-    x.setStopReason(why.category);
+    x.setStopReason(reason);
     set_fault(x.initFault(), why);
     set_stage_seconds(x, state);
   });

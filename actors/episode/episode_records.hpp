@@ -31,7 +31,7 @@ private:
 
 double wall_seconds(std::chrono::steady_clock::time_point x);
 error cancellation();
-error commit_fault(caf::actor_system& system, const caf::error& why);
+error commit_fault(const caf::error& why);
 
 Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
                                                     std::chrono::milliseconds deadline);
@@ -46,7 +46,8 @@ Message<wire::Record> episode_record(const refining_episode_state& state, const 
 Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& state,
                                               wire::EpisodeRecord::Reader record);
 Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& state,
-                                                wire::Outcome outcome, const error& why);
+                                                wire::Outcome outcome, const error& why,
+                                                const std::string& reason);
 
 /// The way back from committed records to an episode's state.
 refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record);

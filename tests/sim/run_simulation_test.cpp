@@ -168,7 +168,7 @@ TEST(Simulation, ADiskThatStaysFullEndsTheRunAndLosesNothing) {
   auto full = run_node(5, what, how, sink, false);
   ASSERT_TRUE(full.summary);
   EXPECT_STREQ(full.summary->open()->getOutcome().cStr(), "failed");
-  EXPECT_STREQ(full.summary->open()->getFault().getCategory().cStr(), "commit_failed");
+  EXPECT_STREQ(full.summary->open()->getFault().getCategory().cStr(), "disk_full");
   EXPECT_TRUE(sink->records().empty());
   auto after = run_node(6, what, faults{}, sink, true);
   ASSERT_TRUE(after.summary);
