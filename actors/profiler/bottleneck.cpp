@@ -28,16 +28,21 @@ std::optional<double> find(const counts& x, std::string_view name) {
 
 // Compares what a call moved and computed with what the machine can do, as the referee measured it.
 void weigh_roofline(card& result, const counts& x, double bytes, double flops) {
-  auto time = find(x, "call_ms");
-  auto bandwidth = find(x, "stream_bandwidth");
-  auto peak = find(x, "peak_flops");
+  auto time = find(x, "call_time");
+  auto bandwidth = find(x, "machine_memory_bandwidth");
+  auto peak = find(x, "machine_flops");
   if (!time || *time <= 0) return;
-  double seconds = *time / 1e3;
+  double seconds = *time / 1e6;
+  const char* source = "memory";
+  if (bandwidth && bytes / seconds > *bandwidth) { // warm data: the caches are what feeds it
+    bandwidth = find(x, "machine_cache_bandwidth");
+    source = "cache";
+  }
   double memory = bandwidth && *bandwidth > 0 ? bytes / seconds / *bandwidth : 0;
   double compute = peak && *peak > 0 ? flops / seconds / *peak : 0;
   result.evidence.push_back(fmt::format(
-      "{:.4f} ms a call: {:.2f} GB/s ({:.0f} % of stream bandwidth), {:.2f} GFLOP/s ({:.0f} % of peak)",
-      *time, bytes / seconds / 1e9, memory * 100, flops / seconds / 1e9, compute * 100));
+      "{:.1f} us a call: {:.2f} GB/s ({:.0f} % of {} bandwidth), {:.2f} GFLOP/s ({:.0f} % of peak)",
+      *time, bytes / seconds / 1e9, memory * 100, source, flops / seconds / 1e9, compute * 100));
   if (memory >= 0.6 && memory >= compute) {
     result.bottleneck = "memory_bandwidth";
     result.confidence = std::min(0.95, memory);
@@ -56,20 +61,15 @@ void weigh_roofline(card& result, const counts& x, double bytes, double flops) {
 }
 
 void weigh_scheduling(card& result, const counts& x) {
-  auto user = find(x, "user_ms_per_call"), system = find(x, "system_ms_per_call");
-  auto time = find(x, "call_ms");
-  auto switches = find(x, "context_switches_per_call");
-  if (time && user && system && *time > 0) {
-    result.evidence.push_back(fmt::format("{:.4f} ms user and {:.4f} ms system time a call", *user, *system));
-    if (*system > 0.3 * (*user + *system) && *system > 0.02) {
-      result.bottleneck = "launch_overhead";
-      result.confidence = 0.7;
-      result.next = {"the kernel spends its time in the operating system: allocate once, start fewer threads"};
-    }
-  }
-  if (switches) {
-    result.evidence.push_back(fmt::format("{:.1f} context switches a call", *switches));
-    if (*switches > 8 && result.bottleneck == "latency") {
+  auto time = find(x, "call_time"), cpu = find(x, "cpu_time"), threads = find(x, "threads");
+  auto waits = find(x, "voluntary_switches");
+  if (!time || !cpu || *time <= 0) return;
+  result.evidence.push_back(fmt::format("{:.1f} us of processor time a call in {:.0f} threads", *cpu,
+                                        threads.value_or(1)));
+  // The referee's own hand-over costs one wait a call.
+  if (waits && *waits > 4) {
+    result.evidence.push_back(fmt::format("threads wait {:.1f} times a call", *waits));
+    if (result.bottleneck == "latency") {
       result.bottleneck = "launch_overhead";
       result.confidence = 0.6;
       result.next = {"threads wait for each other: use fewer, give each more work, avoid barriers in loops"};
@@ -78,7 +78,7 @@ void weigh_scheduling(card& result, const counts& x) {
 }
 
 void weigh_counters(card& result, const counts& x) {
-  auto cycles = find(x, "cycles_per_call"), instructions = find(x, "instructions_per_call");
+  auto cycles = find(x, "cycles"), instructions = find(x, "instructions");
   if (cycles && instructions && *cycles > 0) {
     double ipc = *instructions / *cycles;
     result.evidence.push_back(fmt::format("{:.2f} instructions per cycle", ipc));
@@ -87,7 +87,7 @@ void weigh_counters(card& result, const counts& x) {
       result.next = {"many instructions for little result: vectorise the inner loop"};
     }
   }
-  if (auto misses = find(x, "cache_misses_per_call"))
+  if (auto misses = find(x, "cache_misses"))
     result.evidence.push_back(fmt::format("{:.0f} last-level cache misses a call", *misses));
 }
 
@@ -101,13 +101,8 @@ void put_texts(List list, const std::vector<std::string>& texts) {
 Message<wire::ProfileResult> read_bottleneck(wire::EvaluateResult::Reader counted, double bytes,
                                              double flops, double seconds) {
   counts values;
-  std::vector<std::string> missing;
-  for (auto counter : counted.getCounters()) {
-    if (counter.getUnit() == "missing")
-      missing.emplace_back(counter.getName().cStr());
-    else
-      values.emplace(counter.getName().cStr(), counter.getValue());
-  }
+  for (auto counter : counted.getCounters())
+    values.emplace(counter.getName().cStr(), counter.getValue());
   card result;
   weigh_roofline(result, values, bytes, flops);
   weigh_scheduling(result, values);
@@ -115,7 +110,7 @@ Message<wire::ProfileResult> read_bottleneck(wire::EvaluateResult::Reader counte
   return build<wire::ProfileResult>([&](wire::ProfileResult::Builder x) {
     x.setAvailable(!values.empty());
     x.setCounters(counted.getCounters());
-    put_texts(x.initMissing(static_cast<unsigned>(missing.size())), missing);
+    x.setMissing(counted.getMissing());
     auto out = x.initCard();
     out.setBottleneck(result.bottleneck);
     out.setConfidence(result.confidence);

@@ -73,7 +73,8 @@ void batch_run_state::note_departure(wire::EpisodeOutcome::Reader outcome) {
   ++counters.infrastructure;
   error why{static_cast<fault_class>(fault_in.getClass()), fault_in.getCategory(),
             fault_in.getMessage(), fault_in.getHint()};
-  bool hopeless = why.cls == fault_class::configuration || why.category == "commit_failed" ||
+  bool hopeless = why.cls == fault_class::configuration ||
+                  outcome.getStopReason() == "commit_failed" ||
                   ++departures_in_a_row >= departures_before_giving_up;
   if (!fault) fault = why;
   if (hopeless) stop("failed", std::move(why));

@@ -164,6 +164,10 @@ void count_calls(judged_run& run) {
   add("voluntary_switches", (after.voluntary - before.voluntary) / calls, "per call");
   add("involuntary_switches", (after.involuntary - before.involuntary) / calls, "per call");
   add("threads", after.threads, "");
+  const auto& peaks = run.parts.hardware.peaks();
+  add("machine_memory_bandwidth", peaks.memory_bytes_per_second, "B/s");
+  add("machine_cache_bandwidth", peaks.cache_bytes_per_second, "B/s");
+  add("machine_flops", peaks.flops_per_second, "flop/s");
   for (size_t i = 0; i < counters.size(); ++i) {
     if (counters[i].problem().empty())
       add(events[i].name, counters[i].value() / calls, "per call");
