@@ -108,7 +108,11 @@ void add_option(CLI::App& app, const option_spec& spec, std::vector<std::string>
     return;
   }
   // Repeated options are refused: the last one would win in silence.
-  app.add_option(spec.name, store)->type_size(1)->expected(1)->required(spec.required);
+  app.add_option(spec.name, store)
+      ->type_size(1)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->required(spec.required);
 }
 
 void add_argument(CLI::App& app, const argument_spec& spec, std::vector<std::string>& store) {
@@ -116,7 +120,7 @@ void add_argument(CLI::App& app, const argument_spec& spec, std::vector<std::str
   if (spec.repeat)
     option->expected(spec.required ? 1 : 0, CLI::detail::expected_max_vector_size);
   else
-    option->type_size(1)->expected(spec.required ? 1 : 0, 1);
+    option->type_size(1)->expected(spec.required ? 1 : 0, 1)->allow_extra_args(false);
 }
 
 expected<void> check_choice(const command& x, const std::string& name,
@@ -203,14 +207,16 @@ int handle(const command& x, invocation in) {
     print_error(result.error(), in.json, in.colour_err);
     return exit_code(result.error());
   }
-  // A full disk or a closed pipe shows only here.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    print_error(
-        {fault_class::infrastructure, "output", "failed to write to stdout", "check where it goes"},
-        in.json, in.colour_err);
-    return exit_failed;
+  switch (finish_output()) {
+    case output_state::written: return *result;
+    case output_state::reader_gone:
+      return exit_reader_gone; // `kernelmill ps | head` is no error to talk of
+    case output_state::lost: break;
   }
-  return *result;
+  print_error(
+      {fault_class::infrastructure, "output", "failed to write to stdout", "check where it goes"},
+      in.json, in.colour_err);
+  return exit_failed;
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "launch/cli/terminal.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -36,6 +37,8 @@ size_t utf8_length(std::string_view x) {
   return n;
 }
 
+bool reader_gone = false;
+
 size_t columns_of(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
@@ -60,6 +63,15 @@ std::string paint(bool enabled, colour c, std::string_view text) {
                      : c == colour::bold   ? "1"
                                            : "2";
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    auto n = utf8_length(text);
+    if (n == 0) return false;
+    text.remove_prefix(n);
+  }
+  return true;
 }
 
 std::string clean(std::string_view text) {
@@ -127,7 +139,15 @@ std::string format_bytes(double bytes) {
 }
 
 void print(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() && errno == EPIPE)
+    reader_gone = true;
+}
+
+output_state finish_output() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return output_state::written;
+  return reader_gone || errno == EPIPE ? output_state::reader_gone : output_state::lost;
 }
 
 void talk(std::string_view text) {

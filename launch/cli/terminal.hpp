@@ -24,6 +24,8 @@ std::string paint(bool enabled, colour c, std::string_view text);
 /// tab, and bytes that are not UTF-8 (as U+FFFD). For every text that a model or a candidate wrote.
 std::string clean(std::string_view text);
 
+bool is_utf8(std::string_view text);
+
 /// Rows under headers, in columns. Columns whose header ends in '>' are right-aligned.
 std::string format_table(const std::vector<std::string>& headers,
                          const std::vector<std::vector<std::string>>& rows);
@@ -35,7 +37,11 @@ std::string format_seconds(double seconds);
 std::string format_bytes(double bytes);
 
 void print(std::string_view text); ///< to stdout
-void talk(std::string_view text);  ///< to stderr, with a newline
+/// What became of stdout: a full disk or a pipe without a reader shows only at the end.
+enum class output_state : unsigned char { written, reader_gone, lost };
+output_state finish_output();
+
+void talk(std::string_view text); ///< to stderr, with a newline
 
 /// Prints one document to stdout, with schema_version first.
 void print_json(const nlohmann::ordered_json& document);

@@ -221,7 +221,8 @@ void add_tool_keys(std::vector<config_key>& k) {
   k.push_back(within(KEY(compile.memory_mb, "Memory for one build."), 256, 1048576));
   k.push_back(directory(KEY(
       compile.cache_dir, "Folder of the build cache; empty: $XDG_CACHE_HOME/kernelmill/build.")));
-  k.push_back(file(KEY(compile.compiler, "The C++ compiler.")));
+  k.push_back(matching(KEY(compile.compiler, "Absolute path of the C++ compiler."), "^/",
+                       [](const std::string& x) { return x.starts_with("/"); }));
   k.push_back(one_of(
       KEY(evaluation.backend, "Where kernels run; `auto` takes the best that this machine has."),
       {"auto", "cpu"}));
@@ -311,6 +312,34 @@ void add_judgement_keys(std::vector<config_key>& k) {
 #undef KEY
 #undef AT
 
+/// What names, places or paces a run without changing what it measures.
+constexpr const char* changeable[] = {
+    "run.name",
+    "run.dir",
+    "policy.base_url",
+    "policy.api_key_env",
+    "policy.api_key_file",
+    "policy.max_in_flight",
+    "policy.timeout_ms",
+    "policy.connect_timeout_ms",
+    "retrieval.embedder.base_url",
+    "retrieval.embedder.api_key_env",
+    "retrieval.embedder.api_key_file",
+    "retrieval.embedder.timeout_ms",
+    "compile.slots",
+    "compile.cache_dir",
+    "evaluation.slots",
+    "episode.turn_deadline_ms",
+    "episode.deadline_ms",
+    "episode.max_live",
+    "log.level",
+};
+
+config_key& find_in(std::vector<config_key>& keys, const std::string& name) {
+  return *std::find_if(keys.begin(), keys.end(),
+                       [&](const config_key& k) { return k.name == name; });
+}
+
 std::vector<config_key> make_keys() {
   std::vector<config_key> keys;
   add_run_keys(keys);
@@ -318,6 +347,7 @@ std::vector<config_key> make_keys() {
   add_retrieval_keys(keys);
   add_tool_keys(keys);
   add_judgement_keys(keys);
+  for (const char* name : changeable) find_in(keys, name).may_change = true;
   return keys;
 }
 

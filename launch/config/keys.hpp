@@ -38,7 +38,8 @@ struct config_key {
   path_kind path = path_kind::none; ///< made absolute against the file that says it
   std::string pattern;              ///< ECMAScript, for the schema and for messages
   std::function<bool(const std::string&)> matches; ///< the same test in code; empty: none
-  bool sensitive = false; ///< a wrong value may be a secret: messages never show it
+  bool may_change = false; ///< at resume: it says how, not what; no part of the digest
+  bool sensitive = false;  ///< a wrong value may be a secret: messages never show it
 
   std::function<nlohmann::json(const run_config&)> get;
   std::function<void(run_config&, const nlohmann::json&)> set; ///< of a value that was checked

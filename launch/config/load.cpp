@@ -169,10 +169,10 @@ bool is_override(const std::string& argument) {
 }
 
 std::string config_digest(const run_config& config) {
-  auto json = to_json(config);
-  json["run"].erase("name");
-  json["run"].erase("dir");
-  return sha256_hex(json.dump());
+  std::string text;
+  for (const auto& key : config_keys())
+    if (!key.may_change) text += key.name + "=" + key.get(config).dump() + "\n";
+  return sha256_hex(text);
 }
 
 std::string locate_config(const std::string& argument) {

@@ -47,7 +47,8 @@ std::vector<std::pair<std::string, std::string>> process_environment();
 /// Whether a positional argument of `run` is an override rather than a file.
 bool is_override(const std::string& argument);
 
-/// SHA-256 over the canonical JSON, without what names one run (run.name, run.dir).
+/// SHA-256 over every key that says what is measured; not over names, places, addresses and paces
+/// (config_key::may_change), which a resumed run may change.
 std::string config_digest(const run_config& config);
 
 /// Says where a configuration that a user names lies: the path itself when it exists, else

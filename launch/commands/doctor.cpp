@@ -1,0 +1,75 @@
+#include "launch/commands/doctor.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+const char* word(finding_state x) {
+  return x == finding_state::ok ? "ok" : x == finding_state::warn ? "warn" : "fail";
+}
+
+cli::colour shade(finding_state x) {
+  return x == finding_state::ok     ? cli::colour::green
+         : x == finding_state::warn ? cli::colour::yellow
+                                    : cli::colour::red;
+}
+
+nlohmann::ordered_json to_json(const finding& x) {
+  return {{"name", x.name},
+          {"state", word(x.state)},
+          {"detail", x.detail},
+          {"cost", x.cost},
+          {"remedy", x.remedy}};
+}
+
+void print_line(const finding& x, bool colour, size_t width) {
+  std::string name = x.name + std::string(width - x.name.size(), ' ');
+  std::string state = word(x.state);
+  state.resize(4, ' ');
+  std::string indent(width + 7, ' ');
+  cli::print(" " + cli::paint(colour, shade(x.state), state) + " " + name + " " +
+             cli::clean(x.detail) + "\n");
+  if (!x.cost.empty()) cli::print(indent + "costs: " + cli::clean(x.cost) + "\n");
+  if (!x.remedy.empty()) cli::print(indent + "remedy: " + cli::clean(x.remedy) + "\n");
+}
+
+} // namespace
+
+expected<int> doctor(const invocation& in) {
+  findings all;
+  examine_machine(all);
+  examine_tools(all);
+  examine_sandbox(all);
+  examine_counters(all);
+  examine_disk(all, in.value("--dir"));
+  examine_accelerators(all);
+  auto count = [&](finding_state s) {
+    return std::count_if(all.begin(), all.end(), [&](const finding& x) { return x.state == s; });
+  };
+  auto warnings = count(finding_state::warn);
+  auto failures = count(finding_state::fail);
+  if (in.json) {
+    nlohmann::ordered_json document = {
+        {"ok", failures == 0}, {"warnings", warnings}, {"failures", failures}};
+    document["findings"] = nlohmann::ordered_json::array();
+    for (const auto& x : all) document["findings"].push_back(to_json(x));
+    cli::print_json(document);
+  } else {
+    size_t width = 0;
+    for (const auto& x : all) width = std::max(width, x.name.size());
+    for (const auto& x : all) print_line(x, in.colour_out, width);
+    cli::print(std::to_string(all.size()) + " checks, " + std::to_string(warnings) + " warnings, " +
+               std::to_string(failures) + " failures\n");
+  }
+  return failures == 0 ? cli::exit_ok : cli::exit_failed;
+}
+
+} // namespace kernelmill::commands

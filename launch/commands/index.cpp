@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/config/paths.hpp"
+#include "retrieval/index.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json manifest_json(const index_manifest& x) {
+  return {{"embedder", x.embedder},
+          {"dimension", x.dimension},
+          {"corpus_digest", x.corpus_digest},
+          {"cards", x.cards},
+          {"kernels", x.kernels}};
+}
+
+} // namespace
+
+expected<int> index_build(const invocation& in) {
+  index_options options;
+  options.knowledge = in.has("--corpus") ? in.value("--corpus") : default_corpus();
+  options.directory = in.value("DIR");
+  auto manifest = build_index(options);
+  if (!manifest) return tl::unexpected<error>{manifest.error()};
+  if (in.json) {
+    auto document = manifest_json(*manifest);
+    document["directory"] = options.directory;
+    cli::print_json(document);
+  } else {
+    cli::print(fmt::format("{}: {} cards, {} kernels, {}\n", options.directory, manifest->cards,
+                           manifest->kernels, manifest->embedder));
+  }
+  return 0;
+}
+
+expected<int> index_query(const invocation& in) {
+  auto count = in.integer("--count", 1, static_cast<int64_t>(max_results));
+  if (!count) return tl::unexpected<error>{count.error()};
+  auto index = open_index(in.value("DIR"));
+  if (!index) return tl::unexpected<error>{index.error()};
+  std::string text;
+  for (const auto& word : in.list("TEXT")) text += (text.empty() ? "" : " ") + word;
+  auto answer = index->query(text, static_cast<size_t>(*count), in.value("--exclude-task"),
+                             in.value("--family"), in.value("--backend"));
+  if (!answer) return tl::unexpected<error>{answer.error()};
+  json results = json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& x : answer->results) {
+    results.push_back({{"id", x.entry.id},
+                       {"kind", x.entry.kind},
+                       {"title", x.entry.title},
+                       {"source", x.entry.source},
+                       {"task", x.entry.task},
+                       {"score", x.score},
+                       {"text", cli::clean(x.entry.text)}});
+    rows.push_back({fmt::format("{:.3f}", x.score), x.entry.id, cli::clean(x.entry.title)});
+  }
+  if (in.json)
+    cli::print_json({{"query", text}, {"results", results}, {"withheld", answer->withheld}});
+  else
+    cli::print(cli::format_table({"SCORE>", "ID", "TITLE"}, rows));
+  if (answer->withheld > 0)
+    cli::talk(fmt::format("{} entries withheld: they solve the excluded task", answer->withheld));
+  return 0;
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,69 @@
+#include "launch/commands/interrupt.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+
+namespace kernelmill::commands {
+
+namespace {
+
+std::atomic<int> first_signal{0};
+std::atomic<int> wake_descriptor{-1};
+
+void on_signal(int number) {
+  int none = 0;
+  if (!first_signal.compare_exchange_strong(none, number)) ::_exit(128 + number);
+  int saved = errno;
+  char byte = 1;
+  if (::write(wake_descriptor.load(), &byte, 1) < 0) {
+    // nop: the pipe is empty when this runs, so a byte always fits
+  }
+  errno = saved;
+}
+
+void install(void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigemptyset(&action.sa_mask);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+} // namespace
+
+interrupt::interrupt() {
+  first_signal = 0;
+  if (::pipe2(wake_, O_CLOEXEC) != 0) return; // then signals end the process as they always did
+  wake_descriptor = wake_[1];
+  watcher_ = std::jthread{[this] {
+    char byte = 0;
+    while (::read(wake_[0], &byte, 1) < 0 && errno == EINTR) {
+      // nop
+    }
+    source_.request_stop();
+  }};
+  install(on_signal);
+}
+
+interrupt::~interrupt() {
+  install(SIG_DFL);
+  if (wake_[1] >= 0) ::close(wake_[1]); // the watcher reads the end of the pipe
+  if (watcher_.joinable()) watcher_.join();
+  if (wake_[0] >= 0) ::close(wake_[0]);
+  wake_descriptor = -1;
+}
+
+void interrupt::wait() {
+  if (watcher_.joinable()) watcher_.join();
+}
+
+int interrupt::signal() noexcept {
+  return first_signal.load();
+}
+
+} // namespace kernelmill::commands

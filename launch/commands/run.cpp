@@ -1,0 +1,199 @@
+// `kernelmill run` and `kernelmill resume`.
+
+#include <unistd.h>
+
+#include <cctype>
+#include <ctime>
+#include <filesystem>
+#include <stop_token>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/interrupt.hpp"
+#include "launch/commands/progress_display.hpp"
+#include "launch/commands/run_view.hpp"
+#include "launch/commands/sources.hpp"
+#include "launch/config/keys.hpp"
+#include "launch/node.hpp"
+#include "messages/json.hpp"
+#include "storage/run_directory.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+/// The path as a user would type it.
+std::string shown_path(const std::string& path) {
+  std::error_code code;
+  auto relative = fs::path{path}.lexically_relative(fs::current_path(code)).string();
+  return relative.empty() || relative.starts_with("..") ? path : relative;
+}
+
+/// "quickstart-20260731-142233".
+std::string made_name(const config_sources& sources) {
+  auto stem =
+      sources.files.empty() ? std::string{"run"} : fs::path{sources.files.front()}.stem().string();
+  for (auto& c : stem)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-') c = '_';
+  return fmt::format("{}-{:%Y%m%d-%H%M%S}", stem, fmt::localtime(std::time(nullptr)));
+}
+
+/// Fills in the name and the directory that were not given; `run.dir` alone names the run too.
+void name_run(run_config& config, const config_sources& sources) {
+  std::error_code code;
+  bool made = config.run.name.empty() && config.run.dir.empty();
+  if (config.run.name.empty())
+    config.run.name = made ? made_name(sources)
+                           : fs::path{config.run.dir + "/"}.parent_path().filename().string();
+  if (!config.run.dir.empty()) return;
+  auto base = fs::current_path(code) / "runs";
+  auto name = config.run.name;
+  for (int n = 2; made && fs::exists(base / config.run.name, code); ++n) // two in one second
+    config.run.name = name + "-" + std::to_string(n);
+  config.run.dir = (base / config.run.name).string();
+}
+
+json summary_json(wire::RunSummary::Reader x) {
+  auto result = kernelmill::to_json(capnp::DynamicStruct::Reader{x});
+  json stages = json::object();
+  for (auto s : x.getStages()) stages[s.getName().cStr()] = s.getValue();
+  result["stages"] = stages;
+  return result;
+}
+
+std::string stages_text(wire::RunSummary::Reader x) {
+  std::string result;
+  for (auto s : x.getStages())
+    result += fmt::format("{}{} {}", result.empty() ? "" : ", ", s.getName().cStr(),
+                          cli::format_seconds(s.getValue()));
+  return result;
+}
+
+std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
+  auto t = x.getTotals();
+  std::string result;
+  if (view) result += task_table(*view) + "\n";
+  result += fmt::format("{}: {} groups, {} episodes, {} turns in {}\n", x.getOutcome().cStr(),
+                        t.getGroups(), t.getEpisodes(), t.getTurns(),
+                        cli::format_seconds(x.getSeconds()));
+  result += fmt::format("{} accepted, {} rejected, {} infrastructure\n", t.getAccepted(),
+                        t.getRejected(), t.getInfrastructure());
+  if (auto stages = stages_text(x); !stages.empty())
+    result += "time in stages, all episodes together: " + stages + "\n";
+  result += fmt::format("run: {}\n", shown_path(x.getDirectory().cStr()));
+  return result;
+}
+
+/// The exit code of a run that has started.
+int outcome_code(wire::RunSummary::Reader x) {
+  std::string outcome = x.getOutcome();
+  if (outcome == "cancelled") return 128 + (interrupt::signal() == 0 ? 2 : interrupt::signal());
+  if (outcome == "finished") return cli::exit_ok;
+  auto fault = x.getFault();
+  error e{static_cast<fault_class>(fault.getClass()), fault.getCategory(), fault.getMessage(),
+          fault.getHint()};
+  return cli::exit_code(e);
+}
+
+void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
+  std::string outcome = x.getOutcome();
+  if (outcome == "finished") return;
+  auto directory = shown_path(x.getDirectory().cStr());
+  if (auto fault = x.getFault(); fault.getClass() != wire::FaultClass::NONE)
+    cli::print_error({static_cast<fault_class>(fault.getClass()), fault.getCategory(),
+                      fault.getMessage(), fault.getHint()},
+                     in.json, in.colour_err);
+  cli::talk("committed turns stay; go on with: kernelmill resume " + directory);
+}
+
+expected<int> drive(const invocation& in, run_options options) {
+  interrupt signals;
+  progress_display display{::isatty(2) == 1, options.resume ? 0 : options.config.tasks.max_turns};
+  std::stop_callback tell{
+      signals.token(), [] {
+        cli::talk("\nending: steps in progress go on to their end; Ctrl-C again ends at once");
+      }};
+  options.on_progress = [&](const progress& x) { display.update(x); };
+  cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
+            shown_path(options.directory));
+  auto summary = run_node(options, signals.token());
+  display.finish();
+  if (!summary) return tl::unexpected<error>{summary.error()};
+  auto opened = summary->open();
+  auto run = open_run(options.directory);
+  auto view = run ? view_run(*run) : expected<run_view>{tl::unexpected<error>{run.error()}};
+  if (in.json) {
+    auto document = summary_json(*opened);
+    if (view) document["tasks"] = to_json(*view)["tasks"];
+    cli::print_json(document);
+  } else {
+    cli::print(summary_text(*opened, view ? &*view : nullptr));
+  }
+  tell_outcome(in, *opened);
+  return outcome_code(*opened);
+}
+
+/// What may change between a run and its resumption: how, not what. Anything else would make one
+/// run of two experiments.
+expected<void> check_resume_overrides(const run_config& before, const run_config& after) {
+  for (const auto& key : config_keys())
+    if (!key.may_change && key.get(before) != key.get(after))
+      return configuration_error("config_changed",
+                                 "failed to resume: '" + key.name +
+                                     "' differs from what the run began with",
+                                 "start a new run, or leave it as it was");
+  return {};
+}
+
+} // namespace
+
+expected<int> run(const invocation& in) {
+  auto sources = sources_of(in.list("CONFIG"));
+  auto loaded = load_config(sources);
+  if (!loaded) return tl::unexpected<error>{loaded.error()};
+  run_options options;
+  options.config = std::move(loaded->config);
+  name_run(options.config, sources);
+  options.directory = options.config.run.dir;
+  options.config_json = kernelmill::to_json(options.config).dump(2);
+  if (in.has("--dry-run")) {
+    cli::print(options.config_json + "\n");
+    return cli::exit_ok;
+  }
+  return drive(in, std::move(options));
+}
+
+expected<int> resume(const invocation& in) {
+  auto found = find_run(in.value("RUN"), in.value("--root"));
+  if (!found) return tl::unexpected<error>{found.error()};
+  std::error_code code;
+  auto directory = fs::canonical(found->path, code).string();
+  config_sources sources;
+  sources.files = {found->config_file()};
+  auto before = load_config(sources);
+  if (!before) return tl::unexpected<error>{before.error()};
+  sources.overrides = in.list("OVERRIDE");
+  sources.directory = fs::current_path(code).string();
+  auto after = load_config(sources);
+  if (!after) return tl::unexpected<error>{after.error()};
+  if (auto same = check_resume_overrides(before->config, after->config); !same)
+    return tl::unexpected<error>{same.error()};
+  run_options options;
+  options.config = std::move(after->config);
+  options.config.run.name = found->name;
+  options.config.run.dir = directory; // it may have been moved
+  options.resume = true;
+  options.directory = directory;
+  options.config_json = kernelmill::to_json(options.config).dump(2);
+  return drive(in, std::move(options));
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,134 @@
+#include "launch/commands/run_view.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/terminal.hpp"
+#include "messages/json.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+void note_turn(episode_view& x, wire::TurnRecord::Reader turn) {
+  x.task = turn.getEpisode().getTask();
+  ++x.turns;
+  auto verdict = turn.getVerdict();
+  x.categories.emplace_back(verdict.getCategory());
+  if (verdict.getOutcome() != wire::Outcome::INFRASTRUCTURE)
+    x.best_reward =
+        x.turns == 1 ? verdict.getReward() : std::max(x.best_reward, verdict.getReward());
+  auto timing = turn.getFacts().getEvaluation().getTiming();
+  auto s = timing.getSpeedup();
+  if (verdict.getOutcome() == wire::Outcome::ACCEPTED && timing.getMeasured() &&
+      (!x.best.measured || s.getLow() > x.best.low))
+    x.best = {true, s.getEstimate(), s.getLow(), s.getHigh()};
+}
+
+episode_view view_episode(uint32_t group, const stored_episode& stored) {
+  episode_view x;
+  x.group = group;
+  x.member = stored.member;
+  x.outcome = "open";
+  for (const auto& record : stored.turns) note_turn(x, record.open()->getTurn());
+  if (stored.end) {
+    auto opened = stored.end->open();
+    auto end = opened->getEpisode();
+    x.task = end.getEpisode().getTask();
+    x.outcome = enum_name(capnp::DynamicEnum{end.getOutcome()});
+    x.stop_reason = end.getStopReason();
+    if (end.getReturns().size() > 0) x.first_return = end.getReturns()[0];
+  }
+  return x;
+}
+
+void note_episode(task_view& x, const episode_view& e) {
+  ++x.episodes;
+  x.turns += e.turns;
+  x.accepted += e.outcome == "accepted";
+  x.rejected += e.outcome == "rejected";
+  x.infrastructure += e.outcome == "infrastructure";
+  x.open += e.outcome == "open";
+  if (e.best.measured && (!x.best.measured || e.best.low > x.best.low)) x.best = e.best;
+}
+
+} // namespace
+
+expected<store> open_for_reading(const run_directory& run) {
+  store_options options;
+  options.directory = run.store;
+  options.read_only = true;
+  return store::open(options);
+}
+
+expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
+  auto from = open_for_reading(run);
+  if (!from) return tl::unexpected<error>{from.error()};
+  run_view view{run.name, run.path, {}, {}};
+  auto visit = [&](const stored_group& g) -> expected<void> {
+    for (const auto& stored : g.episodes) {
+      view.episodes.push_back(view_episode(g.group, stored));
+      note_episode(view.tasks[view.episodes.back().task], view.episodes.back());
+    }
+    return {};
+  };
+  if (group) {
+    auto one = read_group(*from, run.name, *group);
+    if (!one) return tl::unexpected<error>{one.error()};
+    (void)visit(*one);
+  } else if (auto all = for_each_group(*from, run.name, visit); !all) {
+    return tl::unexpected<error>{all.error()};
+  }
+  return view;
+}
+
+std::string speedup_text(const speedup_view& x) {
+  return x.measured ? fmt::format("{:.2f} [{:.2f}, {:.2f}]", x.estimate, x.low, x.high) : "-";
+}
+
+json to_json(const speedup_view& x) {
+  if (!x.measured) return nullptr;
+  return {{"estimate", x.estimate}, {"low", x.low}, {"high", x.high}};
+}
+
+std::string task_table(const run_view& view) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [id, x] : view.tasks)
+    rows.push_back({id, fmt::to_string(x.episodes), fmt::to_string(x.turns),
+                    fmt::to_string(x.accepted), fmt::to_string(x.rejected),
+                    fmt::to_string(x.infrastructure), speedup_text(x.best)});
+  return cli::format_table(
+      {"TASK", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>", "INFRA>", "BEST SPEEDUP"}, rows);
+}
+
+json to_json(const run_view& view) {
+  json result = {{"run", view.run}, {"directory", view.directory}};
+  result["tasks"] = json::array();
+  for (const auto& [id, x] : view.tasks)
+    result["tasks"].push_back({{"task", id},
+                               {"episodes", x.episodes},
+                               {"turns", x.turns},
+                               {"accepted", x.accepted},
+                               {"rejected", x.rejected},
+                               {"infrastructure", x.infrastructure},
+                               {"open", x.open},
+                               {"best_speedup", to_json(x.best)}});
+  result["episodes"] = json::array();
+  for (const auto& e : view.episodes)
+    result["episodes"].push_back({{"id", fmt::format("g{}.e{}", e.group, e.member)},
+                                  {"task", e.task},
+                                  {"turns", e.turns},
+                                  {"outcome", e.outcome},
+                                  {"stop_reason", e.stop_reason},
+                                  {"best_reward", e.best_reward},
+                                  {"return", e.first_return},
+                                  {"best_speedup", to_json(e.best)},
+                                  {"categories", e.categories}});
+  return result;
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,64 @@
+#pragma once
+
+// A run as people look at it, read from its store.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "messages/error.hpp"
+#include "storage/group_reader.hpp"
+#include "storage/run_directory.hpp"
+
+namespace kernelmill::commands {
+
+struct speedup_view {
+  bool measured = false;
+  double estimate = 0, low = 0, high = 0;
+};
+
+struct episode_view {
+  uint32_t group = 0;
+  uint32_t member = 0;
+  std::string task;
+  uint32_t turns = 0;
+  std::string outcome; ///< "accepted", "rejected", "infrastructure", or "open"
+  std::string stop_reason;
+  double best_reward = 0;
+  double first_return = 0;             ///< what a trainer sees first
+  speedup_view best;                   ///< of the accepted turn with the highest lower bound
+  std::vector<std::string> categories; ///< of its turns, in order
+};
+
+struct task_view {
+  uint32_t episodes = 0, accepted = 0, rejected = 0, infrastructure = 0, open = 0;
+  uint64_t turns = 0;
+  speedup_view best;
+};
+
+struct run_view {
+  std::string run;
+  std::string directory;
+  std::vector<episode_view> episodes;
+  std::map<std::string, task_view> tasks;
+};
+
+/// Opens the store of a run for reading.
+expected<store> open_for_reading(const run_directory& run);
+
+/// Reads all episodes of a run; `group` narrows it to one.
+expected<run_view> view_run(const run_directory& run, const uint32_t* group = nullptr);
+
+/// "3.71 [3.65, 3.78]", or "-".
+std::string speedup_text(const speedup_view& x);
+nlohmann::ordered_json to_json(const speedup_view& x);
+
+/// The table of tasks under a run's summary.
+std::string task_table(const run_view& view);
+
+nlohmann::ordered_json to_json(const run_view& view);
+
+} // namespace kernelmill::commands

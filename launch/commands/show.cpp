@@ -1,0 +1,245 @@
+// `kernelmill show`: a run, a group, an episode, a turn or a candidate, from the store.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/run_view.hpp"
+#include "launch/commands/verdict_text.hpp"
+#include "messages/identity.hpp"
+#include "messages/json.hpp"
+#include "storage/artifacts.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct place {
+  run_directory run;
+  name_parts name;
+  bool whole_run = false;
+};
+
+/// A text of the store, cleaned for a terminal; says so when it is gone.
+std::string content(const artifact_store& artifacts, wire::Content::Reader x) {
+  auto text = artifacts.text(x);
+  return text ? cli::clean(*text) : "(" + text.error().message + ")";
+}
+
+// -- a run or a group ---------------------------------------------------------------------------
+
+std::string episodes_table(const run_view& view) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& e : view.episodes) {
+    std::string turns;
+    for (const auto& c : e.categories) turns += (turns.empty() ? "" : " > ") + c;
+    rows.push_back({fmt::format("g{}.e{}", e.group, e.member), e.task, e.outcome,
+                    fmt::format("{:.3f}", e.first_return), speedup_text(e.best), turns});
+  }
+  return cli::format_table({"EPISODE", "TASK", "OUTCOME", "RETURN>", "BEST SPEEDUP", "TURNS"},
+                           rows);
+}
+
+expected<int> show_run(const invocation& in, const place& at) {
+  auto view = view_run(at.run, at.whole_run ? nullptr : &at.name.group);
+  if (!view) return tl::unexpected<error>{view.error()};
+  if (!at.whole_run && view->episodes.empty())
+    return configuration_error(
+        "not_found",
+        fmt::format("failed to find g{} in the run '{}': it has no such group", at.name.group,
+                    at.run.name),
+        "`kernelmill show " + at.run.path + "` lists what is there");
+  if (in.json) {
+    cli::print_json(to_json(*view));
+    return 0;
+  }
+  cli::print(fmt::format("run {} in {}\n\n", view->run, view->directory));
+  if (at.whole_run) cli::print(task_table(*view) + "\n");
+  cli::print(episodes_table(*view));
+  return 0;
+}
+
+// -- an episode or a turn -----------------------------------------------------------------------
+
+json turn_json(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
+  auto result = kernelmill::to_json(capnp::DynamicStruct::Reader{turn});
+  result["prompt"] = json::array();
+  for (auto part : turn.getPrompt())
+    result["prompt"].push_back({{"role", std::string{part.getRole()}},
+                                {"content", content(artifacts, part.getContent())}});
+  result["completion"]["text"] = content(artifacts, turn.getCompletion().getText());
+  result["candidate"] = content(artifacts, turn.getCandidate());
+  result["feedback"] = content(artifacts, turn.getFeedback());
+  return result;
+}
+
+std::string section(const std::string& title, const std::string& text, bool colour) {
+  if (text.empty()) return {};
+  return cli::paint(colour, cli::colour::bold, "--- " + title + " ---") + "\n" + text +
+         (text.ends_with("\n") ? "" : "\n") + "\n";
+}
+
+std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artifacts, bool colour) {
+  auto e = turn.getEpisode();
+  auto result =
+      cli::paint(colour, cli::colour::bold,
+                 fmt::format("turn g{}.e{}.t{}", e.getGroup(), e.getMember(), turn.getTurn())) +
+      fmt::format("  {}  {}\n\n", e.getTask().cStr(), turn.getTransition().cStr());
+  for (auto part : turn.getPrompt())
+    result += section(std::string{"prompt: "} + part.getRole().cStr(),
+                      content(artifacts, part.getContent()), colour);
+  result += section("completion", content(artifacts, turn.getCompletion().getText()), colour);
+  result += section("verdict", verdict_text(turn.getFacts(), turn.getVerdict(), colour), colour);
+  result += section("feedback", content(artifacts, turn.getFeedback()), colour);
+  return result;
+}
+
+json episode_json(const stored_episode& x, const artifact_store& artifacts) {
+  json result;
+  result["turns"] = json::array();
+  for (const auto& record : x.turns) {
+    auto opened = record.open();
+    result["turns"].push_back(turn_json(opened->getTurn(), artifacts));
+  }
+  result["end"] = nullptr;
+  if (x.end) {
+    auto opened = x.end->open();
+    result["end"] = kernelmill::to_json(capnp::DynamicStruct::Reader{opened->getEpisode()});
+  }
+  return result;
+}
+
+std::string end_text(wire::EpisodeRecord::Reader end) {
+  std::string returns, reasons;
+  for (auto r : end.getReturns()) returns += fmt::format(" {:.3f}", r);
+  for (auto r : end.getReadiness().getReasons()) reasons += "\n  " + cli::clean(r.cStr());
+  return fmt::format("{} ({}), returns{}\n{}{}\n", enum_name(capnp::DynamicEnum{end.getOutcome()}),
+                     end.getStopReason().cStr(), returns,
+                     enum_name(capnp::DynamicEnum{end.getReadiness().getKind()}), reasons);
+}
+
+expected<int> show_episode(const invocation& in, const place& at) {
+  auto from = open_for_reading(at.run);
+  if (!from) return tl::unexpected<error>{from.error()};
+  auto x = read_episode(*from, at.run.name, at.name.group, *at.name.member);
+  if (!x) return tl::unexpected<error>{x.error()};
+  if (at.name.turn)
+    std::erase_if(x->turns, [&](const auto& record) {
+      return record.open()->getTurn().getTurn() != *at.name.turn;
+    });
+  if (x->turns.empty() && (at.name.turn || !x->end))
+    return configuration_error(
+        "not_found", "failed to find '" + in.value("WHAT") + "': nothing of that name is stored",
+        "`kernelmill show " + at.run.path + "` lists what is there");
+  artifact_store artifacts{at.run.artifacts};
+  if (in.json) {
+    auto document = episode_json(*x, artifacts);
+    cli::print_json(at.name.turn ? document["turns"][0] : document);
+    return 0;
+  }
+  for (const auto& record : x->turns) {
+    auto opened = record.open();
+    cli::print(turn_text(opened->getTurn(), artifacts, in.colour_out));
+  }
+  if (x->end && !at.name.turn)
+    cli::print(section("episode", end_text(x->end->open()->getEpisode()), in.colour_out));
+  return 0;
+}
+
+// -- a candidate --------------------------------------------------------------------------------
+
+struct candidate_hit {
+  std::string name; ///< "RUN/g3.e1.t2"
+  std::string sha256;
+  std::string source;
+};
+
+expected<std::vector<candidate_hit>> find_candidate(const run_directory& run,
+                                                    const std::string& prefix) {
+  auto from = open_for_reading(run);
+  if (!from) return tl::unexpected<error>{from.error()};
+  artifact_store artifacts{run.artifacts};
+  std::vector<candidate_hit> hits;
+  auto done = for_each_group(*from, run.name, [&](const stored_group& group) -> expected<void> {
+    for (const auto& episode : group.episodes)
+      for (const auto& record : episode.turns) {
+        auto opened = record.open();
+        auto turn = opened->getTurn();
+        std::string sha256 = turn.getCandidateSha256();
+        if (!sha256.starts_with(prefix)) continue;
+        hits.push_back(
+            {fmt::format("{}/g{}.e{}.t{}", run.name, group.group, episode.member, turn.getTurn()),
+             sha256, content(artifacts, turn.getCandidate())});
+      }
+    return {};
+  });
+  if (!done) return tl::unexpected<error>{done.error()};
+  return hits;
+}
+
+expected<int> show_candidate(const invocation& in, const std::string& prefix) {
+  std::vector<candidate_hit> hits;
+  for (const auto& name : list_runs(in.value("--root"))) {
+    auto run = find_run(name, in.value("--root"));
+    if (!run) continue;
+    auto found = find_candidate(*run, prefix);
+    if (!found) return tl::unexpected<error>{found.error()};
+    hits.insert(hits.end(), found->begin(), found->end());
+  }
+  if (hits.empty())
+    return configuration_error("not_found",
+                               "failed to find a candidate whose SHA-256 begins with " + prefix,
+                               "`kernelmill show RUN` lists what is stored");
+  for (const auto& hit : hits)
+    if (hit.sha256 != hits.front().sha256)
+      return configuration_error("ambiguous",
+                                 "failed to choose a candidate: " + prefix + " begins " +
+                                     hits.front().sha256 + " and " + hit.sha256,
+                                 "give more digits");
+  if (in.json) {
+    json document = {{"candidate_sha256", hits.front().sha256},
+                     {"turns", json::array()},
+                     {"source", hits.front().source}};
+    for (const auto& hit : hits) document["turns"].push_back(hit.name);
+    cli::print_json(document);
+    return 0;
+  }
+  for (const auto& hit : hits) cli::print("// " + hit.name + "\n");
+  cli::print(hits.front().source + (hits.front().source.ends_with("\n") ? "" : "\n"));
+  return 0;
+}
+
+bool is_hash_prefix(const std::string& x) {
+  return x.size() >= 6 && x.size() <= 64 &&
+         x.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+/// "runs/x/g3.e1" is the run "runs/x" and the name "g3.e1"; without such an end it is a run.
+expected<place> locate(const std::string& what, const std::string& root) {
+  place result;
+  auto slash = what.find_last_of('/');
+  auto name = slash == std::string::npos ? std::nullopt : parse_name(what.substr(slash + 1));
+  auto run = find_run(name ? what.substr(0, slash) : what, root);
+  if (!run) return tl::unexpected<error>{run.error()};
+  result.run = *run;
+  result.whole_run = !name;
+  if (name) result.name = *name;
+  return result;
+}
+
+} // namespace
+
+expected<int> show(const invocation& in) {
+  const auto& what = in.value("WHAT");
+  auto at = locate(what, in.value("--root"));
+  if (!at && is_hash_prefix(what)) return show_candidate(in, what);
+  if (!at) return tl::unexpected<error>{at.error()};
+  return at->whole_run || !at->name.member ? show_run(in, *at) : show_episode(in, *at);
+}
+
+} // namespace kernelmill::commands

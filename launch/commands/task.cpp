@@ -1,0 +1,181 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gpu/task/task.hpp"
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/task_choice.hpp"
+#include "launch/commands/workbench.hpp"
+#include "messages/evaluate.capnp.h"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json head(const task& x) {
+  return {{"id", x.id},
+          {"title", x.title},
+          {"verb", x.verb},
+          {"operator_family", x.operator_family},
+          {"contract", x.contract},
+          {"difficulty", x.difficulty},
+          {"backends", x.backends},
+          {"cases", x.cases.size()}};
+}
+
+json case_json(const task& x, const task_case& c) {
+  return {{"name", c.name},
+          {"shape", shape_text(x, c.scalars)},
+          {"visibility", c.hidden ? "hidden" : "visible"},
+          {"fills", c.fills}};
+}
+
+json full(const task& x) {
+  auto result = head(x);
+  result["digest"] = x.digest;
+  result["directory"] = x.directory;
+  result["declaration"] = x.declaration();
+  result["cases"] = json::array();
+  for (const auto& c : x.cases) result["cases"].push_back(case_json(x, c));
+  result["timed"] = shape_text(x, x.timed.scalars);
+  result["tolerance"] = x.tolerance;
+  result["bytes"] = x.bytes.text();
+  result["flops"] = x.flops.text();
+  if (!x.diagnoses.empty()) result["diagnoses"] = x.diagnoses;
+  result["prompt"] = x.prompt;
+  if (!x.starter.empty()) result["starter"] = x.starter;
+  return result;
+}
+
+std::string text(const task& x, bool bold) {
+  auto result = fmt::format("{}\n{}\n\n", cli::paint(bold, cli::colour::bold, x.id), x.title);
+  result += fmt::format("{}, {}, {}, contract {}\n\n{}\n\n", x.verb, x.operator_family,
+                        x.difficulty, x.contract, x.declaration());
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& c : x.cases) {
+    std::string fills;
+    for (const auto& [name, fill] : c.fills)
+      fills += (fills.empty() ? "" : ", ") + name + ": " + fill;
+    rows.push_back({c.name, shape_text(x, c.scalars), c.hidden ? "hidden" : "visible", fills});
+  }
+  rows.push_back({"(timed)", shape_text(x, x.timed.scalars), "", ""});
+  result += cli::format_table({"CASE", "SHAPE", "SEEN BY THE POLICY", "FILLS"}, rows);
+  result +=
+      fmt::format("\ntolerance {} units of 2^-24 of each element's scale; bytes {}; flops {}\n\n",
+                  x.tolerance, x.bytes.text(), x.flops.text());
+  result += x.prompt;
+  if (!x.starter.empty()) result += "\n--- starter.cpp ---\n" + x.starter;
+  return result;
+}
+
+/// The ids that were typed, or all.
+expected<std::vector<std::string>> ids_to_check(const invocation& in, const std::string& root) {
+  auto all = list_tasks(root);
+  if (!all) return tl::unexpected<error>{all.error()};
+  return in.has("TASK") ? select_tasks(*all, in.list("TASK")) : *all;
+}
+
+struct check_outcome {
+  bool ok = false;
+  json document;
+};
+
+expected<check_outcome> check_one(referee_client& referee, const std::string& root,
+                                  const std::string& id) {
+  check_outcome result;
+  auto problems = json::array();
+  auto notes = json::array();
+  double seconds = 0;
+  auto x = load_task(root, id);
+  if (!x) {
+    problems.push_back(render(x.error()));
+  } else {
+    auto request = build<wire::CheckRequest>(
+        [&](wire::CheckRequest::Builder b) { b.setTaskDir(x->directory); });
+    auto answer = referee.check(request, 120'000);
+    if (!answer) return tl::unexpected<error>{answer.error()};
+    auto opened = answer->open();
+    for (auto p : opened->getProblems()) problems.push_back(cli::clean({p.cStr(), p.size()}));
+    for (auto n : opened->getNotes()) notes.push_back(cli::clean({n.cStr(), n.size()}));
+    result.ok = opened->getOk();
+    seconds = opened->getSeconds();
+  }
+  result.document = {{"id", id},
+                     {"ok", result.ok},
+                     {"problems", problems},
+                     {"notes", notes},
+                     {"seconds", seconds}};
+  return result;
+}
+
+void print_check(const json& x, bool ok, bool colour) {
+  auto state = ok ? cli::paint(colour, cli::colour::green, "ok  ")
+                  : cli::paint(colour, cli::colour::red, "FAIL");
+  cli::print(fmt::format("{} {}\n", state, x["id"].get<std::string>()));
+  for (const auto& p : x["problems"]) cli::print("       problem: " + p.get<std::string>() + "\n");
+  for (const auto& n : x["notes"]) cli::print("       " + n.get<std::string>() + "\n");
+}
+
+} // namespace
+
+expected<int> task_check(const invocation& in) {
+  auto root = tasks_root(in);
+  if (!root) return tl::unexpected<error>{root.error()};
+  auto ids = ids_to_check(in, *root);
+  if (!ids) return tl::unexpected<error>{ids.error()};
+  auto bench = workbench::open();
+  if (!bench) return tl::unexpected<error>{bench.error()};
+  auto referee = bench->referee();
+  if (!referee) return tl::unexpected<error>{referee.error()};
+  json tasks = json::array();
+  size_t failures = 0;
+  for (const auto& id : *ids) {
+    auto checked = check_one(**referee, *root, id);
+    if (!checked) return tl::unexpected<error>{checked.error()};
+    failures += checked->ok ? 0 : 1;
+    if (!in.json) print_check(checked->document, checked->ok, in.colour_out);
+    tasks.push_back(std::move(checked->document));
+  }
+  if (in.json)
+    cli::print_json({{"ok", failures == 0}, {"tasks", tasks}});
+  else
+    cli::print(fmt::format("{} tasks, {} refused\n", ids->size(), failures));
+  return failures == 0 ? cli::exit_ok : cli::exit_quality;
+}
+
+expected<int> task_list(const invocation& in) {
+  auto root = tasks_root(in);
+  if (!root) return tl::unexpected<error>{root.error()};
+  auto ids = list_tasks(*root);
+  if (!ids) return tl::unexpected<error>{ids.error()};
+  json tasks = json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& id : *ids) {
+    auto x = load_task(*root, id);
+    if (!x) return tl::unexpected<error>{x.error()};
+    tasks.push_back(head(*x));
+    rows.push_back({x->id, x->verb, x->operator_family, x->difficulty, x->title});
+  }
+  if (in.json)
+    cli::print_json({{"root", *root}, {"tasks", tasks}});
+  else
+    cli::print(cli::format_table({"TASK", "VERB", "FAMILY", "DIFFICULTY", "TITLE"}, rows));
+  return 0;
+}
+
+expected<int> task_show(const invocation& in) {
+  auto root = tasks_root(in);
+  if (!root) return tl::unexpected<error>{root.error()};
+  auto x = choose_task(*root, in.value("TASK"));
+  if (!x) return tl::unexpected<error>{x.error()};
+  if (in.json)
+    cli::print_json(full(*x));
+  else
+    cli::print(text(*x, in.colour_out));
+  return 0;
+}
+
+} // namespace kernelmill::commands

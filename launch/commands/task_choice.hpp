@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gpu/task/task.hpp"
+#include "launch/cli/command.hpp"
+
+namespace kernelmill::commands {
+
+/// --root, or the installation's.
+expected<std::string> tasks_root(const cli::invocation& in);
+
+/// Loads a task; an unknown id has category "unknown_task" and names the closest one.
+expected<task> choose_task(const std::string& root, const std::string& id);
+
+/// Expands ids and globs in order, "!ID" leaving out; a pattern that matches nothing is an error.
+expected<std::vector<std::string>> select_tasks(const std::vector<std::string>& all,
+                                                const std::vector<std::string>& patterns);
+
+} // namespace kernelmill::commands

@@ -1,0 +1,202 @@
+#include "launch/commands/verdict_text.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/terminal.hpp"
+#include "messages/json.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+std::string str(capnp::Text::Reader x) {
+  return {x.cStr(), x.size()};
+}
+
+json finite(double x) {
+  return std::isfinite(x) ? json(x) : json(nullptr);
+}
+
+template <class E>
+std::string word(E value) {
+  return enum_name(capnp::DynamicEnum{E{value}});
+}
+
+json cases_json(wire::EvaluateResult::Reader evaluation) {
+  auto result = json::array();
+  for (auto c : evaluation.getCases())
+    result.push_back({{"name", str(c.getName())},
+                      {"shape", str(c.getShape())},
+                      {"visibility", c.getHidden() ? "hidden" : "visible"},
+                      {"distribution", str(c.getDistribution())},
+                      {"max_error", finite(c.getMaxError())},
+                      {"bound", finite(c.getBound())},
+                      {"pass", c.getPass()},
+                      {"bad_count", c.getBadCount()},
+                      {"first_bad", cli::clean(str(c.getFirstBad()))}});
+  return result;
+}
+
+json integrity_json(wire::Verdict::Reader verdict) {
+  auto findings = json::array();
+  bool clean = true;
+  for (auto f : verdict.getFindings()) {
+    clean = clean && f.getSeverity() != wire::Severity::CRITICAL;
+    findings.push_back({{"rule", str(f.getRule())},
+                        {"severity", word(f.getSeverity())},
+                        {"evidence", cli::clean(str(f.getEvidence()))}});
+  }
+  return {{"clean", clean}, {"findings", findings}};
+}
+
+json timing_json(wire::Timing::Reader t) {
+  bool measured = t.getMeasured();
+  auto number = [&](double x) { return measured ? finite(x) : json(nullptr); };
+  auto s = t.getSpeedup();
+  return {{"measured", measured},
+          {"candidate_ms", number(t.getCandidateMs())},
+          {"reference_ms", number(t.getReferenceMs())},
+          {"speedup",
+           {{"estimate", number(s.getEstimate())},
+            {"low", number(s.getLow())},
+            {"high", number(s.getHigh())}}},
+          {"samples", t.getSamples()},
+          {"clock", "outside"},
+          {"overhead_ms", number(t.getOverheadMs())},
+          {"roofline_ms", number(t.getRooflineMs())},
+          {"shape", str(t.getShape())},
+          {"note", str(t.getNote())}};
+}
+
+json build_json(wire::BuildResult::Reader b) {
+  auto diagnostics = json::array();
+  for (auto d : b.getDiagnostics())
+    diagnostics.push_back({{"file", str(d.getFile())},
+                           {"line", d.getLine()},
+                           {"column", d.getColumn()},
+                           {"severity", str(d.getSeverity())},
+                           {"message", cli::clean(str(d.getMessage()))}});
+  return {{"cached", b.getCached()},
+          {"seconds", b.getSeconds()},
+          {"toolchain", str(b.getToolchain())},
+          {"diagnostics", diagnostics}};
+}
+
+std::string gates_text(wire::Verdict::Reader verdict, bool colour) {
+  std::string result;
+  for (auto g : verdict.getGates()) {
+    auto status = g.getStatus();
+    auto shade = status == wire::GateStatus::PASS   ? cli::colour::green
+                 : status == wire::GateStatus::FAIL ? cli::colour::red
+                                                    : cli::colour::dim;
+    auto state = word(status);
+    state.resize(8, ' ');
+    result += fmt::format("  {} {:<12} {}\n", cli::paint(colour, shade, state), str(g.getName()),
+                          cli::clean(str(g.getReason())));
+  }
+  return result;
+}
+
+std::string cases_text(wire::EvaluateResult::Reader evaluation) {
+  std::vector<std::vector<std::string>> rows;
+  for (auto c : evaluation.getCases())
+    rows.push_back({str(c.getName()), str(c.getShape()), c.getHidden() ? "hidden" : "visible",
+                    fmt::format("{:.3g}", c.getMaxError()), fmt::format("{:.3g}", c.getBound()),
+                    c.getPass() ? "pass" : "FAIL " + cli::clean(str(c.getFirstBad()))});
+  return rows.empty()
+             ? std::string{}
+             : "\n" +
+                   cli::format_table({"CASE", "SHAPE", "", "MAX ERROR>", "BOUND>", "RESULT"}, rows);
+}
+
+std::string timing_text(wire::Timing::Reader t) {
+  if (!t.getMeasured()) return {};
+  return fmt::format(
+      "\ntiming at {}: {} against {} of the reference, speedup {}, {} samples, outside clock\n",
+      str(t.getShape()), cli::format_seconds(t.getCandidateMs() / 1e3),
+      cli::format_seconds(t.getReferenceMs() / 1e3), interval_text(t.getSpeedup()), t.getSamples());
+}
+
+std::string findings_text(wire::Verdict::Reader verdict, bool colour) {
+  std::string result;
+  for (auto f : verdict.getFindings())
+    result +=
+        fmt::format("\n{} {}: {}\n", cli::paint(colour, cli::colour::yellow, word(f.getSeverity())),
+                    str(f.getRule()), cli::clean(str(f.getEvidence())));
+  return result;
+}
+
+std::string log_text(wire::BuildResult::Reader b) {
+  auto log = cli::clean(str(b.getLog()));
+  if (b.getCompiled() || log.empty()) return {};
+  return "\n" + log + (log.ends_with("\n") ? "" : "\n");
+}
+
+} // namespace
+
+std::string interval_text(wire::Interval::Reader x) {
+  return fmt::format("{:.2f} [{:.2f}, {:.2f}]", x.getEstimate(), x.getLow(), x.getHigh());
+}
+
+json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) {
+  auto evaluation = facts.getEvaluation();
+  auto fault = verdict.getFault();
+  bool infrastructure = verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE;
+  json problems = json::array();
+  for (auto p : facts.getParsed().getProblems()) problems.push_back(cli::clean(str(p)));
+  return {{"task", str(facts.getTask())},
+          {"candidate_sha256", str(facts.getCandidateSha256())},
+          {"backend", str(facts.getBackend())},
+          {"contract", str(facts.getContract())},
+          {"format_ok", facts.getParsed().getOk()},
+          {"format_problems", problems},
+          {"compiled", facts.getBuild().getCompiled()},
+          {"build", build_json(facts.getBuild())},
+          {"correct", evaluation.getCorrect()},
+          {"deterministic", evaluation.getDeterministic()},
+          {"cases", cases_json(evaluation)},
+          {"integrity", integrity_json(verdict)},
+          {"timing", timing_json(evaluation.getTiming())},
+          {"gates", to_json(capnp::DynamicStruct::Reader{verdict})["gates"]},
+          {"reward", infrastructure ? json(nullptr) : finite(verdict.getReward())},
+          {"outcome", word(verdict.getOutcome())},
+          {"category", str(verdict.getCategory())},
+          {"device", str(evaluation.getDevice())},
+          {"output", cli::clean(str(evaluation.getOutput()))},
+          {"error",
+           {{"class", word(fault.getClass())},
+            {"category", str(fault.getCategory())},
+            {"message", cli::clean(str(fault.getMessage()))},
+            {"hint", cli::clean(str(fault.getHint()))}}}};
+}
+
+std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict,
+                         bool colour) {
+  auto outcome = verdict.getOutcome();
+  auto shade = outcome == wire::Outcome::ACCEPTED ? cli::colour::green : cli::colour::red;
+  auto result = fmt::format("{}  candidate {}  {}/{}\n\n", str(facts.getTask()),
+                            str(facts.getCandidateSha256()).substr(0, 12), str(facts.getBackend()),
+                            str(facts.getContract()));
+  result += gates_text(verdict, colour);
+  for (auto p : facts.getParsed().getProblems()) result += "\nformat: " + cli::clean(str(p)) + "\n";
+  result += log_text(facts.getBuild());
+  result += cases_text(facts.getEvaluation());
+  result += timing_text(facts.getEvaluation().getTiming());
+  result += findings_text(verdict, colour);
+  if (auto fault = verdict.getFault(); fault.getClass() != wire::FaultClass::NONE) {
+    result +=
+        fmt::format("\n{}: {}\n", str(fault.getCategory()), cli::clean(str(fault.getMessage())));
+    if (fault.getHint().size() > 0) result += "next: " + cli::clean(str(fault.getHint())) + "\n";
+  }
+  result += fmt::format("\n{}", cli::paint(colour, shade, word(outcome)));
+  if (outcome != wire::Outcome::INFRASTRUCTURE)
+    result += fmt::format(", reward {:.3f}", verdict.getReward());
+  return result + "\n";
+}
+
+} // namespace kernelmill::commands

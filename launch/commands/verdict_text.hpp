@@ -1,0 +1,21 @@
+#pragma once
+
+// A judged turn, as JSON and for people.
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "messages/verdict.capnp.h"
+
+namespace kernelmill::commands {
+
+/// The document of `eval --json`, without schema_version. docs/reference/cli.md lists its keys.
+nlohmann::ordered_json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict);
+
+std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict, bool colour);
+
+/// "3.71 [3.65, 3.78]".
+std::string interval_text(wire::Interval::Reader x);
+
+} // namespace kernelmill::commands

@@ -1,0 +1,36 @@
+#pragma once
+
+// One compiler and one evaluation slot, without a node: what `eval` and `task check` work with.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpu/process/process.hpp"
+#include "gpu/referee/referee_client.hpp"
+#include "gpu/sandbox/sandbox.hpp"
+#include "gpu/toolchain/toolchain.hpp"
+
+namespace kernelmill::commands {
+
+class workbench {
+public:
+  /// Starts the spawner. Errors say which helper program is missing.
+  static expected<workbench> open();
+
+  cpu_toolchain& toolchain();
+  expected<referee_client*> referee(); ///< started when first asked for
+  std::vector<sandbox_layer> layers() { return walls_->probe(); }
+
+private:
+  explicit workbench(std::unique_ptr<spawner> processes)
+      : processes_(std::move(processes)), walls_(std::make_unique<sandbox>(*processes_)) {}
+
+  // On the heap: the sandbox and the referee keep references to what is above them.
+  std::unique_ptr<spawner> processes_;
+  std::unique_ptr<sandbox> walls_;
+  std::unique_ptr<cpu_toolchain> toolchain_;
+  std::unique_ptr<referee_client> referee_;
+};
+
+} // namespace kernelmill::commands

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds, and runs every test.
+#   launch/test.sh [PRESET] [ctest arguments...]
+# PRESET is default, debug, asan-ubsan or tsan. What follows goes to ctest: launch/test.sh -R config
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=default
+case "${1:-}" in
+  default | debug | asan-ubsan | tsan) preset=$1; shift ;;
+esac
+
+launch/packages.sh test
+# The quickstart configures without tests; the cache remembers that unless it is told otherwise.
+cmake --preset "$preset" -DKERNELMILL_TESTS=ON
+cmake --build --preset "$preset" --parallel "$(nproc)"
+# No exec and no pipe: ctest's closing lines are the last that one sees, and its code is ours.
+ctest --preset "$preset" --output-on-failure --parallel 2 "$@"

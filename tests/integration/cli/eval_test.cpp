@@ -1,0 +1,112 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "messages/digest.hpp"
+#include "tests/integration/cli/program.hpp"
+
+namespace kernelmill::test {
+
+namespace {
+
+using testing::HasSubstr;
+
+const std::string honest = R"(extern "C" void solve(const float* x, float* y, int rows, int cols) {
+  for (int i = 0; i < rows; ++i) {
+    double sum = 0;
+    for (int j = 0; j < cols; ++j) sum += x[(long)i * cols + j];
+    y[i] = (float)sum;
+  }
+}
+)";
+
+program_result eval(const std::string& source, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments{"eval", "--task", "native/row_sum", "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  arguments.push_back("-");
+  program_options options;
+  options.input = source;
+  return kernelmill(arguments, options);
+}
+
+TEST(eval, an_honest_candidate_is_accepted_with_every_documented_key) {
+  auto x = eval(honest);
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto d = x.document();
+  for (const auto* key :
+       {"schema_version", "task", "candidate_sha256", "backend", "contract", "format_ok",
+        "compiled", "correct", "cases", "integrity", "timing", "reward", "outcome", "error"})
+    EXPECT_TRUE(d.contains(key)) << key;
+  EXPECT_EQ(d["outcome"], "accepted") << x.out;
+  EXPECT_EQ(d["candidate_sha256"], sha256_hex(honest));
+  EXPECT_EQ(d["integrity"]["clean"], true);
+  EXPECT_EQ(d["timing"]["clock"], "outside");
+  EXPECT_GT(d["timing"]["speedup"]["low"], 0);
+  EXPECT_LE(d["timing"]["speedup"]["low"], d["timing"]["speedup"]["high"]);
+  EXPECT_GE(d["timing"]["samples"], 1);
+  bool visible = false, hidden = false;
+  for (const auto& c : d["cases"]) {
+    for (const auto* key : {"name", "shape", "visibility", "max_error", "bound", "pass"})
+      EXPECT_TRUE(c.contains(key)) << key;
+    visible = visible || c["visibility"] == "visible";
+    hidden = hidden || c["visibility"] == "hidden";
+  }
+  EXPECT_TRUE(visible && hidden);
+  EXPECT_EQ(d["error"]["class"], "none");
+}
+
+TEST(eval, a_candidate_that_does_not_compile_is_a_normal_answer) {
+  auto x = eval("extern \"C\" void solve( {\n", {"--no-timing"});
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto d = x.document();
+  EXPECT_EQ(d["compiled"], false);
+  EXPECT_EQ(d["outcome"], "rejected");
+  EXPECT_EQ(d["error"]["class"], "candidate");
+  EXPECT_EQ(d["error"]["category"], "compile_error");
+  EXPECT_GE(d["build"]["diagnostics"].size(), 1u);
+}
+
+TEST(eval, a_wrong_result_names_the_case) {
+  auto x = eval(
+      R"(extern "C" void solve(const float*, float* y, int rows, int) { for (int i = 0; i < rows; ++i) y[i] = 1; })");
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto d = x.document();
+  EXPECT_EQ(d["compiled"], true);
+  EXPECT_EQ(d["correct"], false);
+  EXPECT_EQ(d["outcome"], "rejected");
+  EXPECT_EQ(d["error"]["category"], "wrong_result");
+}
+
+TEST(eval, an_empty_file_fails_the_format_gate) {
+  auto x = eval(" \n");
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_EQ(x.document()["format_ok"], false);
+  EXPECT_EQ(x.document()["outcome"], "rejected");
+}
+
+TEST(eval, a_whole_completion_is_parsed_when_told_so) {
+  auto x = eval("<think>sum it</think>\n<KERNEL>\n```cpp\n" + honest + "```\n</KERNEL>",
+                {"--completion", "--no-timing"});
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_EQ(x.document()["outcome"], "accepted") << x.out;
+}
+
+TEST(eval, text_for_people_says_the_verdict) {
+  auto file = write_file("kernel.cpp", honest);
+  auto x = kernelmill({"eval", "--task", "native/row_sum", "--no-timing", file});
+  EXPECT_EQ(x.code, 0) << x.err;
+  EXPECT_THAT(x.out, HasSubstr("accepted"));
+  EXPECT_THAT(x.out, HasSubstr("hidden"));
+}
+
+TEST(eval, a_missing_task_or_file_is_3) {
+  EXPECT_EQ(kernelmill({"eval", "--task", "native/nothing", "-"}).code, 3);
+  EXPECT_EQ(kernelmill({"eval", "--task", "native/row_sum", "nothing.cpp"}).code, 3);
+}
+
+TEST(eval, a_seed_that_is_none_is_2) {
+  EXPECT_EQ(eval(honest, {"--seed", "xyz"}).code, 2);
+}
+
+} // namespace
+
+} // namespace kernelmill::test
