@@ -257,7 +257,8 @@ const cli::command_table& all() {
 } // namespace kernelmill::commands
 
 int main(int argc, char** argv) {
-  // A reader of ours that goes away and a file that may not grow are errors of a write, not our end.
+  // A reader of ours that goes away and a file that may not grow are errors of a write, not our
+  // end.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   return kernelmill::cli::dispatch(kernelmill::commands::all(),

@@ -120,7 +120,7 @@ void add_argument(CLI::App& app, const argument_spec& spec, std::vector<std::str
   if (spec.repeat)
     option->expected(spec.required ? 1 : 0, CLI::detail::expected_max_vector_size);
   else
-    option->type_size(1)->expected(spec.required ? 1 : 0, 1)->allow_extra_args(false);
+    option->type_size(1)->expected(1)->allow_extra_args(false); // CLI11 fills none whose least is 0
 }
 
 expected<void> check_choice(const command& x, const std::string& name,

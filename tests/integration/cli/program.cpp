@@ -168,6 +168,17 @@ std::string running_program::first_line() {
   return seen_.substr(0, seen_.find('\n'));
 }
 
+void running_program::wait_for_error(const std::string& text) {
+  for (char c; seen_error_.find(text) == std::string::npos && ::read(err_, &c, 1) == 1;)
+    seen_error_ += c;
+}
+
+bool running_program::running() const {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0;
+}
+
 program_result running_program::stop(int signal) {
   program_result result;
   ::kill(pid_, signal);
@@ -175,6 +186,7 @@ program_result running_program::stop(int signal) {
   ::close(out_);
   ::close(err_);
   result.out.insert(0, seen_);
+  result.err.insert(0, seen_error_);
   result.code = reap(pid_);
   pid_ = -1;
   return result;

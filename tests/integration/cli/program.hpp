@@ -40,6 +40,8 @@ public:
   running_program(const std::vector<std::string>& arguments, const program_options& options = {});
   ~running_program();
   std::string first_line();
+  void wait_for_error(const std::string& text); ///< until stderr holds it, or ends
+  bool running() const;
   program_result stop(int signal);
 
 private:
@@ -47,6 +49,7 @@ private:
   int out_ = -1;
   int err_ = -1;
   std::string seen_;
+  std::string seen_error_;
 };
 
 std::string binary();
