@@ -91,19 +91,20 @@ int place_descriptors(const spawn_request& request, int& report_fd) {
 } // namespace
 
 int apply_limits(const resource_limits& limits) {
-  auto set = [](__rlimit_resource_t what, uint64_t value) {
+  auto set = [](__rlimit_resource_t what, uint64_t value, uint64_t grace = 0) {
     if (value == 0) return 0;
     rlimit old{};
     ::getrlimit(what, &old);
-    auto capped = std::min<rlim_t>(value, old.rlim_max); // an ordinary user cannot raise it
-    rlimit x{capped, capped};
+    rlimit x{std::min<rlim_t>(value, old.rlim_max), // an ordinary user cannot raise it
+             std::min<rlim_t>(value + grace, old.rlim_max)};
     return ::setrlimit(what, &x) == 0 ? 0 : errno;
   };
   rlimit none{0, 0};
   if (::setrlimit(RLIMIT_CORE, &none) != 0) return errno;
   for (auto failed : {set(RLIMIT_AS, limits.address_space), set(RLIMIT_FSIZE, limits.file_size),
-                      set(RLIMIT_NPROC, limits.processes), set(RLIMIT_CPU, limits.cpu_seconds),
-                      set(RLIMIT_NOFILE, limits.open_files)})
+                      set(RLIMIT_NPROC, limits.processes), set(RLIMIT_NOFILE, limits.open_files),
+                      // SIGXCPU says why, a second before SIGKILL.
+                      set(RLIMIT_CPU, limits.cpu_seconds, 1)})
     if (failed != 0) return failed;
   return 0;
 }

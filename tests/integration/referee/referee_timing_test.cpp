@@ -69,7 +69,7 @@ TEST_F(referee_timing, a_profile_counts_instead_of_timing) {
   for (auto c : x->getCounters()) names.emplace_back(c.getName());
   EXPECT_THAT(names, Contains("call_time"));
   EXPECT_THAT(names, Contains("voluntary_switches"));
-  EXPECT_EQ(names.size() + x->getMissing().size(), 13u);
+  EXPECT_EQ(names.size() + x->getMissing().size(), 16u);
   for (auto c : x->getCounters())
     std::printf("%s %.3f %s\n", c.getName().cStr(), c.getValue(), c.getUnit().cStr());
   for (auto m : x->getMissing()) std::printf("missing %s\n", m.cStr());
