@@ -15,7 +15,8 @@
 
 namespace kernelmill {
 
-/// Where a run stands. Counts include what was committed before a resume.
+/// Where a run stands. Episodes and turns include what was committed before a resume; builds and
+/// evaluations are those of this process.
 struct progress {
   uint32_t episodes_total = 0;
   uint32_t episodes_done = 0;

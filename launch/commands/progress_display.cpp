@@ -35,21 +35,17 @@ double progress_display::share(const progress& x) const {
 
 std::string progress_display::text(const progress& x) const {
   auto seconds = std::max(x.seconds, 1e-3);
-  auto rate = [&](uint64_t now, uint64_t before) {
-    return static_cast<double>(now - before) / seconds;
-  };
-  auto result = fmt::format("episodes {}/{}  accepted {}  rejected {}", x.episodes_done,
-                            x.episodes_total, x.accepted, x.rejected);
-  if (x.infrastructure > 0) result += fmt::format("  infrastructure {}", x.infrastructure);
-  result += fmt::format("  turns {}  builds {} ({:.1f}/s)  evaluations {} ({:.1f}/s)", x.turns,
-                        x.builds, rate(x.builds, first_.builds), x.evaluations,
-                        rate(x.evaluations, first_.evaluations));
+  auto result = fmt::format("{}/{} episodes", x.episodes_done, x.episodes_total);
   auto gained = share(x) - share(first_);
   // Less than a twentieth says nothing yet.
   if (gained > 0.05 && share(x) < 1)
     result +=
-        "  about " + cli::format_seconds(std::ceil(seconds / gained * (1 - share(x)))) + " left";
-  return result;
+        ", about " + cli::format_seconds(std::ceil(seconds / gained * (1 - share(x)))) + " left";
+  result += fmt::format("  accepted {}  rejected {}", x.accepted, x.rejected);
+  if (x.infrastructure > 0) result += fmt::format("  infrastructure {}", x.infrastructure);
+  return result + fmt::format("  turns {}  builds {:.1f}/s  evaluations {:.1f}/s", x.turns,
+                              static_cast<double>(x.builds) / seconds,
+                              static_cast<double>(x.evaluations) / seconds);
 }
 
 void progress_display::update(const progress& x) {
