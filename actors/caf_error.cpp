@@ -19,7 +19,8 @@ caf::error to_caf(const error& x) {
 }
 
 error from_caf(const caf::error& x) {
-  if (x.category() == our_category && x.context().match_elements<std::string, std::string, std::string>())
+  if (x.category() == our_category &&
+      x.context().match_elements<std::string, std::string, std::string>())
     return {static_cast<fault_class>(x.code() - 1), x.context().get_as<std::string>(0),
             x.context().get_as<std::string>(1), x.context().get_as<std::string>(2)};
   return {fault_class::infrastructure, "actor_lost", caf::actor_system_config::render(x), {}};

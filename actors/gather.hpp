@@ -53,7 +53,8 @@ caf::result<Message<wire::Snapshot>> gather(Self* self, const std::vector<status
               all->close_one();
             },
             [self, all, i](caf::error& why) {
-              all->answers[i] = snapshot_of("unknown", {}, "silent", self->system().render(why), {});
+              all->answers[i] =
+                  snapshot_of("unknown", {}, "silent", self->system().render(why), {});
               all->close_one();
             });
   }

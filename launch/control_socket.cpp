@@ -65,11 +65,12 @@ control_socket::control_socket(std::unique_ptr<state> x) : state_(std::move(x)) 
 
 control_socket::~control_socket() = default;
 
-expected<std::unique_ptr<control_socket>> control_socket::open(const std::string& path,
-                                                               std::function<std::string()> document) {
+expected<std::unique_ptr<control_socket>>
+control_socket::open(const std::string& path, std::function<std::string()> document) {
   auto fail = [&](const char* what) {
-    return infrastructure_error("control_socket", std::string{"failed to "} + what + " " + path +
-                                                      ": " + std::strerror(errno),
+    return infrastructure_error("control_socket",
+                                std::string{"failed to "} + what + " " + path + ": " +
+                                    std::strerror(errno),
                                 "`kernelmill ps` will not see this run");
   };
   sockaddr_un address{};

@@ -20,11 +20,11 @@
 #include "actors/profiler/profiler.hpp"
 #include "actors/retriever/indexed_retriever.hpp"
 #include "actors/retriever/no_retriever.hpp"
+#include "launch/config/load.hpp"
 #include "launch/control_socket.hpp"
 #include "launch/node_plan.hpp"
 #include "launch/node_retrieval.hpp"
 #include "launch/slots.hpp"
-#include "messages/digest.hpp"
 #include "messages/json.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/run_journal.hpp"
@@ -77,13 +77,15 @@ private:
   run_counters counters_;
 };
 
-// -- preparing --------------------------------------------------------------------------------------
+// -- preparing
+// --------------------------------------------------------------------------------------
 
 nlohmann::ordered_json layers_json(const std::vector<sandbox_layer>& layers) {
   auto result = nlohmann::ordered_json::array();
   static constexpr const char* states[] = {"active", "weaker", "missing"};
   for (auto& x : layers)
-    result.push_back({{"name", x.name}, {"state", states[static_cast<int>(x.state)]}, {"detail", x.detail}});
+    result.push_back(
+        {{"name", x.name}, {"state", states[static_cast<int>(x.state)]}, {"detail", x.detail}});
   return result;
 }
 
@@ -107,7 +109,8 @@ expected<void> prepare_directory(node& x, const run_options& options) {
     directory = open_run(options.directory);
   } else {
     auto resolved = nlohmann::ordered_json::parse(options.config_json, nullptr, false);
-    directory = create_run({options.directory, config.run.name, config.storage.store}, resolved, manifest_of(x));
+    directory = create_run({options.directory, config.run.name, config.storage.store}, resolved,
+                           manifest_of(x));
   }
   if (!directory) return tl::unexpected<error>{directory.error()};
   x.directory = std::move(*directory);
@@ -156,7 +159,7 @@ expected<void> prepare(node& x, const run_options& options) {
   std::vector<std::shared_ptr<const task>> tasks;
   if (auto ok = take(tasks, load_tasks(config.tasks)); !ok) return ok;
   x.plan = plan_of(config, tasks);
-  x.plan.config_digest = sha256_hex(options.config_json);
+  x.plan.config_digest = config_digest(config);
   x.settings = settings_of(config, options.resume);
   if (auto ok = take(x.plan.advantages, advantage_of(config.advantage)); !ok) return ok;
   if (auto ok = take(x.governance, governance_of(config)); !ok) return ok;
@@ -164,13 +167,14 @@ expected<void> prepare(node& x, const run_options& options) {
   if (auto ok = start_policy_server(x, config.policy); !ok) return ok;
   if (auto ok = take(x.retrieval, open_retrieval(config.retrieval, tasks)); !ok) return ok;
   if (auto ok = take(x.slots, start_slots(config)); !ok) return ok;
-  x.plan.sandbox_complete = std::none_of(x.slots.layers.begin(), x.slots.layers.end(), [](auto& layer) {
-    return layer.state == layer_state::missing;
-  });
+  x.plan.sandbox_complete =
+      std::none_of(x.slots.layers.begin(), x.slots.layers.end(),
+                   [](auto& layer) { return layer.state == layer_state::missing; });
   return prepare_directory(x, options);
 }
 
-// -- running ----------------------------------------------------------------------------------------
+// -- running
+// ----------------------------------------------------------------------------------------
 
 struct node_actors {
   cluster_actor cluster;
@@ -181,16 +185,18 @@ struct node_actors {
 
 std::shared_ptr<record_sink> make_sink(node& x) {
   auto sink = std::make_shared<store_sink>(x.records, x.artifacts);
-  sink->on_fresh([records = x.records, artifacts = x.artifacts, journal = x.journal,
-                  feed = x.retrieval.live ? x.retrieval.feed : nullptr](wire::Record::Reader record) {
-    // The journal is a projection: what it misses, resume writes again.
-    (void)journal->follow(*records, *artifacts, record);
-    if (feed) feed_verified(*feed, *artifacts, record);
-  });
+  sink->on_fresh(
+      [records = x.records, artifacts = x.artifacts, journal = x.journal,
+       feed = x.retrieval.live ? x.retrieval.feed : nullptr](wire::Record::Reader record) {
+        // The journal is a projection: what it misses, resume writes again.
+        (void)journal->follow(*records, *artifacts, record);
+        if (feed) feed_verified(*feed, *artifacts, record);
+      });
   return sink;
 }
 
-node_actors spawn_actors(caf::actor_system& system, node& x, std::shared_ptr<progress_board> board) {
+node_actors spawn_actors(caf::actor_system& system, node& x,
+                         std::shared_ptr<progress_board> board) {
   node_actors result;
   auto keep = [&](auto handle) {
     result.all.push_back(caf::actor_cast<caf::actor>(handle));
@@ -200,12 +206,15 @@ node_actors spawn_actors(caf::actor_system& system, node& x, std::shared_ptr<pro
   auto longest = x.settings->build_deadline + x.settings->evaluate_deadline + 2min;
   result.cluster = keep(system.spawn(leasing_cluster, lease_policy{longest, 3}));
   result.monitor = keep(system.spawn(gathering_monitor));
-  auto watch = [&](const status_actor& who) { caf::anon_send(result.monitor, atom::observe_v, who); };
+  auto watch = [&](const status_actor& who) {
+    caf::anon_send(result.monitor, atom::observe_v, who);
+  };
 
   auto services = std::make_shared<episode_services>();
   services->policy = keep(system.spawn(http_policy_client, x.policy));
-  services->retriever = keep(x.retrieval.index ? spawn_indexed_retriever(system, x.retrieval.index, x.retrieval.feed)
-                                               : system.spawn(no_retriever));
+  services->retriever =
+      keep(x.retrieval.index ? spawn_indexed_retriever(system, x.retrieval.index, x.retrieval.feed)
+                             : system.spawn(no_retriever));
   services->compiler = result.cluster;
   services->runner = result.cluster;
   services->profiler = result.cluster;
@@ -222,7 +231,8 @@ node_actors spawn_actors(caf::actor_system& system, node& x, std::shared_ptr<pro
   watch(services->governance);
   watch(services->lineage);
   for (uint32_t i = 0; i < slots.compile_slots; ++i) {
-    auto compiler = keep(spawn_sandboxed_compiler(system, slots.toolchain, "compile" + std::to_string(i)));
+    auto compiler =
+        keep(spawn_sandboxed_compiler(system, slots.toolchain, "compile" + std::to_string(i)));
     watch(compiler);
     caf::anon_send(result.cluster, atom::lease_v, compiler, uint32_t{1});
   }
@@ -301,7 +311,9 @@ std::string introspection(caf::actor_system& system, const monitor_actor& monito
   std::string text;
   self->request(monitor, 5s, atom::status_v)
       .receive([&](const Message<wire::Snapshot>& x) { text = to_json(*x.open()).dump() + "\n"; },
-               [&](caf::error& why) { text = nlohmann::json{{"error", system.render(why)}}.dump() + "\n"; });
+               [&](caf::error& why) {
+                 text = nlohmann::json{{"error", system.render(why)}}.dump() + "\n";
+               });
   return text;
 }
 

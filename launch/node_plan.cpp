@@ -31,10 +31,14 @@ expected<governance_config> governance_of(const run_config& config) {
   auto& given = config.reward;
   auto& weights = result.reward;
   const std::pair<const std::optional<double>*, double*> overrides[] = {
-      {&given.format, &weights.format},       {&given.build, &weights.build},
-      {&given.partial, &weights.partial},     {&given.correct, &weights.correct},
-      {&given.speed, &weights.speed},         {&given.speed_cap, &weights.speed_cap},
-      {&given.diagnosis, &weights.diagnosis}, {&given.integrity_penalty, &weights.integrity_penalty}};
+      {&given.format, &weights.format},
+      {&given.build, &weights.build},
+      {&given.partial, &weights.partial},
+      {&given.correct, &weights.correct},
+      {&given.speed, &weights.speed},
+      {&given.speed_cap, &weights.speed_cap},
+      {&given.diagnosis, &weights.diagnosis},
+      {&given.integrity_penalty, &weights.integrity_penalty}};
   for (auto& [value, weight] : overrides)
     if (*value) *weight = **value;
   result.minimum_speedup = given.minimum_speedup;
@@ -54,6 +58,10 @@ expected<policy_config> policy_of(const run_config& config) {
   result.max_in_flight = section.max_in_flight;
   result.request_timeout_ms = section.timeout_ms;
   result.connect_timeout_ms = section.connect_timeout_ms;
+  result.first_contact_ms = section.first_contact_ms;
+  result.stall_ms = section.stall_ms;
+  result.max_response_bytes = section.max_response_bytes;
+  result.ca_file = section.ca_file;
   if (section.kind != "scripted") {
     auto kind = parse_server_kind(section.kind);
     if (!kind)

@@ -10,8 +10,7 @@ namespace kernelmill {
 namespace {
 
 expected<std::shared_ptr<embedder>> embedder_of(const embedder_section& config) {
-  if (config.kind == "hashed")
-    return std::make_shared<hashed_lexical_embedder>(config.dimension);
+  if (config.kind == "hashed") return std::make_shared<hashed_lexical_embedder>(config.dimension);
   http_embedder_options options;
   options.base_url = config.base_url;
   options.model = config.model;
@@ -27,7 +26,8 @@ expected<std::shared_ptr<embedder>> embedder_of(const embedder_section& config) 
 // what solves the one solves the other.
 void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks) {
   for (auto& what : tasks) {
-    if (auto baseline = read_file(what->directory + "/baseline.cpp")) guard.add_solution(what->id, *baseline);
+    if (auto baseline = read_file(what->directory + "/baseline.cpp"))
+      guard.add_solution(what->id, *baseline);
     for (auto& other : tasks)
       if (other->id < what->id && other->operator_family == what->operator_family &&
           other->declaration() == what->declaration())
@@ -54,7 +54,8 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
   return result;
 }
 
-void feed_verified(kernel_feed& feed, const artifact_store& artifacts, wire::Record::Reader record) {
+void feed_verified(kernel_feed& feed, const artifact_store& artifacts,
+                   wire::Record::Reader record) {
   if (!record.isTurn()) return;
   auto turn = record.getTurn();
   if (turn.getVerdict().getOutcome() != wire::Outcome::ACCEPTED) return;

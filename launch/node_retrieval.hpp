@@ -13,9 +13,9 @@
 namespace kernelmill {
 
 struct node_retrieval {
-  std::shared_ptr<loaded_index> index;  ///< null: the run has no retrieval
+  std::shared_ptr<loaded_index> index; ///< null: the run has no retrieval
   std::shared_ptr<kernel_feed> feed;
-  bool live = false;                    ///< kernels that this run verifies become examples
+  bool live = false; ///< kernels that this run verifies become examples
 };
 
 /// Opens the index that the configuration names, or builds one in memory from the cards. The leak

@@ -47,13 +47,13 @@ std::string slot_name(size_t number, const std::vector<int>& cpus) {
 std::vector<std::vector<int>> slot_cpus(const evaluation_section& config) {
   auto all = cores();
   auto slots = config.slots > 0 ? config.slots : 1u;
-  auto each = config.threads_per_slot > 0
-                  ? size_t{config.threads_per_slot}
-                  : std::max<size_t>(1, all.size() / slots);
+  auto each = config.threads_per_slot > 0 ? size_t{config.threads_per_slot}
+                                          : std::max<size_t>(1, all.size() / slots);
   std::vector<std::vector<int>> result(slots);
   size_t next = 0;
   for (auto& slot : result)
-    for (size_t i = 0; i < std::min(each, all.size()); ++i) slot.push_back(all[next++ % all.size()]);
+    for (size_t i = 0; i < std::min(each, all.size()); ++i)
+      slot.push_back(all[next++ % all.size()]);
   return result;
 }
 
@@ -81,7 +81,8 @@ expected<node_slots> start_slots(const run_config& config) {
     referee_options referee;
     referee.cpus = slots[i];
     referee.cache_directory = options.cache_directory;
-    auto client = referee_client::launch(*result.processes, helper_program("kernelmill-referee"), referee);
+    auto client =
+        referee_client::launch(*result.processes, helper_program("kernelmill-referee"), referee);
     if (!client) return tl::unexpected<error>{client.error()};
     result.referees.push_back(std::make_shared<referee_client>(std::move(*client)));
     result.referee_names.push_back(slot_name(i, slots[i]));

@@ -26,7 +26,7 @@ struct node_slots {
   std::shared_ptr<cpu_toolchain> toolchain;
   uint32_t compile_slots = 1;
   std::vector<std::shared_ptr<referee_client>> referees;
-  std::vector<std::string> referee_names;  ///< "cpu0 (cores 0,1)"
+  std::vector<std::string> referee_names; ///< "cpu0 (cores 0,1)"
 };
 
 /// Starts everything, and refuses when a sandbox layer that the configuration requires is missing.

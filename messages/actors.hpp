@@ -36,19 +36,18 @@ typename Inspector::result_type inspect(Inspector& f, envelope& x) {
 template <class T>
 caf::error inspect(caf::serializer& sink, Message<T>& x) {
   auto size = x.size();
-  return caf::error::eval([&] { return sink.begin_sequence(size); },
-                          [&] {
-                            return size > 0 ? sink.apply_raw(size, const_cast<char*>(x.data()))
-                                            : caf::error{};
-                          },
-                          [&] { return sink.end_sequence(); });
+  return caf::error::eval(
+      [&] { return sink.begin_sequence(size); },
+      [&] { return size > 0 ? sink.apply_raw(size, const_cast<char*>(x.data())) : caf::error{}; },
+      [&] { return sink.end_sequence(); });
 }
 
 template <class T>
 caf::error inspect(caf::deserializer& source, Message<T>& x) {
   size_t size = 0;
   if (auto err = source.begin_sequence(size)) return err;
-  if (size > max_message_bytes || size % sizeof(capnp::word) != 0) return caf::sec::invalid_argument;
+  if (size > max_message_bytes || size % sizeof(capnp::word) != 0)
+    return caf::sec::invalid_argument;
   if (size == 0) {
     x = Message<T>{};
   } else {
@@ -68,47 +67,48 @@ typename Inspector::result_type inspect(Inspector& f, Message<T>& x) {
 } // namespace kernelmill
 
 // The names are what crosses the wire, so they are short and never change.
-#define KERNELMILL_MESSAGE(T) CAF_ADD_TYPE_ID(kernelmill, (kernelmill::Message<kernelmill::wire::T>))
+#define KERNELMILL_MESSAGE(T)                                                                      \
+  CAF_ADD_TYPE_ID(kernelmill, (kernelmill::Message<kernelmill::wire::T>))
 CAF_BEGIN_TYPE_ID_BLOCK(kernelmill, caf::first_custom_type_id)
-  CAF_ADD_TYPE_ID(kernelmill, (kernelmill::envelope))
-  KERNELMILL_MESSAGE(ArtifactBatch)
-  KERNELMILL_MESSAGE(BuildRequest)
-  KERNELMILL_MESSAGE(BuildResult)
-  KERNELMILL_MESSAGE(CompletionRequest)
-  KERNELMILL_MESSAGE(CompletionResult)
-  KERNELMILL_MESSAGE(EpisodeHistory)
-  KERNELMILL_MESSAGE(EpisodeOutcome)
-  KERNELMILL_MESSAGE(EvaluateRequest)
-  KERNELMILL_MESSAGE(EvaluateResult)
-  KERNELMILL_MESSAGE(ProfileRequest)
-  KERNELMILL_MESSAGE(ProfileResult)
-  KERNELMILL_MESSAGE(ReadQuery)
-  KERNELMILL_MESSAGE(Record)
-  KERNELMILL_MESSAGE(RetrieveRequest)
-  KERNELMILL_MESSAGE(RetrieveResult)
-  KERNELMILL_MESSAGE(RunSummary)
-  KERNELMILL_MESSAGE(Snapshot)
-  KERNELMILL_MESSAGE(TurnFacts)
-  KERNELMILL_MESSAGE(Verdict)
+CAF_ADD_TYPE_ID(kernelmill, (kernelmill::envelope))
+KERNELMILL_MESSAGE(ArtifactBatch)
+KERNELMILL_MESSAGE(BuildRequest)
+KERNELMILL_MESSAGE(BuildResult)
+KERNELMILL_MESSAGE(CompletionRequest)
+KERNELMILL_MESSAGE(CompletionResult)
+KERNELMILL_MESSAGE(EpisodeHistory)
+KERNELMILL_MESSAGE(EpisodeOutcome)
+KERNELMILL_MESSAGE(EvaluateRequest)
+KERNELMILL_MESSAGE(EvaluateResult)
+KERNELMILL_MESSAGE(ProfileRequest)
+KERNELMILL_MESSAGE(ProfileResult)
+KERNELMILL_MESSAGE(ReadQuery)
+KERNELMILL_MESSAGE(Record)
+KERNELMILL_MESSAGE(RetrieveRequest)
+KERNELMILL_MESSAGE(RetrieveResult)
+KERNELMILL_MESSAGE(RunSummary)
+KERNELMILL_MESSAGE(Snapshot)
+KERNELMILL_MESSAGE(TurnFacts)
+KERNELMILL_MESSAGE(Verdict)
 
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, build, "build")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, cancel, "cancel")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, commit, "commit")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, complete, "complete")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, evaluate, "evaluate")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, finished, "finished")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, flush, "flush")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, judge, "judge")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, lease, "lease")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, observe, "observe")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, pause, "pause")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, proceed, "proceed")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, profile, "profile")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, query, "query")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, read, "read")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, start, "start")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, status, "status")
-  CAF_ADD_ATOM(kernelmill, kernelmill::atom, tick, "tick")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, build, "build")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, cancel, "cancel")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, commit, "commit")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, complete, "complete")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, evaluate, "evaluate")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, finished, "finished")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, flush, "flush")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, judge, "judge")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, lease, "lease")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, observe, "observe")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, pause, "pause")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, proceed, "proceed")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, profile, "profile")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, query, "query")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, read, "read")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, start, "start")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, status, "status")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, tick, "tick")
 CAF_END_TYPE_ID_BLOCK(kernelmill)
 #undef KERNELMILL_MESSAGE
 
@@ -122,44 +122,44 @@ using status_actor = caf::typed_actor<
 /// The POLICY CLIENT actor interface.
 using policy_client_actor = status_actor::extend<
     // Completes a conversation; a fault comes back inside the result.
-    caf::replies_to<atom::complete, envelope, Message<wire::CompletionRequest>>::with<
-        Message<wire::CompletionResult>>>;
+    caf::replies_to<atom::complete, envelope,
+                    Message<wire::CompletionRequest>>::with<Message<wire::CompletionResult>>>;
 
 /// The RETRIEVER actor interface.
 using retriever_actor = status_actor::extend<
     // Finds examples for a prompt; never one that solves the asking task.
-    caf::replies_to<atom::query, envelope, Message<wire::RetrieveRequest>>::with<
-        Message<wire::RetrieveResult>>>;
+    caf::replies_to<atom::query, envelope,
+                    Message<wire::RetrieveRequest>>::with<Message<wire::RetrieveResult>>>;
 
 /// The COMPILER actor interface.
 using compiler_actor = status_actor::extend<
     // Builds a candidate in the sandbox, or serves it from the cache.
-    caf::replies_to<atom::build, envelope, Message<wire::BuildRequest>>::with<
-        Message<wire::BuildResult>>>;
+    caf::replies_to<atom::build, envelope,
+                    Message<wire::BuildRequest>>::with<Message<wire::BuildResult>>>;
 
 /// The GPU RUNNER actor interface.
 using gpu_runner_actor = status_actor::extend<
     // Runs, checks and times a built candidate in its slot.
-    caf::replies_to<atom::evaluate, envelope, Message<wire::EvaluateRequest>>::with<
-        Message<wire::EvaluateResult>>>;
+    caf::replies_to<atom::evaluate, envelope,
+                    Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>>;
 
 /// The PROFILER actor interface.
 using profiler_actor = status_actor::extend<
     // Counts what a correct candidate does with the machine.
-    caf::replies_to<atom::profile, envelope, Message<wire::ProfileRequest>>::with<
-        Message<wire::ProfileResult>>>;
+    caf::replies_to<atom::profile, envelope,
+                    Message<wire::ProfileRequest>>::with<Message<wire::ProfileResult>>>;
 
 /// The CLUSTER actor interface: it answers for every worker that has joined.
 using cluster_actor = status_actor::extend<
     // Queues a build and answers when a compiler has done it.
-    caf::replies_to<atom::build, envelope, Message<wire::BuildRequest>>::with<
-        Message<wire::BuildResult>>,
+    caf::replies_to<atom::build, envelope,
+                    Message<wire::BuildRequest>>::with<Message<wire::BuildResult>>,
     // Queues an evaluation and answers when a runner has done it.
-    caf::replies_to<atom::evaluate, envelope, Message<wire::EvaluateRequest>>::with<
-        Message<wire::EvaluateResult>>,
+    caf::replies_to<atom::evaluate, envelope,
+                    Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>,
     // Queues a profile and answers when a profiler has done it.
-    caf::replies_to<atom::profile, envelope, Message<wire::ProfileRequest>>::with<
-        Message<wire::ProfileResult>>,
+    caf::replies_to<atom::profile, envelope,
+                    Message<wire::ProfileRequest>>::with<Message<wire::ProfileResult>>,
     // Offers a compiler that takes so many builds at once.
     caf::reacts_to<atom::lease, compiler_actor, uint32_t>,
     // Offers a runner that takes so many evaluations at once.
@@ -176,8 +176,8 @@ using governance_actor = status_actor::extend<
 using lineage_actor = status_actor::extend<
     // Makes a record durable together with the artifacts that it names. Answers true when the
     // record is new and false when it was there already; only after it is on disk.
-    caf::replies_to<atom::commit, envelope, Message<wire::Record>, Message<wire::ArtifactBatch>>::with<
-        bool>,
+    caf::replies_to<atom::commit, envelope, Message<wire::Record>,
+                    Message<wire::ArtifactBatch>>::with<bool>,
     // Reads what is committed of one episode.
     caf::replies_to<atom::read, Message<wire::ReadQuery>>::with<Message<wire::EpisodeHistory>>>;
 
@@ -207,8 +207,8 @@ using monitor_actor = status_actor::extend<
 } // namespace kernelmill
 
 CAF_BEGIN_TYPE_ID_BLOCK(kernelmill_handles, caf::id_block::kernelmill::end)
-  CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::status_actor))
-  CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::compiler_actor))
-  CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::gpu_runner_actor))
-  CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::profiler_actor))
+CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::status_actor))
+CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::compiler_actor))
+CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::gpu_runner_actor))
+CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::profiler_actor))
 CAF_END_TYPE_ID_BLOCK(kernelmill_handles)

@@ -25,7 +25,8 @@ using steady = std::chrono::steady_clock;
 
 class deadline {
 public:
-  explicit deadline(int ms) : forever_(ms < 0), end_(steady::now() + std::chrono::milliseconds(ms)) {}
+  explicit deadline(int ms)
+      : forever_(ms < 0), end_(steady::now() + std::chrono::milliseconds(ms)) {}
 
   // Milliseconds for poll(2), rounded up.
   int left() const {
@@ -45,14 +46,17 @@ expected<void> wait_for(int socket, short events, const deadline& until) {
     int left = until.left();
     int ready = ::poll(&entry, 1, left);
     if (ready > 0) return {};
-    if (ready == 0) return infrastructure_error("timeout", "failed to talk to a process: no answer in time");
+    if (ready == 0)
+      return infrastructure_error("timeout", "failed to talk to a process: no answer in time");
     if (errno != EINTR)
-      return infrastructure_error("io", std::string{"failed to poll a socket: "} + std::strerror(errno));
+      return infrastructure_error("io",
+                                  std::string{"failed to poll a socket: "} + std::strerror(errno));
   }
 }
 
 tl::unexpected<error> closed() {
-  return infrastructure_error("peer_closed", "failed to talk to a process: it closed the connection");
+  return infrastructure_error("peer_closed",
+                              "failed to talk to a process: it closed the connection");
 }
 
 expected<void> send_bytes(int socket, const char* data, size_t size, const deadline& until) {
@@ -118,7 +122,8 @@ expected<void> send_header(int socket, frame_header& header, const std::vector<i
 }
 
 void take_descriptors(msghdr& message, std::vector<int>& into) {
-  for (auto* entry = CMSG_FIRSTHDR(&message); entry != nullptr; entry = CMSG_NXTHDR(&message, entry)) {
+  for (auto* entry = CMSG_FIRSTHDR(&message); entry != nullptr;
+       entry = CMSG_NXTHDR(&message, entry)) {
     if (entry->cmsg_level != SOL_SOCKET || entry->cmsg_type != SCM_RIGHTS) continue;
     auto count = (entry->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     auto first = into.size();
@@ -170,13 +175,19 @@ expected<frame> receive_frame(int socket, int deadline_ms, size_t limit) {
     for (int fd : result.descriptors) ::close(fd);
     return tl::unexpected<error>{std::move(e)};
   };
-  if (auto ok = receive_header(socket, header, result.descriptors, until); !ok) return fail(ok.error());
-  if (header.magic != frame_magic || header.bytes > limit || header.bytes % sizeof(capnp::word) != 0)
-    return fail({fault_class::infrastructure, "malformed_message",
-                 "failed to read a frame: the header is not one of ours or announces too much", {}});
+  if (auto ok = receive_header(socket, header, result.descriptors, until); !ok)
+    return fail(ok.error());
+  if (header.magic != frame_magic || header.bytes > limit ||
+      header.bytes % sizeof(capnp::word) != 0)
+    return fail({fault_class::infrastructure,
+                 "malformed_message",
+                 "failed to read a frame: the header is not one of ours or announces too much",
+                 {}});
   result.kind = header.kind;
   result.words = kj::heapArray<capnp::word>(header.bytes / sizeof(capnp::word));
-  if (auto ok = receive_bytes(socket, reinterpret_cast<char*>(result.words.begin()), header.bytes, until); !ok)
+  if (auto ok =
+          receive_bytes(socket, reinterpret_cast<char*>(result.words.begin()), header.bytes, until);
+      !ok)
     return fail(ok.error());
   return result;
 }

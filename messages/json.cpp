@@ -23,7 +23,7 @@ std::string snake_case(const char* camel) {
 }
 
 std::string enum_name(capnp::DynamicEnum x) {
-  KJ_IF_MAYBE(known, x.getEnumerant()) {
+  KJ_IF_MAYBE (known, x.getEnumerant()) {
     return snake_case(known->getProto().getName().cStr());
   }
   return "unknown_" + std::to_string(x.getRaw());
@@ -33,26 +33,26 @@ namespace {
 
 ordered_json value_of(capnp::DynamicValue::Reader x) {
   switch (x.getType()) {
-  case capnp::DynamicValue::BOOL: return x.as<bool>();
-  case capnp::DynamicValue::INT: return x.as<int64_t>();
-  case capnp::DynamicValue::UINT: return x.as<uint64_t>();
-  case capnp::DynamicValue::FLOAT: return x.as<double>();
-  case capnp::DynamicValue::TEXT: {
-    auto text = x.as<capnp::Text>();
-    return std::string{text.begin(), text.size()};
-  }
-  case capnp::DynamicValue::DATA: {
-    auto data = x.as<capnp::Data>();
-    return to_hex(data.begin(), data.size());
-  }
-  case capnp::DynamicValue::LIST: {
-    auto list = ordered_json::array();
-    for (auto element : x.as<capnp::DynamicList>()) list.push_back(value_of(element));
-    return list;
-  }
-  case capnp::DynamicValue::ENUM: return enum_name(x.as<capnp::DynamicEnum>());
-  case capnp::DynamicValue::STRUCT: return to_json(x.as<capnp::DynamicStruct>());
-  default: return nullptr;
+    case capnp::DynamicValue::BOOL: return x.as<bool>();
+    case capnp::DynamicValue::INT: return x.as<int64_t>();
+    case capnp::DynamicValue::UINT: return x.as<uint64_t>();
+    case capnp::DynamicValue::FLOAT: return x.as<double>();
+    case capnp::DynamicValue::TEXT: {
+      auto text = x.as<capnp::Text>();
+      return std::string{text.begin(), text.size()};
+    }
+    case capnp::DynamicValue::DATA: {
+      auto data = x.as<capnp::Data>();
+      return to_hex(data.begin(), data.size());
+    }
+    case capnp::DynamicValue::LIST: {
+      auto list = ordered_json::array();
+      for (auto element : x.as<capnp::DynamicList>()) list.push_back(value_of(element));
+      return list;
+    }
+    case capnp::DynamicValue::ENUM: return enum_name(x.as<capnp::DynamicEnum>());
+    case capnp::DynamicValue::STRUCT: return to_json(x.as<capnp::DynamicStruct>());
+    default: return nullptr;
   }
 }
 

@@ -19,7 +19,7 @@ namespace kernelmill {
 
 struct lease_policy {
   std::chrono::milliseconds lease = std::chrono::minutes{3};
-  uint32_t attempts = 3;  ///< workers that a job may be leased to before its fault is believed
+  uint32_t attempts = 3; ///< workers that a job may be leased to before its fault is believed
 };
 
 /// `Result` holds a `fault`; class infrastructure there, or no answer, leases the job again.
@@ -33,8 +33,8 @@ public:
   }
 
   template <class Self>
-  caf::result<Message<Result>> submit(Self* self, const lease_policy& policy,
-                                      const envelope& where, const Message<Request>& request) {
+  caf::result<Message<Result>> submit(Self* self, const lease_policy& policy, const envelope& where,
+                                      const Message<Request>& request) {
     auto answer = self->template make_response_promise<Message<Result>>();
     waiting_.push_back({where, request, answer, 0, 1, {}});
     dispatch(self, policy);
@@ -78,7 +78,7 @@ private:
     promise answer;
     uint32_t attempts = 0;
     uint32_t attempts_allowed = 1;
-    caf::actor_addr last;  // where the latest attempt went
+    caf::actor_addr last; // where the latest attempt went
   };
 
   using lease_ptr = std::shared_ptr<job>;

@@ -8,8 +8,8 @@ namespace {
 
 using build_worker_actor = caf::typed_actor<
     // Builds, blocking until the compiler has ended.
-    caf::replies_to<atom::build, envelope, Message<wire::BuildRequest>>::with<
-        Message<wire::BuildResult>>>;
+    caf::replies_to<atom::build, envelope,
+                    Message<wire::BuildRequest>>::with<Message<wire::BuildResult>>>;
 
 build_worker_actor::behavior_type build_worker(build_worker_actor::pointer,
                                                std::shared_ptr<cpu_toolchain> toolchain) {
@@ -37,7 +37,8 @@ sandboxed_compiler(compiler_actor::stateful_pointer<sandboxed_compiler_state> se
       [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request) {
         auto view = request.open();
         auto deadline = std::chrono::milliseconds{view->getDeadlineMs()} + patience;
-        return work<wire::BuildResult>(self, view->getTask(), atom::build_v, where, request, deadline);
+        return work<wire::BuildResult>(self, view->getTask(), atom::build_v, where, request,
+                                       deadline);
       },
   };
 }
@@ -45,7 +46,8 @@ sandboxed_compiler(compiler_actor::stateful_pointer<sandboxed_compiler_state> se
 } // namespace
 
 compiler_actor spawn_sandboxed_compiler(caf::actor_system& system,
-                                        std::shared_ptr<cpu_toolchain> toolchain, std::string slot) {
+                                        std::shared_ptr<cpu_toolchain> toolchain,
+                                        std::string slot) {
   return system.spawn(sandboxed_compiler, std::move(toolchain), std::move(slot));
 }
 

@@ -8,12 +8,12 @@ namespace kernelmill {
 
 /// What a completion says: a thought, one kernel, and for `diagnose` tasks a label.
 struct parsed_completion {
-  bool ok = false;                    ///< exactly one kernel could be taken from it
-  std::string thought;                ///< inside <think> (also <thinking>), trimmed
-  std::string kernel;                 ///< inside <KERNEL>, fences removed
-  std::string language;               ///< of the fence: "cpp", "cuda", "python", or empty
-  std::string diagnosis;              ///< inside <DIAGNOSIS>, trimmed
-  std::vector<std::string> problems;  ///< what is wrong, in the order of the text, for the policy
+  bool ok = false;                   ///< exactly one kernel could be taken from it
+  std::string thought;               ///< inside <think> (also <thinking>), trimmed
+  std::string kernel;                ///< inside <KERNEL>, fences removed
+  std::string language;              ///< of the fence: "cpp", "cuda", "python", or empty
+  std::string diagnosis;             ///< inside <DIAGNOSIS>, trimmed
+  std::vector<std::string> problems; ///< what is wrong, in the order of the text, for the policy
 };
 
 /// Parses any bytes; never throws. Fallbacks (a fenced block without <KERNEL>) are taken and named

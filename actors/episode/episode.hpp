@@ -25,17 +25,17 @@ struct episode_settings {
   uint32_t max_turns = 4;
   double gamma = 0.4;
   bool stop_on_correct = false;
-  double stop_speedup = 0;            ///< 0: speed never ends an episode
+  double stop_speedup = 0; ///< 0: speed never ends an episode
   size_t feedback_bytes = 6000;
-  uint32_t example_count = 0;         ///< of retrieved examples in the first prompt
+  uint32_t example_count = 0; ///< of retrieved examples in the first prompt
   bool profile_accepted = false;
-  bool resume = false;                ///< look for committed turns first
+  bool resume = false; ///< look for committed turns first
   std::string backend = "cpu";
   std::chrono::milliseconds episode_deadline = std::chrono::hours{2};
   std::chrono::milliseconds policy_deadline = std::chrono::minutes{10};
   std::chrono::milliseconds build_deadline = std::chrono::minutes{2};
   std::chrono::milliseconds evaluate_deadline = std::chrono::minutes{2};
-  std::chrono::milliseconds lease_slack = std::chrono::minutes{5};  ///< for queueing in the cluster
+  std::chrono::milliseconds lease_slack = std::chrono::minutes{5}; ///< for queueing in the cluster
   std::chrono::milliseconds commit_deadline = std::chrono::minutes{2};
   Message<wire::CompletionRequest> sampling;  ///< its `sampling` is copied into every request
   Message<wire::EvaluateRequest> evaluation;  ///< its `timing` is copied into every request
@@ -58,20 +58,20 @@ struct episode_assignment {
   std::shared_ptr<const task> what;
   uint32_t group = 0;
   uint32_t member = 0;
-  uint64_t ordinal = 0;  ///< within the plan
+  uint64_t ordinal = 0; ///< within the plan
 };
 
 enum class episode_phase : unsigned char {
   admitted,
-  recalling,   // reads its committed turns
+  recalling, // reads its committed turns
   retrieving,
-  thinking,    // the policy has the word
+  thinking, // the policy has the word
   building,
   evaluating,
   profiling,
   judging,
   committing,
-  closing,     // commits the episode's own record
+  closing, // commits the episode's own record
   ended,
 };
 
@@ -167,7 +167,7 @@ struct refining_episode_state {
   uint32_t turn = 0;
   std::shared_ptr<const prompt_text> first_prompt;
   std::vector<std::string> example_ids;
-  std::vector<text_part> conversation;  // after the first prompt
+  std::vector<text_part> conversation; // after the first prompt
   std::vector<turn_digest> turns;
   std::unique_ptr<turn_scratch> current;
   double retrieve_seconds = 0;

@@ -24,7 +24,7 @@ public:
 private:
   struct entry {
     std::string sha256;
-    std::string_view bytes;  // lives in the episode's state until the commit is acknowledged
+    std::string_view bytes; // lives in the episode's state until the commit is acknowledged
   };
   std::vector<entry> entries_;
 };
@@ -38,10 +38,11 @@ Message<wire::CompletionRequest> completion_request(const refining_episode_state
 Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state);
 Message<wire::ProfileRequest> profile_request(const refining_episode_state& state);
 Message<wire::TurnFacts> turn_facts(const refining_episode_state& state);
-Message<wire::Record> turn_record(const refining_episode_state& state, wire::Verdict::Reader verdict,
-                                  const std::string& feedback, const std::string& stop_reason,
-                                  artifact_batch& artifacts);
-Message<wire::Record> episode_record(const refining_episode_state& state, const std::string& reason);
+Message<wire::Record> turn_record(const refining_episode_state& state,
+                                  wire::Verdict::Reader verdict, const std::string& feedback,
+                                  const std::string& stop_reason, artifact_batch& artifacts);
+Message<wire::Record> episode_record(const refining_episode_state& state,
+                                     const std::string& reason);
 
 Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& state,
                                               wire::EpisodeRecord::Reader record);

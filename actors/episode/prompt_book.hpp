@@ -18,7 +18,7 @@ struct prompt_text {
   std::string user;
   std::string system_sha256;
   std::string user_sha256;
-  mutable std::atomic<bool> durable = false;  ///< both texts are in the artifact store
+  mutable std::atomic<bool> durable = false; ///< both texts are in the artifact store
 };
 
 /// Gives episodes of one task one copy of their first prompt, as long as the retrieved examples
@@ -31,11 +31,11 @@ public:
 
 private:
   struct page {
-    std::string examples;  // the bytes of the answer that the prompt was written with
+    std::string examples; // the bytes of the answer that the prompt was written with
     std::shared_ptr<const prompt_text> text;
   };
   std::mutex mutex_;
-  std::map<std::string, page, std::less<>> pages_;  // by task id
+  std::map<std::string, page, std::less<>> pages_; // by task id
 };
 
 } // namespace kernelmill

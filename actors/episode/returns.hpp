@@ -12,14 +12,15 @@ std::vector<double> discounted_returns(std::span<const double> rewards, double g
 
 struct group_statistics {
   double mean = 0;
-  double deviation = 0;                   ///< of the population
-  std::vector<double> advantages;         ///< NaN for members that are left out
+  double deviation = 0;           ///< of the population
+  std::vector<double> advantages; ///< NaN for members that are left out
 };
 
 enum class advantage_kind : unsigned char { mean_centered, normalized, leave_one_out };
 
 /// Compares the members of a group; a member without a return (the infrastructure's fault) is left
 /// out of mean and deviation. A group of equals gets advantages of 0.
-group_statistics group_advantages(std::span<const std::optional<double>> returns, advantage_kind kind);
+group_statistics group_advantages(std::span<const std::optional<double>> returns,
+                                  advantage_kind kind);
 
 } // namespace kernelmill

@@ -8,8 +8,8 @@ namespace {
 
 using evaluate_worker_actor = caf::typed_actor<
     // Evaluates, blocking until the referee has answered.
-    caf::replies_to<atom::evaluate, envelope, Message<wire::EvaluateRequest>>::with<
-        Message<wire::EvaluateResult>>>;
+    caf::replies_to<atom::evaluate, envelope,
+                    Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>>;
 
 Message<wire::EvaluateResult> fault_result(const error& why) {
   return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder x) {
@@ -32,7 +32,8 @@ evaluate_worker_actor::behavior_type evaluate_worker(evaluate_worker_actor::poin
                                                      std::shared_ptr<referee_client> referee) {
   return {
       [referee](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>& request) {
-        auto result = referee->evaluate(request, static_cast<int>(referee_deadline(request).count()));
+        auto result =
+            referee->evaluate(request, static_cast<int>(referee_deadline(request).count()));
         return result ? std::move(*result) : fault_result(result.error());
       },
   };
@@ -46,7 +47,8 @@ gpu_runner_actor::behavior_type
 referee_runner(gpu_runner_actor::stateful_pointer<referee_runner_state> self,
                std::shared_ptr<referee_client> referee, std::string slot) {
   self->state.slot = std::move(slot);
-  self->state.worker = self->spawn<caf::detached + caf::linked>(evaluate_worker, std::move(referee));
+  self->state.worker =
+      self->spawn<caf::detached + caf::linked>(evaluate_worker, std::move(referee));
   return {
       [self](atom::status) { return self->state.snapshot("gpu_runner", "evaluating"); },
       [self](atom::evaluate, const envelope& where, const Message<wire::EvaluateRequest>& request) {

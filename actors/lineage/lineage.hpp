@@ -35,7 +35,7 @@ public:
 
 struct lineage_config {
   size_t batch_records = 1024;
-  bool own_thread = true;  ///< false only under the deterministic scheduler
+  bool own_thread = true; ///< false only under the deterministic scheduler
   std::chrono::milliseconds sink_deadline = std::chrono::seconds{100};
 };
 

@@ -106,18 +106,18 @@ std::string record_key(wire::Record::Reader record) {
     return std::string{kind} + "/" + run.cStr() + text;
   };
   switch (record.which()) {
-  case wire::Record::TURN: {
-    auto x = record.getTurn();
-    auto e = x.getEpisode();
-    return numbers("episode", e.getRun(), e.getGroup(), e.getMember(), x.getTurn());
-  }
-  case wire::Record::EPISODE: {
-    auto e = record.getEpisode().getEpisode();
-    return numbers("episode", e.getRun(), e.getGroup(), e.getMember(), UINT32_MAX);
-  }
-  case wire::Record::GROUP:
-    return numbers("group", record.getGroup().getRun(), record.getGroup().getGroup(), 0, 0);
-  case wire::Record::RUN: return numbers("run", record.getRun().getRun(), 0, 0, 0);
+    case wire::Record::TURN: {
+      auto x = record.getTurn();
+      auto e = x.getEpisode();
+      return numbers("episode", e.getRun(), e.getGroup(), e.getMember(), x.getTurn());
+    }
+    case wire::Record::EPISODE: {
+      auto e = record.getEpisode().getEpisode();
+      return numbers("episode", e.getRun(), e.getGroup(), e.getMember(), UINT32_MAX);
+    }
+    case wire::Record::GROUP:
+      return numbers("group", record.getGroup().getRun(), record.getGroup().getGroup(), 0, 0);
+    case wire::Record::RUN: return numbers("run", record.getRun().getRun(), 0, 0, 0);
   }
   return {};
 }

@@ -52,7 +52,7 @@ expected<void> check_numbers(const policy_config& x) {
   constexpr uint64_t day_ms = 86'400'000;
   for (const auto& b : {
            bounds{"max_in_flight", x.max_in_flight, 1, 65536},
-           bounds{"request_timeout_ms", x.request_timeout_ms, 1, day_ms},
+           bounds{"timeout_ms", x.request_timeout_ms, 1, day_ms},
            bounds{"connect_timeout_ms", x.connect_timeout_ms, 1, 600'000},
            bounds{"stall_ms", x.stall_ms, 0, day_ms},
            bounds{"first_contact_ms", x.first_contact_ms, 0, day_ms},

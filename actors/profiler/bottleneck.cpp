@@ -64,15 +64,16 @@ void weigh_scheduling(card& result, const counts& x) {
   auto time = find(x, "call_time"), cpu = find(x, "cpu_time"), threads = find(x, "threads");
   auto waits = find(x, "voluntary_switches");
   if (!time || !cpu || *time <= 0) return;
-  result.evidence.push_back(fmt::format("{:.1f} us of processor time a call in {:.0f} threads", *cpu,
-                                        threads.value_or(1)));
+  result.evidence.push_back(fmt::format("{:.1f} us of processor time a call in {:.0f} threads",
+                                        *cpu, threads.value_or(1)));
   // The referee's own hand-over costs one wait a call.
   if (waits && *waits > 4) {
     result.evidence.push_back(fmt::format("threads wait {:.1f} times a call", *waits));
     if (result.bottleneck == "latency") {
       result.bottleneck = "launch_overhead";
       result.confidence = 0.6;
-      result.next = {"threads wait for each other: use fewer, give each more work, avoid barriers in loops"};
+      result.next = {
+          "threads wait for each other: use fewer, give each more work, avoid barriers in loops"};
     }
   }
 }

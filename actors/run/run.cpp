@@ -17,8 +17,7 @@ constexpr uint32_t departures_before_giving_up = 8;
 } // namespace
 
 batch_run_state::~batch_run_state() {
-  for (auto& [ordinal, episode] : live)
-    caf::anon_send_exit(episode.handle, caf::exit_reason::kill);
+  for (auto& [ordinal, episode] : live) caf::anon_send_exit(episode.handle, caf::exit_reason::kill);
 }
 
 // -- admission ------------------------------------------------------------------------------------
@@ -39,7 +38,8 @@ void batch_run_state::admit() {
   counters.live = static_cast<uint32_t>(live.size());
 }
 
-// -- endings ----------------------------------------------------------------------------------------
+// -- endings
+// ----------------------------------------------------------------------------------------
 
 void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
   auto ref = outcome.getEpisode();
@@ -97,7 +97,8 @@ void batch_run_state::stop(const char* why, std::optional<error> cause) {
   finish_if_done();
 }
 
-// -- records ----------------------------------------------------------------------------------------
+// -- records
+// ----------------------------------------------------------------------------------------
 
 void batch_run_state::commit_group(uint32_t index) {
   ++pending_commits;
@@ -153,7 +154,10 @@ void batch_run_state::deliver_summary() {
 
 Message<wire::Snapshot> batch_run_state::head() const {
   return snapshot_of("run", plan.name,
-                     stopped ? *stopped : paused ? "paused" : "running", plan.directory,
+                     stopped  ? *stopped
+                     : paused ? "paused"
+                              : "running",
+                     plan.directory,
                      {{"planned", counters.planned},
                       {"live", live.size()},
                       {"ended", counters.ended},
@@ -163,10 +167,11 @@ Message<wire::Snapshot> batch_run_state::head() const {
                       {"infrastructure", counters.infrastructure}});
 }
 
-// -- behavior ---------------------------------------------------------------------------------------
+// -- behavior
+// ---------------------------------------------------------------------------------------
 
-run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> self,
-                                   run_plan plan, std::shared_ptr<const episode_settings> settings,
+run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> self, run_plan plan,
+                                   std::shared_ptr<const episode_settings> settings,
                                    std::shared_ptr<const episode_services> services,
                                    std::shared_ptr<run_listener> listener) {
   auto& state = self->state;

@@ -22,11 +22,11 @@ struct run_plan {
   std::string name;
   std::string directory;
   std::string config_digest;
-  std::vector<std::shared_ptr<const task>> groups;  ///< the task of each group, in order
+  std::vector<std::shared_ptr<const task>> groups; ///< the task of each group, in order
   uint32_t group_size = 4;
-  uint32_t max_live = 256;                          ///< episodes at once
+  uint32_t max_live = 256; ///< episodes at once
   advantage_kind advantages = advantage_kind::mean_centered;
-  bool sandbox_complete = true;                     ///< for the run's readiness
+  bool sandbox_complete = true; ///< for the run's readiness
 };
 
 struct run_counters {
@@ -82,12 +82,12 @@ struct batch_run_state {
   run_counters counters;
   run_counts kinds;
   std::map<std::string, double> stage_seconds;
-  uint64_t next = 0;                     // ordinal of the next episode to admit
+  uint64_t next = 0; // ordinal of the next episode to admit
   uint32_t pending_commits = 0;
   uint32_t departures_in_a_row = 0;
   bool paused = false;
-  bool ending = false;                   // the last commits are on their way
-  std::optional<std::string> stopped;    // "cancelled" or "failed"
+  bool ending = false;                // the last commits are on their way
+  std::optional<std::string> stopped; // "cancelled" or "failed"
   std::optional<error> fault;
   std::chrono::steady_clock::time_point started;
   caf::typed_response_promise<Message<wire::RunSummary>> answer;
@@ -95,8 +95,8 @@ struct batch_run_state {
   static inline const char* name = "batch-run";
 };
 
-run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> self,
-                                   run_plan plan, std::shared_ptr<const episode_settings> settings,
+run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> self, run_plan plan,
+                                   std::shared_ptr<const episode_settings> settings,
                                    std::shared_ptr<const episode_services> services,
                                    std::shared_ptr<run_listener> listener);
 

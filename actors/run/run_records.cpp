@@ -7,25 +7,27 @@
 
 namespace kernelmill {
 
-void count_outcome(run_counters& counters, run_counts& kinds, wire::EpisodeOutcome::Reader outcome) {
+void count_outcome(run_counters& counters, run_counts& kinds,
+                   wire::EpisodeOutcome::Reader outcome) {
   switch (outcome.getOutcome()) {
-  case wire::Outcome::ACCEPTED: ++counters.accepted; break;
-  case wire::Outcome::REJECTED: ++counters.rejected; break;
-  case wire::Outcome::INFRASTRUCTURE:
-    ++counters.infrastructure;
-    ++kinds.infrastructure;
-    break;
+    case wire::Outcome::ACCEPTED: ++counters.accepted; break;
+    case wire::Outcome::REJECTED: ++counters.rejected; break;
+    case wire::Outcome::INFRASTRUCTURE:
+      ++counters.infrastructure;
+      ++kinds.infrastructure;
+      break;
   }
   switch (outcome.getReadiness()) {
-  case wire::EpisodeKind::USABLE_POSITIVE_SFT: ++kinds.usable_positive_sft; break;
-  case wire::EpisodeKind::USABLE_NEGATIVE_DEBUG: ++kinds.usable_negative_debug; break;
-  case wire::EpisodeKind::USABLE_NEGATIVE_TRANSITION: ++kinds.usable_negative_transition; break;
-  case wire::EpisodeKind::BENCHMARK_ONLY: ++kinds.benchmark_only; break;
-  case wire::EpisodeKind::UNUSABLE: ++kinds.unusable; break;
+    case wire::EpisodeKind::USABLE_POSITIVE_SFT: ++kinds.usable_positive_sft; break;
+    case wire::EpisodeKind::USABLE_NEGATIVE_DEBUG: ++kinds.usable_negative_debug; break;
+    case wire::EpisodeKind::USABLE_NEGATIVE_TRANSITION: ++kinds.usable_negative_transition; break;
+    case wire::EpisodeKind::BENCHMARK_ONLY: ++kinds.benchmark_only; break;
+    case wire::EpisodeKind::UNUSABLE: ++kinds.unusable; break;
   }
 }
 
-Message<wire::EpisodeOutcome> lost_episode(const episode_assignment& where, const std::string& why) {
+Message<wire::EpisodeOutcome> lost_episode(const episode_assignment& where,
+                                           const std::string& why) {
   return build<wire::EpisodeOutcome>([&](wire::EpisodeOutcome::Builder x) {
     auto ref = x.initEpisode();
     ref.setRun(*where.run);

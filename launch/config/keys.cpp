@@ -176,6 +176,13 @@ void add_policy_keys(std::vector<config_key>& k) {
   k.push_back(
       within(KEY(policy.timeout_ms, "Time for one completion, with its retries."), 1, week_ms));
   k.push_back(within(KEY(policy.connect_timeout_ms, "Time to open a connection."), 1, 600e3));
+  k.push_back(within(KEY(policy.first_contact_ms, "How long a server that was never reached may "
+                                                  "stay away before the run ends; 0: no limit."),
+                     0, week_ms));
+  k.push_back(
+      within(KEY(policy.stall_ms, "Longest silence within a stream; 0: no limit."), 0, week_ms));
+  k.push_back(within(KEY(policy.max_response_bytes, "Largest answer that is read."), 1024, 134217728));
+  k.push_back(file(KEY(policy.ca_file, "Certificates to trust; empty: the system's.")));
   k.push_back(within(KEY(policy.sampling.temperature, "Sampling temperature."), 0, 10));
   k.push_back(
       above(KEY(policy.sampling.top_p, "Nucleus sampling: the share of probability that is kept."),
@@ -322,6 +329,10 @@ constexpr const char* changeable[] = {
     "policy.max_in_flight",
     "policy.timeout_ms",
     "policy.connect_timeout_ms",
+    "policy.first_contact_ms",
+    "policy.stall_ms",
+    "policy.max_response_bytes",
+    "policy.ca_file",
     "retrieval.embedder.base_url",
     "retrieval.embedder.api_key_env",
     "retrieval.embedder.api_key_file",

@@ -45,6 +45,10 @@ struct policy_section {
   uint32_t max_in_flight = 64;
   uint32_t timeout_ms = 300'000;
   uint32_t connect_timeout_ms = 5'000;
+  uint32_t first_contact_ms = 30'000; ///< 0: no limit
+  uint32_t stall_ms = 120'000;        ///< of a stream; 0: no limit
+  uint64_t max_response_bytes = uint64_t{4} << 20;
+  std::string ca_file;                ///< empty: the system's certificates
   sampling_section sampling;
 };
 

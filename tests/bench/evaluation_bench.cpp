@@ -103,14 +103,15 @@ struct bench_node {
 std::unique_ptr<bench_node> start_node() {
   std::string pattern = (fs::temp_directory_path() / "kernelmill-bench-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) std::abort();
-  auto started = spawner::launch(environment("KERNELMILL_BIN_DIR", "build/bin") + "/kernelmill-spawner");
+  auto started =
+      spawner::launch(environment("KERNELMILL_BIN_DIR", "build/bin") + "/kernelmill-spawner");
   if (!started) std::abort();
   return std::make_unique<bench_node>(pattern, std::move(*started));
 }
 
 // One candidate from text to facts; a benchmark of failures would say nothing.
-void evaluate(bench_node& node, referee_client& referee, const task& what, const std::string& source,
-              bool timed) {
+void evaluate(bench_node& node, referee_client& referee, const task& what,
+              const std::string& source, bool timed) {
   auto request = build_request(what, source);
   auto built = node.toolchain.build(*request.open());
   auto view = built.open();
@@ -118,7 +119,8 @@ void evaluate(bench_node& node, referee_client& referee, const task& what, const
   auto result = referee.evaluate(evaluate_request(what, source, *view, timed), 60'000);
   if (!result || !result->open()->getCorrect()) {
     std::fprintf(stderr, "%s: %s\n", what.id.c_str(),
-                 result ? result->open()->getFault().getMessage().cStr() : result.error().message.c_str());
+                 result ? result->open()->getFault().getMessage().cStr()
+                        : result.error().message.c_str());
     std::abort();
   }
 }
@@ -152,18 +154,30 @@ void evaluations(benchmark::State& state, const std::vector<std::string>& ids, b
   round(static_cast<int>(2 * tasks.size() * node->referees.size()));
   constexpr int candidates = 96;
   for (auto _ : state) round(candidates);
-  state.counters["evaluations/s"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * candidates, benchmark::Counter::kIsRate);
+  state.counters["evaluations/s"] = benchmark::Counter(
+      static_cast<double>(state.iterations()) * candidates, benchmark::Counter::kIsRate);
 }
 
 const std::vector<std::string> four_tasks = {"native/row_sum", "native/softmax", "native/transpose",
                                              "native/gelu"};
 
-void timed_evaluations(benchmark::State& state) { evaluations(state, four_tasks, true); }
-void untimed_evaluations(benchmark::State& state) { evaluations(state, four_tasks, false); }
+void timed_evaluations(benchmark::State& state) {
+  evaluations(state, four_tasks, true);
+}
+void untimed_evaluations(benchmark::State& state) {
+  evaluations(state, four_tasks, false);
+}
 
-BENCHMARK(timed_evaluations)->Iterations(2)->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();
-BENCHMARK(untimed_evaluations)->Iterations(2)->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();
+BENCHMARK(timed_evaluations)
+    ->Iterations(2)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
+BENCHMARK(untimed_evaluations)
+    ->Iterations(2)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
 
 } // namespace
 } // namespace kernelmill::bench

@@ -8,15 +8,17 @@ namespace kernelmill::bench {
 namespace {
 
 std::string kernel_text() {
-  std::string text = "#include <cstddef>\nextern \"C\" void solve(const float* x, float* y, int rows, int cols) {\n";
+  std::string text = "#include <cstddef>\nextern \"C\" void solve(const float* x, float* y, int "
+                     "rows, int cols) {\n";
   for (int i = 0; i < 14; ++i)
     text += "  // accumulate four lanes at once so that the adds do not wait for each other\n";
   return text + "  for (int r = 0; r < rows; ++r) y[r] = x[(size_t)r * cols];\n}\n";
 }
 
 Message<wire::CompletionResult> completion() {
-  auto text = "<think>Unroll by four and keep partial sums in registers.</think>\n<KERNEL>\n```cpp\n" +
-              kernel_text() + "```\n</KERNEL>\n";
+  auto text =
+      "<think>Unroll by four and keep partial sums in registers.</think>\n<KERNEL>\n```cpp\n" +
+      kernel_text() + "```\n</KERNEL>\n";
   return build<wire::CompletionResult>([&](wire::CompletionResult::Builder x) {
     x.setText(text);
     x.setFinishReason("stop");
@@ -70,7 +72,8 @@ struct instant_state {
 };
 
 policy_client_actor::behavior_type
-instant_policy(policy_client_actor::stateful_pointer<instant_state> self, services_options options) {
+instant_policy(policy_client_actor::stateful_pointer<instant_state> self,
+               services_options options) {
   auto answer = completion();
   return {
       [](atom::status) { return Message<wire::Snapshot>{}; },
@@ -84,8 +87,7 @@ instant_policy(policy_client_actor::stateful_pointer<instant_state> self, servic
   };
 }
 
-compiler_actor::behavior_type
-instant_compiler(compiler_actor::stateful_pointer<instant_state>) {
+compiler_actor::behavior_type instant_compiler(compiler_actor::stateful_pointer<instant_state>) {
   auto answer = build_result();
   return {
       [](atom::status) { return Message<wire::Snapshot>{}; },
@@ -93,8 +95,7 @@ instant_compiler(compiler_actor::stateful_pointer<instant_state>) {
   };
 }
 
-gpu_runner_actor::behavior_type
-instant_runner(gpu_runner_actor::stateful_pointer<instant_state>) {
+gpu_runner_actor::behavior_type instant_runner(gpu_runner_actor::stateful_pointer<instant_state>) {
   auto answer = evaluate_result();
   return {
       [](atom::status) { return Message<wire::Snapshot>{}; },
@@ -110,8 +111,10 @@ std::shared_ptr<episode_services> instant_services(caf::actor_system& system,
                                                    const services_options& options) {
   auto services = std::make_shared<episode_services>();
   auto cluster = system.spawn(leasing_cluster, lease_policy{});
-  caf::anon_send(cluster, atom::lease_v, compiler_actor{system.spawn(instant_compiler)}, uint32_t{1000});
-  caf::anon_send(cluster, atom::lease_v, gpu_runner_actor{system.spawn(instant_runner)}, uint32_t{1000});
+  caf::anon_send(cluster, atom::lease_v, compiler_actor{system.spawn(instant_compiler)},
+                 uint32_t{1000});
+  caf::anon_send(cluster, atom::lease_v, gpu_runner_actor{system.spawn(instant_runner)},
+                 uint32_t{1000});
   services->policy = system.spawn(instant_policy, options);
   services->compiler = cluster;
   services->runner = cluster;

@@ -62,16 +62,19 @@ void run_to_end(caf::actor_system& system, std::shared_ptr<episode_services> ser
       .receive(
           [&](const Message<wire::RunSummary>& summary) {
             auto view = summary.open();
-            if (view->getTotals().getEpisodes() != episodes || view->getTotals().getTurns() != 4 * episodes)
+            if (view->getTotals().getEpisodes() != episodes ||
+                view->getTotals().getTurns() != 4 * episodes)
               std::abort(); // a benchmark of a run that did not do its work says nothing
           },
           [&](caf::error& why) {
             std::fprintf(stderr, "%s\n", system.render(why).c_str());
             std::abort();
           });
-  for (auto& who : {caf::actor_cast<caf::actor>(services->policy), caf::actor_cast<caf::actor>(services->compiler),
-                    caf::actor_cast<caf::actor>(services->governance),
-                    caf::actor_cast<caf::actor>(services->lineage), caf::actor_cast<caf::actor>(run)})
+  for (auto& who :
+       {caf::actor_cast<caf::actor>(services->policy),
+        caf::actor_cast<caf::actor>(services->compiler),
+        caf::actor_cast<caf::actor>(services->governance),
+        caf::actor_cast<caf::actor>(services->lineage), caf::actor_cast<caf::actor>(run)})
     self->send_exit(who, caf::exit_reason::kill);
 }
 
@@ -87,8 +90,9 @@ void four_turn_episodes(benchmark::State& state, bool durable) {
     if (durable) {
       auto opened = store::open({directory + "/lineage", false, uint64_t{8} << 30, true});
       if (!opened) std::abort();
-      sink = std::make_shared<store_sink>(std::make_shared<store>(std::move(*opened)),
-                                          std::make_shared<artifact_store>(directory + "/artifacts"));
+      sink =
+          std::make_shared<store_sink>(std::make_shared<store>(std::move(*opened)),
+                                       std::make_shared<artifact_store>(directory + "/artifacts"));
     } else {
       sink = std::make_shared<memory_sink>(false);
     }
@@ -107,11 +111,23 @@ void four_turn_episodes(benchmark::State& state, bool durable) {
   state.counters["turns/s"] = benchmark::Counter(done * 4, benchmark::Counter::kIsRate);
 }
 
-void durable_episodes(benchmark::State& state) { four_turn_episodes(state, true); }
-void episodes_without_storage(benchmark::State& state) { four_turn_episodes(state, false); }
+void durable_episodes(benchmark::State& state) {
+  four_turn_episodes(state, true);
+}
+void episodes_without_storage(benchmark::State& state) {
+  four_turn_episodes(state, false);
+}
 
-BENCHMARK(durable_episodes)->Arg(40'000)->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();
-BENCHMARK(episodes_without_storage)->Arg(40'000)->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();
+BENCHMARK(durable_episodes)
+    ->Arg(40'000)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
+BENCHMARK(episodes_without_storage)
+    ->Arg(40'000)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
 
 // 100,000 episodes, each waiting for the policy in its first or (second argument) a later turn,
 // with the conversation and the facts of the turns before it in memory.
@@ -148,14 +164,21 @@ void live_episodes(benchmark::State& state) {
     std::fflush(stdout);
     self->send(run, atom::cancel_v);
     pending.receive([](const Message<wire::RunSummary>&) {}, [](caf::error&) {});
-    for (auto& who : {caf::actor_cast<caf::actor>(services->policy), caf::actor_cast<caf::actor>(services->compiler),
-                      caf::actor_cast<caf::actor>(services->governance),
-                      caf::actor_cast<caf::actor>(services->lineage), caf::actor_cast<caf::actor>(run)})
+    for (auto& who :
+         {caf::actor_cast<caf::actor>(services->policy),
+          caf::actor_cast<caf::actor>(services->compiler),
+          caf::actor_cast<caf::actor>(services->governance),
+          caf::actor_cast<caf::actor>(services->lineage), caf::actor_cast<caf::actor>(run)})
       self->send_exit(who, caf::exit_reason::kill);
   }
 }
 
-BENCHMARK(live_episodes)->Args({100'000, 0})->Args({100'000, 1})->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(live_episodes)
+    ->Args({100'000, 0})
+    ->Args({100'000, 1})
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 } // namespace
 } // namespace kernelmill::bench

@@ -101,8 +101,13 @@ protected:
   // inputs that the referee draws a function of the turn; the cache is the test's own, so that its
   // path marks every process that belongs to it.
   std::vector<std::string> run_command(const std::string& directory) const {
-    return {program_, "run", config_, "run.name=killed", "run.dir=" + directory,
-            "evaluation.seed=" + std::string(64, '7'), "compile.cache_dir=" + folder_ + "/cache"};
+    return {program_,
+            "run",
+            config_,
+            "run.name=killed",
+            "run.dir=" + directory,
+            "evaluation.seed=" + std::string(64, '7'),
+            "compile.cache_dir=" + folder_ + "/cache"};
   }
   std::vector<std::string> resume_command(const std::string& directory) const {
     return {program_, "resume", directory};
@@ -125,9 +130,13 @@ protected:
   std::vector<std::string> survivors() const {
     std::vector<std::string> result;
     for (auto& entry : fs::directory_iterator("/proc")) {
-      std::ifstream file{entry.path() / "cmdline", std::ios::binary};
-      std::string text{std::istreambuf_iterator<char>{file}, {}};
-      if (text.find(folder_ + "/cache") != std::string::npos && text.find("kill_node_test") == std::string::npos)
+      // fopen, because a process may go between the listing and the reading.
+      auto* file = std::fopen((entry.path() / "cmdline").c_str(), "re");
+      if (file == nullptr) continue;
+      std::string text(4096, '\0');
+      text.resize(std::fread(text.data(), 1, text.size(), file));
+      std::fclose(file);
+      if (text.find(folder_ + "/cache") != std::string::npos)
         result.push_back(entry.path().filename().string() + " " + text.c_str());
     }
     return result;
@@ -185,7 +194,8 @@ TEST_F(KillNode, FiftyKillsLeaveTheLineageOfAnUndisturbedRun) {
     ++finished;
     ASSERT_EQ(canonical(directory), expected_text);
   }
-  std::printf("%d kills over %d runs, every lineage equal to the undisturbed one\n", kills, finished);
+  std::printf("%d kills over %d runs, every lineage equal to the undisturbed one\n", kills,
+              finished);
 }
 
 } // namespace

@@ -74,28 +74,30 @@ void check_episodes(const lineage& records, const plan& what) {
   for (auto& [key, record] : records) {
     auto view = record.open();
     switch (view->which()) {
-    case wire::Record::TURN: {
-      auto turn = view->getTurn();
-      auto& next = turns[{turn.getEpisode().getGroup(), turn.getEpisode().getMember()}];
-      EXPECT_EQ(turn.getTurn(), next) << "a turn is missing or doubled: " << key;
-      ++next;
-      bool ours = turn.getFacts().getEvaluation().getFault().getClass() == wire::FaultClass::INFRASTRUCTURE ||
-                  turn.getFacts().getBuild().getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
-      if (ours) {
-        EXPECT_EQ(turn.getVerdict().getOutcome(), wire::Outcome::INFRASTRUCTURE)
-            << "our own fault became a reward: " << key;
+      case wire::Record::TURN: {
+        auto turn = view->getTurn();
+        auto& next = turns[{turn.getEpisode().getGroup(), turn.getEpisode().getMember()}];
+        EXPECT_EQ(turn.getTurn(), next) << "a turn is missing or doubled: " << key;
+        ++next;
+        bool ours =
+            turn.getFacts().getEvaluation().getFault().getClass() ==
+                wire::FaultClass::INFRASTRUCTURE ||
+            turn.getFacts().getBuild().getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
+        if (ours) {
+          EXPECT_EQ(turn.getVerdict().getOutcome(), wire::Outcome::INFRASTRUCTURE)
+              << "our own fault became a reward: " << key;
+        }
+        break;
       }
-      break;
-    }
-    case wire::Record::EPISODE: {
-      auto episode = view->getEpisode();
-      auto ref = episode.getEpisode();
-      EXPECT_EQ(episode.getTurns(), (turns[{ref.getGroup(), ref.getMember()}])) << key;
-      ++episodes;
-      break;
-    }
-    case wire::Record::GROUP: ++groups; break;
-    case wire::Record::RUN: ++runs; break;
+      case wire::Record::EPISODE: {
+        auto episode = view->getEpisode();
+        auto ref = episode.getEpisode();
+        EXPECT_EQ(episode.getTurns(), (turns[{ref.getGroup(), ref.getMember()}])) << key;
+        ++episodes;
+        break;
+      }
+      case wire::Record::GROUP: ++groups; break;
+      case wire::Record::RUN: ++runs; break;
     }
   }
   EXPECT_EQ(episodes, what.groups * what.group_size);

@@ -21,7 +21,8 @@ milliseconds some_time(generator& random, const faults& how) {
   return milliseconds{1 + random() % static_cast<uint64_t>(how.slowest_answer_ms)};
 }
 
-// -- the policy: what it says depends on task, member and turn, and on nothing else ------------------
+// -- the policy: what it says depends on task, member and turn, and on nothing else
+// ------------------
 
 enum class quality : unsigned char { malformed, broken, wrong, slow, fast };
 
@@ -102,8 +103,9 @@ caf::result<Message<T>> never(Self* self) {
 
 using sim_policy = ticking_role<policy_client_actor>;
 
-sim_policy::behavior_type policy(sim_policy::stateful_pointer<role_state<wire::CompletionResult>> self,
-                                 uint64_t seed, faults how) {
+sim_policy::behavior_type
+policy(sim_policy::stateful_pointer<role_state<wire::CompletionResult>> self, uint64_t seed,
+       faults how) {
   self->state.random.seed(seed);
   self->state.how = how;
   return {
@@ -123,7 +125,8 @@ sim_policy::behavior_type policy(sim_policy::stateful_pointer<role_state<wire::C
   };
 }
 
-// -- workers ----------------------------------------------------------------------------------------
+// -- workers
+// ----------------------------------------------------------------------------------------
 
 Message<wire::BuildResult> build_result(wire::BuildRequest::Reader request) {
   bool broken = says(request.getSource().cStr(), "broken");
@@ -178,8 +181,9 @@ caf::result<Message<T>> misbehave_or(Self* self, Message<T> value) {
 using sim_compiler = ticking_role<compiler_actor>;
 using sim_runner = ticking_role<gpu_runner_actor>;
 
-sim_compiler::behavior_type compiler(sim_compiler::stateful_pointer<role_state<wire::BuildResult>> self,
-                                     uint64_t seed, faults how) {
+sim_compiler::behavior_type
+compiler(sim_compiler::stateful_pointer<role_state<wire::BuildResult>> self, uint64_t seed,
+         faults how) {
   self->state.random.seed(seed);
   self->state.how = how;
   return {
@@ -191,8 +195,9 @@ sim_compiler::behavior_type compiler(sim_compiler::stateful_pointer<role_state<w
   };
 }
 
-sim_runner::behavior_type runner(sim_runner::stateful_pointer<role_state<wire::EvaluateResult>> self,
-                                 uint64_t seed, faults how) {
+sim_runner::behavior_type
+runner(sim_runner::stateful_pointer<role_state<wire::EvaluateResult>> self, uint64_t seed,
+       faults how) {
   self->state.random.seed(seed);
   self->state.how = how;
   return {
@@ -248,7 +253,8 @@ caf::behavior supervisor(caf::stateful_actor<supervisor_state>* self, cluster_ac
   return {[start](bool is_compiler) { start(is_compiler); }};
 }
 
-// -- the world --------------------------------------------------------------------------------------
+// -- the world
+// --------------------------------------------------------------------------------------
 
 std::shared_ptr<const task> simulated_task(uint32_t number) {
   auto result = std::make_shared<task>();
@@ -274,8 +280,10 @@ public:
 
   ~node() {
     // Actors that still hold timers would keep the scheduler's stop() busy for ever.
-    for (auto& who : all_) caf::anon_send_exit(caf::actor_cast<caf::actor>(who), caf::exit_reason::kill);
-    while (scheduler_.try_run_once()) {}
+    for (auto& who : all_)
+      caf::anon_send_exit(caf::actor_cast<caf::actor>(who), caf::exit_reason::kill);
+    while (scheduler_.try_run_once()) {
+    }
   }
 
   outcome run(double death) {
@@ -289,7 +297,8 @@ public:
     }
     result.ended = summary_.has_value();
     result.summary = summary_;
-    result.virtual_seconds = std::chrono::duration<double>(scheduler_.clock().now() - epoch_).count();
+    result.virtual_seconds =
+        std::chrono::duration<double>(scheduler_.clock().now() - epoch_).count();
     return result;
   }
 
@@ -312,8 +321,8 @@ private:
     std::iter_swap(jobs.begin(), chosen);
     auto* actor = dynamic_cast<caf::scheduled_actor*>(jobs.front());
     auto time = static_cast<uint64_t>((scheduler_.clock().now() - epoch_).count());
-    result.trace_hash = (result.trace_hash ^ (actor != nullptr ? actor->id() : 0) ^ time) *
-                        0x9e3779b97f4a7c15ULL;
+    result.trace_hash =
+        (result.trace_hash ^ (actor != nullptr ? actor->id() : 0) ^ time) * 0x9e3779b97f4a7c15ULL;
     ++result.steps;
     scheduler_.run_once();
     return true;

@@ -20,13 +20,13 @@ namespace kernelmill::sim {
 
 /// Chances are per request, times in milliseconds of virtual time.
 struct faults {
-  double policy_error = 0;       ///< the client gives up with an infrastructure fault
-  double policy_silent = 0;      ///< no answer ever
-  double worker_silent = 0;      ///< a compiler or runner takes a job and never answers
-  double worker_dies = 0;        ///< it ends with the job; a new one joins a second later
-  double worker_fault = 0;       ///< it answers with an infrastructure fault
-  double sink_full = 0;          ///< a transaction fails
-  double node_dies = 0;          ///< per scheduler step: everything is gone but the sink
+  double policy_error = 0;  ///< the client gives up with an infrastructure fault
+  double policy_silent = 0; ///< no answer ever
+  double worker_silent = 0; ///< a compiler or runner takes a job and never answers
+  double worker_dies = 0;   ///< it ends with the job; a new one joins a second later
+  double worker_fault = 0;  ///< it answers with an infrastructure fault
+  double sink_full = 0;     ///< a transaction fails
+  double node_dies = 0;     ///< per scheduler step: everything is gone but the sink
   int slowest_answer_ms = 2000;
 };
 
@@ -34,17 +34,17 @@ struct plan {
   uint32_t groups = 2;
   uint32_t group_size = 3;
   uint32_t max_turns = 3;
-  uint32_t workers = 3;          ///< compilers, and as many runners
+  uint32_t workers = 3; ///< compilers, and as many runners
   uint32_t max_live = 4;
 };
 
 struct outcome {
-  bool ended = false;            ///< the run answered
-  bool killed = false;           ///< node_dies struck
+  bool ended = false;  ///< the run answered
+  bool killed = false; ///< node_dies struck
   std::optional<Message<wire::RunSummary>> summary;
   uint64_t steps = 0;
   double virtual_seconds = 0;
-  uint64_t trace_hash = 0;       ///< of every step: which actor ran, and when
+  uint64_t trace_hash = 0; ///< of every step: which actor ran, and when
 };
 
 /// Refuses transactions as `faults.sink_full` says, else keeps them; survives the node.

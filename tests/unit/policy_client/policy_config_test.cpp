@@ -50,7 +50,7 @@ TEST(policy_config, names_the_key_that_is_wrong) {
   expect([](auto& x) { x.base_url = "http://host/v1?key=1"; }, "policy.base_url");
   expect([](auto& x) { x.model = ""; }, "policy.model");
   expect([](auto& x) { x.max_in_flight = 0; }, "policy.max_in_flight");
-  expect([](auto& x) { x.request_timeout_ms = 0; }, "policy.request_timeout_ms");
+  expect([](auto& x) { x.request_timeout_ms = 0; }, "policy.timeout_ms");
   expect([](auto& x) { x.max_response_bytes = 5; }, "policy.max_response_bytes");
   expect([](auto& x) { x.ca_file = "/nowhere/ca.pem"; }, "policy.ca_file");
   expect([](auto& x) { x.api_key_env = "A", x.api_key_file = "b"; }, "policy.api_key_file");

@@ -7,7 +7,8 @@
 namespace kernelmill {
 namespace {
 
-std::string bottleneck_of(const std::map<std::string, double>& counters, double bytes, double flops) {
+std::string bottleneck_of(const std::map<std::string, double>& counters, double bytes,
+                          double flops) {
   auto counted = build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder x) {
     auto list = x.initCounters(static_cast<unsigned>(counters.size()));
     unsigned i = 0;
