@@ -4,6 +4,7 @@
 #include "actors/episode/returns.hpp"
 #include "actors/governance/judge.hpp"
 #include "messages/digest.hpp"
+#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -16,17 +17,6 @@ void set_episode(wire::EpisodeRef::Builder x, const episode_assignment& where) {
   x.setTask(where.what->id);
   x.setGroup(where.group);
   x.setMember(where.member);
-}
-
-wire::FaultClass wire_class(fault_class x) {
-  return static_cast<wire::FaultClass>(x);
-}
-
-void set_fault(wire::Fault::Builder x, const error& fault) {
-  x.setClass(wire_class(fault.cls));
-  x.setCategory(fault.category);
-  x.setMessage(fault.message);
-  x.setHint(fault.hint);
 }
 
 // How this candidate came from the one before it.

@@ -1,6 +1,7 @@
 #include "actors/gpu_runner/gpu_runner.hpp"
 
 #include "actors/slot.hpp"
+#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -13,11 +14,7 @@ using evaluate_worker_actor = caf::typed_actor<
 
 Message<wire::EvaluateResult> fault_result(const error& why) {
   return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder x) {
-    auto fault = x.initFault();
-    fault.setClass(static_cast<wire::FaultClass>(why.cls));
-    fault.setCategory(why.category);
-    fault.setMessage(why.message);
-    fault.setHint(why.hint);
+    set_fault(x.initFault(), why);
   });
 }
 

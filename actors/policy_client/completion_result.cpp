@@ -1,5 +1,7 @@
 #include "actors/policy_client/completion_result.hpp"
 
+#include "messages/fault.hpp"
+
 #include <chrono>
 
 #include <fmt/format.h>
@@ -15,17 +17,6 @@ std::string header_text(std::string_view text) {
   for (unsigned char c : text.substr(0, max_header_text))
     result.push_back(c > ' ' && c < 0x7f ? static_cast<char>(c) : '_');
   return result;
-}
-
-wire::FaultClass wire_class(fault_class x) {
-  switch (x) {
-    case fault_class::none: return wire::FaultClass::NONE;
-    case fault_class::candidate: return wire::FaultClass::CANDIDATE;
-    case fault_class::policy: return wire::FaultClass::POLICY;
-    case fault_class::configuration: return wire::FaultClass::CONFIGURATION;
-    case fault_class::infrastructure: return wire::FaultClass::INFRASTRUCTURE;
-  }
-  return wire::FaultClass::INFRASTRUCTURE;
 }
 
 kj::StringPtr kj_text(const std::string& x) {
@@ -155,11 +146,7 @@ Message<wire::CompletionResult> failed_result(const error& why, const std::strin
     x.setRequestId(kj_text(request_id));
     x.setAttempts(attempts);
     x.setSeconds(seconds);
-    auto fault = x.initFault();
-    fault.setClass(wire_class(why.cls));
-    fault.setCategory(kj_text(why.category));
-    fault.setMessage(kj_text(why.message));
-    fault.setHint(kj_text(why.hint));
+    set_fault(x.initFault(), why);
   });
 }
 

@@ -1,5 +1,7 @@
 #include "actors/retriever/indexed_retriever.hpp"
 
+#include "messages/fault.hpp"
+
 #include <chrono>
 
 #include <caf/actor_system.hpp>
@@ -38,24 +40,9 @@ Message<wire::RetrieveResult> result_of(const retrieval_answer& x) {
   });
 }
 
-wire::FaultClass wire_class(fault_class x) {
-  switch (x) {
-    case fault_class::none: return wire::FaultClass::NONE;
-    case fault_class::candidate: return wire::FaultClass::CANDIDATE;
-    case fault_class::policy: return wire::FaultClass::POLICY;
-    case fault_class::configuration: return wire::FaultClass::CONFIGURATION;
-    case fault_class::infrastructure: return wire::FaultClass::INFRASTRUCTURE;
-  }
-  return wire::FaultClass::INFRASTRUCTURE;
-}
-
 Message<wire::RetrieveResult> result_of(const error& x) {
   return build<wire::RetrieveResult>([&](wire::RetrieveResult::Builder to) {
-    auto fault = to.initFault();
-    fault.setClass(wire_class(x.cls));
-    fault.setCategory(x.category);
-    fault.setMessage(x.message);
-    fault.setHint(x.hint);
+    set_fault(to.initFault(), x);
   });
 }
 

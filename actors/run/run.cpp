@@ -6,6 +6,7 @@
 #include "actors/caf_error.hpp"
 #include "actors/gather.hpp"
 #include "actors/run/run_records.hpp"
+#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -68,11 +69,9 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
 }
 
 void batch_run_state::note_departure(wire::EpisodeOutcome::Reader outcome) {
-  auto fault_in = outcome.getFault();
-  if (fault_in.getClass() == wire::FaultClass::NONE) return; // cancelled
+  auto why = fault_of(outcome.getFault());
+  if (why.cls == fault_class::none) return; // cancelled
   ++counters.infrastructure;
-  error why{static_cast<fault_class>(fault_in.getClass()), fault_in.getCategory(),
-            fault_in.getMessage(), fault_in.getHint()};
   bool hopeless = why.cls == fault_class::configuration ||
                   outcome.getStopReason() == "commit_failed" ||
                   ++departures_in_a_row >= departures_before_giving_up;

@@ -1,5 +1,7 @@
 #include "actors/run/run_records.hpp"
 
+#include "messages/fault.hpp"
+
 #include <cmath>
 #include <limits>
 
@@ -36,10 +38,9 @@ Message<wire::EpisodeOutcome> lost_episode(const episode_assignment& where,
     ref.setMember(where.member);
     x.setOutcome(wire::Outcome::INFRASTRUCTURE);
     x.setStopReason("episode_lost");
-    auto fault = x.initFault();
-    fault.setClass(wire::FaultClass::INFRASTRUCTURE);
-    fault.setCategory("episode_lost");
-    fault.setMessage("failed to finish an episode: its actor ended with " + why);
+    set_fault(x.initFault(), {fault_class::infrastructure, "episode_lost",
+                              "failed to finish an episode: its actor ended with " + why,
+                              "`kernelmill resume` takes it up again"});
   });
 }
 
@@ -122,13 +123,7 @@ Message<wire::RunSummary> run_summary(const run_plan& plan, const run_counters& 
       list[i].setValue(value);
       list[i++].setUnit("s");
     }
-    if (fault) {
-      auto f = x.initFault();
-      f.setClass(static_cast<wire::FaultClass>(fault->cls));
-      f.setCategory(fault->category);
-      f.setMessage(fault->message);
-      f.setHint(fault->hint);
-    }
+    if (fault) set_fault(x.initFault(), *fault);
   });
 }
 

@@ -12,6 +12,7 @@
 #include "gpu/referee/judge_run.hpp"
 #include "gpu/referee/scheduling.hpp"
 #include "messages/digest.hpp"
+#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -309,11 +310,7 @@ void write_result(const evaluation_record& x, const task* spec, wire::EvaluateRe
   for (unsigned i = 0; i < x.missing.size(); ++i) missing.set(i, x.missing[i]);
   out.setOutput(x.output);
   out.setSeed(capnp::Data::Reader(x.seed.data(), x.seed.size()));
-  auto fault = out.initFault();
-  fault.setClass(static_cast<wire::FaultClass>(x.fault.cls));
-  fault.setCategory(x.fault.category);
-  fault.setMessage(x.fault.message);
-  fault.setHint(x.fault.hint);
+  set_fault(out.initFault(), x.fault);
 }
 
 void write_timing(const timing_record& x, const std::string& shape, wire::Timing::Builder out) {

@@ -10,6 +10,7 @@
 #include "gpu/toolchain/diagnostics.hpp"
 #include "gpu/toolchain/precompiled.hpp"
 #include "messages/digest.hpp"
+#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -95,11 +96,7 @@ Message<wire::BuildResult> to_message(const findings& x, const std::string& libr
     out.setLog(x.log);
     out.setSeconds(x.seconds);
     out.setToolchain(identity);
-    auto fault = out.initFault();
-    fault.setClass(static_cast<wire::FaultClass>(x.fault.cls));
-    fault.setCategory(x.fault.category);
-    fault.setMessage(x.fault.message);
-    fault.setHint(x.fault.hint);
+    set_fault(out.initFault(), x.fault);
   });
 }
 

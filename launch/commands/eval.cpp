@@ -18,6 +18,7 @@
 #include "launch/commands/workbench.hpp"
 #include "launch/config/run_config.hpp"
 #include "messages/digest.hpp"
+#include "messages/fault.hpp"
 
 namespace kernelmill::commands {
 
@@ -116,13 +117,6 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(workbench& bench, con
   if (!referee) return tl::unexpected<error>{referee.error()};
   // The referee keeps the deadline of the request; ours only notices a referee that hangs.
   return (*referee)->evaluate(request, static_cast<int>(evaluation_section{}.deadline_ms) + 30'000);
-}
-
-void set_fault(wire::Fault::Builder b, const error& x) {
-  b.setClass(static_cast<wire::FaultClass>(x.cls));
-  b.setCategory(x.category);
-  b.setMessage(x.message);
-  b.setHint(x.hint);
 }
 
 void set_parsed(wire::ParsedCompletion::Builder b, const parsed_completion& x) {

@@ -20,6 +20,7 @@
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/node.hpp"
+#include "messages/fault.hpp"
 #include "messages/json.hpp"
 #include "storage/run_directory.hpp"
 
@@ -97,20 +98,15 @@ int outcome_code(wire::RunSummary::Reader x) {
   std::string outcome = x.getOutcome();
   if (outcome == "cancelled") return 128 + (interrupt::signal() == 0 ? 2 : interrupt::signal());
   if (outcome == "finished") return cli::exit_ok;
-  auto fault = x.getFault();
-  error e{static_cast<fault_class>(fault.getClass()), fault.getCategory(), fault.getMessage(),
-          fault.getHint()};
-  return cli::exit_code(e);
+  return cli::exit_code(fault_of(x.getFault()));
 }
 
 void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
   std::string outcome = x.getOutcome();
   if (outcome == "finished") return;
   auto directory = shown_path(x.getDirectory().cStr());
-  if (auto fault = x.getFault(); fault.getClass() != wire::FaultClass::NONE)
-    cli::print_error({static_cast<fault_class>(fault.getClass()), fault.getCategory(),
-                      fault.getMessage(), fault.getHint()},
-                     in.json, in.colour_err);
+  if (auto fault = fault_of(x.getFault()); fault.cls != fault_class::none)
+    cli::print_error(fault, in.json, in.colour_err);
   cli::talk("committed turns stay; go on with: kernelmill resume " + directory);
 }
 
