@@ -128,24 +128,6 @@ void prune_verdict(ordered_json& verdict) {
   normalize_key(verdict["fault"], "message");
 }
 
-bool is_race(const ordered_json& finding) {
-  return finding["rule"] == "late_write" || finding["rule"] == "background_work";
-}
-
-// A candidate whose threads outlive its calls races with the referee: that it did stands, which of
-// its outputs were still missing when they were looked at is chance.
-bool prune_race(ordered_json& turn) {
-  auto& findings = turn["verdict"]["findings"];
-  auto race = std::find_if(findings.begin(), findings.end(), is_race);
-  if (race == findings.end()) return false;
-  findings = ordered_json::array({{{"race", true}}});
-  auto& evaluation = turn["facts"]["evaluation"];
-  erase(evaluation, {"cases", "findings", "fault", "correct", "deterministic"});
-  erase(turn["verdict"], {"components", "fault"});
-  for (auto& gate : turn["verdict"]["gates"]) erase(gate, {"reason", "status"});
-  return true;
-}
-
 void prune_turn(ordered_json& turn) {
   erase(turn, {"seconds", "started_at", "committed_at"});
   erase(turn["completion"], {"request_id", "attempts", "prompt_tokens", "prompt_token_ids"});
@@ -175,7 +157,7 @@ expected<ordered_json> canonical_turn(wire::TurnRecord::Reader turn,
   auto ok = resolve(result["completion"]["text"], turn.getCompletion().getText(), artifacts, false);
   if (ok) ok = resolve(result["candidate"], turn.getCandidate(), artifacts, false);
   // What is said of an accepted turn is said of its speed; the rest of it stands in the verdict.
-  if (prune_race(result) || turn.getVerdict().getOutcome() == wire::Outcome::ACCEPTED)
+  if (turn.getVerdict().getOutcome() == wire::Outcome::ACCEPTED)
     erase(result, {"feedback"});
   else if (ok)
     ok = resolve(result["feedback"], turn.getFeedback(), artifacts, true);

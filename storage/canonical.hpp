@@ -10,8 +10,7 @@
 //             maxError, bound, badCount and firstBad; the profile; evidence of findings; the
 //             reward, its components named "speed...", "performance..." or "timing...", and the
 //             performance gate; the feedback of an accepted turn, and whether its category is
-//             "success" or "slower", which becomes "success"; of a turn whose candidate raced
-//             with the referee (late_write, background_work) all but that it did
+//             "success" or "slower", which becomes "success"
 //   episodes  seconds, bestTurn, bestSpeedup, rewards, returns
 //   groups    returns, advantages, mean, deviation
 //   texts     feedback, prompts after the first turn, messages of faults, reasons: lines about

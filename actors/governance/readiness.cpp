@@ -120,7 +120,8 @@ evidence evidence_of(wire::TurnRecord::Reader turn) {
   if (!judged(x)) return x;
   x.gates = passed_in_a_row(verdict);
   x.critical = has_critical(verdict);
-  x.has_prompt = turn.getPrompt().size() > 0;
+  // A later turn's prompt is the feedback of the one before it, which is stored there.
+  x.has_prompt = turn.getTurn() > 0 || turn.getPrompt().size() > 0;
   x.has_completion = holds_text(turn.getCompletion().getText());
   x.has_candidate = holds_text(turn.getCandidate()) && turn.getCandidateSha256().size() > 0;
   x.has_toolchain = turn.getFacts().getBuild().getToolchain().size() > 0;

@@ -97,6 +97,8 @@ protected:
     if (!HasFailure()) fs::remove_all(folder_);
   }
 
+  // All tasks but softmax: one of its scripted hacks races with the referee on purpose, and what it
+  // is caught at first (a late write, or an output that is not there yet) is chance.
   // One name for all runs: a turn's id is a hash that the name is a part of. The seed makes the
   // inputs that the referee draws a function of the turn; the cache is the test's own, so that its
   // path marks every process that belongs to it.
