@@ -108,6 +108,7 @@ protected:
             config_,
             "run.name=killed",
             "run.dir=" + directory,
+            R"(tasks.ids=["native/*", "!native/softmax"])",
             "evaluation.seed=" + std::string(64, '7'),
             "compile.cache_dir=" + folder_ + "/cache"};
   }
