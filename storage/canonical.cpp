@@ -178,7 +178,12 @@ expected<ordered_json> canonical_record(wire::Record::Reader record,
     case wire::Record::EPISODE: {
       auto& x = result["episode"] = to_json(record.getEpisode());
       erase(x, {"seconds", "best_turn", "best_speedup", "rewards", "returns"});
-      for (auto& reason : x["readiness"]["reasons"]) normalize(reason);
+      auto reasons = ordered_json::array(); // without those that were about time alone
+      for (auto& reason : x["readiness"]["reasons"]) {
+        normalize(reason);
+        if (reason != "") reasons.push_back(std::move(reason));
+      }
+      x["readiness"]["reasons"] = std::move(reasons);
       break;
     }
     case wire::Record::GROUP: {
