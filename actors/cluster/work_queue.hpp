@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include <caf/all.hpp>
@@ -86,7 +87,7 @@ private:
   struct worker {
     Worker handle;
     uint32_t credits;
-    std::vector<lease_ptr> leases;
+    std::unordered_set<lease_ptr> leases;
 
     uint32_t free() const { return credits - static_cast<uint32_t>(leases.size()); }
   };
@@ -118,7 +119,7 @@ private:
     ++what->attempts;
     what->attempts_allowed = policy.attempts;
     what->last = to.handle.address();
-    to.leases.push_back(what);
+    to.leases.insert(what);
     self->request(to.handle, policy.lease, Atom{}, what->where, what->request)
         .then(
             [this, self, policy, what](const Message<Result>& result) {
@@ -142,12 +143,8 @@ private:
 
   // Takes the lease from its worker; false when the worker no longer holds it.
   bool give_back(const lease_ptr& what) {
-    for (auto& x : workers_) {
-      auto i = std::find(x.leases.begin(), x.leases.end(), what);
-      if (i == x.leases.end()) continue;
-      x.leases.erase(i);
-      return true;
-    }
+    for (auto& x : workers_)
+      if (x.leases.erase(what) > 0) return true;
     return false;
   }
 

@@ -34,6 +34,7 @@ void batch_run_state::admit() {
     where.ordinal = ordinal;
     auto episode = self->spawn<caf::monitored>(refining_episode, settings, services, where,
                                                caf::actor_cast<run_actor>(self));
+    ordinals.emplace(episode.address(), ordinal);
     live.emplace(ordinal, live_episode{episode, std::move(where)});
   }
   counters.live = static_cast<uint32_t>(live.size());
@@ -45,7 +46,10 @@ void batch_run_state::admit() {
 void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
   auto ref = outcome.getEpisode();
   auto ordinal = uint64_t{ref.getGroup()} * plan.group_size + ref.getMember();
-  if (live.erase(ordinal) == 0) return;
+  auto ended = live.find(ordinal);
+  if (ended == live.end()) return;
+  ordinals.erase(ended->second.handle.address());
+  live.erase(ended);
   counters.live = static_cast<uint32_t>(live.size());
   counters.turns += outcome.getTurns();
   for (auto stage : outcome.getSeconds()) stage_seconds[stage.getName().cStr()] += stage.getValue();
@@ -80,12 +84,10 @@ void batch_run_state::note_departure(wire::EpisodeOutcome::Reader outcome) {
 }
 
 void batch_run_state::on_lost(const caf::actor_addr& who, const std::string& why) {
-  for (auto& [ordinal, episode] : live) {
-    if (episode.handle.address() != who) continue;
-    auto message = lost_episode(episode.where, why);
-    on_finished(*message.open());
-    return;
-  }
+  auto known = ordinals.find(who);
+  if (known == ordinals.end()) return; // it had said goodbye
+  auto message = lost_episode(live.at(known->second).where, why);
+  on_finished(*message.open());
 }
 
 void batch_run_state::stop(const char* why, std::optional<error> cause) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "actors/episode/episode.hpp"
@@ -77,7 +78,8 @@ struct batch_run_state {
   std::shared_ptr<const episode_services> services;
   std::shared_ptr<run_listener> listener;
   std::shared_ptr<const std::string> name_text;
-  std::map<uint64_t, live_episode> live;
+  std::unordered_map<uint64_t, live_episode> live;        // by ordinal
+  std::unordered_map<caf::actor_addr, uint64_t> ordinals; // of live episodes; each ends with a DOWN
   std::vector<group_progress> groups;
   run_counters counters;
   run_counts kinds;
