@@ -66,7 +66,7 @@ typename Inspector::result_type inspect(Inspector& f, Message<T>& x) {
 
 } // namespace kernelmill
 
-// The names are what crosses the wire, so they are short and never change.
+// The order is the type ids, which both ends of a wire must agree on: append, never insert.
 #define KERNELMILL_MESSAGE(T)                                                                      \
   CAF_ADD_TYPE_ID(kernelmill, (kernelmill::Message<kernelmill::wire::T>))
 CAF_BEGIN_TYPE_ID_BLOCK(kernelmill, caf::first_custom_type_id)
@@ -165,7 +165,9 @@ using cluster_actor = status_actor::extend<
     // Offers a runner that takes so many evaluations at once.
     caf::reacts_to<atom::lease, gpu_runner_actor, uint32_t>,
     // Offers a profiler that takes so many profiles at once.
-    caf::reacts_to<atom::lease, profiler_actor, uint32_t>>;
+    caf::reacts_to<atom::lease, profiler_actor, uint32_t>,
+    // INTERNAL: looks for leases that have expired.
+    caf::reacts_to<atom::tick>>;
 
 /// The GOVERNANCE actor interface.
 using governance_actor = status_actor::extend<
@@ -185,6 +187,8 @@ using lineage_actor = status_actor::extend<
 using episode_actor = status_actor::extend<
     // Ends the episode after the step in progress.
     caf::reacts_to<atom::cancel>,
+    // Looks at the clock: an answer past its deadline is not waited for any longer.
+    caf::reacts_to<atom::tick>,
     // INTERNAL: takes the next step.
     caf::reacts_to<atom::proceed>>;
 
@@ -197,7 +201,9 @@ using run_actor = status_actor::extend<
     // Stops admitting episodes, or goes on.
     caf::reacts_to<atom::pause, bool>,
     // Ends the run; committed turns stay.
-    caf::reacts_to<atom::cancel>>;
+    caf::reacts_to<atom::cancel>,
+    // INTERNAL: lets the live episodes look at the clock.
+    caf::reacts_to<atom::tick>>;
 
 /// The MONITOR actor interface.
 using monitor_actor = status_actor::extend<

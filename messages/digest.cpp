@@ -1,12 +1,39 @@
 #include "messages/digest.hpp"
 
-#include <openssl/sha.h>
+#include <memory>
+#include <new>
+
+#include <openssl/evp.h>
 
 namespace kernelmill {
 
+namespace {
+
+// OpenSSL's one-shot call looks the algorithm up each time, which costs more than hashing 1 KiB.
+const EVP_MD* algorithm() {
+  static const EVP_MD* fetched = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  if (fetched == nullptr) throw std::bad_alloc{};
+  return fetched;
+}
+
+EVP_MD_CTX* context() {
+  struct free_context {
+    void operator()(EVP_MD_CTX* x) const { EVP_MD_CTX_free(x); }
+  };
+  thread_local std::unique_ptr<EVP_MD_CTX, free_context> mine{EVP_MD_CTX_new()};
+  if (!mine) throw std::bad_alloc{};
+  return mine.get();
+}
+
+} // namespace
+
 sha256_digest sha256(std::string_view bytes) {
   sha256_digest result;
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), result.data());
+  auto* c = context();
+  if (EVP_DigestInit_ex2(c, algorithm(), nullptr) != 1 ||
+      EVP_DigestUpdate(c, bytes.data(), bytes.size()) != 1 ||
+      EVP_DigestFinal_ex(c, result.data(), nullptr) != 1)
+    throw std::bad_alloc{}; // SHA-256 of memory fails for no other reason
   return result;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <capnp/message.h>
@@ -30,6 +31,18 @@ inline capnp::ReaderOptions reader_limits(size_t words) {
   return limits;
 }
 
+/// Words that many may share and nobody changes.
+struct word_run {
+  std::shared_ptr<const capnp::word> first; ///< null: none
+  size_t count = 0;
+
+  static word_run of(capnp::MessageBuilder& builder);
+  static word_run of(kj::Array<capnp::word> words);
+
+  /// None at all reads as one segment that holds a null pointer: all defaults.
+  kj::ArrayPtr<const capnp::word> read() const noexcept;
+};
+
 template <class T>
 class Message {
 public:
@@ -39,7 +52,7 @@ public:
   class view {
   public:
     explicit view(const Message& source)
-        : words_(source.words_), reader_(source.word_array(), reader_limits(source.word_count())),
+        : words_(source.words_), reader_(words_.read(), reader_limits(words_.read().size())),
           root_(reader_.template getRoot<T>()) {}
     view(const view&) = delete;
     view& operator=(const view&) = delete;
@@ -48,7 +61,7 @@ public:
     const typename T::Reader* operator->() const { return &root_; }
 
   private:
-    std::shared_ptr<const kj::Array<capnp::word>> words_;
+    word_run words_;
     capnp::FlatArrayMessageReader reader_;
     typename T::Reader root_;
   };
@@ -57,12 +70,9 @@ public:
   Message() = default;
 
   /// Flattens `builder`, whose root is a T.
-  explicit Message(capnp::MessageBuilder& builder)
-      : words_(std::make_shared<const kj::Array<capnp::word>>(capnp::messageToFlatArray(builder))) {
-  }
+  explicit Message(capnp::MessageBuilder& builder) : words_(word_run::of(builder)) {}
 
-  explicit Message(kj::Array<capnp::word> words)
-      : words_(std::make_shared<const kj::Array<capnp::word>>(std::move(words))) {}
+  explicit Message(kj::Array<capnp::word> words) : words_(word_run::of(std::move(words))) {}
 
   /// Copies `bytes` from the wire or the store and checks that a T can be read from them.
   static expected<Message> from_bytes(const void* bytes, size_t size) {
@@ -82,40 +92,47 @@ public:
   }
 
   view open() const { return view{*this}; }
-  bool empty() const noexcept { return words_ == nullptr; }
+  bool empty() const noexcept { return words_.first == nullptr; }
 
   /// The bytes of the words; null and 0 for an empty message.
-  const char* data() const noexcept {
-    return words_ ? reinterpret_cast<const char*>(words_->begin()) : nullptr;
-  }
-  size_t size() const noexcept { return words_ ? words_->size() * sizeof(capnp::word) : 0; }
+  const char* data() const noexcept { return reinterpret_cast<const char*>(words_.first.get()); }
+  size_t size() const noexcept { return words_.count * sizeof(capnp::word); }
 
 private:
-  // An empty message reads as one segment that holds a null pointer: all defaults.
-  kj::ArrayPtr<const capnp::word> word_array() const {
-    alignas(capnp::word) static const uint64_t none[2] = {uint64_t{1} << 32, 0};
-    return words_ ? words_->asPtr()
-                  : kj::arrayPtr(reinterpret_cast<const capnp::word*>(none), size_t{2});
-  }
-  size_t word_count() const { return words_ ? words_->size() : 2; }
+  word_run words_;
+};
 
-  std::shared_ptr<const kj::Array<capnp::word>> words_;
+/// Lends this thread's scratch memory to one builder at a time, so that building a message costs
+/// one allocation: the message's own. A second builder at the same time gets memory of its own.
+class scratch_builder {
+public:
+  scratch_builder();
+  ~scratch_builder();
+  scratch_builder(const scratch_builder&) = delete;
+  scratch_builder& operator=(const scratch_builder&) = delete;
+
+  capnp::MallocMessageBuilder* operator->() { return &*builder_; }
+  capnp::MallocMessageBuilder& operator*() { return *builder_; }
+
+private:
+  std::optional<capnp::MallocMessageBuilder> builder_;
+  bool borrowed_;
 };
 
 /// Builds a Message<T>: `build<T>([&](T::Builder x) { ... })`.
 template <class T, class F>
-Message<T> build(F&& fill, size_t first_segment_words = 256) {
-  capnp::MallocMessageBuilder builder{static_cast<unsigned>(first_segment_words)};
-  fill(builder.initRoot<T>());
-  return Message<T>{builder};
+Message<T> build(F&& fill) {
+  scratch_builder builder;
+  fill(builder->initRoot<T>());
+  return Message<T>{*builder};
 }
 
 /// Copies a struct that was read elsewhere into a message of its own.
 template <class T>
 Message<T> copy_of(typename T::Reader source) {
-  capnp::MallocMessageBuilder builder;
-  builder.setRoot(source);
-  return Message<T>{builder};
+  scratch_builder builder;
+  builder->setRoot(source);
+  return Message<T>{*builder};
 }
 
 } // namespace kernelmill

@@ -1,5 +1,7 @@
 #include "actors/cluster/cluster.hpp"
 
+#include <algorithm>
+
 #include "actors/snapshots.hpp"
 
 namespace kernelmill {
@@ -27,6 +29,19 @@ Message<wire::Snapshot> snapshot(const leasing_cluster_state& x) {
                                            x.profiles.leased_again()}});
 }
 
+// Jobs are leased for minutes; looking a few times in a lease is close enough.
+std::chrono::milliseconds look_interval(const lease_policy& policy) {
+  using std::chrono::milliseconds;
+  return std::clamp(policy.lease / 16, milliseconds{10}, milliseconds{5000});
+}
+
+void look_later(cluster_actor::stateful_pointer<leasing_cluster_state> self) {
+  auto& s = self->state;
+  if (s.looking || s.builds.leased() + s.evaluations.leased() + s.profiles.leased() == 0) return;
+  s.looking = true;
+  self->delayed_send(self, look_interval(s.policy), atom::tick_v);
+}
+
 } // namespace
 
 cluster_actor::behavior_type
@@ -41,13 +56,19 @@ leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lea
   return {
       [self](atom::status) { return snapshot(self->state); },
       [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request) {
-        return self->state.builds.submit(self, self->state.policy, where, request);
+        auto answer = self->state.builds.submit(self, self->state.policy, where, request);
+        look_later(self);
+        return answer;
       },
       [self](atom::evaluate, const envelope& where, const Message<wire::EvaluateRequest>& request) {
-        return self->state.evaluations.submit(self, self->state.policy, where, request);
+        auto answer = self->state.evaluations.submit(self, self->state.policy, where, request);
+        look_later(self);
+        return answer;
       },
       [self](atom::profile, const envelope& where, const Message<wire::ProfileRequest>& request) {
-        return self->state.profiles.submit(self, self->state.policy, where, request);
+        auto answer = self->state.profiles.submit(self, self->state.policy, where, request);
+        look_later(self);
+        return answer;
       },
       [self](atom::lease, const compiler_actor& who, uint32_t credits) {
         self->state.builds.join(self, self->state.policy, who, credits);
@@ -57,6 +78,14 @@ leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lea
       },
       [self](atom::lease, const profiler_actor& who, uint32_t credits) {
         self->state.profiles.join(self, self->state.policy, who, credits);
+      },
+      [self](atom::tick) {
+        auto& s = self->state;
+        s.looking = false;
+        s.builds.expire(self, s.policy);
+        s.evaluations.expire(self, s.policy);
+        s.profiles.expire(self, s.policy);
+        look_later(self);
       },
   };
 }

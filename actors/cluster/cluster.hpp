@@ -12,6 +12,7 @@ struct leasing_cluster_state {
   work_queue<profiler_actor, atom::profile, wire::ProfileRequest, wire::ProfileResult> profiles{
       "profile"};
   lease_policy policy;
+  bool looking = false; // a look at the leases is due
 
   static inline const char* name = "leasing-cluster";
 };

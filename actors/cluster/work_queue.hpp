@@ -2,7 +2,7 @@
 
 // Jobs of one kind on their way to workers that offered credits. A job is a pure function of its
 // request, so a worker that dies or misses its lease costs time, never a result: the job is leased
-// again, and an answer that comes after its lease has expired is dropped by CAF.
+// again, and an answer that comes after its lease has expired is ignored.
 
 #include <algorithm>
 #include <chrono>
@@ -37,7 +37,7 @@ public:
   caf::result<Message<Result>> submit(Self* self, const lease_policy& policy, const envelope& where,
                                       const Message<Request>& request) {
     auto answer = self->template make_response_promise<Message<Result>>();
-    waiting_.push_back({where, request, answer, 0, 1, {}});
+    waiting_.push_back({where, request, answer, 0, 1, {}, {}});
     dispatch(self, policy);
     return answer;
   }
@@ -61,6 +61,21 @@ public:
     dispatch(self, policy);
   }
 
+  /// Takes back every lease that is older than the policy allows.
+  template <class Self>
+  void expire(Self* self, const lease_policy& policy) {
+    auto oldest = self->clock().now() - policy.lease;
+    std::vector<lease_ptr> expired;
+    for (auto& x : workers_)
+      for (auto& lease : x.leases)
+        if (lease->leased_at <= oldest) expired.push_back(lease);
+    for (auto& lease : expired) {
+      give_back(lease);
+      settle(lease, "the lease has expired");
+    }
+    dispatch(self, policy);
+  }
+
   size_t waiting() const { return waiting_.size(); }
   size_t workers() const { return workers_.size(); }
   uint64_t done() const { return done_; }
@@ -80,6 +95,7 @@ private:
     uint32_t attempts = 0;
     uint32_t attempts_allowed = 1;
     caf::actor_addr last; // where the latest attempt went
+    caf::actor_clock::time_point leased_at;
   };
 
   using lease_ptr = std::shared_ptr<job>;
@@ -119,11 +135,13 @@ private:
     ++what->attempts;
     what->attempts_allowed = policy.attempts;
     what->last = to.handle.address();
+    what->leased_at = self->clock().now();
     to.leases.insert(what);
-    self->request(to.handle, policy.lease, Atom{}, what->where, what->request)
+    // No timeout here: CAF's clock keeps each until it is due, answered or not. expire() looks.
+    self->request(to.handle, caf::infinite, Atom{}, what->where, what->request)
         .then(
             [this, self, policy, what](const Message<Result>& result) {
-              if (!give_back(what)) return; // the worker was declared gone before it answered
+              if (!give_back(what)) return; // the worker was given up before it answered
               auto fault = result.open();
               bool ours = fault->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
               if (ours && what->attempts < what->attempts_allowed) {

@@ -77,15 +77,45 @@ Message<wire::Snapshot> refining_episode_state::snapshot() const {
   });
 }
 
-template <class Handle, class Atom, class Request, class F>
-void refining_episode_state::ask(const char* whom, const Handle& dest, milliseconds timeout,
-                                 Atom what, const Request& request, F on_answer) {
-  self->request(dest, timeout, what, make_envelope(), request)
-      .then(std::move(on_answer), [this, whom](caf::error& why) {
-        fail_turn(fault_class::infrastructure, std::string{whom} + "_lost",
-                  std::string{"failed to get an answer of the "} + whom + ": " +
-                      self->system().render(why));
-      });
+template <class Answer, class Handle, class F, class... Ts>
+void refining_episode_state::ask(const Handle& dest, milliseconds timeout, loss_handler when_lost,
+                                 F on_answer, const Ts&... request) {
+  auto number = ++question;
+  answer_due = now() + timeout;
+  on_loss = std::move(when_lost);
+  self->request(dest, caf::infinite, request...)
+      .then(
+          [this, number, on_answer = std::move(on_answer)](const Answer& answer) {
+            if (number == question) on_answer(answer);
+          },
+          [this, number](caf::error& why) {
+            if (number == question) give_up_waiting(why);
+          });
+}
+
+void refining_episode_state::give_up_waiting(const caf::error& why) {
+  ++question; // an answer that comes now is nobody's
+  auto lost = std::move(on_loss);
+  lost(why);
+}
+
+void refining_episode_state::look_at_clock() {
+  if (phase == episode_phase::admitted || phase == episode_phase::ended) return;
+  if (now() >= answer_due) give_up_waiting(caf::make_error(caf::sec::request_timeout));
+}
+
+refining_episode_state::loss_handler refining_episode_state::turn_lost_to(const char* whom) {
+  return [this, whom](const caf::error& why) {
+    fail_turn(fault_class::infrastructure, std::string{whom} + "_lost",
+              std::string{"failed to get an answer of the "} + whom + ": " +
+                  self->system().render(why));
+  };
+}
+
+refining_episode_state::loss_handler refining_episode_state::commit_lost() {
+  return [this](const caf::error& why) {
+    leave(wire::Outcome::INFRASTRUCTURE, commit_fault(why), "commit_failed");
+  };
 }
 
 // A fault of ours or of the configuration ends the turn. With a completion in hand the turn is
@@ -120,15 +150,17 @@ void refining_episode_state::recall() {
     x.setGroup(where.group);
     x.setMember(where.member);
   });
-  self->request(services->lineage, settings->commit_deadline, atom::read_v, query)
-      .then([this](const Message<wire::EpisodeHistory>& history) { restore(*history.open()); },
-            [this](caf::error& why) {
-              leave(wire::Outcome::INFRASTRUCTURE,
-                    {fault_class::infrastructure,
-                     "lineage_lost",
-                     "failed to read the committed turns: " + self->system().render(why),
-                     {}});
-            });
+  ask<Message<wire::EpisodeHistory>>(
+      services->lineage, settings->commit_deadline,
+      [this](const caf::error& why) {
+        leave(wire::Outcome::INFRASTRUCTURE,
+              {fault_class::infrastructure,
+               "lineage_lost",
+               "failed to read the committed turns: " + self->system().render(why),
+               {}});
+      },
+      [this](const Message<wire::EpisodeHistory>& history) { restore(*history.open()); },
+      atom::read_v, query);
 }
 
 void refining_episode_state::restore(wire::EpisodeHistory::Reader history) {
@@ -177,9 +209,10 @@ void refining_episode_state::retrieve() {
     ask_policy();
   };
   // Examples help; their absence is no reason to lose an episode.
-  self->request(services->retriever, within_deadline(settings->commit_deadline), atom::query_v,
-                make_envelope(), query)
-      .then(open_with, [open_with](caf::error&) { open_with(Message<wire::RetrieveResult>{}); });
+  ask<Message<wire::RetrieveResult>>(
+      services->retriever, within_deadline(settings->commit_deadline),
+      [open_with](const caf::error&) { open_with(Message<wire::RetrieveResult>{}); }, open_with,
+      atom::query_v, make_envelope(), query);
 }
 
 void refining_episode_state::ask_policy() {
@@ -191,9 +224,10 @@ void refining_episode_state::ask_policy() {
   current->started_at = wall_seconds(phase_since);
   current->seconds.retrieve = turn == 0 ? retrieve_seconds : 0;
   auto deadline = within_deadline(settings->policy_deadline);
-  ask("policy_client", services->policy, deadline + std::chrono::seconds{5}, atom::complete_v,
-      completion_request(*this, deadline),
-      [this](const Message<wire::CompletionResult>& result) { take_completion(result); });
+  ask<Message<wire::CompletionResult>>(
+      services->policy, deadline + std::chrono::seconds{5}, turn_lost_to("policy_client"),
+      [this](const Message<wire::CompletionResult>& result) { take_completion(result); },
+      atom::complete_v, make_envelope(), completion_request(*this, deadline));
 }
 
 void refining_episode_state::take_completion(const Message<wire::CompletionResult>& result) {
@@ -226,22 +260,26 @@ void refining_episode_state::ask_build() {
     x.setSha256(current->candidate_sha256);
     x.setDeadlineMs(static_cast<uint32_t>(settings->build_deadline.count()));
   });
-  ask("compiler", services->compiler, settings->build_deadline + settings->lease_slack,
-      atom::build_v, request, [this](const Message<wire::BuildResult>& result) {
+  ask<Message<wire::BuildResult>>(
+      services->compiler, settings->build_deadline + settings->lease_slack,
+      turn_lost_to("compiler"),
+      [this](const Message<wire::BuildResult>& result) {
         current->seconds.build = seconds_since(phase_since);
         current->build = result;
         if (result.open()->getCompiled())
           ask_evaluation();
         else
           ask_verdict();
-      });
+      },
+      atom::build_v, make_envelope(), request);
 }
 
 void refining_episode_state::ask_evaluation() {
   enter(episode_phase::evaluating);
   current->evaluation_request = evaluation_request(*this);
-  ask("gpu_runner", services->runner, settings->evaluate_deadline + settings->lease_slack,
-      atom::evaluate_v, current->evaluation_request,
+  ask<Message<wire::EvaluateResult>>(
+      services->runner, settings->evaluate_deadline + settings->lease_slack,
+      turn_lost_to("gpu_runner"),
       [this](const Message<wire::EvaluateResult>& result) {
         current->seconds.evaluate = seconds_since(phase_since);
         current->evaluation = result;
@@ -249,7 +287,8 @@ void refining_episode_state::ask_evaluation() {
           ask_profile();
         else
           ask_verdict();
-      });
+      },
+      atom::evaluate_v, make_envelope(), current->evaluation_request);
 }
 
 void refining_episode_state::ask_profile() {
@@ -260,19 +299,22 @@ void refining_episode_state::ask_profile() {
     ask_verdict();
   };
   // A profile is advice: a turn without one is judged all the same.
-  self->request(services->profiler, settings->evaluate_deadline + settings->lease_slack,
-                atom::profile_v, make_envelope(), profile_request(*this))
-      .then(proceed, [proceed](caf::error&) { proceed(Message<wire::ProfileResult>{}); });
+  ask<Message<wire::ProfileResult>>(
+      services->profiler, settings->evaluate_deadline + settings->lease_slack,
+      [proceed](const caf::error&) { proceed(Message<wire::ProfileResult>{}); }, proceed,
+      atom::profile_v, make_envelope(), profile_request(*this));
 }
 
 void refining_episode_state::ask_verdict() {
   enter(episode_phase::judging);
   current->facts = turn_facts(*this);
-  ask("governance", services->governance, settings->commit_deadline, atom::judge_v, current->facts,
+  ask<Message<wire::Verdict>>(
+      services->governance, settings->commit_deadline, turn_lost_to("governance"),
       [this](const Message<wire::Verdict>& verdict) {
         current->seconds.judge = seconds_since(phase_since);
         commit_turn(verdict);
-      });
+      },
+      atom::judge_v, make_envelope(), current->facts);
 }
 
 void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) {
@@ -284,27 +326,24 @@ void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) 
   auto stop_reason = stop_reason_after(*view);
   artifact_batch artifacts;
   auto record = turn_record(*this, *view, *feedback, stop_reason, artifacts);
-  self->request(services->lineage, settings->commit_deadline, atom::commit_v, make_envelope(),
-                record, artifacts.message())
-      .then(
-          [this, record, feedback, stop_reason](bool) {
-            total.commit += seconds_since(phase_since);
-            first_prompt->durable = true;
-            {
-              auto committed = record.open();
-              turns.push_back(digest_of(committed->getTurn()));
-            }
-            conversation.push_back({true, current->text});
-            conversation.push_back({false, feedback});
-            after_commit();
-            if (stop_reason.empty())
-              ask_policy();
-            else
-              close(stop_reason);
-          },
-          [this](caf::error& why) {
-            leave(wire::Outcome::INFRASTRUCTURE, commit_fault(why), "commit_failed");
-          });
+  ask<bool>(
+      services->lineage, settings->commit_deadline, commit_lost(),
+      [this, record, feedback, stop_reason](bool) {
+        total.commit += seconds_since(phase_since);
+        first_prompt->durable = true;
+        {
+          auto committed = record.open();
+          turns.push_back(digest_of(committed->getTurn()));
+        }
+        conversation.push_back({true, current->text});
+        conversation.push_back({false, feedback});
+        after_commit();
+        if (stop_reason.empty())
+          ask_policy();
+        else
+          close(stop_reason);
+      },
+      atom::commit_v, make_envelope(), record, artifacts.message());
 }
 
 void refining_episode_state::after_commit() {
@@ -332,18 +371,15 @@ std::string refining_episode_state::stop_reason_after(wire::Verdict::Reader verd
 void refining_episode_state::close(std::string reason) {
   enter(episode_phase::closing);
   auto record = episode_record(*this, reason);
-  self->request(services->lineage, settings->commit_deadline, atom::commit_v, make_envelope(),
-                record, Message<wire::ArtifactBatch>{})
-      .then(
-          [this, record](bool) {
-            auto view = record.open();
-            self->send(run, atom::finished_v, outcome_message(*this, view->getEpisode()));
-            enter(episode_phase::ended);
-            self->quit();
-          },
-          [this](caf::error& why) {
-            leave(wire::Outcome::INFRASTRUCTURE, commit_fault(why), "commit_failed");
-          });
+  ask<bool>(
+      services->lineage, settings->commit_deadline, commit_lost(),
+      [this, record](bool) {
+        auto view = record.open();
+        self->send(run, atom::finished_v, outcome_message(*this, view->getEpisode()));
+        enter(episode_phase::ended);
+        self->quit();
+      },
+      atom::commit_v, make_envelope(), record, Message<wire::ArtifactBatch>{});
 }
 
 // Ends the episode without a record of its own: what is committed stays, and resume goes on.
@@ -354,8 +390,7 @@ void refining_episode_state::leave(wire::Outcome outcome, error why, std::string
   self->quit();
 }
 
-// -- behavior
-// ---------------------------------------------------------------------------------------
+// -- behavior -----------------------------------------------------------------------------------
 
 episode_actor::behavior_type
 refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
@@ -376,6 +411,7 @@ refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
         if (self->state.phase == episode_phase::thinking)
           self->state.leave(wire::Outcome::INFRASTRUCTURE, cancellation());
       },
+      [self](atom::tick) { self->state.look_at_clock(); },
       [self](atom::proceed) { self->state.open(); },
   };
 }

@@ -6,6 +6,7 @@
 // acknowledged it; a turn that is cut off before that has not happened, and resume takes it again.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,10 +115,18 @@ struct refining_episode_state {
   Message<wire::Snapshot> snapshot() const;
   std::string stop_reason_after(wire::Verdict::Reader verdict) const;
 
-  /// Sends a request whose failure is the infrastructure's and ends the turn as such.
-  template <class Handle, class Atom, class Request, class F>
-  void ask(const char* whom, const Handle& dest, std::chrono::milliseconds timeout, Atom what,
-           const Request& request, F on_answer);
+  using loss_handler = std::function<void(const caf::error&)>;
+
+  /// Sends a request. Calls `on_answer` or, when its deadline passes or its receiver is gone,
+  /// `on_loss`; never both, and neither once the episode has moved on.
+  template <class Answer, class Handle, class F, class... Ts>
+  void ask(const Handle& dest, std::chrono::milliseconds timeout, loss_handler on_loss,
+           F on_answer, const Ts&... request);
+
+  void give_up_waiting(const caf::error& why);
+  void look_at_clock();
+  loss_handler turn_lost_to(const char* whom);
+  loss_handler commit_lost();
 
   // -- member variables ----------------------------------------------------------------------
 
@@ -171,6 +180,9 @@ struct refining_episode_state {
   std::vector<turn_digest> turns;
   std::unique_ptr<turn_scratch> current;
   double retrieve_seconds = 0;
+  uint32_t question = 0; // number of the request that is being waited for
+  clock::time_point answer_due;
+  loss_handler on_loss;
   struct {
     double policy = 0, build = 0, evaluate = 0, profile = 0, judge = 0, commit = 0;
   } total;

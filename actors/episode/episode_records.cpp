@@ -107,8 +107,7 @@ Message<wire::CompletionRequest> completion_request(const refining_episode_state
           messages[i].setRole(part.assistant ? "assistant" : "user");
           messages[i].setContent(*part.text);
         }
-      },
-      1024);
+      });
 }
 
 Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state) {
@@ -168,8 +167,7 @@ Message<wire::TurnFacts> turn_facts(const refining_episode_state& state) {
         x.setDiagnosisRight(what.diagnosis.empty() || current.parsed.diagnosis == what.diagnosis);
         x.setTurn(state.turn);
         x.setMaxTurns(state.settings->max_turns);
-      },
-      512);
+      });
 }
 
 // -- records --------------------------------------------------------------------------------------
@@ -242,7 +240,7 @@ Message<wire::Record> turn_record(const refining_episode_state& state,
       for (unsigned i = 0; i < examples.size(); ++i) examples.set(i, state.example_ids[i]);
     }
   };
-  return build<wire::Record>(fill, 1024);
+  return build<wire::Record>(fill);
 }
 
 Message<wire::Record> episode_record(const refining_episode_state& state,

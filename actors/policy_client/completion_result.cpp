@@ -120,24 +120,19 @@ Message<wire::CompletionResult> completed_result(const completion_answer& answer
                                                  const std::string& request_id, uint32_t attempts,
                                                  double seconds) {
   auto text = full_text(answer);
-  auto words = 64 + (text.size() + 4 * (answer.token_ids.size() + answer.logprobs.size() +
-                                        answer.prompt_token_ids.size())) /
-                        8;
-  return build<wire::CompletionResult>(
-      [&](wire::CompletionResult::Builder x) {
-        x.setText(kj_text(text));
-        x.setFinishReason(kj_text(answer.finish_reason));
-        x.setModel(kj_text(answer.model));
-        x.setRequestId(kj_text(request_id));
-        x.setAttempts(attempts);
-        x.setPromptTokens(answer.prompt_tokens);
-        x.setCompletionTokens(answer.completion_tokens);
-        fill(x.initPromptTokenIds(count(answer.prompt_token_ids)), answer.prompt_token_ids);
-        fill(x.initTokenIds(count(answer.token_ids)), answer.token_ids);
-        fill(x.initLogprobs(count(answer.logprobs)), answer.logprobs);
-        x.setSeconds(seconds);
-      },
-      words);
+  return build<wire::CompletionResult>([&](wire::CompletionResult::Builder x) {
+    x.setText(kj_text(text));
+    x.setFinishReason(kj_text(answer.finish_reason));
+    x.setModel(kj_text(answer.model));
+    x.setRequestId(kj_text(request_id));
+    x.setAttempts(attempts);
+    x.setPromptTokens(answer.prompt_tokens);
+    x.setCompletionTokens(answer.completion_tokens);
+    fill(x.initPromptTokenIds(count(answer.prompt_token_ids)), answer.prompt_token_ids);
+    fill(x.initTokenIds(count(answer.token_ids)), answer.token_ids);
+    fill(x.initLogprobs(count(answer.logprobs)), answer.logprobs);
+    x.setSeconds(seconds);
+  });
 }
 
 Message<wire::CompletionResult> failed_result(const error& why, const std::string& request_id,

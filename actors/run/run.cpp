@@ -1,5 +1,6 @@
 #include "actors/run/run.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -14,6 +15,14 @@ namespace {
 
 // A policy server that answers nobody is not worth asking a thousand times.
 constexpr uint32_t departures_before_giving_up = 8;
+
+// How often episodes look at the clock: often enough for the shortest of their deadlines.
+std::chrono::milliseconds watch_interval(const episode_settings& x) {
+  using std::chrono::milliseconds;
+  auto shortest = std::min({x.policy_deadline, x.build_deadline, x.evaluate_deadline,
+                            x.commit_deadline, x.episode_deadline});
+  return std::clamp(shortest / 16, milliseconds{50}, milliseconds{10'000});
+}
 
 } // namespace
 
@@ -38,6 +47,15 @@ void batch_run_state::admit() {
     live.emplace(ordinal, live_episode{episode, std::move(where)});
   }
   counters.live = static_cast<uint32_t>(live.size());
+  watch();
+}
+
+// One timer for the run instead of one for every request: CAF's clock takes a lock and wakes a
+// thread for each, and keeps it until it is due.
+void batch_run_state::watch() {
+  if (watching || live.empty()) return;
+  watching = true;
+  self->delayed_send(self, watch_interval(*settings), atom::tick_v);
 }
 
 // -- endings
@@ -210,6 +228,12 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
         self->state.admit();
       },
       [self](atom::cancel) { self->state.stop("cancelled", std::nullopt); },
+      [self](atom::tick) {
+        auto& s = self->state;
+        s.watching = false;
+        for (auto& [ordinal, episode] : s.live) self->send(episode.handle, atom::tick_v);
+        s.watch();
+      },
   };
 }
 

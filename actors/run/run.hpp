@@ -62,6 +62,7 @@ struct batch_run_state {
   ~batch_run_state(); // episodes do not outlive their run
 
   void admit();
+  void watch(); // lets episodes look at the clock now and then
   void on_finished(wire::EpisodeOutcome::Reader outcome);
   void on_lost(const caf::actor_addr& who, const std::string& why);
   void note_departure(wire::EpisodeOutcome::Reader outcome);
@@ -88,6 +89,7 @@ struct batch_run_state {
   uint32_t pending_commits = 0;
   uint32_t departures_in_a_row = 0;
   bool paused = false;
+  bool watching = false;              // a tick is due
   bool ending = false;                // the last commits are on their way
   std::optional<std::string> stopped; // "cancelled" or "failed"
   std::optional<error> fault;
