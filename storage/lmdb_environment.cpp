@@ -203,7 +203,7 @@ void lmdb_environment::stop() noexcept {
 expected<void> lmdb_environment::open_databases(bool may_create) {
   auto open_all = [this](MDB_txn* txn, unsigned flags) {
     int code = mdb_dbi_open(txn, "records", flags, &databases_.records);
-    if (code == 0) code = mdb_dbi_open(txn, "turns", flags, &databases_.turns);
+    if (code == 0) code = mdb_dbi_open(txn, "turn_log", flags | MDB_INTEGERKEY, &databases_.turns);
     if (code == 0) code = mdb_dbi_open(txn, "meta", flags, &databases_.meta);
     return code;
   };

@@ -30,6 +30,14 @@ function(kernelmill_program name)
   target_link_libraries(${name} PRIVATE kernelmill_flags ${arg_LINK})
 endfunction()
 
+# Messages are allocated by one thread and freed by another; glibc's malloc takes locks for that.
+# Sanitizers bring their own allocator.
+function(kernelmill_link_allocator name)
+  if(NOT KERNELMILL_SANITIZE)
+    target_link_libraries(${name} PRIVATE -Wl,--push-state,--no-as-needed mimalloc -Wl,--pop-state)
+  endif()
+endfunction()
+
 # kernelmill_test(NAME SOURCES... [LINK libs] [LABELS labels] [TIMEOUT seconds])
 # One GoogleTest program, one ctest entry a test case; labels are unit, integration, fault, sim, gpu.
 function(kernelmill_test name)

@@ -22,7 +22,7 @@ struct system_config : caf::actor_system_config {
   system_config() {
     add_message_types<caf::id_block::kernelmill>();
     add_message_types<caf::id_block::kernelmill_handles>();
-    set("scheduler.policy", std::getenv("ST") ? caf::atom("stealing") : caf::atom("sharing"));
+    set("scheduler.policy", caf::atom("sharing"));
     set("scheduler.max-threads", size_t{2});
     set("scheduler.max-throughput", size_t{100});
   }
@@ -98,7 +98,7 @@ void four_turn_episodes(benchmark::State& state, bool durable) {
     }
     auto services = instant_services(system, {});
     state.ResumeTiming();
-    run_to_end(system, services, sink, episodes, std::getenv("ML") ? atoi(std::getenv("ML")) : 2000);
+    run_to_end(system, services, sink, episodes, run_plan{}.max_live);
     state.PauseTiming();
     sink.reset();
     for (auto& entry : std::filesystem::recursive_directory_iterator(directory))
