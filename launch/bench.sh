@@ -10,6 +10,7 @@ cmake --build --preset default --parallel "$(nproc)" >&2
 shopt -s nullglob
 benchmarks=(build/bench/*_bench)
 [ "${#benchmarks[@]}" -gt 0 ] || { echo "bench.sh: no benchmark was built" >&2; exit 1; }
+export KERNELMILL_BIN_DIR="$PWD/build/bin" KERNELMILL_SOURCE_DIR="$PWD"
 for program in "${benchmarks[@]}"; do
   echo "== $(basename "$program")"
   "$program" "$@"

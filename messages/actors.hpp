@@ -203,7 +203,9 @@ using run_actor = status_actor::extend<
     // Ends the run; committed turns stay.
     caf::reacts_to<atom::cancel>,
     // INTERNAL: lets the live episodes look at the clock.
-    caf::reacts_to<atom::tick>>;
+    caf::reacts_to<atom::tick>,
+    // INTERNAL: admits the next episodes.
+    caf::reacts_to<atom::proceed>>;
 
 /// The MONITOR actor interface.
 using monitor_actor = status_actor::extend<

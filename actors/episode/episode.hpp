@@ -120,8 +120,8 @@ struct refining_episode_state {
   /// Sends a request. Calls `on_answer` or, when its deadline passes or its receiver is gone,
   /// `on_loss`; never both, and neither once the episode has moved on.
   template <class Answer, class Handle, class F, class... Ts>
-  void ask(const Handle& dest, std::chrono::milliseconds timeout, loss_handler on_loss,
-           F on_answer, const Ts&... request);
+  void ask(const Handle& dest, std::chrono::milliseconds timeout, loss_handler on_loss, F on_answer,
+           const Ts&... request);
 
   void give_up_waiting(const caf::error& why);
   void look_at_clock();

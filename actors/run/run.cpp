@@ -13,6 +13,8 @@ namespace kernelmill {
 
 namespace {
 
+constexpr uint32_t admitted_at_once = 32;
+
 // A policy server that answers nobody is not worth asking a thousand times.
 constexpr uint32_t departures_before_giving_up = 8;
 
@@ -32,8 +34,14 @@ batch_run_state::~batch_run_state() {
 
 // -- admission ------------------------------------------------------------------------------------
 
+bool batch_run_state::may_admit() const {
+  return !stopped && !paused && next < counters.planned && live.size() < plan.max_live;
+}
+
+// A few at a time, so that the first words of 100,000 episodes do not lie in the policy's mailbox
+// at once.
 void batch_run_state::admit() {
-  while (!stopped && !paused && next < counters.planned && live.size() < plan.max_live) {
+  for (uint32_t i = 0; i < admitted_at_once && may_admit(); ++i) {
     auto ordinal = next++;
     episode_assignment where;
     where.run = name_text;
@@ -48,6 +56,9 @@ void batch_run_state::admit() {
   }
   counters.live = static_cast<uint32_t>(live.size());
   watch();
+  if (admitting || !may_admit()) return;
+  admitting = true;
+  self->send(self, atom::proceed_v);
 }
 
 // One timer for the run instead of one for every request: CAF's clock takes a lock and wakes a
@@ -228,6 +239,10 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
         self->state.admit();
       },
       [self](atom::cancel) { self->state.stop("cancelled", std::nullopt); },
+      [self](atom::proceed) {
+        self->state.admitting = false;
+        self->state.admit();
+      },
       [self](atom::tick) {
         auto& s = self->state;
         s.watching = false;

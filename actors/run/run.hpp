@@ -61,6 +61,7 @@ struct batch_run_state {
 
   ~batch_run_state(); // episodes do not outlive their run
 
+  bool may_admit() const;
   void admit();
   void watch(); // lets episodes look at the clock now and then
   void on_finished(wire::EpisodeOutcome::Reader outcome);
@@ -89,6 +90,7 @@ struct batch_run_state {
   uint32_t pending_commits = 0;
   uint32_t departures_in_a_row = 0;
   bool paused = false;
+  bool admitting = false;             // more are to be admitted at the next message
   bool watching = false;              // a tick is due
   bool ending = false;                // the last commits are on their way
   std::optional<std::string> stopped; // "cancelled" or "failed"

@@ -2,6 +2,7 @@
 
 #include "actors/cluster/cluster.hpp"
 #include "actors/governance/governance.hpp"
+#include "actors/snapshots.hpp"
 
 namespace kernelmill::bench {
 
@@ -68,6 +69,7 @@ Message<wire::EvaluateResult> evaluate_result() {
 }
 
 struct instant_state {
+  uint64_t held = 0; // requests that are never answered
   static inline const char* name = "instant";
 };
 
@@ -76,12 +78,16 @@ instant_policy(policy_client_actor::stateful_pointer<instant_state> self,
                services_options options) {
   auto answer = completion();
   return {
-      [](atom::status) { return Message<wire::Snapshot>{}; },
+      [self](atom::status) {
+        return snapshot_of("policy", {}, "holding", {}, {{"held", self->state.held}});
+      },
       [self, answer, options](atom::complete, const envelope&,
                               const Message<wire::CompletionRequest>& request)
           -> caf::result<Message<wire::CompletionResult>> {
-        if (!options.policy_answers && request.open()->getTurn() >= options.answered_turns)
+        if (!options.policy_answers && request.open()->getTurn() >= options.answered_turns) {
+          ++self->state.held;
           return self->make_response_promise<Message<wire::CompletionResult>>();
+        }
         return answer;
       },
   };
