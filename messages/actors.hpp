@@ -204,7 +204,7 @@ using run_actor = status_actor::extend<
     caf::reacts_to<atom::cancel>,
     // INTERNAL: lets the live episodes look at the clock.
     caf::reacts_to<atom::tick>,
-    // INTERNAL: admits the next episodes.
+    // INTERNAL: admits the next episode.
     caf::reacts_to<atom::proceed>>;
 
 /// The MONITOR actor interface.

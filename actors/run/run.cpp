@@ -13,8 +13,6 @@ namespace kernelmill {
 
 namespace {
 
-constexpr uint32_t admitted_at_once = 32;
-
 // A policy server that answers nobody is not worth asking a thousand times.
 constexpr uint32_t departures_before_giving_up = 8;
 
@@ -38,25 +36,24 @@ bool batch_run_state::may_admit() const {
   return !stopped && !paused && next < counters.planned && live.size() < plan.max_live;
 }
 
-// A few at a time, so that the first words of 100,000 episodes do not lie in the policy's mailbox
-// at once.
+// One a message, so that other actors get their turns in between: the first requests of 100,000
+// episodes do not pile up in the policy's mailbox.
 void batch_run_state::admit() {
-  for (uint32_t i = 0; i < admitted_at_once && may_admit(); ++i) {
-    auto ordinal = next++;
-    episode_assignment where;
-    where.run = name_text;
-    where.group = static_cast<uint32_t>(ordinal / plan.group_size);
-    where.member = static_cast<uint32_t>(ordinal % plan.group_size);
-    where.what = plan.groups[where.group];
-    where.ordinal = ordinal;
-    auto episode = self->spawn<caf::monitored>(refining_episode, settings, services, where,
-                                               caf::actor_cast<run_actor>(self));
-    ordinals.emplace(episode.address(), ordinal);
-    live.emplace(ordinal, live_episode{episode, std::move(where)});
-  }
+  if (admitting || !may_admit()) return;
+  auto ordinal = next++;
+  episode_assignment where;
+  where.run = name_text;
+  where.group = static_cast<uint32_t>(ordinal / plan.group_size);
+  where.member = static_cast<uint32_t>(ordinal % plan.group_size);
+  where.what = plan.groups[where.group];
+  where.ordinal = ordinal;
+  auto episode = self->spawn<caf::monitored>(refining_episode, settings, services, where,
+                                             caf::actor_cast<run_actor>(self));
+  ordinals.emplace(episode.address(), ordinal);
+  live.emplace(ordinal, live_episode{episode, std::move(where)});
   counters.live = static_cast<uint32_t>(live.size());
   watch();
-  if (admitting || !may_admit()) return;
+  if (!may_admit()) return;
   admitting = true;
   self->send(self, atom::proceed_v);
 }
