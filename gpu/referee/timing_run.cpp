@@ -30,7 +30,7 @@ constexpr size_t fewest_blocks = 2;
 constexpr size_t fewest_disturbed = 6;
 
 bool far_slower(const std::vector<timed_block>& blocks) {
-  return bootstrap_speedup(blocks, 1, 400).high < 0.5;
+  return estimate_speedup(blocks).high < 0.5;
 }
 
 error bad_baseline(const task& x, const std::string& cause) {
@@ -75,8 +75,7 @@ public:
       if (!undisturbed_pair(true, started, block, 0) || !undisturbed_pair(false, started, block, 1))
         break;
       blocks_.push_back(block);
-      record_.note =
-          stop_reason(blocks_, run_.options.stopping, now_seconds() - started, run_.order);
+      record_.note = stop_reason(blocks_, run_.options.stopping, now_seconds() - started);
     } while (record_.note.empty());
     if (!run_.record.correct || run_.record.fault.cls != fault_class::none) return;
     summarize();
@@ -184,7 +183,7 @@ private:
     record_.measured = true;
     record_.reference_seconds = median(reference);
     record_.candidate_seconds = median(candidate);
-    record_.speedup = bootstrap_speedup(blocks_, run_.order);
+    record_.speedup = estimate_speedup(blocks_);
     record_.samples = static_cast<uint32_t>(candidate.size());
     compare_with_roofline();
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 namespace kernelmill {
 
@@ -9,13 +11,6 @@ namespace {
 
 constexpr size_t blocks_before_giving_up = 3;
 constexpr double hopeless_speedup = 0.5;
-
-uint64_t next_random(uint64_t& state) { // splitmix64
-  uint64_t x = state += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 double median_in_place(std::vector<double>& x) {
   auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
@@ -28,6 +23,43 @@ std::vector<double> log_ratios(const std::vector<timed_block>& blocks) {
   std::vector<double> result;
   for (const auto& x : blocks) result.push_back(log_ratio(x));
   return result;
+}
+
+// Student's t for a two-sided 95 % interval, by degrees of freedom.
+constexpr double t_quantile[] = {0, 12.706, 4.303, 3.182, 2.776};
+
+// With fewer values than this, even the full range of them is no 95 % interval.
+constexpr size_t fewest_for_ranks = 6;
+
+// How many of the sorted Walsh averages lie outside the interval at each end: the signed-rank
+// statistic of n values is at most that, less one, with a probability of up to 2.5 %.
+size_t left_out(size_t n) {
+  std::vector<double> ways(n * (n + 1) / 2 + 1, 0); // of choosing ranks 1..n with that sum
+  ways[0] = 1;
+  for (size_t rank = 1; rank <= n; ++rank)
+    for (size_t sum = ways.size(); sum-- > rank;) ways[sum] += ways[sum - rank];
+  double probability = 0;
+  for (size_t sum = 0; sum < ways.size(); ++sum) {
+    probability += std::exp2(-static_cast<double>(n)) * ways[sum];
+    if (probability > 0.025) return sum;
+  }
+  return ways.size();
+}
+
+std::vector<double> walsh_averages(const std::vector<double>& x) {
+  std::vector<double> result;
+  result.reserve(x.size() * (x.size() + 1) / 2);
+  for (size_t i = 0; i < x.size(); ++i)
+    for (size_t k = i; k < x.size(); ++k) result.push_back((x[i] + x[k]) / 2);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+double half_width_by_t(const std::vector<double>& x, double mean) {
+  double squares = 0;
+  for (double value : x) squares += (value - mean) * (value - mean);
+  auto n = static_cast<double>(x.size());
+  return t_quantile[x.size() - 1] * std::sqrt(squares / (n - 1) / n);
 }
 
 double largest_ratio(const std::vector<timed_block>& blocks) {
@@ -46,24 +78,28 @@ double median(std::vector<double> x) {
   return x.empty() ? 0 : median_in_place(x);
 }
 
-speedup_interval bootstrap_speedup(const std::vector<timed_block>& blocks, uint64_t seed,
-                                   unsigned resamples) {
+speedup_interval estimate_speedup(const std::vector<timed_block>& blocks) {
   auto ratios = log_ratios(blocks);
-  std::vector<double> medians(resamples);
-  std::vector<double> sample(ratios.size());
-  for (auto& one : medians) {
-    for (auto& x : sample) x = ratios[next_random(seed) % ratios.size()];
-    one = median_in_place(sample);
+  auto averages = walsh_averages(ratios);
+  double middle = median(averages);
+  if (ratios.size() == 1) return {std::exp(middle), 0, std::numeric_limits<double>::infinity()};
+  double low = 0, high = 0;
+  if (ratios.size() < fewest_for_ranks) {
+    double mean =
+        std::accumulate(ratios.begin(), ratios.end(), 0.0) / static_cast<double>(ratios.size());
+    double half = half_width_by_t(ratios, mean);
+    low = std::min(middle, mean - half);
+    high = std::max(middle, mean + half);
+  } else {
+    auto outside = left_out(ratios.size());
+    low = averages[outside - 1];
+    high = averages[averages.size() - outside];
   }
-  std::sort(medians.begin(), medians.end());
-  auto quantile = [&](double q) {
-    return medians[static_cast<size_t>(q * static_cast<double>(resamples - 1) + 0.5)];
-  };
-  return {std::exp(median(ratios)), std::exp(quantile(0.025)), std::exp(quantile(0.975))};
+  return {std::exp(middle), std::exp(low), std::exp(high)};
 }
 
 std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_rule& rule,
-                        double elapsed_seconds, uint64_t seed) {
+                        double elapsed_seconds) {
   if (blocks.empty()) return {};
   if (blocks.size() >= rule.max_blocks) return "the most blocks";
   if (elapsed_seconds >= rule.budget_seconds) return "the time budget is spent";
@@ -71,7 +107,7 @@ std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_r
       std::exp(largest_ratio(blocks)) < hopeless_speedup)
     return "slower than half the reference in every block";
   if (blocks.size() < rule.min_blocks) return {};
-  if (bootstrap_speedup(blocks, seed, 400).relative_half_width() < rule.half_width)
+  if (estimate_speedup(blocks).relative_half_width() < rule.half_width)
     return "the interval is narrow enough";
   return {};
 }

@@ -32,7 +32,7 @@ public:
     messages_.push_back(build<wire::TurnRecord>([&](wire::TurnRecord::Builder out) {
       out.setTurnId("id" + std::to_string(number));
       out.setTurn(number);
-      out.initPrompt(1)[0].initContent().setInline("p");
+      if (number == 0) out.initPrompt(1)[0].initContent().setInline("p"); // as episodes record it
       out.initCompletion().initText().setInline("c");
       out.setFacts(*view);
       out.setVerdict(*verdict_view);
