@@ -2,6 +2,7 @@
 # Installs the Debian packages that Kernelmill needs; does nothing when all are present.
 #   launch/packages.sh build   what the build and the quickstart need
 #   launch/packages.sh test    that, plus what the tests and benchmarks need
+#   launch/packages.sh package what the build needs, plus what makes the tarball and the .deb
 set -euo pipefail
 
 build=(
@@ -14,11 +15,13 @@ test=(
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libvalijson-dev
   python3-minimal shellcheck
 )
+package=(patchelf dpkg-dev file)
 
 case "${1:-build}" in
   build) wanted=("${build[@]}") ;;
   test) wanted=("${build[@]}" "${test[@]}") ;;
-  *) echo "usage: launch/packages.sh build|test" >&2; exit 2 ;;
+  package) wanted=("${build[@]}" "${package[@]}") ;;
+  *) echo "usage: launch/packages.sh build|test|package" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -29,9 +29,14 @@ constexpr int begin_deadline_ms = 20'000;
 // How long a destructor waits for the kernel to free what a killed sandbox held.
 constexpr int farewell_ms = 2'000;
 
+// The system's first: it may be the one that a security profile allows.
 std::string find_bwrap() {
-  for (auto* x : {"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap"})
-    if (::access(x, X_OK) == 0) return x;
+  std::error_code code;
+  auto program = fs::read_symlink("/proc/self/exe", code).parent_path();
+  auto bundled = (program / ".." / "libexec" / "kernelmill" / "bwrap").lexically_normal().string();
+  for (auto& x : {std::string{"/usr/bin/bwrap"}, std::string{"/usr/local/bin/bwrap"},
+                  std::string{"/bin/bwrap"}, bundled})
+    if (::access(x.c_str(), X_OK) == 0) return x;
   return {};
 }
 

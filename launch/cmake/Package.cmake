@@ -1,0 +1,54 @@
+# `cpack -G TGZ` makes the tarball that runs where nothing is installed: the programs, the shared
+# libraries that a newer Linux may lack, bubblewrap, and configs/. `cpack -G DEB` leaves the
+# libraries to Debian's packages. launch/package.sh calls both.
+
+# The host's own: the C and C++ run-time libraries of a newer system serve older programs, and
+# candidates that its compiler built need the newer ones in the same process.
+set(host_libraries "^ld-linux.*" "^libc\\.so.*" "^libm\\.so.*" "^libdl\\.so.*" "^librt\\.so.*"
+  "^libpthread\\.so.*" "^libresolv\\.so.*" "^libstdc\\+\\+\\.so.*" "^libgcc_s\\.so.*")
+
+# DT_RPATH, not DT_RUNPATH: it also holds for what the bundled libraries need themselves.
+foreach(program kernelmill kernelmill-referee)
+  set_target_properties(${program} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/kernelmill")
+  target_link_options(${program} PRIVATE -Wl,--disable-new-dtags)
+endforeach()
+
+install(TARGETS kernelmill kernelmill-spawner kernelmill-referee kernelmill-candidate
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/kernelmill COMPONENT programs)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/kernelmill COMPONENT programs)
+
+find_program(BWRAP bwrap)
+find_program(PATCHELF patchelf)
+if(BWRAP AND PATCHELF)
+  install(CODE "
+    set(root \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
+    file(GET_RUNTIME_DEPENDENCIES
+      EXECUTABLES $<TARGET_FILE:kernelmill> $<TARGET_FILE:kernelmill-referee> ${BWRAP}
+      RESOLVED_DEPENDENCIES_VAR libraries
+      PRE_EXCLUDE_REGEXES [==[${host_libraries}]==])
+    file(INSTALL \${libraries} DESTINATION \"\${root}/lib/kernelmill\" FOLLOW_SYMLINK_CHAIN)
+    file(INSTALL ${BWRAP} DESTINATION \"\${root}/libexec/kernelmill\" USE_SOURCE_PERMISSIONS)
+    execute_process(COMMAND ${PATCHELF} --force-rpath --set-rpath
+      \"\\\$ORIGIN/../../lib/kernelmill\" \"\${root}/libexec/kernelmill/bwrap\"
+      COMMAND_ERROR_IS_FATAL ANY)"
+    COMPONENT libraries)
+endif()
+
+set(CPACK_PACKAGE_NAME kernelmill)
+set(CPACK_PACKAGE_VENDOR "The Kernelmill authors")
+set(CPACK_PACKAGE_CONTACT "The Kernelmill authors <kernelmill@example.org>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Rolls out language-model agents that write GPU kernels")
+set(CPACK_PACKAGE_FILE_NAME "kernelmill-${PROJECT_VERSION}-linux-x86_64")
+set(CPACK_PACKAGING_INSTALL_PREFIX "/usr")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "bubblewrap, g++")
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_SOURCE_DIR}/launch/cmake/PackageOptions.cmake)
+include(CPack)
