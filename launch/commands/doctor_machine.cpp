@@ -157,7 +157,8 @@ int try_counter(uint64_t event) {
 
 std::string found_library(const std::vector<const char*>& names) {
   for (const char* name : names)
-    if (void* handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {
+    // Not unloaded: such libraries leave allocations and threads behind that would lose their code.
+    if (void* handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE)) {
       ::dlclose(handle);
       return name;
     }
