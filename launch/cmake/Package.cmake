@@ -4,8 +4,8 @@
 
 # The host's own: the C and C++ run-time libraries of a newer system serve older programs, and
 # candidates that its compiler built need the newer ones in the same process.
-set(host_libraries "^ld-linux.*" "^libc\\.so.*" "^libm\\.so.*" "^libdl\\.so.*" "^librt\\.so.*"
-  "^libpthread\\.so.*" "^libresolv\\.so.*" "^libstdc\\+\\+\\.so.*" "^libgcc_s\\.so.*")
+set(host_libraries
+  "^(ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libresolv|libstdc[+][+]|libgcc_s)[.]so")
 
 # DT_RPATH, not DT_RUNPATH: it also holds for what the bundled libraries need themselves.
 foreach(program kernelmill kernelmill-referee)
@@ -28,7 +28,7 @@ if(BWRAP AND PATCHELF)
     file(GET_RUNTIME_DEPENDENCIES
       EXECUTABLES $<TARGET_FILE:kernelmill> $<TARGET_FILE:kernelmill-referee> ${BWRAP}
       RESOLVED_DEPENDENCIES_VAR libraries
-      PRE_EXCLUDE_REGEXES [==[${host_libraries}]==])
+      PRE_EXCLUDE_REGEXES \"${host_libraries}\")
     file(INSTALL \${libraries} DESTINATION \"\${root}/lib/kernelmill\" FOLLOW_SYMLINK_CHAIN)
     file(INSTALL ${BWRAP} DESTINATION \"\${root}/libexec/kernelmill\" USE_SOURCE_PERMISSIONS)
     execute_process(COMMAND ${PATCHELF} --force-rpath --set-rpath
@@ -45,6 +45,7 @@ set(CPACK_PACKAGE_FILE_NAME "kernelmill-${PROJECT_VERSION}-linux-x86_64")
 set(CPACK_PACKAGING_INSTALL_PREFIX "/usr")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENT_INCLUDE_TOPLEVEL_DIRECTORY ON)
 set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
