@@ -75,7 +75,7 @@ expected<node_slots> start_slots(const run_config& config) {
   result.compile_slots = config.compile.slots > 0
                              ? config.compile.slots
                              : static_cast<uint32_t>(std::max<size_t>(1, cores().size()));
-  result.toolchain = std::make_shared<cpu_toolchain>(*result.walls, options);
+  result.toolchain = std::make_shared<native_toolchain>(*result.walls, options);
   auto slots = slot_cpus(config.evaluation);
   for (size_t i = 0; i < slots.size(); ++i) {
     referee_options referee;

@@ -23,7 +23,7 @@ struct node_slots {
   std::shared_ptr<spawner> processes;
   std::shared_ptr<sandbox> walls;
   std::vector<sandbox_layer> layers;
-  std::shared_ptr<cpu_toolchain> toolchain;
+  std::shared_ptr<native_toolchain> toolchain;
   uint32_t compile_slots = 1;
   std::vector<std::shared_ptr<referee_client>> referees;
   std::vector<std::string> referee_names; ///< "cpu0 (cores 0,1)"

@@ -22,6 +22,15 @@ struct Diagnostic {
   message @4 :Text;
 }
 
+struct KernelResources {  # of one GPU kernel, by ptxas
+  name @0 :Text;
+  registers @1 :UInt32;    # a thread
+  spillStores @2 :UInt32;  # bytes a thread
+  spillLoads @3 :UInt32;   # bytes a thread
+  stackFrame @4 :UInt32;   # bytes a thread
+  sharedBytes @5 :UInt32;  # static, a block
+}
+
 struct BuildResult {
   compiled @0 :Bool;
   libraryPath @1 :Text;    # on the node that built it
@@ -32,4 +41,5 @@ struct BuildResult {
   seconds @6 :Float64;
   toolchain @7 :Text;      # "g++ 12.2.0 -O3 -march=native -fopenmp"
   fault @8 :Common.Fault;  # class none when compiled
+  kernels @9 :List(KernelResources);
 }

@@ -12,7 +12,7 @@ using build_worker_actor = caf::typed_actor<
                     Message<wire::BuildRequest>>::with<Message<wire::BuildResult>>>;
 
 build_worker_actor::behavior_type build_worker(build_worker_actor::pointer,
-                                               std::shared_ptr<cpu_toolchain> toolchain) {
+                                               std::shared_ptr<native_toolchain> toolchain) {
   return {
       [toolchain](atom::build, const envelope&, const Message<wire::BuildRequest>& request) {
         return toolchain->build(*request.open());
@@ -29,7 +29,7 @@ struct sandboxed_compiler_state : slot_state<build_worker_actor> {
 
 compiler_actor::behavior_type
 sandboxed_compiler(compiler_actor::stateful_pointer<sandboxed_compiler_state> self,
-                   std::shared_ptr<cpu_toolchain> toolchain, std::string slot) {
+                   std::shared_ptr<native_toolchain> toolchain, std::string slot) {
   self->state.slot = std::move(slot);
   self->state.worker = self->spawn<caf::detached + caf::linked>(build_worker, std::move(toolchain));
   return {
@@ -46,7 +46,7 @@ sandboxed_compiler(compiler_actor::stateful_pointer<sandboxed_compiler_state> se
 } // namespace
 
 compiler_actor spawn_sandboxed_compiler(caf::actor_system& system,
-                                        std::shared_ptr<cpu_toolchain> toolchain,
+                                        std::shared_ptr<native_toolchain> toolchain,
                                         std::string slot) {
   return system.spawn(sandboxed_compiler, std::move(toolchain), std::move(slot));
 }

@@ -21,16 +21,8 @@ namespace kernelmill {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-// Bubblewrap needs about 5 ms; a machine that swaps may need seconds.
-constexpr int begin_deadline_ms = 20'000;
-
-// How long a destructor waits for the kernel to free what a killed sandbox held.
-constexpr int farewell_ms = 2'000;
-
 // The system's first: it may be the one that a security profile allows.
-std::string find_bwrap() {
+std::string find_bubblewrap() {
   std::error_code code;
   auto program = fs::read_symlink("/proc/self/exe", code).parent_path();
   auto bundled = (program / ".." / "libexec" / "kernelmill" / "bwrap").lexically_normal().string();
@@ -39,6 +31,14 @@ std::string find_bwrap() {
     if (::access(x.c_str(), X_OK) == 0) return x;
   return {};
 }
+
+namespace {
+
+// Bubblewrap needs about 5 ms; a machine that swaps may need seconds.
+constexpr int begin_deadline_ms = 20'000;
+
+// How long a destructor waits for the kernel to free what a killed sandbox held.
+constexpr int farewell_ms = 2'000;
 
 // Everything that comes before the end of the stream or the deadline, at most 8 KiB.
 std::string drain(int fd, int deadline_ms) {
@@ -139,7 +139,7 @@ bool sandboxed_child::out_of_memory() const noexcept {
 // -- sandbox ----------------------------------------------------------------------------------
 
 sandbox::state::state(spawner& x) : processes(x) {
-  machine.bwrap = find_bwrap();
+  machine.bwrap = find_bubblewrap();
   machine.helper = x.program();
   machine.root = ::geteuid() == 0;
   for (auto* name : {"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}) {

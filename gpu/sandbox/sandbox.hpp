@@ -64,6 +64,10 @@ inline constexpr uint64_t no_limit = ~uint64_t{0};
 /// files of 256 MiB, 256 processes and threads, 256 open files. Core files are never written.
 resource_limits default_limits();
 
+/// Returns the path of bubblewrap: the system's, else the one that came with this program; empty
+/// when there is none.
+std::string find_bubblewrap();
+
 /// A process inside the walls. Ending it ends everything it started (its pid namespace dies).
 class sandboxed_child {
 public:

@@ -1,7 +1,10 @@
 #include "gpu/toolchain/compiler_facts.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
+
+#include <unistd.h>
 
 #include "gpu/toolchain/compiler_run.hpp"
 #include "messages/digest.hpp"
@@ -12,11 +15,12 @@ namespace {
 
 constexpr int ask_deadline_ms = 20'000;
 
-expected<std::string> ask(sandbox& walls, const std::string& compiler,
-                          std::vector<std::string> argv) {
+expected<std::string> ask(sandbox& walls, const compiler_facts& facts, const std::string& compiler,
+                          std::vector<std::string> argv, const char* remedy) {
   compiler_job job;
   job.argv = std::move(argv);
-  job.source_name = "kernel.cpp";
+  job.path = facts.path;
+  job.source_name = facts.source_name;
   job.deadline_ms = ask_deadline_ms;
   auto outcome = run_compiler(walls, job);
   if (outcome && outcome->status.code == 0) return outcome->text;
@@ -25,7 +29,7 @@ expected<std::string> ask(sandbox& walls, const std::string& compiler,
   auto cause =
       outcome ? outcome->text.substr(0, outcome->text.find('\n')) : outcome.error().message;
   return infrastructure_error("toolchain_missing", "failed to run " + compiler + ": " + cause,
-                              "apt install g++, or name the compiler in the configuration");
+                              remedy);
 }
 
 // `g++ -###` prints the commands it would run, -march=native spelled out, and names of temporary
@@ -42,14 +46,27 @@ bool for_linker(const std::string& flag) {
   return flag.starts_with("-l") || flag.starts_with("-L") || flag.starts_with("-Wl,");
 }
 
+constexpr const char* gxx_remedy = "apt install g++, or name the compiler in the configuration";
+constexpr const char* nvcc_remedy =
+    "install the CUDA toolkit, set CUDA_HOME, or name nvcc in the configuration";
+
+// "Cuda compilation tools, release 13.0, V13.0.88" is the line that has it.
+std::string nvcc_release(const std::string& text) {
+  auto at = text.find(", V");
+  if (at == text.npos) return "of unknown version";
+  auto end = text.find_first_not_of("0123456789.", at + 3);
+  return text.substr(at + 3, end == text.npos ? end : end - at - 3);
+}
+
 } // namespace
 
-expected<compiler_facts> ask_compiler(sandbox& walls, const std::string& compiler,
-                                      const std::vector<std::string>& extra_flags) {
-  auto version = ask(walls, compiler, {compiler, "-dumpfullversion"});
+expected<compiler_facts> ask_gxx(sandbox& walls, const std::string& compiler,
+                                 const std::vector<std::string>& extra_flags) {
+  compiler_facts result;
+  result.source_name = "kernel.cpp";
+  auto version = ask(walls, result, compiler, {compiler, "-dumpfullversion"}, gxx_remedy);
   if (!version) return tl::unexpected{version.error()};
   while (!version->empty() && version->back() == '\n') version->pop_back();
-  compiler_facts result;
   result.compile = {compiler,
                     "-std=c++20",
                     "-O3",
@@ -69,10 +86,55 @@ expected<compiler_facts> ask_compiler(sandbox& walls, const std::string& compile
   auto dry = result.compile;
   dry.insert(dry.end(), {"-###", "-x", "c++", "kernel.cpp", "-o", product_path});
   dry.insert(dry.end(), result.link.begin(), result.link.end());
-  auto resolved = ask(walls, compiler, dry);
+  auto resolved = ask(walls, result, compiler, dry, gxx_remedy);
   if (!resolved) return tl::unexpected{resolved.error()};
   result.digest = sha256_hex(*version + "\n" + without_temporaries(*resolved));
   return result;
+}
+
+expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
+                                  const std::string& architecture,
+                                  const std::vector<std::string>& extra_flags) {
+  compiler_facts result;
+  result.source_name = "kernel.cu";
+  auto tools = std::filesystem::path{compiler}.parent_path().string();
+  result.path = tools + ":/usr/bin";
+  auto version = ask(walls, result, compiler, {compiler, "--version"}, nvcc_remedy);
+  if (!version) return tl::unexpected{version.error()};
+  auto host = ask(walls, result, "g++", {"/usr/bin/g++", "-dumpfullversion"}, gxx_remedy);
+  if (!host) return tl::unexpected{host.error()};
+  result.compile = {
+      compiler,     "-std=c++20",
+      "-O3",        "-arch=" + architecture,
+      "-Xptxas=-v", "-Xcompiler=-fPIC,-fopenmp,-fdiagnostics-color=never,-fmax-errors=20"};
+  // The run-time library is inside: nothing that a candidate loads can stand between it and CUDA.
+  result.link = {"--shared", "-cudart=static", "-Xlinker=-z,defs"};
+  auto release = nvcc_release(*version);
+  result.identity = "nvcc " + release + " -std=c++20 -O3 -arch=" + architecture;
+  for (auto& x : extra_flags) {
+    (for_linker(x) ? result.link : result.compile).push_back(x);
+    result.identity += " " + x;
+  }
+  std::string flags;
+  for (auto* list : {&result.compile, &result.link})
+    for (auto& x : *list) flags += x + '\n';
+  result.digest = sha256_hex(*version + "\n" + *host + "\n" + flags);
+  return result;
+}
+
+std::string find_nvcc() {
+  namespace fs = std::filesystem;
+  std::vector<std::string> places;
+  if (auto* home = std::getenv("CUDA_HOME")) places.push_back(std::string{home} + "/bin");
+  places.emplace_back("/usr/local/cuda/bin");
+  std::istringstream path{std::getenv("PATH") != nullptr ? std::getenv("PATH") : ""};
+  for (std::string one; std::getline(path, one, ':');) places.push_back(one);
+  for (auto& place : places) {
+    std::error_code code;
+    auto real = fs::canonical(fs::path{place} / "nvcc", code);
+    if (!code && ::access(real.c_str(), X_OK) == 0) return real.string();
+  }
+  return {};
 }
 
 } // namespace kernelmill

@@ -11,14 +11,25 @@
 namespace kernelmill {
 
 struct compiler_facts {
+  std::string source_name;          ///< "kernel.cpp" or "kernel.cu"
+  std::string path = "/usr/bin";    ///< PATH of the compiler's own processes
   std::string identity;             ///< "g++ 12.2.0 -std=c++20 -O3 -march=native ..."
   std::string digest;               ///< of version, flags and what -march=native means here
   std::vector<std::string> compile; ///< compiler and flags, without input and output
   std::vector<std::string> link;    ///< what makes a library of it
 };
 
-/// Asks for version and resolved flags. Fails with "toolchain_missing".
-expected<compiler_facts> ask_compiler(sandbox& walls, const std::string& compiler,
-                                      const std::vector<std::string>& extra_flags);
+/// Asks g++ for version and resolved flags. Fails with "toolchain_missing".
+expected<compiler_facts> ask_gxx(sandbox& walls, const std::string& compiler,
+                                 const std::vector<std::string>& extra_flags);
+
+/// The same of nvcc, for GPUs of `architecture` ("sm_90").
+expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
+                                  const std::string& architecture,
+                                  const std::vector<std::string>& extra_flags);
+
+/// Where nvcc usually is: under CUDA_HOME, else /usr/local/cuda, else on PATH; its real path, so
+/// that the sandbox need not follow links. Empty when there is none.
+std::string find_nvcc();
 
 } // namespace kernelmill

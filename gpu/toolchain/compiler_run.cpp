@@ -50,7 +50,7 @@ bool read_text(int fd, clock::time_point end, compiler_outcome& result) {
 sandbox_spec spec_of(const compiler_job& job) {
   sandbox_spec spec;
   spec.argv = job.argv;
-  spec.environment = {"PATH=/usr/bin", "LC_ALL=C", "TMPDIR=/tmp"};
+  spec.environment = {"PATH=" + job.path, "LC_ALL=C", "TMPDIR=/tmp"};
   spec.mounts = job.mounts;
   spec.directory = "/build";
   spec.limits.address_space = job.memory_bytes;

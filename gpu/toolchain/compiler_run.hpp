@@ -13,6 +13,7 @@ namespace kernelmill {
 
 struct compiler_job {
   std::vector<std::string> argv; ///< "-o" product_path where a product is wanted
+  std::string path = "/usr/bin"; ///< PATH of its processes
   std::string source_name;       ///< in /build, where the compiler runs
   std::string source;
   std::vector<bind_mount> mounts;

@@ -1,7 +1,11 @@
 #include "gpu/toolchain/diagnostics.hpp"
 
 #include <charconv>
+#include <cstdlib>
+#include <memory>
 #include <string_view>
+
+#include <cxxabi.h>
 
 namespace kernelmill {
 
@@ -51,6 +55,35 @@ bool parse_located(std::string_view line, diagnostic& out) {
   if (!located) out.file.clear(); // the name of a program
   out.message = rest;
   return true;
+}
+
+// "FILE(LINE): error: MESSAGE" and "FILE(LINE): warning #177-D: MESSAGE" of nvcc's front end,
+// "ptxas error   : MESSAGE".
+bool parse_nvcc(std::string_view line, diagnostic& out) {
+  for (std::string_view tool : {"ptxas ", "nvlink "})
+    if (line.starts_with(tool) && line.substr(tool.size()).starts_with("error")) {
+      auto colon = line.find(": ");
+      if (colon == line.npos) return false;
+      out = {"", 0, 0, "error", std::string{line.substr(colon + 2)}};
+      return true;
+    }
+  auto open = line.find('(');
+  auto close = line.find("): ", open == line.npos ? 0 : open);
+  if (open == line.npos || close == line.npos || open == 0) return false;
+  auto number = line.substr(open + 1, close - open - 1);
+  auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), out.line);
+  if (failed != std::errc{} || end != number.data() + number.size()) return false;
+  auto rest = line.substr(close + 3);
+  for (std::string_view severity : {"error", "warning", "note"}) {
+    if (!rest.starts_with(severity)) continue;
+    auto colon = rest.find(": ");
+    if (colon == rest.npos) return false;
+    out.file = line.substr(0, open);
+    out.severity = severity;
+    out.message = rest.substr(colon + 2);
+    return true;
+  }
+  return false;
 }
 
 // "/usr/bin/ld: FILE: undefined reference to `x'" and other words of the linker.
@@ -126,8 +159,58 @@ std::vector<diagnostic> parse_diagnostics(const std::string& text) {
   for (std::string_view rest = text; !rest.empty() && result.size() < most_diagnostics;) {
     auto line = next_line(rest);
     diagnostic x;
-    if (parse_linker(line, x) || parse_located(line, x)) result.push_back(std::move(x));
+    if (parse_linker(line, x) || parse_nvcc(line, x) || parse_located(line, x))
+      result.push_back(std::move(x));
   }
+  return result;
+}
+
+namespace {
+
+// The number before `unit`, as in "Used 31 registers, 1024 bytes smem".
+uint32_t number_before(std::string_view line, std::string_view unit) {
+  auto at = line.find(unit);
+  if (at == line.npos) return 0;
+  auto begin = line.find_last_not_of("0123456789", at - 1);
+  begin = begin == line.npos ? 0 : begin + 1;
+  uint32_t result = 0;
+  std::from_chars(line.data() + begin, line.data() + at, result);
+  return result;
+}
+
+std::string demangled(const std::string& name) {
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> plain{
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free};
+  return status == 0 && plain ? plain.get() : name;
+}
+
+} // namespace
+
+std::vector<kernel_resources> take_kernel_resources(std::string& text) {
+  std::vector<kernel_resources> result;
+  std::string kept;
+  for (std::string_view rest = text; !rest.empty();) {
+    auto line = next_line(rest);
+    constexpr std::string_view begin = "Compiling entry function '";
+    bool of_stack = line.find(" bytes stack frame") != line.npos;
+    if (!line.starts_with("ptxas info") && !(of_stack && !result.empty())) {
+      kept.append(line).push_back('\n');
+      continue;
+    }
+    if (auto at = line.find(begin); at != line.npos && result.size() < most_diagnostics) {
+      auto name = line.substr(at + begin.size());
+      result.push_back({demangled(std::string{name.substr(0, name.find('\''))}), 0, 0, 0, 0, 0});
+    } else if (of_stack) {
+      result.back().stack_frame = number_before(line, " bytes stack frame");
+      result.back().spill_stores = number_before(line, " bytes spill stores");
+      result.back().spill_loads = number_before(line, " bytes spill loads");
+    } else if (line.find("Used ") != line.npos && !result.empty()) {
+      result.back().registers = number_before(line, " registers");
+      result.back().shared_bytes = number_before(line, " bytes smem");
+    }
+  }
+  text = std::move(kept);
   return result;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The words of g++, as, and ld, made fit for a reader who knows one file: kernel.cpp.
+// The words of g++, nvcc, ptxas, as, and ld, made fit for a reader who knows one file: kernel.cpp.
 
 #include <cstdint>
 #include <string>
@@ -18,6 +18,19 @@ struct diagnostic {
 
 /// Finds errors, warnings and notes, in order; at most 100.
 std::vector<diagnostic> parse_diagnostics(const std::string& text);
+
+/// What ptxas says with -v of one kernel.
+struct kernel_resources {
+  std::string name;          ///< demangled
+  uint32_t registers = 0;    ///< a thread
+  uint32_t spill_stores = 0; ///< bytes a thread
+  uint32_t spill_loads = 0;  ///< bytes a thread
+  uint32_t stack_frame = 0;  ///< bytes a thread
+  uint32_t shared_bytes = 0; ///< static, a block
+};
+
+/// Takes the lines of `ptxas -v` out of `text`.
+std::vector<kernel_resources> take_kernel_resources(std::string& text);
 
 /// Makes the text valid UTF-8 without control characters, takes out the paths of the sandbox, and
 /// cuts it after the last whole line within `limit` bytes, saying so.

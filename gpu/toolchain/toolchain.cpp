@@ -29,6 +29,7 @@ struct findings {
   std::string library_sha256;
   std::string log;
   std::vector<diagnostic> diagnostics;
+  std::vector<kernel_resources> kernels;
   double seconds = 0;
   bool repeatable = true; // false: a busy machine may be the cause
 };
@@ -93,6 +94,15 @@ Message<wire::BuildResult> to_message(const findings& x, const std::string& libr
       list[i].setSeverity(from.severity);
       list[i].setMessage(from.message);
     }
+    auto kernels = out.initKernels(static_cast<unsigned>(x.kernels.size()));
+    for (unsigned i = 0; i < kernels.size(); ++i) {
+      kernels[i].setName(x.kernels[i].name);
+      kernels[i].setRegisters(x.kernels[i].registers);
+      kernels[i].setSpillStores(x.kernels[i].spill_stores);
+      kernels[i].setSpillLoads(x.kernels[i].spill_loads);
+      kernels[i].setStackFrame(x.kernels[i].stack_frame);
+      kernels[i].setSharedBytes(x.kernels[i].shared_bytes);
+    }
     out.setLog(x.log);
     out.setSeconds(x.seconds);
     out.setToolchain(identity);
@@ -102,11 +112,13 @@ Message<wire::BuildResult> to_message(const findings& x, const std::string& libr
 
 } // namespace
 
-struct cpu_toolchain::state {
+struct native_toolchain::state {
   state(sandbox& w, toolchain_options o)
       : walls(w), options(std::move(o)),
         cache(options.cache_directory.empty() ? default_cache_directory() : options.cache_directory,
               options.cache_bytes) {
+    if (options.compiler.empty()) options.compiler = is_cuda() ? find_nvcc() : "/usr/bin/g++";
+    if (options.compiler.empty()) options.compiler = "/usr/local/cuda/bin/nvcc"; // to be named
     identity = options.compiler + " (not asked yet)";
   }
 
@@ -118,6 +130,7 @@ struct cpu_toolchain::state {
   std::optional<compiler_facts> facts;
   std::unique_ptr<precompiled_headers> headers;
 
+  bool is_cuda() const { return options.backend == "cuda"; }
   expected<compiler_facts> learn();
   expected<void> accept(wire::BuildRequest::Reader request) const;
   Message<wire::BuildResult> build(const compiler_facts& compiler, std::string source,
@@ -129,25 +142,32 @@ struct cpu_toolchain::state {
 };
 
 // Asked again until it answers: a compiler may be installed, a cache made writable, at any time.
-expected<compiler_facts> cpu_toolchain::state::learn() {
+expected<compiler_facts> native_toolchain::state::learn() {
   std::lock_guard guard{mutex};
   if (facts) return *facts;
   if (auto ok = cache.prepare(); !ok) return tl::unexpected{ok.error()};
-  auto answer = ask_compiler(walls, options.compiler, options.extra_flags);
+  auto answer = is_cuda()
+                    ? ask_nvcc(walls, options.compiler, options.architecture, options.extra_flags)
+                    : ask_gxx(walls, options.compiler, options.extra_flags);
   if (!answer) return answer;
+  if (is_cuda()) {
+    facts = *answer;
+    return answer;
+  }
   auto key = sha256_hex(answer->digest + std::string{precompiled_header_text});
   headers = std::make_unique<precompiled_headers>(walls, cache.directory(), key, answer->compile);
   facts = *answer;
   return answer;
 }
 
-expected<void> cpu_toolchain::state::accept(wire::BuildRequest::Reader request) const {
+expected<void> native_toolchain::state::accept(wire::BuildRequest::Reader request) const {
   std::string contract = request.getContract();
   std::string backend = request.getBackend();
-  if (contract != "native" || backend != "cpu")
+  if (contract != "native" || backend != options.backend)
     return infrastructure_error("unsupported_contract",
                                 "failed to build contract \"" + contract + "\" for backend \"" +
-                                    backend + "\": this toolchain builds \"native\" for \"cpu\"");
+                                    backend + "\": this toolchain builds \"native\" for \"" +
+                                    options.backend + "\"");
   auto size = request.getSource().size();
   if (size > most_source)
     return candidate_error("compile_error",
@@ -157,18 +177,19 @@ expected<void> cpu_toolchain::state::accept(wire::BuildRequest::Reader request) 
   return {};
 }
 
-expected<compiler_outcome> cpu_toolchain::state::run(const compiler_facts& compiler,
-                                                     const std::string& source, int deadline_ms,
-                                                     const std::string& header_directory) {
+expected<compiler_outcome> native_toolchain::state::run(const compiler_facts& compiler,
+                                                        const std::string& source, int deadline_ms,
+                                                        const std::string& header_directory) {
   compiler_job job;
   job.argv = compiler.compile;
   if (!header_directory.empty()) {
     job.mounts = {{header_directory, precompiled_headers::mount_point, false}};
     job.argv.insert(job.argv.end(), {"-include", precompiled_headers::header_path});
   }
-  job.argv.insert(job.argv.end(), {"kernel.cpp", "-o", product_path});
+  job.argv.insert(job.argv.end(), {compiler.source_name, "-o", product_path});
   job.argv.insert(job.argv.end(), compiler.link.begin(), compiler.link.end());
-  job.source_name = "kernel.cpp";
+  job.path = compiler.path;
+  job.source_name = compiler.source_name;
   job.source = source;
   job.deadline_ms = deadline_ms;
   job.memory_bytes = options.memory_bytes;
@@ -178,9 +199,10 @@ expected<compiler_outcome> cpu_toolchain::state::run(const compiler_facts& compi
   return run_compiler(walls, job);
 }
 
-findings cpu_toolchain::state::compile(const compiler_facts& compiler, const std::string& key,
-                                       const std::string& source, int deadline_ms) {
-  auto directory = wants_precompiled_headers(source) ? headers->find_or_build() : std::string{};
+findings native_toolchain::state::compile(const compiler_facts& compiler, const std::string& key,
+                                          const std::string& source, int deadline_ms) {
+  auto directory =
+      headers && wants_precompiled_headers(source) ? headers->find_or_build() : std::string{};
   auto outcome = run(compiler, source, deadline_ms, directory);
   // A message that leads to the precompiled headers may be about a name that the kernel never
   // asked for; in any case it should name the kernel's own #include.
@@ -193,6 +215,7 @@ findings cpu_toolchain::state::compile(const compiler_facts& compiler, const std
     return result;
   }
   result.seconds = outcome->seconds;
+  result.kernels = take_kernel_resources(outcome->text);
   result.log = clean_log(outcome->text, most_log);
   result.diagnostics = parse_diagnostics(result.log);
   if (outcome->status.code != 0 || outcome->timed_out || outcome->flooded) {
@@ -208,8 +231,8 @@ findings cpu_toolchain::state::compile(const compiler_facts& compiler, const std
   return result;
 }
 
-Message<wire::BuildResult> cpu_toolchain::state::build(const compiler_facts& compiler,
-                                                       std::string source, int deadline_ms) {
+Message<wire::BuildResult> native_toolchain::state::build(const compiler_facts& compiler,
+                                                          std::string source, int deadline_ms) {
   // The deadline is part of the key because it decides what counts as too long.
   auto key = sha256_hex(std::string{cache_generation} + '\n' + compiler.digest + '\n' +
                         std::to_string(deadline_ms) + ' ' + std::to_string(options.memory_bytes) +
@@ -223,18 +246,18 @@ Message<wire::BuildResult> cpu_toolchain::state::build(const compiler_facts& com
   return result;
 }
 
-cpu_toolchain::cpu_toolchain(sandbox& walls, toolchain_options options)
+native_toolchain::native_toolchain(sandbox& walls, toolchain_options options)
     : state_(std::make_unique<state>(walls, std::move(options))) {
   if (auto facts = state_->learn()) state_->identity = facts->identity;
 }
 
-cpu_toolchain::~cpu_toolchain() = default;
+native_toolchain::~native_toolchain() = default;
 
-const std::string& cpu_toolchain::identity() const {
+const std::string& native_toolchain::identity() const {
   return state_->identity;
 }
 
-Message<wire::BuildResult> cpu_toolchain::build(wire::BuildRequest::Reader request) {
+Message<wire::BuildResult> native_toolchain::build(wire::BuildRequest::Reader request) {
   auto refuse = [this](const error& why) {
     findings x;
     x.fault = why;

@@ -14,21 +14,23 @@
 namespace kernelmill {
 
 struct toolchain_options {
-  std::string compiler = "/usr/bin/g++";
-  std::string cache_directory; ///< empty: default_cache_directory() of build_cache.hpp
+  std::string backend = "cpu";        ///< "cpu" (g++) or "cuda" (nvcc)
+  std::string compiler;               ///< empty: the usual one of the backend
+  std::string architecture = "sm_90"; ///< of the GPU; "cuda" only
+  std::string cache_directory;        ///< empty: default_cache_directory() of build_cache.hpp
   uint64_t cache_bytes = uint64_t{2} << 30;
   std::vector<std::string> extra_flags;
   uint32_t deadline_ms = 60'000;
   uint64_t memory_bytes = uint64_t{4} << 30;
 };
 
-/// The CPU backend's compiler: g++ -O3 -march=native -fopenmp, with the standard headers
-/// precompiled once.
+/// The compiler of the `native` contract: g++ -O3 -march=native -fopenmp, with the standard headers
+/// precompiled once, or nvcc -O3 -arch=... with the host part built by the same g++.
 /// Thread safety: any number of threads may build at once.
-class cpu_toolchain {
+class native_toolchain {
 public:
-  cpu_toolchain(sandbox& walls, toolchain_options options);
-  ~cpu_toolchain();
+  native_toolchain(sandbox& walls, toolchain_options options);
+  ~native_toolchain();
 
   /// Names compiler, version and flags; part of every cache key.
   const std::string& identity() const;

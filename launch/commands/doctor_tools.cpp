@@ -111,7 +111,7 @@ void examine_tools(findings& out) {
 }
 
 void examine_sandbox(findings& out) {
-  auto bwrap = on_path("bwrap");
+  auto bwrap = find_bubblewrap();
   if (bwrap.empty()) {
     out.push_back({"bwrap", finding_state::fail, "not found", "no candidate can be built or run",
                    "apt-get install bubblewrap"});

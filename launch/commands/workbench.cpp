@@ -26,12 +26,12 @@ expected<workbench> workbench::open() {
   return workbench{std::make_unique<spawner>(std::move(*processes))};
 }
 
-cpu_toolchain& workbench::toolchain() {
+native_toolchain& workbench::toolchain() {
   if (!toolchain_) {
     toolchain_options options;
     options.compiler = compile_section{}.compiler;
     options.cache_directory = default_build_cache();
-    toolchain_ = std::make_unique<cpu_toolchain>(*walls_, options);
+    toolchain_ = std::make_unique<native_toolchain>(*walls_, options);
   }
   return *toolchain_;
 }

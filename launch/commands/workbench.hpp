@@ -18,7 +18,7 @@ public:
   /// Starts the spawner. Errors say which helper program is missing.
   static expected<workbench> open();
 
-  cpu_toolchain& toolchain();
+  native_toolchain& toolchain();
   expected<referee_client*> referee(); ///< started when first asked for
   std::vector<sandbox_layer> layers() { return walls_->probe(); }
 
@@ -29,7 +29,7 @@ private:
   // On the heap: the sandbox and the referee keep references to what is above them.
   std::unique_ptr<spawner> processes_;
   std::unique_ptr<sandbox> walls_;
-  std::unique_ptr<cpu_toolchain> toolchain_;
+  std::unique_ptr<native_toolchain> toolchain_;
   std::unique_ptr<referee_client> referee_;
 };
 

@@ -76,7 +76,7 @@ struct bench_node {
   std::string scratch;
   spawner processes;
   sandbox walls;
-  cpu_toolchain toolchain;
+  native_toolchain toolchain;
   std::vector<referee_client> referees;
 
   bench_node(std::string folder, spawner started)

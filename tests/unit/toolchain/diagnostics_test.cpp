@@ -27,6 +27,52 @@ TEST(diagnostics, of_the_compiler_have_file_line_and_column) {
   EXPECT_EQ(list[2].message, "no return statement: none");
 }
 
+TEST(diagnostics, of_nvcc_have_file_and_line) {
+  auto list = parse_diagnostics(
+      "kernel.cu(8): error: identifier \"parts\" is undefined\n"
+      "      if (threadIdx.x == 0) y[blockIdx.x] = parts[0];\n"
+      "kernel.cu(5): warning #177-D: variable \"q\" was declared but never referenced\n"
+      "1 error detected in the compilation of \"kernel.cu\".\n"
+      "ptxas error   : Entry function '_Z1kv' uses too much shared data (0x40000 bytes)\n");
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].file, "kernel.cu");
+  EXPECT_EQ(list[0].line, 8u);
+  EXPECT_EQ(list[0].severity, "error");
+  EXPECT_EQ(list[0].message, "identifier \"parts\" is undefined");
+  EXPECT_EQ(list[1].severity, "warning");
+  EXPECT_EQ(list[2].file, "");
+  EXPECT_THAT(list[2].message, HasSubstr("too much shared data"));
+}
+
+TEST(kernel_resources, are_taken_out_of_the_text) {
+  std::string text = "kernel.cu(5): warning #177-D: unused\n"
+                     "ptxas info    : 0 bytes gmem\n"
+                     "ptxas info    : Compiling entry function '_Z7row_sumPKfPfi' for 'sm_90'\n"
+                     "ptxas info    : Function properties for _Z7row_sumPKfPfi\n"
+                     "    16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n"
+                     "ptxas info    : Used 31 registers, used 1 barriers, 1024 bytes smem\n"
+                     "ptxas info    : Compile time = 55.398 ms\n"
+                     "ptxas info    : Compiling entry function 'plain' for 'sm_90'\n"
+                     "ptxas info    : Used 8 registers, used 0 barriers\n";
+  auto list = take_kernel_resources(text);
+  EXPECT_EQ(text, "kernel.cu(5): warning #177-D: unused\n");
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].name, "row_sum(float const*, float*, int)");
+  EXPECT_EQ(list[0].registers, 31u);
+  EXPECT_EQ(list[0].stack_frame, 16u);
+  EXPECT_EQ(list[0].spill_stores, 8u);
+  EXPECT_EQ(list[0].spill_loads, 12u);
+  EXPECT_EQ(list[0].shared_bytes, 1024u);
+  EXPECT_EQ(list[1].name, "plain");
+  EXPECT_EQ(list[1].registers, 8u);
+  EXPECT_EQ(list[1].shared_bytes, 0u);
+}
+
+TEST(kernel_resources, of_a_text_that_only_looks_like_ptxas_are_none) {
+  std::string text = "    0 bytes stack frame, 0 bytes spill stores\nptxas info    : Used\n";
+  EXPECT_TRUE(take_kernel_resources(text).empty());
+}
+
 TEST(diagnostics, of_assembler_linker_and_driver_are_found) {
   auto list = parse_diagnostics("kernel.s:4: Error: file not found: /etc/passwd\n"
                                 "/usr/bin/ld: kernel.o: in function `solve':\n"

@@ -38,7 +38,7 @@ protected:
     EXPECT_LE(view->getLog().size(), size_t{16} << 10);
   }
 
-  cpu_toolchain tight_;
+  native_toolchain tight_;
 };
 
 TEST_F(a_hostile_source, cannot_read_files_of_this_machine) {

@@ -11,6 +11,11 @@
 
 namespace kernelmill {
 
+inline std::string spawner_program() {
+  auto test = std::filesystem::read_symlink("/proc/self/exe");
+  return test.parent_path().parent_path() / "bin/kernelmill-spawner";
+}
+
 class toolchain_fixture : public testing::Test {
 protected:
   using result = Message<wire::BuildResult>;
@@ -18,11 +23,6 @@ protected:
   toolchain_fixture()
       : processes_(*spawner::launch(spawner_program())), walls_(processes_),
         toolchain_(walls_, options()) {}
-
-  static std::string spawner_program() {
-    auto test = std::filesystem::read_symlink("/proc/self/exe");
-    return test.parent_path().parent_path() / "bin/kernelmill-spawner";
-  }
 
   toolchain_options options() {
     toolchain_options x;
@@ -49,7 +49,7 @@ protected:
   temporary_directory cache_;
   spawner processes_;
   sandbox walls_;
-  cpu_toolchain toolchain_;
+  native_toolchain toolchain_;
 };
 
 } // namespace kernelmill

@@ -52,7 +52,7 @@ TEST_F(a_toolchain, serves_the_same_source_from_its_cache) {
   auto second = build(row_sum);
   EXPECT_TRUE(second.open()->getCached());
   EXPECT_STREQ(first.open()->getLibraryPath().cStr(), second.open()->getLibraryPath().cStr());
-  cpu_toolchain other{walls_, options()};
+  native_toolchain other{walls_, options()};
   auto asked = request(row_sum);
   EXPECT_TRUE(other.build(*asked.open()).open()->getCached());
 }
@@ -72,7 +72,7 @@ TEST_F(a_toolchain, gives_other_flags_another_entry) {
   build(row_sum);
   auto changed = options();
   changed.extra_flags = {"-ffast-math"};
-  cpu_toolchain other{walls_, changed};
+  native_toolchain other{walls_, changed};
   auto asked = request(row_sum);
   auto built = other.build(*asked.open());
   EXPECT_TRUE(built.open()->getCompiled());
@@ -157,7 +157,7 @@ TEST_F(a_toolchain, serves_many_threads) {
 TEST_F(a_toolchain, without_a_compiler_is_an_infrastructure_fault_with_a_remedy) {
   auto missing = options();
   missing.compiler = "/usr/bin/no-such-compiler";
-  cpu_toolchain other{walls_, missing};
+  native_toolchain other{walls_, missing};
   auto asked = request(row_sum);
   auto built = other.build(*asked.open());
   auto fault = built.open()->getFault();
@@ -171,7 +171,7 @@ TEST_F(a_toolchain, without_a_compiler_is_an_infrastructure_fault_with_a_remedy)
 TEST_F(a_toolchain, with_a_program_that_is_no_compiler_is_an_infrastructure_fault) {
   auto wrong = options();
   wrong.compiler = "/usr/bin/false";
-  cpu_toolchain other{walls_, wrong};
+  native_toolchain other{walls_, wrong};
   auto asked = request(row_sum);
   EXPECT_STREQ(other.build(*asked.open()).open()->getFault().getCategory().cStr(),
                "toolchain_missing");
@@ -190,7 +190,7 @@ TEST_F(a_toolchain, refuses_contracts_that_it_does_not_know) {
 TEST_F(a_toolchain, without_a_writable_cache_is_an_infrastructure_fault) {
   auto wrong = options();
   wrong.cache_directory = "/proc/nowhere/build";
-  cpu_toolchain other{walls_, wrong};
+  native_toolchain other{walls_, wrong};
   auto asked = request(row_sum);
   auto built = other.build(*asked.open());
   EXPECT_EQ(built.open()->getFault().getClass(), wire::FaultClass::INFRASTRUCTURE);
