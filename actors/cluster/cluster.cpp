@@ -52,6 +52,7 @@ leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lea
     s.builds.leave(self, s.policy, down.source);
     s.evaluations.leave(self, s.policy, down.source);
     s.profiles.leave(self, s.policy, down.source);
+    look_later(self);
   });
   return {
       [self](atom::status) { return snapshot(self->state); },
@@ -72,12 +73,15 @@ leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lea
       },
       [self](atom::lease, const compiler_actor& who, uint32_t credits) {
         self->state.builds.join(self, self->state.policy, who, credits);
+        look_later(self);
       },
       [self](atom::lease, const gpu_runner_actor& who, uint32_t credits) {
         self->state.evaluations.join(self, self->state.policy, who, credits);
+        look_later(self);
       },
       [self](atom::lease, const profiler_actor& who, uint32_t credits) {
         self->state.profiles.join(self, self->state.policy, who, credits);
+        look_later(self);
       },
       [self](atom::tick) {
         auto& s = self->state;
