@@ -14,6 +14,18 @@ struct leasing_cluster_state {
   lease_policy policy;
   bool looking = false; // a look at the leases is due
 
+  size_t leased() const { return builds.leased() + evaluations.leased() + profiles.leased(); }
+
+  // Jobs are leased for minutes; looking a few times in a lease is close enough.
+  template <class Self>
+  void look_later(Self* self) {
+    using std::chrono::milliseconds;
+    if (looking) return;
+    looking = true;
+    auto interval = std::clamp(policy.lease / 16, milliseconds{10}, milliseconds{5000});
+    self->delayed_send(self, interval, atom::tick_v);
+  }
+
   static inline const char* name = "leasing-cluster";
 };
 

@@ -24,6 +24,7 @@ struct lease_policy {
 };
 
 /// `Result` holds a `fault`; class infrastructure there, or no answer, leases the job again.
+/// The state of `Self` has look_later(self), which sees to it that expire() is called in time.
 template <class Worker, class Atom, class Request, class Result>
 class work_queue {
 public:
@@ -138,6 +139,7 @@ private:
     what->leased_at = self->clock().now();
     to.leases.insert(what);
     // No timeout here: CAF's clock keeps each until it is due, answered or not. expire() looks.
+    self->state.look_later(self);
     self->request(to.handle, caf::infinite, Atom{}, what->where, what->request)
         .then(
             [this, self, policy, what](const Message<Result>& result) {

@@ -11,6 +11,7 @@ namespace kernelmill {
 /// One build slot: runs the toolchain on a thread of its own, so that it answers STATUS while the
 /// compiler works.
 compiler_actor spawn_sandboxed_compiler(caf::actor_system& system,
-                                        std::shared_ptr<native_toolchain> toolchain, std::string slot);
+                                        std::shared_ptr<native_toolchain> toolchain,
+                                        std::string slot);
 
 } // namespace kernelmill

@@ -46,6 +46,13 @@ bool for_linker(const std::string& flag) {
   return flag.starts_with("-l") || flag.starts_with("-L") || flag.starts_with("-Wl,");
 }
 
+void add_flags(compiler_facts& facts, const std::vector<std::string>& extra_flags) {
+  for (auto& x : extra_flags) {
+    (for_linker(x) ? facts.link : facts.compile).push_back(x);
+    facts.identity += " " + x;
+  }
+}
+
 constexpr const char* gxx_remedy = "apt install g++, or name the compiler in the configuration";
 constexpr const char* nvcc_remedy =
     "install the CUDA toolkit, set CUDA_HOME, or name nvcc in the configuration";
@@ -79,10 +86,7 @@ expected<compiler_facts> ask_gxx(sandbox& walls, const std::string& compiler,
   result.link = {"-shared", "-Wl,-z,defs"};
   result.identity = std::filesystem::path{compiler}.filename().string() + " " + *version +
                     " -std=c++20 -O3 -march=native -fopenmp";
-  for (auto& x : extra_flags) {
-    (for_linker(x) ? result.link : result.compile).push_back(x);
-    result.identity += " " + x;
-  }
+  add_flags(result, extra_flags);
   auto dry = result.compile;
   dry.insert(dry.end(), {"-###", "-x", "c++", "kernel.cpp", "-o", product_path});
   dry.insert(dry.end(), result.link.begin(), result.link.end());
@@ -109,12 +113,8 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
       "-Xptxas=-v", "-Xcompiler=-fPIC,-fopenmp,-fdiagnostics-color=never,-fmax-errors=20"};
   // The run-time library is inside: nothing that a candidate loads can stand between it and CUDA.
   result.link = {"--shared", "-cudart=static", "-Xlinker=-z,defs"};
-  auto release = nvcc_release(*version);
-  result.identity = "nvcc " + release + " -std=c++20 -O3 -arch=" + architecture;
-  for (auto& x : extra_flags) {
-    (for_linker(x) ? result.link : result.compile).push_back(x);
-    result.identity += " " + x;
-  }
+  result.identity = "nvcc " + nvcc_release(*version) + " -std=c++20 -O3 -arch=" + architecture;
+  add_flags(result, extra_flags);
   std::string flags;
   for (auto* list : {&result.compile, &result.link})
     for (auto& x : *list) flags += x + '\n';

@@ -150,12 +150,10 @@ expected<compiler_facts> native_toolchain::state::learn() {
                     ? ask_nvcc(walls, options.compiler, options.architecture, options.extra_flags)
                     : ask_gxx(walls, options.compiler, options.extra_flags);
   if (!answer) return answer;
-  if (is_cuda()) {
-    facts = *answer;
-    return answer;
+  if (!is_cuda()) {
+    auto key = sha256_hex(answer->digest + std::string{precompiled_header_text});
+    headers = std::make_unique<precompiled_headers>(walls, cache.directory(), key, answer->compile);
   }
-  auto key = sha256_hex(answer->digest + std::string{precompiled_header_text});
-  headers = std::make_unique<precompiled_headers>(walls, cache.directory(), key, answer->compile);
   facts = *answer;
   return answer;
 }

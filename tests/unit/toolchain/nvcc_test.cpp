@@ -43,13 +43,7 @@ protected:
   }
 
   Message<wire::BuildResult> build(const std::string& source) {
-    auto asked = kernelmill::build<wire::BuildRequest>([&](wire::BuildRequest::Builder x) {
-      x.setTask("row_sum");
-      x.setContract("native");
-      x.setBackend("cuda");
-      x.setSource(source);
-      x.setSha256(sha256_hex(source));
-    });
+    auto asked = build_request("cuda", source);
     return toolchain_->build(*asked.open());
   }
 

@@ -16,6 +16,18 @@ inline std::string spawner_program() {
   return test.parent_path().parent_path() / "bin/kernelmill-spawner";
 }
 
+inline Message<wire::BuildRequest> build_request(const char* backend, const std::string& source,
+                                                 uint32_t deadline_ms = 0) {
+  return build<wire::BuildRequest>([&](wire::BuildRequest::Builder x) {
+    x.setTask("row_sum");
+    x.setContract("native");
+    x.setBackend(backend);
+    x.setSource(source);
+    x.setSha256(sha256_hex(source));
+    x.setDeadlineMs(deadline_ms);
+  });
+}
+
 class toolchain_fixture : public testing::Test {
 protected:
   using result = Message<wire::BuildResult>;
@@ -31,14 +43,7 @@ protected:
   }
 
   static Message<wire::BuildRequest> request(const std::string& source, uint32_t deadline_ms = 0) {
-    return kernelmill::build<wire::BuildRequest>([&](wire::BuildRequest::Builder x) {
-      x.setTask("row_sum");
-      x.setContract("native");
-      x.setBackend("cpu");
-      x.setSource(source);
-      x.setSha256(sha256_hex(source));
-      x.setDeadlineMs(deadline_ms);
-    });
+    return build_request("cpu", source, deadline_ms);
   }
 
   result build(const std::string& source, uint32_t deadline_ms = 0) {
