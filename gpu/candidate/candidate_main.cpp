@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <ucontext.h>
 
+#include "gpu/candidate/gpu_memory.hpp"
 #include "gpu/candidate/protocol.hpp"
 #include "gpu/sandbox/seccomp.hpp"
 
@@ -22,9 +23,10 @@ namespace kernelmill {
 namespace {
 
 constexpr int setup_failed = 120; // exit codes that the referee takes for our own fault
+constexpr int device_lost = 121;
 
 struct mapping {
-  char* base = nullptr; // of the first byte of the memfd; inaccessible pages on both sides
+  char* base = nullptr; // of the first byte; inaccessible pages on both sides
   size_t size = 0;
 };
 
@@ -32,6 +34,7 @@ control_page* control = nullptr;
 attach_message setup;
 mapping mappings[max_arguments];
 int library_descriptor = -1;
+gpu_memory* gpu = nullptr; // null on a CPU slot
 void* entry = nullptr;
 
 [[noreturn]] void give_up(const char* what) {
@@ -94,8 +97,16 @@ void attach() {
     auto kind = setup.specs[i].kind;
     if (kind == parameter_kind::scalar) continue;
     if (next >= count) give_up("take the descriptors");
-    mappings[i] =
-        map_buffer(descriptors[next++], setup.specs[i].capacity, kind == parameter_kind::writable);
+    bool writable = kind == parameter_kind::writable;
+    size_t size = setup.specs[i].capacity;
+    int descriptor = descriptors[next++];
+    if (gpu == nullptr) {
+      mappings[i] = map_buffer(descriptor, size, writable);
+    } else {
+      auto* at = static_cast<char*>(gpu->map(descriptor, size, writable));
+      if (at == nullptr) give_up(gpu->problem());
+      mappings[i] = {at, size};
+    }
   }
 }
 
@@ -178,20 +189,43 @@ void call() {
                                         a[10], a[11], a[12], a[13], a[14], a[15]);
 }
 
+// Also errors of what the candidate launched itself show here; the context is of no use then.
+void finish() {
+  if (gpu == nullptr) return;
+  int code = gpu->synchronize();
+  if (code == 0) return;
+  control->remark = candidate_remark::device_error;
+  control->fault_signal = static_cast<uint32_t>(code);
+  std::snprintf(control->text, sizeof control->text, "%s", gpu->problem());
+  std::_Exit(device_lost);
+}
+
+void obey(candidate_command command) {
+  switch (command) {
+    case candidate_command::load: return load();
+    case candidate_command::call:
+      if (entry != nullptr) call();
+      return finish();
+    case candidate_command::launch:
+      if (entry != nullptr) call();
+      return;
+    case candidate_command::finish: return finish();
+    default: return;
+  }
+}
+
 [[noreturn]] void serve() {
   uint32_t last = 0;
   for (;;) {
-    uint32_t now = control->sequence.load(std::memory_order_acquire);
-    if (now == last) {
-      futex_wait(&control->sequence, last, 0);
-      continue;
+    if (!spin_until_changed(&control->sequence, last, control->spin)) {
+      uint32_t now = control->sequence.load(std::memory_order_acquire);
+      if (now == last) {
+        futex_wait(&control->sequence, last, 0);
+        continue;
+      }
     }
-    last = now;
-    if (control->command == candidate_command::load) {
-      load();
-    } else if (control->command == candidate_command::call && entry != nullptr) {
-      call();
-    }
+    last = control->sequence.load(std::memory_order_acquire);
+    obey(control->command);
     control->done.store(last, std::memory_order_release);
     futex_wake(&control->done);
   }
@@ -201,11 +235,17 @@ void call() {
 
 } // namespace kernelmill
 
-int main() {
+int main(int argc, char** argv) {
   using namespace kernelmill;
+  static gpu_memory device;
+  if (argc > 1 && std::strcmp(argv[1], "gpu") == 0) {
+    // A context takes 140 ms and more; it is made while nobody waits for this process.
+    if (!device.open()) give_up(device.problem());
+    gpu = &device;
+  }
   // The inner filter costs about 2 ms, so it is entered while nobody waits for this process; the
   // set-up below needs nothing that it forbids.
-  if (!enter_candidate_seccomp()) give_up("enter the inner seccomp filter");
+  if (!enter_candidate_seccomp(gpu != nullptr)) give_up("enter the inner seccomp filter");
   // One byte says that this process is up; its credentials tell the referee our pid out there.
   if (::send(candidate_socket, "r", 1, MSG_NOSIGNAL) != 1) return setup_failed;
   attach();

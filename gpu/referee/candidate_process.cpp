@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "gpu/referee/clock.hpp"
 
@@ -19,10 +20,14 @@ namespace {
 constexpr uint64_t address_space_limit = uint64_t{3} << 30; // thread stacks and arenas reserve much
 constexpr uint64_t memory_limit = uint64_t{1} << 30;        // tensors are charged to the referee
 constexpr uint64_t printed_limit = uint64_t{1} << 20;
+constexpr uint64_t gpu_memory_limit = uint64_t{8} << 30; // a context takes 1 GiB or so by itself
+constexpr uint64_t gpu_file_limit = uint64_t{64} << 20;
 constexpr size_t printed_kept = 4096;
 constexpr int setup_failed = 120;         // candidate_main's own exit code
 constexpr int64_t watch_slice_us = 5'000; // a dead process is noticed within this
 constexpr int end_wait_ms = 2'000;
+constexpr int attach_wait_ms = 10'000; // mapping gigabytes of a GPU takes its time
+constexpr int device_lost = 121;       // candidate_main's exit code after an error of the GPU
 
 expected<descriptor> make_printed_file() {
   // A file, not a pipe: what is printed never blocks the candidate and costs the referee nothing
@@ -32,6 +37,29 @@ expected<descriptor> make_printed_file() {
     return infrastructure_error("shared_memory",
                                 std::string{"failed to create a memfd: "} + std::strerror(errno));
   return file;
+}
+
+// One GPU and nothing else of the driver. It reserves addresses without end, so that limit goes;
+// what it may take of real memory, the cgroup limits where there is one.
+void add_gpu(sandbox_spec& spec, const candidate_options& options) {
+  spec.argv.emplace_back("gpu");
+  spec.environment.emplace_back("CUDA_CACHE_DISABLE=1");
+  for (const std::string& node : {options.gpu_node, std::string{"/dev/nvidiactl"},
+                                  std::string{"/dev/nvidia-uvm"},
+                                  std::string{"/dev/nvidia-uvm-tools"}})
+    if (::access(node.c_str(), F_OK) == 0) spec.devices.push_back(node);
+  auto folder = options.driver.substr(0, options.driver.rfind('/'));
+  bool visible = folder.starts_with("/usr/lib") || folder.starts_with("/lib") ||
+                 folder.starts_with("/usr/local/lib");
+  if (!visible && !folder.empty()) {
+    spec.mounts.push_back({folder, folder, false});
+    spec.environment.push_back("LD_LIBRARY_PATH=" + folder);
+  }
+  spec.limits.address_space = no_limit;
+  spec.limits.open_files = 1024;
+  spec.limits.file_size = gpu_file_limit;
+  spec.memory_bytes = gpu_memory_limit;
+  spec.process_count = 256;
 }
 
 sandbox_spec walls_for(const candidate_options& options, int socket, int printed) {
@@ -50,6 +78,7 @@ sandbox_spec walls_for(const candidate_options& options, int socket, int printed
   spec.process_count = 64;
   spec.tmpfs_bytes = uint64_t{16} << 20;
   spec.may_exec = false;
+  if (!options.gpu_node.empty()) add_gpu(spec, options);
   return spec;
 }
 
@@ -147,8 +176,7 @@ expected<void> candidate_process::settle(int deadline_ms) {
 }
 
 expected<void> candidate_process::attach(int library, const std::string& function,
-                                         const std::vector<const shared_buffer*>& parameters,
-                                         const std::vector<bool>& writable) {
+                                         const std::vector<shared_memory>& parameters) {
   if (auto ok = settle(end_wait_ms); !ok) return ok;
   attach_message setup{};
   setup.magic = attach_magic;
@@ -156,11 +184,12 @@ expected<void> candidate_process::attach(int library, const std::string& functio
   function.copy(setup.function, sizeof setup.function - 1);
   std::vector<int> descriptors{page_.descriptor(), library};
   for (size_t i = 0; i < parameters.size(); ++i) {
-    capacities_.push_back(parameters[i] != nullptr ? parameters[i]->capacity() : 0);
-    if (parameters[i] == nullptr) continue;
-    setup.specs[i].kind = writable[i] ? parameter_kind::writable : parameter_kind::readable;
-    setup.specs[i].capacity = parameters[i]->capacity();
-    descriptors.push_back(parameters[i]->descriptor());
+    const auto& from = parameters[i];
+    capacities_.push_back(from.capacity);
+    if (from.descriptor < 0) continue;
+    setup.specs[i].kind = from.writable ? parameter_kind::writable : parameter_kind::readable;
+    setup.specs[i].capacity = from.capacity;
+    descriptors.push_back(from.descriptor);
   }
   iovec part{&setup, sizeof setup};
   alignas(cmsghdr) char area[CMSG_SPACE(sizeof(int) * (max_arguments + 2))] = {};
@@ -177,7 +206,7 @@ expected<void> candidate_process::attach(int library, const std::string& functio
   if (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof setup))
     return infrastructure_error("sandbox_failed",
                                 "failed to hand the buffers to a candidate process: it has ended");
-  return await_byte('a', end_wait_ms);
+  return await_byte('a', attach_wait_ms);
 }
 
 // -- running ----------------------------------------------------------------------------------
@@ -195,6 +224,8 @@ std::optional<double> candidate_process::run(candidate_command command,
   futex_wake(&page.sequence);
   for (;;) {
     uint32_t done = page.done.load(std::memory_order_acquire);
+    if (done != sequence_ && spin_ > 0 && spin_until_changed(&page.done, done, spin_))
+      done = page.done.load(std::memory_order_acquire);
     if (done == sequence_) return now_seconds() - started;
     // Whatever else stands there was written by the candidate; wait for it to change.
     futex_wait(&page.done, done, watch_slice_us);
@@ -265,7 +296,8 @@ void candidate_process::conclude() {
 
 bool candidate_process::exhausted() const {
   return child_.out_of_memory() || control().remark == candidate_remark::memory_exhausted ||
-         largest_size_ > address_limit_ / 10 * 8 || largest_resident_ > memory_limit / 2;
+         (address_limit_ != no_limit && largest_size_ > address_limit_ / 10 * 8) ||
+         (address_limit_ != no_limit && largest_resident_ > memory_limit / 2);
 }
 
 error candidate_process::describe(const exit_status& status) const {
@@ -284,11 +316,24 @@ error candidate_process::describe(const exit_status& status) const {
     return {fault_class::candidate, "output_flood",
             fmt::format("the candidate printed {} bytes or more and was ended", printed_limit),
             "print nothing from a kernel"};
+  if (status.code == device_lost) return describe_device_error();
   if (exhausted()) return out_of_memory_fault();
   if (signal != 0) return describe_signal(signal);
   return {fault_class::candidate, "exited",
           fmt::format("the candidate ended the process with exit code {}", status.code),
           "return from the function instead"};
+}
+
+error candidate_process::describe_device_error() const {
+  char text[sizeof control().text];
+  std::memcpy(text, control().text, sizeof text);
+  text[sizeof text - 1] = 0;
+  auto said = cleaned(text);
+  bool address = said.find("ILLEGAL_ADDRESS") != said.npos || said.find("MISALIGNED") != said.npos;
+  return {fault_class::candidate, address ? "illegal_access" : "device_error",
+          "the candidate lost the GPU: failed to " + said,
+          address ? "check every index against the shape, and that no host memory is used"
+                  : "check launch sizes, asserts and traps"};
 }
 
 error candidate_process::describe_signal(int signal) const {

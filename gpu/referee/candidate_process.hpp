@@ -19,6 +19,15 @@ struct candidate_options {
   std::string program;   ///< path of kernelmill-candidate
   std::vector<int> cpus; ///< affinity; empty: all
   unsigned threads = 1;  ///< OpenMP threads
+  std::string gpu_node;  ///< "/dev/nvidia0"; empty: a CPU slot
+  std::string driver;    ///< path of the driver's library
+};
+
+/// What a candidate gets for one parameter.
+struct shared_memory {
+  int descriptor = -1; ///< below 0: a scalar
+  size_t capacity = 0; ///< bytes
+  bool writable = false;
 };
 
 /// How a process ended that should not have. The class is candidate, or infrastructure when it
@@ -40,16 +49,18 @@ public:
   /// Waits until the process is up. Costs nothing a second time.
   expected<void> settle(int deadline_ms);
 
-  /// Hands over the library and the buffers; a null buffer is a scalar.
+  /// Hands over the library and the buffers.
   /// REQUIRES: at most max_arguments parameters.
   expected<void> attach(int library, const std::string& function,
-                        const std::vector<const shared_buffer*>& parameters,
-                        const std::vector<bool>& writable);
+                        const std::vector<shared_memory>& parameters);
 
   /// Runs one command and returns its seconds by the outside clock, or nothing when the process
   /// ended or overran `deadline_ms`: then ending() says how, and the process is dead.
   std::optional<double> run(candidate_command command, const std::vector<int64_t>& values,
                             int deadline_ms);
+
+  /// From now on both sides look for each other's words for some 200 us before they sleep.
+  void spin(bool on) noexcept { control().spin = spin_ = on ? timed_spin : 0; }
 
   const std::optional<candidate_ending>& ending() const noexcept { return ending_; }
 
@@ -76,6 +87,7 @@ private:
   bool exhausted() const;
   error describe(const exit_status& status) const;
   error describe_signal(int signal) const;
+  error describe_device_error() const;
   std::string fault_place() const;
   control_page& control() const noexcept { return *static_cast<control_page*>(page_.data()); }
 
@@ -87,6 +99,7 @@ private:
   uint64_t largest_size_ = 0;
   uint64_t largest_resident_ = 0;
   uint32_t sequence_ = 0;
+  uint32_t spin_ = 0;
   int pid_ = 0;
   int cpu_clock_ = 0;
   bool loading_ = false; // its own code has been near

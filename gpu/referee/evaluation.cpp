@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "gpu/process/descriptor.hpp"
+#include "gpu/referee/device/device.hpp"
 #include "gpu/referee/judge_run.hpp"
 #include "gpu/referee/scheduling.hpp"
 #include "messages/digest.hpp"
@@ -197,25 +198,26 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
                                    const evaluation_options& options) {
   evaluation_record record;
   auto process = parts.pool.take();
-  auto candidate = process ? slot::create(std::move(*process), prepared.spec(), library)
+  auto candidate = process ? prepared.make_slot(std::move(*process), library)
                            : tl::unexpected<error>{process.error()};
   if (!candidate) {
     record.fault = candidate.error();
     return record;
   }
-  auto overhead = candidate->measure_overhead();
-  auto fault = overhead ? candidate->load(call_deadline_ms)
-                        : std::optional<error>{candidate->process().ending()->fault};
+  auto& judged = **candidate;
+  auto overhead = judged.measure_overhead();
+  auto fault = overhead ? judged.load(call_deadline_ms)
+                        : std::optional<error>{judged.process().ending()->fault};
   // Only now, so that nothing that was loaded can have been made for these inputs.
   record.seed = options.seeded ? options.seed : draw_seed();
   if (fault) {
     record.fault = *fault;
   } else {
-    judged_run run{parts, prepared, options, *candidate, prepared.make_workload(), record};
+    judged_run run{parts, prepared, options, judged, prepared.make_workload(), record};
     std::memcpy(&run.order, record.seed.data(), sizeof run.order);
     run_phases(run, *overhead);
   }
-  record.output = candidate->process().output();
+  record.output = judged.process().output();
   return record;
 }
 
@@ -321,7 +323,7 @@ void write_timing(const timing_record& x, const std::string& shape, wire::Timing
   out.getSpeedup().setLow(x.speedup.low);
   out.getSpeedup().setHigh(x.speedup.high);
   out.setSamples(x.samples);
-  out.setClock("outside");
+  out.setClock(x.clock);
   out.setOverheadMs(x.overhead_seconds * 1e3);
   out.setRooflineMs(x.roofline_seconds * 1e3);
   out.setShape(shape);
@@ -339,7 +341,7 @@ Message<wire::EvaluateResult> evaluate_request(referee_parts parts,
     write_result(record, spec, out);
     write_timing(record.timing, spec != nullptr ? shape_text(*spec, spec->timed.scalars) : "",
                  out.initTiming());
-    out.setDevice(parts.hardware.description());
+    out.setDevice(parts.gpu != nullptr ? parts.gpu->description() : parts.hardware.description());
     out.setSeconds(now_seconds() - started);
   });
 }

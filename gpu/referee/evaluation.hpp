@@ -33,6 +33,7 @@ struct finding {
 
 struct timing_record {
   bool measured = false;
+  std::string clock = "outside";
   double candidate_seconds = 0;
   double reference_seconds = 0;
   speedup_interval speedup;
@@ -75,6 +76,7 @@ struct referee_parts {
   prepared_tasks& tasks;
   candidate_pool& pool;
   machine& hardware;
+  device* gpu = nullptr; ///< of a GPU slot
 };
 
 /// Runs the whole sequence on an open library.

@@ -55,6 +55,15 @@ bool judge_correctness(judged_run& run);
 /// Interleaves candidate and baseline; fills record.timing.
 void judge_timing(judged_run& run, double overhead_seconds);
 
+/// The same on a GPU; the baseline is running.
+void judge_device_timing(judged_run& run);
+
+/// "Failed to time task X: its baseline CAUSE", of class configuration.
+error bad_baseline(const task& x, const std::string& cause);
+
+/// Makes sure that the task's baseline runs in a sandbox of its own.
+std::optional<error> start_baseline(judged_run& run);
+
 /// Counts what some calls at the timed shape do.
 void count_calls(judged_run& run);
 

@@ -4,31 +4,60 @@
 
 #include <dlfcn.h>
 
+#include "gpu/referee/device/truth.hpp"
+
 namespace kernelmill {
 
-expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_builder& builder) {
+prepared_task::prepared_task(task x) : task_(std::move(x)) {
+  // nop
+}
+
+expected<reference_function> prepared_task::load(const std::string& path,
+                                                 const std::string& source) {
+  auto fail = [&](const std::string& cause, const char* hint) {
+    return configuration_error("bad_reference", "failed to load " + source + ": " + cause, hint);
+  };
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return fail(::dlerror(), "");
+  libraries_.push_back(library);
+  void* function = ::dlsym(library, "reference");
+  if (function == nullptr)
+    return fail("it does not define reference", "define it as extern \"C\" void reference(...)");
+  return function;
+}
+
+expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_builder& builder,
+                                                                device* gpu) {
   std::unique_ptr<prepared_task> result{new prepared_task{std::move(x)}};
   const auto& folder = result->task_.directory;
   auto reference = builder.build(folder + "/reference.cpp");
   if (!reference) return tl::unexpected<error>{reference.error()};
-  auto baseline = builder.build(folder + "/baseline.cpp");
+  auto baseline = builder.build(folder + (gpu != nullptr ? "/baseline.cu" : "/baseline.cpp"));
   if (!baseline) return tl::unexpected<error>{baseline.error()};
   result->baseline_path_ = *baseline;
-  result->library_ = ::dlopen(reference->c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (result->library_ == nullptr)
-    return configuration_error("bad_reference",
-                               "failed to load " + folder + "/reference.cpp: " + ::dlerror());
-  result->reference_ = ::dlsym(result->library_, "reference");
-  if (result->reference_ == nullptr)
-    return configuration_error("bad_reference",
-                               "failed to load " + folder +
-                                   "/reference.cpp: it does not define reference",
-                               "define it as extern \"C\" void reference(...)");
+  auto function = result->load(*reference, folder + "/reference.cpp");
+  if (!function) return tl::unexpected<error>{function.error()};
+  result->reference_ = *function;
+  if (gpu == nullptr) return result;
+  reference = builder.build(folder + "/reference.cu");
+  if (!reference) return tl::unexpected<error>{reference.error()};
+  function = result->load(*reference, folder + "/reference.cu");
+  if (!function) return tl::unexpected<error>{function.error()};
+  result->arena_ = std::make_unique<device_arena>(*gpu, result->task_);
+  result->truth_ = std::make_unique<device_truth>(*result->arena_, *function);
   return result;
 }
 
 prepared_task::~prepared_task() {
-  if (library_ != nullptr) ::dlclose(library_);
+  baseline.reset(); // before the memory that it maps
+  truth_.reset();
+  arena_.reset();
+  for (auto* x : libraries_) ::dlclose(x);
+}
+
+expected<std::unique_ptr<slot>> prepared_task::make_slot(candidate_process process, int library) {
+  return arena_ != nullptr ? make_device_slot(std::move(process), task_, library, *arena_)
+                           : make_host_slot(std::move(process), task_, library);
 }
 
 expected<prepared_task*> prepared_tasks::get(const std::string& directory,
@@ -48,14 +77,17 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
       return x->spec().digest == loaded->digest && x->spec().directory == loaded->directory;
     });
     if (found == tasks_.end()) {
-      auto prepared = prepared_task::prepare(std::move(*loaded), builder_);
+      if (auto ok = choose_backend(*loaded, gpu_ != nullptr ? "cuda" : "cpu"); !ok)
+        return tl::unexpected<error>{ok.error()};
+      // A GPU's memory is not for tasks that wait.
+      while (!tasks_.empty() && tasks_.size() >= limit_) tasks_.pop_back();
+      auto prepared = prepared_task::prepare(std::move(*loaded), builder_, gpu_);
       if (!prepared) return tl::unexpected<error>{prepared.error()};
       tasks_.push_front(std::move(*prepared));
       found = tasks_.begin();
     }
   }
   tasks_.splice(tasks_.begin(), tasks_, found);
-  if (tasks_.size() > limit_) tasks_.pop_back();
   return tasks_.front().get();
 }
 

@@ -14,32 +14,51 @@
 
 namespace kernelmill {
 
+class device;
+class device_arena;
+class device_truth;
+
 /// Thread safety: none.
 class prepared_task {
 public:
-  static expected<std::unique_ptr<prepared_task>> prepare(task x, trusted_builder& builder);
+  /// `gpu` is null on a CPU slot.
+  static expected<std::unique_ptr<prepared_task>> prepare(task x, trusted_builder& builder,
+                                                          device* gpu);
   ~prepared_task();
 
   const task& spec() const noexcept { return task_; }
   workload make_workload() const { return workload{task_, reference_}; }
   const std::string& baseline_path() const noexcept { return baseline_path_; }
 
-  std::optional<slot> baseline; ///< empty until started, and again when it has ended
+  /// Puts a process into a slot of the right kind.
+  expected<std::unique_ptr<slot>> make_slot(candidate_process process, int library);
+
+  /// Null on a CPU slot.
+  device_arena* arena() noexcept { return arena_.get(); }
+  device_truth* truth() noexcept { return truth_.get(); }
 
 private:
-  explicit prepared_task(task x) : task_(std::move(x)) {}
+  explicit prepared_task(task x);
+  expected<reference_function> load(const std::string& path, const std::string& source);
 
   task task_;
   std::string baseline_path_;
-  void* library_ = nullptr;
+  std::vector<void*> libraries_;
   reference_function reference_ = nullptr;
+  std::unique_ptr<device_arena> arena_;
+  std::unique_ptr<device_truth> truth_;
+
+public:
+  std::unique_ptr<slot> baseline; ///< empty until started, and again when it has ended
+  bool truth_agrees = false;      ///< of the GPU's reference with the host's, once tried
 };
 
 /// The few tasks that were used last.
 /// Thread safety: none.
 class prepared_tasks {
 public:
-  prepared_tasks(trusted_builder& builder, size_t limit) : builder_(builder), limit_(limit) {}
+  prepared_tasks(trusted_builder& builder, size_t limit, device* gpu = nullptr)
+      : builder_(builder), limit_(limit), gpu_(gpu) {}
 
   /// `digest` may be empty; else the folder must still hold what it names.
   expected<prepared_task*> get(const std::string& directory, const std::string& digest);
@@ -47,6 +66,7 @@ public:
 private:
   trusted_builder& builder_;
   size_t limit_;
+  device* gpu_;
   std::list<std::unique_ptr<prepared_task>> tasks_; // latest first
 };
 

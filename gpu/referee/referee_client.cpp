@@ -45,6 +45,13 @@ expected<void> referee_client::state::start() {
   for (int cpu : options.cpus) list += (list.empty() ? "" : ",") + std::to_string(cpu);
   if (!list.empty()) spec.argv.insert(spec.argv.end(), {"--cpus", list});
   spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
+  if (!options.gpu_node.empty()) {
+    spec.argv.insert(spec.argv.end(), {"--gpu-node", options.gpu_node});
+    spec.environment.push_back("CUDA_VISIBLE_DEVICES=" + options.gpu_uuid);
+  }
+  for (const char* name : {"CUDA_HOME", "LD_LIBRARY_PATH"}) // where toolkit and driver are
+    if (const char* value = std::getenv(name); value != nullptr && !options.gpu_node.empty())
+      spec.environment.push_back(std::string{name} + "=" + value);
   // The one setting of the sandbox that its user makes by environment.
   if (const char* group = std::getenv("KERNELMILL_CGROUP"))
     spec.environment.push_back(std::string{"KERNELMILL_CGROUP="} + group);

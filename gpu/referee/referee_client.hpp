@@ -17,6 +17,8 @@ struct referee_options {
   std::vector<int> cpus;       ///< affinity of candidates; empty: every CPU
   std::string cache_directory; ///< for built references and baselines
   unsigned pool = 2;           ///< candidate processes kept warm
+  std::string gpu_node = {};   ///< "/dev/nvidia0"; empty: a CPU slot
+  std::string gpu_uuid = {};   ///< of the same
 };
 
 /// Thread safety: one thread at a time.

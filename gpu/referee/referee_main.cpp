@@ -1,4 +1,4 @@
-// kernelmill-referee: judges candidates on one CPU slot. It serves one node over descriptor 3 and
+// kernelmill-referee: judges candidates on one CPU slot or one GPU. It serves one node over descriptor 3 and
 // ends with it.
 
 #include <cstdio>
@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include "gpu/referee/device/device.hpp"
 #include "gpu/referee/referee_protocol.hpp"
 #include "gpu/referee/scheduling.hpp"
 #include "gpu/referee/task_check.hpp"
@@ -19,11 +20,13 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t tasks_kept = 8;
+constexpr size_t gpu_tasks_kept = 3; // each holds gigabytes of the GPU and a process
 
 struct options {
   std::vector<int> cpus;
   std::string cache;
   size_t pool = 2;
+  std::string gpu_node;
 };
 
 std::string beside_this_program(const char* name) {
@@ -61,6 +64,7 @@ expected<void> answer(referee_parts parts, frame request) {
 }
 
 expected<void> serve(const options& given) {
+  // The spawner first: nothing that it starts shall inherit a GPU.
   auto processes = spawner::launch(beside_this_program("kernelmill-spawner"));
   if (!processes) return tl::unexpected<error>{processes.error()};
   sandbox walls{*processes};
@@ -69,18 +73,27 @@ expected<void> serve(const options& given) {
   of_candidates.cpus = given.cpus;
   auto count = given.cpus.empty() ? std::thread::hardware_concurrency() : given.cpus.size();
   of_candidates.threads = std::max(1u, static_cast<unsigned>(count));
-  trusted_builder builder{*processes, given.cache.empty() ? default_cache() : given.cache};
-  prepared_tasks tasks{builder, tasks_kept};
+  std::unique_ptr<device> gpu;
+  if (!given.gpu_node.empty()) {
+    auto opened = device::open();
+    if (!opened) return tl::unexpected<error>{opened.error()};
+    gpu = std::move(*opened);
+    of_candidates.gpu_node = given.gpu_node;
+    of_candidates.driver = gpu->cuda().path;
+  }
+  trusted_builder builder{*processes, given.cache.empty() ? default_cache() : given.cache,
+                          gpu ? gpu->architecture() : std::string{}};
+  prepared_tasks tasks{builder, gpu ? gpu_tasks_kept : tasks_kept, gpu.get()};
   candidate_pool pool{walls, of_candidates, given.pool};
   raise_priority(::getpid()); // after the spawner, so that nothing else inherits it
   machine hardware{given.cpus};
-  hardware.peaks(); // 100 ms that no evaluation shall wait for
+  if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {
     pool.refill();
     auto request = receive_frame(referee_socket);
     if (!request && request.error().category == "peer_closed") return {};
     if (!request) return tl::unexpected<error>{request.error()};
-    if (auto ok = answer({tasks, pool, hardware}, std::move(*request)); !ok) return ok;
+    if (auto ok = answer({tasks, pool, hardware, gpu.get()}, std::move(*request)); !ok) return ok;
   }
 }
 
@@ -94,6 +107,8 @@ int main(int argc, char** argv) {
   app.add_option("--cpus", given.cpus, "CPUs that candidates run on, as in 0,1")->delimiter(',');
   app.add_option("--cache", given.cache, "directory for built references and baselines");
   app.add_option("--pool", given.pool, "candidate processes kept warm")->check(CLI::Range(0, 64));
+  app.add_option("--gpu-node", given.gpu_node,
+                 "device node of the one GPU that CUDA_VISIBLE_DEVICES shows; none: a CPU slot");
   CLI11_PARSE(app, argc, argv);
   auto result = kernelmill::serve(given);
   if (result) return 0;

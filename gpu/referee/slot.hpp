@@ -1,7 +1,9 @@
 #pragma once
 
-// One process together with the buffers it was given, ready to be called again and again.
+// One process together with the buffers it was given, ready to be called again and again. What
+// the buffers are made of, the two kinds of slot know: shared memory, or memory of a GPU.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +24,7 @@ struct call_measure {
 /// Thread safety: none.
 class slot {
 public:
-  /// Gives the process its buffers and the library; nothing of the library runs yet.
-  static expected<slot> create(candidate_process process, const task& x, int library);
+  virtual ~slot() = default;
 
   /// Median seconds of a command that does nothing, before the library is loaded.
   std::optional<double> measure_overhead();
@@ -43,26 +44,49 @@ public:
   const std::vector<taken_output>& outputs() const noexcept { return taken_; }
 
   /// Says which guard bytes were written, or nothing.
-  std::optional<std::string> damage() const;
+  virtual std::optional<std::string> damage() const = 0;
 
   /// Says which output differs from what was taken when the call was done, or nothing.
   std::optional<std::string> changed_since() const;
 
+  /// The outputs that were taken are no longer those in the buffers.
+  void forget() noexcept { called_ = false; }
+
   candidate_process& process() noexcept { return process_; }
   const candidate_process& process() const noexcept { return process_; }
 
-private:
-  explicit slot(candidate_process process, const task& x)
-      : process_(std::move(process)), task_(&x) {}
-  void take(uint64_t order);
+protected:
+  slot(candidate_process process, const task& x);
+  slot(slot&&) = default;
+  slot& operator=(slot&&) = default;
+
+  /// Gives the process its buffers and the library; nothing of the library runs yet.
+  expected<void> attach(const std::vector<shared_memory>& parameters, int library);
+
+  /// What deliver() does to the buffers.
+  virtual void place(const workload& work, bool cold) = 0;
+  /// Where a tensor begins behind its descriptor.
+  virtual size_t offset(size_t argument) const = 0;
+  /// Copies a tensor into private memory.
+  virtual void copy_out(size_t argument, taken_output& into, uint64_t order) const = 0;
+
+  const task& spec() const noexcept { return *task_; }
 
   candidate_process process_;
+
+private:
   const task* task_;
-  std::vector<std::optional<shared_buffer>> buffers_;
   std::vector<taken_output> taken_;
   bool called_ = false;
   double cpu_mark_ = 0; // at the end of the latest call
   double time_mark_ = 0;
 };
+
+/// A slot whose buffers are shared memory.
+expected<std::unique_ptr<slot>> make_host_slot(candidate_process process, const task& x,
+                                               int library);
+
+std::byte* bytes_of(taken_output& x, dtype type);
+const std::byte* bytes_of(const taken_output& x, dtype type);
 
 } // namespace kernelmill

@@ -32,6 +32,8 @@ bool far_slower(const std::vector<timed_block>& blocks) {
   return estimate_speedup(blocks).high < 0.5;
 }
 
+} // namespace
+
 error bad_baseline(const task& x, const std::string& cause) {
   return {fault_class::configuration, "bad_baseline",
           "failed to time task " + x.id + ": its baseline " + cause,
@@ -50,13 +52,15 @@ std::optional<error> start_baseline(judged_run& run) {
                  {}};
   auto process = run.parts.pool.take();
   if (!process) return process.error();
-  auto made = slot::create(std::move(*process), run.prepared.spec(), library.get());
+  auto made = run.prepared.make_slot(std::move(*process), library.get());
   if (!made) return made.error();
-  if (auto fault = made->load(call_deadline_ms))
+  if (auto fault = (*made)->load(call_deadline_ms))
     return bad_baseline(run.prepared.spec(), "does not load: " + fault->message);
   baseline = std::move(*made);
   return std::nullopt;
 }
+
+namespace {
 
 class timing {
 public:
@@ -274,6 +278,7 @@ void judge_timing(judged_run& run, double overhead_seconds) {
   }
   raise_priority(run.candidate.process().pid());
   raise_priority(run.prepared.baseline->process().pid());
+  if (run.prepared.arena() != nullptr) return judge_device_timing(run);
   run.work.select(run.prepared.spec().timed);
   timing{run}.measure();
 }

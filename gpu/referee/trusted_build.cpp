@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "gpu/process/descriptor.hpp"
+#include "gpu/toolchain/compiler_facts.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill {
@@ -37,23 +38,43 @@ std::string read_log(int file) {
 
 } // namespace
 
-trusted_builder::trusted_builder(spawner& processes, std::string cache_directory)
-    : processes_(processes), cache_directory_(std::move(cache_directory)) {
+trusted_builder::trusted_builder(spawner& processes, std::string cache_directory,
+                                 std::string architecture)
+    : processes_(processes), cache_directory_(std::move(cache_directory)),
+      architecture_(std::move(architecture)) {
   // nop
+}
+
+expected<std::vector<std::string>>
+trusted_builder::command_for(const std::string& source_path) const {
+  std::vector<std::string> result{"/usr/bin/g++"};
+  if (!source_path.ends_with(".cu")) {
+    result.insert(result.end(), flags.begin(), flags.end());
+    return result;
+  }
+  auto nvcc = find_nvcc();
+  if (nvcc.empty())
+    return infrastructure_error("toolchain_missing",
+                                "failed to build " + source_path + ": there is no nvcc",
+                                "install the CUDA toolkit, or use --backend cpu");
+  return nvcc_command(nvcc, architecture_);
 }
 
 expected<std::string> trusted_builder::build(const std::string& source_path) {
   auto source = read_source(source_path);
   if (!source) return tl::unexpected<error>{source.error()};
+  auto command = command_for(source_path);
+  if (!command) return tl::unexpected<error>{command.error()};
   std::string all = *source;
-  for (const auto& flag : flags) all += "\n" + flag;
+  for (const auto& word : *command) all += "\n" + word;
   auto path = cache_directory_ + "/trusted-" + sha256_hex(all) + ".so";
   std::error_code problem;
   if (std::filesystem::exists(path, problem)) return path;
   std::filesystem::create_directories(cache_directory_, problem);
   // Under another name first: a reader never sees half a library.
   auto unfinished = path + "." + std::to_string(::getpid());
-  if (auto ok = compile(source_path, unfinished); !ok) return tl::unexpected<error>{ok.error()};
+  command->insert(command->end(), {"-o", unfinished, source_path});
+  if (auto ok = compile(*command, source_path); !ok) return tl::unexpected<error>{ok.error()};
   std::filesystem::rename(unfinished, path, problem);
   if (problem)
     return infrastructure_error("cache_failed", "failed to keep " + path + ": " + problem.message(),
@@ -61,22 +82,26 @@ expected<std::string> trusted_builder::build(const std::string& source_path) {
   return path;
 }
 
-expected<void> trusted_builder::compile(const std::string& source_path, const std::string& output) {
+expected<void> trusted_builder::compile(const std::vector<std::string>& command,
+                                        const std::string& source_path) {
   descriptor log{::memfd_create("kernelmill-build-log", MFD_CLOEXEC)};
   process_spec spec;
-  spec.argv = {"/usr/bin/g++"};
-  spec.argv.insert(spec.argv.end(), flags.begin(), flags.end());
-  spec.argv.insert(spec.argv.end(), {"-o", output, source_path});
-  spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
+  spec.argv = command;
+  // nvcc finds its own tools beside itself.
+  auto tools = command[0].substr(0, command[0].rfind('/'));
+  spec.environment = {"PATH=" + tools + ":/usr/bin:/bin", "LC_ALL=C"};
   spec.descriptors = {{log.get(), 1}, {log.get(), 2}};
   auto compiler = processes_.start(spec);
   if (!compiler) return tl::unexpected<error>{compiler.error()};
   auto status = compiler->wait(compile_deadline_ms);
   if (!status) return tl::unexpected<error>{status.error()};
-  if (status->code != 0)
-    return configuration_error(
-        "bad_reference", "failed to build " + source_path + ": " + read_log(log.get()),
-        "the files of a task are built with g++ -std=c++20 -O3 -march=native -fopenmp");
+  if (status->code != 0) {
+    std::string line;
+    for (const auto& word : command) line += (line.empty() ? "" : " ") + word;
+    return configuration_error("bad_reference",
+                               "failed to build " + source_path + ": " + read_log(log.get()),
+                               "it is built with " + line);
+  }
   return {};
 }
 

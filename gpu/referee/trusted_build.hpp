@@ -5,6 +5,7 @@
 // went in.
 
 #include <string>
+#include <vector>
 
 #include "gpu/process/process.hpp"
 #include "messages/error.hpp"
@@ -14,16 +15,19 @@ namespace kernelmill {
 /// Thread safety: none.
 class trusted_builder {
 public:
-  trusted_builder(spawner& processes, std::string cache_directory);
+  /// `architecture` is that of the GPU ("sm_90"), or empty.
+  trusted_builder(spawner& processes, std::string cache_directory, std::string architecture = {});
 
-  /// Returns the path of the shared library.
+  /// Returns the path of the shared library: made by g++, or by nvcc for a source that ends in .cu.
   expected<std::string> build(const std::string& source_path);
 
 private:
-  expected<void> compile(const std::string& source_path, const std::string& output);
+  expected<void> compile(const std::vector<std::string>& command, const std::string& source_path);
+  expected<std::vector<std::string>> command_for(const std::string& source_path) const;
 
   spawner& processes_;
   std::string cache_directory_;
+  std::string architecture_;
 };
 
 } // namespace kernelmill

@@ -26,10 +26,6 @@ KERNELMILL_VECTORIZED void widen_all(const float* from, double* to, size_t n) {
   for (size_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
-// As in the candidate: every argument is of class INTEGER, and the callee ignores what it does
-// not know of. Twice the arguments, because outputs have scales.
-constexpr size_t max_reference_arguments = 2 * max_arguments;
-
 template <size_t... I>
 void call_with(void* function, const std::array<int64_t, max_reference_arguments>& a,
                std::index_sequence<I...>) {
@@ -38,12 +34,21 @@ void call_with(void* function, const std::array<int64_t, max_reference_arguments
 
 } // namespace
 
+void call_reference(reference_function function,
+                    const std::array<int64_t, max_reference_arguments>& values) {
+  call_with(function, values, std::make_index_sequence<max_reference_arguments>{});
+}
+
 bool is_output(const argument& x) noexcept {
   return x.role == argument_role::output || x.role == argument_role::inout;
 }
 
 bool is_filled(const argument& x) noexcept {
   return x.role == argument_role::input || x.role == argument_role::inout;
+}
+
+size_t tensor_bytes(const task& x, size_t argument, const task_case& which) {
+  return 4 * count_of(x.arguments[argument], which.scalars);
 }
 
 size_t capacity_of(const task& x, size_t argument) {
@@ -130,7 +135,7 @@ void workload::find_truth() {
       pass(is_output(arg) ? t.want.data() : t.i32.data());
     if (arg.type == dtype::f32 && is_output(arg)) pass(t.scale.data());
   }
-  call_with(reference_, values, std::make_index_sequence<max_reference_arguments>{});
+  call_reference(reference_, values);
 }
 
 comparison workload::check(const std::vector<taken_output>& outputs) const {

@@ -3,6 +3,7 @@
 // The contents of one call and the truth about it. All of it is the referee's private memory;
 // candidates see copies of the inputs and nothing else.
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -31,6 +32,14 @@ struct tensor_contents {
 /// Takes every argument in order, with a scale after each f32 output; see docs/reference/tasks.md.
 using reference_function = void*;
 
+/// Twice the arguments of a task, because outputs have scales.
+inline constexpr size_t max_reference_arguments = 32;
+
+/// Calls a reference with pointers and integers in order. As in the candidate: every argument is of
+/// class INTEGER, and the callee ignores what it does not know of.
+void call_reference(reference_function function,
+                    const std::array<int64_t, max_reference_arguments>& values);
+
 /// Thread safety: none.
 class workload {
 public:
@@ -56,12 +65,12 @@ public:
   const task& spec() const noexcept { return *task_; }
   const tensor_contents& tensor(size_t argument) const { return tensors_[argument]; }
   size_t bytes(size_t argument) const { return tensors_[argument].count * 4; }
+  const std::string& distribution(size_t argument) const;
 
   /// "normal", or "x=normal mask=sparse" where inputs differ.
   std::string distribution_text() const;
 
 private:
-  const std::string& distribution(size_t argument) const;
   void widen(size_t argument);
 
   const task* task_;
@@ -72,6 +81,9 @@ private:
 
 bool is_output(const argument& x) noexcept;
 bool is_filled(const argument& x) noexcept;
+
+/// Bytes of a tensor at one shape; 0 for a scalar.
+size_t tensor_bytes(const task& x, size_t argument, const task_case& which);
 
 /// The most bytes that the tensor has in any case.
 size_t capacity_of(const task& x, size_t argument);

@@ -110,7 +110,9 @@ std::vector<std::string> bubblewrap_arguments(const sandbox_machine& machine,
   add_namespaces(out, machine.root);
   add_system(out, machine, spec.may_exec);
   // /dev is a file system in memory that the sandbox's user may own: nothing may be stored in it.
-  out.add("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev");
+  out.add("--proc", "/proc", "--dev", "/dev");
+  for (auto& x : spec.devices) out.add("--dev-bind", x, x);
+  out.add("--remount-ro", "/dev");
   if (spec.tmpfs_bytes > 0)
     out.add("--perms", "1777", "--size", std::to_string(spec.tmpfs_bytes), "--tmpfs", "/tmp");
   else

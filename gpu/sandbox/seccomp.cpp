@@ -98,6 +98,22 @@ void add_sandbox_rules(rule_list& rules) {
     rules.one(refuse, "ioctl", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, request)});
 }
 
+// The driver opens device nodes whenever a thread or a buffer is made, and names its threads by
+// writing to /proc. What it may ask of its device, the node's own rights decide.
+void add_gpu_rules(rule_list& rules) {
+  rules.all(allow, {"ioctl", "open", "openat", "timerfd_create", "timerfd_settime", "inotify_init1",
+                    "sched_setaffinity", "sched_setscheduler"});
+}
+
+void add_file_rules(rule_list& rules) {
+  // O_TMPFILE is part of O_DIRECTORY's bits on a writable mode, so the mode says it all.
+  constexpr uint64_t writes = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
+  rules.one(allow, "open", {SCMP_A1(SCMP_CMP_MASKED_EQ, writes, 0)});
+  rules.one(allow, "openat", {SCMP_A2(SCMP_CMP_MASKED_EQ, writes, 0)});
+  for (uint64_t request : {TCGETS, FIONREAD, FIONBIO, TIOCGWINSZ})
+    rules.one(allow, "ioctl", {SCMP_A1(SCMP_CMP_EQ, request)});
+}
+
 void add_candidate_rules(rule_list& rules) {
   rules.all(allow, {"mmap", "mmap2", "munmap", "mremap", "mprotect", "madvise", "brk", "msync",
                     "mincore", "mlock", "mlock2", "munlock", "mbind", "set_mempolicy",
@@ -156,15 +172,9 @@ void add_candidate_rules(rule_list& rules) {
                     "sendto", "recvfrom", "shutdown", "getsockopt"});
   rules.one(unknown, "clone3", {});
   rules.one(allow, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)});
-  // O_TMPFILE is part of O_DIRECTORY's bits on a writable mode, so the mode says it all.
-  constexpr uint64_t writes = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
-  rules.one(allow, "open", {SCMP_A1(SCMP_CMP_MASKED_EQ, writes, 0)});
-  rules.one(allow, "openat", {SCMP_A2(SCMP_CMP_MASKED_EQ, writes, 0)});
   rules.one(allow, "prlimit64", {SCMP_A2(SCMP_CMP_EQ, 0)}); // reading, not setting
   for (uint64_t option : {PR_SET_NAME, PR_GET_NAME, PR_SET_THP_DISABLE, 0x53564d41 /* VMA */})
     rules.one(allow, "prctl", {SCMP_A0(SCMP_CMP_EQ, option)});
-  for (uint64_t request : {TCGETS, FIONREAD, FIONBIO, TIOCGWINSZ})
-    rules.one(allow, "ioctl", {SCMP_A1(SCMP_CMP_EQ, request)});
 }
 
 } // namespace
@@ -183,11 +193,12 @@ expected<descriptor> sandbox_seccomp_program() {
   return file;
 }
 
-expected<void> enter_candidate_seccomp() {
+expected<void> enter_candidate_seccomp(bool with_gpu) {
   filter context{::seccomp_init(refuse), &seccomp_release};
   if (!context) return cannot("create", ENOMEM);
   rule_list rules{context.get()};
   add_candidate_rules(rules);
+  with_gpu ? add_gpu_rules(rules) : add_file_rules(rules);
   if (rules.failed() != 0) return cannot("fill", rules.failed());
   ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
   ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_TSYNC, 1);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "gpu/task/random_words.hpp"
 #include "gpu/task/vectorized.hpp"
 #include "messages/digest.hpp"
 
@@ -14,18 +15,6 @@ namespace kernelmill {
 namespace {
 
 // -- random words -----------------------------------------------------------------------------
-
-// Two multiply-xorshift rounds with a key before and between: each bit of the result depends on
-// each bit of the counter, in 32-bit lanes that AVX2 and AVX-512 have.
-inline uint32_t mix(uint32_t counter, uint32_t k0, uint32_t k1) {
-  uint32_t x = counter * 0x9e3779b1u ^ k0;
-  x ^= x >> 16;
-  x *= 0x7feb352du;
-  x ^= (x >> 15) ^ k1;
-  x *= 0x846ca68bu;
-  x ^= x >> 16;
-  return x;
-}
 
 struct lane_keys {
   uint32_t k[8];
@@ -38,11 +27,6 @@ lane_keys lanes(const content_key& key) {
     result.k[2 * i + 1] = static_cast<uint32_t>(key.words[i] >> 32);
   }
   return result;
-}
-
-// 24 bits, so that every value is exact in fp32: [0, 1).
-inline float unit(uint32_t word) {
-  return static_cast<float>(static_cast<int32_t>(word >> 8)) * 0x1p-24f;
 }
 
 __extension__ using wide_product = unsigned __int128;

@@ -1,5 +1,7 @@
 #include "gpu/task/task.hpp"
 
+#include <algorithm>
+
 namespace kernelmill {
 
 namespace {
@@ -18,6 +20,18 @@ std::string task::declaration() const {
   for (size_t i = 0; i < arguments.size(); ++i)
     text += (i > 0 ? ", " : "") + parameter(arguments[i]);
   return text + ")";
+}
+
+expected<void> choose_backend(task& x, const std::string& backend) {
+  if (std::find(x.backends.begin(), x.backends.end(), backend) == x.backends.end())
+    return configuration_error("unsupported_backend",
+                               "failed to use task " + x.id + " on backend " + backend +
+                                   ": its task.json does not name it in backends",
+                               "`kernelmill task show " + x.id + "` lists its backends");
+  if (backend == "cpu") return {};
+  x.timed = x.timed_gpu;
+  x.starter = x.starter_gpu;
+  return {};
 }
 
 std::string shape_text(const scalar_values& scalars) {

@@ -63,16 +63,21 @@ struct task {
   std::vector<argument> arguments;
   std::vector<task_case> cases;
   task_case timed;      ///< the shape that is timed
+  task_case timed_gpu;  ///< the same on a GPU; without scalars when the task has none
   double tolerance = 4; ///< units of 2^-24 times the reference's scale of each element
   expression bytes;     ///< that one call must move at least
   expression flops;
   std::string starter;                ///< source to repair, rewrite or diagnose; may be empty
+  std::string starter_gpu;            ///< the same for a GPU
   std::vector<std::string> diagnoses; ///< labels to choose from, for verb diagnose
   std::string diagnosis;              ///< the right one; never shown to the policy
 
   /// The C declaration that a candidate must define.
   std::string declaration() const;
 };
+
+/// Makes `timed` and `starter` those of a backend ("cpu", "cuda"). Fails when the task has none.
+expected<void> choose_backend(task& x, const std::string& backend);
 
 /// Reads one task folder. Errors name the file and the key or line.
 expected<task> load_task(const std::string& tasks_root, const std::string& id);

@@ -211,7 +211,7 @@ expected<task_case> read_case(const json& value, const std::string& file, const 
                               const task& owner) {
   section from{value, file, place};
   task_case x;
-  bool timed = place == "timed";
+  bool timed = place == "timed" || place == "timed_gpu";
   auto ok = from.allow(timed ? std::vector<std::string>{"scalars", "fills"}
                              : std::vector<std::string>{"name", "hidden", "scalars", "fills"});
   if (!ok) return tl::unexpected<error>{ok.error()};
@@ -262,6 +262,10 @@ expected<void> read_cases(const json& document, const std::string& file, task& x
   auto timed = read_case(document.at("timed"), file, "timed", x);
   if (!timed) return tl::unexpected<error>{timed.error()};
   x.timed = std::move(*timed);
+  if (!document.contains("timed_gpu")) return {};
+  timed = read_case(document.at("timed_gpu"), file, "timed_gpu", x);
+  if (!timed) return tl::unexpected<error>{timed.error()};
+  x.timed_gpu = std::move(*timed);
   return {};
 }
 
@@ -311,7 +315,7 @@ expected<void> read_document(const json& document, const std::string& file, task
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
                             "difficulty", "backends", "function", "arguments", "cases", "timed",
-                            "tolerance", "bytes", "flops", "diagnoses", "diagnosis"});
+                            "timed_gpu",                            "tolerance", "bytes", "flops", "diagnoses", "diagnosis"});
       !ok)
     return ok;
   if (!from.has("schema_version") || from.at("schema_version") != 1)
@@ -333,11 +337,14 @@ expected<void> read_document(const json& document, const std::string& file, task
   if (x.id.empty()) x.id = id; // loaded by its folder; the loader compares the two
   if (id != x.id) return bad(file, "id", "is \"" + id + "\" but the folder says \"" + x.id + "\"");
   for (const auto& backend : x.backends)
-    if (backend != "cpu")
+    if (backend != "cpu" && backend != "cuda")
       return bad(file, "backends", "names \"" + backend + "\", which there is not",
-                 "there is: cpu");
+                 "there are: cpu, cuda");
   if (auto read = read_arguments(document, file, x); !read) return read;
   if (auto read = read_cases(document, file, x); !read) return read;
+  bool on_gpu = std::find(x.backends.begin(), x.backends.end(), "cuda") != x.backends.end();
+  if (on_gpu && x.timed_gpu.scalars.empty())
+    return bad(file, "timed_gpu", "is missing, and backends names cuda");
   if (auto read = read_numbers(from, x); !read) return read;
   if (auto read = check_verb(file, x); !read) return read;
   return check_signature(x, file);

@@ -114,6 +114,7 @@ expected<void> check_signature(const task& x, const std::string& file) {
   if (auto ok = check_names(x, file); !ok) return ok;
   auto cases = x.cases;
   cases.push_back(x.timed);
+  if (!x.timed_gpu.scalars.empty()) cases.push_back(x.timed_gpu);
   for (const auto& c : cases) {
     for (const auto& arg : x.arguments)
       if (arg.role != argument_role::scalar)
@@ -140,9 +141,10 @@ expected<task> load_files(task x) {
                                "`kernelmill task list` shows all tasks");
   std::string defining;
   for (const std::string name :
-       {"task.json", "prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp"}) {
+       {"task.json", "prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp", "reference.cu",
+        "baseline.cu", "starter.cu"}) {
     auto path = x.directory + "/" + name;
-    bool optional = name == "starter.cpp";
+    bool optional = name == "starter.cpp" || name.ends_with(".cu");
     if (optional && !fs::exists(path, ignored)) continue;
     auto text = read_file(path);
     if (!text) return tl::unexpected<error>{text.error()};
@@ -151,7 +153,8 @@ expected<task> load_files(task x) {
     if (name == "task.json")
       if (auto ok = parse_into(*text, file, x); !ok) return tl::unexpected<error>{ok.error()};
     if (name == "prompt.md") x.prompt = *text;
-    if (optional) x.starter = *text;
+    if (name == "starter.cpp") x.starter = *text;
+    if (name == "starter.cu") x.starter_gpu = *text;
   }
   if (x.starter.empty() && (x.verb == "debug" || x.verb == "reformulate" || x.verb == "diagnose"))
     return bad(file, "verb \"" + x.verb + "\" needs a starter.cpp");

@@ -122,6 +122,17 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
   return result;
 }
 
+std::vector<std::string> nvcc_command(const std::string& compiler,
+                                      const std::string& architecture) {
+  return {compiler,
+          "-std=c++20",
+          "-O3",
+          "-arch=" + architecture,
+          "-Xcompiler=-fPIC,-fopenmp",
+          "--shared",
+          "-cudart=static"};
+}
+
 std::string find_nvcc() {
   namespace fs = std::filesystem;
   std::vector<std::string> places;

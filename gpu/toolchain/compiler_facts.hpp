@@ -28,6 +28,9 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
                                   const std::string& architecture,
                                   const std::vector<std::string>& extra_flags);
 
+/// The command for references and baselines: the flags of candidates, without output and input.
+std::vector<std::string> nvcc_command(const std::string& compiler, const std::string& architecture);
+
 /// Where nvcc usually is: under CUDA_HOME, else /usr/local/cuda, else on PATH; its real path, so
 /// that the sandbox need not follow links. Empty when there is none.
 std::string find_nvcc();

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -72,7 +74,7 @@ Message<wire::BuildResult> build_candidate(workbench& bench, const task& x,
   auto request = build<wire::BuildRequest>([&](wire::BuildRequest::Builder b) {
     b.setTask(x.id);
     b.setContract(x.contract);
-    b.setBackend("cpu");
+    b.setBackend(bench.backend());
     b.setSource(parsed.kernel);
     b.setSha256(sha256);
     b.setDeadlineMs(compile_section{}.deadline_ms);
@@ -150,7 +152,7 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
     b.setTask(x.id);
     b.setVerb(x.verb);
     b.setOperatorFamily(x.operator_family);
-    b.setBackend("cpu");
+    b.setBackend(bench.backend());
     b.setContract(x.contract);
     b.setCandidateSha256(sha256);
     set_parsed(b.initParsed(), parsed);
@@ -170,6 +172,24 @@ expected<governance_config> rules(const std::string& preset) {
   result.preset = preset;
   result.reward = *weights;
   return result;
+}
+
+// The name of a file says what its author meant; where it does not, the machine decides.
+expected<chosen_backend> backend_of(const invocation& in, const task& x) {
+  auto wanted = in.value("--backend");
+  auto file = in.value("FILE");
+  bool for_gpu = std::find(x.backends.begin(), x.backends.end(), "cuda") != x.backends.end();
+  bool host_code = file.ends_with(".cpp") || file.ends_with(".cc") || file.ends_with(".cxx");
+  if (wanted == "auto" && file.ends_with(".cu")) wanted = "cuda";
+  if (wanted == "auto" && in.value("--gpu").empty() && (host_code || !for_gpu)) wanted = "cpu";
+  int only = -1;
+  if (auto text = in.value("--gpu"); !text.empty()) {
+    auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), only);
+    if (problem != std::errc{} || end != text.data() + text.size() || only < 0)
+      return configuration_error("usage", "failed to read --gpu: \"" + text + "\" is no number",
+                                 "`kernelmill doctor` lists the GPUs, from 0 on");
+  }
+  return choose_backend(wanted, only);
 }
 
 void warn_of_missing_layers(const std::vector<sandbox_layer>& layers) {
@@ -192,7 +212,10 @@ expected<int> eval(const invocation& in) {
   if (!config) return tl::unexpected<error>{config.error()};
   auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text);
   auto sha256 = sha256_hex(parsed.ok ? parsed.kernel : *text);
-  auto bench = workbench::open();
+  auto backend = backend_of(in, *x);
+  if (!backend) return tl::unexpected<error>{backend.error()};
+  if (auto ok = choose_backend(*x, backend->name); !ok) return tl::unexpected<error>{ok.error()};
+  auto bench = workbench::open(std::move(*backend));
   if (!bench) return tl::unexpected<error>{bench.error()};
   auto layers = bench->layers();
   warn_of_missing_layers(layers);

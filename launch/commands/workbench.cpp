@@ -18,12 +18,12 @@ expected<std::string> need(const std::string& name) {
 
 } // namespace
 
-expected<workbench> workbench::open() {
+expected<workbench> workbench::open(chosen_backend backend) {
   auto program = need("kernelmill-spawner");
   if (!program) return tl::unexpected<error>{program.error()};
   auto processes = spawner::launch(*program);
   if (!processes) return tl::unexpected<error>{processes.error()};
-  return workbench{std::make_unique<spawner>(std::move(*processes))};
+  return workbench{std::make_unique<spawner>(std::move(*processes)), std::move(backend)};
 }
 
 native_toolchain& workbench::toolchain() {
@@ -31,6 +31,7 @@ native_toolchain& workbench::toolchain() {
     toolchain_options options;
     options.compiler = compile_section{}.compiler;
     options.cache_directory = default_build_cache();
+    backend_.apply(options);
     toolchain_ = std::make_unique<native_toolchain>(*walls_, options);
   }
   return *toolchain_;
@@ -43,6 +44,7 @@ expected<referee_client*> workbench::referee() {
   referee_options options;
   options.cache_directory = default_build_cache();
   options.pool = 1;
+  backend_.apply(options, 0);
   auto client = referee_client::launch(*processes_, *program, options);
   if (!client) return tl::unexpected<error>{client.error()};
   referee_ = std::make_unique<referee_client>(std::move(*client));

@@ -1,0 +1,120 @@
+#include "gpu/cuda/devices.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+namespace kernelmill::cuda {
+
+namespace {
+
+using device = void*;
+
+struct memory_figures {
+  unsigned long long total, free, used;
+};
+
+constexpr int multiprocessor_clock = 1;
+constexpr int gpu_temperature = 0;
+
+struct nvml {
+  int (*init)() = nullptr;
+  int (*count)(unsigned*) = nullptr;
+  int (*by_index)(unsigned, device*) = nullptr;
+  int (*name)(device, char*, unsigned) = nullptr;
+  int (*uuid)(device, char*, unsigned) = nullptr;
+  int (*capability)(device, int*, int*) = nullptr;
+  int (*minor)(device, unsigned*) = nullptr;
+  int (*memory)(device, memory_figures*) = nullptr;
+  int (*clock)(device, int, unsigned*) = nullptr;
+  int (*temperature)(device, int, unsigned*) = nullptr;
+  int (*throttling)(device, unsigned long long*) = nullptr;
+  int (*driver)(char*, unsigned) = nullptr;
+};
+
+tl::unexpected<error> missing(const std::string& cause) {
+  return infrastructure_error("nvml_missing", "failed to ask for GPUs: " + cause,
+                              "install the NVIDIA driver, or use --backend cpu");
+}
+
+expected<nvml> load() {
+  void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return missing(::dlerror());
+  nvml x;
+  bool all = true;
+  auto find = [&](auto& into, const char* name) {
+    into = reinterpret_cast<std::remove_reference_t<decltype(into)>>(::dlsym(library, name));
+    all = all && into != nullptr;
+  };
+  find(x.init, "nvmlInit_v2");
+  find(x.count, "nvmlDeviceGetCount_v2");
+  find(x.by_index, "nvmlDeviceGetHandleByIndex_v2");
+  find(x.name, "nvmlDeviceGetName");
+  find(x.uuid, "nvmlDeviceGetUUID");
+  find(x.capability, "nvmlDeviceGetCudaComputeCapability");
+  find(x.minor, "nvmlDeviceGetMinorNumber");
+  find(x.memory, "nvmlDeviceGetMemoryInfo");
+  find(x.clock, "nvmlDeviceGetClockInfo");
+  find(x.temperature, "nvmlDeviceGetTemperature");
+  find(x.throttling, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  find(x.driver, "nvmlSystemGetDriverVersion");
+  if (!all) return missing("libnvidia-ml.so.1 lacks a function");
+  if (int code = x.init(); code != 0) return missing(fmt::format("nvmlInit returned {}", code));
+  return x;
+}
+
+const expected<nvml>& library() {
+  static const expected<nvml> opened = load();
+  return opened;
+}
+
+gpu describe(const nvml& x, unsigned index, device which) {
+  gpu result;
+  result.index = index;
+  char text[96] = {};
+  if (x.name(which, text, sizeof text) == 0) result.name = text;
+  if (x.uuid(which, text, sizeof text) == 0) result.uuid = text;
+  int major = 0;
+  int minor = 0;
+  if (x.capability(which, &major, &minor) == 0)
+    result.architecture = fmt::format("sm_{}{}", major, minor);
+  unsigned node = index;
+  (void)x.minor(which, &node);
+  result.node = fmt::format("/dev/nvidia{}", node);
+  memory_figures memory{};
+  if (x.memory(which, &memory) == 0) result.memory_bytes = memory.total;
+  return result;
+}
+
+} // namespace
+
+expected<gpu_monitor> gpu_monitor::open() {
+  const auto& opened = library();
+  if (!opened) return tl::unexpected<error>{opened.error()};
+  gpu_monitor result;
+  unsigned count = 0;
+  if (opened->count(&count) != 0) return missing("NVML does not count its devices");
+  for (unsigned i = 0; i < count; ++i) {
+    device which = nullptr;
+    if (opened->by_index(i, &which) == 0) result.gpus_.push_back(describe(*opened, i, which));
+  }
+  if (result.gpus_.empty())
+    return infrastructure_error("no_gpu", "failed to find a GPU: the driver knows of none",
+                                "use --backend cpu, or see `nvidia-smi`");
+  char text[96] = {};
+  if (opened->driver(text, sizeof text) == 0) result.driver_version_ = text;
+  return result;
+}
+
+gpu_state gpu_monitor::state(unsigned index) const {
+  gpu_state result;
+  const auto& x = *library();
+  device which = nullptr;
+  if (x.by_index(gpus_[index].index, &which) != 0) return result;
+  (void)x.clock(which, multiprocessor_clock, &result.clock_mhz);
+  (void)x.temperature(which, gpu_temperature, &result.celsius);
+  unsigned long long reasons = 0;
+  if (x.throttling(which, &reasons) == 0) result.throttle_reasons = reasons;
+  return result;
+}
+
+} // namespace kernelmill::cuda

@@ -1,0 +1,46 @@
+#pragma once
+
+// Which GPUs there are, asked of NVML: without a context, so a node can ask and stay safe from
+// every fault of a GPU.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "messages/error.hpp"
+
+namespace kernelmill::cuda {
+
+struct gpu {
+  unsigned index = 0; ///< as `--gpu` counts: NVML's order, by bus address
+  std::string name;   ///< "NVIDIA H200"
+  std::string uuid;   ///< "GPU-..."; names it in CUDA_VISIBLE_DEVICES
+  std::string architecture; ///< "sm_90"
+  std::string node;         ///< "/dev/nvidia0"
+  uint64_t memory_bytes = 0;
+};
+
+struct gpu_state {
+  unsigned clock_mhz = 0; ///< of the multiprocessors
+  unsigned celsius = 0;
+  uint64_t throttle_reasons = 0; ///< NVML's bits
+};
+
+/// Thread safety: none.
+class gpu_monitor {
+public:
+  /// Fails with "nvml_missing" or "no_gpu" (infrastructure).
+  static expected<gpu_monitor> open();
+
+  const std::vector<gpu>& gpus() const noexcept { return gpus_; }
+  const std::string& driver_version() const noexcept { return driver_version_; }
+
+  /// REQUIRES: index < gpus().size().
+  gpu_state state(unsigned index) const;
+
+private:
+  std::vector<gpu> gpus_;
+  std::string driver_version_;
+};
+
+} // namespace kernelmill::cuda

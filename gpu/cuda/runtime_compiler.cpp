@@ -1,0 +1,87 @@
+#include "gpu/cuda/runtime_compiler.hpp"
+
+#include <dlfcn.h>
+
+namespace kernelmill::cuda {
+
+namespace {
+
+struct program_object;
+using program = program_object*;
+
+struct nvrtc {
+  int (*create)(program*, const char*, const char*, int, const char* const*,
+                const char* const*) = nullptr;
+  int (*destroy)(program*) = nullptr;
+  int (*compile)(program, int, const char* const*) = nullptr;
+  int (*log_size)(program, size_t*) = nullptr;
+  int (*log)(program, char*) = nullptr;
+  int (*cubin_size)(program, size_t*) = nullptr;
+  int (*cubin)(program, char*) = nullptr;
+};
+
+void* open_library() {
+  // The name alone finds what the loader knows; toolkits often lie where it does not look.
+  for (const char* folder : {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/targets/x86_64-linux/lib/"})
+    for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
+      if (void* x = ::dlopen((std::string{folder} + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return x;
+  return nullptr;
+}
+
+expected<nvrtc> load() {
+  void* library = open_library();
+  auto missing = [](const char* cause) {
+    return infrastructure_error("nvrtc_missing",
+                                std::string{"failed to open NVRTC: "} + cause,
+                                "install the CUDA toolkit (libnvrtc), or use --backend cpu");
+  };
+  if (library == nullptr) return missing("libnvrtc.so is neither on the loader's path nor below "
+                                         "/usr/local/cuda");
+  nvrtc x;
+  bool all = true;
+  auto find = [&](auto& into, const char* name) {
+    into = reinterpret_cast<std::remove_reference_t<decltype(into)>>(::dlsym(library, name));
+    all = all && into != nullptr;
+  };
+  find(x.create, "nvrtcCreateProgram");
+  find(x.destroy, "nvrtcDestroyProgram");
+  find(x.compile, "nvrtcCompileProgram");
+  find(x.log_size, "nvrtcGetProgramLogSize");
+  find(x.log, "nvrtcGetProgramLog");
+  find(x.cubin_size, "nvrtcGetCUBINSize");
+  find(x.cubin, "nvrtcGetCUBIN");
+  if (!all) return missing("it lacks a function");
+  return x;
+}
+
+} // namespace
+
+expected<compiled_device_code> compile_device_code(const std::string& source,
+                                                   const std::string& name,
+                                                   const std::string& architecture,
+                                                   const std::vector<std::string>& flags) {
+  static const expected<nvrtc> opened = load();
+  if (!opened) return tl::unexpected<error>{opened.error()};
+  program x = nullptr;
+  if (opened->create(&x, source.c_str(), name.c_str(), 0, nullptr, nullptr) != 0)
+    return infrastructure_error("nvrtc_failed", "failed to start a compile of " + name);
+  std::string target = "-arch=" + architecture;
+  std::vector<const char*> options{target.c_str(), "-std=c++20"};
+  for (const auto& flag : flags) options.push_back(flag.c_str());
+  compiled_device_code result;
+  result.ok = opened->compile(x, static_cast<int>(options.size()), options.data()) == 0;
+  size_t size = 0;
+  if (opened->log_size(x, &size) == 0 && size > 1) {
+    result.log.resize(size);
+    (void)opened->log(x, result.log.data());
+    result.log.resize(size - 1);
+  }
+  if (result.ok && opened->cubin_size(x, &size) == 0) {
+    result.cubin.resize(size);
+    result.ok = opened->cubin(x, result.cubin.data()) == 0;
+  }
+  (void)opened->destroy(&x);
+  return result;
+}
+
+} // namespace kernelmill::cuda

@@ -1,0 +1,26 @@
+#pragma once
+
+// NVRTC, opened at run time: device code to a cubin within the process, some 20 ms.
+
+#include <string>
+#include <vector>
+
+#include "messages/error.hpp"
+
+namespace kernelmill::cuda {
+
+struct compiled_device_code {
+  bool ok = false;
+  std::string cubin;
+  std::string log;
+};
+
+/// Compiles `source` for `architecture` ("sm_90"). A source that does not compile is an answer;
+/// fails with "nvrtc_missing" (infrastructure) where there is no NVRTC.
+/// Thread safety: any number of threads.
+expected<compiled_device_code> compile_device_code(const std::string& source,
+                                                   const std::string& name,
+                                                   const std::string& architecture,
+                                                   const std::vector<std::string>& flags = {});
+
+} // namespace kernelmill::cuda

@@ -1,0 +1,67 @@
+#pragma once
+
+// The buffers of one task on a GPU: for every tensor one stretch of the GPU's memory that processes
+// in the sandbox can map, divided into as many sets as calls are made in a row. So each call of a
+// timed row finds its inputs in memory and not in a cache, and has outputs of its own to be checked.
+
+#include <vector>
+
+#include "gpu/process/descriptor.hpp"
+#include "gpu/referee/device/device.hpp"
+#include "gpu/referee/slot.hpp"
+
+namespace kernelmill {
+
+/// Thread safety: none.
+class device_arena {
+public:
+  /// Room for one set of every case, and for as many at the timed shape as fill about 2 ms.
+  /// Throws device_failure.
+  device_arena(device& gpu, const task& x);
+  device_arena(const device_arena&) = delete;
+  device_arena& operator=(const device_arena&) = delete;
+  ~device_arena();
+
+  /// What candidates get.
+  std::vector<shared_memory> parameters() const;
+
+  /// Sets the shape and renews all guards.
+  void select(const task_case& which, unsigned sets);
+  unsigned timed_sets() const noexcept { return timed_sets_; }
+  unsigned sets() const noexcept { return sets_; }
+
+  size_t offset(size_t argument, unsigned set) const; ///< behind the descriptor
+  cuda::device_pointer address(size_t argument, unsigned set) const;
+  size_t count(size_t argument) const { return tensors_[argument].bytes / 4; }
+
+  void check_guards(); ///< adds to the audit
+  void poison_outputs();
+
+  device& gpu() const noexcept { return gpu_; }
+  const task& spec() const noexcept { return task_; }
+
+private:
+  struct tensor {
+    cuda::memory_handle handle = 0;
+    cuda::device_pointer base = 0; // 0: a scalar
+    descriptor exported;
+    size_t capacity = 0;
+    size_t bytes = 0;  // of one set at this shape
+    size_t stride = 0; // from one set to the next, guards included
+    bool output = false;
+  };
+  void allocate(tensor& x, size_t bytes);
+  void for_each_guard(const char* kernel, bool auditing);
+
+  device& gpu_;
+  const task& task_;
+  std::vector<tensor> tensors_;
+  unsigned timed_sets_ = 1;
+  unsigned sets_ = 1;
+};
+
+/// A slot whose buffers are those of an arena.
+expected<std::unique_ptr<slot>> make_device_slot(candidate_process process, const task& x,
+                                                 int library, device_arena& arena);
+
+} // namespace kernelmill

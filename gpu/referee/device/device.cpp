@@ -1,0 +1,185 @@
+#include "gpu/referee/device/device.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gpu/cuda/runtime_compiler.hpp"
+#include "gpu/referee/clock.hpp"
+#include "gpu/referee/device/kernels_text.hpp"
+#include "gpu/referee/timing_statistics.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr unsigned block_size = 256;
+constexpr unsigned blocks_per_multiprocessor = 16;
+constexpr int flush_trials = 9;
+
+struct key_words {
+  unsigned k[8];
+};
+
+key_words words_of(const content_key& key) {
+  key_words result{};
+  for (int i = 0; i < 4; ++i) {
+    result.k[2 * i] = static_cast<unsigned>(key.words[i]);
+    result.k[2 * i + 1] = static_cast<unsigned>(key.words[i] >> 32);
+  }
+  return result;
+}
+
+} // namespace
+
+bool find_device_fill(const std::string& name, device_fill& into) {
+  static constexpr std::pair<const char*, device_fill> known[] = {
+      {"normal", {0, 1.0f}},    {"large", {0, 1e3f}}, {"tiny", {0, 1e-20f}}, {"uniform", {1, 1.0f}},
+      {"positive", {2, 1.0f}}, {"signs", {3, 1.0f}}, {"zeros", {4, 1.0f}}};
+  for (const auto& [x, fill] : known)
+    if (name == x) {
+      into = fill;
+      return true;
+    }
+  return name == "index"; // of i32, which needs no parameters
+}
+
+// -- device_memory ----------------------------------------------------------------------------
+
+device_memory::device_memory(const cuda::driver& cuda, size_t bytes) : cuda_(&cuda), bytes_(bytes) {
+  if (int code = cuda.allocate(&address_, std::max<size_t>(bytes, 256)); code != 0) {
+    cuda_ = nullptr;
+    throw device_failure{
+        fmt::format("failed to allocate {} MiB of the GPU: {}", bytes >> 20, cuda.name_of(code))};
+  }
+}
+
+device_memory::~device_memory() {
+  if (cuda_ != nullptr) (void)cuda_->free(address_);
+}
+
+// -- device -----------------------------------------------------------------------------------
+
+expected<std::unique_ptr<device>> device::open() {
+  auto opened = cuda::open_driver();
+  if (!opened) return tl::unexpected<error>{opened.error()};
+  std::unique_ptr<device> result{new device};
+  result->cuda_ = *opened;
+  try {
+    if (auto ok = result->start(); !ok) return tl::unexpected<error>{ok.error()};
+  } catch (const device_failure& e) {
+    return infrastructure_error("cuda_failed", e.what(), "`kernelmill doctor` shows the GPUs");
+  }
+  return result;
+}
+
+void device::check(const char* what, cuda::result code) const {
+  if (code != 0) throw device_failure{fmt::format("failed to {}: {}", what, cuda_->name_of(code))};
+}
+
+expected<void> device::start() {
+  cuda::context context = nullptr;
+  check("start the driver", cuda_->init(0));
+  check("make a context", cuda_->primary_retain(&context, 0));
+  check("use a context", cuda_->set_current(context));
+  learn_limits();
+  if (auto ok = compile_kernels(); !ok) return ok;
+  audit_ = device_memory{*cuda_, sizeof(device_audit)};
+  flushed_ = device_memory{*cuda_, 2 * cache_bytes_};
+  std::vector<double> times;
+  for (int i = 0; i < flush_trials; ++i) times.push_back(flush());
+  usual_flush_ = median(times);
+  return {};
+}
+
+void device::learn_limits() {
+  auto attribute = [&](int which) {
+    int value = 0;
+    check("ask the GPU", cuda_->device_attribute(&value, which, 0));
+    return value;
+  };
+  char name[96] = {};
+  check("ask the GPU", cuda_->device_name(name, sizeof name - 1, 0));
+  int version = 0;
+  check("ask the driver", cuda_->driver_version(&version));
+  description_ = fmt::format("{}, CUDA {}.{}", name, version / 1000, version % 1000 / 10);
+  architecture_ = fmt::format("sm_{}{}", attribute(cuda::attribute_major),
+                              attribute(cuda::attribute_minor));
+  multiprocessors_ = attribute(cuda::attribute_multiprocessors);
+  cache_bytes_ = static_cast<size_t>(attribute(cuda::attribute_l2_bytes));
+  // Two transfers a clock; 128 multiply-adds a clock and multiprocessor.
+  memory_rate_ = 2e3 * attribute(cuda::attribute_memory_clock_khz) *
+                 (attribute(cuda::attribute_memory_bus_bits) / 8.0);
+  flops_ = 256e3 * multiprocessors_ * attribute(cuda::attribute_clock_khz);
+}
+
+expected<void> device::compile_kernels() {
+  auto compiled = cuda::compile_device_code(device_kernels_text, "kernels.cu", architecture_);
+  if (!compiled) return tl::unexpected<error>{compiled.error()};
+  if (!compiled->ok)
+    return infrastructure_error("nvrtc_failed",
+                                "failed to build the referee's kernels: " + compiled->log);
+  check("load the referee's kernels", cuda_->module_load(&module_, compiled->cubin.data()));
+  return {};
+}
+
+void device::launch_kernel(const char* kernel, uint64_t n, void** arguments) {
+  if (n == 0) return;
+  cuda::function function = nullptr;
+  check("find a kernel", cuda_->module_function(&function, module_, kernel));
+  auto blocks = static_cast<unsigned>(
+      std::min<uint64_t>((n + block_size - 1) / block_size,
+                         static_cast<uint64_t>(multiprocessors_) * blocks_per_multiprocessor));
+  check(kernel, cuda_->launch(function, blocks, 1, 1, block_size, 1, 1, 0, nullptr, arguments,
+                              nullptr));
+}
+
+void device::fill(cuda::device_pointer x, uint64_t count, const device_fill& how,
+                  const content_key& key) {
+  launch("fill_f32", count, x, count, how.kind, how.scale, words_of(key));
+}
+
+void device::fill(cuda::device_pointer x, uint64_t count, int64_t low, int64_t high,
+                  const content_key& key) {
+  launch("fill_i32", count, x, count, static_cast<int>(low), static_cast<uint64_t>(high - low),
+         words_of(key));
+}
+
+void device::verify(cuda::device_pointer x, uint64_t count, const device_fill& how,
+                    const content_key& key) {
+  launch("verify_f32", count, x, count, how.kind, how.scale, words_of(key), audit_address());
+}
+
+void device::verify(cuda::device_pointer x, uint64_t count, int64_t low, int64_t high,
+                    const content_key& key) {
+  launch("verify_i32", count, x, count, static_cast<int>(low), static_cast<uint64_t>(high - low),
+         words_of(key), audit_address());
+}
+
+void device::poison(cuda::device_pointer x, uint64_t words, uint32_t pattern) {
+  check("poison an output", cuda_->fill_words(x, pattern, words, nullptr));
+}
+
+double device::flush() {
+  synchronize();
+  double started = now_seconds();
+  (void)cuda_->reset_persisting_l2(); // cards without that feature have nothing to take back
+  check("flush the cache", cuda_->fill_words(flushed_.address(), 0, flushed_.bytes() / 4, nullptr));
+  synchronize();
+  return now_seconds() - started;
+}
+
+void device::begin_audit() {
+  const device_audit fresh;
+  check("start an audit", cuda_->copy_to_device(audit_.address(), &fresh, sizeof fresh));
+}
+
+device_audit device::end_audit() {
+  synchronize();
+  device_audit result;
+  check("read an audit", cuda_->copy_to_host(&result, audit_.address(), sizeof result));
+  return result;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,139 @@
+#pragma once
+
+// The referee's own context on its GPU: memory, the kernels of kernels.cu, and what the card can do
+// at most. Nothing of a candidate ever runs in it, except as bytes in shared buffers.
+//
+// Every failure in here is the machine's: it throws device_failure, the referee answers with an
+// infrastructure fault and ends, and a fresh one looks at the card again.
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "gpu/cuda/driver.hpp"
+#include "gpu/task/distribution.hpp"
+
+namespace kernelmill {
+
+struct device_failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Contents that the GPU can make: those where each element stands for itself.
+struct device_fill {
+  unsigned kind = 0;  ///< as in kernels.cu
+  float scale = 1.0f; ///< of "normal"
+};
+
+/// Nothing when the GPU cannot make this distribution.
+bool find_device_fill(const std::string& distribution, device_fill& into);
+
+/// The twin of `audit` in kernels.cu.
+struct device_audit {
+  uint64_t bad = 0;
+  uint64_t first_bad = ~uint64_t{0};
+  uint64_t bad_argument = 0;
+  uint64_t bad_set = 0;
+  uint64_t changed_inputs = 0;
+  uint64_t damaged_guards = 0;
+  uint64_t unasked = 0;
+  uint64_t late = 0;
+  double max_error = 0;
+};
+
+/// Memory of the referee alone; freed when it goes.
+class device_memory {
+public:
+  device_memory() = default;
+  device_memory(const cuda::driver& cuda, size_t bytes);
+  device_memory(device_memory&& x) noexcept { swap(x); }
+  device_memory& operator=(device_memory&& x) noexcept {
+    swap(x);
+    return *this;
+  }
+  ~device_memory();
+
+  cuda::device_pointer address() const noexcept { return address_; }
+  size_t bytes() const noexcept { return bytes_; }
+
+private:
+  void swap(device_memory& x) noexcept {
+    std::swap(cuda_, x.cuda_);
+    std::swap(address_, x.address_);
+    std::swap(bytes_, x.bytes_);
+  }
+  const cuda::driver* cuda_ = nullptr;
+  cuda::device_pointer address_ = 0;
+  size_t bytes_ = 0;
+};
+
+/// Thread safety: none.
+class device {
+public:
+  /// Opens the only GPU that CUDA_VISIBLE_DEVICES shows.
+  static expected<std::unique_ptr<device>> open();
+
+  const cuda::driver& cuda() const noexcept { return *cuda_; }
+  const std::string& description() const noexcept { return description_; }
+  const std::string& architecture() const noexcept { return architecture_; } ///< "sm_90"
+
+  /// Throws device_failure unless `code` is 0.
+  void check(const char* what, cuda::result code) const;
+
+  /// Waits for all work of this context.
+  void synchronize() const { check("wait for the GPU", cuda_->synchronize()); }
+
+  /// Launches a kernel of kernels.cu over `n` elements. Arguments must have the exact types.
+  template <class... Ts>
+  void launch(const char* kernel, uint64_t n, Ts... arguments) {
+    void* pointers[] = {static_cast<void*>(&arguments)...};
+    launch_kernel(kernel, n, pointers);
+  }
+
+  void fill(cuda::device_pointer x, uint64_t count, const device_fill& how, const content_key& key);
+  void fill(cuda::device_pointer x, uint64_t count, int64_t low, int64_t high,
+            const content_key& key);
+
+  /// Counts elements that differ from what fill() would write.
+  void verify(cuda::device_pointer x, uint64_t count, const device_fill& how,
+              const content_key& key);
+  void verify(cuda::device_pointer x, uint64_t count, int64_t low, int64_t high,
+              const content_key& key);
+
+  void poison(cuda::device_pointer x, uint64_t words, uint32_t pattern);
+
+  /// Writes twice the second-level cache, and takes back what was pinned in it. Returns seconds.
+  double flush();
+
+  /// Starts a new audit; the kernels that take one add to it.
+  void begin_audit();
+  device_audit end_audit(); ///< waits
+  cuda::device_pointer audit_address() const noexcept { return audit_.address(); }
+
+  size_t cache_bytes() const noexcept { return cache_bytes_; }
+  double memory_bytes_per_second() const noexcept { return memory_rate_; } ///< by its data sheet
+  double flops_per_second() const noexcept { return flops_; } ///< fp32, without matrix units
+  double usual_flush_seconds() const noexcept { return usual_flush_; }
+
+private:
+  device() = default;
+  expected<void> start();
+  expected<void> compile_kernels();
+  void learn_limits();
+  void launch_kernel(const char* kernel, uint64_t n, void** arguments);
+
+  const cuda::driver* cuda_ = nullptr;
+  cuda::module module_ = nullptr;
+  std::string description_;
+  std::string architecture_;
+  device_memory audit_;
+  device_memory flushed_;
+  size_t cache_bytes_ = 0;
+  int multiprocessors_ = 1;
+  double memory_rate_ = 0;
+  double flops_ = 0;
+  double usual_flush_ = 0;
+};
+
+} // namespace kernelmill

@@ -1,0 +1,350 @@
+// A/B timing on a GPU, by a clock that the candidate cannot reach. Calls are made in rows, one set
+// of buffers each, and the time of a call is the slope between a row of N and one of 3N: what a row
+// costs besides its calls cancels. Contents are fresh for every row, each call of it sees its own,
+// and all of them are checked. A call is told of its set only when the one before has returned, the
+// order of the sets is secret, and a short row leaves two thirds of the sets unasked: who computes
+// ahead writes where nobody asked.
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "gpu/referee/device/truth.hpp"
+#include "gpu/referee/judge_run.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr uint64_t first_timed_call = 1'000'000; // contents of correctness cases have lower numbers
+constexpr double long_row_seconds = 1.5e-3;      // at least, where there are sets enough
+constexpr unsigned sample_words = 512;           // of each output and set
+constexpr double late_share = 0.1;               // of a row's time
+constexpr double late_floor = 200e-6;            // seconds; switching contexts takes less
+constexpr double busy_factor = 5;                // a flush that takes this much longer
+constexpr double busy_floor = 500e-6;
+constexpr double roofline_margin = 1.05;
+// Matrix units do fp32 work in several passes; no card does more than this over its plain rate.
+constexpr double matrix_unit_factor = 4;
+
+struct row_times {
+  double done = 0;  ///< seconds until the process said so
+  double taken = 0; ///< seconds until the referee had samples of all outputs
+};
+
+class device_timing {
+public:
+  explicit device_timing(judged_run& run)
+      : run_(run), record_(run.record.timing), arena_(*run.prepared.arena()), gpu_(arena_.gpu()),
+        spec_(run.prepared.spec()), sets_(arena_.timed_sets()),
+        samples_(gpu_.cuda(), 4 * sample_words * sets_ * spec_.arguments.size()) {}
+
+  void measure() {
+    record_.clock = "outside, slope of rows";
+    if (!agree()) return;
+    arena_.select(spec_.timed, sets_);
+    run_.candidate.forget();
+    process().spin(true);
+    baseline().spin(true);
+    if (warm_up()) take_blocks();
+    process().spin(false);
+    baseline().spin(false);
+    if (run_.record.correct && run_.record.fault.cls == fault_class::none) summarize();
+  }
+
+private:
+  candidate_process& process() { return run_.candidate.process(); }
+  candidate_process& baseline() { return run_.prepared.baseline->process(); }
+
+  // The reference on the GPU is believed after it has agreed with the host's.
+  bool agree() {
+    if (run_.prepared.truth_agrees) return true;
+    auto work = run_.prepared.make_workload();
+    run_.prepared.truth_agrees = true;
+    auto cause = run_.prepared.truth()->disagreement(work, *run_.prepared.baseline);
+    run_.prepared.baseline->forget();
+    if (!cause) return true;
+    run_.prepared.truth_agrees = false;
+    run_.record.fault = {fault_class::configuration, "bad_reference",
+                         "failed to time task " + spec_.id +
+                             ": reference.cu disagrees with reference.cpp: " + *cause,
+                         "run `kernelmill task check " + spec_.id + " --backend cuda`"};
+    return false;
+  }
+
+  // One call of each, checked, which loads kernels; then how many calls make a row.
+  bool warm_up() {
+    if (!checked_row(baseline(), 1, nullptr)) return false;
+    if (!row(process(), 1) || !audit_candidate(1)) return false;
+    row_times times;
+    if (!checked_row(baseline(), 1, &times)) return false;
+    if (!row(process(), 1)) return false;
+    auto slower = std::max(times.done, last_.done);
+    if (!audit_candidate(1)) return false;
+    auto wanted = static_cast<unsigned>(long_row_seconds / 3 / std::max(slower, 1e-6)) + 1;
+    short_ = std::clamp(wanted, 1u, sets_ / 3);
+    return true;
+  }
+
+  void take_blocks() {
+    double started = now_seconds();
+    do {
+      timed_block block{};
+      if (!half(true, block, 0) || !half(false, block, 1)) return;
+      blocks_.push_back(block);
+      record_.note = stop_reason(blocks_, run_.options.stopping, now_seconds() - started);
+      if (record_.note.empty() && run_.expired()) record_.note = "the deadline of the evaluation";
+    } while (record_.note.empty());
+  }
+
+  bool half(bool reference_first, timed_block& block, int index) {
+    auto reference = [&] { return slope(baseline(), block.reference[index], nullptr); };
+    auto candidate = [&] { return slope(process(), block.candidate[index], &gaps_); };
+    return reference_first ? reference() && candidate() : candidate() && reference();
+  }
+
+  // Seconds of one call.
+  bool slope(candidate_process& who, double& seconds, std::vector<double>* gaps) {
+    row_times rows[2];
+    for (int i = 0; i < 2; ++i) {
+      unsigned count = i == 0 ? 3 * short_ : short_;
+      if (!row(who, count)) return false;
+      rows[i] = last_;
+      if (gaps != nullptr && !audit_candidate(count)) return false;
+      (gaps != nullptr ? *gaps : usual_gaps_).push_back(last_.taken - last_.done);
+    }
+    seconds = std::max((rows[0].done - rows[1].done) / (2.0 * short_), 1e-9);
+    return true;
+  }
+
+  // Fresh contents for every set, then `count` of them called, in an order that nobody can know.
+  bool row(candidate_process& who, unsigned count) {
+    ++row_number_;
+    for (unsigned set = 0; set < sets_; ++set) fill(set, false);
+    arena_.poison_outputs();
+    flushes_.push_back(gpu_.flush());
+    draw_order();
+    std::vector<std::vector<int64_t>> calls;
+    for (unsigned i = 0; i < count; ++i) calls.push_back(values(order_[i]));
+    bool ok = true;
+    double started = now_seconds();
+    for (unsigned i = 0; ok && i < count; ++i)
+      ok = who.run(candidate_command::launch, calls[i], run_.call_limit()).has_value();
+    ok = ok && who.run(candidate_command::finish, {}, run_.call_limit()).has_value();
+    last_.done = now_seconds() - started;
+    if (!ok) return blame(who);
+    sample(count, "take_sample");
+    gpu_.synchronize();
+    last_.taken = now_seconds() - started;
+    return true;
+  }
+
+  bool blame(candidate_process& who) {
+    const auto& ending = who.ending();
+    if (&who == &baseline()) {
+      run_.record.fault = bad_baseline(spec_, "ended: " + (ending ? ending->fault.message : ""));
+      return false;
+    }
+    run_.record.correct = false;
+    if (ending) run_.record.fault = ending->fault;
+    return false;
+  }
+
+  bool checked_row(candidate_process& who, unsigned count, row_times* times) {
+    if (!row(who, count)) return false;
+    if (times != nullptr) *times = last_;
+    auto found = audit(count);
+    if (found.bad == 0) return true;
+    run_.record.fault =
+        bad_baseline(spec_, "is wrong: " + run_.prepared.truth()->describe(spec_.timed, found));
+    return false;
+  }
+
+  void fill(unsigned set, bool verify) {
+    for (size_t i = 0; i < spec_.arguments.size(); ++i) {
+      const auto& arg = spec_.arguments[i];
+      if (arg.role == argument_role::scalar || !is_filled(arg)) continue;
+      auto key = derive_key(run_.record.seed, "timed", row_number_ * sets_ + set, arg.name);
+      auto at = arena_.address(i, set);
+      uint64_t n = arena_.count(i);
+      if (arg.type == dtype::f32) {
+        device_fill how;
+        auto found = spec_.timed.fills.find(arg.name);
+        (void)find_device_fill(found != spec_.timed.fills.end() ? found->second : arg.fill, how);
+        verify ? gpu_.verify(at, n, how, key) : gpu_.fill(at, n, how, key);
+      } else {
+        auto low = arg.fill_range[0].evaluate(spec_.timed.scalars).value_or(0);
+        auto high = arg.fill_range[1].evaluate(spec_.timed.scalars).value_or(1);
+        verify ? gpu_.verify(at, n, low, high, key) : gpu_.fill(at, n, low, high, key);
+      }
+    }
+  }
+
+  void draw_order() {
+    order_.resize(sets_);
+    std::iota(order_.begin(), order_.end(), 0u);
+    for (size_t i = sets_; i > 1; --i) std::swap(order_[i - 1], order_[run_.next_order() % i]);
+    sample_seed_ = static_cast<uint32_t>(run_.next_order());
+  }
+
+  std::vector<int64_t> values(unsigned set) const {
+    std::vector<int64_t> result;
+    for (size_t i = 0; i < spec_.arguments.size(); ++i) {
+      const auto& arg = spec_.arguments[i];
+      result.push_back(arg.role == argument_role::scalar
+                           ? spec_.timed.scalars.at(arg.name)
+                           : static_cast<int64_t>(arena_.offset(i, set)));
+    }
+    return result;
+  }
+
+  void sample(unsigned count, const char* kernel) {
+    size_t next = 0;
+    bool taking = std::string_view{kernel} == "take_sample";
+    for (unsigned k = 0; k < count; ++k)
+      for (size_t i = 0; i < spec_.arguments.size(); ++i) {
+        if (!is_output(spec_.arguments[i])) continue;
+        auto at = arena_.address(i, order_[k]);
+        uint64_t n = arena_.count(i);
+        auto into = samples_.address() + 4 * sample_words * next++;
+        auto seed = sample_seed_ + k;
+        if (taking)
+          gpu_.launch(kernel, sample_words, at, n, seed, into, sample_words);
+        else
+          gpu_.launch(kernel, sample_words, at, n, seed, into, sample_words, gpu_.audit_address());
+      }
+  }
+
+  device_audit audit(unsigned count) {
+    gpu_.begin_audit();
+    sample(count, "check_sample");
+    arena_.check_guards();
+    for (unsigned k = 0; k < sets_; ++k) {
+      fill(order_[k], true);
+      if (k < count) {
+        run_.prepared.truth()->check(spec_.timed, order_[k]);
+        continue;
+      }
+      for (size_t i = 0; i < spec_.arguments.size(); ++i) {
+        const auto& arg = spec_.arguments[i];
+        uint64_t n = arena_.count(i);
+        if (is_output(arg))
+          gpu_.launch("count_written", n, arena_.address(i, order_[k]), n,
+                      arg.type == dtype::f32 ? poison_f32 : poison_i32, gpu_.audit_address());
+      }
+    }
+    return gpu_.end_audit();
+  }
+
+  bool audit_candidate(unsigned count) {
+    auto found = audit(count);
+    auto reject = [&](const char* rule, const char* category, const std::string& evidence) {
+      run_.find(rule, severity::critical, evidence);
+      run_.record.correct = false;
+      if (run_.record.fault.cls == fault_class::none)
+        run_.record.fault = {fault_class::candidate, category, evidence, {}};
+    };
+    if (found.damaged_guards > 0)
+      reject("out_of_bounds_write", "out_of_bounds_write",
+             fmt::format("{} bytes beside an output were written", found.damaged_guards));
+    if (found.changed_inputs > 0)
+      reject("input_overwrite", "input_overwrite",
+             fmt::format("{} elements of an input were changed", found.changed_inputs));
+    if (found.unasked > 0)
+      reject("unasked_work", "unasked_work",
+             fmt::format("{} elements of outputs that no call was given were written",
+                         found.unasked));
+    if (found.late > 0)
+      reject("late_write", "late_write",
+             fmt::format("{} of the samples taken when the calls were done changed later",
+                         found.late));
+    if (found.bad > 0)
+      reject("wrong_when_timed", "wrong_result",
+             fmt::format("right in all cases, but wrong at the timed shape in {} elements: {}",
+                         found.bad, run_.prepared.truth()->describe(spec_.timed, found)));
+    return run_.record.correct;
+  }
+
+  void summarize() {
+    std::vector<double> reference;
+    std::vector<double> candidate;
+    for (const auto& block : blocks_) {
+      reference.insert(reference.end(), block.reference, block.reference + 2);
+      candidate.insert(candidate.end(), block.candidate, block.candidate + 2);
+    }
+    if (blocks_.empty()) return;
+    record_.measured = true;
+    record_.reference_seconds = median(reference);
+    record_.candidate_seconds = median(candidate);
+    record_.speedup = estimate_speedup(blocks_);
+    record_.samples = static_cast<uint32_t>(2 * blocks_.size() * 4 * short_);
+    look_for_lateness();
+    look_for_background_work();
+    compare_with_roofline();
+  }
+
+  // A process that says "done" too early is found out by the referee's own work, which then waits
+  // for what is still running.
+  void look_for_lateness() {
+    double late = median(gaps_) - median(usual_gaps_);
+    double row_seconds = record_.candidate_seconds * 2 * short_;
+    if (late < std::max(late_floor, late_share * row_seconds)) return;
+    run_.find("early_return", severity::critical,
+              fmt::format("the GPU was busy for {:.3f} ms after the process said that it was done",
+                          late * 1e3));
+  }
+
+  // The referee's own work between rows takes longer when the candidate's context is busy.
+  void look_for_background_work() {
+    double usual = gpu_.usual_flush_seconds();
+    double now = median(flushes_);
+    if (now < std::max(busy_floor, busy_factor * usual)) return;
+    run_.find("background_work", severity::critical,
+              fmt::format("a flush of the cache between calls took {:.3f} ms instead of {:.3f} ms: "
+                          "somebody else used the GPU",
+                          now * 1e3, usual * 1e3));
+  }
+
+  void compare_with_roofline() {
+    double bytes = static_cast<double>(spec_.bytes.evaluate(spec_.timed.scalars).value_or(0));
+    double flops = static_cast<double>(spec_.flops.evaluate(spec_.timed.scalars).value_or(0));
+    // The last writes of a row may still be in the cache when it ends.
+    double calls = 2.0 * short_;
+    double moved = std::max(0.0, bytes - static_cast<double>(gpu_.cache_bytes()) / calls);
+    record_.roofline_seconds = std::max(moved / gpu_.memory_bytes_per_second(),
+                                        flops / (gpu_.flops_per_second() * matrix_unit_factor)) /
+                               roofline_margin;
+    if (record_.candidate_seconds >= record_.roofline_seconds) return;
+    run_.find("impossible_speed", severity::critical,
+              fmt::format("{:.6f} ms for {:.0f} bytes and {:.0f} flops; this GPU needs {:.6f} ms at "
+                          "least",
+                          record_.candidate_seconds * 1e3, bytes, flops,
+                          record_.roofline_seconds * 1e3));
+  }
+
+  judged_run& run_;
+  timing_record& record_;
+  device_arena& arena_;
+  device& gpu_;
+  const task& spec_;
+  unsigned sets_;
+  device_memory samples_;
+  unsigned short_ = 1;
+  uint64_t row_number_ = first_timed_call;
+  std::vector<unsigned> order_;
+  uint32_t sample_seed_ = 0;
+  row_times last_;
+  std::vector<timed_block> blocks_;
+  std::vector<double> gaps_;
+  std::vector<double> usual_gaps_;
+  std::vector<double> flushes_;
+};
+
+} // namespace
+
+void judge_device_timing(judged_run& run) {
+  device_timing{run}.measure();
+}
+
+} // namespace kernelmill
