@@ -26,7 +26,7 @@ inline constexpr size_t max_arguments = 16;
 inline constexpr size_t buffer_alignment = 64;
 inline constexpr size_t page_bytes = 4096;
 
-/// How often a process that is timed on a GPU looks before it sleeps: some 200 us.
+/// How often a process that is timed on a GPU looks before it sleeps: 0.2 to 1 ms.
 inline constexpr uint32_t timed_spin = 20'000;
 inline constexpr uint64_t attach_magic = 0x31434d4b48435441; // "ATCHKMC1"
 

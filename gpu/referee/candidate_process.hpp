@@ -59,8 +59,11 @@ public:
   std::optional<double> run(candidate_command command, const std::vector<int64_t>& values,
                             int deadline_ms);
 
-  /// From now on both sides look for each other's words for some 200 us before they sleep.
-  void spin(bool on) noexcept { control().spin = spin_ = on ? timed_spin : 0; }
+  /// From now on both sides look for each other's words for a while before they sleep.
+  void spin(bool on) noexcept {
+    spinning_ = on;
+    control().spin = on ? timed_spin : 0;
+  }
 
   const std::optional<candidate_ending>& ending() const noexcept { return ending_; }
 
@@ -99,7 +102,7 @@ private:
   uint64_t largest_size_ = 0;
   uint64_t largest_resident_ = 0;
   uint32_t sequence_ = 0;
-  uint32_t spin_ = 0;
+  bool spinning_ = false;
   int pid_ = 0;
   int cpu_clock_ = 0;
   bool loading_ = false; // its own code has been near

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace kernelmill {
@@ -54,6 +55,16 @@ tl::unexpected<error> cannot(const char* what, int cause) {
                               "the kernel needs CONFIG_SECCOMP_FILTER; see kernelmill doctor");
 }
 
+// NVIDIA's driver talks to itself over Unix sockets when it starts, and gives up without. In a
+// network of its own there is nobody else to reach; the inner filter refuses them all again.
+void add_socket_rules(rule_list& rules, bool with_gpu) {
+  if (with_gpu)
+    rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_NE, AF_UNIX)});
+  else
+    rules.all(refuse, {"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4"});
+  rules.all(refuse, {"socketcall"});
+}
+
 void add_sandbox_rules(rule_list& rules) {
   rules.all(refuse, {"unshare", "setns", "mount", "umount", "umount2", "pivot_root", "chroot",
                      "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick",
@@ -87,8 +98,6 @@ void add_sandbox_rules(rule_list& rules) {
   rules.all(refuse, {"reboot", "syslog", "sethostname", "setdomainname", "settimeofday", "stime",
                      "clock_settime", "clock_adjtime", "adjtimex", "vhangup", "nfsservctl",
                      "uselib", "ustat", "sysfs", "_sysctl"});
-  rules.all(refuse, {"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4",
-                     "socketcall"});
   // The flags of clone3 lie in memory, out of a filter's sight; glibc then uses clone.
   rules.one(unknown, "clone3", {});
   for (uint64_t flag : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER,
@@ -179,11 +188,12 @@ void add_candidate_rules(rule_list& rules) {
 
 } // namespace
 
-expected<descriptor> sandbox_seccomp_program() {
+expected<descriptor> sandbox_seccomp_program(bool with_gpu) {
   filter context{::seccomp_init(allow), &seccomp_release};
   if (!context) return cannot("create", ENOMEM);
   rule_list rules{context.get()};
   add_sandbox_rules(rules);
+  add_socket_rules(rules, with_gpu);
   if (rules.failed() != 0) return cannot("fill", rules.failed());
   ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2); // a binary tree
   descriptor file{::memfd_create("kernelmill-seccomp", MFD_CLOEXEC)};

@@ -12,7 +12,8 @@ namespace kernelmill {
 /// The outer filter, for everything that runs in a sandbox: no new namespaces, no mounts, no
 /// sockets of its own, no tracing of others, none of the rarely used doors into the kernel.
 /// Refused calls fail with EPERM. Returns a memory file of BPF, at its start.
-expected<descriptor> sandbox_seccomp_program();
+/// With a GPU, Unix sockets are let through: its driver does not start without.
+expected<descriptor> sandbox_seccomp_program(bool with_gpu = false);
 
 /// The inner filter, for this process and all its threads, for good: an allow-list of what
 /// computing needs (memory, threads, clocks, reading files, traffic on descriptors that are open

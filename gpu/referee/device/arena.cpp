@@ -9,8 +9,8 @@ namespace {
 constexpr size_t guard = 256; // bytes on either side; also the alignment of tensors
 constexpr unsigned char guard_byte = 0xc3;
 constexpr size_t most_bytes = size_t{8} << 30; // of one arena
-constexpr unsigned most_sets = 48;
-constexpr unsigned fewest_sets = 6;
+constexpr unsigned most_sets = 49; // one more than three short rows
+constexpr unsigned fewest_sets = 7;
 constexpr double row_seconds = 2e-3;
 constexpr double call_seconds = 5e-6; // of the shortest call worth timing
 constexpr double usual_rate = 2e12;   // bytes a second, for a guess
@@ -30,7 +30,7 @@ device_arena::device_arena(device& gpu, const task& x)
   double bytes = working_set(x, x.timed);
   auto wanted = static_cast<unsigned>(row_seconds / (bytes / usual_rate + call_seconds));
   auto fitting = static_cast<unsigned>(most_bytes / static_cast<size_t>(bytes + 1));
-  timed_sets_ = std::clamp(std::min(wanted, fitting), fewest_sets, most_sets) / 3 * 3;
+  timed_sets_ = std::clamp((std::min(wanted, fitting) - 1) / 3 * 3 + 1, fewest_sets, most_sets);
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (x.arguments[i].role == argument_role::scalar) continue;
     tensors_[i].output = is_output(x.arguments[i]);
