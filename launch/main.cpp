@@ -89,6 +89,21 @@ void add_run_commands(cli::command_table& table) {
         tasks_root},
        eval});
   table.push_back(
+      {"judge",
+       "Builds, runs and judges many candidates, on every core and every GPU.",
+       "kernelmill judge candidates.ndjson > verdicts.ndjson",
+       "Each line of BATCH is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with a "
+       "\"name\" if you like; files are\n"
+       "looked for beside BATCH. Each line of the output is a verdict as `eval --json` prints it, in "
+       "the order in\n"
+       "which they come.",
+       {{"BATCH", "The candidates, one a line.", true, false, completes::file, {}}},
+       {{"--backend", "NAME", "Where they run.", "auto", false, {"auto", "cpu", "cuda"}, nothing},
+        {"--preset", "NAME", "Weights of the reward.", "kevin", false, reward_presets(), nothing},
+        flag("--no-timing", "Checks without timing."),
+        tasks_root},
+       judge_batch});
+  table.push_back(
       {"show",
        "Shows a run, a group, an episode, a turn or a candidate.",
        "kernelmill show runs/first\nkernelmill show runs/first/g3.e1.t2\nkernelmill show 3fa9c1d2",

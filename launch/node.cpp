@@ -22,6 +22,7 @@
 #include "actors/retriever/no_retriever.hpp"
 #include "launch/config/load.hpp"
 #include "launch/control_socket.hpp"
+#include "launch/backend.hpp"
 #include "launch/node_plan.hpp"
 #include "launch/node_retrieval.hpp"
 #include "launch/slots.hpp"
@@ -157,16 +158,18 @@ expected<void> take(T& into, expected<T> from) {
 expected<void> prepare(node& x, const run_options& options) {
   auto& config = options.config;
   std::vector<std::shared_ptr<const task>> tasks;
-  if (auto ok = take(tasks, load_tasks(config.tasks)); !ok) return ok;
+  chosen_backend backend;
+  if (auto ok = take(backend, choose_backend(config.evaluation.backend)); !ok) return ok;
+  if (auto ok = take(tasks, load_tasks(config.tasks, backend.name)); !ok) return ok;
   x.plan = plan_of(config, tasks);
   x.plan.config_digest = config_digest(config);
-  x.settings = settings_of(config, options.resume);
+  x.settings = settings_of(config, backend.name, options.resume);
   if (auto ok = take(x.plan.advantages, advantage_of(config.advantage)); !ok) return ok;
   if (auto ok = take(x.governance, governance_of(config)); !ok) return ok;
   if (auto ok = take(x.policy, policy_of(config)); !ok) return ok;
   if (auto ok = start_policy_server(x, config.policy); !ok) return ok;
   if (auto ok = take(x.retrieval, open_retrieval(config.retrieval, tasks)); !ok) return ok;
-  if (auto ok = take(x.slots, start_slots(config)); !ok) return ok;
+  if (auto ok = take(x.slots, start_slots(config, backend)); !ok) return ok;
   x.plan.sandbox_complete =
       std::none_of(x.slots.layers.begin(), x.slots.layers.end(),
                    [](auto& layer) { return layer.state == layer_state::missing; });

@@ -7,7 +7,8 @@ namespace kernelmill {
 
 using std::chrono::milliseconds;
 
-expected<std::vector<std::shared_ptr<const task>>> load_tasks(const tasks_section& config) {
+expected<std::vector<std::shared_ptr<const task>>> load_tasks(const tasks_section& config,
+                                                               const std::string& backend) {
   auto root = config.root.empty() ? default_tasks_root() : config.root;
   auto ids = list_tasks(root);
   if (!ids) return tl::unexpected<error>{ids.error()};
@@ -17,6 +18,7 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const tasks_sectio
   for (auto& id : *chosen) {
     auto loaded = load_task(root, id);
     if (!loaded) return tl::unexpected<error>{loaded.error()};
+    if (auto ok = choose_backend(*loaded, backend); !ok) return tl::unexpected<error>{ok.error()};
     result.push_back(std::make_shared<const task>(std::move(*loaded)));
   }
   return result;
@@ -80,8 +82,10 @@ expected<advantage_kind> advantage_of(const std::string& name) {
                              "use mean_centered, normalized or leave_one_out");
 }
 
-std::shared_ptr<const episode_settings> settings_of(const run_config& config, bool resume) {
+std::shared_ptr<const episode_settings> settings_of(const run_config& config,
+                                                    const std::string& backend, bool resume) {
   auto result = std::make_shared<episode_settings>();
+  result->backend = backend;
   result->max_turns = config.tasks.max_turns;
   result->gamma = config.episode.gamma;
   result->stop_on_correct = config.episode.stop_on_correct;

@@ -17,12 +17,14 @@
 namespace kernelmill {
 
 /// Loads the tasks that the configuration names, in the order of their ids.
-expected<std::vector<std::shared_ptr<const task>>> load_tasks(const tasks_section& config);
+expected<std::vector<std::shared_ptr<const task>>> load_tasks(const tasks_section& config,
+                                                               const std::string& backend);
 
 expected<governance_config> governance_of(const run_config& config);
 expected<policy_config> policy_of(const run_config& config);
 expected<advantage_kind> advantage_of(const std::string& name);
-std::shared_ptr<const episode_settings> settings_of(const run_config& config, bool resume);
+std::shared_ptr<const episode_settings> settings_of(const run_config& config,
+                                                    const std::string& backend, bool resume);
 
 /// Each task as many times as the configuration asks for groups, task by task.
 run_plan plan_of(const run_config& config, const std::vector<std::shared_ptr<const task>>& tasks);

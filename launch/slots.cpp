@@ -42,6 +42,10 @@ std::string slot_name(size_t number, const std::vector<int>& cpus) {
   return result + ")";
 }
 
+std::string gpu_name(const cuda::gpu& x) {
+  return "gpu" + std::to_string(x.index) + " (" + x.name + ")";
+}
+
 } // namespace
 
 std::vector<std::vector<int>> slot_cpus(const evaluation_section& config) {
@@ -57,7 +61,7 @@ std::vector<std::vector<int>> slot_cpus(const evaluation_section& config) {
   return result;
 }
 
-expected<node_slots> start_slots(const run_config& config) {
+expected<node_slots> start_slots(const run_config& config, const chosen_backend& backend) {
   node_slots result;
   auto processes = spawner::launch(helper_program("kernelmill-spawner"));
   if (!processes) return tl::unexpected<error>{processes.error()};
@@ -72,20 +76,25 @@ expected<node_slots> start_slots(const run_config& config) {
       config.compile.cache_dir.empty() ? default_build_cache() : config.compile.cache_dir;
   options.deadline_ms = config.compile.deadline_ms;
   options.memory_bytes = uint64_t{config.compile.memory_mb} << 20;
+  backend.apply(options);
   result.compile_slots = config.compile.slots > 0
                              ? config.compile.slots
                              : static_cast<uint32_t>(std::max<size_t>(1, cores().size()));
   result.toolchain = std::make_shared<native_toolchain>(*result.walls, options);
-  auto slots = slot_cpus(config.evaluation);
+  // On GPUs the slots are the GPUs, and every core serves them all.
+  auto slots = backend.gpus.empty() ? slot_cpus(config.evaluation)
+                                    : std::vector<std::vector<int>>(backend.gpus.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     referee_options referee;
     referee.cpus = slots[i];
+    backend.apply(referee, i);
     referee.cache_directory = options.cache_directory;
     auto client =
         referee_client::launch(*result.processes, helper_program("kernelmill-referee"), referee);
     if (!client) return tl::unexpected<error>{client.error()};
     result.referees.push_back(std::make_shared<referee_client>(std::move(*client)));
-    result.referee_names.push_back(slot_name(i, slots[i]));
+    result.referee_names.push_back(backend.gpus.empty() ? slot_name(i, slots[i])
+                                                        : gpu_name(backend.gpus[i]));
   }
   return result;
 }

@@ -11,6 +11,7 @@
 #include "gpu/referee/referee_client.hpp"
 #include "gpu/sandbox/sandbox.hpp"
 #include "gpu/toolchain/toolchain.hpp"
+#include "launch/backend.hpp"
 #include "launch/config/run_config.hpp"
 #include "messages/error.hpp"
 
@@ -30,6 +31,6 @@ struct node_slots {
 };
 
 /// Starts everything, and refuses when a sandbox layer that the configuration requires is missing.
-expected<node_slots> start_slots(const run_config& config);
+expected<node_slots> start_slots(const run_config& config, const chosen_backend& backend);
 
 } // namespace kernelmill

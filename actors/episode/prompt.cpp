@@ -16,8 +16,10 @@ std::string_view view(capnp::Text::Reader x) {
   return {x.begin(), x.size()};
 }
 
-constexpr std::string_view role =
+constexpr std::string_view role_cpu =
     "You write fast and correct C++ kernels for the processor of this machine.\n\n";
+constexpr std::string_view role_cuda =
+    "You write fast and correct CUDA C++ kernels for an NVIDIA GPU.\n\n";
 
 constexpr std::string_view format_head = "Answer in this form and no other:\n"
                                          "<think>\n"
@@ -28,8 +30,7 @@ constexpr std::string_view format_diagnosis =
     "<DIAGNOSIS>one label of the task's list</DIAGNOSIS>\n";
 
 constexpr std::string_view format_kernel =
-    "<KERNEL>\n"
-    "```cpp\n"
+    "\n"
     "// the complete source file\n"
     "```\n"
     "</KERNEL>\n"
@@ -37,11 +38,19 @@ constexpr std::string_view format_kernel =
     "exactly "
     "one program, complete, with its #include lines and without main.\n\n";
 
-constexpr std::string_view how_it_is_judged =
+constexpr std::string_view built_for_cpu =
     "How it is judged:\n"
     "- It is compiled by g++ as C++20 with -O3 -march=native -fopenmp into a shared library that "
     "must "
-    "export the function of the task. OpenMP and intrinsics are welcome.\n"
+    "export the function of the task. OpenMP and intrinsics are welcome.\n";
+
+constexpr std::string_view built_for_cuda =
+    "How it is judged:\n"
+    "- It is compiled by nvcc as C++20 with -O3 for the GPU at hand into a shared library that must "
+    "export the function of the task, a host function that launches your kernels. All pointers are "
+    "device pointers. Work on other streams must be joined into the default stream.\n";
+
+constexpr std::string_view how_it_is_judged =
     "- It runs in a sandbox: no network, no files, no child processes. What it prints is not "
     "read.\n"
     "- It must be right on the shapes that you see and on hidden shapes and kinds of contents, "
@@ -53,7 +62,8 @@ constexpr std::string_view how_it_is_judged =
     "- Inputs are new before every call, also before every timed call, and cannot be written. "
     "Outputs "
     "hold rubbish before every call, and every result is checked, the timed ones too.\n"
-    "- The clock is outside of your process. The work must be finished when the function returns.\n"
+    "- The clock is outside of your process. The work must be finished when the "
+    "function returns; on a GPU, when the default stream is.\n"
     "- Results kept from earlier calls, skipped work, late writes, writes outside the outputs and "
     "tampering with the measurement are detected; such an answer is rejected whatever its speed.\n"
     "- Time is compared with a baseline that runs in turns with yours. What counts is the lower "
@@ -109,12 +119,22 @@ void append_examples(std::string& out, wire::RetrieveResult::Reader found) {
 
 } // namespace
 
+namespace {
+
+const char* language(const task& x) {
+  return x.backend == "cuda" ? "cuda" : "cpp";
+}
+
+} // namespace
+
 std::string system_prompt(const task& x) {
   std::string out;
   out.reserve(3072);
-  out.append(role).append(format_head);
+  bool cuda = x.backend == "cuda";
+  out.append(cuda ? role_cuda : role_cpu).append(format_head);
   if (x.verb == "diagnose") out += format_diagnosis;
-  out.append(format_kernel).append(how_it_is_judged);
+  out.append("<KERNEL>\n```").append(language(x)).append(format_kernel);
+  out.append(cuda ? built_for_cuda : built_for_cpu).append(how_it_is_judged);
   return out;
 }
 
@@ -126,7 +146,7 @@ std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples) {
   append_fenced(out, x.declaration(), "cpp", max_starter_text);
   if (!x.starter.empty()) {
     out += "\nThe starter:\n";
-    append_fenced(out, x.starter, "cpp", max_starter_text);
+    append_fenced(out, x.starter, language(x), max_starter_text);
   }
   if (!x.diagnoses.empty()) {
     out += "\nLabels for the diagnosis, of which one is right:\n";

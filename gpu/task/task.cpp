@@ -28,7 +28,8 @@ expected<void> choose_backend(task& x, const std::string& backend) {
                                "failed to use task " + x.id + " on backend " + backend +
                                    ": its task.json does not name it in backends",
                                "`kernelmill task show " + x.id + "` lists its backends");
-  if (backend == "cpu") return {};
+  if (backend == x.backend) return {};
+  x.backend = backend;
   x.timed = x.timed_gpu;
   x.starter = x.starter_gpu;
   return {};

@@ -62,7 +62,8 @@ struct task {
   std::string function = "solve";
   std::vector<argument> arguments;
   std::vector<task_case> cases;
-  task_case timed;      ///< the shape that is timed
+  std::string backend = "cpu"; ///< what `timed` and `starter` are for; see choose_backend()
+  task_case timed;             ///< the shape that is timed
   task_case timed_gpu;  ///< the same on a GPU; without scalars when the task has none
   double tolerance = 4; ///< units of 2^-24 times the reference's scale of each element
   expression bytes;     ///< that one call must move at least

@@ -11,6 +11,7 @@ using cli::invocation;
 expected<int> run(const invocation& in);
 expected<int> resume(const invocation& in);
 expected<int> eval(const invocation& in);
+expected<int> judge_batch(const invocation& in);
 expected<int> task_list(const invocation& in);
 expected<int> task_show(const invocation& in);
 expected<int> task_check(const invocation& in);

@@ -37,18 +37,29 @@ native_toolchain& workbench::toolchain() {
   return *toolchain_;
 }
 
-expected<referee_client*> workbench::referee() {
-  if (referee_) return referee_.get();
+expected<std::vector<referee_client*>> workbench::referees() {
   auto program = need("kernelmill-referee");
   if (!program) return tl::unexpected<error>{program.error()};
-  referee_options options;
-  options.cache_directory = default_build_cache();
-  options.pool = 1;
-  backend_.apply(options, 0);
-  auto client = referee_client::launch(*processes_, *program, options);
-  if (!client) return tl::unexpected<error>{client.error()};
-  referee_ = std::make_unique<referee_client>(std::move(*client));
-  return referee_.get();
+  size_t wanted = std::max<size_t>(1, backend_.gpus.size());
+  while (referees_.size() < wanted) {
+    referee_options options;
+    options.cache_directory = default_build_cache();
+    options.pool = warm_;
+    backend_.apply(options, referees_.size());
+    auto client = referee_client::launch(*processes_, *program, options);
+    if (!client) return tl::unexpected<error>{client.error()};
+    referees_.push_back(std::make_unique<referee_client>(std::move(*client)));
+  }
+  std::vector<referee_client*> result;
+  for (auto& x : referees_) result.push_back(x.get());
+  return result;
+}
+
+expected<referee_client*> workbench::referee() {
+  if (backend_.gpus.size() > 1) backend_.gpus.resize(1);
+  auto all = referees();
+  if (!all) return tl::unexpected<error>{all.error()};
+  return all->front();
 }
 
 } // namespace kernelmill::commands

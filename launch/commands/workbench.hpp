@@ -20,7 +20,10 @@ public:
   static expected<workbench> open(chosen_backend backend = {});
 
   native_toolchain& toolchain();
-  expected<referee_client*> referee(); ///< started when first asked for
+  expected<referee_client*> referee(); ///< the first; started when first asked for
+  expected<std::vector<referee_client*>> referees(); ///< one for each GPU, or one
+  /// How many processes each referee keeps ready. Before the first is started.
+  void keep_warm(unsigned count) noexcept { warm_ = count; }
   const std::string& backend() const noexcept { return backend_.name; }
   std::vector<sandbox_layer> layers() { return walls_->probe(); }
 
@@ -30,12 +33,13 @@ private:
         walls_(std::make_unique<sandbox>(*processes_)) {}
 
   chosen_backend backend_;
+  unsigned warm_ = 1;
 
   // On the heap: the sandbox and the referee keep references to what is above them.
   std::unique_ptr<spawner> processes_;
   std::unique_ptr<sandbox> walls_;
   std::unique_ptr<native_toolchain> toolchain_;
-  std::unique_ptr<referee_client> referee_;
+  std::vector<std::unique_ptr<referee_client>> referees_;
 };
 
 } // namespace kernelmill::commands

@@ -232,7 +232,7 @@ void add_tool_keys(std::vector<config_key>& k) {
                        [](const std::string& x) { return x.starts_with("/"); }));
   k.push_back(one_of(
       KEY(evaluation.backend, "Where kernels run; `auto` takes the best that this machine has."),
-      {"auto", "cpu"}));
+      {"auto", "cpu", "cuda"}));
   k.push_back(one_of(KEY(evaluation.contract, "Contract of the candidates."), {"native"}));
   k.push_back(
       within(KEY(evaluation.slots, "Evaluations at once; 0: as many as fit the cores."), 0, 1024));

@@ -1,0 +1,148 @@
+#include "launch/commands/candidate_judging.hpp"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "launch/cli/terminal.hpp"
+#include "messages/digest.hpp"
+#include "messages/fault.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+constexpr size_t max_candidate_bytes = 256 << 10; // what a completion may hold in a run
+
+expected<void> set_seed(wire::EvaluateRequest::Builder b, const std::string& hex) {
+  if (hex.empty()) return {};
+  if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
+    return configuration_error("usage", "failed to read --seed: it takes 64 lower-case hex digits",
+                               "leave it out to draw one");
+  auto data = b.initSeed(32);
+  for (size_t i = 0; i < 32; ++i)
+    data[i] = static_cast<kj::byte>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  return {};
+}
+
+void set_parsed(wire::ParsedCompletion::Builder b, const parsed_completion& x) {
+  b.setOk(x.ok);
+  b.setThought(x.thought);
+  b.setKernel(x.kernel);
+  b.setLanguage(x.language);
+  b.setDiagnosis(x.diagnosis);
+  auto list = b.initProblems(static_cast<unsigned>(x.problems.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, x.problems[i]);
+}
+
+} // namespace
+
+expected<std::string> read_candidate(const std::string& path) {
+  if (path == "-") {
+    std::string text;
+    char part[65536];
+    for (ssize_t n;
+         (n = ::read(0, part, sizeof part)) > 0 && text.size() <= max_candidate_bytes * 4;)
+      text.append(part, static_cast<size_t>(n));
+    return text;
+  }
+  std::error_code code;
+  if (!std::filesystem::exists(path, code))
+    return configuration_error("missing_file", "failed to read " + path + ": no such file",
+                               "name a source file, or - for stdin");
+  std::ifstream file{path, std::ios::binary};
+  if (!file || std::filesystem::is_directory(path, code))
+    return configuration_error("missing_file",
+                               "failed to read " + path + ": it is not a readable file",
+                               "name a source file, or - for stdin");
+  std::string text(max_candidate_bytes * 4, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  return text;
+}
+
+parsed_completion as_source(std::string text, const task& what) {
+  parsed_completion result;
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    result.problems.push_back("the file holds no code");
+  if (text.size() > max_candidate_bytes)
+    result.problems.push_back("the source is larger than 256 KiB");
+  if (text.find('\0') != std::string::npos)
+    result.problems.push_back("the source holds a NUL byte");
+  if (!cli::is_utf8(text)) result.problems.push_back("the source is not UTF-8");
+  result.ok = result.problems.empty();
+  result.language = what.backend == "cuda" ? "cuda" : "cpp";
+  result.diagnosis = what.diagnosis; // a source file carries none
+  if (result.ok) result.kernel = std::move(text);
+  return result;
+}
+
+Message<wire::BuildResult> build_candidate(native_toolchain& toolchain,
+                                           const offered_candidate& x) {
+  auto request = build<wire::BuildRequest>([&](wire::BuildRequest::Builder b) {
+    b.setTask(x.what.id);
+    b.setContract(x.what.contract);
+    b.setBackend(x.what.backend);
+    b.setSource(x.parsed.kernel);
+    b.setSha256(x.sha256);
+    b.setDeadlineMs(compile_section{}.deadline_ms);
+  });
+  return toolchain.build(*request.open());
+}
+
+expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& referee,
+                                                           const judging_options& options,
+                                                           const offered_candidate& x,
+                                                           wire::BuildResult::Reader built) {
+  expected<void> seed;
+  auto request = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder b) {
+    b.setTaskDir(x.what.directory);
+    b.setTaskDigest(x.what.digest);
+    b.setCandidateSha256(x.sha256);
+    b.setLibraryPath(built.getLibraryPath());
+    b.setLibrarySha256(built.getLibrarySha256());
+    auto t = b.initTiming();
+    t.setEnabled(options.timed);
+    t.setMinBlocks(options.timing.min_blocks);
+    t.setMaxBlocks(options.timing.max_blocks);
+    t.setHalfWidth(options.timing.half_width);
+    t.setBudgetMs(options.timing.budget_ms);
+    b.setDeadlineMs(evaluation_section{}.deadline_ms);
+    seed = set_seed(b, options.seed);
+  });
+  if (!seed) return tl::unexpected<error>{seed.error()};
+  // The referee keeps the deadline of the request; ours only notices a referee that hangs.
+  return referee.evaluate(request, static_cast<int>(evaluation_section{}.deadline_ms) + 30'000);
+}
+
+Message<wire::TurnFacts> facts_of(const offered_candidate& x,
+                                  const Message<wire::BuildResult>& built,
+                                  const Message<wire::EvaluateResult>& evaluated,
+                                  const std::optional<error>& fault) {
+  return build<wire::TurnFacts>([&](wire::TurnFacts::Builder b) {
+    b.setTask(x.what.id);
+    b.setVerb(x.what.verb);
+    b.setOperatorFamily(x.what.operator_family);
+    b.setBackend(x.what.backend);
+    b.setContract(x.what.contract);
+    b.setCandidateSha256(x.sha256);
+    set_parsed(b.initParsed(), x.parsed);
+    b.setBuild(*built.open());
+    b.setEvaluation(*evaluated.open());
+    if (fault) set_fault(b.initFault(), *fault);
+    b.setDiagnosisRight(x.parsed.diagnosis.empty() || x.parsed.diagnosis == x.what.diagnosis);
+    b.setMaxTurns(1);
+  });
+}
+
+expected<governance_config> governance_rules(const std::string& preset) {
+  auto weights = reward_preset(preset);
+  if (!weights) return tl::unexpected<error>{weights.error()};
+  governance_config result;
+  result.preset = preset;
+  result.reward = *weights;
+  return result;
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,51 @@
+#pragma once
+
+// The steps from a source file to a verdict, outside of a run: what `eval` and `judge` share.
+
+#include <optional>
+#include <string>
+
+#include "actors/episode/completion_parser.hpp"
+#include "actors/governance/judge.hpp"
+#include "gpu/referee/referee_client.hpp"
+#include "gpu/task/task.hpp"
+#include "gpu/toolchain/toolchain.hpp"
+#include "launch/config/run_config.hpp"
+
+namespace kernelmill::commands {
+
+/// One candidate on its way: its task, already for a backend, and what was read of it.
+struct offered_candidate {
+  task what;
+  parsed_completion parsed;
+  std::string sha256;
+};
+
+struct judging_options {
+  bool timed = true;
+  std::string seed; ///< 64 hex digits, or empty
+  timing_section timing;
+};
+
+/// Reads a file, or stdin for "-".
+expected<std::string> read_candidate(const std::string& path);
+
+/// What the format gate sees of a plain source file: the rules of a completion without its tags.
+parsed_completion as_source(std::string text, const task& what);
+
+Message<wire::BuildResult> build_candidate(native_toolchain& toolchain, const offered_candidate& x);
+
+expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& referee,
+                                                           const judging_options& options,
+                                                           const offered_candidate& x,
+                                                           wire::BuildResult::Reader built);
+
+/// All that the judge needs. `fault` is that of an evaluation that failed.
+Message<wire::TurnFacts> facts_of(const offered_candidate& x,
+                                  const Message<wire::BuildResult>& built,
+                                  const Message<wire::EvaluateResult>& evaluated,
+                                  const std::optional<error>& fault);
+
+expected<governance_config> governance_rules(const std::string& preset);
+
+} // namespace kernelmill::commands

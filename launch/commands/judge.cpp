@@ -1,0 +1,212 @@
+// `kernelmill judge`: many candidates, each through the same compiler, referee and judge as in a
+// run. Compilers work on every core and never wait for a GPU; each GPU judges one candidate at a
+// time.
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "gpu/referee/clock.hpp"
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/candidate_judging.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/task_choice.hpp"
+#include "launch/commands/verdict_text.hpp"
+#include "launch/commands/workbench.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct job {
+  std::string name;
+  offered_candidate candidate;
+  Message<wire::BuildResult> built;
+  double build_seconds = 0;
+};
+
+/// Jobs between the compilers and the slots; bounded, so that no slot falls behind for ever.
+class job_queue {
+public:
+  explicit job_queue(size_t limit) : limit_(limit) {}
+
+  void push(job x) {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return waiting_.size() < limit_; });
+    waiting_.push_back(std::move(x));
+    changed_.notify_all();
+  }
+
+  std::optional<job> pop() {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return !waiting_.empty() || closed_; });
+    if (waiting_.empty()) return std::nullopt;
+    // A referee keeps a few tasks ready: the next candidate of the same task costs less.
+    auto next = std::find_if(waiting_.begin(), waiting_.end(),
+                             [&](const job& x) { return x.candidate.what.id == latest_; });
+    if (next == waiting_.end()) next = waiting_.begin();
+    job result = std::move(*next);
+    waiting_.erase(next);
+    latest_ = result.candidate.what.id;
+    changed_.notify_all();
+    return result;
+  }
+
+  void close() {
+    std::lock_guard lock{mutex_};
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<job> waiting_;
+  size_t limit_;
+  std::string latest_;
+  bool closed_ = false;
+};
+
+tl::unexpected<error> bad_line(const std::string& path, size_t line, const std::string& cause) {
+  return configuration_error("bad_batch",
+                             "failed to read " + path + ", line " + std::to_string(line) + ": " +
+                                 cause,
+                             "each line is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}");
+}
+
+expected<std::vector<job>> read_batch(const std::string& path, const std::string& root,
+                                      const std::string& backend) {
+  std::ifstream in{path};
+  if (!in)
+    return configuration_error("missing_file", "failed to read " + path,
+                               "name a file with one candidate a line, as NDJSON");
+  auto folder = std::filesystem::path{path}.parent_path();
+  std::vector<job> result;
+  std::string text;
+  for (size_t line = 1; std::getline(in, text); ++line) {
+    if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    auto x = ordered_json::parse(text, nullptr, false);
+    if (!x.is_object() || !x.contains("task") || !x["task"].is_string() || !x.contains("file") ||
+        !x["file"].is_string())
+      return bad_line(path, line, "it is no object with the texts task and file");
+    job one;
+    auto what = load_task(root, x["task"].get<std::string>());
+    if (!what) return bad_line(path, line, what.error().message);
+    if (auto ok = choose_backend(*what, backend); !ok)
+      return bad_line(path, line, ok.error().message);
+    auto source = read_candidate((folder / x["file"].get<std::string>()).string());
+    if (!source) return bad_line(path, line, source.error().message);
+    one.name = x.value("name", x["file"].get<std::string>());
+    one.candidate.parsed = as_source(std::move(*source), *what);
+    one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
+    one.candidate.what = std::move(*what);
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+class batch {
+public:
+  batch(workbench& bench, judging_options options, governance_config rules,
+        std::vector<job> jobs)
+      : bench_(bench), options_(std::move(options)), rules_(std::move(rules)),
+        jobs_(std::move(jobs)), ready_(2 * std::max<size_t>(4, std::thread::hardware_concurrency())) {
+  }
+
+  /// Prints a line for each candidate as soon as it is judged.
+  expected<void> run(size_t compilers) {
+    auto referees = bench_.referees();
+    if (!referees) return tl::unexpected<error>{referees.error()};
+    auto& toolchain = bench_.toolchain();
+    std::vector<std::jthread> slots;
+    for (auto* referee : *referees)
+      slots.emplace_back([this, referee] {
+        while (auto x = ready_.pop()) judge_one(*referee, *x);
+      });
+    {
+      std::vector<std::jthread> building;
+      for (size_t i = 0; i < compilers; ++i)
+        building.emplace_back([&] {
+          for (size_t k = next_++; k < jobs_.size(); k = next_++) build_one(toolchain, jobs_[k]);
+        });
+    }
+    ready_.close();
+    return {};
+  }
+
+private:
+  void build_one(native_toolchain& toolchain, job& x) {
+    double started = now_seconds();
+    if (x.candidate.parsed.ok) x.built = build_candidate(toolchain, x.candidate);
+    x.build_seconds = now_seconds() - started;
+    ready_.push(std::move(x));
+  }
+
+  void judge_one(referee_client& referee, job& x) {
+    double started = now_seconds();
+    Message<wire::EvaluateResult> evaluated;
+    std::optional<error> fault;
+    if (auto built = x.built.open(); x.candidate.parsed.ok && built->getCompiled()) {
+      auto result = evaluate_candidate(referee, options_, x.candidate, *built);
+      // A machine's fault is tried once more, by a fresh referee.
+      if (!result) result = evaluate_candidate(referee, options_, x.candidate, *built);
+      if (result)
+        evaluated = *result;
+      else
+        fault = result.error();
+    }
+    auto facts = facts_of(x.candidate, x.built, evaluated, fault);
+    auto opened = facts.open();
+    auto verdict = judge(*opened, rules_);
+    auto document = verdict_json(*opened, *verdict.open());
+    ordered_json line{{"name", x.name}, {"cached", x.built.open()->getCached()}};
+    line["build_s"] = x.build_seconds;
+    line["slot_s"] = now_seconds() - started;
+    line["device"] = evaluated.open()->getDevice().cStr();
+    line.update(document);
+    std::lock_guard lock{printing_};
+    cli::print(line.dump() + "\n");
+  }
+
+  workbench& bench_;
+  judging_options options_;
+  governance_config rules_;
+  std::vector<job> jobs_;
+  job_queue ready_;
+  std::atomic<size_t> next_ = 0;
+  std::mutex printing_;
+};
+
+} // namespace
+
+expected<int> judge_batch(const invocation& in) {
+  auto root = tasks_root(in);
+  if (!root) return tl::unexpected<error>{root.error()};
+  auto backend = choose_backend(in.value("--backend"));
+  if (!backend) return tl::unexpected<error>{backend.error()};
+  auto rules = governance_rules(in.value("--preset"));
+  if (!rules) return tl::unexpected<error>{rules.error()};
+  auto jobs = read_batch(in.value("BATCH"), *root, backend->name);
+  if (!jobs) return tl::unexpected<error>{jobs.error()};
+  auto bench = workbench::open(std::move(*backend));
+  if (!bench) return tl::unexpected<error>{bench.error()};
+  bench->keep_warm(4);
+  batch all{*bench, {!in.has("--no-timing"), {}, {}}, std::move(*rules), std::move(*jobs)};
+  auto done = all.run(std::max(1u, std::thread::hardware_concurrency()));
+  if (!done) return tl::unexpected<error>{done.error()};
+  return cli::exit_ok;
+}
+
+} // namespace kernelmill::commands
