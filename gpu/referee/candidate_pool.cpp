@@ -5,23 +5,45 @@ namespace kernelmill {
 namespace {
 
 constexpr int start_deadline_ms = 10'000;
+constexpr int gpu_start_deadline_ms = 60'000; // a driver that wakes up may take its time
 
 } // namespace
 
-expected<candidate_process> candidate_pool::take() {
-  // One that died while it waited says nothing about the next.
-  while (!waiting_.empty()) {
-    auto process = std::move(waiting_.front());
-    waiting_.pop_front();
-    if (process.settle(start_deadline_ms)) return process;
+candidate_pool::candidate_pool(sandbox& walls, candidate_options options, size_t size)
+    : walls_(walls), options_(std::move(options)), size_(size) {
+  if (on_gpu()) worker_ = std::thread{[this] { work(); }};
+}
+
+candidate_pool::~candidate_pool() {
+  {
+    std::lock_guard guard{mutex_};
+    ending_ = true;
   }
+  changed_.notify_all();
+  if (worker_.joinable()) worker_.join();
+}
+
+expected<candidate_process> candidate_pool::take() {
+  int deadline = on_gpu() ? gpu_start_deadline_ms : start_deadline_ms;
+  auto next = [&]() -> std::optional<candidate_process> {
+    std::lock_guard guard{mutex_};
+    if (waiting_.empty()) return std::nullopt;
+    std::optional<candidate_process> result{std::move(waiting_.front())};
+    waiting_.pop_front();
+    changed_.notify_all();
+    return result;
+  };
+  // One that died while it waited says nothing about the next.
+  while (auto process = next())
+    if (process->settle(deadline)) return std::move(*process);
   auto process = candidate_process::start(walls_, options_);
   if (!process) return process;
-  if (auto ok = process->settle(start_deadline_ms); !ok) return tl::unexpected<error>{ok.error()};
+  if (auto ok = process->settle(deadline); !ok) return tl::unexpected<error>{ok.error()};
   return process;
 }
 
 void candidate_pool::refill() {
+  if (on_gpu()) return;
   while (waiting_.size() < size_) {
     auto process = candidate_process::start(walls_, options_);
     if (!process) return; // take() will try again and report
@@ -30,7 +52,49 @@ void candidate_pool::refill() {
 }
 
 void candidate_pool::settle() {
+  if (on_gpu()) return;
   for (auto& process : waiting_) (void)process.settle(start_deadline_ms);
+}
+
+std::shared_future<void> candidate_pool::retire(std::unique_ptr<slot> x) {
+  std::promise<void> gone;
+  auto result = gone.get_future().share();
+  if (!on_gpu()) {
+    x.reset();
+    gone.set_value();
+    return result;
+  }
+  x->process().kill();
+  std::lock_guard guard{mutex_};
+  retired_.push_back({std::move(x), std::move(gone)});
+  changed_.notify_all();
+  return result;
+}
+
+void candidate_pool::work() {
+  std::unique_lock lock{mutex_};
+  for (;;) {
+    if (!retired_.empty()) {
+      auto x = std::move(retired_.front());
+      retired_.pop_front();
+      lock.unlock();
+      x.process.reset();
+      x.gone.set_value();
+      lock.lock();
+    } else if (ending_) {
+      return;
+    } else if (waiting_.size() < size_) {
+      lock.unlock();
+      auto process = candidate_process::start(walls_, options_);
+      lock.lock();
+      if (process)
+        waiting_.push_back(std::move(*process));
+      else // take() will try again and report
+        size_ = waiting_.size();
+    } else {
+      changed_.wait(lock, [&] { return ending_ || !retired_.empty() || waiting_.size() < size_; });
+    }
+  }
 }
 
 } // namespace kernelmill

@@ -1,19 +1,26 @@
 #pragma once
 
 // Candidate processes that are up before there is a candidate: starting one behind all the walls
-// takes 15 ms, and nobody shall wait for that. Each is used once.
+// takes 15 ms, and 150 ms more with a context on a GPU, and nobody shall wait for that. Each is
+// used once. On a GPU slot a thread starts them, and ends those that are done with, which takes
+// the driver 60 ms, while the next candidate is judged.
 
+#include <condition_variable>
 #include <deque>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
 
-#include "gpu/referee/candidate_process.hpp"
+#include "gpu/referee/slot.hpp"
 
 namespace kernelmill {
 
 /// Thread safety: none.
 class candidate_pool {
 public:
-  candidate_pool(sandbox& walls, candidate_options options, size_t size)
-      : walls_(walls), options_(std::move(options)), size_(size) {}
+  candidate_pool(sandbox& walls, candidate_options options, size_t size);
+  ~candidate_pool();
 
   /// Returns a process that is up; starts one when there is none.
   expected<candidate_process> take();
@@ -21,16 +28,34 @@ public:
   /// Starts what is missing, without waiting for it. Call it when nobody is being timed.
   void refill();
 
-  /// Waits until nothing in the pool is still starting, so that it disturbs no timing.
+  /// Waits until nothing in the pool is still starting, so that it disturbs no timing. On a GPU
+  /// slot it does nothing: there a start may overlap with timing, which sees it as noise.
   void settle();
+
+  /// Ends a slot that is done with. The future is ready when its process is gone, and with it
+  /// everything that it may still have had running on a GPU.
+  std::shared_future<void> retire(std::unique_ptr<slot> x);
 
   unsigned threads() const noexcept { return options_.threads; }
 
 private:
+  bool on_gpu() const noexcept { return !options_.gpu_node.empty(); }
+  void work();
+
+  struct retired {
+    std::unique_ptr<slot> process;
+    std::promise<void> gone;
+  };
+
   sandbox& walls_;
   candidate_options options_;
   size_t size_;
+  std::mutex mutex_; // guards the rest but the thread
+  std::condition_variable changed_;
   std::deque<candidate_process> waiting_;
+  std::deque<retired> retired_;
+  bool ending_ = false;
+  std::thread worker_;
 };
 
 } // namespace kernelmill

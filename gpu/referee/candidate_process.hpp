@@ -70,6 +70,9 @@ public:
   /// After a `load` command: nothing when the library is in, else the candidate's fault.
   std::optional<error> load_fault() const;
 
+  /// Ends it, without waiting.
+  void kill() noexcept { child_.kill(); }
+
   /// Names for the texts of ending(), one a parameter.
   void name_parameters(std::vector<std::string> names) { names_ = std::move(names); }
 

@@ -197,6 +197,10 @@ void run_phases(judged_run& run, double overhead) {
 evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared, int library,
                                    const evaluation_options& options) {
   evaluation_record record;
+  if (auto ok = prepared.begin(); !ok) {
+    record.fault = ok.error();
+    return record;
+  }
   auto process = parts.pool.take();
   auto candidate = process ? prepared.make_slot(std::move(*process), library)
                            : tl::unexpected<error>{process.error()};
@@ -218,6 +222,7 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
     run_phases(run, *overhead);
   }
   record.output = judged.process().output();
+  prepared.release(parts.pool.retire(std::move(*candidate)));
   return record;
 }
 

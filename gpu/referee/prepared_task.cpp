@@ -1,6 +1,7 @@
 #include "gpu/referee/prepared_task.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include <dlfcn.h>
 
@@ -43,20 +44,35 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
   if (!reference) return tl::unexpected<error>{reference.error()};
   function = result->load(*reference, folder + "/reference.cu");
   if (!function) return tl::unexpected<error>{function.error()};
-  result->arena_ = std::make_unique<device_arena>(*gpu, result->task_);
-  result->truth_ = std::make_unique<device_truth>(*result->arena_, *function);
+  result->gpu_ = gpu;
+  result->device_reference_ = *function;
   return result;
 }
 
+expected<void> prepared_task::begin() {
+  if (gpu_ == nullptr) return {};
+  current_ = 1 - current_;
+  auto& x = lane();
+  if (x.gone.valid() && x.gone.wait_for(std::chrono::seconds{10}) != std::future_status::ready)
+    return infrastructure_error("gpu_stuck",
+                                "failed to end a candidate's process within 10 s: the GPU is stuck",
+                                "`nvidia-smi` shows its state; the work is tried elsewhere");
+  if (x.arena != nullptr) return {};
+  x.arena = std::make_unique<device_arena>(*gpu_, task_);
+  x.truth = std::make_unique<device_truth>(*x.arena, device_reference_);
+  return {};
+}
+
 prepared_task::~prepared_task() {
-  baseline.reset(); // before the memory that it maps
-  truth_.reset();
-  arena_.reset();
+  for (auto& x : lanes_) {
+    if (x.gone.valid()) x.gone.wait();
+    x = {};
+  }
   for (auto* x : libraries_) ::dlclose(x);
 }
 
 expected<std::unique_ptr<slot>> prepared_task::make_slot(candidate_process process, int library) {
-  return arena_ != nullptr ? make_device_slot(std::move(process), task_, library, *arena_)
+  return gpu_ != nullptr ? make_device_slot(std::move(process), task_, library, *arena())
                            : make_host_slot(std::move(process), task_, library);
 }
 

@@ -4,6 +4,8 @@
 // once something is timed, running in a sandbox of its own. The baseline is trusted, so its
 // process serves one candidate after the other; candidates get a process each.
 
+#include <array>
+#include <future>
 #include <list>
 #include <memory>
 #include <optional>
@@ -33,9 +35,17 @@ public:
   /// Puts a process into a slot of the right kind.
   expected<std::unique_ptr<slot>> make_slot(candidate_process process, int library);
 
+  /// Before a candidate is judged: chooses buffers that nobody can still reach.
+  expected<void> begin();
+  /// After it: `gone` is ready when its process is.
+  void release(std::shared_future<void> gone) { lane().gone = std::move(gone); }
+
   /// Null on a CPU slot.
-  device_arena* arena() noexcept { return arena_.get(); }
-  device_truth* truth() noexcept { return truth_.get(); }
+  device_arena* arena() noexcept { return lane().arena.get(); }
+  device_truth* truth() noexcept { return lane().truth.get(); }
+
+  /// Empty until started, and again when it has ended.
+  std::unique_ptr<slot>& baseline() noexcept { return lane().baseline; }
 
 private:
   explicit prepared_task(task x);
@@ -45,11 +55,23 @@ private:
   std::string baseline_path_;
   std::vector<void*> libraries_;
   reference_function reference_ = nullptr;
-  std::unique_ptr<device_arena> arena_;
-  std::unique_ptr<device_truth> truth_;
+  reference_function device_reference_ = nullptr;
+
+  // The driver needs some 60 ms to end a process, and until then what it has running may write
+  // into its buffers: so candidates take turns with two sets of them.
+  struct buffers {
+    std::unique_ptr<device_arena> arena;
+    std::unique_ptr<device_truth> truth;
+    std::unique_ptr<slot> baseline; // before what it maps
+    std::shared_future<void> gone;
+  };
+  buffers& lane() noexcept { return lanes_[current_]; }
+
+  device* gpu_ = nullptr;
+  std::array<buffers, 2> lanes_;
+  size_t current_ = 0;
 
 public:
-  std::unique_ptr<slot> baseline; ///< empty until started, and again when it has ended
   bool truth_agrees = false;      ///< of the GPU's reference with the host's, once tried
 };
 

@@ -41,7 +41,7 @@ error bad_baseline(const task& x, const std::string& cause) {
 }
 
 std::optional<error> start_baseline(judged_run& run) {
-  auto& baseline = run.prepared.baseline;
+  auto& baseline = run.prepared.baseline();
   if (baseline && !baseline->process().ending()) return std::nullopt;
   baseline.reset();
   descriptor library{::open(run.prepared.baseline_path().c_str(), O_RDONLY | O_CLOEXEC)};
@@ -145,7 +145,7 @@ private:
   }
 
   bool time_reference(pair_times& times) {
-    auto& baseline = *run_.prepared.baseline;
+    auto& baseline = *run_.prepared.baseline();
     baseline.deliver(run_.work, true);
     auto done = baseline.call(run_.work, call_deadline_ms, run_.next_order());
     if (!done) return blame_task("ended: " + baseline.process().ending()->fault.message);
@@ -277,7 +277,7 @@ void judge_timing(judged_run& run, double overhead_seconds) {
     return;
   }
   raise_priority(run.candidate.process().pid());
-  raise_priority(run.prepared.baseline->process().pid());
+  raise_priority(run.prepared.baseline()->process().pid());
   if (run.prepared.arena() != nullptr) return judge_device_timing(run);
   run.work.select(run.prepared.spec().timed);
   timing{run}.measure();

@@ -15,7 +15,7 @@ namespace kernelmill {
 /// Thread safety: none.
 class device_arena {
 public:
-  /// Room for one set of every case, and for as many at the timed shape as fill about 2 ms.
+  /// Room for one set of every case, and for as many at the timed shape as fill about 0.8 ms.
   /// Throws device_failure.
   device_arena(device& gpu, const task& x);
   device_arena(const device_arena&) = delete;

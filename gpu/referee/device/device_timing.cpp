@@ -19,8 +19,10 @@ namespace kernelmill {
 namespace {
 
 constexpr uint64_t first_timed_call = 1'000'000; // contents of correctness cases have lower numbers
-constexpr double short_row_seconds = 5e-4;      // at least, where there are sets enough
+constexpr double short_row_seconds = 2.5e-4;      // at least, where there are sets enough
 constexpr unsigned sample_words = 512;           // of each output and set
+constexpr double disturbed_factor = 1.08;
+constexpr double disturbed_floor = 5e-6;
 constexpr double late_share = 0.1;               // of a row's time
 constexpr double late_floor = 200e-6;            // seconds; switching contexts takes less
 constexpr double busy_factor = 5;                // a flush that takes this much longer
@@ -56,15 +58,15 @@ public:
 
 private:
   candidate_process& process() { return run_.candidate.process(); }
-  candidate_process& baseline() { return run_.prepared.baseline->process(); }
+  candidate_process& baseline() { return run_.prepared.baseline()->process(); }
 
   // The reference on the GPU is believed after it has agreed with the host's.
   bool agree() {
     if (run_.prepared.truth_agrees) return true;
     auto work = run_.prepared.make_workload();
     run_.prepared.truth_agrees = true;
-    auto cause = run_.prepared.truth()->disagreement(work, *run_.prepared.baseline);
-    run_.prepared.baseline->forget();
+    auto cause = run_.prepared.truth()->disagreement(work, *run_.prepared.baseline());
+    run_.prepared.baseline()->forget();
     if (!cause) return true;
     run_.prepared.truth_agrees = false;
     run_.record.fault = {fault_class::configuration, "bad_reference",
@@ -88,33 +90,58 @@ private:
 
   void take_blocks() {
     double started = now_seconds();
-    do {
-      timed_block block{};
-      if (!half(true, block, 0) || !half(false, block, 1)) return;
-      blocks_.push_back(block);
+    for (unsigned round = 1; record_.note.empty(); ++round) {
+      if (!half(true) || !half(false)) return;
+      blocks_ = undisturbed_blocks();
       record_.note = stop_reason(blocks_, run_.options.stopping, now_seconds() - started);
       if (record_.note.empty() && run_.expired()) record_.note = "the deadline of the evaluation";
-    } while (record_.note.empty());
-  }
-
-  bool half(bool reference_first, timed_block& block, int index) {
-    auto reference = [&] { return slope(baseline(), block.reference[index], nullptr); };
-    auto candidate = [&] { return slope(process(), block.candidate[index], &gaps_); };
-    return reference_first ? reference() && candidate() : candidate() && reference();
-  }
-
-  // Seconds of one call.
-  bool slope(candidate_process& who, double& seconds, std::vector<double>* gaps) {
-    row_times rows[2];
-    for (int i = 0; i < 2; ++i) {
-      unsigned count = i == 0 ? 3 * short_ : short_;
-      if (!row(who, count)) return false;
-      rows[i] = last_;
-      if (gaps != nullptr && !audit_candidate()) return false;
-      (gaps != nullptr ? *gaps : usual_gaps_).push_back(last_.taken - last_.done);
+      if (record_.note.empty() && round >= 2 * run_.options.stopping.max_blocks)
+        record_.note = "the most blocks, with those that were disturbed";
     }
-    seconds = std::max((rows[0].done - rows[1].done) / (2.0 * short_), 1e-9);
-    return true;
+  }
+
+  bool half(bool reference_first) {
+    auto both = [&](bool reference) { return timed_row(reference, 3) && timed_row(reference, 1); };
+    return both(reference_first) && both(!reference_first);
+  }
+
+  bool timed_row(bool reference, unsigned length) {
+    if (!row(reference ? baseline() : process(), length * short_)) return false;
+    (reference ? usual_gaps_ : gaps_).push_back(last_.taken - last_.done);
+    (reference ? reference_rows_ : candidate_rows_)[length / 3].push_back(last_.done);
+    return reference || audit_candidate();
+  }
+
+  // Other processes come and go on the GPU while rows are timed: contexts of the candidates to come
+  // are made and those of the past are torn down. That only ever adds to a row, by 0.1 ms and more;
+  // rows that are plainly longer than the others of their kind are left out.
+  static std::vector<double> undisturbed(const std::vector<double>& rows) {
+    auto sorted = rows;
+    std::sort(sorted.begin(), sorted.end());
+    double limit = sorted[sorted.size() / 4] * disturbed_factor + disturbed_floor;
+    std::vector<double> result;
+    std::copy_if(rows.begin(), rows.end(), std::back_inserter(result),
+                 [&](double x) { return x <= limit; });
+    return result;
+  }
+
+  std::vector<timed_block> undisturbed_blocks() const {
+    auto reference = slopes(reference_rows_);
+    auto candidate = slopes(candidate_rows_);
+    std::vector<timed_block> result;
+    for (size_t i = 0; i + 1 < std::min(reference.size(), candidate.size()); i += 2)
+      result.push_back({{reference[i], reference[i + 1]}, {candidate[i], candidate[i + 1]}});
+    return result;
+  }
+
+  // Seconds of one call, once for each pair of a long and a short row.
+  std::vector<double> slopes(const std::vector<double> (&rows)[2]) const {
+    auto long_rows = undisturbed(rows[1]);
+    auto short_rows = undisturbed(rows[0]);
+    std::vector<double> result;
+    for (size_t i = 0; i < std::min(long_rows.size(), short_rows.size()); ++i)
+      result.push_back(std::max((long_rows[i] - short_rows[i]) / (2.0 * short_), 1e-9));
+    return result;
   }
 
   // Fresh contents for every set, then one call and `count` more against the clock, in an order of
@@ -279,6 +306,9 @@ private:
     record_.candidate_seconds = median(candidate);
     record_.speedup = estimate_speedup(blocks_);
     record_.samples = static_cast<uint32_t>(2 * blocks_.size() * 4 * short_);
+    size_t left_out = 2 * (candidate_rows_[0].size() + reference_rows_[0].size()) -
+                      8 * blocks_.size();
+    if (left_out > 0) record_.note += fmt::format("; {} rows were disturbed", left_out);
     look_for_lateness();
     look_for_background_work();
     compare_with_roofline();
@@ -336,6 +366,8 @@ private:
   std::vector<unsigned> order_;
   uint32_t sample_seed_ = 0;
   row_times last_;
+  std::vector<double> reference_rows_[2]; // seconds; short, long
+  std::vector<double> candidate_rows_[2];
   std::vector<timed_block> blocks_;
   std::vector<double> gaps_;
   std::vector<double> usual_gaps_;
