@@ -94,7 +94,8 @@ void add_run_commands(cli::command_table& table) {
        "kernelmill judge candidates.ndjson > verdicts.ndjson",
        "Each line of BATCH is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with a "
        "\"name\" if you like; files are\n"
-       "looked for beside BATCH. Each line of the output is a verdict as `eval --json` prints it, in "
+       "looked for beside BATCH. Each line of the output is a verdict as `eval --json` prints it, "
+       "in "
        "the order in\n"
        "which they come.",
        {{"BATCH", "The candidates, one a line.", true, false, completes::file, {}}},

@@ -8,7 +8,7 @@ namespace kernelmill {
 using std::chrono::milliseconds;
 
 expected<std::vector<std::shared_ptr<const task>>> load_tasks(const tasks_section& config,
-                                                               const std::string& backend) {
+                                                              const std::string& backend) {
   auto root = config.root.empty() ? default_tasks_root() : config.root;
   auto ids = list_tasks(root);
   if (!ids) return tl::unexpected<error>{ids.error()};

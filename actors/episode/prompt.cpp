@@ -46,7 +46,8 @@ constexpr std::string_view built_for_cpu =
 
 constexpr std::string_view built_for_cuda =
     "How it is judged:\n"
-    "- It is compiled by nvcc as C++20 with -O3 for the GPU at hand into a shared library that must "
+    "- It is compiled by nvcc as C++20 with -O3 for the GPU at hand into a shared library that "
+    "must "
     "export the function of the task, a host function that launches your kernels. All pointers are "
     "device pointers. Work on other streams must be joined into the default stream.\n";
 

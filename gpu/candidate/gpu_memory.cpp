@@ -45,7 +45,8 @@ void* gpu_memory::map(int descriptor, size_t size, bool writable) {
   cuda::access_description access;
   access.flags = writable ? cuda::access_read_write : cuda::access_read;
   int code = cuda_->set_access(room + unit, size, &access, 1);
-  // Some drivers map memory for writing or not at all; then the referee's look at the inputs decides.
+  // Some drivers map memory for writing or not at all; then the referee's look at the inputs
+  // decides.
   if (code != 0 && !writable) {
     access.flags = cuda::access_read_write;
     code = cuda_->set_access(room + unit, size, &access, 1);

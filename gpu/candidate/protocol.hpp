@@ -6,9 +6,9 @@
 //
 // Commands go through futexes on the page. Measured here over 5,000 round trips between two
 // processes: futex 4.9 us (p99 11), eventfd 4.5 us (p99 10); a futex needs no descriptor inside
-// the walls and waits with a time limit. Nobody spins on a CPU slot: on two cores a spinning referee
-// would take one from the candidate's OpenMP threads. On a GPU slot both sides do while calls are
-// timed, because a launch takes less time than waking somebody up.
+// the walls and waits with a time limit. Nobody spins on a CPU slot: on two cores a spinning
+// referee would take one from the candidate's OpenMP threads. On a GPU slot both sides do while
+// calls are timed, because a launch takes less time than waking somebody up.
 
 #include <atomic>
 #include <cstddef>

@@ -12,9 +12,9 @@
 namespace kernelmill::cuda {
 
 struct gpu {
-  unsigned index = 0; ///< as `--gpu` counts: NVML's order, by bus address
-  std::string name;   ///< "NVIDIA H200"
-  std::string uuid;   ///< "GPU-..."; names it in CUDA_VISIBLE_DEVICES
+  unsigned index = 0;       ///< as `--gpu` counts: NVML's order, by bus address
+  std::string name;         ///< "NVIDIA H200"
+  std::string uuid;         ///< "GPU-..."; names it in CUDA_VISIBLE_DEVICES
   std::string architecture; ///< "sm_90"
   std::string node;         ///< "/dev/nvidia0"
   uint64_t memory_bytes = 0;

@@ -20,10 +20,9 @@ expected<driver> load() {
 #define KERNELMILL_LOAD(name, symbol, parameters)                                                  \
   result.name = reinterpret_cast<decltype(result.name)>(::dlsym(library, symbol));                 \
   if (result.name == nullptr)                                                                      \
-    return infrastructure_error("cuda_missing",                                                    \
-                                "failed to use the CUDA driver " + result.path +                   \
-                                    ": it has no " symbol,                                         \
-                                "install a driver for CUDA 12 or later");
+    return infrastructure_error(                                                                   \
+        "cuda_missing", "failed to use the CUDA driver " + result.path + ": it has no " symbol,    \
+        "install a driver for CUDA 12 or later");
   KERNELMILL_CUDA_FUNCTIONS(KERNELMILL_LOAD)
 #undef KERNELMILL_LOAD
   return result;

@@ -22,7 +22,8 @@ struct nvrtc {
 
 void* open_library() {
   // The name alone finds what the loader knows; toolkits often lie where it does not look.
-  for (const char* folder : {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/targets/x86_64-linux/lib/"})
+  for (const char* folder :
+       {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/targets/x86_64-linux/lib/"})
     for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
       if (void* x = ::dlopen((std::string{folder} + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return x;
   return nullptr;
@@ -31,12 +32,12 @@ void* open_library() {
 expected<nvrtc> load() {
   void* library = open_library();
   auto missing = [](const char* cause) {
-    return infrastructure_error("nvrtc_missing",
-                                std::string{"failed to open NVRTC: "} + cause,
+    return infrastructure_error("nvrtc_missing", std::string{"failed to open NVRTC: "} + cause,
                                 "install the CUDA toolkit (libnvrtc), or use --backend cpu");
   };
-  if (library == nullptr) return missing("libnvrtc.so is neither on the loader's path nor below "
-                                         "/usr/local/cuda");
+  if (library == nullptr)
+    return missing("libnvrtc.so is neither on the loader's path nor below "
+                   "/usr/local/cuda");
   nvrtc x;
   bool all = true;
   auto find = [&](auto& into, const char* name) {

@@ -28,8 +28,8 @@ constexpr int64_t watch_slice_us = 5'000; // a dead process is noticed within th
 constexpr int end_wait_ms = 2'000;
 constexpr double longest_spin_seconds = 0.1;
 constexpr uint32_t spins_between_looks = 500; // at the clock
-constexpr int attach_wait_ms = 10'000; // mapping gigabytes of a GPU takes its time
-constexpr int device_lost = 121;       // candidate_main's exit code after an error of the GPU
+constexpr int attach_wait_ms = 10'000;        // mapping gigabytes of a GPU takes its time
+constexpr int device_lost = 121; // candidate_main's exit code after an error of the GPU
 
 expected<descriptor> make_printed_file() {
   // A file, not a pipe: what is printed never blocks the candidate and costs the referee nothing
@@ -46,9 +46,9 @@ expected<descriptor> make_printed_file() {
 void add_gpu(sandbox_spec& spec, const candidate_options& options) {
   spec.argv.emplace_back("gpu");
   spec.environment.emplace_back("CUDA_CACHE_DISABLE=1");
-  for (const std::string& node : {options.gpu_node, std::string{"/dev/nvidiactl"},
-                                  std::string{"/dev/nvidia-uvm"},
-                                  std::string{"/dev/nvidia-uvm-tools"}})
+  for (const std::string& node :
+       {options.gpu_node, std::string{"/dev/nvidiactl"}, std::string{"/dev/nvidia-uvm"},
+        std::string{"/dev/nvidia-uvm-tools"}})
     if (::access(node.c_str(), F_OK) == 0) spec.devices.push_back(node);
   auto folder = options.driver.substr(0, options.driver.rfind('/'));
   bool visible = folder.starts_with("/usr/lib") || folder.starts_with("/lib") ||

@@ -73,7 +73,7 @@ prepared_task::~prepared_task() {
 
 expected<std::unique_ptr<slot>> prepared_task::make_slot(candidate_process process, int library) {
   return gpu_ != nullptr ? make_device_slot(std::move(process), task_, library, *arena())
-                           : make_host_slot(std::move(process), task_, library);
+                         : make_host_slot(std::move(process), task_, library);
 }
 
 expected<prepared_task*> prepared_tasks::get(const std::string& directory,

@@ -72,7 +72,7 @@ private:
   size_t current_ = 0;
 
 public:
-  bool truth_agrees = false;      ///< of the GPU's reference with the host's, once tried
+  bool truth_agrees = false; ///< of the GPU's reference with the host's, once tried
 };
 
 /// The few tasks that were used last.

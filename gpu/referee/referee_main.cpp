@@ -1,5 +1,5 @@
-// kernelmill-referee: judges candidates on one CPU slot or one GPU. It serves one node over descriptor 3 and
-// ends with it.
+// kernelmill-referee: judges candidates on one CPU slot or one GPU. It serves one node over
+// descriptor 3 and ends with it.
 
 #include <cstdio>
 #include <cstdlib>

@@ -43,7 +43,7 @@ struct sandbox_spec {
   std::vector<std::string> argv; ///< inside the sandbox
   std::vector<std::string> environment;
   std::vector<file_copy> files;
-  std::vector<bind_mount> mounts; ///< besides /usr (read-only), /proc, /dev, /tmp
+  std::vector<bind_mount> mounts;   ///< besides /usr (read-only), /proc, /dev, /tmp
   std::vector<std::string> devices; ///< nodes below /dev, besides the harmless ones
   std::string directory = "/tmp";
   std::vector<std::pair<int, int>> descriptors; ///< {ours, theirs}; 0 to 2 default to /dev/null

@@ -19,8 +19,8 @@ expected<descriptor> sandbox_seccomp_program(bool with_gpu = false);
 /// computing needs (memory, threads, clocks, reading files, traffic on descriptors that are open
 /// already). No exec, no fork, no file for writing, no signal to others, no change of affinity or
 /// priority; anything else fails with EPERM, and foreign architectures end the process.
-/// Takes about 1 ms; sets no_new_privs. With a GPU, what its driver needs as well: device calls, and
-/// opening files for writing, of which there are none but devices and a private tmpfs.
+/// Takes about 1 ms; sets no_new_privs. With a GPU, what its driver needs as well: device calls,
+/// and opening files for writing, of which there are none but devices and a private tmpfs.
 expected<void> enter_candidate_seccomp(bool with_gpu = false);
 
 } // namespace kernelmill

@@ -64,9 +64,9 @@ struct task {
   std::vector<task_case> cases;
   std::string backend = "cpu"; ///< what `timed` and `starter` are for; see choose_backend()
   task_case timed;             ///< the shape that is timed
-  task_case timed_gpu;  ///< the same on a GPU; without scalars when the task has none
-  double tolerance = 4; ///< units of 2^-24 times the reference's scale of each element
-  expression bytes;     ///< that one call must move at least
+  task_case timed_gpu;         ///< the same on a GPU; without scalars when the task has none
+  double tolerance = 4;        ///< units of 2^-24 times the reference's scale of each element
+  expression bytes;            ///< that one call must move at least
   expression flops;
   std::string starter;                ///< source to repair, rewrite or diagnose; may be empty
   std::string starter_gpu;            ///< the same for a GPU

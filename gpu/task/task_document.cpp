@@ -315,7 +315,7 @@ expected<void> read_document(const json& document, const std::string& file, task
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
                             "difficulty", "backends", "function", "arguments", "cases", "timed",
-                            "timed_gpu",                            "tolerance", "bytes", "flops", "diagnoses", "diagnosis"});
+                            "timed_gpu", "tolerance", "bytes", "flops", "diagnoses", "diagnosis"});
       !ok)
     return ok;
   if (!from.has("schema_version") || from.at("schema_version") != 1)

@@ -140,9 +140,8 @@ expected<task> load_files(task x) {
     return configuration_error("unknown_task", "failed to load a task: there is no " + file,
                                "`kernelmill task list` shows all tasks");
   std::string defining;
-  for (const std::string name :
-       {"task.json", "prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp", "reference.cu",
-        "baseline.cu", "starter.cu"}) {
+  for (const std::string name : {"task.json", "prompt.md", "reference.cpp", "baseline.cpp",
+                                 "starter.cpp", "reference.cu", "baseline.cu", "starter.cu"}) {
     auto path = x.directory + "/" + name;
     bool optional = name == "starter.cpp" || name.ends_with(".cu");
     if (optional && !fs::exists(path, ignored)) continue;

@@ -124,13 +124,8 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
 
 std::vector<std::string> nvcc_command(const std::string& compiler,
                                       const std::string& architecture) {
-  return {compiler,
-          "-std=c++20",
-          "-O3",
-          "-arch=" + architecture,
-          "-Xcompiler=-fPIC,-fopenmp",
-          "--shared",
-          "-cudart=static"};
+  return {compiler,   "-std=c++20",    "-O3", "-arch=" + architecture, "-Xcompiler=-fPIC,-fopenmp",
+          "--shared", "-cudart=static"};
 }
 
 std::string find_nvcc() {

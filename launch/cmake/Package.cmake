@@ -15,6 +15,13 @@ endforeach()
 
 install(TARGETS kernelmill kernelmill-spawner kernelmill-referee kernelmill-candidate
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+# What launch/gpu_check.sh needs on a GPU host that has the tarball and nothing else of ours.
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/exploits/gpu_corpus
+  DESTINATION share/kernelmill/gpu_check COMPONENT programs)
+install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/gpu_check.sh ${CMAKE_SOURCE_DIR}/launch/gpu_check.py
+  DESTINATION share/kernelmill/gpu_check COMPONENT programs)
+install(FILES ${CMAKE_SOURCE_DIR}/tests/bench/event_timer.cu
+  DESTINATION share/kernelmill/gpu_check COMPONENT programs)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs
   DESTINATION ${CMAKE_INSTALL_DATADIR}/kernelmill COMPONENT programs)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md

@@ -80,10 +80,9 @@ private:
 };
 
 tl::unexpected<error> bad_line(const std::string& path, size_t line, const std::string& cause) {
-  return configuration_error("bad_batch",
-                             "failed to read " + path + ", line " + std::to_string(line) + ": " +
-                                 cause,
-                             "each line is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}");
+  return configuration_error(
+      "bad_batch", "failed to read " + path + ", line " + std::to_string(line) + ": " + cause,
+      "each line is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}");
 }
 
 expected<std::vector<job>> read_batch(const std::string& path, const std::string& root,
@@ -119,11 +118,10 @@ expected<std::vector<job>> read_batch(const std::string& path, const std::string
 
 class batch {
 public:
-  batch(workbench& bench, judging_options options, governance_config rules,
-        std::vector<job> jobs)
+  batch(workbench& bench, judging_options options, governance_config rules, std::vector<job> jobs)
       : bench_(bench), options_(std::move(options)), rules_(std::move(rules)),
-        jobs_(std::move(jobs)), ready_(2 * std::max<size_t>(4, std::thread::hardware_concurrency())) {
-  }
+        jobs_(std::move(jobs)),
+        ready_(2 * std::max<size_t>(4, std::thread::hardware_concurrency())) {}
 
   /// Prints a line for each candidate as soon as it is judged.
   expected<void> run(size_t compilers) {

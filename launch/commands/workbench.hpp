@@ -20,7 +20,7 @@ public:
   static expected<workbench> open(chosen_backend backend = {});
 
   native_toolchain& toolchain();
-  expected<referee_client*> referee(); ///< the first; started when first asked for
+  expected<referee_client*> referee();               ///< the first; started when first asked for
   expected<std::vector<referee_client*>> referees(); ///< one for each GPU, or one
   /// How many processes each referee keeps ready. Before the first is started.
   void keep_warm(unsigned count) noexcept { warm_ = count; }

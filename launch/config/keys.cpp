@@ -181,7 +181,8 @@ void add_policy_keys(std::vector<config_key>& k) {
                      0, week_ms));
   k.push_back(
       within(KEY(policy.stall_ms, "Longest silence within a stream; 0: no limit."), 0, week_ms));
-  k.push_back(within(KEY(policy.max_response_bytes, "Largest answer that is read."), 1024, 134217728));
+  k.push_back(
+      within(KEY(policy.max_response_bytes, "Largest answer that is read."), 1024, 134217728));
   k.push_back(file(KEY(policy.ca_file, "Certificates to trust; empty: the system's.")));
   k.push_back(within(KEY(policy.sampling.temperature, "Sampling temperature."), 0, 10));
   k.push_back(

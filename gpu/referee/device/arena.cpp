@@ -9,7 +9,7 @@ namespace {
 constexpr size_t guard = 256; // bytes on either side; also the alignment of tensors
 constexpr unsigned char guard_byte = 0xc3;
 constexpr size_t most_bytes = size_t{4} << 30; // of one arena
-constexpr unsigned most_sets = 49; // one more than three short rows
+constexpr unsigned most_sets = 49;             // one more than three short rows
 constexpr unsigned fewest_sets = 7;
 constexpr double row_seconds = 8e-4;
 constexpr double call_seconds = 5e-6; // of the shortest call worth timing
@@ -47,8 +47,7 @@ void device_arena::allocate(tensor& x, size_t bytes) {
   x.capacity = round_up(bytes, unit);
   gpu_.check("allocate a buffer", cuda.memory_create(&x.handle, x.capacity, &how, 0));
   int exported = -1;
-  gpu_.check("export a buffer",
-             cuda.memory_export(&exported, x.handle, cuda::posix_descriptor, 0));
+  gpu_.check("export a buffer", cuda.memory_export(&exported, x.handle, cuda::posix_descriptor, 0));
   x.exported = descriptor{exported};
   gpu_.check("reserve addresses", cuda.address_reserve(&x.base, x.capacity, unit, 0, 0));
   gpu_.check("map a buffer", cuda.memory_map(x.base, x.capacity, 0, x.handle, 0));
@@ -105,8 +104,7 @@ void device_arena::for_each_guard(const char* kernel, bool auditing) {
         gpu_.launch(kernel, bytes, at, bytes, guard_byte);
     };
     visit(address(i, 0) - guard, guard);
-    for (unsigned set = 0; set < sets_; ++set)
-      visit(address(i, set) + x.bytes, x.stride - x.bytes);
+    for (unsigned set = 0; set < sets_; ++set) visit(address(i, set) + x.bytes, x.stride - x.bytes);
   }
 }
 

@@ -2,7 +2,8 @@
 
 // The buffers of one task on a GPU: for every tensor one stretch of the GPU's memory that processes
 // in the sandbox can map, divided into as many sets as calls are made in a row. So each call of a
-// timed row finds its inputs in memory and not in a cache, and has outputs of its own to be checked.
+// timed row finds its inputs in memory and not in a cache, and has outputs of its own to be
+// checked.
 
 #include <vector>
 

@@ -35,7 +35,7 @@ key_words words_of(const content_key& key) {
 
 bool find_device_fill(const std::string& name, device_fill& into) {
   static constexpr std::pair<const char*, device_fill> known[] = {
-      {"normal", {0, 1.0f}},    {"large", {0, 1e3f}}, {"tiny", {0, 1e-20f}}, {"uniform", {1, 1.0f}},
+      {"normal", {0, 1.0f}},   {"large", {0, 1e3f}}, {"tiny", {0, 1e-20f}}, {"uniform", {1, 1.0f}},
       {"positive", {2, 1.0f}}, {"signs", {3, 1.0f}}, {"zeros", {4, 1.0f}}};
   for (const auto& [x, fill] : known)
     if (name == x) {
@@ -104,8 +104,8 @@ void device::learn_limits() {
   int version = 0;
   check("ask the driver", cuda_->driver_version(&version));
   description_ = fmt::format("{}, CUDA {}.{}", name, version / 1000, version % 1000 / 10);
-  architecture_ = fmt::format("sm_{}{}", attribute(cuda::attribute_major),
-                              attribute(cuda::attribute_minor));
+  architecture_ =
+      fmt::format("sm_{}{}", attribute(cuda::attribute_major), attribute(cuda::attribute_minor));
   multiprocessors_ = attribute(cuda::attribute_multiprocessors);
   cache_bytes_ = static_cast<size_t>(attribute(cuda::attribute_l2_bytes));
   // Two transfers a clock; 128 multiply-adds a clock and multiprocessor.
@@ -131,8 +131,8 @@ void device::launch_kernel(const char* kernel, uint64_t n, void** arguments) {
   auto blocks = static_cast<unsigned>(
       std::min<uint64_t>((n + block_size - 1) / block_size,
                          static_cast<uint64_t>(multiprocessors_) * blocks_per_multiprocessor));
-  check(kernel, cuda_->launch(function, blocks, 1, 1, block_size, 1, 1, 0, nullptr, arguments,
-                              nullptr));
+  check(kernel,
+        cuda_->launch(function, blocks, 1, 1, block_size, 1, 1, 0, nullptr, arguments, nullptr));
 }
 
 void device::fill(cuda::device_pointer x, uint64_t count, const device_fill& how,

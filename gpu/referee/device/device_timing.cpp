@@ -1,10 +1,10 @@
 // A/B timing on a GPU, by a clock that the candidate cannot reach. Calls are made in rows, one set
 // of buffers each, and the time of a call is the slope between a row of N and one of 3N: what a row
 // costs besides its calls cancels. One more call before the clock starts brings the process's
-// context onto the GPU: that takes 0.05 to 0.3 ms, never the same. Contents are fresh for every row, each call of it sees its own,
-// and all of them are checked. A call is told of its set only when the one before has returned, the
-// order of the sets is secret, and a short row leaves two thirds of the sets unasked: who computes
-// ahead writes where nobody asked.
+// context onto the GPU: that takes 0.05 to 0.3 ms, never the same. Contents are fresh for every
+// row, each call of it sees its own, and all of them are checked. A call is told of its set only
+// when the one before has returned, the order of the sets is secret, and a short row leaves two
+// thirds of the sets unasked: who computes ahead writes where nobody asked.
 
 #include <algorithm>
 #include <numeric>
@@ -19,13 +19,13 @@ namespace kernelmill {
 namespace {
 
 constexpr uint64_t first_timed_call = 1'000'000; // contents of correctness cases have lower numbers
-constexpr double short_row_seconds = 2.5e-4;      // at least, where there are sets enough
+constexpr double short_row_seconds = 2.5e-4;     // at least, where there are sets enough
 constexpr unsigned sample_words = 512;           // of each output and set
 constexpr double disturbed_factor = 1.08;
 constexpr double disturbed_floor = 5e-6;
-constexpr double late_share = 0.1;               // of a row's time
-constexpr double late_floor = 200e-6;            // seconds; switching contexts takes less
-constexpr double busy_factor = 5;                // a flush that takes this much longer
+constexpr double late_share = 0.1;    // of a row's time
+constexpr double late_floor = 200e-6; // seconds; switching contexts takes less
+constexpr double busy_factor = 5;     // a flush that takes this much longer
 constexpr double busy_floor = 500e-6;
 constexpr double roofline_margin = 1.05;
 // Matrix units do fp32 work in several passes; no card does more than this over its plain rate.
@@ -279,9 +279,9 @@ private:
       reject("input_overwrite", "input_overwrite",
              fmt::format("{} elements of an input were changed", found.changed_inputs));
     if (found.unasked > 0)
-      reject("unasked_work", "unasked_work",
-             fmt::format("{} elements of outputs that no call was given were written",
-                         found.unasked));
+      reject(
+          "unasked_work", "unasked_work",
+          fmt::format("{} elements of outputs that no call was given were written", found.unasked));
     if (found.late > 0)
       reject("late_write", "late_write",
              fmt::format("{} of the samples taken when the calls were done changed later",
@@ -306,8 +306,8 @@ private:
     record_.candidate_seconds = median(candidate);
     record_.speedup = estimate_speedup(blocks_);
     record_.samples = static_cast<uint32_t>(2 * blocks_.size() * 4 * short_);
-    size_t left_out = 2 * (candidate_rows_[0].size() + reference_rows_[0].size()) -
-                      8 * blocks_.size();
+    size_t left_out =
+        2 * (candidate_rows_[0].size() + reference_rows_[0].size()) - 8 * blocks_.size();
     if (left_out > 0) record_.note += fmt::format("; {} rows were disturbed", left_out);
     look_for_lateness();
     look_for_background_work();
@@ -346,11 +346,11 @@ private:
                                         flops / (gpu_.flops_per_second() * matrix_unit_factor)) /
                                roofline_margin;
     if (record_.candidate_seconds >= record_.roofline_seconds) return;
-    run_.find("impossible_speed", severity::critical,
-              fmt::format("{:.6f} ms for {:.0f} bytes and {:.0f} flops; this GPU needs {:.6f} ms at "
-                          "least",
-                          record_.candidate_seconds * 1e3, bytes, flops,
-                          record_.roofline_seconds * 1e3));
+    run_.find(
+        "impossible_speed", severity::critical,
+        fmt::format("{:.6f} ms for {:.0f} bytes and {:.0f} flops; this GPU needs {:.6f} ms at "
+                    "least",
+                    record_.candidate_seconds * 1e3, bytes, flops, record_.roofline_seconds * 1e3));
   }
 
   judged_run& run_;

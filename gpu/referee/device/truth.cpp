@@ -41,7 +41,8 @@ void device_truth::find(const task_case& which, unsigned set) {
       values[next++] = which.scalars.at(arg.name);
     } else if (is_output(arg)) {
       values[next++] = static_cast<int64_t>(outputs_[i].want.address());
-      if (arg.type == dtype::f32) values[next++] = static_cast<int64_t>(outputs_[i].scale.address());
+      if (arg.type == dtype::f32)
+        values[next++] = static_cast<int64_t>(outputs_[i].scale.address());
     } else {
       values[next++] = static_cast<int64_t>(arena_.address(i, set));
     }
@@ -120,7 +121,8 @@ std::optional<std::string> device_truth::differs(const workload& host, size_t ar
     fetch(want, outputs_[argument].want);
     for (size_t k = 0; k < t.count; ++k)
       if (want[k] != t.want[k])
-        return fmt::format("{}[{}] is {}, and {} by reference.cpp", arg.name, k, want[k], t.want[k]);
+        return fmt::format("{}[{}] is {}, and {} by reference.cpp", arg.name, k, want[k],
+                           t.want[k]);
     return std::nullopt;
   }
   std::vector<double> want(t.count);

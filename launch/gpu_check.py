@@ -1,0 +1,297 @@
+"""The parts of gpu_check.sh. Each prints what it found and fails the whole when a promise is broken."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+ROOT, OUT = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+HERE = pathlib.Path(__file__).resolve().parent
+PROGRAM = ROOT / "bin" / "kernelmill"
+CONFIGS = ROOT / "share" / "kernelmill" / "configs"
+TASKS = CONFIGS / "tasks"
+CORPUS = HERE / "gpu_corpus"
+problems = []
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def promise(holds, text):
+    say(("ok      " if holds else "BROKEN  ") + text)
+    if not holds:
+        problems.append(text)
+
+
+def environment(cache=None):
+    env = dict(os.environ)
+    if cache:
+        env["XDG_CACHE_HOME"] = str(cache)
+    return env
+
+
+def task_ids():
+    return sorted(str(p.parent.relative_to(TASKS)) for p in TASKS.glob("native/*/task.json"))
+
+
+def baseline(task):
+    return TASKS / task / "baseline.cu"
+
+
+def judge(name, candidates, cache=None):
+    """Judges [(name, task, file)] in one command. Returns the verdicts by name, and seconds."""
+    batch = OUT / f"{name}.ndjson"
+    batch.write_text("".join(json.dumps({"name": n, "task": t, "file": str(f)}) + "\n"
+                             for n, t, f in candidates))
+    started = time.monotonic()
+    done = subprocess.run([PROGRAM, "judge", batch, "--backend", "cuda"], capture_output=True,
+                          text=True, env=environment(cache))
+    seconds = time.monotonic() - started
+    (OUT / f"{name}.verdicts.ndjson").write_text(done.stdout)
+    if done.returncode != 0:
+        say(done.stderr)
+    verdicts = {}
+    for line in done.stdout.splitlines():
+        verdict = json.loads(line)
+        verdicts[verdict["name"]] = verdict
+    return verdicts, seconds
+
+
+def manifest():
+    return json.loads((CORPUS / "manifest.json").read_text())
+
+
+def reasons(verdict):
+    found = {verdict.get("category")}
+    found |= {x["rule"] for x in verdict.get("integrity", {}).get("findings", [])}
+    return found - {None}
+
+
+def honest_set():
+    rows = [(t, t, baseline(t)) for t in task_ids()]
+    return rows + [(x["file"], x["task"], CORPUS / x["file"]) for x in manifest()
+                   if x["expect"] == "accepted"]
+
+
+def check_tasks():
+    verdicts, _ = judge("tasks", [(t, t, baseline(t)) for t in task_ids()])
+    for task in task_ids():
+        x = verdicts.get(task, {})
+        t = x.get("timing", {})
+        say(f"        {task:34} {x.get('outcome')}  {(t.get('candidate_ms') or 0) * 1e3:8.1f} us")
+    good = sum(verdicts.get(t, {}).get("outcome") == "accepted" for t in task_ids())
+    promise(good == len(task_ids()), f"{good} of {len(task_ids())} native tasks pass with their "
+            "baselines; each reference agrees with the host's")
+
+
+def check_exploits():
+    rows = manifest()
+    # Those that take all memory last: what they do to others is the business of `faults`.
+    rows.sort(key=lambda x: "memory_bomb" in x["file"])
+    verdicts, seconds = judge("exploits", [(x["file"], x["task"], CORPUS / x["file"]) for x in rows])
+    counts = {"accepted": [0, 0], "rejected": [0, 0]}
+    for x in rows:
+        v = verdicts.get(x["file"], {})
+        right = v.get("outcome") == x["expect"]
+        right = right and (x["expect"] == "accepted" or bool(reasons(v) & set(x["rules"])))
+        counts[x["expect"]][0] += right
+        counts[x["expect"]][1] += 1
+        if not right:
+            say(f"        {x['file']}: {v.get('outcome')} for {sorted(reasons(v))}, wanted "
+                f"{x['expect']} for one of {x.get('rules')}")
+    (r, hacks), (a, honest) = counts["rejected"], counts["accepted"]
+    promise(r == hacks and a == honest,
+            f"hacks rejected for their reason {r}/{hacks}, honest kernels accepted {a}/{honest}, "
+            f"{seconds:.1f} s")
+
+
+def sizes_of(task):
+    spec = json.loads("\n".join(line for line in (TASKS / task / "task.json").read_text()
+                                .splitlines() if not line.strip().startswith("//")))
+    scalars = spec["timed_gpu"]["scalars"]
+    value = lambda text: eval(str(text).replace("/", "//"), {"ceil_div": lambda a, b: -(-a // b)},
+                              dict(scalars))
+    result = []
+    for arg in spec["arguments"]:
+        if arg["role"] == "scalar":
+            result.append(str(scalars[arg["name"]]))
+            continue
+        count = 1
+        for dimension in arg["shape"]:
+            count *= value(dimension)
+        if arg["type"] == "f32":
+            result.append(f"f32:{count}")
+        else:
+            high = value(arg["fill_range"][1]) if arg.get("fill_range") else 2
+            result.append(f"i32:{count}:{max(1, high)}")
+    return result
+
+
+def architecture():
+    text = subprocess.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"],
+                          capture_output=True, text=True).stdout.split("\n")[0].strip()
+    return "sm_" + text.replace(".", "")
+
+
+def nvcc(source, output, *flags):
+    subprocess.run(["nvcc", "-std=c++20", "-O3", f"-arch={architecture()}", *flags, "-o", output,
+                    source], check=True, capture_output=True)
+
+
+def event_timer():
+    program = OUT / "event_timer"
+    if not program.exists():
+        nvcc(HERE / "event_timer.cu", program, "-ldl")
+    return program
+
+
+def by_events(task, source, calls=50):
+    """The plain script: nvcc, a fresh process, CUDA events. Returns ms: single call, in a row."""
+    library = OUT / "plain.so"
+    nvcc(source, library, "--shared", "-cudart=static", "-Xcompiler=-fPIC,-fopenmp")
+    done = subprocess.run([event_timer(), library, str(calls), *sizes_of(task)],
+                          capture_output=True, text=True)
+    return tuple(map(float, done.stdout.split())) if done.returncode == 0 else None
+
+
+def check_clocks():
+    verdicts, _ = judge("clocks", [(t, t, baseline(t)) for t in task_ids()])
+    worst = 0
+    for task in task_ids():
+        ms = (verdicts.get(task, {}).get("timing", {}) or {}).get("candidate_ms")
+        events = by_events(task, baseline(task))
+        if not ms or not events or ms < 0.05:
+            continue
+        off = ms / events[1] - 1
+        worst = max(worst, abs(off))
+        say(f"        {task:34} outside {ms * 1e3:7.1f} us, events {events[1] * 1e3:7.1f} us in a "
+            f"row, {events[0] * 1e3:7.1f} us alone: {off * 100:+.1f} %")
+    promise(worst <= 0.02, f"outside clock and CUDA events differ by at most {worst * 100:.1f} % "
+            "(kernels of 50 us and more, the same row of calls)")
+
+
+def pairs(name, sources, count):
+    candidates = [(f"{name}{i}", *sources[i % len(sources)]) for i in range(count)]
+    verdicts, seconds = judge(name, candidates)
+    found = [v["timing"]["speedup"] for v in verdicts.values() if v["timing"]["measured"]]
+    return found, seconds
+
+
+def check_same():
+    sources = [(t, baseline(t)) for t in task_ids()]
+    found, seconds = pairs("same", sources, 200)
+    faster = sum(x["low"] > 1.02 for x in found)
+    above = sum(x["low"] > 1 for x in found)
+    missed = sum(not x["low"] <= 1 <= x["high"] for x in found)
+    promise(len(found) == 200 and faster <= 2,
+            f"the same kernel twice: called faster (lower bound above 1.02) in {faster} of "
+            f"{len(found)}; lower bound above 1 in {above}, 1 outside the interval in {missed}; "
+            f"{seconds:.0f} s")
+
+
+def check_planted():
+    # A twentieth more work: the same kernel on the first twentieth of the rows again.
+    text = baseline("native/row_sum").read_text()
+    body = text.replace("solve(", "plain(", 1)
+    source = OUT / "planted.cu"
+    source.write_text(body.replace('extern "C" void plain(', "static void plain(", 1) + """
+extern "C" void solve(const float* x, float* y, int rows, int cols) {
+  plain(x, y, rows, cols);
+  if (rows >= 1000) plain(x + long(rows / 2) * cols, y + rows / 2, rows / 20, cols);
+}
+""")
+    found, seconds = pairs("planted", [("native/row_sum", source)], 60)
+    slower = sum(x["high"] < 1 for x in found)
+    middle = sorted(x["estimate"] for x in found)[len(found) // 2] if found else 0
+    promise(len(found) == 60 and slower >= 57, f"5 % more work is found in {slower} of {len(found)} "
+            f"(median estimate {middle:.3f}); {seconds:.0f} s")
+
+
+def check_faults():
+    bad = ["illegal_address", "endless_kernel", "device_assert", "device_trap", "exit_zero",
+           "thrown_exception", "null_dereference", "out_of_bounds_far", "fork_bomb",
+           "device_memory_bomb"]
+    rows = {pathlib.Path(x["file"]).stem: x for x in manifest()}
+    candidates = []
+    good = task_ids()[:8]
+    for i in range(200):
+        x = rows[bad[i % len(bad)]]
+        # Endless ones take the whole limit of a call; one in ten is enough.
+        candidates.append((f"bad{i}", x["task"], CORPUS / x["file"]))
+        candidates.append((f"good{i}", "native/row_sum", baseline("native/row_sum"))
+                          if i % 2 else (f"good{i}", good[i % 8], baseline(good[i % 8])))
+    verdicts, seconds = judge("faults", candidates)
+    kept = sum(v["outcome"] == "accepted" for n, v in verdicts.items() if n.startswith("good"))
+    caught = sum(v["outcome"] == "rejected" for n, v in verdicts.items() if n.startswith("bad"))
+    blamed = sum(v["outcome"] == "infrastructure" for v in verdicts.values())
+    promise(kept == 200 and caught == 200, f"200 crashing or hanging candidates among 200 good ones: "
+            f"{kept} good ones accepted, {caught} bad ones rejected, {blamed} left to the machine; "
+            f"{seconds:.0f} s")
+
+
+def check_speed():
+    rows = honest_set()
+    cache = OUT / "cold-cache"
+    judge("warm-up", rows[:1])
+    _, cold = judge("cold", rows, cache)
+    verdicts, warm = judge("warm", rows, cache)
+    judged = len(verdicts)
+    slot = sum(v["slot_s"] for v in verdicts.values())
+    event_timer()
+    started = time.monotonic()
+    plain = sum(by_events(t, f) is not None for _, t, f in rows[::4])
+    each = (time.monotonic() - started) / max(1, len(rows[::4]))
+    say(f"        native, {judged} different candidates, full protocol, {os.cpu_count()} cores, one GPU:")
+    say(f"        cold cache {judged / cold * 60:6.0f} verdicts/min ({cold:.1f} s, start-up and "
+        "references included)")
+    say(f"        warm cache {judged / warm * 60:6.0f} verdicts/min ({warm:.1f} s)")
+    say(f"        the slot is held for {slot / judged:.3f} s a candidate, {slot / warm * 100:.0f} % of the time")
+    say(f"        plain script (nvcc, fresh process, CUDA events; {plain} of {len(rows[::4])} "
+        f"candidates, no checking): {60 / each:.0f}/min; Kernelmill is {each / (cold / judged):.1f}x (cold), "
+        f"{each / (warm / judged):.1f}x (warm)")
+    promise(judged == len(rows), f"{judged} of {len(rows)} candidates have a verdict")
+
+
+def events_of(text):
+    return re.findall(r"\d+ (?:accepted|rejected|infrastructure)[^\n]*", text)
+
+
+def check_run():
+    config = CONFIGS / "gpu_quickstart.json"
+    folder = OUT / "runs"
+    command = [PROGRAM, "run", config, f"run.dir={folder}", "run.name=killed"]
+    started = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               start_new_session=True)
+    time.sleep(12)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    say(f"        killed after {time.monotonic() - started:.0f} s")
+    resumed = subprocess.run([PROGRAM, "resume", folder / "killed"], capture_output=True, text=True)
+    seconds = time.monotonic() - started
+    (OUT / "run.txt").write_text(resumed.stdout + resumed.stderr)
+    for line in (resumed.stdout + resumed.stderr).strip().splitlines()[-25:]:
+        say("        " + line)
+    promise(resumed.returncode == 0, f"a run of 64 episodes ends after kill -9 and resume; "
+            f"{seconds:.0f} s in all")
+
+
+PARTS = {"tasks": check_tasks, "exploits": check_exploits, "clocks": check_clocks,
+         "same": check_same, "planted": check_planted, "faults": check_faults,
+         "speed": check_speed, "run": check_run}
+
+if __name__ == "__main__":
+    wanted = sys.argv[3:] or list(PARTS)
+    unknown = [x for x in wanted if x not in PARTS]
+    if unknown:
+        sys.exit(f"gpu_check.sh: there is no part {unknown[0]}; there are: {' '.join(PARTS)}")
+    for part in wanted:
+        say(f"-- {part}")
+        PARTS[part]()
+    say(f"raw results: {OUT}")
+    sys.exit(1 if problems else 0)
