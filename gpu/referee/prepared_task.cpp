@@ -27,6 +27,28 @@ expected<reference_function> prepared_task::load(const std::string& path,
   return function;
 }
 
+namespace {
+
+expected<void> check_for_gpu(const task& x) {
+  auto bad = [&](const std::string& cause) {
+    return configuration_error("bad_task",
+                               "failed to use task " + x.id + " on backend cuda: " + cause,
+                               "docs/reference/tasks.md says what the timed shape may have there");
+  };
+  device_fill unused;
+  for (const auto& arg : x.arguments) {
+    if (arg.role == argument_role::inout) return bad(arg.name + " is both input and output");
+    if (arg.role != argument_role::input) continue;
+    auto found = x.timed.fills.find(arg.name);
+    const auto& fill = found != x.timed.fills.end() ? found->second : arg.fill;
+    if (!find_device_fill(fill, unused) || (fill == "index") != (arg.type == dtype::i32))
+      return bad("a GPU cannot fill " + arg.name + " with \"" + fill + "\"");
+  }
+  return {};
+}
+
+} // namespace
+
 expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_builder& builder,
                                                                 device* gpu) {
   std::unique_ptr<prepared_task> result{new prepared_task{std::move(x)}};
@@ -40,6 +62,7 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
   if (!function) return tl::unexpected<error>{function.error()};
   result->reference_ = *function;
   if (gpu == nullptr) return result;
+  if (auto ok = check_for_gpu(result->task_); !ok) return tl::unexpected<error>{ok.error()};
   reference = builder.build(folder + "/reference.cu");
   if (!reference) return tl::unexpected<error>{reference.error()};
   function = result->load(*reference, folder + "/reference.cu");
@@ -59,7 +82,7 @@ expected<void> prepared_task::begin() {
                                 "`nvidia-smi` shows its state; the work is tried elsewhere");
   if (x.arena != nullptr) return {};
   x.arena = std::make_unique<device_arena>(*gpu_, task_);
-  x.truth = std::make_unique<device_truth>(*x.arena, device_reference_);
+  if (truth_ == nullptr) truth_ = std::make_unique<device_truth>(*gpu_, task_, device_reference_);
   return {};
 }
 
@@ -68,6 +91,7 @@ prepared_task::~prepared_task() {
     if (x.gone.valid()) x.gone.wait();
     x = {};
   }
+  truth_.reset();
   for (auto* x : libraries_) ::dlclose(x);
 }
 
@@ -95,8 +119,8 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
     if (found == tasks_.end()) {
       if (auto ok = choose_backend(*loaded, gpu_ != nullptr ? "cuda" : "cpu"); !ok)
         return tl::unexpected<error>{ok.error()};
-      // A GPU's memory is not for tasks that wait.
-      while (!tasks_.empty() && tasks_.size() >= limit_) tasks_.pop_back();
+      while (!tasks_.empty() && (tasks_.size() >= limit_ || (gpu_ != nullptr && gpu_->crowded())))
+        tasks_.pop_back();
       auto prepared = prepared_task::prepare(std::move(*loaded), builder_, gpu_);
       if (!prepared) return tl::unexpected<error>{prepared.error()};
       tasks_.push_front(std::move(*prepared));

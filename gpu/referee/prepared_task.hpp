@@ -42,7 +42,7 @@ public:
 
   /// Null on a CPU slot.
   device_arena* arena() noexcept { return lane().arena.get(); }
-  device_truth* truth() noexcept { return lane().truth.get(); }
+  device_truth* truth() noexcept { return truth_.get(); }
 
   /// Empty until started, and again when it has ended.
   std::unique_ptr<slot>& baseline() noexcept { return lane().baseline; }
@@ -61,13 +61,13 @@ private:
   // into its buffers: so candidates take turns with two sets of them.
   struct buffers {
     std::unique_ptr<device_arena> arena;
-    std::unique_ptr<device_truth> truth;
     std::unique_ptr<slot> baseline; // before what it maps
     std::shared_future<void> gone;
   };
   buffers& lane() noexcept { return lanes_[current_]; }
 
   device* gpu_ = nullptr;
+  std::unique_ptr<device_truth> truth_;
   std::array<buffers, 2> lanes_;
   size_t current_ = 0;
 

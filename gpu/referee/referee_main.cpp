@@ -20,7 +20,7 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t tasks_kept = 8;
-constexpr size_t gpu_tasks_kept = 3; // each holds gigabytes of the GPU and a process
+constexpr size_t gpu_tasks_kept = 24; // or fewer, when the GPU's memory is short
 
 struct options {
   std::vector<int> cpus;

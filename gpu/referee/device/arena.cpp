@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t guard = 256; // bytes on either side; also the alignment of tensors
 constexpr unsigned char guard_byte = 0xc3;
-constexpr size_t most_bytes = size_t{4} << 30; // of one arena
+constexpr size_t most_bytes = size_t{3} << 30; // of one arena
 constexpr unsigned most_sets = 49;             // one more than three short rows
 constexpr unsigned fewest_sets = 7;
 constexpr double row_seconds = 8e-4;

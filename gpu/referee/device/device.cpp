@@ -170,6 +170,13 @@ double device::flush() {
   return now_seconds() - started;
 }
 
+bool device::crowded() const {
+  size_t free = 0;
+  size_t total = 0;
+  check("ask for free memory", cuda_->memory_info(&free, &total));
+  return free < total / 3;
+}
+
 void device::begin_audit() {
   const device_audit fresh;
   check("start an audit", cuda_->copy_to_device(audit_.address(), &fresh, sizeof fresh));

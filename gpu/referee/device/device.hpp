@@ -114,6 +114,7 @@ public:
   size_t cache_bytes() const noexcept { return cache_bytes_; }
   double memory_bytes_per_second() const noexcept { return memory_rate_; } ///< by its data sheet
   double flops_per_second() const noexcept { return flops_; } ///< fp32, without matrix units
+  bool crowded() const; ///< less than a third of its memory is free
   double usual_flush_seconds() const noexcept { return usual_flush_; }
 
 private:

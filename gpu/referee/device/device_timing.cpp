@@ -23,18 +23,29 @@ constexpr double short_row_seconds = 2.5e-4;     // at least, where there are se
 constexpr unsigned sample_words = 512;           // of each output and set
 constexpr double disturbed_factor = 1.08;
 constexpr double disturbed_floor = 5e-6;
-constexpr double late_share = 0.1;    // of a row's time
-constexpr double late_floor = 200e-6; // seconds; switching contexts takes less
-constexpr double busy_factor = 5;     // a flush that takes this much longer
+constexpr double late_floor = 30e-6; // seconds; the gaps of honest rows agree to 15 us
+constexpr double late_share = 0.75;  // of the rows of one kind, before anybody is blamed
+constexpr size_t late_rows = 4;
+constexpr double busy_factor = 5; // a flush that takes this much longer
 constexpr double busy_floor = 500e-6;
 constexpr double roofline_margin = 1.05;
 // Matrix units do fp32 work in several passes; no card does more than this over its plain rate.
 constexpr double matrix_unit_factor = 4;
 
 struct row_times {
-  double done = 0;  ///< seconds until the process said so
-  double taken = 0; ///< seconds until the referee had samples of all outputs
+  double done = 0; ///< seconds until the process said so
+  double gap = 0;  ///< seconds from there until the referee had samples of all outputs
 };
+
+/// Rows of one process and one length.
+using timed_rows = std::vector<row_times>;
+
+double quartile(const timed_rows& rows, double row_times::*what) {
+  std::vector<double> values;
+  for (const auto& x : rows) values.push_back(x.*what);
+  std::sort(values.begin(), values.end());
+  return values.empty() ? 0 : values[values.size() / 4];
+}
 
 class device_timing {
 public:
@@ -65,14 +76,13 @@ private:
     if (run_.prepared.truth_agrees) return true;
     auto work = run_.prepared.make_workload();
     run_.prepared.truth_agrees = true;
-    auto cause = run_.prepared.truth()->disagreement(work, *run_.prepared.baseline());
-    run_.prepared.baseline()->forget();
+    auto cause = run_.prepared.truth()->disagreement(work);
     if (!cause) return true;
     run_.prepared.truth_agrees = false;
     run_.record.fault = {fault_class::configuration, "bad_reference",
                          "failed to time task " + spec_.id +
                              ": reference.cu disagrees with reference.cpp: " + *cause,
-                         "run `kernelmill task check " + spec_.id + " --backend cuda`"};
+                         "both must give the same in fp64, on every case"};
     return false;
   }
 
@@ -91,7 +101,7 @@ private:
   void take_blocks() {
     double started = now_seconds();
     for (unsigned round = 1; record_.note.empty(); ++round) {
-      if (!half(true) || !half(false)) return;
+      if (!half(round % 2 == 1)) return;
       blocks_ = undisturbed_blocks();
       record_.note = stop_reason(blocks_, run_.options.stopping, now_seconds() - started);
       if (record_.note.empty() && run_.expired()) record_.note = "the deadline of the evaluation";
@@ -107,37 +117,39 @@ private:
 
   bool timed_row(bool reference, unsigned length) {
     if (!row(reference ? baseline() : process(), length * short_)) return false;
-    (reference ? usual_gaps_ : gaps_).push_back(last_.taken - last_.done);
-    (reference ? reference_rows_ : candidate_rows_)[length / 3].push_back(last_.done);
+    (reference ? reference_rows_ : candidate_rows_)[length / 3].push_back(last_);
     return reference || audit_candidate();
   }
 
   // Other processes come and go on the GPU while rows are timed: contexts of the candidates to come
   // are made and those of the past are torn down. That only ever adds to a row, by 0.1 ms and more;
-  // rows that are plainly longer than the others of their kind are left out.
-  static std::vector<double> undisturbed(const std::vector<double>& rows) {
-    auto sorted = rows;
-    std::sort(sorted.begin(), sorted.end());
-    double limit = sorted[sorted.size() / 4] * disturbed_factor + disturbed_floor;
+  // rows that are plainly longer than the others of their kind are left out. So are those after
+  // which the GPU was not idle: their end may have been told too early.
+  std::vector<double> undisturbed(const timed_rows& rows, int kind) const {
+    double limit = quartile(rows, &row_times::done) * disturbed_factor + disturbed_floor;
     std::vector<double> result;
-    std::copy_if(rows.begin(), rows.end(), std::back_inserter(result),
-                 [&](double x) { return x <= limit; });
+    for (const auto& x : rows)
+      if (x.done <= limit && !is_late(x, kind)) result.push_back(x.done);
     return result;
+  }
+
+  bool is_late(const row_times& x, int kind) const {
+    return x.gap > quartile(reference_rows_[kind], &row_times::gap) + late_floor;
   }
 
   std::vector<timed_block> undisturbed_blocks() const {
     auto reference = slopes(reference_rows_);
     auto candidate = slopes(candidate_rows_);
     std::vector<timed_block> result;
-    for (size_t i = 0; i + 1 < std::min(reference.size(), candidate.size()); i += 2)
-      result.push_back({{reference[i], reference[i + 1]}, {candidate[i], candidate[i + 1]}});
+    for (size_t i = 0; i < std::min(reference.size(), candidate.size()); ++i)
+      result.push_back({{reference[i], reference[i]}, {candidate[i], candidate[i]}});
     return result;
   }
 
   // Seconds of one call, once for each pair of a long and a short row.
-  std::vector<double> slopes(const std::vector<double> (&rows)[2]) const {
-    auto long_rows = undisturbed(rows[1]);
-    auto short_rows = undisturbed(rows[0]);
+  std::vector<double> slopes(const timed_rows (&rows)[2]) const {
+    auto long_rows = undisturbed(rows[1], 1);
+    auto short_rows = undisturbed(rows[0], 0);
     std::vector<double> result;
     for (size_t i = 0; i < std::min(long_rows.size(), short_rows.size()); ++i)
       result.push_back(std::max((long_rows[i] - short_rows[i]) / (2.0 * short_), 1e-9));
@@ -149,7 +161,7 @@ private:
   bool row(candidate_process& who, unsigned count) {
     called_ = count + 1;
     ++row_number_;
-    for (unsigned set = 0; set < sets_; ++set) fill(set, false);
+    for (unsigned set = 0; set < sets_; ++set) fill(set, contents::delivered);
     arena_.poison_outputs();
     flushes_.push_back(gpu_.flush());
     draw_order();
@@ -164,7 +176,7 @@ private:
     if (!ok) return blame(who);
     sample("take_sample");
     gpu_.synchronize();
-    last_.taken = now_seconds() - started;
+    last_.gap = now_seconds() - started - last_.done;
     return true;
   }
 
@@ -183,17 +195,21 @@ private:
     if (!row(who, count)) return false;
     auto found = audit();
     if (found.bad == 0) return true;
-    run_.record.fault =
-        bad_baseline(spec_, "is wrong: " + run_.prepared.truth()->describe(spec_.timed, found));
+    run_.record.fault = bad_baseline(spec_, "is wrong: " + describe(found));
     return false;
   }
 
-  void fill(unsigned set, bool verify) {
+  enum class contents { delivered, verified, reference };
+
+  // Writes the contents of a set where they belong, or counts what differs from them.
+  void fill(unsigned set, contents what) {
     for (size_t i = 0; i < spec_.arguments.size(); ++i) {
       const auto& arg = spec_.arguments[i];
       if (arg.role == argument_role::scalar || !is_filled(arg)) continue;
       auto key = derive_key(run_.record.seed, "timed", row_number_ * sets_ + set, arg.name);
-      auto at = arena_.address(i, set);
+      bool verify = what == contents::verified;
+      auto at =
+          what == contents::reference ? run_.prepared.truth()->input(i) : arena_.address(i, set);
       uint64_t n = arena_.count(i);
       if (arg.type == dtype::f32) {
         device_fill how;
@@ -248,9 +264,10 @@ private:
     sample("check_sample");
     arena_.check_guards();
     for (unsigned k = 0; k < sets_; ++k) {
-      fill(order_[k], true);
+      fill(order_[k], contents::verified);
       if (k < called_) {
-        run_.prepared.truth()->check(spec_.timed, order_[k]);
+        fill(order_[k], contents::reference);
+        run_.prepared.truth()->check(spec_.timed, arena_, order_[k]);
         continue;
       }
       for (size_t i = 0; i < spec_.arguments.size(); ++i) {
@@ -262,6 +279,11 @@ private:
       }
     }
     return gpu_.end_audit();
+  }
+
+  std::string describe(const device_audit& found) {
+    fill(static_cast<unsigned>(found.bad_set), contents::reference);
+    return run_.prepared.truth()->describe(spec_.timed, arena_, found);
   }
 
   bool audit_candidate() {
@@ -289,7 +311,7 @@ private:
     if (found.bad > 0)
       reject("wrong_when_timed", "wrong_result",
              fmt::format("right in all cases, but wrong at the timed shape in {} elements: {}",
-                         found.bad, run_.prepared.truth()->describe(spec_.timed, found)));
+                         found.bad, describe(found)));
     return run_.record.correct;
   }
 
@@ -297,32 +319,38 @@ private:
     std::vector<double> reference;
     std::vector<double> candidate;
     for (const auto& block : blocks_) {
-      reference.insert(reference.end(), block.reference, block.reference + 2);
-      candidate.insert(candidate.end(), block.candidate, block.candidate + 2);
+      reference.push_back(block.reference[0]);
+      candidate.push_back(block.candidate[0]);
     }
+    look_for_lateness();
     if (blocks_.empty()) return;
     record_.measured = true;
     record_.reference_seconds = median(reference);
     record_.candidate_seconds = median(candidate);
     record_.speedup = estimate_speedup(blocks_);
-    record_.samples = static_cast<uint32_t>(2 * blocks_.size() * 4 * short_);
-    size_t left_out =
-        2 * (candidate_rows_[0].size() + reference_rows_[0].size()) - 8 * blocks_.size();
+    record_.samples = static_cast<uint32_t>(blocks_.size() * 4 * short_);
+    size_t left_out = 4 * (candidate_rows_[0].size() - blocks_.size());
     if (left_out > 0) record_.note += fmt::format("; {} rows were disturbed", left_out);
-    look_for_lateness();
     look_for_background_work();
     compare_with_roofline();
   }
 
   // A process that says "done" too early is found out by the referee's own work, which then waits
-  // for what is still running.
+  // for what is still running. Single rows of that kind have other causes and are left out.
   void look_for_lateness() {
-    double late = median(gaps_) - median(usual_gaps_);
-    double row_seconds = record_.candidate_seconds * 2 * short_;
-    if (late < std::max(late_floor, late_share * row_seconds)) return;
-    run_.find("early_return", severity::critical,
-              fmt::format("the GPU was busy for {:.3f} ms after the process said that it was done",
-                          late * 1e3));
+    for (int kind = 0; kind < 2; ++kind) {
+      const auto& rows = candidate_rows_[kind];
+      auto late = static_cast<size_t>(std::count_if(
+          rows.begin(), rows.end(), [&](const row_times& x) { return is_late(x, kind); }));
+      if (rows.size() < late_rows || static_cast<double>(late) < late_share * rows.size()) continue;
+      run_.find("early_return", severity::critical,
+                fmt::format("the GPU was busy for {:.3f} ms after the process said that it was "
+                            "done, in {} of {} rows",
+                            (quartile(rows, &row_times::gap) -
+                             quartile(reference_rows_[kind], &row_times::gap)) *
+                                1e3,
+                            late, rows.size()));
+    }
   }
 
   // The referee's own work between rows takes longer when the candidate's context is busy.
@@ -366,11 +394,9 @@ private:
   std::vector<unsigned> order_;
   uint32_t sample_seed_ = 0;
   row_times last_;
-  std::vector<double> reference_rows_[2]; // seconds; short, long
-  std::vector<double> candidate_rows_[2];
+  timed_rows reference_rows_[2]; // short, long
+  timed_rows candidate_rows_[2];
   std::vector<timed_block> blocks_;
-  std::vector<double> gaps_;
-  std::vector<double> usual_gaps_;
   std::vector<double> flushes_;
 };
 

@@ -19,22 +19,26 @@ bool near(double a, double b, double bound) {
 
 } // namespace
 
-device_truth::device_truth(device_arena& arena, reference_function reference)
-    : arena_(arena), reference_(reference), outputs_(arena.spec().arguments.size()) {
-  const auto& x = arena.spec();
+device_truth::device_truth(device& gpu, const task& x, reference_function reference)
+    : gpu_(gpu), task_(x), reference_(reference), inputs_(x.arguments.size()),
+      outputs_(x.arguments.size()) {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const auto& arg = x.arguments[i];
-    if (!is_output(arg)) continue;
+    if (arg.role == argument_role::scalar) continue;
     size_t count = capacity_of(x, i) / 4;
-    outputs_[i].want = device_memory{arena.gpu().cuda(), count * (arg.type == dtype::f32 ? 8 : 4)};
-    if (arg.type == dtype::f32) outputs_[i].scale = device_memory{arena.gpu().cuda(), count * 8};
+    if (!is_output(arg)) {
+      inputs_[i] = device_memory{gpu.cuda(), count * 4};
+      continue;
+    }
+    outputs_[i].want = device_memory{gpu.cuda(), count * (arg.type == dtype::f32 ? 8 : 4)};
+    if (arg.type == dtype::f32) outputs_[i].scale = device_memory{gpu.cuda(), count * 8};
   }
 }
 
-void device_truth::find(const task_case& which, unsigned set) {
+void device_truth::find(const task_case& which) {
   std::array<int64_t, max_reference_arguments> values{};
   size_t next = 0;
-  const auto& arguments = arena_.spec().arguments;
+  const auto& arguments = task_.arguments;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const auto& arg = arguments[i];
     if (arg.role == argument_role::scalar) {
@@ -44,42 +48,43 @@ void device_truth::find(const task_case& which, unsigned set) {
       if (arg.type == dtype::f32)
         values[next++] = static_cast<int64_t>(outputs_[i].scale.address());
     } else {
-      values[next++] = static_cast<int64_t>(arena_.address(i, set));
+      values[next++] = static_cast<int64_t>(inputs_[i].address());
     }
   }
   call_reference(reference_, values);
 }
 
-void device_truth::check(const task_case& which, unsigned set) {
-  find(which, set);
-  auto& gpu = arena_.gpu();
+void device_truth::check(const task_case& which, const device_arena& arena, unsigned set) {
+  find(which);
+  auto& gpu = gpu_;
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    const auto& arg = arena_.spec().arguments[i];
+    const auto& arg = task_.arguments[i];
     if (!is_output(arg)) continue;
-    auto n = static_cast<uint64_t>(arena_.count(i));
+    auto n = static_cast<uint64_t>(arena.count(i));
     auto argument = static_cast<unsigned>(i);
-    auto got = arena_.address(i, set);
+    auto got = arena.address(i, set);
     auto want = outputs_[i].want.address();
     if (arg.type == dtype::f32)
       gpu.launch("compare_f32", n, got, want, outputs_[i].scale.address(), n,
-                 arena_.spec().tolerance * unit_roundoff, argument, set, gpu.audit_address());
+                 task_.tolerance * unit_roundoff, argument, set, gpu.audit_address());
     else
       gpu.launch("compare_i32", n, got, want, n, argument, set, gpu.audit_address());
   }
 }
 
-std::string device_truth::describe(const task_case& which, const device_audit& found) {
-  const auto& arg = arena_.spec().arguments[found.bad_argument];
+std::string device_truth::describe(const task_case& which, const device_arena& arena,
+                                   const device_audit& found) {
+  const auto& arg = task_.arguments[found.bad_argument];
   auto set = static_cast<unsigned>(found.bad_set);
   auto index = found.first_bad;
-  find(which, set); // the truth of that set again
-  auto& gpu = arena_.gpu();
+  find(which); // the truth of that set again
+  auto& gpu = gpu_;
   gpu.synchronize();
   auto read = [&](cuda::device_pointer at, auto into) {
     gpu.check("read an element", gpu.cuda().copy_to_host(&into, at, sizeof into));
     return into;
   };
-  auto at = arena_.address(found.bad_argument, set) + 4 * index;
+  auto at = arena.address(found.bad_argument, set) + 4 * index;
   const auto& truth = outputs_[found.bad_argument].want;
   auto place = fmt::format("{}[{}]", arg.name, index);
   if (arg.type == dtype::i32)
@@ -92,26 +97,32 @@ std::string device_truth::describe(const task_case& which, const device_audit& f
                      read(truth.address() + 8 * index, double{}));
 }
 
-std::optional<std::string> device_truth::disagreement(workload& host, slot& any) {
-  const auto& x = arena_.spec();
-  for (const auto& which : x.cases) {
+std::optional<std::string> device_truth::disagreement(workload& host) {
+  for (const auto& which : task_.cases) {
     host.select(which);
     host.fill(known_seed, 0);
     host.find_truth();
-    (void)any.deliver(host, false);
-    find(which, 0);
-    arena_.gpu().synchronize();
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const auto& arg = task_.arguments[i];
+      if (arg.role != argument_role::input) continue;
+      const auto& t = host.tensor(i);
+      const void* from =
+          arg.type == dtype::f32 ? static_cast<const void*>(t.f32.data()) : t.i32.data();
+      gpu_.check("copy an input", gpu_.cuda().copy_to_device(input(i), from, host.bytes(i)));
+    }
+    find(which);
+    gpu_.synchronize();
     for (size_t i = 0; i < outputs_.size(); ++i)
-      if (is_output(x.arguments[i]))
+      if (is_output(task_.arguments[i]))
         if (auto cause = differs(host, i)) return "case " + which.name + ": " + *cause;
   }
   return std::nullopt;
 }
 
 std::optional<std::string> device_truth::differs(const workload& host, size_t argument) const {
-  const auto& arg = arena_.spec().arguments[argument];
+  const auto& arg = task_.arguments[argument];
   const auto& t = host.tensor(argument);
-  const auto& gpu = arena_.gpu();
+  const auto& gpu = gpu_;
   auto fetch = [&](auto& into, const device_memory& from) {
     gpu.check("read a truth",
               gpu.cuda().copy_to_host(into.data(), from.address(), into.size() * sizeof into[0]));
@@ -129,7 +140,7 @@ std::optional<std::string> device_truth::differs(const workload& host, size_t ar
   std::vector<double> scale(t.count);
   fetch(want, outputs_[argument].want);
   fetch(scale, outputs_[argument].scale);
-  double unit = arena_.spec().tolerance * unit_roundoff;
+  double unit = task_.tolerance * unit_roundoff;
   for (size_t k = 0; k < t.count; ++k) {
     if (!near(want[k], t.wide[k], truth_share * unit * t.scale[k] + 1e-30))
       return fmt::format("{}[{}] is {:.17g}, and {:.17g} by reference.cpp", arg.name, k, want[k],

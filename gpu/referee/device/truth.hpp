@@ -12,28 +12,35 @@ namespace kernelmill {
 class device_truth {
 public:
   /// `reference` is that of reference.cu.
-  device_truth(device_arena& arena, reference_function reference);
+  device_truth(device& gpu, const task& x, reference_function reference);
+
+  /// Where the inputs of the reference lie: its own copy, which no candidate can reach.
+  cuda::device_pointer input(size_t argument) const { return inputs_[argument].address(); }
 
   /// Compares with the host's reference on every case. An empty result means that they agree.
-  std::optional<std::string> disagreement(workload& host, slot& any);
+  std::optional<std::string> disagreement(workload& host);
 
-  /// Looks at the outputs of one set at the selected shape; adds to the audit.
-  void check(const task_case& which, unsigned set);
+  /// Looks at the outputs of one set, whose contents are in the inputs here; adds to the audit.
+  void check(const task_case& which, const device_arena& arena, unsigned set);
 
   /// Says what an audit that found something wrong found: "y[3] of call 2: got 1.5, want 2.25".
-  std::string describe(const task_case& which, const device_audit& found);
+  /// REQUIRES: the inputs here are those of that set.
+  std::string describe(const task_case& which, const device_arena& arena,
+                       const device_audit& found);
 
 private:
   struct expectation {
     device_memory want;
     device_memory scale;
   };
-  void find(const task_case& which, unsigned set);
+  void find(const task_case& which);
   std::optional<std::string> differs(const workload& host, size_t argument) const;
 
-  device_arena& arena_;
+  device& gpu_;
+  const task& task_;
   reference_function reference_;
-  std::vector<expectation> outputs_; // by argument
+  std::vector<device_memory> inputs_; // by argument
+  std::vector<expectation> outputs_;  // by argument
 };
 
 } // namespace kernelmill

@@ -2,6 +2,9 @@
 
 #include <cerrno>
 #include <csignal>
+#include <string>
+
+#include <unistd.h>
 
 #include "tests/unit/sandbox/sandbox_fixture.hpp"
 
@@ -50,6 +53,69 @@ TEST_F(an_intruder, can_compute_and_nothing_else_behind_the_inner_filter) {
     EXPECT_EQ(said.at(name), EPERM) << name;
   for (auto* name : {"thread", "mmap", "read", "clock", "getaffinity"})
     EXPECT_EQ(said.at(name), 0) << name;
+}
+
+// A node that does no harm stands for a GPU's: devices alone decide which outer filter is taken.
+TEST_F(an_intruder, with_a_device_gets_unix_sockets_until_the_inner_filter_and_no_others) {
+  auto spec = intrude({"gpu_locked_in"});
+  spec.devices = {"/dev/null"};
+  spec.may_exec = false;
+  auto said = run(spec).said;
+  for (auto* name : {"unix", "unix_seqpacket", "socketpair"}) {
+    EXPECT_EQ(said.at(std::string{"outer:"} + name), 0) << name;
+    EXPECT_EQ(said.at(std::string{"inner:"} + name), EPERM) << name;
+  }
+  for (auto* name : {"inet", "inet_udp", "inet6", "netlink", "packet", "inet_in_disguise"}) {
+    EXPECT_EQ(said.at(std::string{"outer:"} + name), EPERM) << name;
+    EXPECT_EQ(said.at(std::string{"inner:"} + name), EPERM) << name;
+  }
+}
+
+TEST_F(an_intruder, without_a_device_gets_no_sockets_whatever_the_inner_filter) {
+  auto spec = intrude({"gpu_locked_in"});
+  spec.may_exec = false;
+  for (auto& [name, cause] : run(spec).said)
+    if (name.starts_with("outer:") || name.starts_with("inner:")) {
+      EXPECT_EQ(cause, EPERM) << name;
+    }
+}
+
+TEST_F(an_intruder, with_a_device_finds_the_doors_shut_that_no_driver_needs) {
+  auto spec = intrude({"doors"});
+  spec.devices = {"/dev/null"};
+  auto said = run(spec).said;
+  EXPECT_EQ(said.size(), 23u);
+  EXPECT_EQ(said.at("socket_unix"), 0);
+  said.erase("socket_unix");
+  EXPECT_NE(said["setuid"], 0);
+  said.erase("setuid");
+  for (auto& [name, cause] : said) EXPECT_EQ(cause, EPERM) << name;
+}
+
+TEST_F(an_intruder, behind_the_inner_filter_of_a_gpu_can_open_devices_and_start_nothing) {
+  auto spec = intrude({"gpu_locked_in"});
+  spec.devices = {"/dev/null"};
+  spec.may_exec = false;
+  auto said = run(spec).said;
+  for (auto* name : {"execve", "fork", "kill", "unlink", "mkdir", "chmod", "ptrace", "seccomp",
+                     "never_heard_of", "tiocsti"})
+    EXPECT_EQ(said.at(name), EPERM) << name;
+  for (auto* name : {"below_usr", "below_dev"}) EXPECT_EQ(said.at(name), EROFS) << name;
+  for (auto* name : {"thread", "device", "name_of_thread", "pipe", "ioctl"})
+    EXPECT_EQ(said.at(name), 0) << name;
+}
+
+// The inner filter of a GPU lets files be opened for writing, so only the user that init runs as
+// keeps a candidate out of it: where that is the candidate's own, nothing does.
+TEST_F(an_intruder, behind_the_inner_filter_of_a_gpu_cannot_write_to_init) {
+  auto spec = intrude({"gpu_locked_in"});
+  spec.devices = {"/dev/null"};
+  spec.may_exec = false;
+  auto said = run(spec).said;
+  if (::geteuid() != 0 && said.at("open_memory_of_init") == 0)
+    GTEST_SKIP() << "known: without root, init runs as the candidate's user; writing to it gave "
+                 << said.at("write_memory_of_init");
+  EXPECT_EQ(said.at("open_memory_of_init"), EACCES);
 }
 
 TEST_F(an_intruder, with_a_fork_bomb_dies_whole) {

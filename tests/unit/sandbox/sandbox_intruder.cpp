@@ -7,11 +7,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <thread>
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -148,6 +150,83 @@ int locked_in() {
   return 0;
 }
 
+void try_sockets(const char* when) {
+  auto one = [&](const char* what, long number, long family, long kind, int* ends) {
+    call((std::string{when} + what).c_str(), number, family, kind, 0, ends);
+  };
+  int ends[2] = {-1, -1};
+  one("unix", SYS_socket, AF_UNIX, SOCK_STREAM, nullptr);
+  one("unix_seqpacket", SYS_socket, AF_UNIX, SOCK_SEQPACKET, nullptr);
+  one("socketpair", SYS_socketpair, AF_UNIX, SOCK_STREAM, ends);
+  one("inet", SYS_socket, AF_INET, SOCK_STREAM, nullptr);
+  one("inet_udp", SYS_socket, AF_INET, SOCK_DGRAM, nullptr);
+  one("inet6", SYS_socket, AF_INET6, SOCK_STREAM, nullptr);
+  one("netlink", SYS_socket, AF_NETLINK, SOCK_RAW, nullptr);
+  one("packet", SYS_socket, AF_PACKET, SOCK_RAW, nullptr);
+  // The kernel takes 32 bits of the family, a filter may look at 64.
+  one("inet_in_disguise", SYS_socket, (1L << 32) | AF_INET, SOCK_STREAM, nullptr);
+}
+
+// Init has the outer filter alone: who can write to it can do again what the inner one forbids.
+void try_to_write_to_init() {
+  int fd = ::open("/proc/1/mem", O_RDWR);
+  say("open_memory_of_init", fd >= 0 ? 0 : errno);
+  if (fd < 0) return;
+  unsigned long start = 0;
+  if (auto* maps = std::fopen("/proc/1/maps", "re")) {
+    char line[512];
+    while (start == 0 && std::fgets(line, sizeof line, maps))
+      if (std::strstr(line, "rw-p")) start = std::strtoul(line, nullptr, 16);
+    std::fclose(maps);
+  }
+  char byte = 0;
+  auto at = static_cast<off_t>(start);
+  bool written = ::pread(fd, &byte, 1, at) == 1 && ::pwrite(fd, &byte, 1, at) == 1;
+  say("write_memory_of_init", written ? 0 : errno);
+  ::close(fd);
+}
+
+// The filters of a candidate for a GPU: sockets before and after the inner one, and what it lets
+// through that the one for a CPU does not.
+int gpu_locked_in() {
+  try_sockets("outer:");
+  auto locked = kernelmill::enter_candidate_seccomp(true);
+  if (!locked) {
+    std::printf("%s\n", locked.error().message.c_str());
+    return 1;
+  }
+  try_sockets("inner:");
+  const char* argv[] = {"/intruder", "census", nullptr};
+  call("execve", SYS_execve, argv[0], argv, argv + 2);
+  int pid = ::fork();
+  if (pid == 0) ::_exit(0);
+  say("fork", pid > 0 ? 0 : errno);
+  call("kill", SYS_kill, ::getpid(), 0);
+  call("unlink", SYS_unlink, "/tmp/x");
+  call("mkdir", SYS_mkdir, "/tmp/y", 0700);
+  call("chmod", SYS_chmod, "/tmp", 0777);
+  call("ptrace", SYS_ptrace, PTRACE_TRACEME, 0, 0, 0);
+  call("seccomp", SYS_seccomp, 0, 0, 0);
+  call("never_heard_of", 9999);
+  call("tiocsti", SYS_ioctl, 0, TIOCSTI, "x");
+  try_to_write_to_init();
+  try_open("below_usr", "/usr/x", O_WRONLY | O_CREAT);
+  try_open("below_dev", "/dev/x", O_WRONLY | O_CREAT);
+
+  // What a driver needs.
+  long sum = 0;
+  std::thread other{[&] { sum = 42; }};
+  other.join();
+  say("thread", sum == 42 ? 0 : 1);
+  try_open("device", "/dev/null", O_RDWR);
+  try_open("name_of_thread", "/proc/self/comm", O_RDWR);
+  int ready = 0;
+  int ends[2] = {-1, -1};
+  say("pipe", ::pipe(ends) == 0 ? 0 : errno);
+  call("ioctl", SYS_ioctl, ends[0], FIONREAD, &ready);
+  return 0;
+}
+
 [[noreturn]] void fork_bomb() {
   say("begun", 1);
   for (;;)
@@ -217,6 +296,7 @@ int main(int argc, char** argv) {
   if (is("census")) return census();
   if (is("doors")) return doors();
   if (is("locked_in")) return locked_in();
+  if (is("gpu_locked_in")) return gpu_locked_in();
   if (is("fork_bomb")) fork_bomb();
   if (is("limited_forks")) return limited_forks();
   if (is("orphan")) return orphan(false);

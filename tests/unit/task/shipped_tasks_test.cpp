@@ -1,0 +1,88 @@
+// The tasks of configs/tasks, as far as they are for a GPU: what the loader leaves open, the
+// referee would notice only on a machine that has one.
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "gpu/referee/device/device.hpp"
+#include "gpu/task/task.hpp"
+
+using namespace kernelmill;
+
+namespace {
+
+std::string tasks_root() {
+  const char* root = std::getenv("KERNELMILL_SOURCE_DIR");
+  if (root == nullptr) throw std::runtime_error("KERNELMILL_SOURCE_DIR is not set; run by ctest");
+  return std::string{root} + "/configs/tasks";
+}
+
+// Every task that names cuda, loaded and made ready for it.
+std::vector<task> gpu_tasks() {
+  std::vector<task> result;
+  auto ids = list_tasks(tasks_root());
+  if (!ids) throw std::runtime_error(render(ids.error()));
+  for (const auto& id : *ids) {
+    auto x = load_task(tasks_root(), id);
+    if (!x) throw std::runtime_error(render(x.error()));
+    if (std::find(x->backends.begin(), x->backends.end(), "cuda") == x->backends.end()) continue;
+    if (auto ok = choose_backend(*x, "cuda"); !ok) throw std::runtime_error(render(ok.error()));
+    result.push_back(std::move(*x));
+  }
+  return result;
+}
+
+bool has(const task& x, const char* file) {
+  return std::filesystem::is_regular_file(x.directory + "/" + file);
+}
+
+TEST(shipped_tasks, some_are_for_a_gpu) {
+  EXPECT_FALSE(gpu_tasks().empty());
+}
+
+TEST(shipped_tasks, those_for_a_gpu_bring_a_reference_and_a_baseline_for_it) {
+  for (const auto& x : gpu_tasks()) {
+    EXPECT_TRUE(has(x, "reference.cu")) << x.id;
+    EXPECT_TRUE(has(x, "baseline.cu")) << x.id;
+  }
+}
+
+TEST(shipped_tasks, those_with_a_starter_have_one_for_a_gpu) {
+  for (const auto& x : gpu_tasks()) {
+    EXPECT_EQ(has(x, "starter.cu"), has(x, "starter.cpp")) << x.id;
+    EXPECT_EQ(x.starter.empty(), !has(x, "starter.cpp")) << x.id;
+  }
+}
+
+TEST(shipped_tasks, a_gpu_can_make_the_inputs_of_its_timed_shape) {
+  for (const auto& x : gpu_tasks())
+    for (const auto& arg : x.arguments) {
+      if (arg.fill.empty()) continue; // a scalar or an output
+      auto own = x.timed.fills.find(arg.name);
+      const auto& fill = own != x.timed.fills.end() ? own->second : arg.fill;
+      device_fill ignored;
+      EXPECT_TRUE(find_device_fill(fill, ignored)) << x.id << ": " << arg.name << " is " << fill;
+    }
+}
+
+TEST(shipped_tasks, what_needs_a_whole_row_a_gpu_does_not_make) {
+  device_fill into;
+  for (auto* name : {"sorted", "descending", "masked", "permutation", "sparse", "nothing", ""})
+    EXPECT_FALSE(find_device_fill(name, into)) << name;
+}
+
+TEST(shipped_tasks, the_shape_for_a_gpu_moves_more_than_the_one_for_a_cpu) {
+  for (const auto& x : gpu_tasks()) {
+    auto cpu = load_task(tasks_root(), x.id);
+    ASSERT_TRUE(cpu) << render(cpu.error());
+    auto small = cpu->bytes.evaluate(cpu->timed.scalars);
+    auto large = x.bytes.evaluate(x.timed.scalars);
+    ASSERT_TRUE(small && large) << x.id;
+    EXPECT_GT(*large, *small) << x.id;
+  }
+}
+
+} // namespace
