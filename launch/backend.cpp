@@ -1,6 +1,7 @@
 #include "launch/backend.hpp"
 
 #include "gpu/toolchain/compiler_facts.hpp"
+#include "launch/config/paths.hpp"
 
 namespace kernelmill {
 
@@ -9,6 +10,7 @@ void chosen_backend::apply(toolchain_options& options) const {
   if (name == "cpu") return;
   options.compiler.clear(); // the configured one is the C++ compiler of the CPU
   options.architecture = gpus.front().architecture;
+  options.device_compiler = helper_program("kernelmill-nvrtc");
 }
 
 void chosen_backend::apply(referee_options& options, size_t index) const {

@@ -11,6 +11,9 @@
 
 namespace kernelmill {
 
+/// Contexts that a referee of many candidates makes ahead: making one takes as long as judging.
+inline constexpr unsigned gpu_pool = 4;
+
 struct chosen_backend {
   std::string name = "cpu";    ///< "cpu" or "cuda"
   std::vector<cuda::gpu> gpus; ///< of "cuda": at least one

@@ -160,7 +160,9 @@ expected<void> prepare(node& x, const run_options& options) {
   std::vector<std::shared_ptr<const task>> tasks;
   chosen_backend backend;
   if (auto ok = take(backend, choose_backend(config.evaluation.backend)); !ok) return ok;
-  if (auto ok = take(tasks, load_tasks(config.tasks, backend.name)); !ok) return ok;
+  if (auto ok = take(tasks, load_tasks(config.tasks, backend.name, config.evaluation.contract));
+      !ok)
+    return ok;
   x.plan = plan_of(config, tasks);
   x.plan.config_digest = config_digest(config);
   x.settings = settings_of(config, backend.name, options.resume);
@@ -169,7 +171,9 @@ expected<void> prepare(node& x, const run_options& options) {
   if (auto ok = take(x.policy, policy_of(config)); !ok) return ok;
   if (auto ok = start_policy_server(x, config.policy); !ok) return ok;
   if (auto ok = take(x.retrieval, open_retrieval(config.retrieval, tasks)); !ok) return ok;
-  if (auto ok = take(x.slots, start_slots(config, backend)); !ok) return ok;
+  std::vector<std::string> folders;
+  for (const auto& one : tasks) folders.push_back(one->directory);
+  if (auto ok = take(x.slots, start_slots(config, backend, folders)); !ok) return ok;
   x.plan.sandbox_complete =
       std::none_of(x.slots.layers.begin(), x.slots.layers.end(),
                    [](auto& layer) { return layer.state == layer_state::missing; });

@@ -7,8 +7,8 @@ namespace kernelmill {
 
 using std::chrono::milliseconds;
 
-expected<std::vector<std::shared_ptr<const task>>> load_tasks(const tasks_section& config,
-                                                              const std::string& backend) {
+expected<std::vector<std::shared_ptr<const task>>>
+load_tasks(const tasks_section& config, const std::string& backend, const std::string& contract) {
   auto root = config.root.empty() ? default_tasks_root() : config.root;
   auto ids = list_tasks(root);
   if (!ids) return tl::unexpected<error>{ids.error()};
@@ -19,6 +19,7 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const tasks_sectio
     auto loaded = load_task(root, id);
     if (!loaded) return tl::unexpected<error>{loaded.error()};
     if (auto ok = choose_backend(*loaded, backend); !ok) return tl::unexpected<error>{ok.error()};
+    if (auto ok = choose_contract(*loaded, contract); !ok) return tl::unexpected<error>{ok.error()};
     result.push_back(std::make_shared<const task>(std::move(*loaded)));
   }
   return result;

@@ -17,8 +17,8 @@
 namespace kernelmill {
 
 /// Loads the tasks that the configuration names, in the order of their ids.
-expected<std::vector<std::shared_ptr<const task>>> load_tasks(const tasks_section& config,
-                                                              const std::string& backend);
+expected<std::vector<std::shared_ptr<const task>>>
+load_tasks(const tasks_section& config, const std::string& backend, const std::string& contract);
 
 expected<governance_config> governance_of(const run_config& config);
 expected<policy_config> policy_of(const run_config& config);

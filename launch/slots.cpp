@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include "launch/build_ahead.hpp"
 #include "launch/config/paths.hpp"
 
 namespace kernelmill {
@@ -61,7 +62,8 @@ std::vector<std::vector<int>> slot_cpus(const evaluation_section& config) {
   return result;
 }
 
-expected<node_slots> start_slots(const run_config& config, const chosen_backend& backend) {
+expected<node_slots> start_slots(const run_config& config, const chosen_backend& backend,
+                                 const std::vector<std::string>& task_directories) {
   node_slots result;
   auto processes = spawner::launch(helper_program("kernelmill-spawner"));
   if (!processes) return tl::unexpected<error>{processes.error()};
@@ -81,6 +83,7 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
                              ? config.compile.slots
                              : static_cast<uint32_t>(std::max<size_t>(1, cores().size()));
   result.toolchain = std::make_shared<native_toolchain>(*result.walls, options);
+  build_ahead(*result.processes, backend, options.cache_directory, task_directories);
   // On GPUs the slots are the GPUs, and every core serves them all.
   auto slots = backend.gpus.empty() ? slot_cpus(config.evaluation)
                                     : std::vector<std::vector<int>>(backend.gpus.size());
@@ -88,6 +91,7 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
     referee_options referee;
     referee.cpus = slots[i];
     backend.apply(referee, i);
+    if (!backend.gpus.empty()) referee.pool = gpu_pool;
     referee.cache_directory = options.cache_directory;
     auto client =
         referee_client::launch(*result.processes, helper_program("kernelmill-referee"), referee);

@@ -31,6 +31,8 @@ struct node_slots {
 };
 
 /// Starts everything, and refuses when a sandbox layer that the configuration requires is missing.
-expected<node_slots> start_slots(const run_config& config, const chosen_backend& backend);
+/// For GPUs it first compiles what the tasks in these directories bring along.
+expected<node_slots> start_slots(const run_config& config, const chosen_backend& backend,
+                                 const std::vector<std::string>& task_directories);
 
 } // namespace kernelmill

@@ -7,8 +7,8 @@ using Common = import "common.capnp";
 
 struct BuildRequest {
   task @0 :Text;
-  contract @1 :Text;       # "native"
-  backend @2 :Text;        # "cpu"
+  contract @1 :Text;       # "native" or "device"
+  backend @2 :Text;        # "cpu", "cuda"
   source @3 :Text;
   sha256 @4 :Text;         # of the source
   deadlineMs @5 :UInt32;
@@ -29,6 +29,7 @@ struct KernelResources {  # of one GPU kernel, by ptxas
   spillLoads @3 :UInt32;   # bytes a thread
   stackFrame @4 :UInt32;   # bytes a thread
   sharedBytes @5 :UInt32;  # static, a block
+  occupancy @6 :Float64;   # share of a multiprocessor's warps that registers let live at once
 }
 
 struct BuildResult {

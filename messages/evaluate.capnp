@@ -23,6 +23,7 @@ struct EvaluateRequest {
   seed @6 :Data;                   # 32 bytes to replay an evaluation; empty: drawn after load
   deadlineMs @7 :UInt32;
   profile @8 :Bool;                # count instead of time
+  contract @9 :Text;               # "native" or "device"; empty: native
 }
 
 struct CaseResult {
@@ -63,6 +64,8 @@ struct EvaluateResult {
   device @9 :Text;                 # "Intel(R) Xeon(R), 2 cores"
   fault @10 :Common.Fault;         # class none when every case passed
   missing @11 :List(Text);         # counters that a profile could not read here, and why
+  spans @12 :List(Common.Quantity);      # seconds of the slot, in order: "task", "candidate", ...
+  conditions @13 :List(Common.Quantity); # of the GPU while it was timed: clocks, heat, power
 }
 
 struct CheckRequest { taskDir @0 :Text; }   # `task check` to referee

@@ -90,24 +90,23 @@ error commit_fault(const caf::error& why) {
 Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
                                                     std::chrono::milliseconds deadline) {
   auto defaults = state.settings->sampling.open();
-  return build<wire::CompletionRequest>(
-      [&](wire::CompletionRequest::Builder x) {
-        x.setSession(*state.where.run + "/" + short_name(state.id()));
-        x.setTurn(state.turn);
-        x.setDeadlineMs(static_cast<uint32_t>(deadline.count()));
-        x.setSampling(defaults->getSampling());
-        auto count = static_cast<unsigned>(2 + state.conversation.size());
-        auto messages = x.initMessages(count);
-        messages[0].setRole("system");
-        messages[0].setContent(state.first_prompt->system);
-        messages[1].setRole("user");
-        messages[1].setContent(state.first_prompt->user);
-        for (unsigned i = 2; i < count; ++i) {
-          auto& part = state.conversation[i - 2];
-          messages[i].setRole(part.assistant ? "assistant" : "user");
-          messages[i].setContent(*part.text);
-        }
-      });
+  return build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
+    x.setSession(*state.where.run + "/" + short_name(state.id()));
+    x.setTurn(state.turn);
+    x.setDeadlineMs(static_cast<uint32_t>(deadline.count()));
+    x.setSampling(defaults->getSampling());
+    auto count = static_cast<unsigned>(2 + state.conversation.size());
+    auto messages = x.initMessages(count);
+    messages[0].setRole("system");
+    messages[0].setContent(state.first_prompt->system);
+    messages[1].setRole("user");
+    messages[1].setContent(state.first_prompt->user);
+    for (unsigned i = 2; i < count; ++i) {
+      auto& part = state.conversation[i - 2];
+      messages[i].setRole(part.assistant ? "assistant" : "user");
+      messages[i].setContent(*part.text);
+    }
+  });
 }
 
 Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state) {
@@ -119,6 +118,7 @@ Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& 
     x.setCandidateSha256(state.current->candidate_sha256);
     x.setLibraryPath(built->getLibraryPath());
     x.setLibrarySha256(built->getLibrarySha256());
+    x.setContract(state.where.what->contract);
     x.setTiming(defaults->getTiming());
     x.setDeadlineMs(static_cast<uint32_t>(state.settings->evaluate_deadline.count()));
     if (state.settings->evaluation_seed) {
@@ -146,28 +146,27 @@ Message<wire::ProfileRequest> profile_request(const refining_episode_state& stat
 Message<wire::TurnFacts> turn_facts(const refining_episode_state& state) {
   auto& current = *state.current;
   auto& what = *state.where.what;
-  return build<wire::TurnFacts>(
-      [&](wire::TurnFacts::Builder x) {
-        x.setTask(what.id);
-        x.setVerb(what.verb);
-        x.setOperatorFamily(what.operator_family);
-        x.setBackend(state.settings->backend);
-        x.setContract(what.contract);
-        x.setCandidateSha256(current.candidate_sha256);
-        auto parsed = x.initParsed();
-        parsed.setOk(current.parsed.ok);
-        parsed.setLanguage(current.parsed.language);
-        parsed.setDiagnosis(current.parsed.diagnosis);
-        auto problems = parsed.initProblems(static_cast<unsigned>(current.parsed.problems.size()));
-        for (unsigned i = 0; i < problems.size(); ++i) problems.set(i, current.parsed.problems[i]);
-        if (!current.build.empty()) x.setBuild(*current.build.open());
-        if (!current.evaluation.empty()) x.setEvaluation(*current.evaluation.open());
-        if (!current.profile.empty()) x.setProfile(*current.profile.open());
-        if (current.fault.cls != fault_class::none) set_fault(x.initFault(), current.fault);
-        x.setDiagnosisRight(what.diagnosis.empty() || current.parsed.diagnosis == what.diagnosis);
-        x.setTurn(state.turn);
-        x.setMaxTurns(state.settings->max_turns);
-      });
+  return build<wire::TurnFacts>([&](wire::TurnFacts::Builder x) {
+    x.setTask(what.id);
+    x.setVerb(what.verb);
+    x.setOperatorFamily(what.operator_family);
+    x.setBackend(state.settings->backend);
+    x.setContract(what.contract);
+    x.setCandidateSha256(current.candidate_sha256);
+    auto parsed = x.initParsed();
+    parsed.setOk(current.parsed.ok);
+    parsed.setLanguage(current.parsed.language);
+    parsed.setDiagnosis(current.parsed.diagnosis);
+    auto problems = parsed.initProblems(static_cast<unsigned>(current.parsed.problems.size()));
+    for (unsigned i = 0; i < problems.size(); ++i) problems.set(i, current.parsed.problems[i]);
+    if (!current.build.empty()) x.setBuild(*current.build.open());
+    if (!current.evaluation.empty()) x.setEvaluation(*current.evaluation.open());
+    if (!current.profile.empty()) x.setProfile(*current.profile.open());
+    if (current.fault.cls != fault_class::none) set_fault(x.initFault(), current.fault);
+    x.setDiagnosisRight(what.diagnosis.empty() || current.parsed.diagnosis == what.diagnosis);
+    x.setTurn(state.turn);
+    x.setMaxTurns(state.settings->max_turns);
+  });
 }
 
 // -- records --------------------------------------------------------------------------------------

@@ -51,6 +51,22 @@ constexpr std::string_view built_for_cuda =
     "export the function of the task, a host function that launches your kernels. All pointers are "
     "device pointers. Work on other streams must be joined into the default stream.\n";
 
+constexpr std::string_view built_for_device =
+    "How it is judged:\n"
+    "- The file is device code alone: kernels declared extern \"C\" __global__ void, no host code "
+    "and "
+    "no host headers. NVRTC compiles it as C++20 for the GPU at hand; CUDA's device headers "
+    "(cuda_fp16.h, mma.h, cooperative_groups.h ...) are there.\n"
+    "- Comment lines say what one call launches, in order, on one stream:\n"
+    "// scratch: partial[4 * rows]\n"
+    "// launch: sums<<<dim3(ceil_div(cols, 256), rows), 256, 0>>>(x, partial, rows, cols)\n"
+    "// launch: total<<<rows, 32>>>(partial, y, rows)\n"
+    "  Grid, block, bytes of dynamic shared memory and bytes of scratch are integer expressions of "
+    "the task's scalars with + - * / % ( ) min max ceil_div; a grid or block is one of them or "
+    "dim3(...). An argument is the name of a tensor or a scratch buffer, or such an expression, "
+    "passed as int. At most 8 launches; scratch of 256 MiB in all, whose contents are undefined. "
+    "The arguments below are what a launch may name.\n";
+
 constexpr std::string_view how_it_is_judged =
     "- It runs in a sandbox: no network, no files, no child processes. What it prints is not "
     "read.\n"
@@ -135,7 +151,9 @@ std::string system_prompt(const task& x) {
   out.append(cuda ? role_cuda : role_cpu).append(format_head);
   if (x.verb == "diagnose") out += format_diagnosis;
   out.append("<KERNEL>\n```").append(language(x)).append(format_kernel);
-  out.append(cuda ? built_for_cuda : built_for_cpu).append(how_it_is_judged);
+  bool device = x.contract == "device";
+  out.append(device ? built_for_device : cuda ? built_for_cuda : built_for_cpu);
+  out += how_it_is_judged;
   return out;
 }
 
@@ -143,7 +161,7 @@ std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples) {
   std::string out = "[task: " + x.id + "]\n";
   out.append(x.prompt);
   if (out.back() != '\n') out += '\n';
-  out += "\nThe function to define:\n";
+  out += x.contract == "device" ? "\nThe arguments of a call:\n" : "\nThe function to define:\n";
   append_fenced(out, x.declaration(), "cpp", max_starter_text);
   if (!x.starter.empty()) {
     out += "\nThe starter:\n";

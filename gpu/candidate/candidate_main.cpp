@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <ucontext.h>
 
+#include "gpu/candidate/device_code.hpp"
 #include "gpu/candidate/gpu_memory.hpp"
 #include "gpu/candidate/protocol.hpp"
 #include "gpu/sandbox/seccomp.hpp"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr int setup_failed = 120; // exit codes that the referee takes for our own fault
 constexpr int device_lost = 121;
+constexpr int launch_refused = 122;
 
 struct mapping {
   char* base = nullptr; // of the first byte; inaccessible pages on both sides
@@ -34,7 +36,8 @@ control_page* control = nullptr;
 attach_message setup;
 mapping mappings[max_arguments];
 int library_descriptor = -1;
-gpu_memory* gpu = nullptr; // null on a CPU slot
+gpu_memory* gpu = nullptr;      // null on a CPU slot
+device_code* program = nullptr; // of the contract `device`
 void* entry = nullptr;
 
 [[noreturn]] void give_up(const char* what) {
@@ -110,6 +113,13 @@ void attach() {
   }
 }
 
+// Device code instead of a library: nothing of a candidate on this side.
+void open_code() {
+  alignas(device_code) static char room[sizeof(device_code)];
+  program = new (room) device_code{gpu->cuda()};
+  if (!program->open(library_descriptor)) give_up(program->problem());
+}
+
 // -- remarks: best effort, because what they watch can overwrite them --------------------------
 
 void remark_exhausted() {
@@ -157,7 +167,17 @@ void watch_faults() {
 
 // -- commands ---------------------------------------------------------------------------------
 
+void load_code() {
+  const char* missing = nullptr;
+  bool ok = program->load(missing) == 0;
+  std::snprintf(control->text, sizeof control->text, "%s", missing ? missing : program->problem());
+  control->remark = ok        ? candidate_remark::loaded
+                    : missing ? candidate_remark::missing_symbol
+                              : candidate_remark::load_failed;
+}
+
 void load() {
+  if (program != nullptr) return load_code();
   char path[64];
   std::snprintf(path, sizeof path, "/proc/self/fd/%d", library_descriptor);
   void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -179,7 +199,46 @@ using any_function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64
                               int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                               int64_t, int64_t);
 
+[[noreturn]] void lose_device(int result, const char* problem) {
+  control->remark = candidate_remark::device_error;
+  control->fault_signal = static_cast<uint32_t>(result);
+  std::snprintf(control->text, sizeof control->text, "%s", problem);
+  std::_Exit(device_lost);
+}
+
+// The context survives a launch that is refused, but a process of which anything failed is
+// replaced.
+void expect_launched(int result) {
+  if (result == 0) return;
+  if (program->synchronize() != 0) lose_device(result, program->problem());
+  control->remark = candidate_remark::launch_refused;
+  std::snprintf(control->text, sizeof control->text, "%s", program->problem());
+  std::_Exit(launch_refused);
+}
+
+void find_bases(char** bases) {
+  for (uint32_t i = 0; i < setup.parameters; ++i) bases[i] = mappings[i].base;
+}
+
+void call_code() {
+  char* bases[max_arguments] = {};
+  find_bases(bases);
+  expect_launched(program->launch(bases, control->values));
+}
+
+void queue_row() {
+  char* bases[max_arguments] = {};
+  find_bases(bases);
+  expect_launched(program->queue(bases));
+}
+
+void release_row() {
+  if (int result = program->release(); result != 0) lose_device(result, program->problem());
+}
+
 void call() {
+  if (program != nullptr) return call_code();
+  if (entry == nullptr) return;
   int64_t a[max_arguments] = {};
   for (uint32_t i = 0; i < setup.parameters; ++i) {
     a[i] = control->values[i];
@@ -192,24 +251,17 @@ void call() {
 // Also errors of what the candidate launched itself show here; the context is of no use then.
 void finish() {
   if (gpu == nullptr) return;
-  int code = gpu->synchronize();
-  if (code == 0) return;
-  control->remark = candidate_remark::device_error;
-  control->fault_signal = static_cast<uint32_t>(code);
-  std::snprintf(control->text, sizeof control->text, "%s", gpu->problem());
-  std::_Exit(device_lost);
+  if (int result = gpu->synchronize(); result != 0) lose_device(result, gpu->problem());
 }
 
 void obey(candidate_command command) {
   switch (command) {
     case candidate_command::load: return load();
-    case candidate_command::call:
-      if (entry != nullptr) call();
-      return finish();
-    case candidate_command::launch:
-      if (entry != nullptr) call();
-      return;
+    case candidate_command::call: call(); return finish();
+    case candidate_command::launch: return call();
     case candidate_command::finish: return finish();
+    case candidate_command::queue: return program != nullptr ? queue_row() : void();
+    case candidate_command::release: return program != nullptr ? release_row() : void();
     default: return;
   }
 }
@@ -249,6 +301,7 @@ int main(int argc, char** argv) {
   // One byte says that this process is up; its credentials tell the referee our pid out there.
   if (::send(candidate_socket, "r", 1, MSG_NOSIGNAL) != 1) return setup_failed;
   attach();
+  if (gpu != nullptr && setup.function[0] == 0) open_code();
   if (::send(candidate_socket, "a", 1, MSG_NOSIGNAL) != 1) return setup_failed;
   ::close(candidate_socket);
   watch_faults();

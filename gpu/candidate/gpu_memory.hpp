@@ -24,6 +24,9 @@ public:
   /// Waits for all work of the context. Returns the driver's error; 0 is none.
   int synchronize();
 
+  /// REQUIRES: open() was true.
+  const cuda::driver& cuda() const noexcept { return *cuda_; }
+
   /// What failed last, for people.
   const char* problem() const noexcept { return problem_; }
 

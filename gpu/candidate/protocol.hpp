@@ -34,9 +34,11 @@ enum class candidate_command : uint32_t {
   none,
   nothing,
   load,
-  call,   ///< and wait until all of its work is done
-  launch, ///< on a GPU: without waiting for its work
-  finish, ///< on a GPU: waits for the work of all launches
+  call,    ///< and wait until all of its work is done
+  launch,  ///< on a GPU: without waiting for its work
+  finish,  ///< on a GPU: waits for the work of all launches
+  queue,   ///< device code: queues the row of device_program.hpp behind a gate
+  release, ///< device code: opens the gate and waits for the row
 };
 
 enum class parameter_kind : uint32_t { scalar, readable, writable };
@@ -55,7 +57,7 @@ struct attach_message {
   uint32_t parameters;
   uint32_t unused;
   parameter_spec specs[max_arguments];
-  char function[72];
+  char function[72]; ///< empty: the library is a file of device_program.hpp
 };
 
 enum class candidate_remark : uint32_t {
@@ -64,8 +66,9 @@ enum class candidate_remark : uint32_t {
   load_failed, ///< text holds dlerror()
   missing_symbol,
   memory_exhausted,
-  fault,        ///< a SIGSEGV or SIGBUS; the fields below say where
-  device_error, ///< the GPU's context is lost; fault_signal holds the driver's error
+  fault,          ///< a SIGSEGV or SIGBUS; the fields below say where
+  device_error,   ///< the GPU's context is lost; fault_signal holds the driver's error
+  launch_refused, ///< the driver would not launch; text says why
 };
 
 struct control_page {

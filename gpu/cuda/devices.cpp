@@ -14,6 +14,7 @@ struct memory_figures {
 };
 
 constexpr int multiprocessor_clock = 1;
+constexpr int memory_clock = 2;
 constexpr int gpu_temperature = 0;
 
 struct nvml {
@@ -27,6 +28,7 @@ struct nvml {
   int (*memory)(device, memory_figures*) = nullptr;
   int (*clock)(device, int, unsigned*) = nullptr;
   int (*temperature)(device, int, unsigned*) = nullptr;
+  int (*power)(device, unsigned*) = nullptr;
   int (*throttling)(device, unsigned long long*) = nullptr;
   int (*driver)(char*, unsigned) = nullptr;
 };
@@ -55,6 +57,7 @@ expected<nvml> load() {
   find(x.memory, "nvmlDeviceGetMemoryInfo");
   find(x.clock, "nvmlDeviceGetClockInfo");
   find(x.temperature, "nvmlDeviceGetTemperature");
+  find(x.power, "nvmlDeviceGetPowerUsage");
   find(x.throttling, "nvmlDeviceGetCurrentClocksThrottleReasons");
   find(x.driver, "nvmlSystemGetDriverVersion");
   if (!all) return missing("libnvidia-ml.so.1 lacks a function");
@@ -111,7 +114,9 @@ gpu_state gpu_monitor::state(unsigned index) const {
   device which = nullptr;
   if (x.by_index(gpus_[index].index, &which) != 0) return result;
   (void)x.clock(which, multiprocessor_clock, &result.clock_mhz);
+  (void)x.clock(which, memory_clock, &result.memory_clock_mhz);
   (void)x.temperature(which, gpu_temperature, &result.celsius);
+  (void)x.power(which, &result.milliwatts);
   unsigned long long reasons = 0;
   if (x.throttling(which, &reasons) == 0) result.throttle_reasons = reasons;
   return result;

@@ -22,8 +22,13 @@ struct gpu {
 
 struct gpu_state {
   unsigned clock_mhz = 0; ///< of the multiprocessors
+  unsigned memory_clock_mhz = 0;
   unsigned celsius = 0;
+  unsigned milliwatts = 0;
   uint64_t throttle_reasons = 0; ///< NVML's bits
+
+  /// Slowed down by heat, power or the board, which makes a time no measure of a kernel.
+  bool slowed() const noexcept { return (throttle_reasons & 0xec) != 0; }
 };
 
 /// Thread safety: none.

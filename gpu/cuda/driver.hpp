@@ -20,10 +20,12 @@ struct context_object;
 struct module_object;
 struct function_object;
 struct event_object;
+struct stream_object;
 using context = context_object*;
 using module = module_object*;
 using function = function_object*;
 using event = event_object*;
+using stream = stream_object*;
 
 struct memory_location {
   int type = 1; ///< CU_MEM_LOCATION_TYPE_DEVICE
@@ -48,6 +50,10 @@ inline constexpr int posix_descriptor = 1;
 inline constexpr int access_read = 1;
 inline constexpr int access_read_write = 3;
 inline constexpr unsigned granularity_minimum = 0;
+inline constexpr unsigned stream_non_blocking = 1;
+inline constexpr unsigned host_mapped = 2;            ///< CU_MEMHOSTALLOC_DEVICEMAP
+inline constexpr unsigned wait_at_least = 0;          ///< CU_STREAM_WAIT_VALUE_GEQ
+inline constexpr int function_max_dynamic_shared = 8; ///< CU_FUNC_ATTRIBUTE_...
 
 // CUdevice_attribute
 inline constexpr int attribute_multiprocessors = 16;
@@ -96,8 +102,13 @@ inline constexpr int attribute_minor = 76;
   X(launch, "cuLaunchKernel",                                                                      \
     (function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,        \
      void**, void**))                                                                              \
+  X(function_set, "cuFuncSetAttribute", (function, int, int))                                      \
+  X(stream_create, "cuStreamCreate", (stream*, unsigned))                                          \
+  X(stream_synchronize, "cuStreamSynchronize", (stream))                                           \
+  X(wait_value, "cuStreamWaitValue32_v2", (stream, device_pointer, uint32_t, unsigned))            \
+  X(host_allocate, "cuMemHostAlloc", (void**, size_t, unsigned))                                   \
   X(event_create, "cuEventCreate", (event*, unsigned))                                             \
-  X(event_record, "cuEventRecord", (event, void*))                                                 \
+  X(event_record, "cuEventRecord", (event, stream))                                                \
   X(event_elapsed, "cuEventElapsedTime", (float*, event, event))                                   \
   X(error_name, "cuGetErrorName", (result, const char**))
 // clang-format on

@@ -10,6 +10,7 @@ struct program_object;
 using program = program_object*;
 
 struct nvrtc {
+  int (*version)(int*, int*) = nullptr;
   int (*create)(program*, const char*, const char*, int, const char* const*,
                 const char* const*) = nullptr;
   int (*destroy)(program*) = nullptr;
@@ -44,6 +45,7 @@ expected<nvrtc> load() {
     into = reinterpret_cast<std::remove_reference_t<decltype(into)>>(::dlsym(library, name));
     all = all && into != nullptr;
   };
+  find(x.version, "nvrtcVersion");
   find(x.create, "nvrtcCreateProgram");
   find(x.destroy, "nvrtcDestroyProgram");
   find(x.compile, "nvrtcCompileProgram");
@@ -55,13 +57,28 @@ expected<nvrtc> load() {
   return x;
 }
 
+const expected<nvrtc>& library() {
+  static const expected<nvrtc> opened = load();
+  return opened;
+}
+
 } // namespace
+
+expected<std::string> runtime_compiler_version() {
+  const auto& opened = library();
+  if (!opened) return tl::unexpected<error>{opened.error()};
+  int major = 0;
+  int minor = 0;
+  if (opened->version(&major, &minor) != 0)
+    return infrastructure_error("nvrtc_failed", "failed to ask NVRTC for its version");
+  return std::to_string(major) + "." + std::to_string(minor);
+}
 
 expected<compiled_device_code> compile_device_code(const std::string& source,
                                                    const std::string& name,
                                                    const std::string& architecture,
                                                    const std::vector<std::string>& flags) {
-  static const expected<nvrtc> opened = load();
+  const auto& opened = library();
   if (!opened) return tl::unexpected<error>{opened.error()};
   program x = nullptr;
   if (opened->create(&x, source.c_str(), name.c_str(), 0, nullptr, nullptr) != 0)

@@ -15,6 +15,9 @@ struct compiled_device_code {
   std::string log;
 };
 
+/// "13.0". Fails with "nvrtc_missing" (infrastructure).
+expected<std::string> runtime_compiler_version();
+
 /// Compiles `source` for `architecture` ("sm_90"). A source that does not compile is an answer;
 /// fails with "nvrtc_missing" (infrastructure) where there is no NVRTC.
 /// Thread safety: any number of threads.

@@ -148,29 +148,32 @@ std::optional<std::string> shared_buffer::damage() const {
 
 // -- shared_page ------------------------------------------------------------------------------
 
-expected<shared_page> shared_page::create() {
-  auto descriptor = sealed_memfd("kernelmill-control", page_bytes);
+expected<shared_page> shared_page::create(size_t bytes) {
+  auto descriptor = sealed_memfd("kernelmill-control", bytes);
   if (!descriptor) return tl::unexpected<error>{descriptor.error()};
   shared_page result;
   result.descriptor_ = *descriptor;
-  auto* at = ::mmap(nullptr, page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *descriptor, 0);
+  auto* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *descriptor, 0);
   if (at == MAP_FAILED) return failed("map a control page");
   result.data_ = at;
+  result.bytes_ = bytes;
   if (::fcntl(*descriptor, F_ADD_SEALS, F_SEAL_SEAL) != 0) return failed("seal a control page");
   return result;
 }
 
 shared_page::shared_page(shared_page&& x) noexcept
-    : descriptor_(std::exchange(x.descriptor_, -1)), data_(std::exchange(x.data_, nullptr)) {}
+    : descriptor_(std::exchange(x.descriptor_, -1)), data_(std::exchange(x.data_, nullptr)),
+      bytes_(x.bytes_) {}
 
 shared_page& shared_page::operator=(shared_page&& x) noexcept {
   std::swap(descriptor_, x.descriptor_);
   std::swap(data_, x.data_);
+  std::swap(bytes_, x.bytes_);
   return *this;
 }
 
 shared_page::~shared_page() {
-  if (data_ != nullptr) ::munmap(data_, page_bytes);
+  if (data_ != nullptr) ::munmap(data_, bytes_);
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 

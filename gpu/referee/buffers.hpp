@@ -63,10 +63,10 @@ private:
   size_t bytes_ = 0;
 };
 
-/// A page that both sides write; the same seals on its size.
+/// Pages that both sides write; the same seals on their size.
 class shared_page {
 public:
-  static expected<shared_page> create();
+  static expected<shared_page> create(size_t bytes);
   shared_page(shared_page&&) noexcept;
   shared_page& operator=(shared_page&&) noexcept;
   ~shared_page();
@@ -78,6 +78,7 @@ private:
   shared_page() = default;
   int descriptor_ = -1;
   void* data_ = nullptr;
+  size_t bytes_ = 0;
 };
 
 } // namespace kernelmill

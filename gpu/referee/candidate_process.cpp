@@ -30,6 +30,7 @@ constexpr double longest_spin_seconds = 0.1;
 constexpr uint32_t spins_between_looks = 500; // at the clock
 constexpr int attach_wait_ms = 10'000;        // mapping gigabytes of a GPU takes its time
 constexpr int device_lost = 121; // candidate_main's exit code after an error of the GPU
+constexpr int launch_refused = 122;
 
 expected<descriptor> make_printed_file() {
   // A file, not a pipe: what is printed never blocks the candidate and costs the referee nothing
@@ -131,7 +132,7 @@ expected<candidate_process> candidate_process::start(sandbox& walls,
   ::setsockopt(ours.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   auto printed = make_printed_file();
   if (!printed) return tl::unexpected<error>{printed.error()};
-  auto page = shared_page::create();
+  auto page = shared_page::create(page_bytes);
   if (!page) return tl::unexpected<error>{page.error()};
   auto spec = walls_for(options, theirs.get(), printed->get());
   auto child = walls.start(spec);
@@ -321,6 +322,9 @@ error candidate_process::describe(const exit_status& status) const {
             fmt::format("the candidate printed {} bytes or more and was ended", printed_limit),
             "print nothing from a kernel"};
   if (status.code == device_lost) return describe_device_error();
+  if (status.code == launch_refused)
+    return {fault_class::candidate, "bad_launch", "the GPU refused to " + remark_text(),
+            "check threads, registers and shared memory of a block against the GPU's limits"};
   if (exhausted()) return out_of_memory_fault();
   if (signal != 0) return describe_signal(signal);
   return {fault_class::candidate, "exited",
@@ -328,11 +332,15 @@ error candidate_process::describe(const exit_status& status) const {
           "return from the function instead"};
 }
 
-error candidate_process::describe_device_error() const {
+std::string candidate_process::remark_text() const {
   char text[sizeof control().text];
   std::memcpy(text, control().text, sizeof text);
   text[sizeof text - 1] = 0;
-  auto said = cleaned(text);
+  return cleaned(text);
+}
+
+error candidate_process::describe_device_error() const {
+  auto said = remark_text();
   bool address = said.find("ILLEGAL_ADDRESS") != said.npos || said.find("MISALIGNED") != said.npos;
   return {fault_class::candidate, address ? "illegal_access" : "device_error",
           "the candidate lost the GPU: failed to " + said,
@@ -368,21 +376,18 @@ std::string candidate_process::fault_place() const {
 }
 
 std::optional<error> candidate_process::load_fault() const {
-  const auto& page = control();
-  char text[sizeof page.text];
-  std::memcpy(text, page.text, sizeof text);
-  text[sizeof text - 1] = 0;
-  switch (page.remark) {
+  auto said = remark_text();
+  switch (control().remark) {
     case candidate_remark::loaded: return std::nullopt;
     case candidate_remark::missing_symbol:
       return error{fault_class::candidate, "missing_symbol",
-                   "the library does not define the function of the task",
-                   "define it as extern \"C\" with the exact name"};
+                   said.empty() ? "the library does not define the function of the task"
+                                : "the device code does not define the kernel " + said,
+                   said.empty() ? "define it as extern \"C\" with the exact name"
+                                : "define it as extern \"C\" __global__ with the exact name"};
     default:
-      return error{fault_class::candidate,
-                   "load_failed",
-                   "failed to load the candidate: " + cleaned(text),
-                   {}};
+      return error{
+          fault_class::candidate, "load_failed", "failed to load the candidate: " + said, {}};
   }
 }
 

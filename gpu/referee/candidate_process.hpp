@@ -94,6 +94,7 @@ private:
   error describe(const exit_status& status) const;
   error describe_signal(int signal) const;
   error describe_device_error() const;
+  std::string remark_text() const;
   std::string fault_place() const;
   control_page& control() const noexcept { return *static_cast<control_page*>(page_.data()); }
 

@@ -1,26 +1,18 @@
 #include "gpu/referee/evaluation.hpp"
 
-#include <cerrno>
 #include <cstring>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 
-#include "gpu/process/descriptor.hpp"
-#include "gpu/referee/device/device.hpp"
+#include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/judge_run.hpp"
 #include "gpu/referee/scheduling.hpp"
-#include "messages/digest.hpp"
-#include "messages/fault.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-constexpr uint32_t default_deadline_ms = 30'000;
-constexpr off_t max_library_bytes = off_t{64} << 20;
 constexpr timespec late_write_pause{0, 1'000'000};
 constexpr int most_late_looks = 50;
 
@@ -72,6 +64,11 @@ bool same_bytes(const std::vector<taken_output>& a, const std::vector<taken_outp
 // second contents again, bit by bit.
 bool judge_case(judged_run& run, const task_case& which) {
   run.work.select(which);
+  if (auto fault = run.choose_geometry(which)) {
+    blame(run.record, *fault);
+    note_ended_case(run, which);
+    return false;
+  }
   case_record found;
   found.which = &which;
   found.distribution = run.work.distribution_text();
@@ -140,6 +137,10 @@ bool judged_run::call_candidate(bool cold, call_measure& measure) {
   return false;
 }
 
+std::optional<error> judged_run::choose_geometry(const task_case& which) {
+  return program != nullptr ? program->select(which.scalars) : std::nullopt;
+}
+
 void judged_run::look_for_late_writes() {
   // As long as a thread has something left to do, up to a limit; an honest process sleeps.
   for (int look = 0; look < most_late_looks; ++look) {
@@ -162,7 +163,9 @@ bool judge_correctness(judged_run& run) {
       return false;
     }
     if (judge_case(run, *which)) continue;
-    if (run.candidate.process().ending() || run.record.fault.category == "out_of_bounds_write")
+    const auto& category = run.record.fault.category;
+    if (run.candidate.process().ending() || category == "out_of_bounds_write" ||
+        category == "bad_launch")
       return false;
     wrong = true;
     blame(run.record, wrong_result(run.work.spec(), run.record.cases.back()));
@@ -181,15 +184,24 @@ secret_seed draw_seed() {
   return seed;
 }
 
-void run_phases(judged_run& run, double overhead) {
-  if (judge_correctness(run)) {
-    if (run.options.profiled)
-      count_calls(run);
-    else if (run.options.timed)
-      judge_timing(run, overhead);
-    run_anywhere();
+void run_phases(judged_run& run, double overhead, span_clock& clock) {
+  bool right = judge_correctness(run);
+  clock.lap("correctness");
+  if (right && run.options.profiled) {
+    count_calls(run);
+    clock.lap("profile");
+  } else if (right && run.options.timed) {
+    judge_timing(run, overhead);
+    clock.lap("timing");
   }
-  if (!run.candidate.process().ending()) run.look_for_late_writes();
+  // Device code has nobody who could write later.
+  if (run.program == nullptr && !run.candidate.process().ending()) run.look_for_late_writes();
+}
+
+// Once the candidate's code is in.
+void judge_loaded(judged_run run, double overhead, span_clock& clock) {
+  std::memcpy(&run.order, run.record.seed.data(), sizeof run.order);
+  run_phases(run, overhead, clock);
 }
 
 } // namespace
@@ -197,11 +209,14 @@ void run_phases(judged_run& run, double overhead) {
 evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared, int library,
                                    const evaluation_options& options) {
   evaluation_record record;
+  span_clock clock{record};
   if (auto ok = prepared.begin(); !ok) {
     record.fault = ok.error();
     return record;
   }
+  clock.lap("buffers");
   auto process = parts.pool.take();
+  clock.lap("process");
   auto candidate = process ? prepared.make_slot(std::move(*process), library)
                            : tl::unexpected<error>{process.error()};
   if (!candidate) {
@@ -212,143 +227,48 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
   auto overhead = judged.measure_overhead();
   auto fault = overhead ? judged.load(call_deadline_ms)
                         : std::optional<error>{judged.process().ending()->fault};
+  clock.lap("load");
   // Only now, so that nothing that was loaded can have been made for these inputs.
   record.seed = options.seeded ? options.seed : draw_seed();
-  if (fault) {
+  if (fault)
     record.fault = *fault;
-  } else {
-    judged_run run{parts, prepared, options, judged, prepared.make_workload(), record};
-    std::memcpy(&run.order, record.seed.data(), sizeof run.order);
-    run_phases(run, *overhead);
-  }
+  else
+    judge_loaded({parts, prepared, options, judged, prepared.make_workload(), record}, *overhead,
+                 clock);
   record.output = judged.process().output();
   prepared.release(parts.pool.retire(std::move(*candidate)));
+  clock.lap("release");
   return record;
 }
 
-// -- the request ------------------------------------------------------------------------------
-
-namespace {
-
-expected<descriptor> open_library(const std::string& path, const std::string& digest) {
-  auto fail = [&](const std::string& cause) {
-    return infrastructure_error("library_lost", "failed to open the library " + path + ": " + cause,
-                                "build the candidate again");
-  };
-  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  struct stat about {};
-  if (!file || ::fstat(file.get(), &about) != 0) return fail(std::strerror(errno));
-  if (about.st_size > max_library_bytes) return fail("it is larger than 64 MiB");
-  if (digest.empty()) return file;
-  std::string bytes(static_cast<size_t>(about.st_size), '\0');
-  if (::pread(file.get(), bytes.data(), bytes.size(), 0) != about.st_size)
-    return fail("it cannot be read");
-  if (sha256_hex(bytes) != digest) return fail("its content is not what was built");
-  return file;
-}
-
-evaluation_options options_of(wire::EvaluateRequest::Reader request) {
-  evaluation_options result;
-  auto timing = request.getTiming();
-  result.timed = timing.getEnabled();
-  result.stopping.min_blocks = std::clamp<uint32_t>(timing.getMinBlocks(), 1, 1000);
-  result.stopping.max_blocks =
-      std::clamp<uint32_t>(timing.getMaxBlocks(), result.stopping.min_blocks, 1000);
-  result.stopping.half_width = timing.getHalfWidth();
-  result.stopping.budget_seconds = timing.getBudgetMs() * 1e-3;
-  result.profiled = request.getProfile();
-  auto seed = request.getSeed();
-  result.seeded = seed.size() == result.seed.size();
-  if (result.seeded) std::copy(seed.begin(), seed.end(), result.seed.begin());
-  uint32_t deadline = request.getDeadlineMs() > 0 ? request.getDeadlineMs() : default_deadline_ms;
-  result.deadline = now_seconds() + deadline * 1e-3;
-  return result;
-}
-
-evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Reader request,
-                                 const task*& spec) {
+evaluation_record evaluate_program(referee_parts parts, prepared_task& prepared,
+                                   const std::string& artifact, const evaluation_options& options) {
   evaluation_record record;
-  auto fail = [&](const error& fault) {
-    record.fault = fault;
+  span_clock clock{record};
+  if (auto ok = prepared.begin(true); !ok) {
+    record.fault = ok.error();
     return record;
-  };
-  if (auto size = request.getSeed().size(); size != 0 && size != record.seed.size())
-    return fail({fault_class::configuration,
-                 "bad_seed",
-                 "failed to use a seed of " + std::to_string(size) + " bytes: it must have 32",
-                 {}});
-  auto prepared = parts.tasks.get(request.getTaskDir(), request.getTaskDigest());
-  if (!prepared) return fail(prepared.error());
-  spec = &(*prepared)->spec();
-  auto library = open_library(request.getLibraryPath(), request.getLibrarySha256());
-  if (!library) return fail(library.error());
-  return evaluate_library(parts, **prepared, library->get(), options_of(request));
-}
-
-void write_result(const evaluation_record& x, const task* spec, wire::EvaluateResult::Builder out) {
-  out.setCorrect(x.correct);
-  out.setDeterministic(x.deterministic);
-  auto cases = out.initCases(static_cast<unsigned>(x.cases.size()));
-  for (unsigned i = 0; i < x.cases.size(); ++i) {
-    const auto& from = x.cases[i];
-    cases[i].setName(from.which->name);
-    cases[i].setShape(shape_text(*spec, from.which->scalars));
-    cases[i].setHidden(from.which->hidden);
-    cases[i].setDistribution(from.distribution);
-    cases[i].setMaxError(from.result.max_error);
-    cases[i].setBound(from.result.bound);
-    cases[i].setPass(from.pass);
-    cases[i].setBadCount(from.result.bad);
-    cases[i].setFirstBad(from.result.first_bad);
   }
-  auto findings = out.initFindings(static_cast<unsigned>(x.findings.size()));
-  for (unsigned i = 0; i < x.findings.size(); ++i) {
-    findings[i].setRule(x.findings[i].rule);
-    findings[i].setSeverity(static_cast<wire::Severity>(x.findings[i].level));
-    findings[i].setEvidence(x.findings[i].evidence);
+  clock.lap("buffers");
+  auto runner = prepared.runner(parts.pool);
+  if (!runner) {
+    record.fault = runner.error();
+    return record;
   }
-  auto counters = out.initCounters(static_cast<unsigned>(x.counters.size()));
-  for (unsigned i = 0; i < x.counters.size(); ++i) {
-    counters[i].setName(x.counters[i].name);
-    counters[i].setValue(x.counters[i].value);
-    counters[i].setUnit(x.counters[i].unit);
-  }
-  auto missing = out.initMissing(static_cast<unsigned>(x.missing.size()));
-  for (unsigned i = 0; i < x.missing.size(); ++i) missing.set(i, x.missing[i]);
-  out.setOutput(x.output);
-  out.setSeed(capnp::Data::Reader(x.seed.data(), x.seed.size()));
-  set_fault(out.initFault(), x.fault);
-}
-
-void write_timing(const timing_record& x, const std::string& shape, wire::Timing::Builder out) {
-  out.setMeasured(x.measured);
-  out.setCandidateMs(x.candidate_seconds * 1e3);
-  out.setReferenceMs(x.reference_seconds * 1e3);
-  out.getSpeedup().setEstimate(x.speedup.estimate);
-  out.getSpeedup().setLow(x.speedup.low);
-  out.getSpeedup().setHigh(x.speedup.high);
-  out.setSamples(x.samples);
-  out.setClock(x.clock);
-  out.setOverheadMs(x.overhead_seconds * 1e3);
-  out.setRooflineMs(x.roofline_seconds * 1e3);
-  out.setShape(shape);
-  out.setNote(x.note);
-}
-
-} // namespace
-
-Message<wire::EvaluateResult> evaluate_request(referee_parts parts,
-                                               wire::EvaluateRequest::Reader request) {
-  double started = now_seconds();
-  const task* spec = nullptr;
-  auto record = evaluate_files(parts, request, spec);
-  return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder out) {
-    write_result(record, spec, out);
-    write_timing(record.timing, spec != nullptr ? shape_text(*spec, spec->timed.scalars) : "",
-                 out.initTiming());
-    out.setDevice(parts.gpu != nullptr ? parts.gpu->description() : parts.hardware.description());
-    out.setSeconds(now_seconds() - started);
-  });
+  clock.lap("process");
+  auto& judged = **runner;
+  auto fault = judged.load_program(artifact, call_deadline_ms);
+  if (!fault && judged.process().ending()) fault = judged.process().ending()->fault;
+  clock.lap("load");
+  record.seed = options.seeded ? options.seed : draw_seed();
+  if (fault)
+    record.fault = *fault;
+  else
+    judge_loaded({parts, prepared, options, judged, prepared.make_workload(), record, &judged}, 0,
+                 clock);
+  if (judged.process().ending()) prepared.drop_runner(parts.pool);
+  clock.lap("release");
+  return record;
 }
 
 } // namespace kernelmill

@@ -49,6 +49,12 @@ struct counter {
   std::string unit;
 };
 
+/// A part of the time for which an evaluation held its slot.
+struct span {
+  const char* name;
+  double seconds;
+};
+
 struct evaluation_record {
   bool correct = false;
   bool deterministic = true;
@@ -57,6 +63,8 @@ struct evaluation_record {
   timing_record timing;
   std::vector<counter> counters;
   std::vector<std::string> missing; ///< counters that could not be read, and why
+  std::vector<counter> conditions;  ///< of the GPU while it was timed
+  std::vector<span> spans;          ///< in order
   std::string output;
   secret_seed seed{};
   error fault{fault_class::none, {}, {}, {}};
@@ -82,6 +90,11 @@ struct referee_parts {
 /// Runs the whole sequence on an open library.
 evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared, int library,
                                    const evaluation_options& options);
+
+/// The same on what a build of the contract `device` made.
+/// REQUIRES: a GPU slot.
+evaluation_record evaluate_program(referee_parts parts, prepared_task& prepared,
+                                   const std::string& artifact, const evaluation_options& options);
 
 /// Reads the request, finds task and library, and answers; every fault is part of the answer.
 Message<wire::EvaluateResult> evaluate_request(referee_parts parts,

@@ -21,7 +21,7 @@ public:
       parameters[i] = {buffer->descriptor(), buffer->capacity(), is_output(arg)};
       result->buffers_[i] = std::move(*buffer);
     }
-    if (auto ok = result->attach(parameters, library); !ok)
+    if (auto ok = result->attach(parameters, library, x.function); !ok)
       return tl::unexpected<error>{ok.error()};
     return result;
   }

@@ -9,7 +9,25 @@
 
 namespace kernelmill {
 
+class program_slot;
+
 inline constexpr int call_deadline_ms = 2'000;
+
+/// Notes how long the parts of an evaluation take.
+class span_clock {
+public:
+  explicit span_clock(evaluation_record& record) : record_(record) {}
+
+  void lap(const char* name) {
+    double now = now_seconds();
+    record_.spans.push_back({name, now - mark_});
+    mark_ = now;
+  }
+
+private:
+  evaluation_record& record_;
+  double mark_ = now_seconds();
+};
 
 /// One candidate under judgement: its slot, the contents, and the record that grows.
 struct judged_run {
@@ -19,6 +37,7 @@ struct judged_run {
   slot& candidate;
   workload work;
   evaluation_record& record;
+  program_slot* program = nullptr; ///< the candidate, when it is device code
   uint64_t order = 0; ///< state of the generator that draws the order in which outputs are taken
 
   uint64_t next_order() noexcept { // splitmix64
@@ -44,6 +63,9 @@ struct judged_run {
   /// Delivers, calls and looks at guards and late bytes. False when the process ended or the
   /// candidate wrote out of bounds: the record then holds the fault.
   bool call_candidate(bool cold, call_measure& measure);
+
+  /// Makes the launches of device code those of a shape. Nothing, or the candidate's fault.
+  std::optional<error> choose_geometry(const task_case& which);
 
   /// Looks once more at the outputs of the last call, a moment later.
   void look_for_late_writes();

@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 
+#include "gpu/referee/candidate_pool.hpp"
+#include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/truth.hpp"
 
 namespace kernelmill {
@@ -72,9 +74,10 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
   return result;
 }
 
-expected<void> prepared_task::begin() {
+// Device code leaves nothing behind that could write later, so one set of buffers does.
+expected<void> prepared_task::begin(bool device_code) {
   if (gpu_ == nullptr) return {};
-  current_ = 1 - current_;
+  current_ = device_code ? 0 : 1 - current_;
   auto& x = lane();
   if (x.gone.valid() && x.gone.wait_for(std::chrono::seconds{10}) != std::future_status::ready)
     return infrastructure_error("gpu_stuck",
@@ -84,6 +87,21 @@ expected<void> prepared_task::begin() {
   x.arena = std::make_unique<device_arena>(*gpu_, task_);
   if (truth_ == nullptr) truth_ = std::make_unique<device_truth>(*gpu_, task_, device_reference_);
   return {};
+}
+
+expected<program_slot*> prepared_task::runner(candidate_pool& pool) {
+  auto& x = lane();
+  if (x.runner && !x.runner->process().ending()) return x.runner.get();
+  auto process = pool.take();
+  if (!process) return tl::unexpected<error>{process.error()};
+  auto made = program_slot::create(std::move(*process), task_, *x.arena);
+  if (!made) return tl::unexpected<error>{made.error()};
+  x.runner = std::move(*made);
+  return x.runner.get();
+}
+
+void prepared_task::drop_runner(candidate_pool& pool) {
+  if (lane().runner) release(pool.retire(std::move(lane().runner)));
 }
 
 prepared_task::~prepared_task() {
@@ -96,7 +114,7 @@ prepared_task::~prepared_task() {
 }
 
 expected<std::unique_ptr<slot>> prepared_task::make_slot(candidate_process process, int library) {
-  return gpu_ != nullptr ? make_device_slot(std::move(process), task_, library, *arena())
+  return gpu_ != nullptr ? device_slot::create(std::move(process), task_, library, *arena())
                          : make_host_slot(std::move(process), task_, library);
 }
 

@@ -12,13 +12,15 @@
 #include <string>
 
 #include "gpu/referee/slot.hpp"
-#include "gpu/referee/trusted_build.hpp"
+#include "gpu/toolchain/trusted_build.hpp"
 
 namespace kernelmill {
 
 class device;
 class device_arena;
 class device_truth;
+class candidate_pool;
+class program_slot;
 
 /// Thread safety: none.
 class prepared_task {
@@ -36,13 +38,17 @@ public:
   expected<std::unique_ptr<slot>> make_slot(candidate_process process, int library);
 
   /// Before a candidate is judged: chooses buffers that nobody can still reach.
-  expected<void> begin();
+  expected<void> begin(bool device_code = false);
   /// After it: `gone` is ready when its process is.
   void release(std::shared_future<void> gone) { lane().gone = std::move(gone); }
 
   /// Null on a CPU slot.
   device_arena* arena() noexcept { return lane().arena.get(); }
   device_truth* truth() noexcept { return truth_.get(); }
+
+  /// The process that runs device code; started when there is none.
+  expected<program_slot*> runner(candidate_pool& pool);
+  void drop_runner(candidate_pool& pool);
 
   /// Empty until started, and again when it has ended.
   std::unique_ptr<slot>& baseline() noexcept { return lane().baseline; }
@@ -62,6 +68,7 @@ private:
   struct buffers {
     std::unique_ptr<device_arena> arena;
     std::unique_ptr<slot> baseline; // before what it maps
+    std::unique_ptr<program_slot> runner;
     std::shared_future<void> gone;
   };
   buffers& lane() noexcept { return lanes_[current_]; }

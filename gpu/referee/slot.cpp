@@ -36,11 +36,12 @@ slot::slot(candidate_process process, const task& x)
   // nop
 }
 
-expected<void> slot::attach(const std::vector<shared_memory>& parameters, int library) {
+expected<void> slot::attach(const std::vector<shared_memory>& parameters, int library,
+                            const std::string& function) {
   std::vector<std::string> names;
   for (const auto& arg : task_->arguments) names.push_back(arg.name);
   process_.name_parameters(std::move(names));
-  return process_.attach(library, task_->function, parameters);
+  return process_.attach(library, function, parameters);
 }
 
 std::optional<double> slot::measure_overhead() {

@@ -61,7 +61,8 @@ protected:
   slot& operator=(slot&&) = default;
 
   /// Gives the process its buffers and the library; nothing of the library runs yet.
-  expected<void> attach(const std::vector<shared_memory>& parameters, int library);
+  expected<void> attach(const std::vector<shared_memory>& parameters, int library,
+                        const std::string& function);
 
   /// What deliver() does to the buffers.
   virtual void place(const workload& work, bool cold) = 0;

@@ -35,6 +35,20 @@ expected<void> choose_backend(task& x, const std::string& backend) {
   return {};
 }
 
+expected<void> choose_contract(task& x, const std::string& contract) {
+  if (contract == "device" && x.backend == "cpu")
+    return configuration_error("unsupported_contract",
+                               "failed to use contract device for task " + x.id +
+                                   ": device code needs a GPU, and the backend is cpu",
+                               "use --contract native, or a machine with a GPU");
+  if (contract != "native" && contract != "device")
+    return configuration_error("unsupported_contract",
+                               "failed to use contract \"" + contract + "\" for task " + x.id,
+                               "there are native and device");
+  x.contract = contract;
+  return {};
+}
+
 std::string shape_text(const scalar_values& scalars) {
   std::string text;
   for (const auto& [name, value] : scalars)

@@ -55,7 +55,7 @@ struct task {
   std::string title;
   std::string verb;            ///< optimize, debug, diagnose, reformulate, synthesize, port
   std::string operator_family; ///< reduction, normalization, elementwise, matmul, ...
-  std::string contract;        ///< native
+  std::string contract;        ///< native, or device; see choose_contract()
   std::string difficulty;      ///< easy, medium, hard
   std::vector<std::string> backends;
   std::string prompt; ///< prompt.md
@@ -79,6 +79,10 @@ struct task {
 
 /// Makes `timed` and `starter` those of a backend ("cpu", "cuda"). Fails when the task has none.
 expected<void> choose_backend(task& x, const std::string& backend);
+
+/// Makes the contract that of the candidates to come: "native", or "device" where the backend is a
+/// GPU's. Fails with "unsupported_contract".
+expected<void> choose_contract(task& x, const std::string& contract);
 
 /// Reads one task folder. Errors name the file and the key or line.
 expected<task> load_task(const std::string& tasks_root, const std::string& id);

@@ -21,6 +21,7 @@ expected<std::string> ask(sandbox& walls, const compiler_facts& facts, const std
   job.argv = std::move(argv);
   job.path = facts.path;
   job.source_name = facts.source_name;
+  job.mounts = facts.mounts;
   job.deadline_ms = ask_deadline_ms;
   auto outcome = run_compiler(walls, job);
   if (outcome && outcome->status.code == 0) return outcome->text;
@@ -119,6 +120,30 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
   for (auto* list : {&result.compile, &result.link})
     for (auto& x : *list) flags += x + '\n';
   result.digest = sha256_hex(*version + "\n" + *host + "\n" + flags);
+  return result;
+}
+
+expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
+                                   const std::string& architecture) {
+  constexpr const char* inside = "/kernelmill-nvrtc";
+  compiler_facts result;
+  result.source_name = "kernel.cu";
+  result.whole = true;
+  result.mounts = {{program, inside, false}};
+  auto version = ask(walls, result, "NVRTC", {inside, "--version"},
+                     "install the CUDA toolkit (libnvrtc), or use the contract native");
+  if (!version) return tl::unexpected{version.error()};
+  while (!version->empty() && version->back() == '\n') version->pop_back();
+  result.compile = {inside, "kernel.cu", architecture, "--ptxas-options=-v"};
+  // The headers of CUDA that device code may want: fp16, mma, cooperative groups.
+  auto toolkit = std::filesystem::path{find_nvcc()}.parent_path().parent_path();
+  std::error_code problem;
+  if (std::filesystem::exists(toolkit / "include" / "cuda_fp16.h", problem))
+    result.compile.push_back("--include-path=" + (toolkit / "include").string());
+  result.identity = "NVRTC " + *version + " -std=c++20 -arch=" + architecture;
+  std::string flags;
+  for (auto& x : result.compile) flags += x + '\n';
+  result.digest = sha256_hex("nvrtc " + *version + "\n" + flags);
   return result;
 }
 

@@ -17,6 +17,8 @@ struct compiler_facts {
   std::string digest;               ///< of version, flags and what -march=native means here
   std::vector<std::string> compile; ///< compiler and flags, without input and output
   std::vector<std::string> link;    ///< what makes a library of it
+  std::vector<bind_mount> mounts;
+  bool whole = false; ///< `compile` is the whole command
 };
 
 /// Asks g++ for version and resolved flags. Fails with "toolchain_missing".
@@ -27,6 +29,10 @@ expected<compiler_facts> ask_gxx(sandbox& walls, const std::string& compiler,
 expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
                                   const std::string& architecture,
                                   const std::vector<std::string>& extra_flags);
+
+/// The same of `program`, which is kernelmill-nvrtc, for the contract `device`.
+expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
+                                   const std::string& architecture);
 
 /// The command for references and baselines: the flags of candidates, without output and input.
 std::vector<std::string> nvcc_command(const std::string& compiler, const std::string& architecture);

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 
+#include "gpu/task/launch_plan.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
@@ -126,12 +127,14 @@ struct native_toolchain::state {
   toolchain_options options;
   build_cache cache;
   std::string identity;
-  std::mutex mutex; // guards the next two
+  std::mutex mutex; // guards the next three
   std::optional<compiler_facts> facts;
+  std::optional<compiler_facts> device_facts;
   std::unique_ptr<precompiled_headers> headers;
 
   bool is_cuda() const { return options.backend == "cuda"; }
   expected<compiler_facts> learn();
+  expected<compiler_facts> learn_device();
   expected<void> accept(wire::BuildRequest::Reader request) const;
   Message<wire::BuildResult> build(const compiler_facts& compiler, std::string source,
                                    int deadline_ms);
@@ -158,14 +161,25 @@ expected<compiler_facts> native_toolchain::state::learn() {
   return answer;
 }
 
+expected<compiler_facts> native_toolchain::state::learn_device() {
+  std::lock_guard guard{mutex};
+  if (device_facts) return *device_facts;
+  if (auto ok = cache.prepare(); !ok) return tl::unexpected{ok.error()};
+  auto answer = ask_nvrtc(walls, options.device_compiler, options.architecture);
+  if (answer) device_facts = *answer;
+  return answer;
+}
+
 expected<void> native_toolchain::state::accept(wire::BuildRequest::Reader request) const {
   std::string contract = request.getContract();
   std::string backend = request.getBackend();
-  if (contract != "native" || backend != options.backend)
-    return infrastructure_error("unsupported_contract",
-                                "failed to build contract \"" + contract + "\" for backend \"" +
-                                    backend + "\": this toolchain builds \"native\" for \"" +
-                                    options.backend + "\"");
+  bool device = contract == "device" && is_cuda() && !options.device_compiler.empty();
+  if ((contract != "native" && !device) || backend != options.backend)
+    return infrastructure_error("unsupported_contract", "failed to build contract \"" + contract +
+                                                            "\" for backend \"" + backend +
+                                                            "\": this toolchain builds \"native\"" +
+                                                            (is_cuda() ? " and \"device\"" : "") +
+                                                            " for \"" + options.backend + "\"");
   auto size = request.getSource().size();
   if (size > most_source)
     return candidate_error("compile_error",
@@ -180,12 +194,15 @@ expected<compiler_outcome> native_toolchain::state::run(const compiler_facts& co
                                                         const std::string& header_directory) {
   compiler_job job;
   job.argv = compiler.compile;
+  job.mounts = compiler.mounts;
   if (!header_directory.empty()) {
     job.mounts = {{header_directory, precompiled_headers::mount_point, false}};
     job.argv.insert(job.argv.end(), {"-include", precompiled_headers::header_path});
   }
-  job.argv.insert(job.argv.end(), {compiler.source_name, "-o", product_path});
-  job.argv.insert(job.argv.end(), compiler.link.begin(), compiler.link.end());
+  if (!compiler.whole) {
+    job.argv.insert(job.argv.end(), {compiler.source_name, "-o", product_path});
+    job.argv.insert(job.argv.end(), compiler.link.begin(), compiler.link.end());
+  }
   job.path = compiler.path;
   job.source_name = compiler.source_name;
   job.source = source;
@@ -262,7 +279,10 @@ Message<wire::BuildResult> native_toolchain::build(wire::BuildRequest::Reader re
     return to_message(x, {}, state_->identity);
   };
   if (auto ok = state_->accept(request); !ok) return refuse(ok.error());
-  auto compiler = state_->learn();
+  bool device = request.getContract() == "device";
+  if (device)
+    if (auto plan = parse_launch_plan(request.getSource()); !plan) return refuse(plan.error());
+  auto compiler = device ? state_->learn_device() : state_->learn();
   if (!compiler) return refuse(compiler.error());
   auto most = state_->options.deadline_ms;
   auto deadline = request.getDeadlineMs() > 0 ? std::min(request.getDeadlineMs(), most) : most;

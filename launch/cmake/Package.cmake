@@ -14,6 +14,7 @@ foreach(program kernelmill kernelmill-referee)
 endforeach()
 
 install(TARGETS kernelmill kernelmill-spawner kernelmill-referee kernelmill-candidate
+    kernelmill-nvrtc
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 # What launch/gpu_check.sh needs on a GPU host that has the tarball and nothing else of ours.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/exploits/gpu_corpus

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "gpu/task/launch_plan.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/digest.hpp"
 #include "messages/fault.hpp"
@@ -62,6 +63,13 @@ expected<std::string> read_candidate(const std::string& path) {
   return text;
 }
 
+expected<void> choose_contract_for(task& what, const std::string& wanted,
+                                   const std::string& source) {
+  if (wanted != "auto") return choose_contract(what, wanted);
+  bool device = what.backend != "cpu" && has_launch_lines(source);
+  return choose_contract(what, device ? "device" : "native");
+}
+
 parsed_completion as_source(std::string text, const task& what) {
   parsed_completion result;
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
@@ -102,6 +110,7 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& refer
     b.setCandidateSha256(x.sha256);
     b.setLibraryPath(built.getLibraryPath());
     b.setLibrarySha256(built.getLibrarySha256());
+    b.setContract(x.what.contract);
     auto t = b.initTiming();
     t.setEnabled(options.timed);
     t.setMinBlocks(options.timing.min_blocks);

@@ -30,6 +30,11 @@ struct judging_options {
 /// Reads a file, or stdin for "-".
 expected<std::string> read_candidate(const std::string& path);
 
+/// Makes the contract of the task the wanted one; "auto" takes `device` when the source has launch
+/// lines.
+expected<void> choose_contract_for(task& what, const std::string& wanted,
+                                   const std::string& source);
+
 /// What the format gate sees of a plain source file: the rules of a completion without its tags.
 parsed_completion as_source(std::string text, const task& what);
 

@@ -79,11 +79,13 @@ expected<int> eval(const invocation& in) {
   auto backend = backend_of(in, *x);
   if (!backend) return tl::unexpected<error>{backend.error()};
   if (auto ok = choose_backend(*x, backend->name); !ok) return tl::unexpected<error>{ok.error()};
+  auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, *x);
+  if (auto ok = choose_contract_for(*x, in.value("--contract"), parsed.kernel); !ok)
+    return tl::unexpected<error>{ok.error()};
   auto bench = workbench::open(std::move(*backend));
   if (!bench) return tl::unexpected<error>{bench.error()};
   auto layers = bench->layers();
   warn_of_missing_layers(layers);
-  auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, *x);
   auto sha256 = sha256_hex(parsed.ok ? parsed.kernel : *text);
   auto facts = establish(*bench, in, {std::move(*x), std::move(parsed), std::move(sha256)});
   if (!facts) return tl::unexpected<error>{facts.error()};

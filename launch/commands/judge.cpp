@@ -107,6 +107,8 @@ expected<std::vector<job>> read_batch(const std::string& path, const std::string
       return bad_line(path, line, ok.error().message);
     auto source = read_candidate((folder / x["file"].get<std::string>()).string());
     if (!source) return bad_line(path, line, source.error().message);
+    if (auto ok = choose_contract_for(*what, x.value("contract", "auto"), *source); !ok)
+      return bad_line(path, line, ok.error().message);
     one.name = x.value("name", x["file"].get<std::string>());
     one.candidate.parsed = as_source(std::move(*source), *what);
     one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
@@ -128,6 +130,9 @@ public:
     auto referees = bench_.referees();
     if (!referees) return tl::unexpected<error>{referees.error()};
     auto& toolchain = bench_.toolchain();
+    std::vector<std::string> folders;
+    for (const auto& x : jobs_) folders.push_back(x.candidate.what.directory);
+    bench_.build_ahead(folders);
     std::vector<std::jthread> slots;
     for (auto* referee : *referees)
       slots.emplace_back([this, referee] {
@@ -200,7 +205,7 @@ expected<int> judge_batch(const invocation& in) {
   if (!jobs) return tl::unexpected<error>{jobs.error()};
   auto bench = workbench::open(std::move(*backend));
   if (!bench) return tl::unexpected<error>{bench.error()};
-  bench->keep_warm(4);
+  bench->keep_warm(gpu_pool);
   batch all{*bench, {!in.has("--no-timing"), {}, {}}, std::move(*rules), std::move(*jobs)};
   auto done = all.run(std::max(1u, std::thread::hardware_concurrency()));
   if (!done) return tl::unexpected<error>{done.error()};

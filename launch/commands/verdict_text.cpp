@@ -66,11 +66,25 @@ json timing_json(wire::Timing::Reader t) {
             {"low", number(s.getLow())},
             {"high", number(s.getHigh())}}},
           {"samples", t.getSamples()},
-          {"clock", "outside"},
+          {"clock", str(t.getClock())},
           {"overhead_ms", number(t.getOverheadMs())},
           {"roofline_ms", number(t.getRooflineMs())},
           {"shape", str(t.getShape())},
           {"note", str(t.getNote())}};
+}
+
+json quantities_json(capnp::List<wire::Quantity>::Reader list) {
+  json result = json::array();
+  for (auto x : list)
+    result.push_back(
+        {{"name", str(x.getName())}, {"value", x.getValue()}, {"unit", str(x.getUnit())}});
+  return result;
+}
+
+json seconds_json(capnp::List<wire::Quantity>::Reader spans) {
+  json result = json::object();
+  for (auto x : spans) result[str(x.getName())] = x.getValue();
+  return result;
 }
 
 json build_json(wire::BuildResult::Reader b) {
@@ -162,6 +176,8 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
           {"cases", cases_json(evaluation)},
           {"integrity", integrity_json(verdict)},
           {"timing", timing_json(evaluation.getTiming())},
+          {"conditions", quantities_json(evaluation.getConditions())},
+          {"slot_seconds", seconds_json(evaluation.getSpans())},
           {"gates", to_json(capnp::DynamicStruct::Reader{verdict})["gates"]},
           {"reward", infrastructure ? json(nullptr) : finite(verdict.getReward())},
           {"outcome", word(verdict.getOutcome())},

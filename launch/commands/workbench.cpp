@@ -1,5 +1,6 @@
 #include "launch/commands/workbench.hpp"
 
+#include "launch/build_ahead.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/config/run_config.hpp"
 
@@ -53,6 +54,10 @@ expected<std::vector<referee_client*>> workbench::referees() {
   std::vector<referee_client*> result;
   for (auto& x : referees_) result.push_back(x.get());
   return result;
+}
+
+void workbench::build_ahead(const std::vector<std::string>& task_directories) {
+  kernelmill::build_ahead(*processes_, backend_, default_build_cache(), task_directories);
 }
 
 expected<referee_client*> workbench::referee() {

@@ -24,6 +24,8 @@ public:
   expected<std::vector<referee_client*>> referees(); ///< one for each GPU, or one
   /// How many processes each referee keeps ready. Before the first is started.
   void keep_warm(unsigned count) noexcept { warm_ = count; }
+  /// Compiles what tasks bring along, before a GPU is held for it.
+  void build_ahead(const std::vector<std::string>& task_directories);
   const std::string& backend() const noexcept { return backend_.name; }
   std::vector<sandbox_layer> layers() { return walls_->probe(); }
 

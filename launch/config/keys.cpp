@@ -234,7 +234,9 @@ void add_tool_keys(std::vector<config_key>& k) {
   k.push_back(one_of(
       KEY(evaluation.backend, "Where kernels run; `auto` takes the best that this machine has."),
       {"auto", "cpu", "cuda"}));
-  k.push_back(one_of(KEY(evaluation.contract, "Contract of the candidates."), {"native"}));
+  k.push_back(
+      one_of(KEY(evaluation.contract, "What candidates are: `native` libraries or `device` code."),
+             {"native", "device"}));
   k.push_back(
       within(KEY(evaluation.slots, "Evaluations at once; 0: as many as fit the cores."), 0, 1024));
   k.push_back(within(KEY(evaluation.threads_per_slot,

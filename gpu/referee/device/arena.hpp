@@ -61,8 +61,4 @@ private:
   unsigned sets_ = 1;
 };
 
-/// A slot whose buffers are those of an arena.
-expected<std::unique_ptr<slot>> make_device_slot(candidate_process process, const task& x,
-                                                 int library, device_arena& arena);
-
 } // namespace kernelmill

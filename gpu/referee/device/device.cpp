@@ -1,6 +1,7 @@
 #include "gpu/referee/device/device.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <vector>
 
 #include <fmt/format.h>
@@ -84,6 +85,7 @@ expected<void> device::start() {
   check("make a context", cuda_->primary_retain(&context, 0));
   check("use a context", cuda_->set_current(context));
   learn_limits();
+  find_monitor();
   if (auto ok = compile_kernels(); !ok) return ok;
   audit_ = device_memory{*cuda_, sizeof(device_audit)};
   flushed_ = device_memory{*cuda_, 2 * cache_bytes_};
@@ -112,6 +114,24 @@ void device::learn_limits() {
   memory_rate_ = 2e3 * attribute(cuda::attribute_memory_clock_khz) *
                  (attribute(cuda::attribute_memory_bus_bits) / 8.0);
   flops_ = 256e3 * multiprocessors_ * attribute(cuda::attribute_clock_khz);
+}
+
+// CUDA_VISIBLE_DEVICES names the card by its uuid.
+void device::find_monitor() {
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  auto opened = cuda::gpu_monitor::open();
+  if (!opened || visible == nullptr) return;
+  const auto& all = opened->gpus();
+  auto ours =
+      std::find_if(all.begin(), all.end(), [&](const auto& x) { return x.uuid == visible; });
+  if (ours == all.end()) return;
+  monitored_ = static_cast<unsigned>(ours - all.begin());
+  monitor_ = std::move(*opened);
+}
+
+std::optional<cuda::gpu_state> device::state() const {
+  if (!monitor_) return std::nullopt;
+  return monitor_->state(monitored_);
 }
 
 expected<void> device::compile_kernels() {

@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
+#include "gpu/cuda/devices.hpp"
 #include "gpu/cuda/driver.hpp"
 #include "gpu/task/distribution.hpp"
 
@@ -114,6 +116,8 @@ public:
   size_t cache_bytes() const noexcept { return cache_bytes_; }
   double memory_bytes_per_second() const noexcept { return memory_rate_; } ///< by its data sheet
   double flops_per_second() const noexcept { return flops_; } ///< fp32, without matrix units
+  /// Clocks, heat, power and throttling now, by NVML; nothing where there is no NVML.
+  std::optional<cuda::gpu_state> state() const;
   bool crowded() const; ///< less than a third of its memory is free
   double usual_flush_seconds() const noexcept { return usual_flush_; }
 
@@ -122,12 +126,15 @@ private:
   expected<void> start();
   expected<void> compile_kernels();
   void learn_limits();
+  void find_monitor();
   void launch_kernel(const char* kernel, uint64_t n, void** arguments);
 
   const cuda::driver* cuda_ = nullptr;
   cuda::module module_ = nullptr;
   std::string description_;
   std::string architecture_;
+  std::optional<cuda::gpu_monitor> monitor_;
+  unsigned monitored_ = 0;
   device_memory audit_;
   device_memory flushed_;
   size_t cache_bytes_ = 0;

@@ -7,10 +7,12 @@
 // thirds of the sets unasked: who computes ahead writes where nobody asked.
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/truth.hpp"
 #include "gpu/referee/judge_run.hpp"
 
@@ -28,13 +30,16 @@ constexpr double late_share = 0.75;  // of the rows of one kind, before anybody 
 constexpr size_t late_rows = 4;
 constexpr double busy_factor = 5; // a flush that takes this much longer
 constexpr double busy_floor = 500e-6;
+constexpr double clocks_share = 0.1; // of the time of a call
+constexpr double clocks_floor = 20e-6;
 constexpr double roofline_margin = 1.05;
 // Matrix units do fp32 work in several passes; no card does more than this over its plain rate.
 constexpr double matrix_unit_factor = 4;
 
 struct row_times {
-  double done = 0; ///< seconds until the process said so
-  double gap = 0;  ///< seconds from there until the referee had samples of all outputs
+  double done = 0;      ///< seconds until the process said so
+  double gap = 0;       ///< seconds from there until the referee had samples of all outputs
+  double by_events = 0; ///< seconds by CUDA events, of device code
 };
 
 /// Rows of one process and one length.
@@ -57,6 +62,11 @@ public:
   void measure() {
     record_.clock = "outside, slope of rows";
     if (!agree()) return;
+    if (auto fault = run_.choose_geometry(spec_.timed)) {
+      run_.record.correct = false;
+      run_.record.fault = *fault;
+      return;
+    }
     arena_.select(spec_.timed, sets_);
     run_.candidate.forget();
     process().spin(true);
@@ -168,16 +178,25 @@ private:
     std::vector<std::vector<int64_t>> calls;
     for (unsigned i = 0; i < called_; ++i) calls.push_back(values(order_[i]));
     bool ok = who.run(candidate_command::call, calls[0], run_.call_limit()).has_value();
+    bool queued = run_.program != nullptr && &who == &process();
+    if (ok && queued) ok = run_.program->queue({calls.begin() + 1, calls.end()}, run_.call_limit());
     double started = now_seconds();
-    for (unsigned i = 1; ok && i < called_; ++i)
-      ok = who.run(candidate_command::launch, calls[i], run_.call_limit()).has_value();
-    ok = ok && who.run(candidate_command::finish, {}, run_.call_limit()).has_value();
+    ok = ok && (queued ? who.run(candidate_command::release, {}, run_.call_limit()).has_value()
+                       : run_calls(who, calls));
     last_.done = now_seconds() - started;
     if (!ok) return blame(who);
+    last_.by_events = queued ? run_.program->event_seconds() : 0;
     sample("take_sample");
     gpu_.synchronize();
     last_.gap = now_seconds() - started - last_.done;
     return true;
+  }
+
+  // A library is told of each set only when the call before it has returned.
+  bool run_calls(candidate_process& who, const std::vector<std::vector<int64_t>>& calls) {
+    for (unsigned i = 1; i < called_; ++i)
+      if (!who.run(candidate_command::launch, calls[i], run_.call_limit())) return false;
+    return who.run(candidate_command::finish, {}, run_.call_limit()).has_value();
   }
 
   bool blame(candidate_process& who) {
@@ -333,6 +352,35 @@ private:
     if (left_out > 0) record_.note += fmt::format("; {} rows were disturbed", left_out);
     look_for_background_work();
     compare_with_roofline();
+    note_conditions();
+    if (run_.program != nullptr) compare_clocks();
+  }
+
+  void note_conditions() {
+    auto now = gpu_.state();
+    if (!now) return;
+    auto& into = run_.record.conditions;
+    into.push_back({"sm_clock", static_cast<double>(now->clock_mhz), "MHz"});
+    into.push_back({"memory_clock", static_cast<double>(now->memory_clock_mhz), "MHz"});
+    into.push_back({"temperature", static_cast<double>(now->celsius), "C"});
+    into.push_back({"power", now->milliwatts * 1e-3, "W"});
+    into.push_back({"throttle_reasons", static_cast<double>(now->throttle_reasons), "NVML bits"});
+    if (now->slowed()) record_.note += "; the GPU was slowed down by heat or power";
+  }
+
+  // The events are those of our own process, and as hard to reach as the outside clock. When the
+  // two disagree, somebody or something is wrong, and the time is worth nothing.
+  void compare_clocks() {
+    std::vector<double> by_events[2];
+    for (int kind = 0; kind < 2; ++kind)
+      for (const auto& x : candidate_rows_[kind]) by_events[kind].push_back(x.by_events);
+    double events = (median(by_events[1]) - median(by_events[0])) / (2.0 * short_);
+    double off = std::fabs(events - record_.candidate_seconds);
+    run_.record.conditions.push_back({"time_by_events", events * 1e3, "ms"});
+    if (off * 2 * short_ < clocks_floor || off < clocks_share * record_.candidate_seconds) return;
+    run_.find("clocks_disagree", severity::critical,
+              fmt::format("{:.6f} ms a call by the outside clock, {:.6f} ms by CUDA events",
+                          record_.candidate_seconds * 1e3, events * 1e3));
   }
 
   // A process that says "done" too early is found out by the referee's own work, which then waits

@@ -59,7 +59,7 @@ TEST(buffers, nobody_can_change_their_size) {
   auto x = shared_buffer::create(100, true).value();
   EXPECT_NE(::ftruncate(x.descriptor(), 0), 0);
   EXPECT_NE(::ftruncate(x.descriptor(), 1 << 20), 0);
-  auto page = shared_page::create().value();
+  auto page = shared_page::create(page_bytes).value();
   EXPECT_NE(::ftruncate(page.descriptor(), 0), 0);
 }
 

@@ -1,5 +1,6 @@
-#include "gpu/referee/trusted_build.hpp"
+#include "gpu/toolchain/trusted_build.hpp"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -72,7 +73,8 @@ expected<std::string> trusted_builder::build(const std::string& source_path) {
   if (std::filesystem::exists(path, problem)) return path;
   std::filesystem::create_directories(cache_directory_, problem);
   // Under another name first: a reader never sees half a library.
-  auto unfinished = path + "." + std::to_string(::getpid());
+  static std::atomic<unsigned> number = 0;
+  auto unfinished = path + "." + std::to_string(::getpid()) + "-" + std::to_string(++number);
   command->insert(command->end(), {"-o", unfinished, source_path});
   if (auto ok = compile(*command, source_path); !ok) return tl::unexpected<error>{ok.error()};
   std::filesystem::rename(unfinished, path, problem);

@@ -12,7 +12,7 @@
 
 namespace kernelmill {
 
-/// Thread safety: none.
+/// Thread safety: any number of threads may build at once.
 class trusted_builder {
 public:
   /// `architecture` is that of the GPU ("sm_90"), or empty.

@@ -1,0 +1,130 @@
+#include "gpu/candidate/device_code.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <sys/mman.h>
+
+namespace kernelmill {
+
+namespace {
+
+constexpr uint32_t usual_shared_bytes = 48u << 10; // more must be asked for
+
+} // namespace
+
+int device_code::check(const char* what, int code) {
+  if (code != 0)
+    std::snprintf(problem_, sizeof problem_, "%s (%s)", what, cuda_.name_of(code).c_str());
+  return code;
+}
+
+bool device_code::open(int descriptor) {
+  void* at = ::mmap(nullptr, program_file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (at == MAP_FAILED) return false;
+  program_ = static_cast<device_program*>(at);
+  void* gate = nullptr;
+  if (check("make a stream", cuda_.stream_create(&stream_, cuda::stream_non_blocking)) != 0 ||
+      check("make an event", cuda_.event_create(&first_, 0)) != 0 ||
+      check("make an event", cuda_.event_create(&last_, 0)) != 0 ||
+      check("make the gate", cuda_.host_allocate(&gate, page_bytes, cuda::host_mapped)) != 0)
+    return false;
+  gate_ = static_cast<volatile uint32_t*>(gate);
+  *gate_ = 0;
+  return true;
+}
+
+void device_code::forget() {
+  for (auto& x : scratch_) {
+    if (x != 0) (void)cuda_.free(x);
+    x = 0;
+  }
+  if (module_ != nullptr) (void)cuda_.module_unload(module_);
+  module_ = nullptr;
+}
+
+int device_code::load(const char*& missing) {
+  missing = nullptr;
+  forget();
+  auto* image = reinterpret_cast<const char*>(program_) + program_cubin_at;
+  if (int code = check("load the device code", cuda_.module_load(&module_, image)); code != 0)
+    return code;
+  for (uint32_t i = 0; i < program_->launches; ++i) {
+    const auto& x = program_->plan[i];
+    int code = cuda_.module_function(&kernels_[i], module_, x.kernel);
+    if (code != 0) missing = x.kernel;
+    if (code != 0) return check("find a kernel", code);
+  }
+  return take_scratch();
+}
+
+int device_code::take_scratch() {
+  for (uint32_t i = 0; i < program_->scratch_buffers; ++i)
+    if (int code = cuda_.allocate(&scratch_[i], std::max<size_t>(program_->scratch_bytes[i], 256));
+        code != 0)
+      return check("allocate scratch memory", code);
+  return 0;
+}
+
+int device_code::launch(char* const* bases, const int64_t* offsets) {
+  for (uint32_t i = 0; i < program_->launches; ++i) {
+    auto& x = program_->plan[i];
+    int64_t values[max_arguments];
+    void* pointers[max_arguments];
+    for (uint32_t k = 0; k < x.arguments; ++k) {
+      const auto& from = x.list[k];
+      switch (from.kind) {
+        case program_argument_kind::tensor:
+          values[k] = reinterpret_cast<int64_t>(bases[from.index]) + offsets[from.index];
+          break;
+        case program_argument_kind::scratch:
+          values[k] = static_cast<int64_t>(scratch_[from.index]);
+          break;
+        case program_argument_kind::value: values[k] = from.value;
+      }
+      pointers[k] = &values[k];
+    }
+    if (x.shared > usual_shared_bytes)
+      (void)cuda_.function_set(kernels_[i], cuda::function_max_dynamic_shared,
+                               static_cast<int>(x.shared));
+    int code = cuda_.launch(kernels_[i], x.grid[0], x.grid[1], x.grid[2], x.block[0], x.block[1],
+                            x.block[2], x.shared, stream_, pointers, nullptr);
+    if (code == 0) continue;
+    std::snprintf(problem_, sizeof problem_,
+                  "launch %s<<<dim3(%u, %u, %u), dim3(%u, %u, %u), %u>>> (%s)", x.kernel, x.grid[0],
+                  x.grid[1], x.grid[2], x.block[0], x.block[1], x.block[2], x.shared,
+                  cuda_.name_of(code).c_str());
+    return code;
+  }
+  return 0;
+}
+
+int device_code::queue(char* const* bases) {
+  ++row_;
+  if (int code =
+          check("close the gate", cuda_.wait_value(stream_, reinterpret_cast<uint64_t>(gate_), row_,
+                                                   cuda::wait_at_least));
+      code != 0)
+    return code;
+  int code = check("note the start", cuda_.event_record(first_, stream_));
+  for (uint32_t i = 0; code == 0 && i < program_->calls; ++i)
+    code = launch(bases, program_->offsets[i]);
+  if (code == 0) code = check("note the end", cuda_.event_record(last_, stream_));
+  if (code != 0) *gate_ = row_; // nothing may wait for ever
+  return code;
+}
+
+int device_code::release() {
+  *gate_ = row_;
+  if (int code = synchronize(); code != 0) return code;
+  float milliseconds = 0;
+  int code = check("read the events", cuda_.event_elapsed(&milliseconds, first_, last_));
+  program_->event_seconds = milliseconds * 1e-3;
+  return code;
+}
+
+int device_code::synchronize() {
+  return check("finish a call", cuda_.stream_synchronize(stream_));
+}
+
+} // namespace kernelmill

@@ -1,0 +1,54 @@
+#pragma once
+
+// Loads and launches device code in a process that has nothing else of a candidate.
+
+#include "gpu/candidate/device_program.hpp"
+#include "gpu/cuda/driver.hpp"
+
+namespace kernelmill {
+
+/// Functions return the driver's error, 0 for none; problem() then says what failed.
+/// Thread safety: none.
+class device_code {
+public:
+  explicit device_code(const cuda::driver& cuda) : cuda_(cuda) {}
+
+  /// Takes over the file and makes a stream, events and the gate. False when that fails.
+  bool open(int descriptor);
+
+  /// Forgets what was loaded, loads the cubin and finds its kernels. `missing` names the one that
+  /// is not there.
+  int load(const char*& missing);
+
+  /// Launches all of the plan once. `bases` are the mapped tensors.
+  int launch(char* const* bases, const int64_t* offsets);
+
+  /// Queues the calls of the row behind a gate, between two events.
+  int queue(char* const* bases);
+
+  /// Opens the gate, waits for the row, and notes its seconds by the events.
+  int release();
+
+  int synchronize();
+  const char* problem() const noexcept { return problem_; }
+
+private:
+  int check(const char* what, int code);
+  int prepare(const program_launch& x, cuda::function& into);
+  int take_scratch();
+  void forget();
+
+  const cuda::driver& cuda_;
+  device_program* program_ = nullptr;
+  cuda::module module_ = nullptr;
+  cuda::function kernels_[program_launches] = {};
+  cuda::device_pointer scratch_[program_scratch] = {};
+  cuda::stream stream_ = nullptr;
+  cuda::event first_ = nullptr;
+  cuda::event last_ = nullptr;
+  volatile uint32_t* gate_ = nullptr; // in host memory that the GPU reads
+  uint32_t row_ = 0;
+  char problem_[300] = "";
+};
+
+} // namespace kernelmill

@@ -1,0 +1,66 @@
+#pragma once
+
+// The slots of a GPU: a process whose tensors are a device arena. Candidates of the contract
+// `native` get a process each; device code is run by one process of ours after another.
+
+#include <optional>
+#include <vector>
+
+#include "gpu/candidate/device_program.hpp"
+#include "gpu/referee/device/arena.hpp"
+#include "gpu/task/launch_plan.hpp"
+
+namespace kernelmill {
+
+class device_slot : public slot {
+public:
+  static expected<std::unique_ptr<slot>> create(candidate_process process, const task& x,
+                                                int library, device_arena& arena);
+
+  std::optional<std::string> damage() const override;
+
+protected:
+  device_slot(candidate_process process, const task& x, device_arena& arena)
+      : slot(std::move(process), x), arena_(arena) {}
+
+  void place(const workload& work, bool cold) override;
+  size_t offset(size_t argument) const override { return arena_.offset(argument, 0); }
+  void copy_out(size_t argument, taken_output& into, uint64_t order) const override;
+
+  device_arena& arena_;
+};
+
+/// Runs device code: candidate after candidate, until one of them makes it fail.
+class program_slot final : public device_slot {
+public:
+  static expected<std::unique_ptr<program_slot>> create(candidate_process process, const task& x,
+                                                        device_arena& arena);
+
+  /// Loads what a build of the contract `device` made. An empty result means that it is in.
+  std::optional<error> load_program(const std::string& artifact, int deadline_ms);
+
+  /// Makes the geometry that of a shape. Fails with "bad_launch" where it is impossible there.
+  std::optional<error> select(const scalar_values& scalars);
+
+  /// Queues calls behind a gate; then `release` of candidate_command runs them.
+  /// REQUIRES: at most program_calls.
+  bool queue(const std::vector<std::vector<int64_t>>& calls, int deadline_ms);
+
+  /// Seconds of the latest row by the events of the process.
+  double event_seconds() const noexcept { return shared().event_seconds; }
+
+  size_t launches() const noexcept { return plan_.launches.size(); }
+
+private:
+  program_slot(candidate_process process, const task& x, device_arena& arena, shared_page file)
+      : device_slot(std::move(process), x, arena), file_(std::move(file)) {}
+
+  std::optional<error> take_scratch();
+  device_program& shared() const noexcept { return *static_cast<device_program*>(file_.data()); }
+
+  shared_page file_;
+  launch_plan plan_;
+  std::vector<std::vector<bound_argument>> bound_;
+};
+
+} // namespace kernelmill

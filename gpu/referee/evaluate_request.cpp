@@ -1,0 +1,167 @@
+// An evaluation as the node asks for it: the request read, the result written.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "gpu/process/descriptor.hpp"
+#include "gpu/referee/clock.hpp"
+#include "gpu/referee/device/device.hpp"
+#include "gpu/referee/evaluation.hpp"
+#include "messages/digest.hpp"
+#include "messages/fault.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr uint32_t default_deadline_ms = 30'000;
+constexpr off_t max_library_bytes = off_t{64} << 20;
+
+/// What was built: read whole where it has to be checked or is no library.
+struct built_file {
+  descriptor file;
+  std::string bytes;
+};
+
+expected<built_file> open_built(const std::string& path, const std::string& digest) {
+  auto fail = [&](const std::string& cause) {
+    return infrastructure_error("library_lost", "failed to open the library " + path + ": " + cause,
+                                "build the candidate again");
+  };
+  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  struct stat about {};
+  if (!file || ::fstat(file.get(), &about) != 0) return fail(std::strerror(errno));
+  if (about.st_size > max_library_bytes) return fail("it is larger than 64 MiB");
+  std::string bytes(static_cast<size_t>(about.st_size), '\0');
+  if (::pread(file.get(), bytes.data(), bytes.size(), 0) != about.st_size)
+    return fail("it cannot be read");
+  if (!digest.empty() && sha256_hex(bytes) != digest)
+    return fail("its content is not what was built");
+  return built_file{std::move(file), std::move(bytes)};
+}
+
+evaluation_options options_of(wire::EvaluateRequest::Reader request) {
+  evaluation_options result;
+  auto timing = request.getTiming();
+  result.timed = timing.getEnabled();
+  result.stopping.min_blocks = std::clamp<uint32_t>(timing.getMinBlocks(), 1, 1000);
+  result.stopping.max_blocks =
+      std::clamp<uint32_t>(timing.getMaxBlocks(), result.stopping.min_blocks, 1000);
+  result.stopping.half_width = timing.getHalfWidth();
+  result.stopping.budget_seconds = timing.getBudgetMs() * 1e-3;
+  result.profiled = request.getProfile();
+  auto seed = request.getSeed();
+  result.seeded = seed.size() == result.seed.size();
+  if (result.seeded) std::copy(seed.begin(), seed.end(), result.seed.begin());
+  uint32_t deadline = request.getDeadlineMs() > 0 ? request.getDeadlineMs() : default_deadline_ms;
+  result.deadline = now_seconds() + deadline * 1e-3;
+  return result;
+}
+
+evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Reader request,
+                                 const task*& spec) {
+  evaluation_record record;
+  auto fail = [&](const error& fault) {
+    record.fault = fault;
+    return record;
+  };
+  if (auto size = request.getSeed().size(); size != 0 && size != record.seed.size())
+    return fail({fault_class::configuration,
+                 "bad_seed",
+                 "failed to use a seed of " + std::to_string(size) + " bytes: it must have 32",
+                 {}});
+  double started = now_seconds();
+  auto prepared = parts.tasks.get(request.getTaskDir(), request.getTaskDigest());
+  if (!prepared) return fail(prepared.error());
+  spec = &(*prepared)->spec();
+  auto built = open_built(request.getLibraryPath(), request.getLibrarySha256());
+  if (!built) return fail(built.error());
+  double ready = now_seconds() - started;
+  record = request.getContract() == "device"
+               ? evaluate_program(parts, **prepared, built->bytes, options_of(request))
+               : evaluate_library(parts, **prepared, built->file.get(), options_of(request));
+  record.spans.insert(record.spans.begin(), {"task", ready});
+  return record;
+}
+
+void write_quantities(const std::vector<counter>& from, capnp::List<wire::Quantity>::Builder into) {
+  for (unsigned i = 0; i < from.size(); ++i) {
+    into[i].setName(from[i].name);
+    into[i].setValue(from[i].value);
+    into[i].setUnit(from[i].unit);
+  }
+}
+
+void write_result(const evaluation_record& x, const task* spec, wire::EvaluateResult::Builder out) {
+  out.setCorrect(x.correct);
+  out.setDeterministic(x.deterministic);
+  auto cases = out.initCases(static_cast<unsigned>(x.cases.size()));
+  for (unsigned i = 0; i < x.cases.size(); ++i) {
+    const auto& from = x.cases[i];
+    cases[i].setName(from.which->name);
+    cases[i].setShape(shape_text(*spec, from.which->scalars));
+    cases[i].setHidden(from.which->hidden);
+    cases[i].setDistribution(from.distribution);
+    cases[i].setMaxError(from.result.max_error);
+    cases[i].setBound(from.result.bound);
+    cases[i].setPass(from.pass);
+    cases[i].setBadCount(from.result.bad);
+    cases[i].setFirstBad(from.result.first_bad);
+  }
+  auto findings = out.initFindings(static_cast<unsigned>(x.findings.size()));
+  for (unsigned i = 0; i < x.findings.size(); ++i) {
+    findings[i].setRule(x.findings[i].rule);
+    findings[i].setSeverity(static_cast<wire::Severity>(x.findings[i].level));
+    findings[i].setEvidence(x.findings[i].evidence);
+  }
+  write_quantities(x.counters, out.initCounters(static_cast<unsigned>(x.counters.size())));
+  write_quantities(x.conditions, out.initConditions(static_cast<unsigned>(x.conditions.size())));
+  auto spans = out.initSpans(static_cast<unsigned>(x.spans.size()));
+  for (unsigned i = 0; i < x.spans.size(); ++i) {
+    spans[i].setName(x.spans[i].name);
+    spans[i].setValue(x.spans[i].seconds);
+    spans[i].setUnit("s");
+  }
+  auto missing = out.initMissing(static_cast<unsigned>(x.missing.size()));
+  for (unsigned i = 0; i < x.missing.size(); ++i) missing.set(i, x.missing[i]);
+  out.setOutput(x.output);
+  out.setSeed(capnp::Data::Reader(x.seed.data(), x.seed.size()));
+  set_fault(out.initFault(), x.fault);
+}
+
+void write_timing(const timing_record& x, const std::string& shape, wire::Timing::Builder out) {
+  out.setMeasured(x.measured);
+  out.setCandidateMs(x.candidate_seconds * 1e3);
+  out.setReferenceMs(x.reference_seconds * 1e3);
+  out.getSpeedup().setEstimate(x.speedup.estimate);
+  out.getSpeedup().setLow(x.speedup.low);
+  out.getSpeedup().setHigh(x.speedup.high);
+  out.setSamples(x.samples);
+  out.setClock(x.clock);
+  out.setOverheadMs(x.overhead_seconds * 1e3);
+  out.setRooflineMs(x.roofline_seconds * 1e3);
+  out.setShape(shape);
+  out.setNote(x.note);
+}
+
+} // namespace
+
+Message<wire::EvaluateResult> evaluate_request(referee_parts parts,
+                                               wire::EvaluateRequest::Reader request) {
+  double started = now_seconds();
+  const task* spec = nullptr;
+  auto record = evaluate_files(parts, request, spec);
+  return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder out) {
+    write_result(record, spec, out);
+    write_timing(record.timing, spec != nullptr ? shape_text(*spec, spec->timed.scalars) : "",
+                 out.initTiming());
+    out.setDevice(parts.gpu != nullptr ? parts.gpu->description() : parts.hardware.description());
+    out.setSeconds(now_seconds() - started);
+  });
+}
+
+} // namespace kernelmill
