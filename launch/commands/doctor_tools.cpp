@@ -94,6 +94,7 @@ const char* layer_cost(const std::string& name) {
   if (name == "cgroup_memory") return "memory bombs end by address-space limits, not by a cgroup";
   if (name == "cgroup_pids") return "fork bombs end by RLIMIT_NPROC, not by a cgroup";
   if (name == "rlimits") return "candidates could use all of the machine";
+  if (name == "landlock") return "one lock fewer between a candidate and the init of its sandbox";
   if (name == "separate_user") return "inside and outside the walls it is the same user";
   return "one wall fewer around candidates";
 }
