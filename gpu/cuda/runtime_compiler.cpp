@@ -10,6 +10,7 @@ struct program_object;
 using program = program_object*;
 
 struct nvrtc {
+  int (*version)(int*, int*) = nullptr;
   int (*create)(program*, const char*, const char*, int, const char* const*,
                 const char* const*) = nullptr;
   int (*destroy)(program*) = nullptr;
@@ -44,6 +45,7 @@ expected<nvrtc> load() {
     into = reinterpret_cast<std::remove_reference_t<decltype(into)>>(::dlsym(library, name));
     all = all && into != nullptr;
   };
+  find(x.version, "nvrtcVersion");
   find(x.create, "nvrtcCreateProgram");
   find(x.destroy, "nvrtcDestroyProgram");
   find(x.compile, "nvrtcCompileProgram");
@@ -55,13 +57,32 @@ expected<nvrtc> load() {
   return x;
 }
 
+const expected<nvrtc>& library() {
+  static const expected<nvrtc> opened = load();
+  return opened;
+}
+
 } // namespace
+
+expected<runtime_compiler_facts> find_runtime_compiler() {
+  const auto& opened = library();
+  if (!opened) return tl::unexpected<error>{opened.error()};
+  runtime_compiler_facts result;
+  int major = 0;
+  int minor = 0;
+  if (opened->version(&major, &minor) == 0)
+    result.version = std::to_string(major) + "." + std::to_string(minor);
+  Dl_info where{};
+  if (::dladdr(reinterpret_cast<void*>(opened->version), &where) != 0 && where.dli_fname != nullptr)
+    result.library = where.dli_fname;
+  return result;
+}
 
 expected<compiled_device_code> compile_device_code(const std::string& source,
                                                    const std::string& name,
                                                    const std::string& architecture,
                                                    const std::vector<std::string>& flags) {
-  static const expected<nvrtc> opened = load();
+  const auto& opened = library();
   if (!opened) return tl::unexpected<error>{opened.error()};
   program x = nullptr;
   if (opened->create(&x, source.c_str(), name.c_str(), 0, nullptr, nullptr) != 0)
