@@ -17,6 +17,7 @@
 #include "gpu/candidate/device_code.hpp"
 #include "gpu/candidate/gpu_memory.hpp"
 #include "gpu/candidate/protocol.hpp"
+#include "gpu/sandbox/landlock.hpp"
 #include "gpu/sandbox/seccomp.hpp"
 
 namespace kernelmill {
@@ -289,6 +290,9 @@ void obey(candidate_command command) {
 
 int main(int argc, char** argv) {
   using namespace kernelmill;
+  // Before the driver starts threads, which would stay outside. A kernel without Landlock is no
+  // reason to end: what it guards is hidden, too.
+  if (!enter_candidate_landlock()) give_up("enter a Landlock domain");
   static gpu_memory device;
   if (argc > 1 && std::strcmp(argv[1], "gpu") == 0) {
     // A context takes 140 ms and more; it is made while nobody waits for this process.

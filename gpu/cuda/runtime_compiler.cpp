@@ -64,14 +64,18 @@ const expected<nvrtc>& library() {
 
 } // namespace
 
-expected<std::string> runtime_compiler_version() {
+expected<runtime_compiler_facts> find_runtime_compiler() {
   const auto& opened = library();
   if (!opened) return tl::unexpected<error>{opened.error()};
+  runtime_compiler_facts result;
   int major = 0;
   int minor = 0;
-  if (opened->version(&major, &minor) != 0)
-    return infrastructure_error("nvrtc_failed", "failed to ask NVRTC for its version");
-  return std::to_string(major) + "." + std::to_string(minor);
+  if (opened->version(&major, &minor) == 0)
+    result.version = std::to_string(major) + "." + std::to_string(minor);
+  Dl_info where{};
+  if (::dladdr(reinterpret_cast<void*>(opened->version), &where) != 0 && where.dli_fname != nullptr)
+    result.library = where.dli_fname;
+  return result;
 }
 
 expected<compiled_device_code> compile_device_code(const std::string& source,

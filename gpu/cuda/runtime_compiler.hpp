@@ -15,8 +15,13 @@ struct compiled_device_code {
   std::string log;
 };
 
-/// "13.0". Fails with "nvrtc_missing" (infrastructure).
-expected<std::string> runtime_compiler_version();
+struct runtime_compiler_facts {
+  std::string version; ///< "13.0"
+  std::string library; ///< the path it was opened from
+};
+
+/// Which NVRTC compile_device_code() uses; fails as it does.
+expected<runtime_compiler_facts> find_runtime_compiler();
 
 /// Compiles `source` for `architecture` ("sm_90"). A source that does not compile is an answer;
 /// fails with "nvrtc_missing" (infrastructure) where there is no NVRTC.

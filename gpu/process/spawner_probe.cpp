@@ -11,6 +11,7 @@
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,10 @@ int probe_walls() {
   say("root_writable", ::access("/", W_OK) == 0);
   say("new_namespace", ::unshare(CLONE_NEWUSER) == 0 ? 0 : errno);
   say("socket", ::socket(AF_INET, SOCK_STREAM, 0) >= 0 ? 0 : errno);
+  say("init_visible", ::access("/proc/1/stat", F_OK) == 0);
+  // Its version, from 1 on. 1 asks for that.
+  long landlock = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1);
+  say("landlock", landlock >= 0 ? landlock : -errno);
   say("trace", ::ptrace(PTRACE_TRACEME, 0, 0, 0) == 0 ? 0 : errno);
   return 0;
 }

@@ -19,7 +19,7 @@ enum class layer_state : unsigned char { active, weaker, missing };
 
 struct sandbox_layer {
   std::string name; ///< "namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits",
-                    ///< "no_network", "separate_user"
+                    ///< "no_network", "separate_user", "landlock"
   layer_state state = layer_state::missing;
   std::string detail; ///< what was tried and what came back
   std::string remedy; ///< the command that would help; may be empty

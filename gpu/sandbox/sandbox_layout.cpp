@@ -65,6 +65,12 @@ void add_parents(arguments& out, std::set<fs::path>& made, const fs::path& targe
   }
 }
 
+// Bubblewrap's own process stays as number 1. Without root it runs as the target's user, who could
+// open its memory, and it has no filter but the outer one. Nothing inside needs to see it.
+void hide_init(arguments& out) {
+  out.add("--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1");
+}
+
 void add_mounts(arguments& out, const sandbox_machine& machine, const sandbox_spec& spec,
                 const private_descriptors& fds) {
   std::set<fs::path> made{"/tmp"};
@@ -111,6 +117,7 @@ std::vector<std::string> bubblewrap_arguments(const sandbox_machine& machine,
   add_system(out, machine, spec.may_exec);
   // /dev is a file system in memory that the sandbox's user may own: nothing may be stored in it.
   out.add("--proc", "/proc", "--dev", "/dev");
+  hide_init(out);
   for (auto& x : spec.devices) out.add("--dev-bind", x, x);
   out.add("--remount-ro", "/dev");
   if (spec.tmpfs_bytes > 0)

@@ -52,10 +52,11 @@ sandbox_layer judge(const char* name, bool holds, std::string good, std::string 
 }
 
 void judge_walls(std::vector<sandbox_layer>& out, std::map<std::string, long> said, bool root) {
-  bool apart =
-      said["pid"] > 0 && said["pid"] < 100 && said["host_files"] == 0 && said["root_writable"] == 0;
+  bool apart = said["pid"] > 0 && said["pid"] < 100 && said["host_files"] == 0 &&
+               said["root_writable"] == 0 && said["init_visible"] == 0;
   out.push_back(judge("namespaces", apart, "bubblewrap: own processes, mounts, network, IPC",
-                      "a process in the sandbox still sees files or processes of this machine"));
+                      "a process in the sandbox still sees files or processes of this machine, or "
+                      "the sandbox's own init"));
   out.push_back(judge("no_network", said["interfaces"] == 0 && said["socket"] == EPERM,
                       "no interface but lo; sockets are refused",
                       std::to_string(said["interfaces"]) +
@@ -76,6 +77,20 @@ void judge_walls(std::vector<sandbox_layer>& out, std::map<std::string, long> sa
     out.push_back(judge("separate_user", uid != 0,
                         "user " + std::to_string(uid) + ", fresh for each",
                         "the sandbox runs as root"));
+}
+
+// Weaker, not missing: what it guards, the init of the sandbox, is hidden as well.
+void judge_landlock(std::vector<sandbox_layer>& out, std::map<std::string, long> said) {
+  auto version = said["landlock"];
+  if (version >= 1)
+    out.push_back(layer("landlock", layer_state::active,
+                        "version " + std::to_string(version) +
+                            ": candidates write to devices, /tmp and their own /proc alone"));
+  else
+    out.push_back(layer("landlock", layer_state::weaker,
+                        "the kernel's answer is errno " + std::to_string(-version),
+                        "Linux 5.13 or newer with landlock in the kernel's lsm= list; in a "
+                        "container, a seccomp profile that lets landlock_* through"));
 }
 
 constexpr const char* cgroup_remedy =
@@ -121,12 +136,13 @@ std::vector<sandbox_layer> sandbox::probe() {
   auto walls = try_in_sandbox(*this, "walls", spec);
   if (!walls) {
     for (auto* name : {"namespaces", "no_network", "seccomp", "rlimits", "separate_user",
-                       "cgroup_memory", "cgroup_pids"})
+                       "landlock", "cgroup_memory", "cgroup_pids"})
       result.push_back(
           layer(name, layer_state::missing, walls.error().message, walls.error().hint));
     return result;
   }
   judge_walls(result, walls->said, state_->machine.root);
+  judge_landlock(result, walls->said);
   judge_memory(result, *this, state_->groups);
   judge_processes(result, *this, state_->groups);
   return result;

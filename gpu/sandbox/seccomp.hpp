@@ -20,7 +20,8 @@ expected<descriptor> sandbox_seccomp_program(bool with_gpu = false);
 /// already). No exec, no fork, no file for writing, no signal to others, no change of affinity or
 /// priority; anything else fails with EPERM, and foreign architectures end the process.
 /// Takes about 1 ms; sets no_new_privs. With a GPU, what its driver needs as well: device calls,
-/// and opening files for writing, of which there are none but devices and a private tmpfs.
+/// and opening files for writing. Which ones, a filter cannot tell: enter_candidate_landlock()
+/// does, and the sandbox hides /proc/1.
 expected<void> enter_candidate_seccomp(bool with_gpu = false);
 
 } // namespace kernelmill

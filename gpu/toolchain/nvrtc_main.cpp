@@ -55,8 +55,8 @@ int compile(const std::string& path, const std::string& architecture,
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string{argv[1]} == "--version") {
-    auto version = kernelmill::cuda::runtime_compiler_version();
-    return kernelmill::say((version ? *version : kernelmill::render(version.error())) + "\n",
+    auto version = kernelmill::cuda::find_runtime_compiler();
+    return kernelmill::say((version ? version->version : kernelmill::render(version.error())) + "\n",
                            version ? 0 : kernelmill::no_compiler);
   }
   if (argc < 3) {

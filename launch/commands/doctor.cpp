@@ -30,6 +30,15 @@ nlohmann::ordered_json to_json(const finding& x) {
           {"remedy", x.remedy}};
 }
 
+nlohmann::ordered_json to_json(const cuda::gpu& x) {
+  return {{"index", x.index},
+          {"name", x.name},
+          {"uuid", x.uuid},
+          {"architecture", x.architecture},
+          {"memory_bytes", x.memory_bytes},
+          {"node", x.node}};
+}
+
 void print_line(const finding& x, bool colour, size_t width) {
   std::string name = x.name + std::string(width - x.name.size(), ' ');
   std::string state = word(x.state);
@@ -50,7 +59,8 @@ expected<int> doctor(const invocation& in) {
   examine_sandbox(all);
   examine_counters(all);
   examine_disk(all, in.value("--dir"));
-  examine_accelerators(all);
+  auto accelerators = find_accelerators();
+  examine_accelerators(all, accelerators);
   auto count = [&](finding_state s) {
     return std::count_if(all.begin(), all.end(), [&](const finding& x) { return x.state == s; });
   };
@@ -61,6 +71,8 @@ expected<int> doctor(const invocation& in) {
         {"ok", failures == 0}, {"warnings", warnings}, {"failures", failures}};
     document["findings"] = nlohmann::ordered_json::array();
     for (const auto& x : all) document["findings"].push_back(to_json(x));
+    document["gpus"] = nlohmann::ordered_json::array();
+    for (const auto& x : accelerators.gpus) document["gpus"].push_back(to_json(x));
     cli::print_json(document);
   } else {
     size_t width = 0;

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "gpu/cuda/devices.hpp"
+
 namespace kernelmill::commands {
 
 enum class finding_state : unsigned char { ok, warn, fail };
@@ -23,6 +25,27 @@ void examine_tools(findings& out);                              ///< compiler, h
 void examine_sandbox(findings& out);                            ///< each layer, by using it
 void examine_counters(findings& out);                           ///< perf events
 void examine_disk(findings& out, const std::string& directory); ///< file system and space
-void examine_accelerators(findings& out);                       ///< CUDA and HIP libraries
+
+/// Everything about GPUs that a machine may have; what is empty was not found.
+struct accelerator_facts {
+  std::vector<cuda::gpu> gpus;
+  std::string driver_version; ///< "570.124.06"
+  std::string no_gpu;         ///< why `gpus` is empty
+  std::string cuda_library;   ///< of the driver
+  std::string nvcc;
+  std::string nvcc_version;
+  std::string nvrtc;
+  std::string nvrtc_version;
+  std::string ncu;
+  std::string hip_library;
+  std::string hipcc;
+};
+
+/// Opens libraries, and makes no context on a GPU.
+accelerator_facts find_accelerators();
+
+/// A machine without a GPU lacks nothing: the CPU backend needs none. One with a GPU is warned of
+/// what keeps it from being used. Never fails.
+void examine_accelerators(findings& out, const accelerator_facts& facts);
 
 } // namespace kernelmill::commands

@@ -1,6 +1,5 @@
 // What the machine is: the checks of `doctor` that only look.
 
-#include <dlfcn.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -155,16 +154,6 @@ int try_counter(uint64_t event) {
   return 0;
 }
 
-std::string found_library(const std::vector<const char*>& names) {
-  for (const char* name : names)
-    // Not unloaded: such libraries leave allocations and threads behind that would lose their code.
-    if (void* handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE)) {
-      ::dlclose(handle);
-      return name;
-    }
-  return {};
-}
-
 } // namespace
 
 void examine_machine(findings& out) {
@@ -229,20 +218,6 @@ void examine_disk(findings& out, const std::string& directory) {
     y.remedy = "free some, or run.dir=PATH on another disk";
   }
   out.push_back(y);
-}
-
-void examine_accelerators(findings& out) {
-  auto cuda = found_library({"libcuda.so.1"});
-  auto nvrtc = found_library({"libnvrtc.so.13", "libnvrtc.so.12"});
-  auto hip = found_library({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"});
-  auto or_none = [](const std::string& x) { return x.empty() ? std::string{"not found"} : x; };
-  // Not finding them is no defect: the CPU backend needs none.
-  out.push_back({"cuda",
-                 finding_state::ok,
-                 fmt::format("driver {}, NVRTC {}", or_none(cuda), or_none(nvrtc)),
-                 {},
-                 {}});
-  out.push_back({"hip", finding_state::ok, "runtime " + or_none(hip), {}, {}});
 }
 
 } // namespace kernelmill::commands

@@ -9,15 +9,12 @@
 
 #include <fmt/format.h>
 
-#include "gpu/process/process.hpp"
 #include "gpu/sandbox/sandbox.hpp"
-#include "launch/commands/doctor.hpp"
+#include "launch/commands/doctor_parts.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/config/run_config.hpp"
 
 namespace kernelmill::commands {
-
-namespace {
 
 std::string on_path(const std::string& name) {
   const char* variable = std::getenv("PATH");
@@ -34,9 +31,7 @@ std::string on_path(const std::string& name) {
   return {};
 }
 
-/// First line that a program prints to stdout; empty when it does not run.
-std::string first_output_line(spawner& processes, const std::string& program,
-                              const std::string& argument) {
+std::string output_of(spawner& processes, const std::string& program, const std::string& argument) {
   int pipe_ends[2];
   if (::pipe2(pipe_ends, O_CLOEXEC) != 0) return {};
   process_spec spec;
@@ -53,8 +48,19 @@ std::string first_output_line(spawner& processes, const std::string& program,
     (void)started->wait(5000);
   }
   ::close(pipe_ends[0]);
-  return text.substr(0, text.find('\n'));
+  return text;
 }
+
+expected<spawner> start_spawner() {
+  auto program = helper_program("kernelmill-spawner");
+  if (program.empty())
+    return infrastructure_error("spawner_failed",
+                                "failed to start kernelmill-spawner: it is not beside the program",
+                                "build it: ninja -C build kernelmill-spawner");
+  return spawner::launch(program);
+}
+
+namespace {
 
 finding helper(const std::string& name) {
   auto path = helper_program(name);
@@ -69,18 +75,10 @@ finding optional_program(const std::string& name, const std::string& cost) {
   return {name, finding_state::ok, "not found; " + cost, {}, {}};
 }
 
-expected<spawner> start_spawner() {
-  auto program = helper_program("kernelmill-spawner");
-  if (program.empty())
-    return infrastructure_error("spawner_failed",
-                                "failed to start kernelmill-spawner: it is not beside the program",
-                                "build it: ninja -C build kernelmill-spawner");
-  return spawner::launch(program);
-}
-
 finding compiler(expected<spawner>& processes) {
   auto path = compile_section{}.compiler;
-  auto version = processes ? first_output_line(*processes, path, "--version") : std::string{};
+  auto version = processes ? output_of(*processes, path, "--version") : std::string{};
+  version = version.substr(0, version.find('\n'));
   if (!version.empty()) return {"compiler", finding_state::ok, version, {}, {}};
   return {"compiler", finding_state::fail, path + " does not run",
           "no candidate can be built on the CPU backend",
@@ -94,6 +92,7 @@ const char* layer_cost(const std::string& name) {
   if (name == "cgroup_memory") return "memory bombs end by address-space limits, not by a cgroup";
   if (name == "cgroup_pids") return "fork bombs end by RLIMIT_NPROC, not by a cgroup";
   if (name == "rlimits") return "candidates could use all of the machine";
+  if (name == "landlock") return "one lock fewer between a candidate and the init of its sandbox";
   if (name == "separate_user") return "inside and outside the walls it is the same user";
   return "one wall fewer around candidates";
 }
@@ -105,8 +104,6 @@ void examine_tools(findings& out) {
   out.push_back(compiler(processes));
   for (const char* name : {"kernelmill-spawner", "kernelmill-referee", "kernelmill-candidate"})
     out.push_back(helper(name));
-  out.push_back(optional_program("nvcc", "needed by the CUDA backend only"));
-  out.push_back(optional_program("hipcc", "needed by the HIP backend only"));
   out.push_back(optional_program("python3", "needed by some tests and by the Python client only"));
 }
 

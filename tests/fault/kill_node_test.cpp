@@ -70,6 +70,7 @@ public:
   }
 
   void kill() {
+    if (pid_ <= 0) return; // -1 would be every process of this machine
     ::kill(pid_, SIGKILL);
     ends_within(milliseconds{10'000});
   }

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/commands/doctor.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
@@ -23,7 +24,8 @@ TEST(doctor, every_finding_that_is_not_ok_says_what_it_costs_and_what_helps) {
     EXPECT_NE(f["detail"], "") << f;
   }
   for (const auto* name : {"cores", "compiler", "bwrap", "sandbox: namespaces", "sandbox: seccomp",
-                           "perf events", "runs directory", "disk space", "cuda", "python3"})
+                           "perf events", "runs directory", "disk space", "gpu", "cuda driver",
+                           "nvcc", "nvrtc", "ncu", "hip runtime", "hipcc", "python3"})
     EXPECT_THAT(names, HasSubstr(name));
 }
 
@@ -43,6 +45,79 @@ TEST(doctor, runs_on_proc_are_refused) {
     if (f["name"] == "disk space") {
       EXPECT_NE(f["state"], "ok");
     }
+}
+
+TEST(doctor, lists_the_gpus_for_programs_too) {
+  auto document = kernelmill({"doctor", "--json"}).document();
+  ASSERT_TRUE(document["gpus"].is_array()) << document;
+  size_t lines = 0;
+  for (const auto& f : document["findings"])
+    if (f["name"].get<std::string>().starts_with("gpu ")) ++lines;
+  EXPECT_EQ(document["gpus"].size(), lines);
+}
+
+TEST(doctor, says_of_every_part_that_was_looked_for_where_it_is_or_what_it_costs) {
+  auto text = kernelmill({"doctor"}).out;
+  for (const auto* name : {"cuda driver", "nvcc", "nvrtc", "ncu", "hip runtime", "hipcc"})
+    EXPECT_THAT(text, HasSubstr(std::string{" "} + name + " ")) << name;
+}
+
+commands::finding one_of(const commands::findings& all, const std::string& name) {
+  for (const auto& x : all)
+    if (x.name == name) return x;
+  ADD_FAILURE() << "no finding " << name;
+  return {};
+}
+
+TEST(doctor, finds_a_machine_without_a_gpu_healthy_and_says_what_each_part_would_bring) {
+  commands::findings all;
+  commands::accelerator_facts nothing;
+  nothing.no_gpu = "failed to ask for GPUs: no such library";
+  commands::examine_accelerators(all, nothing);
+  EXPECT_EQ(all.size(), 7u);
+  for (const auto& x : all) {
+    EXPECT_EQ(x.state, commands::finding_state::ok) << x.name;
+    EXPECT_NE(x.cost, "") << x.name;
+    EXPECT_THAT(x.remedy, HasSubstr("install")) << x.name;
+  }
+  EXPECT_THAT(one_of(all, "gpu").detail, HasSubstr("none; failed to ask for GPUs"));
+  EXPECT_THAT(one_of(all, "gpu").cost, HasSubstr("the CPU backend needs no GPU"));
+  EXPECT_EQ(one_of(all, "nvcc").detail, "not found");
+  EXPECT_THAT(one_of(all, "nvcc").remedy, HasSubstr("CUDA_HOME"));
+  EXPECT_THAT(one_of(all, "hip runtime").cost, HasSubstr("AMD"));
+}
+
+// The node of the pretended GPU can be opened: it is not a GPU's.
+TEST(doctor, warns_of_what_keeps_a_gpu_from_being_used) {
+  commands::findings all;
+  commands::accelerator_facts facts;
+  facts.gpus = {{0, "NVIDIA H200", "GPU-1", "sm_90", "/dev/null", uint64_t{140} << 30}};
+  facts.driver_version = "570.1";
+  facts.nvcc = "/opt/nvcc";
+  facts.nvcc_version = "release 13.0";
+  commands::examine_accelerators(all, facts);
+  auto gpu = one_of(all, "gpu 0");
+  EXPECT_EQ(gpu.state, commands::finding_state::ok) << gpu.detail;
+  for (const auto* word : {"NVIDIA H200", "GiB", "sm_90", "driver 570.1"})
+    EXPECT_THAT(gpu.detail, HasSubstr(word));
+  EXPECT_EQ(one_of(all, "nvcc").detail, "/opt/nvcc, release 13.0");
+  EXPECT_EQ(one_of(all, "nvcc").cost, "");
+  for (const auto* name : {"cuda driver", "nvrtc"})
+    EXPECT_EQ(one_of(all, name).state, commands::finding_state::warn) << name;
+  for (const auto* name : {"ncu", "hip runtime", "hipcc"})
+    EXPECT_EQ(one_of(all, name).state, commands::finding_state::ok) << name;
+}
+
+TEST(doctor, warns_of_gpus_that_differ_and_of_one_that_cannot_be_opened) {
+  commands::findings all;
+  commands::accelerator_facts facts;
+  facts.gpus = {{0, "one", "GPU-1", "sm_90", "/dev/null", 0},
+                {1, "other", "GPU-2", "sm_80", "/nonexistent/nvidia1", 0}};
+  commands::examine_accelerators(all, facts);
+  EXPECT_THAT(one_of(all, "gpu 0").detail, HasSubstr("memory unknown"));
+  EXPECT_EQ(one_of(all, "gpu 1").state, commands::finding_state::warn);
+  EXPECT_THAT(one_of(all, "gpu 1").remedy, HasSubstr("/nonexistent/nvidia1"));
+  EXPECT_THAT(one_of(all, "gpus").cost, HasSubstr("mixed_gpus"));
 }
 
 } // namespace

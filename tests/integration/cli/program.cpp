@@ -181,6 +181,8 @@ bool running_program::running() const {
 
 program_result running_program::stop(int signal) {
   program_result result;
+  // A program that never started has no number, and -1 would be every process of this machine.
+  if (pid_ <= 0) return result;
   ::kill(pid_, signal);
   drain(out_, err_, result);
   ::close(out_);

@@ -20,9 +20,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "gpu/sandbox/landlock.hpp"
 #include "gpu/sandbox/seccomp.hpp"
 
 extern char** environ;
@@ -101,6 +103,31 @@ int doors() {
   return 0;
 }
 
+// What leads from /proc into another process: its memory, its view of files, its descriptors.
+void try_to_reach(const char* when, int pid) {
+  auto task = "task/" + std::to_string(pid) + "/mem";
+  auto one = [&](const char* what, int flags) {
+    auto name = std::string{when} + what + (flags == O_RDONLY ? ":read" : ":write");
+    auto path = "/proc/" + std::to_string(pid) + "/" + what;
+    try_open(name.c_str(), path.c_str(), flags | O_NONBLOCK); // pipes would wait
+  };
+  for (auto* what : {"mem", task.c_str(), "environ", "maps", "root", "root/usr", "cwd", "exe",
+                     "fd/0", "fd/1", "fd/2", "ns/mnt"})
+    one(what, O_RDONLY);
+  for (auto* what : {"mem", task.c_str(), "fd/0", "fd/1", "fd/2", "oom_score_adj", "clear_refs",
+                     "coredump_filter"})
+    one(what, O_RDWR);
+  char byte = 0;
+  iovec here{&byte, 1};
+  iovec there{const_cast<char*>("x"), 1};
+  call((std::string{when} + "process_vm_readv").c_str(), SYS_process_vm_readv, pid, &here, 1,
+       &there, 1, 0);
+  call((std::string{when} + "process_vm_writev").c_str(), SYS_process_vm_writev, pid, &here, 1,
+       &there, 1, 0);
+  call((std::string{when} + "ptrace").c_str(), SYS_ptrace, PTRACE_SEIZE, pid, 0, 0);
+  call((std::string{when} + "tgkill").c_str(), SYS_tgkill, pid, pid, 0);
+}
+
 int locked_in() {
   auto locked = kernelmill::enter_candidate_seccomp();
   if (!locked) {
@@ -129,6 +156,7 @@ int locked_in() {
   try_open("create", "/tmp/x", O_WRONLY | O_CREAT);
   try_open("tmpfile", "/tmp", O_RDWR | O_TMPFILE);
   try_open("own_memory", "/proc/self/mem", O_RDWR);
+  try_to_reach("init:", 1);
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   CPU_SET(0, &cpus);
@@ -167,25 +195,6 @@ void try_sockets(const char* when) {
   one("inet_in_disguise", SYS_socket, (1L << 32) | AF_INET, SOCK_STREAM, nullptr);
 }
 
-// Init has the outer filter alone: who can write to it can do again what the inner one forbids.
-void try_to_write_to_init() {
-  int fd = ::open("/proc/1/mem", O_RDWR);
-  say("open_memory_of_init", fd >= 0 ? 0 : errno);
-  if (fd < 0) return;
-  unsigned long start = 0;
-  if (auto* maps = std::fopen("/proc/1/maps", "re")) {
-    char line[512];
-    while (start == 0 && std::fgets(line, sizeof line, maps))
-      if (std::strstr(line, "rw-p")) start = std::strtoul(line, nullptr, 16);
-    std::fclose(maps);
-  }
-  char byte = 0;
-  auto at = static_cast<off_t>(start);
-  bool written = ::pread(fd, &byte, 1, at) == 1 && ::pwrite(fd, &byte, 1, at) == 1;
-  say("write_memory_of_init", written ? 0 : errno);
-  ::close(fd);
-}
-
 // The filters of a candidate for a GPU: sockets before and after the inner one, and what it lets
 // through that the one for a CPU does not.
 int gpu_locked_in() {
@@ -209,7 +218,7 @@ int gpu_locked_in() {
   call("seccomp", SYS_seccomp, 0, 0, 0);
   call("never_heard_of", 9999);
   call("tiocsti", SYS_ioctl, 0, TIOCSTI, "x");
-  try_to_write_to_init();
+  try_to_reach("init:", 1);
   try_open("below_usr", "/usr/x", O_WRONLY | O_CREAT);
   try_open("below_dev", "/dev/x", O_WRONLY | O_CREAT);
 
@@ -224,6 +233,38 @@ int gpu_locked_in() {
   int ends[2] = {-1, -1};
   say("pipe", ::pipe(ends) == 0 ? 0 : errno);
   call("ioctl", SYS_ioctl, ends[0], FIONREAD, &ready);
+  return 0;
+}
+
+// A process of the same user that is plain to see, as init is where nothing hides it.
+int neighbour() {
+  int pid = ::fork();
+  if (pid == 0)
+    for (;;) ::pause();
+  return pid;
+}
+
+// No filter but the outer one, which lets files be opened: what holds here, Landlock does alone.
+int in_domain() {
+  int other = neighbour();
+  try_to_reach("before:", other);
+  auto entered = kernelmill::enter_candidate_landlock();
+  if (!entered) {
+    std::printf("%s\n", entered.error().message.c_str());
+    return 1;
+  }
+  say("landlock", *entered);
+  try_to_reach("after:", other);
+  try_open("tmp", "/tmp/x", O_RDWR | O_CREAT);
+  try_open("device", "/dev/null", O_RDWR);
+  try_open("own_memory", "/proc/self/mem", O_RDWR);
+  try_open("own_maps", "/proc/self/maps", O_RDONLY);
+  try_open("usr", "/usr/lib", O_RDONLY);
+  std::thread{[&] {
+    auto path = "/proc/self/task/" + std::to_string(::gettid());
+    try_open("name_of_thread", (path + "/comm").c_str(), O_RDWR);
+    try_to_reach("thread:", other);
+  }}.join();
   return 0;
 }
 
@@ -297,6 +338,7 @@ int main(int argc, char** argv) {
   if (is("doors")) return doors();
   if (is("locked_in")) return locked_in();
   if (is("gpu_locked_in")) return gpu_locked_in();
+  if (is("in_domain")) return in_domain();
   if (is("fork_bomb")) fork_bomb();
   if (is("limited_forks")) return limited_forks();
   if (is("orphan")) return orphan(false);

@@ -157,7 +157,7 @@ TEST_F(a_sandbox, probe_names_every_layer_and_a_remedy_for_what_lacks) {
   std::map<std::string, sandbox_layer> layers;
   for (auto& x : walls_.probe()) layers[x.name] = x;
   for (auto* name : {"namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits",
-                     "no_network", "separate_user"})
+                     "no_network", "separate_user", "landlock"})
     EXPECT_TRUE(layers.contains(name)) << name;
   for (auto& [name, x] : layers) {
     EXPECT_FALSE(x.detail.empty()) << name;

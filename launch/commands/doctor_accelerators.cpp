@@ -1,0 +1,152 @@
+// What the machine has of GPUs, and of what it takes to use them.
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "gpu/cuda/runtime_compiler.hpp"
+#include "gpu/toolchain/compiler_facts.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/doctor_parts.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+// -- looking ----------------------------------------------------------------------------------
+
+std::string found_library(const std::vector<const char*>& names) {
+  for (const char* name : names)
+    // Not unloaded: such libraries leave allocations and threads behind that would lose their code.
+    if (void* handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE)) {
+      ::dlclose(handle);
+      return name;
+    }
+  return {};
+}
+
+/// "release 13.0, V13.0.88" of the lines that `nvcc --version` prints; empty when it does not run.
+std::string version_of_nvcc(const std::string& nvcc) {
+  auto processes = start_spawner();
+  if (nvcc.empty() || !processes) return {};
+  auto text = output_of(*processes, nvcc, "--version");
+  auto at = text.find("release ");
+  return at == text.npos ? std::string{} : text.substr(at, text.find('\n', at) - at);
+}
+
+/// With the toolkit as nvcc is, or in a folder of its own.
+std::string find_ncu() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> places;
+  if (auto* home = std::getenv("CUDA_HOME")) places.push_back(fs::path{home} / "bin/ncu");
+  places.emplace_back("/usr/local/cuda/bin/ncu");
+  std::error_code code;
+  for (auto& x : fs::directory_iterator{"/opt/nvidia/nsight-compute", code})
+    places.push_back(x.path() / "ncu");
+  for (auto& x : places)
+    if (::access(x.c_str(), X_OK) == 0) return x.string();
+  return on_path("ncu");
+}
+
+// -- judging ----------------------------------------------------------------------------------
+
+/// Something that the backend for CUDA needs, or will; `needed`: there is a GPU, idle without.
+finding part(const char* name, const std::string& found, bool needed, const char* cost,
+             const char* remedy) {
+  if (!found.empty()) return {name, finding_state::ok, found, {}, {}};
+  return {name, needed ? finding_state::warn : finding_state::ok, "not found", cost, remedy};
+}
+
+std::string with_version(const std::string& path, const std::string& version) {
+  return path.empty() || version.empty() ? path : path + ", " + version;
+}
+
+finding judge(const cuda::gpu& x, const std::string& driver) {
+  auto memory = x.memory_bytes == 0 ? std::string{"memory unknown"}
+                                    : cli::format_bytes(static_cast<double>(x.memory_bytes));
+  finding result{fmt::format("gpu {}", x.index),
+                 finding_state::ok,
+                 fmt::format("{}, {}, {}, driver {}", x.name, memory,
+                             x.architecture.empty() ? "architecture unknown" : x.architecture,
+                             driver.empty() ? "unknown" : driver),
+                 {},
+                 {}};
+  if (::access(x.node.c_str(), R_OK | W_OK) == 0) return result;
+  result.state = finding_state::warn;
+  result.detail += fmt::format("; {} cannot be opened", x.node);
+  result.cost = "nothing runs on this GPU";
+  result.remedy = "let this user read and write " + x.node + "; start a container with --gpus all";
+  return result;
+}
+
+void judge_gpus(findings& out, const accelerator_facts& facts) {
+  if (facts.gpus.empty())
+    out.push_back({"gpu", finding_state::ok, "none; " + facts.no_gpu,
+                   "candidates in CUDA are not run; the CPU backend needs no GPU",
+                   "on a machine with an NVIDIA GPU: install its driver (CUDA 12 or later); start "
+                   "a container with --gpus all"});
+  for (auto& x : facts.gpus) out.push_back(judge(x, facts.driver_version));
+  bool alike = std::all_of(facts.gpus.begin(), facts.gpus.end(), [&](const cuda::gpu& x) {
+    return x.architecture == facts.gpus.front().architecture;
+  });
+  if (!alike)
+    out.push_back({"gpus", finding_state::warn, "of several architectures",
+                   "one node does not use them all: it refuses with mixed_gpus",
+                   "name one with --gpu N, or show a container those that are alike"});
+}
+
+} // namespace
+
+accelerator_facts find_accelerators() {
+  accelerator_facts x;
+  if (auto monitor = cuda::gpu_monitor::open()) {
+    x.gpus = monitor->gpus();
+    x.driver_version = monitor->driver_version();
+  } else {
+    x.no_gpu = monitor.error().message;
+  }
+  if (auto nvrtc = cuda::find_runtime_compiler()) {
+    x.nvrtc = nvrtc->library;
+    x.nvrtc_version = nvrtc->version;
+  }
+  x.cuda_library = found_library({"libcuda.so.1"});
+  x.nvcc = find_nvcc();
+  x.nvcc_version = version_of_nvcc(x.nvcc);
+  x.ncu = find_ncu();
+  x.hip_library = found_library({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"});
+  x.hipcc = on_path("hipcc");
+  return x;
+}
+
+void examine_accelerators(findings& out, const accelerator_facts& facts) {
+  bool gpu = !facts.gpus.empty();
+  judge_gpus(out, facts);
+  out.push_back(part("cuda driver", facts.cuda_library, gpu,
+                     "no process can make a context on a GPU: --backend cuda is refused",
+                     "install the NVIDIA driver (libcuda.so.1); start a container with --gpus all "
+                     "and NVIDIA_DRIVER_CAPABILITIES=compute,utility"));
+  out.push_back(part("nvcc", with_version(facts.nvcc, facts.nvcc_version), gpu,
+                     "no candidate in CUDA can be built: --backend cuda is refused",
+                     "install the CUDA toolkit (cuda-nvcc), or set CUDA_HOME"));
+  out.push_back(part("nvrtc", with_version(facts.nvrtc, facts.nvrtc_version), gpu,
+                     "the referee of a GPU does not start: its own kernels are built by NVRTC",
+                     "install the CUDA toolkit (cuda-nvrtc) below /usr/local/cuda, or where the "
+                     "loader finds it"));
+  // Nothing uses these yet, so no machine is warned of them.
+  out.push_back(part("ncu", facts.ncu, false,
+                     "nothing yet: profiles of kernels on a GPU are to come, and will need it",
+                     "install Nsight Compute (nsight-compute)"));
+  out.push_back(part("hip runtime", facts.hip_library, false,
+                     "nothing yet: a backend for AMD GPUs is to come, and will need it",
+                     "install ROCm's runtime (libamdhip64)"));
+  out.push_back(part("hipcc", facts.hipcc, false,
+                     "nothing yet: a backend for AMD GPUs is to come, and will build with it",
+                     "install ROCm's compiler (hipcc)"));
+}
+
+} // namespace kernelmill::commands

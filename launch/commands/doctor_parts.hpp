@@ -1,0 +1,20 @@
+#pragma once
+
+// What the examinations of `doctor` share: programs, and what they say of themselves.
+
+#include <string>
+
+#include "gpu/process/process.hpp"
+#include "launch/commands/doctor.hpp"
+
+namespace kernelmill::commands {
+
+/// Returns the path of a program on PATH; empty when there is none.
+std::string on_path(const std::string& name);
+
+/// What a program prints to stdout, 64 KiB at most; empty when it does not run.
+std::string output_of(spawner& processes, const std::string& program, const std::string& argument);
+
+expected<spawner> start_spawner();
+
+} // namespace kernelmill::commands
