@@ -82,7 +82,7 @@ private:
     run_.record.fault = {fault_class::configuration, "bad_reference",
                          "failed to time task " + spec_.id +
                              ": reference.cu disagrees with reference.cpp: " + *cause,
-                         "both must give the same in fp64, on every case"};
+                         "run `kernelmill task check " + spec_.id + " --backend cuda`"};
     return false;
   }
 
