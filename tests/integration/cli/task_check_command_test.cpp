@@ -27,7 +27,7 @@ bool lacks_gpu(const program_result& x) {
          (fault["category"] == "nvml_missing" || fault["category"] == "no_gpu");
 }
 
-TEST(task_check, says_which_backends_it_looked_at) {
+TEST(task_check_command, says_which_backends_it_looked_at) {
   auto x = check({"--backend", "cpu", "native/row_sum"});
   ASSERT_EQ(x.code, 0) << x.err << x.out;
   auto document = x.document();
@@ -36,7 +36,7 @@ TEST(task_check, says_which_backends_it_looked_at) {
   EXPECT_EQ(document["tasks"][0]["problems"], json::array());
 }
 
-TEST(task_check, looks_by_itself_at_what_this_machine_has) {
+TEST(task_check_command, looks_by_itself_at_what_this_machine_has) {
   if (!lacks_gpu(check({"--backend", "cuda", "native/row_sum"})))
     GTEST_SKIP() << "this machine has a GPU";
   auto x = check({"native/row_sum"});
@@ -44,7 +44,7 @@ TEST(task_check, looks_by_itself_at_what_this_machine_has) {
   EXPECT_EQ(x.document()["tasks"][0]["backends"], json::array({"cpu"}));
 }
 
-TEST(task_check, cuda_without_a_gpu_is_1_with_a_next_step_as_of_eval) {
+TEST(task_check_command, cuda_without_a_gpu_is_1_with_a_next_step_as_of_eval) {
   auto x = check({"--backend", "cuda", "native/row_sum"});
   if (!lacks_gpu(x)) GTEST_SKIP() << "this machine has a GPU";
   EXPECT_EQ(x.code, 1);
@@ -53,17 +53,17 @@ TEST(task_check, cuda_without_a_gpu_is_1_with_a_next_step_as_of_eval) {
   EXPECT_THAT(x.fault()["hint"].get<std::string>(), HasSubstr("--backend cpu"));
 }
 
-TEST(task_check, a_backend_that_there_is_not_is_2) {
+TEST(task_check_command, a_backend_that_there_is_not_is_2) {
   auto x = check({"--backend", "rocm", "native/row_sum"});
   EXPECT_EQ(x.code, 2);
   EXPECT_THAT(x.err, HasSubstr("rocm"));
 }
 
-TEST(task_check, a_task_that_does_not_name_the_backend_is_refused) {
+TEST(task_check_command, a_task_that_does_not_name_the_backend_is_refused) {
   auto folder = scratch() + "/gpu_tasks/native/row_sum";
   std::filesystem::create_directories(folder);
   std::filesystem::copy(source_file("configs/tasks/native/row_sum"), folder,
-                        std::filesystem::copy_options::overwrite_existing);
+                        std::filesystem::copy_options::recursive);
   std::ifstream in{folder + "/task.json"};
   auto document = json::parse(in, nullptr, true, true);
   document["backends"] = json::array({"cuda"});
