@@ -160,10 +160,21 @@ void add_task_commands(cli::command_table& table) {
                    task_show});
   table.push_back({"task check",
                    "Refuses tasks that an output without work can pass.",
-                   "kernelmill task check native/row_sum",
+                   "kernelmill task check native/row_sum\n"
+                   "kernelmill task check --backend cuda native/row_sum",
+                   "With cuda, baseline.cu must pass every case and reference.cu must agree with "
+                   "reference.cpp on each.\n"
                    "Exit code 5 when a task is refused.",
                    {{"TASK", "Ids or globs; without them all.", false, true, completes::task, {}}},
-                   {tasks_root},
+                   {{"--backend",
+                     "NAME",
+                     "Whose files are checked; auto: of every backend that the task names and this "
+                     "machine has.",
+                     "auto",
+                     false,
+                     {"auto", "cpu", "cuda"},
+                     nothing},
+                    tasks_root},
                    task_check});
 }
 

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
 
 namespace kernelmill {
@@ -101,12 +102,6 @@ std::string cleaned(std::string_view text) {
       result += '?';
   }
   return result;
-}
-
-error out_of_memory_fault() {
-  return {fault_class::candidate, "out_of_memory",
-          fmt::format("the candidate wanted more than {} MiB of memory", memory_limit >> 20),
-          "allocate no more than the size of the data"};
 }
 
 } // namespace
@@ -252,7 +247,7 @@ std::optional<double> candidate_process::give_up(uint32_t sequence, double start
     (void)child_.wait(end_wait_ms);
     // On a busy machine the kernel may need longer to hand out the memory than a call may take.
     auto fault = exhausted()
-                     ? out_of_memory_fault()
+                     ? memory_fault()
                      : error{fault_class::candidate, "timed_out",
                              fmt::format("the candidate did not return within {} ms", deadline_ms),
                              "look for an endless loop, a deadlock or far too much work"};
@@ -301,8 +296,12 @@ void candidate_process::conclude() {
 
 bool candidate_process::exhausted() const {
   return child_.out_of_memory() || control().remark == candidate_remark::memory_exhausted ||
-         (address_limit_ != no_limit && largest_size_ > address_limit_ / 10 * 8) ||
-         (address_limit_ != no_limit && largest_resident_ > memory_limit / 2);
+         (!on_gpu() && largest_size_ > address_limit_ / 10 * 8) ||
+         (!on_gpu() && largest_resident_ > memory_limit / 2);
+}
+
+error candidate_process::memory_fault() const {
+  return out_of_memory_fault(on_gpu() ? gpu_memory_limit : memory_limit, on_gpu());
 }
 
 error candidate_process::describe(const exit_status& status) const {
@@ -325,7 +324,7 @@ error candidate_process::describe(const exit_status& status) const {
   if (status.code == launch_refused)
     return {fault_class::candidate, "bad_launch", "the GPU refused to " + remark_text(),
             "check threads, registers and shared memory of a block against the GPU's limits"};
-  if (exhausted()) return out_of_memory_fault();
+  if (exhausted()) return memory_fault();
   if (signal != 0) return describe_signal(signal);
   return {fault_class::candidate, "exited",
           fmt::format("the candidate ended the process with exit code {}", status.code),
@@ -340,12 +339,7 @@ std::string candidate_process::remark_text() const {
 }
 
 error candidate_process::describe_device_error() const {
-  auto said = remark_text();
-  bool address = said.find("ILLEGAL_ADDRESS") != said.npos || said.find("MISALIGNED") != said.npos;
-  return {fault_class::candidate, address ? "illegal_access" : "device_error",
-          "the candidate lost the GPU: failed to " + said,
-          address ? "check every index against the shape, and that no host memory is used"
-                  : "check launch sizes, asserts and traps"};
+  return device_fault(remark_text());
 }
 
 error candidate_process::describe_signal(int signal) const {

@@ -91,6 +91,8 @@ private:
   void note_memory() noexcept;
   void conclude();
   bool exhausted() const;
+  bool on_gpu() const noexcept { return address_limit_ == no_limit; } // as its driver needs it
+  error memory_fault() const;
   error describe(const exit_status& status) const;
   error describe_signal(int signal) const;
   error describe_device_error() const;

@@ -29,28 +29,6 @@ expected<reference_function> prepared_task::load(const std::string& path,
   return function;
 }
 
-namespace {
-
-expected<void> check_for_gpu(const task& x) {
-  auto bad = [&](const std::string& cause) {
-    return configuration_error("bad_task",
-                               "failed to use task " + x.id + " on backend cuda: " + cause,
-                               "docs/reference/tasks.md says what the timed shape may have there");
-  };
-  device_fill unused;
-  for (const auto& arg : x.arguments) {
-    if (arg.role == argument_role::inout) return bad(arg.name + " is both input and output");
-    if (arg.role != argument_role::input) continue;
-    auto found = x.timed.fills.find(arg.name);
-    const auto& fill = found != x.timed.fills.end() ? found->second : arg.fill;
-    if (!find_device_fill(fill, unused) || (fill == "index") != (arg.type == dtype::i32))
-      return bad("a GPU cannot fill " + arg.name + " with \"" + fill + "\"");
-  }
-  return {};
-}
-
-} // namespace
-
 expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_builder& builder,
                                                                 device* gpu) {
   std::unique_ptr<prepared_task> result{new prepared_task{std::move(x)}};
@@ -64,7 +42,6 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
   if (!function) return tl::unexpected<error>{function.error()};
   result->reference_ = *function;
   if (gpu == nullptr) return result;
-  if (auto ok = check_for_gpu(result->task_); !ok) return tl::unexpected<error>{ok.error()};
   reference = builder.build(folder + "/reference.cu");
   if (!reference) return tl::unexpected<error>{reference.error()};
   function = result->load(*reference, folder + "/reference.cu");

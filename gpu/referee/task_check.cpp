@@ -11,6 +11,7 @@
 
 #include "gpu/process/descriptor.hpp"
 #include "gpu/referee/clock.hpp"
+#include "gpu/referee/device/truth.hpp"
 
 namespace kernelmill {
 
@@ -147,6 +148,7 @@ public:
     check_shape();
     check_baseline();
     auto work = prepared_.make_workload();
+    check_device_truth(work);
     for (const auto& c : task_.cases) {
       work.select(c);
       for (uint64_t call = 0; call < 2; ++call) check_contents(work, call);
@@ -190,6 +192,14 @@ private:
       if (x.level == severity::critical)
         problem("the baseline breaks a rule: " + x.rule + ": " + x.evidence);
     if (!result.deterministic) record_.notes.push_back("the baseline is not deterministic");
+  }
+
+  // On a GPU slot. The baseline has run, so buffers and truth are there unless it said why not.
+  void check_device_truth(workload& work) {
+    if (prepared_.truth() == nullptr) return;
+    auto cause = prepared_.truth()->disagreement(work);
+    if (cause) problem("reference.cu disagrees with reference.cpp: " + *cause);
+    prepared_.truth_agrees = !cause;
   }
 
   void check_contents(workload& work, uint64_t call) {

@@ -1,7 +1,8 @@
 #pragma once
 
 // Whether a task is fit to train on: its baseline passes, its reference behaves, and nothing that
-// needs no work passes.
+// needs no work passes. On a GPU slot the baseline is baseline.cu, and reference.cu must agree with
+// reference.cpp.
 
 #include "gpu/referee/evaluation.hpp"
 

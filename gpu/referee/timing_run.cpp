@@ -37,7 +37,7 @@ bool far_slower(const std::vector<timed_block>& blocks) {
 error bad_baseline(const task& x, const std::string& cause) {
   return {fault_class::configuration, "bad_baseline",
           "failed to time task " + x.id + ": its baseline " + cause,
-          "run `kernelmill task check " + x.id + "`"};
+          "run `kernelmill task check " + x.id + (x.backend == "cuda" ? " --backend cuda`" : "`")};
 }
 
 std::optional<error> start_baseline(judged_run& run) {

@@ -86,9 +86,7 @@ void workload::select(const task_case& which) {
 }
 
 const std::string& workload::distribution(size_t argument) const {
-  const auto& arg = task_->arguments[argument];
-  auto found = case_->fills.find(arg.name);
-  return found != case_->fills.end() ? found->second : arg.fill;
+  return fill_of(task_->arguments[argument], *case_);
 }
 
 void workload::refill(size_t argument, const secret_seed& seed, uint64_t call) {

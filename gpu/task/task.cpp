@@ -22,16 +22,25 @@ std::string task::declaration() const {
   return text + ")";
 }
 
+const std::string& fill_of(const argument& input, const task_case& which) {
+  auto found = which.fills.find(input.name);
+  return found != which.fills.end() ? found->second : input.fill;
+}
+
+bool task::names(const std::string& wanted) const {
+  return std::find(backends.begin(), backends.end(), wanted) != backends.end();
+}
+
 expected<void> choose_backend(task& x, const std::string& backend) {
-  if (std::find(x.backends.begin(), x.backends.end(), backend) == x.backends.end())
+  if (!x.names(backend))
     return configuration_error("unsupported_backend",
                                "failed to use task " + x.id + " on backend " + backend +
                                    ": its task.json does not name it in backends",
                                "`kernelmill task show " + x.id + "` lists its backends");
-  if (backend == x.backend) return {};
+  bool gpu = backend == "cuda";
   x.backend = backend;
-  x.timed = x.timed_gpu;
-  x.starter = x.starter_gpu;
+  x.timed = gpu ? x.timed_gpu : x.timed_cpu;
+  x.starter = gpu ? x.starter_gpu : x.starter_cpu;
   return {};
 }
 

@@ -64,18 +64,27 @@ struct task {
   std::vector<task_case> cases;
   std::string backend = "cpu"; ///< what `timed` and `starter` are for; see choose_backend()
   task_case timed;             ///< the shape that is timed
-  task_case timed_gpu;         ///< the same on a GPU; without scalars when the task has none
   double tolerance = 4;        ///< units of 2^-24 times the reference's scale of each element
   expression bytes;            ///< that one call must move at least
   expression flops;
   std::string starter;                ///< source to repair, rewrite or diagnose; may be empty
-  std::string starter_gpu;            ///< the same for a GPU
   std::vector<std::string> diagnoses; ///< labels to choose from, for verb diagnose
   std::string diagnosis;              ///< the right one; never shown to the policy
+
+  // What choose_backend() chooses from.
+  task_case timed_cpu;
+  task_case timed_gpu; ///< without scalars when the task has none
+  std::string starter_cpu;
+  std::string starter_gpu;
+
+  bool names(const std::string& wanted) const; ///< whether it runs on this backend
 
   /// The C declaration that a candidate must define.
   std::string declaration() const;
 };
+
+/// The distribution of an input in one case: the case's own, or the default.
+const std::string& fill_of(const argument& input, const task_case& which);
 
 /// Makes `timed` and `starter` those of a backend ("cpu", "cuda"). Fails when the task has none.
 expected<void> choose_backend(task& x, const std::string& backend);
@@ -84,7 +93,7 @@ expected<void> choose_backend(task& x, const std::string& backend);
 /// GPU's. Fails with "unsupported_contract".
 expected<void> choose_contract(task& x, const std::string& contract);
 
-/// Reads one task folder. Errors name the file and the key or line.
+/// Reads one task folder, for the CPU when it names it. Errors name the file and the key or line.
 expected<task> load_task(const std::string& tasks_root, const std::string& id);
 
 /// The same for a folder whose tasks root is not known: its path must end with the task's id.

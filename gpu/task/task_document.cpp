@@ -261,7 +261,7 @@ expected<void> read_cases(const json& document, const std::string& file, task& x
   if (!document.contains("timed")) return bad(file, "timed", "is missing");
   auto timed = read_case(document.at("timed"), file, "timed", x);
   if (!timed) return tl::unexpected<error>{timed.error()};
-  x.timed = std::move(*timed);
+  x.timed_cpu = std::move(*timed);
   if (!document.contains("timed_gpu")) return {};
   timed = read_case(document.at("timed_gpu"), file, "timed_gpu", x);
   if (!timed) return tl::unexpected<error>{timed.error()};
@@ -340,10 +340,10 @@ expected<void> read_document(const json& document, const std::string& file, task
     if (backend != "cpu" && backend != "cuda")
       return bad(file, "backends", "names \"" + backend + "\", which there is not",
                  "there are: cpu, cuda");
+  if (x.backends.empty()) return bad(file, "backends", "must name one", "there are: cpu, cuda");
   if (auto read = read_arguments(document, file, x); !read) return read;
   if (auto read = read_cases(document, file, x); !read) return read;
-  bool on_gpu = std::find(x.backends.begin(), x.backends.end(), "cuda") != x.backends.end();
-  if (on_gpu && x.timed_gpu.scalars.empty())
+  if (x.names("cuda") && !document.contains("timed_gpu"))
     return bad(file, "timed_gpu", "is missing, and backends names cuda");
   if (auto read = read_numbers(from, x); !read) return read;
   if (auto read = check_verb(file, x); !read) return read;

@@ -4,6 +4,7 @@
 #include <set>
 #include <sstream>
 
+#include "gpu/task/device_fill.hpp"
 #include "gpu/task/task_files.hpp"
 #include "messages/digest.hpp"
 
@@ -65,8 +66,9 @@ bool is_identifier(const std::string& name) {
          std::all_of(name.begin(), name.end(), word);
 }
 
-tl::unexpected<error> bad(const std::string& file, const std::string& cause) {
-  return configuration_error("bad_task", "failed to read " + file + ": " + cause);
+tl::unexpected<error> bad(const std::string& file, const std::string& cause,
+                          std::string hint = {}) {
+  return configuration_error("bad_task", "failed to read " + file + ": " + cause, std::move(hint));
 }
 
 expected<void> check_names(const task& x, const std::string& file) {
@@ -108,12 +110,41 @@ expected<void> check_tensor(const argument& arg, const task_case& c, const std::
   return row <= INT32_MAX ? expected<void>{} : bad(file, where + ": a row is too long");
 }
 
+std::string listed(const std::vector<std::string>& names) {
+  std::string list;
+  for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list;
+}
+
+// What a machine with a GPU would find out when it times the task, found out everywhere.
+expected<void> check_for_gpu(const task& x, const std::string& file) {
+  for (size_t i = 0; i < x.arguments.size(); ++i) {
+    const auto& arg = x.arguments[i];
+    auto place = "arguments[" + std::to_string(i) + "]";
+    if (arg.role == argument_role::inout)
+      return bad(file, place + ".role is \"inout\", and backends names cuda",
+                 "GPUs do not time such arguments yet: leave cuda out of backends");
+    if (arg.role != argument_role::input) continue;
+    const auto& fill = fill_of(arg, x.timed_gpu);
+    if (find_device_fill(fill, arg.type)) continue;
+    bool own = x.timed_gpu.fills.contains(arg.name);
+    return bad(file,
+               "timed_gpu.fills." + arg.name +
+                   (own ? " is" : " is missing, and " + place + ".fill is") + " \"" + fill +
+                   "\", which a GPU cannot make",
+               "a GPU makes: " + listed(device_distributions(arg.type)));
+  }
+  return {};
+}
+
 } // namespace
 
 expected<void> check_signature(const task& x, const std::string& file) {
   if (auto ok = check_names(x, file); !ok) return ok;
+  if (x.names("cuda"))
+    if (auto ok = check_for_gpu(x, file); !ok) return ok;
   auto cases = x.cases;
-  cases.push_back(x.timed);
+  cases.push_back(x.timed_cpu);
   if (!x.timed_gpu.scalars.empty()) cases.push_back(x.timed_gpu);
   for (const auto& c : cases) {
     for (const auto& arg : x.arguments)
@@ -132,6 +163,26 @@ expected<void> check_signature(const task& x, const std::string& file) {
 }
 
 namespace {
+
+// The files that only some tasks need.
+expected<void> check_files(const task& x, const std::string& file) {
+  std::error_code ignored;
+  for (const std::string name : {"reference.cu", "baseline.cu"})
+    if (x.names("cuda") && !fs::exists(x.directory + "/" + name, ignored))
+      return bad(
+          file, "backends names cuda, but there is no " + x.directory + "/" + name,
+          "write it, or leave cuda out of backends; docs/reference/tasks.md lists the files");
+  if (x.verb != "debug" && x.verb != "reformulate" && x.verb != "diagnose") return {};
+  for (const auto& backend : x.backends) {
+    bool gpu = backend == "cuda";
+    if (!(gpu ? x.starter_gpu : x.starter_cpu).empty()) continue;
+    return bad(file,
+               "verb \"" + x.verb + "\" needs a " + (gpu ? "starter.cu" : "starter.cpp") +
+                   ", because backends names " + backend,
+               "docs/reference/tasks.md lists the files of a task");
+  }
+  return {};
+}
 
 expected<task> load_files(task x) {
   auto file = x.directory + "/task.json";
@@ -152,11 +203,12 @@ expected<task> load_files(task x) {
     if (name == "task.json")
       if (auto ok = parse_into(*text, file, x); !ok) return tl::unexpected<error>{ok.error()};
     if (name == "prompt.md") x.prompt = *text;
-    if (name == "starter.cpp") x.starter = *text;
+    if (name == "starter.cpp") x.starter_cpu = *text;
     if (name == "starter.cu") x.starter_gpu = *text;
   }
-  if (x.starter.empty() && (x.verb == "debug" || x.verb == "reformulate" || x.verb == "diagnose"))
-    return bad(file, "verb \"" + x.verb + "\" needs a starter.cpp");
+  if (auto ok = check_files(x, file); !ok) return tl::unexpected<error>{ok.error()};
+  if (auto ok = choose_backend(x, x.names("cpu") ? "cpu" : x.backends.front()); !ok)
+    return tl::unexpected<error>{ok.error()};
   x.digest = sha256_hex(defining);
   return x;
 }

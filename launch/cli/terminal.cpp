@@ -158,7 +158,7 @@ void talk(std::string_view text) {
 }
 
 void print_json(const nlohmann::ordered_json& document) {
-  nlohmann::ordered_json result = {{"schema_version", 1}};
+  nlohmann::ordered_json result = {{"schema_version", document_version}};
   for (const auto& [key, value] : document.items())
     if (key != "schema_version") result[key] = value;
   print(result.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");

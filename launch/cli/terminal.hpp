@@ -43,6 +43,9 @@ output_state finish_output();
 
 void talk(std::string_view text); ///< to stderr, with a newline
 
+/// The schema_version of every document that commands print.
+inline constexpr int document_version = 1;
+
 /// Prints one document to stdout, with schema_version first.
 void print_json(const nlohmann::ordered_json& document);
 

@@ -1,6 +1,5 @@
 // `kernelmill eval`: one candidate through the same compiler, referee and judge as in a run.
 
-#include <algorithm>
 #include <charconv>
 
 #include <nlohmann/json.hpp>
@@ -22,10 +21,10 @@ namespace {
 expected<chosen_backend> backend_of(const invocation& in, const task& x) {
   auto wanted = in.value("--backend");
   auto file = in.value("FILE");
-  bool for_gpu = std::find(x.backends.begin(), x.backends.end(), "cuda") != x.backends.end();
   bool host_code = file.ends_with(".cpp") || file.ends_with(".cc") || file.ends_with(".cxx");
   if (wanted == "auto" && file.ends_with(".cu")) wanted = "cuda";
-  if (wanted == "auto" && in.value("--gpu").empty() && (host_code || !for_gpu)) wanted = "cpu";
+  if (wanted == "auto" && in.value("--gpu").empty() && (host_code || !x.names("cuda")))
+    wanted = "cpu";
   int only = -1;
   if (auto text = in.value("--gpu"); !text.empty()) {
     auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), only);

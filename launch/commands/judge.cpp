@@ -82,7 +82,19 @@ private:
 tl::unexpected<error> bad_line(const std::string& path, size_t line, const std::string& cause) {
   return configuration_error(
       "bad_batch", "failed to read " + path + ", line " + std::to_string(line) + ": " + cause,
-      "each line is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}");
+      "each line is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with a \"name\" if "
+      "you like");
+}
+
+/// What is wrong with a line; nothing when it can be used.
+std::optional<std::string> complaint(const ordered_json& x) {
+  auto text = [&](const char* key) { return x.contains(key) && x[key].is_string(); };
+  if (!x.is_object() || !text("task") || !text("file"))
+    return "it is no object with the texts task and file";
+  for (const auto& [key, unused] : x.items())
+    if (key != "name" && key != "task" && key != "file") return "unknown key \"" + key + "\"";
+  if (x.contains("name") && !text("name")) return "name is no text";
+  return std::nullopt;
 }
 
 expected<std::vector<job>> read_batch(const std::string& path, const std::string& root,
@@ -97,9 +109,7 @@ expected<std::vector<job>> read_batch(const std::string& path, const std::string
   for (size_t line = 1; std::getline(in, text); ++line) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto x = ordered_json::parse(text, nullptr, false);
-    if (!x.is_object() || !x.contains("task") || !x["task"].is_string() || !x.contains("file") ||
-        !x["file"].is_string())
-      return bad_line(path, line, "it is no object with the texts task and file");
+    if (auto cause = complaint(x)) return bad_line(path, line, *cause);
     job one;
     auto what = load_task(root, x["task"].get<std::string>());
     if (!what) return bad_line(path, line, what.error().message);
@@ -174,7 +184,8 @@ private:
     auto opened = facts.open();
     auto verdict = judge(*opened, rules_);
     auto document = verdict_json(*opened, *verdict.open());
-    ordered_json line{{"name", x.name}, {"cached", x.built.open()->getCached()}};
+    ordered_json line{{"schema_version", cli::document_version}, {"name", x.name}};
+    line["cached"] = x.built.open()->getCached();
     line["build_s"] = x.build_seconds;
     line["slot_s"] = now_seconds() - started;
     line["device"] = evaluated.open()->getDevice().cStr();

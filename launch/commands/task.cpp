@@ -67,7 +67,9 @@ std::string text(const task& x, bool bold) {
       fmt::format("\ntolerance {} units of 2^-24 of each element's scale; bytes {}; flops {}\n\n",
                   x.tolerance, x.bytes.text(), x.flops.text());
   result += x.prompt;
-  if (!x.starter.empty()) result += "\n--- starter.cpp ---\n" + x.starter;
+  if (!x.starter.empty())
+    result +=
+        (x.backend == "cuda" ? "\n--- starter.cu ---\n" : "\n--- starter.cpp ---\n") + x.starter;
   return result;
 }
 
@@ -78,36 +80,66 @@ expected<std::vector<std::string>> ids_to_check(const invocation& in, const std:
   return in.has("TASK") ? select_tasks(*all, in.list("TASK")) : *all;
 }
 
+/// The CPU's, the GPU's, or both for "auto" where there is a GPU.
+expected<std::vector<workbench>> open_workbenches(const std::string& wanted) {
+  auto backend = choose_backend(wanted);
+  if (!backend) return tl::unexpected<error>{backend.error()};
+  std::vector<chosen_backend> backends;
+  if (wanted == "auto" && backend->name != "cpu") backends.emplace_back();
+  backends.push_back(std::move(*backend));
+  std::vector<workbench> result;
+  for (auto& x : backends) {
+    auto bench = workbench::open(std::move(x));
+    if (!bench) return tl::unexpected<error>{bench.error()};
+    result.push_back(std::move(*bench));
+  }
+  return result;
+}
+
 struct check_outcome {
-  bool ok = false;
-  json document;
+  json backends = json::array();
+  json problems = json::array();
+  json notes = json::array();
+  double seconds = 0;
+
+  bool ok() const { return problems.empty(); }
+  json document(const std::string& id) const {
+    return {{"id", id},       {"ok", ok()},        {"backends", backends}, {"problems", problems},
+            {"notes", notes}, {"seconds", seconds}};
+  }
 };
 
-expected<check_outcome> check_one(referee_client& referee, const std::string& root,
+expected<void> check_on(workbench& bench, const task& x, check_outcome& result) {
+  auto referee = bench.referee();
+  if (!referee) return tl::unexpected<error>{referee.error()};
+  auto request =
+      build<wire::CheckRequest>([&](wire::CheckRequest::Builder b) { b.setTaskDir(x.directory); });
+  auto answer = (*referee)->check(request, 120'000);
+  if (!answer) return tl::unexpected<error>{answer.error()};
+  auto opened = answer->open();
+  std::string where = bench.backend() == "cpu" ? "" : bench.backend() + ": ";
+  for (auto p : opened->getProblems())
+    result.problems.push_back(where + cli::clean({p.cStr(), p.size()}));
+  for (auto n : opened->getNotes())
+    result.notes.push_back(where + cli::clean({n.cStr(), n.size()}));
+  result.backends.push_back(bench.backend());
+  result.seconds += opened->getSeconds();
+  return {};
+}
+
+expected<check_outcome> check_one(std::vector<workbench>& benches, const std::string& root,
                                   const std::string& id) {
   check_outcome result;
-  auto problems = json::array();
-  auto notes = json::array();
-  double seconds = 0;
   auto x = load_task(root, id);
   if (!x) {
-    problems.push_back(render(x.error()));
-  } else {
-    auto request = build<wire::CheckRequest>(
-        [&](wire::CheckRequest::Builder b) { b.setTaskDir(x->directory); });
-    auto answer = referee.check(request, 120'000);
-    if (!answer) return tl::unexpected<error>{answer.error()};
-    auto opened = answer->open();
-    for (auto p : opened->getProblems()) problems.push_back(cli::clean({p.cStr(), p.size()}));
-    for (auto n : opened->getNotes()) notes.push_back(cli::clean({n.cStr(), n.size()}));
-    result.ok = opened->getOk();
-    seconds = opened->getSeconds();
+    result.problems.push_back(render(x.error()));
+    return result;
   }
-  result.document = {{"id", id},
-                     {"ok", result.ok},
-                     {"problems", problems},
-                     {"notes", notes},
-                     {"seconds", seconds}};
+  for (auto& bench : benches) {
+    // Of several, those that the task does not name have nothing to check.
+    if (benches.size() > 1 && !x->names(bench.backend())) continue;
+    if (auto ok = check_on(bench, *x, result); !ok) return tl::unexpected<error>{ok.error()};
+  }
   return result;
 }
 
@@ -126,18 +158,17 @@ expected<int> task_check(const invocation& in) {
   if (!root) return tl::unexpected<error>{root.error()};
   auto ids = ids_to_check(in, *root);
   if (!ids) return tl::unexpected<error>{ids.error()};
-  auto bench = workbench::open();
-  if (!bench) return tl::unexpected<error>{bench.error()};
-  auto referee = bench->referee();
-  if (!referee) return tl::unexpected<error>{referee.error()};
+  auto benches = open_workbenches(in.value("--backend"));
+  if (!benches) return tl::unexpected<error>{benches.error()};
   json tasks = json::array();
   size_t failures = 0;
   for (const auto& id : *ids) {
-    auto checked = check_one(**referee, *root, id);
+    auto checked = check_one(*benches, *root, id);
     if (!checked) return tl::unexpected<error>{checked.error()};
-    failures += checked->ok ? 0 : 1;
-    if (!in.json) print_check(checked->document, checked->ok, in.colour_out);
-    tasks.push_back(std::move(checked->document));
+    failures += checked->ok() ? 0 : 1;
+    auto document = checked->document(id);
+    if (!in.json) print_check(document, checked->ok(), in.colour_out);
+    tasks.push_back(std::move(document));
   }
   if (in.json)
     cli::print_json({{"ok", failures == 0}, {"tasks", tasks}});

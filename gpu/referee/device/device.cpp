@@ -34,18 +34,6 @@ key_words words_of(const content_key& key) {
 
 } // namespace
 
-bool find_device_fill(const std::string& name, device_fill& into) {
-  static constexpr std::pair<const char*, device_fill> known[] = {
-      {"normal", {0, 1.0f}},   {"large", {0, 1e3f}}, {"tiny", {0, 1e-20f}}, {"uniform", {1, 1.0f}},
-      {"positive", {2, 1.0f}}, {"signs", {3, 1.0f}}, {"zeros", {4, 1.0f}}};
-  for (const auto& [x, fill] : known)
-    if (name == x) {
-      into = fill;
-      return true;
-    }
-  return name == "index"; // of i32, which needs no parameters
-}
-
 // -- device_memory ----------------------------------------------------------------------------
 
 device_memory::device_memory(const cuda::driver& cuda, size_t bytes) : cuda_(&cuda), bytes_(bytes) {

@@ -14,6 +14,7 @@
 
 #include "gpu/cuda/devices.hpp"
 #include "gpu/cuda/driver.hpp"
+#include "gpu/task/device_fill.hpp"
 #include "gpu/task/distribution.hpp"
 
 namespace kernelmill {
@@ -21,15 +22,6 @@ namespace kernelmill {
 struct device_failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-
-/// Contents that the GPU can make: those where each element stands for itself.
-struct device_fill {
-  unsigned kind = 0;  ///< as in kernels.cu
-  float scale = 1.0f; ///< of "normal"
-};
-
-/// Nothing when the GPU cannot make this distribution.
-bool find_device_fill(const std::string& distribution, device_fill& into);
 
 /// The twin of `audit` in kernels.cu.
 struct device_audit {

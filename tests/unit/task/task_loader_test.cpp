@@ -47,12 +47,17 @@ protected:
     write("prompt.md", "Sum each row.\n");
     write("reference.cpp", "// reference\n");
     write("baseline.cpp", "// baseline\n");
+    write("reference.cu", "// reference\n"); // which tasks for the CPU alone may have too
+    write("baseline.cu", "// baseline\n");
   }
   void TearDown() override { std::filesystem::remove_all(root_); }
 
   void write(const std::string& name, const std::string& text) {
     std::filesystem::create_directories(root_ + "/native/row_sum");
     std::ofstream{root_ + "/native/row_sum/" + name} << text;
+  }
+  void remove(const std::string& name) {
+    std::filesystem::remove(root_ + "/native/row_sum/" + name);
   }
   expected<task> load(const json& document) {
     write("task.json", document.dump());
@@ -199,6 +204,7 @@ TEST_F(task_loader, backends_that_make_no_sense_are_refused) {
   expect([](json& d) { d.erase("timed_gpu"); }, "timed_gpu is missing, and backends names cuda");
   expect([](json& d) { d["backends"] = json::array({"cuda"}), d.erase("timed_gpu"); },
          "timed_gpu is missing");
+  expect([](json& d) { d["backends"] = json::array(); }, "backends must name one");
   expect([](json& d) { d["backends"] = "cuda"; }, "backends must be a list of strings");
   expect([](json& d) { d["backends"] = json::array({"cpu", 3}); }, "backends must be a list");
   expect([](json& d) { d["timed_gpu"]["scalars"].erase("rows"); },
@@ -236,14 +242,126 @@ TEST_F(task_loader, a_chosen_backend_brings_its_timed_shape_and_its_starter) {
   EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=1024 cols=2048");
 }
 
-// DISABLED until it does: choose_backend() keeps the shape and starter of the GPU.
-TEST_F(task_loader, DISABLED_choosing_the_cpu_again_brings_its_timed_shape_back) {
+TEST_F(task_loader, choosing_the_cpu_again_brings_its_timed_shape_and_starter_back) {
+  write("starter.cpp", "// for a CPU\n");
+  write("starter.cu", "// for a GPU\n");
   auto x = load(row_sum_on_both());
   ASSERT_TRUE(x) << render(x.error());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(choose_backend(*x, "cuda"));
+    EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=1024 cols=2048");
+    EXPECT_EQ(x->starter, "// for a GPU\n");
+    ASSERT_TRUE(choose_backend(*x, "cpu"));
+    EXPECT_EQ(x->backend, "cpu");
+    EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=64 cols=256");
+    EXPECT_TRUE(x->timed.fills.empty());
+    EXPECT_EQ(x->starter, "// for a CPU\n");
+  }
+}
+
+TEST_F(task_loader, a_task_for_a_gpu_alone_is_ready_for_it_and_needs_its_starter_only) {
+  auto document = row_sum_on_both();
+  document["backends"] = json::array({"cuda"});
+  document["verb"] = "debug";
+  write("starter.cu", "// for a GPU\n");
+  auto x = load(document);
+  ASSERT_TRUE(x) << render(x.error());
+  EXPECT_EQ(x->backend, "cuda");
+  EXPECT_EQ(x->starter, "// for a GPU\n");
+  EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=1024 cols=2048");
+  EXPECT_FALSE(choose_backend(*x, "cpu"));
+}
+
+TEST_F(task_loader, a_starter_is_needed_for_every_backend_that_is_named) {
+  for (auto* verb : {"debug", "reformulate", "diagnose"}) {
+    auto document = row_sum_on_both();
+    document["verb"] = verb;
+    if (verb == std::string{"diagnose"}) {
+      document["diagnoses"] = json::array({"race", "overflow"});
+      document["diagnosis"] = "race";
+    }
+    remove("starter.cu");
+    write("starter.cpp", "// for a CPU\n");
+    auto e = problem(document);
+    EXPECT_EQ(e.category, "bad_task") << verb;
+    EXPECT_THAT(e.message, HasSubstr("task.json: verb \"" + std::string{verb} + "\"")) << verb;
+    EXPECT_THAT(e.message, HasSubstr("needs a starter.cu, because backends names cuda")) << verb;
+    remove("starter.cpp");
+    write("starter.cu", "// for a GPU\n");
+    EXPECT_THAT(problem(document).message, HasSubstr("starter.cpp, because backends names cpu"));
+    write("starter.cpp", "// for a CPU\n");
+    EXPECT_EQ(problem(document).message, "") << verb;
+  }
+}
+
+TEST_F(task_loader, a_task_for_a_gpu_has_a_reference_and_a_baseline_for_it) {
+  for (auto* name : {"reference.cu", "baseline.cu"}) {
+    remove(name);
+    EXPECT_EQ(problem(row_sum()).message, "") << name;
+    auto e = problem(row_sum_on_both());
+    EXPECT_EQ(e.category, "bad_task") << name;
+    EXPECT_THAT(e.message, HasSubstr("task.json: backends names cuda")) << name;
+    EXPECT_THAT(e.message, HasSubstr(name));
+    EXPECT_NE(e.hint, "") << name;
+    write(name, "// back\n");
+  }
+}
+
+TEST_F(task_loader, fills_that_a_gpu_cannot_make_are_refused_at_its_timed_shape_only) {
+  auto document = row_sum_on_both();
+  document["cases"][1]["fills"]["x"] = "sparse";
+  document["timed"]["fills"]["x"] = "masked";
+  EXPECT_EQ(problem(document).message, "");
+  document["timed_gpu"]["fills"]["x"] = "masked";
+  auto e = problem(document);
+  EXPECT_EQ(e.category, "bad_task");
+  EXPECT_THAT(e.message, HasSubstr("task.json: timed_gpu.fills.x is \"masked\""));
+  EXPECT_THAT(e.hint, HasSubstr("normal"));
+  document["timed_gpu"].erase("fills");
+  document["arguments"][0]["fill"] = "sorted";
+  EXPECT_THAT(problem(document).message,
+              HasSubstr("timed_gpu.fills.x is missing, and arguments[0].fill is \"sorted\""));
+  document["timed_gpu"]["fills"]["x"] = "tiny";
+  EXPECT_EQ(problem(document).message, "");
+}
+
+TEST_F(task_loader, an_i32_input_is_an_index_on_a_gpu) {
+  auto document = row_sum_on_both();
+  document["timed_gpu"].erase("fills");
+  document["cases"][1].erase("fills");
+  document["arguments"][0]["type"] = "i32";
+  document["arguments"][0]["fill_range"] = json::array({"0", "rows"});
+  EXPECT_EQ(problem(document).message, "");
+  document["timed_gpu"]["fills"]["x"] = "zeros"; // of f32 a GPU makes them
+  auto e = problem(document);
+  EXPECT_THAT(e.message, HasSubstr("timed_gpu.fills.x is \"zeros\""));
+  EXPECT_EQ(e.hint, "a GPU makes: index");
+}
+
+TEST_F(task_loader, an_inout_is_refused_for_a_gpu) {
+  auto document = row_sum();
+  document["arguments"][1]["role"] = "inout";
+  EXPECT_EQ(problem(document).message, "");
+  document = row_sum_on_both();
+  document["arguments"][1]["role"] = "inout";
+  auto e = problem(document);
+  EXPECT_EQ(e.category, "bad_task");
+  EXPECT_THAT(e.message, HasSubstr("task.json: arguments[1].role is \"inout\""));
+  EXPECT_THAT(e.hint, HasSubstr("leave cuda out of backends"));
+}
+
+TEST_F(task_loader, a_task_without_scalars_may_be_for_a_gpu) {
+  auto document = row_sum_on_both();
+  document["arguments"] = json::parse(R"([
+      {"name": "x", "role": "input", "type": "f32", "shape": ["64"]},
+      {"name": "y", "role": "output", "type": "f32", "shape": ["64"]}])");
+  for (auto& x : document["cases"]) x["scalars"] = json::object();
+  document["timed"]["scalars"] = document["timed_gpu"]["scalars"] = json::object();
+  document["bytes"] = document["flops"] = "64";
+  auto x = load(document);
+  ASSERT_TRUE(x) << render(x.error());
   ASSERT_TRUE(choose_backend(*x, "cuda"));
-  ASSERT_TRUE(choose_backend(*x, "cpu"));
-  EXPECT_EQ(x->backend, "cpu");
-  EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=64 cols=256");
+  EXPECT_EQ(x->timed.fills.at("x"), "uniform");
 }
 
 TEST_F(task_loader, a_backend_that_the_task_does_not_name_cannot_be_chosen) {
@@ -265,7 +383,7 @@ TEST_F(task_loader, every_file_for_a_gpu_is_part_of_the_digest) {
   std::set<std::string> seen{load(row_sum_on_both())->digest};
   for (auto* name : {"reference.cu", "baseline.cu", "starter.cu"}) {
     write(name, "// one\n");
-    EXPECT_TRUE(seen.insert(load(row_sum_on_both())->digest).second) << name << " came";
+    EXPECT_TRUE(seen.insert(load(row_sum_on_both())->digest).second) << name << " is another";
     write(name, "// two\n");
     EXPECT_TRUE(seen.insert(load(row_sum_on_both())->digest).second) << name << " changed";
   }
