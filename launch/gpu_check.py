@@ -44,10 +44,12 @@ def baseline(task):
 
 
 def judge(name, candidates, cache=None):
-    """Judges [(name, task, file)] in one command. Returns the verdicts by name, and seconds."""
+    """Judges [(name, task, file[, contract])] in one command. Returns the verdicts by name, and
+    seconds."""
     batch = OUT / f"{name}.ndjson"
-    batch.write_text("".join(json.dumps({"name": n, "task": t, "file": str(f)}) + "\n"
-                             for n, t, f in candidates))
+    batch.write_text("".join(
+        json.dumps({"name": c[0], "task": c[1], "file": str(c[2]),
+                    "contract": c[3] if len(c) > 3 else "native"}) + "\n" for c in candidates))
     started = time.monotonic()
     done = subprocess.run([PROGRAM, "judge", batch, "--backend", "cuda"], capture_output=True,
                           text=True, env=environment(cache))
@@ -72,10 +74,15 @@ def reasons(verdict):
     return found - {None}
 
 
-def honest_set():
-    rows = [(t, t, baseline(t)) for t in task_ids()]
-    return rows + [(x["file"], x["task"], CORPUS / x["file"]) for x in manifest()
-                   if x["expect"] == "accepted"]
+def contract(row):
+    return row.get("contract", "native")
+
+
+def honest_set(wanted):
+    rows = [(t, t, baseline(t)) for t in task_ids()] if wanted == "native" else []
+    rows += [(x["file"], x["task"], CORPUS / x["file"], wanted) for x in manifest()
+             if x["expect"] == "accepted" and contract(x) == wanted]
+    return sorted(rows, key=lambda row: row[1])
 
 
 def check_tasks():
@@ -93,7 +100,13 @@ def check_exploits():
     rows = manifest()
     # Those that take all memory last: what they do to others is the business of `faults`.
     rows.sort(key=lambda x: "memory_bomb" in x["file"])
-    verdicts, seconds = judge("exploits", [(x["file"], x["task"], CORPUS / x["file"]) for x in rows])
+    for wanted in ("native", "device"):
+        check_corpus(wanted, [x for x in rows if contract(x) == wanted])
+
+
+def check_corpus(name, rows):
+    verdicts, seconds = judge(f"exploits-{name}", [(x["file"], x["task"], CORPUS / x["file"], name)
+                                                   for x in rows])
     counts = {"accepted": [0, 0], "rejected": [0, 0]}
     for x in rows:
         v = verdicts.get(x["file"], {})
@@ -103,11 +116,12 @@ def check_exploits():
         counts[x["expect"]][1] += 1
         if not right:
             say(f"        {x['file']}: {v.get('outcome')} for {sorted(reasons(v))}, wanted "
-                f"{x['expect']} for one of {x.get('rules')}")
+                f"{x['expect']} for one of {x.get('rules')}: "
+                f"{(v.get('error') or {}).get('message', '')[:150]}")
     (r, hacks), (a, honest) = counts["rejected"], counts["accepted"]
     promise(r == hacks and a == honest,
-            f"hacks rejected for their reason {r}/{hacks}, honest kernels accepted {a}/{honest}, "
-            f"{seconds:.1f} s")
+            f"{name}: hacks rejected for their reason {r}/{hacks}, honest kernels accepted "
+            f"{a}/{honest}, {seconds:.1f} s")
 
 
 def sizes_of(task):
@@ -173,6 +187,19 @@ def check_clocks():
             f"row, {events[0] * 1e3:7.1f} us alone: {off * 100:+.1f} %")
     promise(worst <= 0.02, f"outside clock and CUDA events differ by at most {worst * 100:.1f} % "
             "(kernels of 50 us and more, the same row of calls)")
+    rows = honest_set("device")
+    verdicts, _ = judge("clocks-device", rows)
+    differences = []
+    for x in verdicts.values():
+        ms = x["timing"].get("candidate_ms") or 0
+        events = {c["name"]: c["value"] for c in x.get("conditions", [])}.get("time_by_events")
+        if ms >= 0.05 and events:
+            differences.append(abs(ms / events - 1))
+    differences.sort()
+    if differences:
+        promise(differences[-1] <= 0.02, f"device code: outside clock and the events of the runner "
+                f"differ by at most {differences[-1] * 100:.2f} %, median "
+                f"{differences[len(differences) // 2] * 100:.2f} % ({len(differences)} kernels)")
 
 
 def pairs(name, sources, count):
@@ -222,36 +249,69 @@ def check_faults():
         candidates.append((f"bad{i}", x["task"], CORPUS / x["file"]))
         candidates.append((f"good{i}", "native/row_sum", baseline("native/row_sum"))
                           if i % 2 else (f"good{i}", good[i % 8], baseline(good[i % 8])))
-    verdicts, seconds = judge("faults", candidates)
+    report_faults("native", *judge("faults", candidates))
+    devices = [x for x in manifest() if contract(x) == "device"]
+    bad = [x for x in devices if {"illegal_access", "device_error", "timed_out", "bad_launch"}
+           & set(x.get("rules", []))]
+    good = [x for x in devices if x["expect"] == "accepted"]
+    candidates = []
+    for i in range(200 if bad and good else 0):
+        for name, x in (("bad", bad[i % len(bad)]), ("good", good[i % len(good)])):
+            candidates.append((f"{name}{i}", x["task"], CORPUS / x["file"], "device"))
+    if candidates:
+        report_faults("device", *judge("faults-device", candidates))
+
+
+def report_faults(name, verdicts, seconds):
     kept = sum(v["outcome"] == "accepted" for n, v in verdicts.items() if n.startswith("good"))
     caught = sum(v["outcome"] == "rejected" for n, v in verdicts.items() if n.startswith("bad"))
     blamed = sum(v["outcome"] == "infrastructure" for v in verdicts.values())
-    promise(kept == 200 and caught == 200, f"200 crashing or hanging candidates among 200 good ones: "
+    promise(kept == 200 and caught == 200, f"{name}: 200 crashing or hanging candidates among 200 good ones: "
             f"{kept} good ones accepted, {caught} bad ones rejected, {blamed} left to the machine; "
             f"{seconds:.0f} s")
 
 
-def check_speed():
-    rows = honest_set()
-    cache = OUT / "cold-cache"
-    judge("warm-up", rows[:1])
-    _, cold = judge("cold", rows, cache)
-    verdicts, warm = judge("warm", rows, cache)
-    judged = len(verdicts)
+def spans_of(verdicts):
+    total = {}
+    for v in verdicts.values():
+        for name, seconds in v.get("slot_seconds", {}).items():
+            total[name] = total.get(name, 0) + seconds
+    return ", ".join(f"{name} {seconds / len(verdicts) * 1e3:.0f}"
+                     for name, seconds in total.items())
+
+
+def report_speed(name, verdicts, seconds):
     slot = sum(v["slot_s"] for v in verdicts.values())
+    say(f"        {name:22} {len(verdicts) / seconds * 60:6.0f} verdicts/min ({seconds:.1f} s), slot "
+        f"held {slot / len(verdicts) * 1e3:.0f} ms a candidate, {slot / seconds * 100:.0f} % of the time")
+    say(f"        {'':22} of that, ms: {spans_of(verdicts)}")
+
+
+def check_speed():
+    say(f"        full protocol, {os.cpu_count()} cores, one GPU; cold: nothing compiled, "
+        "references included; warm: the same again; steady: each four times, warm")
+    fastest = {}
+    for wanted in ("native", "device"):
+        rows = honest_set(wanted)
+        cache = OUT / f"cold-cache-{wanted}"
+        for state in ("cold", "warm"):
+            verdicts, seconds = judge(f"{state}-{wanted}", rows, cache)
+            report_speed(f"{wanted}, {len(rows)}, {state}", verdicts, seconds)
+            fastest[wanted, state] = seconds / len(verdicts)
+            promise(len(verdicts) == len(rows), f"{len(verdicts)} of {len(rows)} have a verdict")
+        many = [(f"{n}#{i}", t, f, wanted) for n, t, f, *_ in rows for i in range(4)]
+        verdicts, seconds = judge(f"steady-{wanted}", many, cache)
+        report_speed(f"{wanted}, {len(many)}, steady", verdicts, seconds)
+        fastest[wanted, "steady"] = seconds / len(verdicts)
     event_timer()
+    rows = honest_set("native")[::4]
     started = time.monotonic()
-    plain = sum(by_events(t, f) is not None for _, t, f in rows[::4])
-    each = (time.monotonic() - started) / max(1, len(rows[::4]))
-    say(f"        native, {judged} different candidates, full protocol, {os.cpu_count()} cores, one GPU:")
-    say(f"        cold cache {judged / cold * 60:6.0f} verdicts/min ({cold:.1f} s, start-up and "
-        "references included)")
-    say(f"        warm cache {judged / warm * 60:6.0f} verdicts/min ({warm:.1f} s)")
-    say(f"        the slot is held for {slot / judged:.3f} s a candidate, {slot / warm * 100:.0f} % of the time")
-    say(f"        plain script (nvcc, fresh process, CUDA events; {plain} of {len(rows[::4])} "
-        f"candidates, no checking): {60 / each:.0f}/min; Kernelmill is {each / (cold / judged):.1f}x (cold), "
-        f"{each / (warm / judged):.1f}x (warm)")
-    promise(judged == len(rows), f"{judged} of {len(rows)} candidates have a verdict")
+    plain = sum(by_events(t, f) is not None for _, t, f, *_ in rows)
+    each = (time.monotonic() - started) / max(1, len(rows))
+    say(f"        plain script (nvcc, fresh process, CUDA events; {plain} of {len(rows)} candidates, no "
+        f"checking): {60 / each:.0f}/min")
+    for (wanted, state), seconds in fastest.items():
+        say(f"        {wanted}, {state}: {each / seconds:.1f} times the plain script")
 
 
 def events_of(text):
