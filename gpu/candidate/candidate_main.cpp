@@ -170,7 +170,13 @@ void watch_faults() {
 
 void load_code() {
   const char* missing = nullptr;
-  bool ok = program->load(missing) == 0;
+  int result = program->load(missing);
+  if (result < 0) {
+    std::snprintf(control->text, sizeof control->text, "%s", program->problem());
+    control->remark = candidate_remark::launch_refused;
+    return;
+  }
+  bool ok = result == 0;
   std::snprintf(control->text, sizeof control->text, "%s", missing ? missing : program->problem());
   control->remark = ok        ? candidate_remark::loaded
                     : missing ? candidate_remark::missing_symbol

@@ -10,6 +10,7 @@ namespace kernelmill {
 namespace {
 
 constexpr uint32_t usual_shared_bytes = 48u << 10; // more must be asked for
+constexpr int launch_misfit = -1;                  // no error of the driver
 
 } // namespace
 
@@ -54,8 +55,35 @@ int device_code::load(const char*& missing) {
     int code = cuda_.module_function(&kernels_[i], module_, x.kernel);
     if (code != 0) missing = x.kernel;
     if (code != 0) return check("find a kernel", code);
+    if (code = check_parameters(x, kernels_[i]); code != 0) return code;
   }
   return take_scratch();
+}
+
+// The driver copies as many bytes as the kernel declares, whatever it is given.
+int device_code::check_parameters(const program_launch& x, cuda::function kernel) {
+  if (cuda_.function_parameter == nullptr) return 0;
+  size_t offset = 0;
+  size_t size = 0;
+  uint32_t count = 0;
+  while (cuda_.function_parameter(kernel, count, &offset, &size) == 0) {
+    bool pointer = count < x.arguments && x.list[count].kind != program_argument_kind::value;
+    if (count < x.arguments && (size == 8 || (size == 4 && !pointer))) {
+      ++count;
+      continue;
+    }
+    if (count < x.arguments)
+      std::snprintf(problem_, sizeof problem_, "parameter %u of %s has %zu bytes, %s", count + 1,
+                    x.kernel, size, pointer ? "not those of a pointer" : "not those of an integer");
+    else
+      std::snprintf(problem_, sizeof problem_, "%s has more parameters than its launch line: %u",
+                    x.kernel, x.arguments);
+    return launch_misfit;
+  }
+  if (count == x.arguments) return 0;
+  std::snprintf(problem_, sizeof problem_, "%s has %u parameters, its launch line has %u", x.kernel,
+                count, x.arguments);
+  return launch_misfit;
 }
 
 int device_code::take_scratch() {
@@ -69,8 +97,9 @@ int device_code::take_scratch() {
 int device_code::launch(char* const* bases, const int64_t* offsets) {
   for (uint32_t i = 0; i < program_->launches; ++i) {
     auto& x = program_->plan[i];
-    int64_t values[max_arguments];
+    int64_t values[max_arguments] = {};
     void* pointers[max_arguments];
+    for (uint32_t k = 0; k < max_arguments; ++k) pointers[k] = &values[k];
     for (uint32_t k = 0; k < x.arguments; ++k) {
       const auto& from = x.list[k];
       switch (from.kind) {
@@ -82,7 +111,6 @@ int device_code::launch(char* const* bases, const int64_t* offsets) {
           break;
         case program_argument_kind::value: values[k] = from.value;
       }
-      pointers[k] = &values[k];
     }
     if (x.shared > usual_shared_bytes)
       (void)cuda_.function_set(kernels_[i], cuda::function_max_dynamic_shared,

@@ -34,7 +34,7 @@ public:
 
 private:
   int check(const char* what, int code);
-  int prepare(const program_launch& x, cuda::function& into);
+  int check_parameters(const program_launch& x, cuda::function kernel);
   int take_scratch();
   void forget();
 

@@ -25,6 +25,8 @@ expected<driver> load() {
         "install a driver for CUDA 12 or later");
   KERNELMILL_CUDA_FUNCTIONS(KERNELMILL_LOAD)
 #undef KERNELMILL_LOAD
+  result.function_parameter =
+      reinterpret_cast<decltype(result.function_parameter)>(::dlsym(library, "cuFuncGetParamInfo"));
   return result;
 }
 

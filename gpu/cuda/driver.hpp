@@ -119,6 +119,9 @@ struct driver {
   KERNELMILL_CUDA_FUNCTIONS(KERNELMILL_DECLARE)
 #undef KERNELMILL_DECLARE
 
+  /// "cuFuncGetParamInfo": offset and size of a kernel's parameter. Null before CUDA 12.4.
+  result (*function_parameter)(function, size_t, size_t*, size_t*) = nullptr;
+
   std::string path; ///< of the library that was opened
 
   /// "CUDA_ERROR_ILLEGAL_ADDRESS".

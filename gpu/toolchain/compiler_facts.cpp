@@ -58,6 +58,17 @@ constexpr const char* gxx_remedy = "apt install g++, or name the compiler in the
 constexpr const char* nvcc_remedy =
     "install the CUDA toolkit, set CUDA_HOME, or name nvcc in the configuration";
 
+// The NVRTC of a toolkit by its real path, because the sandbox does not show what links lead over;
+// empty when it has none, and then the loader looks.
+std::string find_nvrtc(const std::filesystem::path& toolkit) {
+  for (const auto& folder : {toolkit / "lib64", toolkit / "targets" / "x86_64-linux" / "lib"}) {
+    std::error_code problem;
+    auto real = std::filesystem::canonical(folder / "libnvrtc.so", problem);
+    if (!problem) return real.string();
+  }
+  return {};
+}
+
 // "Cuda compilation tools, release 13.0, V13.0.88" is the line that has it.
 std::string nvcc_release(const std::string& text) {
   auto at = text.find(", V");
@@ -130,16 +141,20 @@ expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
   result.source_name = "kernel.cu";
   result.whole = true;
   result.mounts = {{program, inside, false}};
-  auto version = ask(walls, result, "NVRTC", {inside, "--version"},
+  auto toolkit = std::filesystem::path{find_nvcc()}.parent_path().parent_path();
+  auto library = "--nvrtc=" + find_nvrtc(toolkit);
+  auto version = ask(walls, result, "NVRTC", {inside, library, "--version"},
                      "install the CUDA toolkit (libnvrtc), or use the contract native");
   if (!version) return tl::unexpected{version.error()};
   while (!version->empty() && version->back() == '\n') version->pop_back();
-  result.compile = {inside, "kernel.cu", architecture, "--ptxas-options=-v"};
-  // The headers of CUDA that device code may want: fp16, mma, cooperative groups.
-  auto toolkit = std::filesystem::path{find_nvcc()}.parent_path().parent_path();
-  std::error_code problem;
-  if (std::filesystem::exists(toolkit / "include" / "cuda_fp16.h", problem))
-    result.compile.push_back("--include-path=" + (toolkit / "include").string());
+  result.compile = {inside, library, "kernel.cu", architecture, "--ptxas-options=-v"};
+  // The headers of CUDA that device code may want: fp16, mma, and cooperative groups, which need
+  // those of the C++ library.
+  for (const auto& folder : {toolkit / "include", toolkit / "include" / "cccl"}) {
+    std::error_code problem;
+    if (std::filesystem::is_directory(folder, problem))
+      result.compile.push_back("--include-path=" + folder.string());
+  }
   result.identity = "NVRTC " + *version + " -std=c++20 -arch=" + architecture;
   std::string flags;
   for (auto& x : result.compile) flags += x + '\n';

@@ -1,12 +1,14 @@
 // kernelmill-nvrtc: compiles one source of the contract `device` inside the sandbox: source text
 // and cubin go to descriptor 5 in the form of device_artifact.hpp, the compiler's words to stdout.
-//   kernelmill-nvrtc SOURCE ARCHITECTURE [FLAG...]
-//   kernelmill-nvrtc --version
+//   kernelmill-nvrtc --nvrtc=LIBRARY SOURCE ARCHITECTURE [FLAG...]
+//   kernelmill-nvrtc --nvrtc=LIBRARY --version
+// LIBRARY is the path of libnvrtc; empty: where the loader finds it.
 
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include "gpu/cuda/runtime_compiler.hpp"
@@ -54,14 +56,20 @@ int compile(const std::string& path, const std::string& architecture,
 } // namespace kernelmill
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string{argv[1]} == "--version") {
-    auto version = kernelmill::cuda::find_runtime_compiler();
-    return kernelmill::say((version ? version->version : kernelmill::render(version.error())) + "\n",
-                           version ? 0 : kernelmill::no_compiler);
-  }
-  if (argc < 3) {
-    std::fputs("usage: kernelmill-nvrtc SOURCE ARCHITECTURE [FLAG...]\n", stderr);
+  using namespace kernelmill;
+  const std::string option = "--nvrtc=";
+  std::vector<std::string> words{argv + 1, argv + argc};
+  if (words.size() < 2 || !words[0].starts_with(option)) {
+    std::fputs("usage: kernelmill-nvrtc --nvrtc=LIBRARY SOURCE ARCHITECTURE [FLAG...]\n", stderr);
     return 2;
   }
-  return kernelmill::compile(argv[1], argv[2], {argv + 3, argv + argc});
+  // Opened first by its path, it is the one that its name then stands for.
+  if (auto path = words[0].substr(option.size()); !path.empty())
+    (void)::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (words[1] == "--version") {
+    auto found = cuda::find_runtime_compiler();
+    return say((found ? found->version : render(found.error())) + "\n", found ? 0 : no_compiler);
+  }
+  if (words.size() < 3) return say("failed to compile: no architecture\n", no_compiler);
+  return compile(words[1], words[2], {words.begin() + 3, words.end()});
 }

@@ -82,8 +82,8 @@ private:
 tl::unexpected<error> bad_line(const std::string& path, size_t line, const std::string& cause) {
   return configuration_error(
       "bad_batch", "failed to read " + path + ", line " + std::to_string(line) + ": " + cause,
-      "each line is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with a \"name\" if "
-      "you like");
+      "each line is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with a \"name\" and a "
+      "\"contract\" if you like");
 }
 
 /// What is wrong with a line; nothing when it can be used.
@@ -92,8 +92,10 @@ std::optional<std::string> complaint(const ordered_json& x) {
   if (!x.is_object() || !text("task") || !text("file"))
     return "it is no object with the texts task and file";
   for (const auto& [key, unused] : x.items())
-    if (key != "name" && key != "task" && key != "file") return "unknown key \"" + key + "\"";
-  if (x.contains("name") && !text("name")) return "name is no text";
+    if (key != "name" && key != "task" && key != "file" && key != "contract")
+      return "unknown key \"" + key + "\"";
+  for (const char* key : {"name", "contract"})
+    if (x.contains(key) && !text(key)) return std::string{key} + " is no text";
   return std::nullopt;
 }
 

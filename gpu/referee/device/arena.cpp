@@ -11,7 +11,7 @@ constexpr unsigned char guard_byte = 0xc3;
 constexpr size_t most_bytes = size_t{3} << 30; // of one arena
 constexpr unsigned most_sets = 49;             // one more than three short rows
 constexpr unsigned fewest_sets = 7;
-constexpr double row_seconds = 8e-4;
+constexpr double row_seconds = 5e-4;
 constexpr double call_seconds = 5e-6; // of the shortest call worth timing
 constexpr double usual_rate = 2e12;   // bytes a second, for a guess
 

@@ -121,8 +121,15 @@ std::optional<error> program_slot::load_program(const std::string& artifact, int
   auto& into = shared();
   std::memset(&into, 0, sizeof into);
   into.launches = static_cast<uint32_t>(plan_.launches.size());
-  for (size_t i = 0; i < plan_.launches.size(); ++i)
-    plan_.launches[i].kernel.copy(into.plan[i].kernel, sizeof into.plan[i].kernel - 1);
+  for (size_t i = 0; i < plan_.launches.size(); ++i) {
+    auto& launch = into.plan[i];
+    plan_.launches[i].kernel.copy(launch.kernel, sizeof launch.kernel - 1);
+    launch.arguments = static_cast<uint32_t>(bound_[i].size());
+    for (size_t k = 0; k < bound_[i].size(); ++k) {
+      launch.list[k].kind = static_cast<program_argument_kind>(bound_[i][k].what);
+      launch.list[k].index = static_cast<uint32_t>(bound_[i][k].index);
+    }
+  }
   if (auto fault = take_scratch()) return fault;
   std::memcpy(static_cast<char*>(file_.data()) + program_cubin_at, parts->cubin.data(),
               parts->cubin.size());
@@ -160,18 +167,14 @@ std::optional<error> program_slot::select(const scalar_values& scalars) {
     const auto& line = plan_.launches[i];
     if (auto cause = evaluate(line, scalars, into.plan[i]); !cause.empty())
       return bad_launch(line.line, cause);
-    into.plan[i].arguments = static_cast<uint32_t>(bound_[i].size());
     for (size_t k = 0; k < bound_[i].size(); ++k) {
       const auto& from = bound_[i][k];
-      auto& to = into.plan[i].list[k];
-      to.index = static_cast<uint32_t>(from.index);
-      to.kind = static_cast<program_argument_kind>(from.what);
       if (from.what != bound_argument::kind::value) continue;
       auto value = from.value.evaluate(scalars);
       if (!value)
         return bad_launch(line.line, "argument \"" + from.value.text() + "\" has no value at " +
                                          shape_text(scalars));
-      to.value = *value;
+      into.plan[i].list[k].value = *value;
     }
   }
   return std::nullopt;

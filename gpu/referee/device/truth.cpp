@@ -35,7 +35,7 @@ device_truth::device_truth(device& gpu, const task& x, reference_function refere
   }
 }
 
-void device_truth::find(const task_case& which) {
+void device_truth::find(const task_case& which, const device_arena* inputs, unsigned set) {
   std::array<int64_t, max_reference_arguments> values{};
   size_t next = 0;
   const auto& arguments = task_.arguments;
@@ -48,14 +48,15 @@ void device_truth::find(const task_case& which) {
       if (arg.type == dtype::f32)
         values[next++] = static_cast<int64_t>(outputs_[i].scale.address());
     } else {
-      values[next++] = static_cast<int64_t>(inputs_[i].address());
+      values[next++] = static_cast<int64_t>(inputs != nullptr ? inputs->address(i, set) : input(i));
     }
   }
   call_reference(reference_, values);
 }
 
-void device_truth::check(const task_case& which, const device_arena& arena, unsigned set) {
-  find(which);
+void device_truth::check(const task_case& which, const device_arena& arena, unsigned set,
+                         reads what) {
+  find(which, what == reads::set ? &arena : nullptr, set);
   auto& gpu = gpu_;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const auto& arg = task_.arguments[i];
@@ -73,11 +74,11 @@ void device_truth::check(const task_case& which, const device_arena& arena, unsi
 }
 
 std::string device_truth::describe(const task_case& which, const device_arena& arena,
-                                   const device_audit& found) {
+                                   const device_audit& found, reads what) {
   const auto& arg = task_.arguments[found.bad_argument];
   auto set = static_cast<unsigned>(found.bad_set);
   auto index = found.first_bad;
-  find(which); // the truth of that set again
+  find(which, what == reads::set ? &arena : nullptr, set); // the truth of that set again
   auto& gpu = gpu_;
   gpu.synchronize();
   auto read = [&](cuda::device_pointer at, auto into) {
@@ -110,7 +111,7 @@ std::optional<std::string> device_truth::disagreement(workload& host) {
           arg.type == dtype::f32 ? static_cast<const void*>(t.f32.data()) : t.i32.data();
       gpu_.check("copy an input", gpu_.cuda().copy_to_device(input(i), from, host.bytes(i)));
     }
-    find(which);
+    find(which, nullptr, 0);
     gpu_.synchronize();
     for (size_t i = 0; i < outputs_.size(); ++i)
       if (is_output(task_.arguments[i]))

@@ -20,20 +20,23 @@ public:
   /// Compares with the host's reference on every case. An empty result means that they agree.
   std::optional<std::string> disagreement(workload& host);
 
-  /// Looks at the outputs of one set, whose contents are in the inputs here; adds to the audit.
-  void check(const task_case& which, const device_arena& arena, unsigned set);
+  /// Whether the reference reads its own copy of the inputs, which hold the contents of the set, or
+  /// those of the set itself, which only device code has seen: it runs no more when they are read.
+  enum class reads : unsigned char { own_copy, set };
+
+  /// Looks at the outputs of one set; adds to the audit.
+  void check(const task_case& which, const device_arena& arena, unsigned set, reads what);
 
   /// Says what an audit that found something wrong found: "y[3] of call 2: got 1.5, want 2.25".
-  /// REQUIRES: the inputs here are those of that set.
-  std::string describe(const task_case& which, const device_arena& arena,
-                       const device_audit& found);
+  std::string describe(const task_case& which, const device_arena& arena, const device_audit& found,
+                       reads what);
 
 private:
   struct expectation {
     device_memory want;
     device_memory scale;
   };
-  void find(const task_case& which);
+  void find(const task_case& which, const device_arena* inputs, unsigned set);
   std::optional<std::string> differs(const workload& host, size_t argument) const;
 
   device& gpu_;
