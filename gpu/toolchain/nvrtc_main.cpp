@@ -5,6 +5,7 @@
 // LIBRARY is the path of libnvrtc; empty: where the loader finds it.
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -26,6 +27,16 @@ int say(const std::string& text, int code) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
   return code;
+}
+
+// NVRTC and its built-in headers by their paths: what is open already is what their names stand for
+// when they are opened by name.
+void open_by_path(const std::filesystem::path& library) {
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator{library.parent_path(), problem})
+    if (entry.path().filename().string().starts_with("libnvrtc-builtins.so."))
+      (void)::dlopen(entry.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  (void)::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 bool write_all(const std::string& bytes) {
@@ -63,9 +74,7 @@ int main(int argc, char** argv) {
     std::fputs("usage: kernelmill-nvrtc --nvrtc=LIBRARY SOURCE ARCHITECTURE [FLAG...]\n", stderr);
     return 2;
   }
-  // Opened first by its path, it is the one that its name then stands for.
-  if (auto path = words[0].substr(option.size()); !path.empty())
-    (void)::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (auto path = words[0].substr(option.size()); !path.empty()) open_by_path(path);
   if (words[1] == "--version") {
     auto found = cuda::find_runtime_compiler();
     return say((found ? found->version : render(found.error())) + "\n", found ? 0 : no_compiler);

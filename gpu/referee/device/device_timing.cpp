@@ -21,7 +21,7 @@ namespace kernelmill {
 namespace {
 
 constexpr uint64_t first_timed_call = 1'000'000; // contents of correctness cases have lower numbers
-constexpr double short_row_seconds = 1.6e-4;     // at least, where there are sets enough
+constexpr double short_row_seconds = 1e-4;     // at least, where there are sets enough
 constexpr unsigned sample_words = 512;           // of each output and set
 constexpr double disturbed_factor = 1.08;
 constexpr double disturbed_floor = 5e-6;
@@ -69,11 +69,13 @@ public:
     }
     arena_.select(spec_.timed, sets_);
     run_.candidate.forget();
-    process().spin(true);
     baseline().spin(true);
     if (warm_up()) take_blocks();
-    process().spin(false);
     baseline().spin(false);
+    auto& spans = run_.record.spans;
+    spans.push_back({"timing_fill", spent_filling_});
+    spans.push_back({"timing_rows", spent_in_rows_});
+    spans.push_back({"timing_audit", spent_in_audits_});
     if (run_.record.correct && run_.record.fault.cls == fault_class::none) summarize();
   }
 
@@ -166,19 +168,22 @@ private:
     return result;
   }
 
-  // One call and `count` more against the clock, in an order of
-  // sets that nobody can know.
+  // Fresh contents for every set.
   void renew() {
     ++row_number_;
     for (unsigned set = 0; set < sets_; ++set) fill(set, contents::delivered);
     arena_.poison_outputs();
   }
 
+  // One call, and `count` more against the clock, in an order of sets that nobody can know.
   bool row(candidate_process& who, unsigned count) {
     called_ = count + 1;
+    double entered = now_seconds();
     // The baseline is ours and needs nothing new: it takes what the row before has left.
     if (&who != &baseline() || row_number_ == first_timed_call) renew();
     flushes_.push_back(gpu_.flush());
+    double prepared = now_seconds();
+    spent_filling_ += prepared - entered;
     draw_order();
     std::vector<std::vector<int64_t>> calls;
     for (unsigned i = 0; i < called_; ++i) calls.push_back(values(order_[i]));
@@ -194,6 +199,7 @@ private:
     sample("take_sample");
     gpu_.synchronize();
     last_.gap = now_seconds() - started - last_.done;
+    spent_in_rows_ += now_seconds() - prepared;
     return true;
   }
 
@@ -289,6 +295,7 @@ private:
   }
 
   device_audit audit() {
+    double started = now_seconds();
     gpu_.begin_audit();
     sample("check_sample");
     arena_.check_guards();
@@ -307,7 +314,9 @@ private:
                       arg.type == dtype::f32 ? poison_f32 : poison_i32, gpu_.audit_address());
       }
     }
-    return gpu_.end_audit();
+    auto found = gpu_.end_audit();
+    spent_in_audits_ += now_seconds() - started;
+    return found;
   }
 
   std::string describe(const device_audit& found) {
@@ -456,6 +465,9 @@ private:
   timed_rows candidate_rows_[2];
   std::vector<timed_block> blocks_;
   std::vector<double> flushes_;
+  double spent_filling_ = 0; // seconds
+  double spent_in_rows_ = 0;
+  double spent_in_audits_ = 0;
 };
 
 } // namespace
