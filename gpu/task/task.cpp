@@ -31,7 +31,8 @@ expected<void> choose_backend(task& x, const std::string& backend) {
   if (backend == x.backend) return {};
   x.backend = backend;
   x.timed = x.timed_gpu;
-  x.starter = x.starter_gpu;
+  bool own = backend == "hip" && !x.starter_hip.empty();
+  x.starter = own ? x.starter_hip : x.starter_gpu;
   return {};
 }
 

@@ -70,6 +70,7 @@ struct task {
   expression flops;
   std::string starter;                ///< source to repair, rewrite or diagnose; may be empty
   std::string starter_gpu;            ///< the same for a GPU
+  std::string starter_hip;            ///< the same for AMD's, where CUDA's does not fit
   std::vector<std::string> diagnoses; ///< labels to choose from, for verb diagnose
   std::string diagnosis;              ///< the right one; never shown to the policy
 
@@ -77,7 +78,8 @@ struct task {
   std::string declaration() const;
 };
 
-/// Makes `timed` and `starter` those of a backend ("cpu", "cuda"). Fails when the task has none.
+/// Makes `timed` and `starter` those of a backend ("cpu", "cuda", "hip"). Fails when the task has
+/// none.
 expected<void> choose_backend(task& x, const std::string& backend);
 
 /// Reads one task folder. Errors name the file and the key or line.

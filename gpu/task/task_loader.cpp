@@ -140,10 +140,11 @@ expected<task> load_files(task x) {
     return configuration_error("unknown_task", "failed to load a task: there is no " + file,
                                "`kernelmill task list` shows all tasks");
   std::string defining;
-  for (const std::string name : {"task.json", "prompt.md", "reference.cpp", "baseline.cpp",
-                                 "starter.cpp", "reference.cu", "baseline.cu", "starter.cu"}) {
+  for (const std::string name :
+       {"task.json", "prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp", "reference.cu",
+        "baseline.cu", "starter.cu", "reference.hip", "baseline.hip", "starter.hip"}) {
     auto path = x.directory + "/" + name;
-    bool optional = name == "starter.cpp" || name.ends_with(".cu");
+    bool optional = name == "starter.cpp" || name.ends_with(".cu") || name.ends_with(".hip");
     if (optional && !fs::exists(path, ignored)) continue;
     auto text = read_file(path);
     if (!text) return tl::unexpected<error>{text.error()};
@@ -154,6 +155,7 @@ expected<task> load_files(task x) {
     if (name == "prompt.md") x.prompt = *text;
     if (name == "starter.cpp") x.starter = *text;
     if (name == "starter.cu") x.starter_gpu = *text;
+    if (name == "starter.hip") x.starter_hip = *text;
   }
   if (x.starter.empty() && (x.verb == "debug" || x.verb == "reformulate" || x.verb == "diagnose"))
     return bad(file, "verb \"" + x.verb + "\" needs a starter.cpp");

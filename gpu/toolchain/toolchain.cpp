@@ -112,13 +112,30 @@ Message<wire::BuildResult> to_message(const findings& x, const std::string& libr
 
 } // namespace
 
+namespace {
+
+// Where there is none: the place that an error should name.
+std::string usual_compiler(const std::string& backend) {
+  if (backend == "cpu") return "/usr/bin/g++";
+  auto found = backend == "cuda" ? find_nvcc() : find_hipcc();
+  if (!found.empty()) return found;
+  return backend == "cuda" ? "/usr/local/cuda/bin/nvcc" : "/usr/bin/hipcc";
+}
+
+expected<compiler_facts> ask(sandbox& walls, const toolchain_options& x) {
+  if (x.backend == "cuda") return ask_nvcc(walls, x.compiler, x.architecture, x.extra_flags);
+  if (x.backend == "hip") return ask_hipcc(walls, x.compiler, x.architecture, x.extra_flags);
+  return ask_gxx(walls, x.compiler, x.extra_flags);
+}
+
+} // namespace
+
 struct native_toolchain::state {
   state(sandbox& w, toolchain_options o)
       : walls(w), options(std::move(o)),
         cache(options.cache_directory.empty() ? default_cache_directory() : options.cache_directory,
               options.cache_bytes) {
-    if (options.compiler.empty()) options.compiler = is_cuda() ? find_nvcc() : "/usr/bin/g++";
-    if (options.compiler.empty()) options.compiler = "/usr/local/cuda/bin/nvcc"; // to be named
+    if (options.compiler.empty()) options.compiler = usual_compiler(options.backend);
     identity = options.compiler + " (not asked yet)";
   }
 
@@ -131,6 +148,7 @@ struct native_toolchain::state {
   std::unique_ptr<precompiled_headers> headers;
 
   bool is_cuda() const { return options.backend == "cuda"; }
+  bool is_hip() const { return options.backend == "hip"; }
   expected<compiler_facts> learn();
   expected<void> accept(wire::BuildRequest::Reader request) const;
   Message<wire::BuildResult> build(const compiler_facts& compiler, std::string source,
@@ -146,11 +164,9 @@ expected<compiler_facts> native_toolchain::state::learn() {
   std::lock_guard guard{mutex};
   if (facts) return *facts;
   if (auto ok = cache.prepare(); !ok) return tl::unexpected{ok.error()};
-  auto answer = is_cuda()
-                    ? ask_nvcc(walls, options.compiler, options.architecture, options.extra_flags)
-                    : ask_gxx(walls, options.compiler, options.extra_flags);
+  auto answer = ask(walls, options);
   if (!answer) return answer;
-  if (!is_cuda()) {
+  if (options.backend == "cpu") {
     auto key = sha256_hex(answer->digest + std::string{precompiled_header_text});
     headers = std::make_unique<precompiled_headers>(walls, cache.directory(), key, answer->compile);
   }
@@ -180,6 +196,7 @@ expected<compiler_outcome> native_toolchain::state::run(const compiler_facts& co
                                                         const std::string& header_directory) {
   compiler_job job;
   job.argv = compiler.compile;
+  job.mounts = compiler.mounts;
   if (!header_directory.empty()) {
     job.mounts = {{header_directory, precompiled_headers::mount_point, false}};
     job.argv.insert(job.argv.end(), {"-include", precompiled_headers::header_path});
@@ -213,7 +230,8 @@ findings native_toolchain::state::compile(const compiler_facts& compiler, const 
     return result;
   }
   result.seconds = outcome->seconds;
-  result.kernels = take_kernel_resources(outcome->text);
+  result.kernels =
+      is_hip() ? take_hip_kernel_resources(outcome->text) : take_kernel_resources(outcome->text);
   result.log = clean_log(outcome->text, most_log);
   result.diagnostics = parse_diagnostics(result.log);
   if (outcome->status.code != 0 || outcome->timed_out || outcome->flooded) {

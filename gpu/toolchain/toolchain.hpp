@@ -14,9 +14,9 @@
 namespace kernelmill {
 
 struct toolchain_options {
-  std::string backend = "cpu";        ///< "cpu" (g++) or "cuda" (nvcc)
+  std::string backend = "cpu";        ///< "cpu" (g++), "cuda" (nvcc) or "hip" (hipcc)
   std::string compiler;               ///< empty: the usual one of the backend
-  std::string architecture = "sm_90"; ///< of the GPU; "cuda" only
+  std::string architecture = "sm_90"; ///< of the GPU; not for "cpu"
   std::string cache_directory;        ///< empty: default_cache_directory() of build_cache.hpp
   uint64_t cache_bytes = uint64_t{2} << 30;
   std::vector<std::string> extra_flags;
@@ -25,7 +25,8 @@ struct toolchain_options {
 };
 
 /// The compiler of the `native` contract: g++ -O3 -march=native -fopenmp, with the standard headers
-/// precompiled once, or nvcc -O3 -arch=... with the host part built by the same g++.
+/// precompiled once, or nvcc -O3 -arch=... with the host part built by the same g++, or
+/// hipcc -O3 --offload-arch=...
 /// Thread safety: any number of threads may build at once.
 class native_toolchain {
 public:
