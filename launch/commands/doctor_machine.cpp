@@ -234,7 +234,8 @@ void examine_disk(findings& out, const std::string& directory) {
 void examine_accelerators(findings& out) {
   auto cuda = found_library({"libcuda.so.1"});
   auto nvrtc = found_library({"libnvrtc.so.13", "libnvrtc.so.12"});
-  auto hip = found_library({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"});
+  auto hip =
+      found_library({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"});
   auto or_none = [](const std::string& x) { return x.empty() ? std::string{"not found"} : x; };
   // Not finding them is no defect: the CPU backend needs none.
   out.push_back({"cuda",
