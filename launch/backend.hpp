@@ -15,16 +15,22 @@ namespace kernelmill {
 inline constexpr unsigned gpu_pool = 4;
 
 struct chosen_backend {
-  std::string name = "cpu";    ///< "cpu" or "cuda"
-  std::vector<cuda::gpu> gpus; ///< of "cuda": at least one
+  std::string name = "cpu";    ///< "cpu" or "cuda"; "hip" of choose_compiler() alone
+  std::vector<cuda::gpu> gpus; ///< of "cuda": at least one, unless `architecture` is set
+  std::string architecture;    ///< what to compile for; empty: that of the GPUs
 
   /// Sets what compilers and referees must know of it. REQUIRES: index < gpus.size() for "cuda".
   void apply(toolchain_options& options) const;
   void apply(referee_options& options, size_t index) const;
 };
 
-/// `wanted` is "auto", "cpu" or "cuda"; auto is cuda where there are a GPU and nvcc. `only` names
-/// one GPU by NVML's index; below 0: all.
+/// `wanted` is "auto", "cpu", "cuda" or "hip", which is refused until a referee speaks it; auto is
+/// cuda where there are a GPU and nvcc. `only` names one GPU by NVML's index; below 0: all.
 expected<chosen_backend> choose_backend(const std::string& wanted, int only = -1);
+
+/// The same for a build that is not run: with an architecture ("sm_90", "gfx90a") no GPU is needed,
+/// and "auto" goes by it; "hip" is a backend too.
+expected<chosen_backend> choose_compiler(const std::string& wanted, const std::string& architecture,
+                                         int only = -1);
 
 } // namespace kernelmill

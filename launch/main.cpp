@@ -64,8 +64,10 @@ void add_run_commands(cli::command_table& table) {
       {"eval",
        "Builds, runs and judges one candidate.",
        "kernelmill eval --task native/row_sum kernel.cpp\n"
-       "kernelmill eval --task native/row_sum --json - < kernel.cpp",
-       "A candidate that fails is a normal answer: exit code 0. Only a fault of the machine is 1.",
+       "kernelmill eval --task native/row_sum --json - < kernel.cpp\n"
+       "kernelmill eval --task native/row_sum --compile-only --arch gfx90a kernel.hip",
+       "A candidate that fails is a normal answer: exit code 0. Only a fault of the machine is 1.\n"
+       "Candidates in HIP, for AMD GPUs, can be compiled only: nothing here judges them yet.",
        {{"FILE", "The source; - reads stdin.", true, false, completes::file, {}}},
        {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},
         {"--contract",
@@ -81,7 +83,7 @@ void add_run_commands(cli::command_table& table) {
          "Where it runs; auto goes by the name of the file, then by what this machine has.",
          "auto",
          false,
-         {"auto", "cpu", "cuda"},
+         {"auto", "cpu", "cuda", "hip"},
          nothing},
         {"--gpu", "N", "Which GPU; without it the first.", "", false, {}, nothing},
         {"--preset", "NAME", "Weights of the reward.", "kevin", false, reward_presets(), nothing},
@@ -93,6 +95,15 @@ void add_run_commands(cli::command_table& table) {
          {},
          nothing},
         flag("--no-timing", "Checks without timing."),
+        flag("--compile-only", "Builds and says what the compiler said; needs no GPU."),
+        {"--arch",
+         "ARCH",
+         "With --compile-only: what to build for, such as sm_90 or gfx90a; without it the GPU at "
+         "hand.",
+         "",
+         false,
+         {},
+         nothing},
         flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
         tasks_root},
        eval});
@@ -107,7 +118,13 @@ void add_run_commands(cli::command_table& table) {
        "the order in\n"
        "which they come.",
        {{"BATCH", "The candidates, one a line.", true, false, completes::file, {}}},
-       {{"--backend", "NAME", "Where they run.", "auto", false, {"auto", "cpu", "cuda"}, nothing},
+       {{"--backend",
+         "NAME",
+         "Where they run.",
+         "auto",
+         false,
+         {"auto", "cpu", "cuda", "hip"},
+         nothing},
         {"--preset", "NAME", "Weights of the reward.", "kevin", false, reward_presets(), nothing},
         flag("--no-timing", "Checks without timing."),
         tasks_root},

@@ -13,7 +13,7 @@ build=(
 )
 test=(
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libvalijson-dev
-  python3-minimal shellcheck
+  python3-minimal shellcheck hipcc
 )
 package=(patchelf dpkg-dev file)
 

@@ -283,6 +283,8 @@ void refining_episode_state::ask_evaluation() {
       [this](const Message<wire::EvaluateResult>& result) {
         current->seconds.evaluate = seconds_since(phase_since);
         current->evaluation = result;
+        for (auto span : result.open()->getSpans())
+          slot_seconds[span.getName().cStr()] += span.getValue();
         if (settings->profile_accepted && result.open()->getCorrect())
           ask_profile();
         else

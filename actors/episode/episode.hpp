@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -180,6 +181,7 @@ struct refining_episode_state {
   std::vector<turn_digest> turns;
   std::unique_ptr<turn_scratch> current;
   double retrieve_seconds = 0;
+  std::map<std::string, double> slot_seconds; // parts of evaluations
   uint32_t question = 0; // number of the request that is being waited for
   clock::time_point answer_due;
   loss_handler on_loss;

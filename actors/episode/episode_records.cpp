@@ -296,12 +296,15 @@ void set_stage_seconds(wire::EpisodeOutcome::Builder x, const refining_episode_s
       {"profile", state.total.profile},     {"judge", state.total.judge},
       {"commit", state.total.commit},
   };
-  auto list = x.initSeconds(static_cast<unsigned>(std::size(stages)));
-  for (unsigned i = 0; i < list.size(); ++i) {
-    list[i].setName(stages[i].first);
-    list[i].setValue(stages[i].second);
-    list[i].setUnit("s");
-  }
+  auto list = x.initSeconds(static_cast<unsigned>(std::size(stages) + state.slot_seconds.size()));
+  unsigned next = 0;
+  auto add = [&](const std::string& name, double seconds) {
+    list[next].setName(name);
+    list[next].setValue(seconds);
+    list[next++].setUnit("s");
+  };
+  for (const auto& [name, seconds] : stages) add(name, seconds);
+  for (const auto& [name, seconds] : state.slot_seconds) add("slot." + name, seconds);
 }
 
 } // namespace

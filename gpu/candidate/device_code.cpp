@@ -10,6 +10,7 @@ namespace kernelmill {
 namespace {
 
 constexpr uint32_t usual_shared_bytes = 48u << 10; // more must be asked for
+constexpr size_t alignment = 256;                  // of scratch
 constexpr int launch_misfit = -1;                  // no error of the driver
 
 } // namespace
@@ -37,8 +38,10 @@ bool device_code::open(int descriptor) {
 
 void device_code::forget() {
   for (auto& x : scratch_) {
-    if (x != 0) (void)cuda_.free(x);
-    x = 0;
+    if (x.mapped) (void)cuda_.memory_unmap(x.base, x.capacity);
+    if (x.base != 0) (void)cuda_.address_free(x.base, x.capacity + x.unit);
+    if (x.handle != 0) (void)cuda_.memory_release(x.handle);
+    x = {};
   }
   if (module_ != nullptr) (void)cuda_.module_unload(module_);
   module_ = nullptr;
@@ -88,10 +91,26 @@ int device_code::check_parameters(const program_launch& x, cuda::function kernel
 
 int device_code::take_scratch() {
   for (uint32_t i = 0; i < program_->scratch_buffers; ++i)
-    if (int code = cuda_.allocate(&scratch_[i], std::max<size_t>(program_->scratch_bytes[i], 256));
+    if (int code = take_scratch(std::max<size_t>(program_->scratch_bytes[i], 1), scratch_[i]);
         code != 0)
       return check("allocate scratch memory", code);
   return 0;
+}
+
+// A buffer ends where the mapping ends, and behind it nothing is mapped: who goes too far is told.
+int device_code::take_scratch(size_t bytes, scratch_memory& x) {
+  const cuda::allocation_properties how;
+  const cuda::access_description access;
+  int code = cuda_.granularity(&x.unit, &how, cuda::granularity_minimum);
+  if (code != 0) return code;
+  x.capacity = (bytes + x.unit - 1) / x.unit * x.unit;
+  if (code = cuda_.memory_create(&x.handle, x.capacity, &how, 0); code != 0) return code;
+  code = cuda_.address_reserve(&x.base, x.capacity + x.unit, x.unit, 0, 0);
+  if (code == 0) code = cuda_.memory_map(x.base, x.capacity, 0, x.handle, 0);
+  x.mapped = code == 0;
+  if (code == 0) code = cuda_.set_access(x.base, x.capacity, &access, 1);
+  x.begin = x.base + x.capacity - (bytes + alignment - 1) / alignment * alignment;
+  return code;
 }
 
 int device_code::launch(char* const* bases, const int64_t* offsets) {
@@ -107,7 +126,7 @@ int device_code::launch(char* const* bases, const int64_t* offsets) {
           values[k] = reinterpret_cast<int64_t>(bases[from.index]) + offsets[from.index];
           break;
         case program_argument_kind::scratch:
-          values[k] = static_cast<int64_t>(scratch_[from.index]);
+          values[k] = static_cast<int64_t>(scratch_[from.index].begin);
           break;
         case program_argument_kind::value: values[k] = from.value;
       }

@@ -35,14 +35,23 @@ public:
 private:
   int check(const char* what, int code);
   int check_parameters(const program_launch& x, cuda::function kernel);
+  struct scratch_memory {
+    cuda::memory_handle handle = 0;
+    cuda::device_pointer base = 0;
+    cuda::device_pointer begin = 0; // of the buffer
+    size_t capacity = 0;            // bytes
+    size_t unit = 0;                // of allocation
+    bool mapped = false;
+  };
   int take_scratch();
+  int take_scratch(size_t bytes, scratch_memory& x);
   void forget();
 
   const cuda::driver& cuda_;
   device_program* program_ = nullptr;
   cuda::module module_ = nullptr;
   cuda::function kernels_[program_launches] = {};
-  cuda::device_pointer scratch_[program_scratch] = {};
+  scratch_memory scratch_[program_scratch];
   cuda::stream stream_ = nullptr;
   cuda::event first_ = nullptr;
   cuda::event last_ = nullptr;

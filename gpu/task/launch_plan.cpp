@@ -152,6 +152,9 @@ expected<void> read_line(unsigned line, const std::string& text, launch_plan& in
   } else if (rest = after(text, "scratch"); !rest.empty()) {
     auto one = reader.scratch(rest);
     if (!one) return tl::unexpected<error>{one.error()};
+    for (const auto& other : into.scratch)
+      if (other.name == one->name)
+        return bad_line(line, "scratch " + one->name + " is there already", shape_of_scratch);
     into.scratch.push_back(std::move(*one));
   }
   return {};
@@ -189,6 +192,11 @@ expected<launch_plan> parse_launch_plan(const std::string& source) {
 expected<std::vector<std::vector<bound_argument>>> bind_arguments(const launch_plan& plan,
                                                                   const task& x) {
   std::vector<std::vector<bound_argument>> result;
+  for (const auto& buffer : plan.scratch)
+    for (const auto& arg : x.arguments)
+      if (arg.name == buffer.name)
+        return bad_line(buffer.line, "scratch " + buffer.name + " has the name of an argument",
+                        shape_of_scratch);
   for (const auto& launch : plan.launches) {
     auto& list = result.emplace_back();
     for (const auto& text : launch.arguments) {

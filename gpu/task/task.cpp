@@ -37,19 +37,20 @@ expected<void> choose_backend(task& x, const std::string& backend) {
                                "failed to use task " + x.id + " on backend " + backend +
                                    ": its task.json does not name it in backends",
                                "`kernelmill task show " + x.id + "` lists its backends");
-  bool gpu = backend == "cuda";
+  bool gpu = backend != "cpu";
   x.backend = backend;
   x.timed = gpu ? x.timed_gpu : x.timed_cpu;
   x.starter = gpu ? x.starter_gpu : x.starter_cpu;
+  if (backend == "hip" && !x.starter_hip.empty()) x.starter = x.starter_hip;
   return {};
 }
 
 expected<void> choose_contract(task& x, const std::string& contract) {
-  if (contract == "device" && x.backend == "cpu")
+  if (contract == "device" && x.backend != "cuda")
     return configuration_error("unsupported_contract",
                                "failed to use contract device for task " + x.id +
-                                   ": device code needs a GPU, and the backend is cpu",
-                               "use --contract native, or a machine with a GPU");
+                                   ": device code needs CUDA, and the backend is " + x.backend,
+                               "use --contract native, or a machine with an NVIDIA GPU");
   if (contract != "native" && contract != "device")
     return configuration_error("unsupported_contract",
                                "failed to use contract \"" + contract + "\" for task " + x.id,

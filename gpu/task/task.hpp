@@ -76,6 +76,7 @@ struct task {
   task_case timed_gpu; ///< without scalars when the task has none
   std::string starter_cpu;
   std::string starter_gpu;
+  std::string starter_hip; ///< in place of starter_gpu, where CUDA's does not fit
 
   bool names(const std::string& wanted) const; ///< whether it runs on this backend
 
@@ -86,7 +87,8 @@ struct task {
 /// The distribution of an input in one case: the case's own, or the default.
 const std::string& fill_of(const argument& input, const task_case& which);
 
-/// Makes `timed` and `starter` those of a backend ("cpu", "cuda"). Fails when the task has none.
+/// Makes `timed` and `starter` those of a backend ("cpu", "cuda", "hip"). Fails when the task has
+/// none.
 expected<void> choose_backend(task& x, const std::string& backend);
 
 /// Makes the contract that of the candidates to come: "native", or "device" where the backend is a

@@ -337,14 +337,16 @@ expected<void> read_document(const json& document, const std::string& file, task
   if (x.id.empty()) x.id = id; // loaded by its folder; the loader compares the two
   if (id != x.id) return bad(file, "id", "is \"" + id + "\" but the folder says \"" + x.id + "\"");
   for (const auto& backend : x.backends)
-    if (backend != "cpu" && backend != "cuda")
+    if (backend != "cpu" && backend != "cuda" && backend != "hip")
       return bad(file, "backends", "names \"" + backend + "\", which there is not",
-                 "there are: cpu, cuda");
-  if (x.backends.empty()) return bad(file, "backends", "must name one", "there are: cpu, cuda");
+                 "there are: cpu, cuda, hip");
+  if (x.backends.empty())
+    return bad(file, "backends", "must name one", "there are: cpu, cuda, hip");
   if (auto read = read_arguments(document, file, x); !read) return read;
   if (auto read = read_cases(document, file, x); !read) return read;
-  if (x.names("cuda") && !document.contains("timed_gpu"))
-    return bad(file, "timed_gpu", "is missing, and backends names cuda");
+  for (const char* backend : {"cuda", "hip"})
+    if (x.names(backend) && !document.contains("timed_gpu"))
+      return bad(file, "timed_gpu", std::string{"is missing, and backends names "} + backend);
   if (auto read = read_numbers(from, x); !read) return read;
   if (auto read = check_verb(file, x); !read) return read;
   return check_signature(x, file);

@@ -141,7 +141,7 @@ expected<void> check_for_gpu(const task& x, const std::string& file) {
 
 expected<void> check_signature(const task& x, const std::string& file) {
   if (auto ok = check_names(x, file); !ok) return ok;
-  if (x.names("cuda"))
+  if (x.names("cuda") || x.names("hip"))
     if (auto ok = check_for_gpu(x, file); !ok) return ok;
   auto cases = x.cases;
   cases.push_back(x.timed_cpu);
@@ -166,16 +166,25 @@ namespace {
 
 // The files that only some tasks need.
 expected<void> check_files(const task& x, const std::string& file) {
-  std::error_code ignored;
-  for (const std::string name : {"reference.cu", "baseline.cu"})
-    if (x.names("cuda") && !fs::exists(x.directory + "/" + name, ignored))
-      return bad(
-          file, "backends names cuda, but there is no " + x.directory + "/" + name,
-          "write it, or leave cuda out of backends; docs/reference/tasks.md lists the files");
+  auto has = [&](const std::string& name) {
+    std::error_code ignored;
+    return fs::exists(x.directory + "/" + name, ignored);
+  };
+  for (const std::string backend : {"cuda", "hip"})
+    for (const std::string name : {"reference", "baseline"}) {
+      bool found = has(name + ".cu") || (backend == "hip" && has(name + ".hip"));
+      if (!x.names(backend) || found) continue;
+      return bad(file,
+                 "backends names " + backend + ", but there is no " + x.directory + "/" + name +
+                     ".cu",
+                 "write it, or leave " + backend +
+                     " out of backends; docs/reference/tasks.md lists the files");
+    }
   if (x.verb != "debug" && x.verb != "reformulate" && x.verb != "diagnose") return {};
   for (const auto& backend : x.backends) {
-    bool gpu = backend == "cuda";
+    bool gpu = backend != "cpu";
     if (!(gpu ? x.starter_gpu : x.starter_cpu).empty()) continue;
+    if (backend == "hip" && !x.starter_hip.empty()) continue;
     return bad(file,
                "verb \"" + x.verb + "\" needs a " + (gpu ? "starter.cu" : "starter.cpp") +
                    ", because backends names " + backend,
@@ -191,10 +200,11 @@ expected<task> load_files(task x) {
     return configuration_error("unknown_task", "failed to load a task: there is no " + file,
                                "`kernelmill task list` shows all tasks");
   std::string defining;
-  for (const std::string name : {"task.json", "prompt.md", "reference.cpp", "baseline.cpp",
-                                 "starter.cpp", "reference.cu", "baseline.cu", "starter.cu"}) {
+  for (const std::string name :
+       {"task.json", "prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp", "reference.cu",
+        "baseline.cu", "starter.cu", "reference.hip", "baseline.hip", "starter.hip"}) {
     auto path = x.directory + "/" + name;
-    bool optional = name == "starter.cpp" || name.ends_with(".cu");
+    bool optional = name == "starter.cpp" || name.ends_with(".cu") || name.ends_with(".hip");
     if (optional && !fs::exists(path, ignored)) continue;
     auto text = read_file(path);
     if (!text) return tl::unexpected<error>{text.error()};
@@ -205,6 +215,7 @@ expected<task> load_files(task x) {
     if (name == "prompt.md") x.prompt = *text;
     if (name == "starter.cpp") x.starter_cpu = *text;
     if (name == "starter.cu") x.starter_gpu = *text;
+    if (name == "starter.hip") x.starter_hip = *text;
   }
   if (auto ok = check_files(x, file); !ok) return tl::unexpected<error>{ok.error()};
   if (auto ok = choose_backend(x, x.names("cpu") ? "cpu" : x.backends.front()); !ok)

@@ -69,12 +69,73 @@ std::string find_nvrtc(const std::filesystem::path& toolkit) {
   return {};
 }
 
+constexpr const char* hipcc_remedy =
+    "apt install hipcc, set ROCM_PATH or HIPCC, or name hipcc in the configuration";
+
+// Has a compiler say what it would run for `architecture`; one that does not know it says so.
+expected<std::string> dry_run(sandbox& walls, const compiler_facts& facts,
+                              const std::string& architecture, std::vector<std::string> argv) {
+  compiler_job job;
+  job.argv = std::move(argv);
+  job.path = facts.path;
+  job.source_name = facts.source_name;
+  job.mounts = facts.mounts;
+  job.deadline_ms = ask_deadline_ms;
+  auto outcome = run_compiler(walls, job);
+  if (!outcome) return tl::unexpected{outcome.error()};
+  if (outcome->timed_out)
+    return infrastructure_error("toolchain_missing", "failed to run " + facts.compile[0] +
+                                                         ": it did not answer in time");
+  // clang ends with 0 even when it lacks ROCm's device library for an architecture.
+  auto at = outcome->text.find(" error: ");
+  if (outcome->status.code == 0 && at == std::string::npos) return outcome->text;
+  auto begin = at == std::string::npos ? outcome->text.find(": ") + 2 : at + 8;
+  if (begin >= outcome->text.size()) begin = 0;
+  return configuration_error(
+      "unsupported_architecture",
+      "failed to compile for " + architecture + " with " + facts.compile[0] + ": " +
+          outcome->text.substr(begin, outcome->text.find_first_of("\n;", begin) - begin),
+      "name an architecture that this compiler knows, or install a newer one");
+}
+
 // "Cuda compilation tools, release 13.0, V13.0.88" is the line that has it.
 std::string nvcc_release(const std::string& text) {
   auto at = text.find(", V");
   if (at == text.npos) return "of unknown version";
   auto end = text.find_first_not_of("0123456789.", at + 3);
   return text.substr(at + 3, end == text.npos ? end : end - at - 3);
+}
+
+// The word behind `name`: "5.2.21153-0" of "HIP version: 5.2.21153-0".
+std::string word_after(const std::string& text, const std::string& name) {
+  auto at = text.find(name);
+  if (at == text.npos) return "of unknown version";
+  at += name.size();
+  return text.substr(at, text.find_first_of(" \n", at) - at);
+}
+
+std::string digest_of(const compiler_facts& facts, const std::string& found_out) {
+  std::string flags;
+  for (auto* list : {&facts.compile, &facts.link})
+    for (auto& x : *list) flags += x + '\n';
+  return sha256_hex(found_out + "\n" + flags);
+}
+
+// The first of these folders' programs that can be run, as its real path.
+std::string find_program(const std::vector<std::string>& places, const char* name) {
+  namespace fs = std::filesystem;
+  for (auto& place : places) {
+    std::error_code code;
+    auto real = fs::canonical(fs::path{place} / name, code);
+    if (!code && fs::is_regular_file(real, code) && ::access(real.c_str(), X_OK) == 0)
+      return real.string();
+  }
+  return {};
+}
+
+void add_search_path(std::vector<std::string>& places) {
+  std::istringstream path{std::getenv("PATH") != nullptr ? std::getenv("PATH") : ""};
+  for (std::string one; std::getline(path, one, ':');) places.push_back(one);
 }
 
 } // namespace
@@ -127,10 +188,38 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
   result.link = {"--shared", "-cudart=static", "-Xlinker=-z,defs"};
   result.identity = "nvcc " + nvcc_release(*version) + " -std=c++20 -O3 -arch=" + architecture;
   add_flags(result, extra_flags);
-  std::string flags;
-  for (auto* list : {&result.compile, &result.link})
-    for (auto& x : *list) flags += x + '\n';
-  result.digest = sha256_hex(*version + "\n" + *host + "\n" + flags);
+  auto known = dry_run(walls, result, architecture,
+                       {compiler, "--dryrun", "-arch=" + architecture, "-c", "kernel.cu"});
+  if (!known) return tl::unexpected{known.error()};
+  result.digest = digest_of(result, *version + "\n" + *host);
+  return result;
+}
+
+expected<compiler_facts> ask_hipcc(sandbox& walls, const std::string& compiler,
+                                   const std::string& architecture,
+                                   const std::vector<std::string>& extra_flags) {
+  compiler_facts result;
+  result.source_name = "kernel.hip";
+  result.path = std::filesystem::path{compiler}.parent_path().string() + ":/usr/bin";
+  result.mounts = hipcc_mounts(compiler);
+  result.compile = hipcc_command(compiler, architecture);
+  result.compile.insert(result.compile.end(), {"-Rpass-analysis=kernel-resource-usage",
+                                               "-fno-color-diagnostics", "-ferror-limit=20"});
+  // Without an architecture it would look for a GPU, even to say its version.
+  auto version = ask(walls, result, compiler,
+                     {compiler, "--offload-arch=" + architecture, "--version"}, hipcc_remedy);
+  if (!version) return tl::unexpected{version.error()};
+  auto dry = result.compile;
+  dry.insert(dry.end(), {"-###", "kernel.hip", "-o", product_path});
+  auto resolved = dry_run(walls, result, architecture, dry);
+  if (!resolved) return tl::unexpected{resolved.error()};
+  result.link = {"-Wl,-z,defs"};
+  result.identity = "hipcc " + word_after(*version, "HIP version: ") + " (clang " +
+                    word_after(*version, "clang version ") +
+                    ") -std=c++20 -O3 --offload-arch=" + architecture;
+  add_flags(result, extra_flags);
+  // The dry run names the host's C++ library and the device libraries, which are packages apart.
+  result.digest = digest_of(result, *version + "\n" + without_temporaries(*resolved));
   return result;
 }
 
@@ -168,19 +257,43 @@ std::vector<std::string> nvcc_command(const std::string& compiler,
           "--shared", "-cudart=static"};
 }
 
+std::vector<std::string> hipcc_command(const std::string& compiler,
+                                       const std::string& architecture) {
+  return {compiler, "-std=c++20", "-O3",      "--offload-arch=" + architecture,
+          "-fPIC",  "-shared",    "-include", "hip/hip_runtime.h",
+          "-x",     "hip"};
+}
+
 std::string find_nvcc() {
-  namespace fs = std::filesystem;
   std::vector<std::string> places;
   if (auto* home = std::getenv("CUDA_HOME")) places.push_back(std::string{home} + "/bin");
   places.emplace_back("/usr/local/cuda/bin");
-  std::istringstream path{std::getenv("PATH") != nullptr ? std::getenv("PATH") : ""};
-  for (std::string one; std::getline(path, one, ':');) places.push_back(one);
-  for (auto& place : places) {
-    std::error_code code;
-    auto real = fs::canonical(fs::path{place} / "nvcc", code);
-    if (!code && ::access(real.c_str(), X_OK) == 0) return real.string();
-  }
-  return {};
+  add_search_path(places);
+  return find_program(places, "nvcc");
+}
+
+std::string find_hipcc() {
+  if (auto* named = std::getenv("HIPCC"); named != nullptr && *named == '/')
+    return find_program({"/"}, named);
+  std::vector<std::string> places;
+  for (auto* name : {"ROCM_PATH", "HIP_PATH"})
+    if (auto* home = std::getenv(name)) places.push_back(std::string{home} + "/bin");
+  places.emplace_back("/opt/rocm/bin");
+  add_search_path(places);
+  return find_program(places, "hipcc");
+}
+
+std::vector<bind_mount> hipcc_mounts(const std::string& compiler) {
+  namespace fs = std::filesystem;
+  fs::path path{compiler};
+  if (compiler.starts_with("/usr/") || !path.has_parent_path()) return {};
+  // "/opt/rocm-6.2.0/bin/hipcc" and "/opt/rocm-5.0.0/hip/bin/hipcc" both need what is in
+  // "/opt/rocm-6.2.0"; one elsewhere needs what is around its bin.
+  auto root = path.parent_path().parent_path();
+  for (auto x = root; x.has_relative_path(); x = x.parent_path())
+    if (x.filename().string().starts_with("rocm")) root = x;
+  if (!root.has_relative_path()) return {};
+  return {{root.string(), root.string(), false}};
 }
 
 } // namespace kernelmill

@@ -1,7 +1,9 @@
 #include "gpu/toolchain/diagnostics.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string_view>
 
@@ -40,6 +42,11 @@ bool take_severity(std::string_view& text, std::string& severity) {
 // "FILE:LINE:COLUMN: error: MESSAGE", "FILE:LINE: Error: MESSAGE" (the assembler),
 // "cc1plus: error: MESSAGE".
 bool parse_located(std::string_view line, diagnostic& out) {
+  // "error: MESSAGE" of a pass of LLVM that knows no place.
+  if (line.starts_with("error: ")) {
+    out = {"", 0, 0, "error", std::string{line.substr(7)}};
+    return true;
+  }
   auto colon = line.find(':');
   if (colon == line.npos || colon == 0) return false;
   out.file = line.substr(0, colon);
@@ -142,14 +149,17 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-// Names that g++ makes up and that differ from run to run: /tmp/ccAbCdEf.o.
+// Names that g++ and clang make up and that differ from run to run: /tmp/ccAbCdEf.o,
+// /tmp/kernel-9034ee.o, /tmp/kernel-96f266/kernel-gfx90a.o.
 void name_temporaries(std::string& text) {
-  for (size_t at = 0; (at = text.find("/tmp/cc", at)) != text.npos;) {
-    auto end = text.find_first_not_of(
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", at + 7);
-    if (end == text.npos) end = text.size();
-    text.replace(at, end - at, "kernel");
-  }
+  for (std::string_view begin : {"/tmp/cc", "/tmp/kernel-"})
+    for (size_t at = 0; (at = text.find(begin, at)) != text.npos;) {
+      auto end = text.find_first_not_of(
+          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", at + begin.size());
+      if (end == text.npos) end = text.size();
+      bool folder = end < text.size() && text[end] == '/';
+      text.replace(at, end - at + (folder ? 1 : 0), folder ? "" : "kernel");
+    }
 }
 
 } // namespace
@@ -212,6 +222,68 @@ std::vector<kernel_resources> take_kernel_resources(std::string& text) {
   }
   text = std::move(kept);
   return result;
+}
+
+namespace {
+
+// Sets what a remark tells; false for the remark that ends a kernel's.
+bool take_remark(std::string_view what, kernel_resources& x) {
+  auto colon = what.find(": ");
+  if (colon == what.npos) return true;
+  auto name = what.substr(0, colon);
+  uint32_t value = 0;
+  std::from_chars(what.data() + colon + 2, what.data() + what.size(), value);
+  if (name == "VGPRs") x.registers = value;
+  if (name == "ScratchSize [bytes/lane]") x.stack_frame = value;
+  if (name == "VGPRs Spill") x.spill_stores = x.spill_loads = 4 * value;
+  if (name == "LDS Size [bytes/block]") x.shared_bytes = value;
+  return name != "LDS Size [bytes/block]";
+}
+
+} // namespace
+
+std::vector<kernel_resources> take_hip_kernel_resources(std::string& text) {
+  constexpr std::string_view mark = " [-Rpass-analysis=kernel-resource-usage]";
+  constexpr std::string_view begin = "Function Name: ";
+  std::vector<kernel_resources> result;
+  std::string kept;
+  bool inside = false; // between the first and the last remark of a kernel
+  for (std::string_view rest = text; !rest.empty();) {
+    auto line = next_line(rest);
+    auto at = line.find(": remark: ");
+    if (at == line.npos || !line.ends_with(mark)) {
+      diagnostic other;
+      inside = inside && !parse_located(line, other);
+      if (!inside) kept.append(line).push_back('\n');
+      continue;
+    }
+    auto what = line.substr(at + 10, line.size() - at - 10 - mark.size());
+    what.remove_prefix(std::min(what.find_first_not_of(' '), what.size()));
+    if (what.starts_with(begin)) {
+      inside = result.size() < most_diagnostics;
+      if (inside)
+        result.push_back({demangled(std::string{what.substr(begin.size())}), 0, 0, 0, 0, 0});
+    } else if (inside) {
+      inside = take_remark(what, result.back());
+    }
+  }
+  text = std::move(kept);
+  return result;
+}
+
+double register_occupancy(uint32_t registers, const std::string& architecture) {
+  // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+  static const std::map<std::string, uint32_t> most_warps = {
+      {"sm_70", 64}, {"sm_75", 32},  {"sm_80", 64},  {"sm_86", 48},  {"sm_87", 48}, {"sm_89", 48},
+      {"sm_90", 64}, {"sm_100", 64}, {"sm_103", 64}, {"sm_120", 48}, {"sm_121", 48}};
+  constexpr uint32_t registers_in_all = 65536;
+  constexpr uint32_t unit = 256; // of a warp's share
+  constexpr uint32_t partitions = 4;
+  auto found = most_warps.find(architecture);
+  if (found == most_warps.end() || registers == 0) return 0;
+  uint32_t warp = (registers * 32 + unit - 1) / unit * unit;
+  uint32_t alive = registers_in_all / warp / partitions * partitions;
+  return static_cast<double>(std::min(alive, found->second)) / found->second;
 }
 
 std::string clean_log(const std::string& text, size_t limit) {

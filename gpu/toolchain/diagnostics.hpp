@@ -1,6 +1,7 @@
 #pragma once
 
-// The words of g++, nvcc, ptxas, as, and ld, made fit for a reader who knows one file: kernel.cpp.
+// The words of g++, nvcc, ptxas, clang, as, and ld, made fit for a reader who knows one file:
+// kernel.cpp.
 
 #include <cstdint>
 #include <string>
@@ -19,10 +20,10 @@ struct diagnostic {
 /// Finds errors, warnings and notes, in order; at most 100.
 std::vector<diagnostic> parse_diagnostics(const std::string& text);
 
-/// What ptxas says with -v of one kernel.
+/// What ptxas says with -v of one kernel, or clang in remarks of kernel-resource-usage.
 struct kernel_resources {
   std::string name;          ///< demangled
-  uint32_t registers = 0;    ///< a thread
+  uint32_t registers = 0;    ///< a thread; VGPRs on an AMD GPU
   uint32_t spill_stores = 0; ///< bytes a thread
   uint32_t spill_loads = 0;  ///< bytes a thread
   uint32_t stack_frame = 0;  ///< bytes a thread
@@ -31,6 +32,14 @@ struct kernel_resources {
 
 /// Takes the lines of `ptxas -v` out of `text`.
 std::vector<kernel_resources> take_kernel_resources(std::string& text);
+
+/// Takes clang's remarks of kernel-resource-usage, and the lines of source that they quote, out of
+/// `text`. What clang counts as a spilled register is 4 bytes, stored and loaded once.
+std::vector<kernel_resources> take_hip_kernel_resources(std::string& text);
+
+/// Share of a multiprocessor's warps that can live at once when a thread takes so many registers. 0
+/// where the limits of the architecture ("sm_90") are not known here.
+double register_occupancy(uint32_t registers, const std::string& architecture);
 
 /// Makes the text valid UTF-8 without control characters, takes out the paths of the sandbox, and
 /// cuts it after the last whole line within `limit` bytes, saying so.

@@ -80,7 +80,8 @@ error judge(const compiler_outcome& x, const std::vector<diagnostic>& diagnostic
 }
 
 Message<wire::BuildResult> to_message(const findings& x, const std::string& library_path,
-                                      const std::string& identity) {
+                                      const std::string& identity,
+                                      const std::string& architecture) {
   return build<wire::BuildResult>([&](wire::BuildResult::Builder out) {
     bool compiled = x.fault.cls == fault_class::none;
     out.setCompiled(compiled);
@@ -103,6 +104,7 @@ Message<wire::BuildResult> to_message(const findings& x, const std::string& libr
       kernels[i].setSpillLoads(x.kernels[i].spill_loads);
       kernels[i].setStackFrame(x.kernels[i].stack_frame);
       kernels[i].setSharedBytes(x.kernels[i].shared_bytes);
+      kernels[i].setOccupancy(register_occupancy(x.kernels[i].registers, architecture));
     }
     out.setLog(x.log);
     out.setSeconds(x.seconds);
@@ -113,13 +115,30 @@ Message<wire::BuildResult> to_message(const findings& x, const std::string& libr
 
 } // namespace
 
+namespace {
+
+// Where there is none: the place that an error should name.
+std::string usual_compiler(const std::string& backend) {
+  if (backend == "cpu") return "/usr/bin/g++";
+  auto found = backend == "cuda" ? find_nvcc() : find_hipcc();
+  if (!found.empty()) return found;
+  return backend == "cuda" ? "/usr/local/cuda/bin/nvcc" : "/usr/bin/hipcc";
+}
+
+expected<compiler_facts> ask(sandbox& walls, const toolchain_options& x) {
+  if (x.backend == "cuda") return ask_nvcc(walls, x.compiler, x.architecture, x.extra_flags);
+  if (x.backend == "hip") return ask_hipcc(walls, x.compiler, x.architecture, x.extra_flags);
+  return ask_gxx(walls, x.compiler, x.extra_flags);
+}
+
+} // namespace
+
 struct native_toolchain::state {
   state(sandbox& w, toolchain_options o)
       : walls(w), options(std::move(o)),
         cache(options.cache_directory.empty() ? default_cache_directory() : options.cache_directory,
               options.cache_bytes) {
-    if (options.compiler.empty()) options.compiler = is_cuda() ? find_nvcc() : "/usr/bin/g++";
-    if (options.compiler.empty()) options.compiler = "/usr/local/cuda/bin/nvcc"; // to be named
+    if (options.compiler.empty()) options.compiler = usual_compiler(options.backend);
     identity = options.compiler + " (not asked yet)";
   }
 
@@ -133,6 +152,7 @@ struct native_toolchain::state {
   std::unique_ptr<precompiled_headers> headers;
 
   bool is_cuda() const { return options.backend == "cuda"; }
+  bool is_hip() const { return options.backend == "hip"; }
   expected<compiler_facts> learn();
   expected<compiler_facts> learn_device();
   expected<void> accept(wire::BuildRequest::Reader request) const;
@@ -149,11 +169,9 @@ expected<compiler_facts> native_toolchain::state::learn() {
   std::lock_guard guard{mutex};
   if (facts) return *facts;
   if (auto ok = cache.prepare(); !ok) return tl::unexpected{ok.error()};
-  auto answer = is_cuda()
-                    ? ask_nvcc(walls, options.compiler, options.architecture, options.extra_flags)
-                    : ask_gxx(walls, options.compiler, options.extra_flags);
+  auto answer = ask(walls, options);
   if (!answer) return answer;
-  if (!is_cuda()) {
+  if (options.backend == "cpu") {
     auto key = sha256_hex(answer->digest + std::string{precompiled_header_text});
     headers = std::make_unique<precompiled_headers>(walls, cache.directory(), key, answer->compile);
   }
@@ -230,7 +248,8 @@ findings native_toolchain::state::compile(const compiler_facts& compiler, const 
     return result;
   }
   result.seconds = outcome->seconds;
-  result.kernels = take_kernel_resources(outcome->text);
+  result.kernels =
+      is_hip() ? take_hip_kernel_resources(outcome->text) : take_kernel_resources(outcome->text);
   result.log = clean_log(outcome->text, most_log);
   result.diagnostics = parse_diagnostics(result.log);
   if (outcome->status.code != 0 || outcome->timed_out || outcome->flooded) {
@@ -254,7 +273,7 @@ Message<wire::BuildResult> native_toolchain::state::build(const compiler_facts& 
                         '\n' + source);
   if (auto found = cache.find(key)) return *found;
   auto x = compile(compiler, key, source, deadline_ms);
-  auto result = to_message(x, cache.library_path(key), compiler.identity);
+  auto result = to_message(x, cache.library_path(key), compiler.identity, options.architecture);
   auto cls = x.fault.cls;
   if (x.repeatable && (cls == fault_class::none || cls == fault_class::candidate))
     cache.store_result(key, result);
@@ -276,7 +295,7 @@ Message<wire::BuildResult> native_toolchain::build(wire::BuildRequest::Reader re
   auto refuse = [this](const error& why) {
     findings x;
     x.fault = why;
-    return to_message(x, {}, state_->identity);
+    return to_message(x, {}, state_->identity, {});
   };
   if (auto ok = state_->accept(request); !ok) return refuse(ok.error());
   bool device = request.getContract() == "device";

@@ -14,9 +14,9 @@
 namespace kernelmill {
 
 struct toolchain_options {
-  std::string backend = "cpu";        ///< "cpu" (g++) or "cuda" (nvcc)
+  std::string backend = "cpu";        ///< "cpu" (g++), "cuda" (nvcc) or "hip" (hipcc)
   std::string compiler;               ///< empty: the usual one of the backend
-  std::string architecture = "sm_90"; ///< of the GPU; "cuda" only
+  std::string architecture = "sm_90"; ///< of the GPU; not for "cpu"
   std::string device_compiler;        ///< path of kernelmill-nvrtc; empty: no contract `device`
   std::string cache_directory;        ///< empty: default_cache_directory() of build_cache.hpp
   uint64_t cache_bytes = uint64_t{2} << 30;
@@ -26,8 +26,9 @@ struct toolchain_options {
 };
 
 /// The compiler of the `native` contract: g++ -O3 -march=native -fopenmp, with the standard headers
-/// precompiled once, or nvcc -O3 -arch=... with the host part built by the same g++. On a GPU also
-/// the compiler of the `device` contract: NVRTC, a fresh process for each source.
+/// precompiled once, or nvcc -O3 -arch=... with the host part built by the same g++, or
+/// hipcc -O3 --offload-arch=... On NVIDIA GPUs also the compiler of the `device` contract:
+/// NVRTC, a fresh process for each source.
 /// Thread safety: any number of threads may build at once.
 class native_toolchain {
 public:

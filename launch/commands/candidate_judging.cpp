@@ -80,7 +80,7 @@ parsed_completion as_source(std::string text, const task& what) {
     result.problems.push_back("the source holds a NUL byte");
   if (!cli::is_utf8(text)) result.problems.push_back("the source is not UTF-8");
   result.ok = result.problems.empty();
-  result.language = what.backend == "cuda" ? "cuda" : "cpp";
+  result.language = what.backend == "cpu" ? "cpp" : what.backend;
   result.diagnosis = what.diagnosis; // a source file carries none
   if (result.ok) result.kernel = std::move(text);
   return result;

@@ -8,6 +8,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/compile_only.hpp"
 #include "launch/commands/task_choice.hpp"
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
@@ -21,10 +22,17 @@ namespace {
 expected<chosen_backend> backend_of(const invocation& in, const task& x) {
   auto wanted = in.value("--backend");
   auto file = in.value("FILE");
+  auto architecture = in.value("--arch");
+  if (!architecture.empty() && !in.has("--compile-only"))
+    return configuration_error("usage",
+                               "failed to use --arch: an evaluation builds for the GPU at hand",
+                               "add --compile-only");
   bool host_code = file.ends_with(".cpp") || file.ends_with(".cc") || file.ends_with(".cxx");
-  if (wanted == "auto" && file.ends_with(".cu")) wanted = "cuda";
-  if (wanted == "auto" && in.value("--gpu").empty() && (host_code || !x.names("cuda")))
-    wanted = "cpu";
+  if (wanted == "auto" && file.ends_with(".hip")) wanted = "hip";
+  // An architecture says more than the name: a .cu file may be one of HIP's as well.
+  if (wanted == "auto" && file.ends_with(".cu") && architecture.empty()) wanted = "cuda";
+  bool free = wanted == "auto" && in.value("--gpu").empty() && architecture.empty();
+  if (free && (host_code || !x.names("cuda"))) wanted = "cpu";
   int only = -1;
   if (auto text = in.value("--gpu"); !text.empty()) {
     auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), only);
@@ -32,7 +40,8 @@ expected<chosen_backend> backend_of(const invocation& in, const task& x) {
       return configuration_error("usage", "failed to read --gpu: \"" + text + "\" is no number",
                                  "`kernelmill doctor` lists the GPUs, from 0 on");
   }
-  return choose_backend(wanted, only);
+  return in.has("--compile-only") ? choose_compiler(wanted, architecture, only)
+                                  : choose_backend(wanted, only);
 }
 
 /// Builds, evaluates and collects what the judge needs.
@@ -86,7 +95,9 @@ expected<int> eval(const invocation& in) {
   auto layers = bench->layers();
   warn_of_missing_layers(layers);
   auto sha256 = sha256_hex(parsed.ok ? parsed.kernel : *text);
-  auto facts = establish(*bench, in, {std::move(*x), std::move(parsed), std::move(sha256)});
+  offered_candidate candidate{std::move(*x), std::move(parsed), std::move(sha256)};
+  if (in.has("--compile-only")) return compile_only(in, *bench, candidate);
+  auto facts = establish(*bench, in, candidate);
   if (!facts) return tl::unexpected<error>{facts.error()};
   auto opened = facts->open();
   auto verdict = judge(*opened, *config);

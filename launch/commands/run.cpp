@@ -70,11 +70,17 @@ json summary_json(wire::RunSummary::Reader x) {
   return result;
 }
 
-std::string stages_text(wire::RunSummary::Reader x) {
+// Those of the slots, where what waits for one does not count, or all others.
+std::string stages_text(wire::RunSummary::Reader x, bool of_slots) {
+  const std::string prefix = "slot.";
   std::string result;
-  for (auto s : x.getStages())
-    result += fmt::format("{}{} {}", result.empty() ? "" : ", ", s.getName().cStr(),
+  for (auto s : x.getStages()) {
+    std::string name = s.getName();
+    if (name.starts_with(prefix) != of_slots) continue;
+    result += fmt::format("{}{} {}", result.empty() ? "" : ", ",
+                          of_slots ? name.substr(prefix.size()) : name,
                           cli::format_seconds(s.getValue()));
+  }
   return result;
 }
 
@@ -87,8 +93,10 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
                         cli::format_seconds(x.getSeconds()));
   result += fmt::format("{} accepted, {} rejected, {} infrastructure\n", t.getAccepted(),
                         t.getRejected(), t.getInfrastructure());
-  if (auto stages = stages_text(x); !stages.empty())
+  if (auto stages = stages_text(x, false); !stages.empty())
     result += "time in stages, all episodes together: " + stages + "\n";
+  if (auto slots = stages_text(x, true); !slots.empty())
+    result += "time in slots, all together: " + slots + "\n";
   result += fmt::format("run: {}\n", shown_path(x.getDirectory().cStr()));
   return result;
 }

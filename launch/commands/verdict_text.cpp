@@ -87,18 +87,16 @@ json seconds_json(capnp::List<wire::Quantity>::Reader spans) {
   return result;
 }
 
-json build_json(wire::BuildResult::Reader b) {
-  auto diagnostics = json::array();
-  for (auto d : b.getDiagnostics())
-    diagnostics.push_back({{"file", str(d.getFile())},
-                           {"line", d.getLine()},
-                           {"column", d.getColumn()},
-                           {"severity", str(d.getSeverity())},
-                           {"message", cli::clean(str(d.getMessage()))}});
-  return {{"cached", b.getCached()},
-          {"seconds", b.getSeconds()},
-          {"toolchain", str(b.getToolchain())},
-          {"diagnostics", diagnostics}};
+json kernels_json(wire::BuildResult::Reader b) {
+  auto result = json::array();
+  for (auto k : b.getKernels())
+    result.push_back({{"name", cli::clean(str(k.getName()))},
+                      {"registers", k.getRegisters()},
+                      {"spill_stores", k.getSpillStores()},
+                      {"spill_loads", k.getSpillLoads()},
+                      {"stack_frame", k.getStackFrame()},
+                      {"shared_bytes", k.getSharedBytes()}});
+  return result;
 }
 
 std::string gates_text(wire::Verdict::Reader verdict, bool colour) {
@@ -152,6 +150,21 @@ std::string log_text(wire::BuildResult::Reader b) {
 }
 
 } // namespace
+
+json build_json(wire::BuildResult::Reader b) {
+  auto diagnostics = json::array();
+  for (auto d : b.getDiagnostics())
+    diagnostics.push_back({{"file", str(d.getFile())},
+                           {"line", d.getLine()},
+                           {"column", d.getColumn()},
+                           {"severity", str(d.getSeverity())},
+                           {"message", cli::clean(str(d.getMessage()))}});
+  return {{"cached", b.getCached()},
+          {"seconds", b.getSeconds()},
+          {"toolchain", str(b.getToolchain())},
+          {"diagnostics", diagnostics},
+          {"kernels", kernels_json(b)}};
+}
 
 std::string interval_text(wire::Interval::Reader x) {
   return fmt::format("{:.2f} [{:.2f}, {:.2f}]", x.getEstimate(), x.getLow(), x.getHigh());

@@ -13,6 +13,9 @@ namespace kernelmill::commands {
 /// The document of `eval --json`, without schema_version. docs/reference/cli.md lists its keys.
 nlohmann::ordered_json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict);
 
+/// Its key "build".
+nlohmann::ordered_json build_json(wire::BuildResult::Reader x);
+
 std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict, bool colour);
 
 /// "3.71 [3.65, 3.78]".

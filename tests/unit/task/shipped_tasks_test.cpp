@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
 #include <gtest/gtest.h>
 
@@ -74,6 +76,30 @@ TEST(shipped_tasks, the_shape_for_a_gpu_moves_more_than_the_one_for_a_cpu) {
     ASSERT_TRUE(small && large) << x.id;
     EXPECT_GT(*large, *small) << x.id;
   }
+}
+
+// Nothing here can run HIP. A wavefront has 64 lanes on some AMD GPUs, so what CUDA's and HIP's
+// kernels share must not speak of lanes at all; hipcc_test compiles it.
+TEST(shipped_tasks, those_for_hip_share_no_source_that_depends_on_the_width_of_a_warp) {
+  size_t shared = 0;
+  for (const auto& x : gpu_tasks()) {
+    if (std::find(x.backends.begin(), x.backends.end(), "hip") == x.backends.end()) continue;
+    for (const std::string stem : {"reference", "baseline", "starter"}) {
+      auto own = has(x, (stem + ".hip").c_str());
+      auto name = stem + (own ? ".hip" : ".cu");
+      if (stem == "starter" && !has(x, name.c_str())) continue;
+      std::ifstream in{x.directory + "/" + name};
+      std::string text{std::istreambuf_iterator<char>{in}, {}};
+      EXPECT_FALSE(text.empty()) << x.id << " lacks " << name;
+      shared += own ? 0 : 1;
+      if (own) continue;
+      for (auto* word :
+           {"__shfl", "__ballot", "__any", "__all", "__match", "__reduce", "__syncwarp",
+            "__activemask", "warpSize", "cooperative_groups", "asm", "cuda", "% 32", "& 31"})
+        EXPECT_EQ(text.find(word), text.npos) << x.id << "/" << name << ": " << word;
+    }
+  }
+  EXPECT_GE(shared, 11u);
 }
 
 } // namespace

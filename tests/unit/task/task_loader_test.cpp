@@ -205,6 +205,11 @@ TEST_F(task_loader, backends_that_make_no_sense_are_refused) {
   expect([](json& d) { d["backends"] = json::array({"cuda"}), d.erase("timed_gpu"); },
          "timed_gpu is missing");
   expect([](json& d) { d["backends"] = json::array(); }, "backends must name one");
+  expect(
+      [](json& d) {
+        d["backends"] = json::array({"cpu", "hip"}), d.erase("timed_gpu");
+      },
+      "timed_gpu is missing, and backends names hip");
   expect([](json& d) { d["backends"] = "cuda"; }, "backends must be a list of strings");
   expect([](json& d) { d["backends"] = json::array({"cpu", 3}); }, "backends must be a list");
   expect([](json& d) { d["timed_gpu"]["scalars"].erase("rows"); },
@@ -220,7 +225,7 @@ TEST_F(task_loader, an_unknown_backend_gets_the_list_of_those_there_are) {
   auto e = problem(document);
   EXPECT_EQ(e.cls, fault_class::configuration);
   EXPECT_THAT(e.message, HasSubstr("backends names \"rocm\""));
-  EXPECT_THAT(e.hint, HasSubstr("cpu, cuda"));
+  EXPECT_THAT(e.hint, HasSubstr("cpu, cuda, hip"));
 }
 
 TEST_F(task_loader, a_chosen_backend_brings_its_timed_shape_and_its_starter) {
@@ -240,6 +245,25 @@ TEST_F(task_loader, a_chosen_backend_brings_its_timed_shape_and_its_starter) {
   EXPECT_EQ(x->timed.fills.at("x"), "uniform");
   ASSERT_TRUE(choose_backend(*x, "cuda")); // again: nothing changes
   EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=1024 cols=2048");
+}
+
+TEST_F(task_loader, hip_shares_the_starter_of_cuda_unless_it_has_its_own) {
+  auto document = row_sum_on_both();
+  document["backends"] = json::array({"cpu", "cuda", "hip"});
+  write("starter.cpp", "// for a CPU\n");
+  write("starter.cu", "// for a GPU\n");
+  auto shared = load(document);
+  ASSERT_TRUE(shared) << render(shared.error());
+  ASSERT_TRUE(choose_backend(*shared, "hip"));
+  EXPECT_EQ(shared->backend, "hip");
+  EXPECT_EQ(shared->starter, "// for a GPU\n");
+  EXPECT_EQ(shape_text(*shared, shared->timed.scalars), "rows=1024 cols=2048");
+  write("starter.hip", "// for AMD's\n");
+  auto own = load(document);
+  ASSERT_TRUE(own && choose_backend(*own, "hip"));
+  EXPECT_EQ(own->starter, "// for AMD's\n");
+  ASSERT_TRUE(choose_backend(*own, "cuda"));
+  EXPECT_EQ(own->starter, "// for a GPU\n");
 }
 
 TEST_F(task_loader, choosing_the_cpu_again_brings_its_timed_shape_and_starter_back) {
@@ -381,7 +405,8 @@ TEST_F(task_loader, a_backend_that_the_task_does_not_name_cannot_be_chosen) {
 
 TEST_F(task_loader, every_file_for_a_gpu_is_part_of_the_digest) {
   std::set<std::string> seen{load(row_sum_on_both())->digest};
-  for (auto* name : {"reference.cu", "baseline.cu", "starter.cu"}) {
+  for (auto* name : {"reference.cu", "baseline.cu", "starter.cu", "reference.hip", "baseline.hip",
+                     "starter.hip"}) {
     write(name, "// one\n");
     EXPECT_TRUE(seen.insert(load(row_sum_on_both())->digest).second) << name << " is another";
     write(name, "// two\n");

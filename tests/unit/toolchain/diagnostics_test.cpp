@@ -73,6 +73,54 @@ TEST(kernel_resources, of_a_text_that_only_looks_like_ptxas_are_none) {
   EXPECT_TRUE(take_kernel_resources(text).empty());
 }
 
+TEST(hip_kernel_resources, are_taken_out_of_the_text_with_the_lines_that_they_quote) {
+  std::string mark = " [-Rpass-analysis=kernel-resource-usage]\n";
+  std::string text = "kernel.hip:3:1: warning: unused variable 'q' [-Wunused-variable]\n"
+                     "kernel.hip:5:1: remark: Function Name: _Z7row_sumPKfPfi" +
+                     mark + "__global__ void row_sum(const float* x, float* y, int cols) {\n^\n";
+  for (auto* x : {"SGPRs: 6", "VGPRs: 31", "AGPRs: 0", "ScratchSize [bytes/lane]: 16",
+                  "Occupancy [waves/SIMD]: 8", "SGPRs Spill: 3", "VGPRs Spill: 2",
+                  "LDS Size [bytes/block]: 1024"})
+    text += std::string{"kernel.hip:5:1: remark:     "} + x + mark;
+  text += "kernel.hip:9:1: remark: Function Name: plain" + mark +
+          "kernel.hip:9:2: error: something else\n    quoted\n"
+          "1 warning generated when compiling for gfx90a.\n";
+  auto list = take_hip_kernel_resources(text);
+  EXPECT_EQ(text, "kernel.hip:3:1: warning: unused variable 'q' [-Wunused-variable]\n"
+                  "kernel.hip:9:2: error: something else\n    quoted\n"
+                  "1 warning generated when compiling for gfx90a.\n");
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].name, "row_sum(float const*, float*, int)");
+  EXPECT_EQ(list[0].registers, 31u);
+  EXPECT_EQ(list[0].stack_frame, 16u);
+  EXPECT_EQ(list[0].spill_stores, 8u);
+  EXPECT_EQ(list[0].spill_loads, 8u);
+  EXPECT_EQ(list[0].shared_bytes, 1024u);
+  EXPECT_EQ(list[1].name, "plain");
+  EXPECT_EQ(list[1].registers, 0u);
+}
+
+TEST(hip_kernel_resources, of_other_remarks_are_none) {
+  std::string text = "kernel.hip:5:1: remark: VGPRs: 3\nkernel.hip:6:1: remark: hello\n";
+  auto before = text;
+  EXPECT_TRUE(take_hip_kernel_resources(text).empty());
+  EXPECT_EQ(text, before);
+}
+
+TEST(diagnostics, of_clang_without_a_place_are_found) {
+  auto list = parse_diagnostics(
+      "error: local memory (262144) exceeds limit (65536) in function '_Z1kPf'\n"
+      "lld: error: undefined hidden symbol: elsewhere(float*)\n"
+      ">>> referenced by /tmp/kernel-96f266/kernel-gfx90a.o:(k(float*))\n"
+      "clang: error: amdgcn-link command failed with exit code 1 (use -v to see invocation)\n");
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].file, "");
+  EXPECT_EQ(list[0].severity, "error");
+  EXPECT_THAT(list[0].message, HasSubstr("exceeds limit"));
+  EXPECT_EQ(list[1].file, "");
+  EXPECT_EQ(list[1].message, "undefined hidden symbol: elsewhere(float*)");
+}
+
 TEST(diagnostics, of_assembler_linker_and_driver_are_found) {
   auto list = parse_diagnostics("kernel.s:4: Error: file not found: /etc/passwd\n"
                                 "/usr/bin/ld: kernel.o: in function `solve':\n"
@@ -103,6 +151,8 @@ TEST(diagnostics, stop_at_a_hundred) {
 TEST(a_log, loses_the_paths_of_the_sandbox) {
   auto log = clean_log("/build/kernel.cpp:1:1: error: x\n/tmp/ccAb12Cd.o: y\n", 1000);
   EXPECT_EQ(log, "kernel.cpp:1:1: error: x\nkernel.o: y\n");
+  EXPECT_EQ(clean_log("/tmp/kernel-9034ee.o: x\n/tmp/kernel-96f266/kernel-gfx90a.o: y\n", 1000),
+            "kernel.o: x\nkernel-gfx90a.o: y\n");
 }
 
 TEST(a_log, is_cut_after_a_whole_line) {

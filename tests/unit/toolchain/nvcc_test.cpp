@@ -99,6 +99,19 @@ TEST_F(nvcc, a_symbol_that_nobody_defines_is_an_error_of_the_build) {
   EXPECT_THAT(built.open()->getFault().getMessage().cStr(), HasSubstr("elsewhere"));
 }
 
+TEST_F(nvcc, an_architecture_that_it_does_not_know_is_no_fault_of_the_candidate) {
+  toolchain_options x;
+  x.backend = "cuda";
+  x.architecture = "sm_999";
+  x.cache_directory = cache_.path() + "/build";
+  toolchain_.emplace(*walls_, x);
+  auto built = build(row_sum);
+  auto fault = built.open()->getFault();
+  EXPECT_EQ(fault.getClass(), wire::FaultClass::CONFIGURATION);
+  EXPECT_STREQ(fault.getCategory().cStr(), "unsupported_architecture");
+  EXPECT_THAT(fault.getMessage().cStr(), HasSubstr("sm_999"));
+}
+
 TEST_F(nvcc, the_machine_cannot_be_read_by_an_include) {
   auto built = build("#include \"/etc/passwd\"\n");
   EXPECT_FALSE(built.open()->getCompiled());
