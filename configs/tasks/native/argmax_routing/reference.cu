@@ -1,19 +1,41 @@
+#include <cmath>
+
 namespace {
 
-// The comparison of two floats is exact, so no widening is needed.
-__global__ void route(const float* scores, int* expert, int tokens, int experts) {
-  const long stride = long(gridDim.x) * blockDim.x;
-  for (long t = long(blockIdx.x) * blockDim.x + threadIdx.x; t < tokens; t += stride) {
-    const float* row = scores + t * experts;
-    int best = 0;
-    for (int e = 1; e < experts; ++e)
-      if (row[e] > row[best]) best = e;
-    expert[t] = best;
+constexpr int kThreads = 256;
+constexpr int kLanes = 8; // for a token: together they read whole sectors
+
+// Comparisons of floats are exact, so no widening is needed. A tie goes to the lowest index, in a
+// lane by going upwards.
+__global__ void route(const float* __restrict__ scores, int* expert, int tokens, int experts) {
+  const long t = (long(blockIdx.x) * kThreads + threadIdx.x) / kLanes;
+  const int lane = threadIdx.x % kLanes;
+  const float* row = scores + (t < tokens ? t : 0) * experts; // none leaves before the shuffles
+  int best = experts; // no expert yet
+  float top = -INFINITY;
+#pragma unroll 8
+  for (int e = lane; e < experts; e += kLanes) {
+    const float score = row[e];
+    if (best == experts || score > top) {
+      best = e;
+      top = score;
+    }
   }
+  for (int step = kLanes / 2; step > 0; step /= 2) {
+    const int other = __shfl_xor_sync(~0u, best, step);
+    const float score = __shfl_xor_sync(~0u, top, step);
+    // A lane without an expert has -infinity and an index behind all.
+    if (score > top || (score == top && other < best)) {
+      best = other;
+      top = score;
+    }
+  }
+  if (lane == 0 && t < tokens) expert[t] = best;
 }
 
 } // namespace
 
 extern "C" void reference(const float* scores, int* expert, int tokens, int experts) {
-  route<<<(tokens - 1) / 128 + 1, 128>>>(scores, expert, tokens, experts);
+  const long blocks = (long(tokens) * kLanes - 1) / kThreads + 1;
+  route<<<unsigned(blocks), kThreads>>>(scores, expert, tokens, experts);
 }

@@ -16,11 +16,13 @@ __device__ double block_sum(double value) {
   return value;
 }
 
-__global__ void normalize(const float* x, const float* gamma, const float* beta, double* y,
-                          double* y_scale, int cols) {
+__global__ void normalize(const float* __restrict__ x, const float* __restrict__ gamma,
+                          const float* __restrict__ beta, double* __restrict__ y,
+                          double* __restrict__ y_scale, int cols) {
   const long first = long(blockIdx.x) * cols;
   const double root = sqrt(double(cols));
   double sum = 0, absolute = 0, squares = 0;
+#pragma unroll 4
   for (long j = threadIdx.x; j < cols; j += kThreads) {
     const double value = x[first + j];
     sum += value;
@@ -28,11 +30,13 @@ __global__ void normalize(const float* x, const float* gamma, const float* beta,
   }
   const double mean = block_sum(sum) / cols;
   const double mean_error = root * block_sum(absolute) / cols;
+#pragma unroll 4
   for (long j = threadIdx.x; j < cols; j += kThreads) {
     const double deviation = x[first + j] - mean;
     squares += deviation * deviation;
   }
   const double factor = 1 / sqrt(block_sum(squares) / cols + 1e-5);
+#pragma unroll 4
   for (long j = threadIdx.x; j < cols; j += kThreads) {
     const double value = x[first + j], g = gamma[j], b = beta[j];
     const double deviation = value - mean;

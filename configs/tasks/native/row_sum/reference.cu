@@ -1,24 +1,86 @@
-// The scale is explained in reference.cpp. One thread walks one row in order, so sum and largest
-// partial sum are those of the host, bit for bit.
-__global__ void sum_rows(const float* x, double* y, double* y_scale, int rows, int cols) {
-  const long i = long(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= rows) return;
-  const float* row = x + i * cols;
-  double sum = 0, absolute = 0, largest = 0;
-#pragma unroll 8
-  for (int j = 0; j < cols; ++j) {
-    const double value = row[j];
-    sum += value;
-    absolute += fabs(value);
-    largest = fmax(largest, fabs(sum));
-  }
-  y[i] = sum;
-  y_scale[i] = absolute + sqrt(double(cols)) * largest;
+#include <cmath>
+
+// The scale is explained in reference.cpp. The order of additions differs from the host's, but the
+// prefixes do not: each is found, apart from roundings of doubles.
+namespace {
+
+// Consecutive elements: their sum, that of their absolute values, and the smallest and the largest
+// sum of the first few. The empty prefix counts as one, so that all zeros are no elements.
+struct Span {
+  double sum, absolute, low, high;
+};
+
+__device__ double smaller(double a, double b) { return a < b ? a : b; }
+__device__ double larger(double a, double b) { return a > b ? a : b; }
+
+// The elements of a, then those of b.
+__device__ Span join(const Span& a, const Span& b) {
+  return {a.sum + b.sum, a.absolute + b.absolute, smaller(a.low, a.sum + b.low),
+          larger(a.high, a.sum + b.high)};
 }
 
-// One warp a block spreads few rows over many multiprocessors.
+constexpr int kWarps = 4;
+constexpr int kEach = 4; // neighbours of a lane, to share the cost of a warp's scan
+
+__device__ double warp_sum(double value) {
+  for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
+  return value;
+}
+
+// Of x[0] to x[count - 1], in every lane of a warp. Lanes behind the end add 0, which repeats a
+// prefix that there is.
+__device__ Span warp_span(const float* __restrict__ x, long count) {
+  const int lane = threadIdx.x % 32;
+  Span span = {0, 0, 0, 0};
+#pragma unroll 2
+  for (long first = 0; first < count; first += 32 * kEach) {
+    double prefix[kEach], own = 0;
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const long j = first + lane * kEach + e;
+      const double value = j < count ? x[j] : 0;
+      span.absolute += fabs(value);
+      prefix[e] = own += value;
+    }
+    double reached = own; // with the lanes before
+    for (int step = 1; step < 32; step *= 2) {
+      const double before = __shfl_up_sync(~0u, reached, step);
+      if (lane >= step) reached += before;
+    }
+    const double before = span.sum + (reached - own);
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      span.low = smaller(span.low, before + prefix[e]);
+      span.high = larger(span.high, before + prefix[e]);
+    }
+    span.sum += __shfl_sync(~0u, reached, 31);
+  }
+  span.absolute = warp_sum(span.absolute);
+  for (int step = 16; step > 0; step /= 2) {
+    span.low = smaller(span.low, __shfl_xor_sync(~0u, span.low, step));
+    span.high = larger(span.high, __shfl_xor_sync(~0u, span.high, step));
+  }
+  return span;
+}
+
+// One block a row; a warp has a quarter.
+__global__ void sum_rows(const float* __restrict__ x, double* y, double* y_scale, int cols) {
+  __shared__ Span parts[kWarps];
+  const int warp = threadIdx.x / 32;
+  const long part = (long(cols) - 1) / kWarps + 1, begin = warp * part;
+  const long count = begin + part < cols ? part : cols - begin; // none or less: no elements
+  const Span span = warp_span(x + blockIdx.x * long(cols) + begin, count);
+  if (threadIdx.x % 32 == 0) parts[warp] = span;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  Span all = parts[0];
+  for (int w = 1; w < kWarps; ++w) all = join(all, parts[w]);
+  y[blockIdx.x] = all.sum;
+  y_scale[blockIdx.x] = all.absolute + sqrt(double(cols)) * larger(all.high, -all.low);
+}
+
+} // namespace
+
 extern "C" void reference(const float* x, double* y, double* y_scale, int rows, int cols) {
-  const int threads = 32;
-  const unsigned blocks = unsigned((long(rows) + threads - 1) / threads);
-  sum_rows<<<blocks, threads>>>(x, y, y_scale, rows, cols);
+  sum_rows<<<rows, 32 * kWarps>>>(x, y, y_scale, cols);
 }
