@@ -8,21 +8,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 
-#include "gpu/referee/device/slots.hpp"
-#include "gpu/referee/device/truth.hpp"
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/device/device_rows.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-constexpr uint64_t first_timed_call = 1'000'000; // contents of correctness cases have lower numbers
-constexpr double short_row_seconds = 1e-4;       // at least, where there are sets enough
-constexpr unsigned sample_words = 512;           // of each output and set
+constexpr double short_row_seconds = 1e-4; // at least, where there are sets enough
 constexpr double disturbed_factor = 1.08;
 constexpr double disturbed_floor = 5e-6;
 constexpr double late_floor = 30e-6; // seconds; the gaps of honest rows agree to 15 us
@@ -35,12 +30,6 @@ constexpr double clocks_floor = 20e-6;
 constexpr double roofline_margin = 1.05;
 // Matrix units do fp32 work in several passes; no card does more than this over its plain rate.
 constexpr double matrix_unit_factor = 4;
-
-struct row_times {
-  double done = 0;      ///< seconds until the process said so
-  double gap = 0;       ///< seconds from there until the referee had samples of all outputs
-  double by_events = 0; ///< seconds by CUDA events, of device code
-};
 
 /// Rows of one process and one length.
 using timed_rows = std::vector<row_times>;
@@ -55,9 +44,8 @@ double quartile(const timed_rows& rows, double row_times::*what) {
 class device_timing {
 public:
   explicit device_timing(judged_run& run)
-      : run_(run), record_(run.record.timing), arena_(*run.prepared.arena()), gpu_(arena_.gpu()),
-        spec_(run.prepared.spec()), sets_(arena_.timed_sets()),
-        samples_(gpu_.cuda(), 4 * sample_words * sets_ * spec_.arguments.size()) {}
+      : run_(run), record_(run.record.timing), gpu_(run.prepared.arena()->gpu()),
+        spec_(run.prepared.spec()), rows_(run) {}
 
   void measure() {
     record_.clock = "outside, slope of rows";
@@ -67,15 +55,11 @@ public:
       run_.record.fault = *fault;
       return;
     }
-    arena_.select(spec_.timed, sets_);
     run_.candidate.forget();
     baseline().spin(true);
     if (warm_up()) take_blocks();
     baseline().spin(false);
-    auto& spans = run_.record.spans;
-    spans.push_back({"timing_fill", spent_filling_});
-    spans.push_back({"timing_rows", spent_in_rows_});
-    spans.push_back({"timing_audit", spent_in_audits_});
+    rows_.note_spans(run_.record.spans);
     if (run_.record.correct && run_.record.fault.cls == fault_class::none) summarize();
   }
 
@@ -106,7 +90,7 @@ private:
     slower = std::max(slower, last_.done);
     if (!audit_candidate()) return false;
     auto wanted = static_cast<unsigned>(short_row_seconds / std::max(slower, 1e-6)) + 1;
-    short_ = std::clamp(wanted, 1u, (sets_ - 1) / 3);
+    short_ = std::clamp(wanted, 1u, (rows_.sets() - 1) / 3);
     return true;
   }
 
@@ -172,46 +156,12 @@ private:
     return result;
   }
 
-  // Fresh contents for every set; also for the baseline, which is ours and needs none: with what
-  // the row before had left it was measured 1 % slower than the same kernel of a candidate.
-  void renew() {
-    ++row_number_;
-    for (unsigned set = 0; set < sets_; ++set) fill(set, contents::delivered);
-    arena_.poison_outputs();
-  }
-
-  // One call, and `count` more against the clock, in an order of sets that nobody can know.
   bool row(candidate_process& who, unsigned count) {
-    called_ = count + 1;
-    double entered = now_seconds();
-    renew();
-    flushes_.push_back(gpu_.flush());
-    double prepared = now_seconds();
-    spent_filling_ += prepared - entered;
-    draw_order();
-    std::vector<std::vector<int64_t>> calls;
-    for (unsigned i = 0; i < called_; ++i) calls.push_back(values(order_[i]));
-    bool ok = who.run(candidate_command::call, calls[0], run_.call_limit()).has_value();
-    bool queued = run_.program != nullptr && &who == &process();
-    if (ok && queued) ok = run_.program->queue({calls.begin() + 1, calls.end()}, run_.call_limit());
-    double started = now_seconds();
-    ok = ok && (queued ? who.run(candidate_command::release, {}, run_.call_limit()).has_value()
-                       : run_calls(who, calls));
-    last_.done = now_seconds() - started;
-    if (!ok) return blame(who);
-    last_.by_events = queued ? run_.program->event_seconds() : 0;
-    sample("take_sample");
-    gpu_.synchronize();
-    last_.gap = now_seconds() - started - last_.done;
-    spent_in_rows_ += now_seconds() - prepared;
+    auto made = rows_.make(who, count);
+    if (!made) return blame(who);
+    last_ = *made;
+    flushes_.push_back(last_.flush);
     return true;
-  }
-
-  // A library is told of each set only when the call before it has returned.
-  bool run_calls(candidate_process& who, const std::vector<std::vector<int64_t>>& calls) {
-    for (unsigned i = 1; i < called_; ++i)
-      if (!who.run(candidate_command::launch, calls[i], run_.call_limit())) return false;
-    return who.run(candidate_command::finish, {}, run_.call_limit()).has_value();
   }
 
   bool blame(candidate_process& who) {
@@ -227,109 +177,14 @@ private:
 
   bool checked_row(candidate_process& who, unsigned count) {
     if (!row(who, count)) return false;
-    auto found = audit();
+    auto found = rows_.audit();
     if (found.bad == 0) return true;
-    run_.record.fault = bad_baseline(spec_, "is wrong: " + describe(found));
+    run_.record.fault = bad_baseline(spec_, "is wrong: " + rows_.describe(found));
     return false;
   }
 
-  enum class contents { delivered, verified, reference };
-
-  // Writes the contents of a set where they belong, or counts what differs from them.
-  void fill(unsigned set, contents what) {
-    for (size_t i = 0; i < spec_.arguments.size(); ++i) {
-      const auto& arg = spec_.arguments[i];
-      if (arg.role == argument_role::scalar || !is_filled(arg)) continue;
-      auto key = derive_key(run_.record.seed, "timed", row_number_ * sets_ + set, arg.name);
-      bool verify = what == contents::verified;
-      auto at =
-          what == contents::reference ? run_.prepared.truth()->input(i) : arena_.address(i, set);
-      uint64_t n = arena_.count(i);
-      if (arg.type == dtype::f32) {
-        // The loader takes no task whose timed shape a GPU cannot fill.
-        auto how = find_device_fill(fill_of(arg, spec_.timed), arg.type).value_or(device_fill{});
-        verify ? gpu_.verify(at, n, how, key) : gpu_.fill(at, n, how, key);
-      } else {
-        auto low = arg.fill_range[0].evaluate(spec_.timed.scalars).value_or(0);
-        auto high = arg.fill_range[1].evaluate(spec_.timed.scalars).value_or(1);
-        verify ? gpu_.verify(at, n, low, high, key) : gpu_.fill(at, n, low, high, key);
-      }
-    }
-  }
-
-  void draw_order() {
-    order_.resize(sets_);
-    std::iota(order_.begin(), order_.end(), 0u);
-    for (size_t i = sets_; i > 1; --i) std::swap(order_[i - 1], order_[run_.next_order() % i]);
-    sample_seed_ = static_cast<uint32_t>(run_.next_order());
-  }
-
-  std::vector<int64_t> values(unsigned set) const {
-    std::vector<int64_t> result;
-    for (size_t i = 0; i < spec_.arguments.size(); ++i) {
-      const auto& arg = spec_.arguments[i];
-      result.push_back(arg.role == argument_role::scalar
-                           ? spec_.timed.scalars.at(arg.name)
-                           : static_cast<int64_t>(arena_.offset(i, set)));
-    }
-    return result;
-  }
-
-  void sample(const char* kernel) {
-    size_t next = 0;
-    bool taking = std::string_view{kernel} == "take_sample";
-    for (unsigned k = 0; k < called_; ++k)
-      for (size_t i = 0; i < spec_.arguments.size(); ++i) {
-        if (!is_output(spec_.arguments[i])) continue;
-        auto at = arena_.address(i, order_[k]);
-        uint64_t n = arena_.count(i);
-        auto into = samples_.address() + 4 * sample_words * next++;
-        auto seed = sample_seed_ + k;
-        if (taking)
-          gpu_.launch(kernel, sample_words, at, n, seed, into, sample_words);
-        else
-          gpu_.launch(kernel, sample_words, at, n, seed, into, sample_words, gpu_.audit_address());
-      }
-  }
-
-  // Device code runs no more when its outputs are looked at, so nobody changes its inputs then.
-  bool in_place() const { return run_.program != nullptr; }
-  device_truth::reads source() const {
-    return in_place() ? device_truth::reads::set : device_truth::reads::own_copy;
-  }
-
-  device_audit audit() {
-    double started = now_seconds();
-    gpu_.begin_audit();
-    sample("check_sample");
-    arena_.check_guards();
-    for (unsigned k = 0; k < sets_; ++k) {
-      fill(order_[k], contents::verified);
-      if (k < called_) {
-        if (!in_place()) fill(order_[k], contents::reference);
-        run_.prepared.truth()->check(spec_.timed, arena_, order_[k], source());
-        continue;
-      }
-      for (size_t i = 0; i < spec_.arguments.size(); ++i) {
-        const auto& arg = spec_.arguments[i];
-        uint64_t n = arena_.count(i);
-        if (is_output(arg))
-          gpu_.launch("count_written", n, arena_.address(i, order_[k]), n,
-                      arg.type == dtype::f32 ? poison_f32 : poison_i32, gpu_.audit_address());
-      }
-    }
-    auto found = gpu_.end_audit();
-    spent_in_audits_ += now_seconds() - started;
-    return found;
-  }
-
-  std::string describe(const device_audit& found) {
-    if (!in_place()) fill(static_cast<unsigned>(found.bad_set), contents::reference);
-    return run_.prepared.truth()->describe(spec_.timed, arena_, found, source());
-  }
-
   bool audit_candidate() {
-    auto found = audit();
+    auto found = rows_.audit();
     auto reject = [&](const char* rule, const char* category, const std::string& evidence) {
       run_.find(rule, severity::critical, evidence);
       run_.record.correct = false;
@@ -353,7 +208,7 @@ private:
     if (found.bad > 0)
       reject("wrong_when_timed", "wrong_result",
              fmt::format("right in all cases, but wrong at the timed shape in {} elements: {}",
-                         found.bad, describe(found)));
+                         found.bad, rows_.describe(found)));
     return run_.record.correct;
   }
 
@@ -455,24 +310,15 @@ private:
 
   judged_run& run_;
   timing_record& record_;
-  device_arena& arena_;
   device& gpu_;
   const task& spec_;
-  unsigned sets_;
-  device_memory samples_;
-  unsigned short_ = 1;  // calls of a short row against the clock
-  unsigned called_ = 0; // sets that the latest row called
-  uint64_t row_number_ = first_timed_call;
-  std::vector<unsigned> order_;
-  uint32_t sample_seed_ = 0;
+  device_rows rows_;
+  unsigned short_ = 1; // calls of a short row against the clock
   row_times last_;
   timed_rows reference_rows_[2]; // short, long
   timed_rows candidate_rows_[2];
   std::vector<timed_block> blocks_;
   std::vector<double> flushes_;
-  double spent_filling_ = 0; // seconds
-  double spent_in_rows_ = 0;
-  double spent_in_audits_ = 0;
 };
 
 } // namespace
