@@ -202,8 +202,8 @@ std::shared_ptr<record_sink> make_sink(node& x) {
   return sink;
 }
 
-node_actors spawn_actors(caf::actor_system& system, node& x,
-                         std::shared_ptr<progress_board> board) {
+node_actors spawn_actors(caf::actor_system& system, node& x, std::shared_ptr<progress_board> board,
+                         const run_options& options) {
   node_actors result;
   auto keep = [&](auto handle) {
     result.all.push_back(caf::actor_cast<caf::actor>(handle));
@@ -211,7 +211,7 @@ node_actors spawn_actors(caf::actor_system& system, node& x,
   };
   auto& slots = x.slots;
   auto longest = x.settings->build_deadline + x.settings->evaluate_deadline + 2min;
-  result.cluster = keep(system.spawn(leasing_cluster, lease_policy{longest, 3}));
+  result.cluster = keep(system.spawn(leasing_cluster, lease_policy{longest, 3, false}));
   result.monitor = keep(system.spawn(gathering_monitor));
   auto watch = [&](const status_actor& who) {
     caf::anon_send(result.monitor, atom::observe_v, who);
@@ -244,7 +244,8 @@ node_actors spawn_actors(caf::actor_system& system, node& x,
     caf::anon_send(result.cluster, atom::lease_v, compiler, uint32_t{1});
   }
   for (size_t i = 0; i < slots.referees.size(); ++i) {
-    auto runner = keep(spawn_referee_runner(system, slots.referees[i], slots.referee_names[i]));
+    auto runner = keep(spawn_referee_runner(system, slots.referees[i], slots.referee_names[i],
+                                            options.on_quarantine));
     auto profiler = keep(system.spawn(counting_profiler, runner));
     watch(runner);
     watch(profiler);
@@ -333,7 +334,7 @@ expected<Message<wire::RunSummary>> run_node(const run_options& options, std::st
   node_config config;
   caf::actor_system system{config};
   auto board = std::make_shared<progress_board>();
-  auto actors = spawn_actors(system, x, board);
+  auto actors = spawn_actors(system, x, board, options);
   auto control = control_socket::open(x.directory.control_socket(),
                                       [&] { return introspection(system, actors.monitor); });
   // Without the socket `ps` is blind, and the run goes on.

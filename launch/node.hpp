@@ -38,6 +38,7 @@ struct run_options {
 
   /// Called a few times a second from one thread of the node. May be empty.
   std::function<void(const progress&)> on_progress;
+  std::function<void(const std::string& slot, const error& why)> on_quarantine;
 };
 
 /// Runs to the end, or until `stop` is requested: then admits nothing more, lets committed turns

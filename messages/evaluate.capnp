@@ -68,7 +68,7 @@ struct EvaluateResult {
   conditions @13 :List(Common.Quantity); # of the GPU while it was timed: clocks, heat, power
 }
 
-struct CheckRequest { taskDir @0 :Text; }   # `task check` to referee
+struct CheckRequest { taskDir @0 :Text; }   # `task check` to referee; empty: is anybody there?
 
 struct CheckResult {
   ok @0 :Bool;

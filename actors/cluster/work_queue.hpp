@@ -20,7 +20,8 @@ namespace kernelmill {
 
 struct lease_policy {
   std::chrono::milliseconds lease = std::chrono::minutes{3};
-  uint32_t attempts = 3; ///< workers that a job may be leased to before its fault is believed
+  uint32_t attempts = 3;      ///< workers that a job may be leased to before its fault is believed
+  bool workers_return = true; ///< false: when the last worker is gone, its jobs are lost
 };
 
 /// `Result` holds a `fault`; class infrastructure there, or no answer, leases the job again.
@@ -39,6 +40,7 @@ public:
                                       const Message<Request>& request) {
     auto answer = self->template make_response_promise<Message<Result>>();
     waiting_.push_back({where, request, answer, 0, 1, {}, {}});
+    if (deserted_) lose_waiting();
     dispatch(self, policy);
     return answer;
   }
@@ -46,6 +48,7 @@ public:
   template <class Self>
   void join(Self* self, const lease_policy& policy, const Worker& who, uint32_t credits) {
     workers_.push_back({who, credits, {}});
+    deserted_ = false;
     self->monitor(who);
     dispatch(self, policy);
   }
@@ -59,6 +62,8 @@ public:
     auto orphans = std::move(i->leases);
     workers_.erase(i);
     for (auto& orphan : orphans) settle(orphan, "the worker is gone");
+    deserted_ = workers_.empty() && !policy.workers_return;
+    if (deserted_) lose_waiting();
     dispatch(self, policy);
   }
 
@@ -176,6 +181,11 @@ private:
       what->answer.deliver(lost(*what, why));
   }
 
+  void lose_waiting() {
+    for (auto& x : waiting_) x.answer.deliver(lost(x, "no worker is left"));
+    waiting_.clear();
+  }
+
   void again(const lease_ptr& what) {
     ++leased_again_;
     waiting_.push_front(*what);
@@ -192,6 +202,7 @@ private:
   }
 
   const char* kind_;
+  bool deserted_ = false; // the last worker has gone, and none will come
   std::deque<job> waiting_;
   std::vector<worker> workers_;
   uint64_t done_ = 0;

@@ -1,5 +1,8 @@
 #include "actors/gpu_runner/gpu_runner.hpp"
 
+#include <optional>
+
+#include "actors/caf_error.hpp"
 #include "actors/slot.hpp"
 #include "messages/fault.hpp"
 
@@ -13,9 +16,8 @@ using evaluate_worker_actor = caf::typed_actor<
                     Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>>;
 
 Message<wire::EvaluateResult> fault_result(const error& why) {
-  return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder x) {
-    set_fault(x.initFault(), why);
-  });
+  return build<wire::EvaluateResult>(
+      [&](wire::EvaluateResult::Builder x) { set_fault(x.initFault(), why); });
 }
 
 // The referee ends candidates at the deadline in the request; this much later it is itself ended.
@@ -25,13 +27,48 @@ std::chrono::milliseconds referee_deadline(const Message<wire::EvaluateRequest>&
   return std::chrono::milliseconds{request.open()->getDeadlineMs()} + patience;
 }
 
-evaluate_worker_actor::behavior_type evaluate_worker(evaluate_worker_actor::pointer,
-                                                     std::shared_ptr<referee_client> referee) {
+constexpr int faults_before_probe = 3; // in a row
+constexpr int probe_deadline_ms = 60'000;
+
+struct worker_state {
+  std::shared_ptr<referee_client> referee;
+  std::string slot;
+  quarantine_listener on_quarantine;
+  int faults = 0; // of the infrastructure, in a row
+
+  /// Why this slot is of no use any more, or nothing.
+  std::optional<error> look_after(const Message<wire::EvaluateResult>& result) {
+    bool ours = result.open()->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
+    faults = ours ? faults + 1 : 0;
+    if (faults < faults_before_probe) return std::nullopt;
+    faults = 0; // a task can be the cause as well
+    auto alive = referee->probe(probe_deadline_ms);
+    if (alive) return std::nullopt;
+    return error{fault_class::infrastructure, "slot_quarantined",
+                 "failed to keep slot " + slot +
+                     ": no referee can work there: " + alive.error().message,
+                 "`kernelmill doctor` and `nvidia-smi` show the GPU's state"};
+  }
+};
+
+evaluate_worker_actor::behavior_type
+evaluate_worker(evaluate_worker_actor::stateful_pointer<worker_state> self,
+                std::shared_ptr<referee_client> referee, std::string slot,
+                quarantine_listener on_quarantine) {
+  self->state.referee = std::move(referee);
+  self->state.slot = std::move(slot);
+  self->state.on_quarantine = std::move(on_quarantine);
   return {
-      [referee](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>& request) {
-        auto result =
-            referee->evaluate(request, static_cast<int>(referee_deadline(request).count()));
-        return result ? std::move(*result) : fault_result(result.error());
+      [self](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>& request) {
+        auto& x = self->state;
+        auto answer =
+            x.referee->evaluate(request, static_cast<int>(referee_deadline(request).count()));
+        auto result = answer ? std::move(*answer) : fault_result(answer.error());
+        if (auto sick = x.look_after(result)) {
+          if (x.on_quarantine) x.on_quarantine(x.slot, *sick);
+          self->quit(to_caf(*sick)); // and the runner, which is linked, with it
+        }
+        return result;
       },
   };
 }
@@ -42,10 +79,11 @@ struct referee_runner_state : slot_state<evaluate_worker_actor> {
 
 gpu_runner_actor::behavior_type
 referee_runner(gpu_runner_actor::stateful_pointer<referee_runner_state> self,
-               std::shared_ptr<referee_client> referee, std::string slot) {
+               std::shared_ptr<referee_client> referee, std::string slot,
+               quarantine_listener on_quarantine) {
   self->state.slot = std::move(slot);
-  self->state.worker =
-      self->spawn<caf::detached + caf::linked>(evaluate_worker, std::move(referee));
+  self->state.worker = self->spawn<caf::detached + caf::linked>(
+      evaluate_worker, std::move(referee), self->state.slot, std::move(on_quarantine));
   return {
       [self](atom::status) { return self->state.snapshot("gpu_runner", "evaluating"); },
       [self](atom::evaluate, const envelope& where, const Message<wire::EvaluateRequest>& request) {
@@ -60,8 +98,10 @@ referee_runner(gpu_runner_actor::stateful_pointer<referee_runner_state> self,
 } // namespace
 
 gpu_runner_actor spawn_referee_runner(caf::actor_system& system,
-                                      std::shared_ptr<referee_client> referee, std::string slot) {
-  return system.spawn(referee_runner, std::move(referee), std::move(slot));
+                                      std::shared_ptr<referee_client> referee, std::string slot,
+                                      quarantine_listener on_quarantine) {
+  return system.spawn(referee_runner, std::move(referee), std::move(slot),
+                      std::move(on_quarantine));
 }
 
 } // namespace kernelmill

@@ -125,6 +125,13 @@ referee_client::check(const Message<wire::CheckRequest>& request, int deadline_m
                                         deadline_ms);
 }
 
+expected<void> referee_client::probe(int deadline_ms) {
+  auto nothing = build<wire::CheckRequest>([](wire::CheckRequest::Builder) {});
+  auto answer = check(nothing, deadline_ms);
+  if (!answer) return tl::unexpected<error>{answer.error()};
+  return {};
+}
+
 unsigned referee_client::restarts() const noexcept {
   return state_->restarts;
 }

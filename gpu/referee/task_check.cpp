@@ -328,11 +328,13 @@ check_record check_task(referee_parts parts, prepared_task& prepared) {
 Message<wire::CheckResult> check_request(referee_parts parts, wire::CheckRequest::Reader request) {
   double started = now_seconds();
   check_record record;
-  auto prepared = parts.tasks.get(request.getTaskDir(), "");
-  if (prepared)
+  if (request.getTaskDir().size() == 0) { // a probe: a GPU that is gone ends this process
+    if (parts.gpu != nullptr) parts.gpu->flush();
+  } else if (auto prepared = parts.tasks.get(request.getTaskDir(), ""); prepared) {
     record = check_task(parts, **prepared);
-  else
+  } else {
     record.problems.push_back(render(prepared.error()));
+  }
   return build<wire::CheckResult>([&](wire::CheckResult::Builder out) {
     out.setOk(record.problems.empty());
     auto problems = out.initProblems(static_cast<unsigned>(record.problems.size()));
