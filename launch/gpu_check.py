@@ -341,14 +341,17 @@ def check_run():
 def check_device_run(config, folder):
     """The same tasks with replies of the contract `device`: wrong at first, right from then on."""
     replies = []
+    labels = dict(re.findall(r'"task": "([^"]+)".*"diagnosis": "([^"]+)"',
+                             (CONFIGS / "policies/gpu_quickstart/script.json").read_text()))
     for task in task_ids():
         name = task.split("/")[1]
         right = CORPUS / "device" / "honest" / f"{name}_baseline.cu"
         for member in range(4):
             kernels = [CORPUS / "device" / "hacks" / "endless_kernel.cu"] if member == 3 else []
             for turn, kernel in enumerate(kernels + [right]):
-                replies.append({"task": task, "member": member, "turn": turn, "thought": "Coalesced.",
-                                "kernel": os.path.relpath(kernel, OUT)})
+                reply = {"task": task, "member": member, "turn": turn, "thought": "Coalesced.",
+                         "kernel": os.path.relpath(kernel, OUT)}
+                replies.append(reply | ({"diagnosis": labels[task]} if task in labels else {}))
     script = OUT / "device_script.json"
     script.write_text(json.dumps({"model": "scripted-gpu-quickstart", "latency_ms": 20,
                                   "replies": replies}))
