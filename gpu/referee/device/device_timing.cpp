@@ -107,13 +107,16 @@ private:
   }
 
   bool half(bool reference_first) {
-    auto both = [&](bool reference) { return timed_row(reference, 3) && timed_row(reference, 1); };
-    return both(reference_first) && both(!reference_first);
+    return long_and_short(reference_first) && long_and_short(!reference_first);
   }
 
-  bool timed_row(bool reference, unsigned length) {
-    if (!row(reference ? baseline() : process(), length * short_)) return false;
-    (reference ? reference_rows_ : candidate_rows_)[length / 3].push_back(last_);
+  bool long_and_short(bool reference) {
+    return timed_row(reference, true) && timed_row(reference, false);
+  }
+
+  bool timed_row(bool reference, bool is_long) {
+    if (!row(reference ? baseline() : process(), is_long ? 3 * short_ : short_)) return false;
+    (reference ? reference_rows_ : candidate_rows_)[is_long ? 1 : 0].push_back(last_);
     return reference || audit_candidate();
   }
 
