@@ -107,6 +107,42 @@ TEST(hip_kernel_resources, of_other_remarks_are_none) {
   EXPECT_EQ(text, before);
 }
 
+// By the tables of the CUDA C++ Programming Guide and the occupancy calculator.
+TEST(register_occupancy, is_the_share_of_warps_that_the_registers_leave) {
+  EXPECT_EQ(register_occupancy(1, "sm_90"), 1);
+  EXPECT_EQ(register_occupancy(32, "sm_90"), 1);
+  EXPECT_EQ(register_occupancy(33, "sm_90"),
+            48.0 / 64); // a warp takes 5 units of 256: 51, in fours
+  EXPECT_EQ(register_occupancy(40, "sm_90"), 48.0 / 64);
+  EXPECT_EQ(register_occupancy(64, "sm_90"), 32.0 / 64);
+  EXPECT_EQ(register_occupancy(128, "sm_90"), 16.0 / 64);
+  EXPECT_EQ(register_occupancy(255, "sm_90"), 8.0 / 64);
+}
+
+TEST(register_occupancy, counts_the_warps_that_the_architecture_can_have) {
+  EXPECT_EQ(register_occupancy(40, "sm_86"), 1); // 48 of 48
+  EXPECT_EQ(register_occupancy(64, "sm_86"), 32.0 / 48);
+  EXPECT_EQ(register_occupancy(64, "sm_75"), 1); // 32 of 32
+  EXPECT_EQ(register_occupancy(128, "sm_80"), 0.25);
+  EXPECT_EQ(register_occupancy(255, "sm_120"), 8.0 / 48);
+}
+
+TEST(register_occupancy, never_grows_with_the_registers_and_is_never_none) {
+  double last = 1;
+  for (uint32_t registers = 1; registers <= 255; ++registers) {
+    auto x = register_occupancy(registers, "sm_90");
+    EXPECT_GT(x, 0) << registers;
+    EXPECT_LE(x, last) << registers;
+    last = x;
+  }
+}
+
+TEST(register_occupancy, is_0_where_nothing_is_known) {
+  EXPECT_EQ(register_occupancy(0, "sm_90"), 0);
+  for (auto* architecture : {"", "sm_9", "sm_90a", "gfx90a", "native"})
+    EXPECT_EQ(register_occupancy(32, architecture), 0) << architecture;
+}
+
 TEST(diagnostics, of_clang_without_a_place_are_found) {
   auto list = parse_diagnostics(
       "error: local memory (262144) exceeds limit (65536) in function '_Z1kPf'\n"
