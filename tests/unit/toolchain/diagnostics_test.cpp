@@ -44,6 +44,49 @@ TEST(diagnostics, of_nvcc_have_file_and_line) {
   EXPECT_THAT(list[2].message, HasSubstr("too much shared data"));
 }
 
+TEST(diagnostics, of_nvrtc_and_its_assembler_are_found) {
+  auto list = parse_diagnostics(
+      "kernel.cu(1): catastrophic error: cannot open source file \"torch/extension.h\"\n"
+      "  #include \"torch/extension.h\"\n"
+      "kernel.cu(3): internal error: assertion failed at: \"x.c\", line 4\n"
+      "ptxas application ptx input, line 23; error   : Not a name of any known instruction: 'foo'\n"
+      "ptxas /tmp/tmpxft_0000079d_00000000-6_k.ptx, line 9; error   : Unknown symbol '%f1'\n"
+      "ptxas fatal   : Unresolved extern function '_Z9elsewheref'\n"
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas warning : Stack size for entry function 'f' cannot be statically determined\n");
+  ASSERT_EQ(list.size(), 5u);
+  EXPECT_EQ(list[0].file, "kernel.cu");
+  EXPECT_EQ(list[0].line, 1u);
+  EXPECT_EQ(list[0].message, "cannot open source file \"torch/extension.h\"");
+  EXPECT_EQ(list[1].line, 3u);
+  EXPECT_EQ(list[2].file, "");
+  EXPECT_EQ(list[2].line, 0u);
+  EXPECT_EQ(list[2].message, "Not a name of any known instruction: 'foo'");
+  EXPECT_EQ(list[3].message, "Unknown symbol '%f1'");
+  EXPECT_EQ(list[4].message, "Unresolved extern function '_Z9elsewheref'");
+  for (const auto& x : list) EXPECT_EQ(x.severity, "error");
+}
+
+TEST(kernel_resources, of_nvrtc_are_taken_out_of_the_text) {
+  std::string text =
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'f' for 'sm_90'\n"
+      "ptxas info    : Function properties for f\n"
+      "ptxas         .     16 bytes stack frame, 4 bytes spill stores, 8 bytes spill "
+      "loads\n"
+      "ptxas info    : Used 10 registers, used 1 barriers, 1024 bytes smem\n"
+      "ptxas info    : Compile time = 9.125 ms\n";
+  auto list = take_kernel_resources(text);
+  EXPECT_EQ(text, "");
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0].name, "f");
+  EXPECT_EQ(list[0].registers, 10u);
+  EXPECT_EQ(list[0].stack_frame, 16u);
+  EXPECT_EQ(list[0].spill_stores, 4u);
+  EXPECT_EQ(list[0].spill_loads, 8u);
+  EXPECT_EQ(list[0].shared_bytes, 1024u);
+}
+
 TEST(kernel_resources, are_taken_out_of_the_text) {
   std::string text = "kernel.cu(5): warning #177-D: unused\n"
                      "ptxas info    : 0 bytes gmem\n"
