@@ -111,7 +111,8 @@ void prune_facts(ordered_json& facts) {
   erase(build, {"seconds", "cached", "library_path", "library_sha256"});
   normalize_key(build["fault"], "message");
   auto& evaluation = facts["evaluation"];
-  erase(evaluation, {"seconds", "seed", "timing", "counters", "device", "output", "spans", "conditions"});
+  erase(evaluation,
+        {"seconds", "seed", "timing", "counters", "device", "output", "spans", "conditions"});
   normalize_key(evaluation["fault"], "message");
   prune_findings(evaluation["findings"]);
   for (auto& x : evaluation["cases"]) erase(x, {"max_error", "bound", "bad_count", "first_bad"});

@@ -64,7 +64,8 @@ constexpr std::string_view built_for_device =
     "  Grid, block, bytes of dynamic shared memory and bytes of scratch are integer expressions of "
     "the task's scalars with + - * / % ( ) min max ceil_div; a grid or block is one of them or "
     "dim3(...). An argument is the name of a tensor or a scratch buffer, or such an expression, "
-    "passed as int. At most 8 launches; scratch of 256 MiB in all, whose contents are undefined. "
+    "passed as int; there are as many as the kernel has parameters. At most 8 launches of 16 "
+    "arguments, and 8 scratch buffers of 256 MiB in all, whose contents are undefined. "
     "The arguments below are what a launch may name.\n";
 
 constexpr std::string_view how_it_is_judged =
@@ -142,6 +143,13 @@ const char* language(const task& x) {
   return x.backend == "cuda" ? "cuda" : "cpp";
 }
 
+// Device code defines no function of the task: what a launch may name, and no more.
+std::string arguments_text(const task& x) {
+  auto text = x.declaration();
+  auto open = text.find('(') + 1;
+  return text.substr(open, text.rfind(')') - open);
+}
+
 } // namespace
 
 std::string system_prompt(const task& x) {
@@ -161,10 +169,13 @@ std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples) {
   std::string out = "[task: " + x.id + "]\n";
   out.append(x.prompt);
   if (out.back() != '\n') out += '\n';
-  out += x.contract == "device" ? "\nThe arguments of a call:\n" : "\nThe function to define:\n";
-  append_fenced(out, x.declaration(), "cpp", max_starter_text);
+  bool device = x.contract == "device";
+  out += device ? "\nThe arguments of a call:\n" : "\nThe function to define:\n";
+  append_fenced(out, device ? arguments_text(x) : x.declaration(), "cpp", max_starter_text);
   if (!x.starter.empty()) {
-    out += "\nThe starter:\n";
+    out += device ? "\nThe starter; in your answer, launch lines take the place of its host "
+                    "function:\n"
+                  : "\nThe starter:\n";
     append_fenced(out, x.starter, language(x), max_starter_text);
   }
   if (!x.diagnoses.empty()) {

@@ -97,6 +97,8 @@ expected<compiled_device_code> compile_device_code(const std::string& source,
     result.log.resize(size);
     (void)opened->log(x, result.log.data());
     result.log.resize(size - 1);
+    // ptxas puts a zero behind what it says of a kernel, and then what it has against it.
+    std::erase(result.log, '\0');
   }
   if (result.ok && opened->cubin_size(x, &size) == 0) {
     result.cubin.resize(size);

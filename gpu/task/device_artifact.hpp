@@ -23,7 +23,8 @@ inline std::string pack_device_artifact(const device_artifact& x) {
 inline std::optional<device_artifact> unpack_device_artifact(const std::string& bytes) {
   const std::string magic = device_artifact_magic;
   auto end = bytes.find('\n', magic.size());
-  if (bytes.compare(0, magic.size(), magic) != 0 || end == bytes.npos || end > magic.size() + 9)
+  if (bytes.compare(0, magic.size(), magic) != 0 || end == bytes.npos || end == magic.size() ||
+      end > magic.size() + 9)
     return std::nullopt;
   size_t size = 0;
   for (size_t i = magic.size(); i < end; ++i) {

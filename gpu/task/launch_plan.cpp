@@ -30,6 +30,15 @@ bool is_name(const std::string& text) {
          std::all_of(text.begin(), text.end(), letter);
 }
 
+// A line may be as long as a source; what is said of it is not.
+std::string quoted(const std::string& text) {
+  constexpr size_t most = 80;
+  if (text.size() <= most) return "\"" + text + "\"";
+  size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end; // UTF-8
+  return "\"" + text.substr(0, end) + "...\"";
+}
+
 // At the commas that no parenthesis encloses; a text of blanks has no parts.
 std::vector<std::string> parts_of(const std::string& text) {
   std::vector<std::string> result;
@@ -61,7 +70,7 @@ public:
       return fail("no <<<grid, block>>>");
     result.kernel = trimmed(text.substr(0, open));
     if (!is_name(result.kernel) || result.kernel.size() > longest_kernel_name)
-      return fail("\"" + result.kernel + "\" is no name of a kernel");
+      return fail(quoted(result.kernel) + " is no name of a kernel");
     auto shape = parts_of(text.substr(open + 3, close - open - 3));
     if (shape.size() < 2 || shape.size() > 3)
       return fail("between <<< and >>> stand " + std::to_string(shape.size()) +
@@ -73,6 +82,9 @@ public:
     result.arguments = parts_of(list.substr(1, list.size() - 2));
     if (result.arguments.size() > most_launch_arguments)
       return fail("more than " + std::to_string(most_launch_arguments) + " arguments");
+    expression ignored; // what a name stands for, only the task knows
+    for (const auto& argument : result.arguments)
+      if (!parse(argument, ignored)) return fail(cause_);
     if (!dimensions(shape[0], result.grid) || !dimensions(shape[1], result.block) ||
         !parse(shape.size() == 3 ? shape[2] : "0", result.shared))
       return fail(cause_);
@@ -85,7 +97,7 @@ public:
     result.line = line_;
     result.name = trimmed(text.substr(0, open));
     if (!is_name(result.name) || open == text.npos || text.back() != ']')
-      return bad_line(line_, "\"" + text + "\" is no scratch buffer", shape_of_scratch);
+      return bad_line(line_, quoted(text) + " is no scratch buffer", shape_of_scratch);
     if (!parse(text.substr(open + 1, text.size() - open - 2), result.bytes))
       return bad_line(line_, cause_, shape_of_scratch);
     return result;
@@ -99,7 +111,7 @@ private:
   bool parse(const std::string& text, expression& into) {
     auto parsed = expression::parse(text);
     if (!parsed) {
-      cause_ = "\"" + text + "\": " + parsed.error().message;
+      cause_ = parsed.error().message;
       return false;
     }
     into = std::move(*parsed);
@@ -108,10 +120,11 @@ private:
 
   bool dimensions(const std::string& text, std::array<expression, 3>& into) {
     std::vector<std::string> texts{text};
-    if (text.starts_with("dim3(") && text.ends_with(")"))
-      texts = parts_of(text.substr(5, text.size() - 6));
+    auto rest = text.starts_with("dim3") ? trimmed(text.substr(4)) : std::string{};
+    if (rest.starts_with("(") && rest.ends_with(")"))
+      texts = parts_of(rest.substr(1, rest.size() - 2));
     if (texts.empty() || texts.size() > 3) {
-      cause_ = "\"" + text + "\" has " + std::to_string(texts.size()) + " dimensions";
+      cause_ = quoted(text) + " has " + std::to_string(texts.size()) + " dimensions, wanted 1 to 3";
       return false;
     }
     texts.resize(3, "1");
@@ -142,19 +155,28 @@ void for_each_line(const std::string& source, F&& f) {
   }
 }
 
+std::string too_many(size_t most, const char* kind) {
+  return "a candidate has at most " + std::to_string(most) + " " + kind + " lines";
+}
+
 // Adds what a line says, which most do not.
 expected<void> read_line(unsigned line, const std::string& text, launch_plan& into) {
   line_reader reader{line};
   if (auto rest = after(text, "launch"); !rest.empty()) {
     auto one = reader.launch(rest);
     if (!one) return tl::unexpected<error>{one.error()};
+    if (into.launches.size() == most_launches)
+      return bad_line(line, too_many(most_launches, "launch"), shape_of_launch);
     into.launches.push_back(std::move(*one));
   } else if (rest = after(text, "scratch"); !rest.empty()) {
     auto one = reader.scratch(rest);
     if (!one) return tl::unexpected<error>{one.error()};
     for (const auto& other : into.scratch)
       if (other.name == one->name)
-        return bad_line(line, "scratch " + one->name + " is there already", shape_of_scratch);
+        return bad_line(line, "scratch " + quoted(one->name) + " is there already",
+                        shape_of_scratch);
+    if (into.scratch.size() == most_scratch_buffers)
+      return bad_line(line, too_many(most_scratch_buffers, "scratch"), shape_of_scratch);
     into.scratch.push_back(std::move(*one));
   }
   return {};
@@ -181,11 +203,6 @@ expected<launch_plan> parse_launch_plan(const std::string& source) {
   if (!ok) return tl::unexpected<error>{ok.error()};
   if (result.launches.empty())
     return candidate_error("bad_launch", "the source has no launch line", shape_of_launch);
-  if (result.launches.size() > most_launches || result.scratch.size() > most_scratch_buffers)
-    return bad_line(result.launches.back().line,
-                    "a candidate has at most " + std::to_string(most_launches) +
-                        " launch lines and as many scratch lines",
-                    shape_of_launch);
   return result;
 }
 
@@ -217,7 +234,7 @@ expected<std::vector<std::vector<bound_argument>>> bind_arguments(const launch_p
         auto known = parsed ? parsed->evaluate(x.timed.scalars) : expected<int64_t>{0};
         if (!parsed || !known)
           return bad_line(launch.line,
-                          "argument \"" + text + "\" of " + launch.kernel +
+                          "argument " + quoted(text) + " of " + launch.kernel +
                               " is no tensor, no scratch buffer and no expression of scalars: " +
                               (parsed ? known.error() : parsed.error()).message,
                           shape_of_launch);

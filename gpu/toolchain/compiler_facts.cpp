@@ -1,6 +1,8 @@
 #include "gpu/toolchain/compiler_facts.hpp"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <sstream>
 
@@ -61,12 +63,21 @@ constexpr const char* nvcc_remedy =
 // The NVRTC of a toolkit by its real path, because the sandbox does not show what links lead over;
 // empty when it has none, and then the loader looks.
 std::string find_nvrtc(const std::filesystem::path& toolkit) {
+  if (toolkit.empty()) return {};
   for (const auto& folder : {toolkit / "lib64", toolkit / "targets" / "x86_64-linux" / "lib"}) {
     std::error_code problem;
     auto real = std::filesystem::canonical(folder / "libnvrtc.so", problem);
     if (!problem) return real.string();
   }
   return {};
+}
+
+// Where nvcc is, or where toolkits without one are; empty when there is none.
+std::filesystem::path find_toolkit() {
+  if (auto nvcc = find_nvcc(); !nvcc.empty())
+    return std::filesystem::path{nvcc}.parent_path().parent_path();
+  std::error_code problem;
+  return std::filesystem::canonical("/usr/local/cuda", problem);
 }
 
 constexpr const char* hipcc_remedy =
@@ -226,11 +237,15 @@ expected<compiler_facts> ask_hipcc(sandbox& walls, const std::string& compiler,
 expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
                                    const std::string& architecture) {
   constexpr const char* inside = "/kernelmill-nvrtc";
+  if (::access(program.c_str(), X_OK) != 0)
+    return infrastructure_error("toolchain_missing",
+                                "failed to run " + program + ": " + std::strerror(errno),
+                                "it is installed beside kernelmill; or use the contract native");
   compiler_facts result;
   result.source_name = "kernel.cu";
   result.whole = true;
   result.mounts = {{program, inside, false}};
-  auto toolkit = std::filesystem::path{find_nvcc()}.parent_path().parent_path();
+  auto toolkit = find_toolkit();
   auto library = "--nvrtc=" + find_nvrtc(toolkit);
   auto version = ask(walls, result, "NVRTC", {inside, library, "--version"},
                      "install the CUDA toolkit (libnvrtc), or use the contract native");
@@ -241,7 +256,7 @@ expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
   // those of the C++ library.
   for (const auto& folder : {toolkit / "include", toolkit / "include" / "cccl"}) {
     std::error_code problem;
-    if (std::filesystem::is_directory(folder, problem))
+    if (folder.is_absolute() && std::filesystem::is_directory(folder, problem))
       result.compile.push_back("--include-path=" + folder.string());
   }
   result.identity = "NVRTC " + *version + " -std=c++20 -arch=" + architecture;

@@ -64,16 +64,22 @@ bool parse_located(std::string_view line, diagnostic& out) {
   return true;
 }
 
-// "FILE(LINE): error: MESSAGE" and "FILE(LINE): warning #177-D: MESSAGE" of nvcc's front end,
-// "ptxas error   : MESSAGE".
+// "ptxas error   : MESSAGE", "ptxas fatal   : MESSAGE",
+// "ptxas application ptx input, line 23; error   : MESSAGE": a line that the source does not have.
+bool parse_assembler(std::string_view line, diagnostic& out) {
+  if (!line.starts_with("ptxas ") && !line.starts_with("nvlink ")) return false;
+  auto rest = line.substr(line.find(' ') + 1);
+  if (auto semicolon = rest.find("; "); semicolon != rest.npos && semicolon < rest.find(" : "))
+    rest.remove_prefix(semicolon + 2);
+  auto colon = rest.find(": ");
+  if (colon == rest.npos || !(rest.starts_with("error") || rest.starts_with("fatal"))) return false;
+  out = {"", 0, 0, "error", std::string{rest.substr(colon + 2)}};
+  return true;
+}
+
+// "FILE(LINE): error: MESSAGE", "FILE(LINE): catastrophic error: MESSAGE" and
+// "FILE(LINE): warning #177-D: MESSAGE" of the front end of nvcc and NVRTC.
 bool parse_nvcc(std::string_view line, diagnostic& out) {
-  for (std::string_view tool : {"ptxas ", "nvlink "})
-    if (line.starts_with(tool) && line.substr(tool.size()).starts_with("error")) {
-      auto colon = line.find(": ");
-      if (colon == line.npos) return false;
-      out = {"", 0, 0, "error", std::string{line.substr(colon + 2)}};
-      return true;
-    }
   auto open = line.find('(');
   auto close = line.find("): ", open == line.npos ? 0 : open);
   if (open == line.npos || close == line.npos || open == 0) return false;
@@ -81,6 +87,8 @@ bool parse_nvcc(std::string_view line, diagnostic& out) {
   auto [end, failed] = std::from_chars(number.data(), number.data() + number.size(), out.line);
   if (failed != std::errc{} || end != number.data() + number.size()) return false;
   auto rest = line.substr(close + 3);
+  for (std::string_view stronger : {"catastrophic ", "internal "})
+    if (rest.starts_with(stronger)) rest.remove_prefix(stronger.size());
   for (std::string_view severity : {"error", "warning", "note"}) {
     if (!rest.starts_with(severity)) continue;
     auto colon = rest.find(": ");
@@ -169,7 +177,8 @@ std::vector<diagnostic> parse_diagnostics(const std::string& text) {
   for (std::string_view rest = text; !rest.empty() && result.size() < most_diagnostics;) {
     auto line = next_line(rest);
     diagnostic x;
-    if (parse_linker(line, x) || parse_nvcc(line, x) || parse_located(line, x))
+    if (parse_linker(line, x) || parse_assembler(line, x) || parse_nvcc(line, x) ||
+        parse_located(line, x))
       result.push_back(std::move(x));
   }
   return result;
@@ -189,6 +198,7 @@ uint32_t number_before(std::string_view line, std::string_view unit) {
 }
 
 std::string demangled(const std::string& name) {
+  if (!name.starts_with("_Z")) return name; // "f" alone would be the type float
   int status = 0;
   std::unique_ptr<char, void (*)(void*)> plain{
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free};

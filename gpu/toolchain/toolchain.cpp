@@ -1,6 +1,7 @@
 #include "gpu/toolchain/toolchain.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <mutex>
 #include <optional>
 
@@ -53,10 +54,16 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> wo
                      [&](auto* x) { return text.find(x) != text.npos; });
 }
 
-// Why a compiler failed. Its processes die of signals that g++ reports in words.
+// bubblewrap passes a signal on as 128 + signal.
+int signal_of(const exit_status& x) {
+  return x.signal != 0 ? x.signal : x.code > 128 ? x.code - 128 : 0;
+}
+
+// Why a compiler failed. Of signals g++ reports in words; NVRTC works in the process that dies.
 error judge(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
             int deadline_ms) {
-  if (x.timed_out || contains_any(x.text, {"CPU time limit exceeded"}))
+  int signal = signal_of(x.status);
+  if (x.timed_out || signal == SIGXCPU || contains_any(x.text, {"CPU time limit exceeded"}))
     return candidate_fault("compile_timeout",
                            "failed to compile the kernel: the compiler was still busy after " +
                                std::to_string(deadline_ms / 1000.0).substr(0, 5) + " s",
@@ -67,7 +74,8 @@ error judge(const compiler_outcome& x, const std::vector<diagnostic>& diagnostic
     return candidate_fault("compile_memory",
                            "failed to compile the kernel: the compiler ran out of memory",
                            "use fewer or smaller templates, macros and constant tables");
-  if (contains_any(x.text, {"File size limit exceeded", "No space left on device"}))
+  if (signal == SIGXFSZ ||
+      contains_any(x.text, {"File size limit exceeded", "No space left on device"}))
     return candidate_fault("compile_error",
                            "failed to compile the kernel: the library would be too large",
                            "compute large tables at run time");

@@ -51,6 +51,14 @@ std::string row_sum(const std::string& body, const std::string& geometry = "rows
          geometry + ">>>(const_cast<float*>(x), y, rows, cols);\n}\n";
 }
 
+// The same as device code.
+std::string device_row_sum(const std::string& body,
+                           const std::string& launch = "<<<rows, 1>>>(x, y, rows, cols)") {
+  return "// launch: f" + launch +
+         "\nextern \"C\" __global__ void f(float* x, float* y, int rows, int cols) {\n" + body +
+         "\n}\n";
+}
+
 const std::string honest_body = R"(
   float sum = 0;
   for (int j = 0; j < cols; ++j) sum += x[long(blockIdx.x) * cols + j];
@@ -71,6 +79,7 @@ protected:
     toolchain_options compiler;
     compiler.backend = "cuda";
     compiler.architecture = gpu.architecture;
+    compiler.device_compiler = programs + "/kernelmill-nvrtc";
     compiler.cache_directory = scratch_.path() + "/build";
     toolchain_.emplace(*walls_, compiler);
     referee_options options;
@@ -91,10 +100,11 @@ protected:
     }
   }
 
-  Message<wire::EvaluateResult> evaluate(const std::string& source, bool timed = false) {
+  Message<wire::EvaluateResult> evaluate(const std::string& source, bool timed = false,
+                                         const char* contract = "native") {
     auto asked = build<wire::BuildRequest>([&](wire::BuildRequest::Builder x) {
       x.setTask(task_.id);
-      x.setContract("native");
+      x.setContract(contract);
       x.setBackend("cuda");
       x.setSource(source);
       x.setSha256(sha256_hex(source));
@@ -111,6 +121,7 @@ protected:
       x.setCandidateSha256(sha256_hex(source));
       x.setLibraryPath(library->getLibraryPath());
       x.setLibrarySha256(library->getLibrarySha256());
+      x.setContract(contract);
       x.initTiming().setEnabled(timed);
       x.setDeadlineMs(60'000);
     });
@@ -119,11 +130,27 @@ protected:
     return *result;
   }
 
-  void expect_honest_is_fine() {
-    auto result = evaluate(row_sum(honest_body));
+  Message<wire::EvaluateResult> evaluate_device(const std::string& source, bool timed = false) {
+    return evaluate(source, timed, "device");
+  }
+
+  void expect_honest_is_fine() { expect_accepted(evaluate(row_sum(honest_body))); }
+
+  void expect_honest_device_code_is_fine() {
+    expect_accepted(evaluate_device(device_row_sum(honest_body)));
+  }
+
+  static void expect_accepted(const Message<wire::EvaluateResult>& result) {
     EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
-    EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::NONE);
-    EXPECT_THAT(critical_rules(result), testing::IsEmpty());
+    EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::NONE) << summary(result);
+    EXPECT_THAT(critical_rules(result), testing::IsEmpty()) << summary(result);
+  }
+
+  // By its name; negative when there is none.
+  static double quantity(capnp::List<wire::Quantity>::Reader list, const std::string& name) {
+    for (auto x : list)
+      if (x.getName() == name.c_str()) return x.getValue();
+    return -1;
   }
 
   static std::string category(const Message<wire::EvaluateResult>& result) {
@@ -225,6 +252,155 @@ TEST_F(gpu_referee, a_write_behind_an_output_is_found) {
     EXPECT_THAT(critical_rules(result), Contains("out_of_bounds_write"));
   }
   expect_honest_is_fine();
+}
+
+// -- device code ----------------------------------------------------------------------------------
+
+using gpu_device_code = gpu_referee;
+
+TEST_F(gpu_device_code, that_is_honest_is_accepted_and_both_clocks_agree) {
+  auto source = read_source("tests/exploits/gpu_corpus/device/honest/row_sum_baseline.cu");
+  auto result = evaluate_device(source, true);
+  expect_accepted(result);
+  auto x = result.open();
+  EXPECT_TRUE(x->getDeterministic());
+  EXPECT_GT(x->getCases().size(), 4u);
+  for (auto c : x->getCases()) EXPECT_TRUE(c.getPass()) << c.getName().cStr();
+  auto t = x->getTiming();
+  ASSERT_TRUE(t.getMeasured()) << summary(result);
+  EXPECT_EQ(t.getShape(), "rows=8192 cols=8192");
+  EXPECT_GE(t.getCandidateMs(), t.getRooflineMs());
+  auto events = quantity(x->getConditions(), "time_by_events");
+  EXPECT_NEAR(events, t.getCandidateMs(), 0.05 * t.getCandidateMs()) << summary(result);
+  EXPECT_GT(quantity(x->getConditions(), "sm_clock"), 0);
+  for (auto finding : x->getFindings())
+    EXPECT_STRNE(finding.getRule().cStr(), "clocks_disagree") << finding.getEvidence().cStr();
+  // The task's baseline is the same kernel.
+  EXPECT_NEAR(t.getSpeedup().getEstimate(), 1, 0.15) << summary(result);
+  for (auto* part : {"task", "process", "load", "correctness", "timing"})
+    EXPECT_GE(quantity(x->getSpans(), part), 0) << part;
+  std::printf("candidate %.4f ms, by events %.4f ms, baseline %.4f ms, %u samples, %s\n",
+              t.getCandidateMs(), events, t.getReferenceMs(), t.getSamples(), t.getNote().cStr());
+}
+
+TEST_F(gpu_device_code, of_two_launches_with_scratch_is_accepted) {
+  expect_accepted(evaluate_device(R"(// scratch: part[4 * rows * 2]
+// launch: halves<<<dim3(2, rows), dim3(1, 1)>>>(x, part, cols, (cols + 1) / 2)
+// launch: total<<<ceil_div(rows, 32), 32>>>(part, y, rows)
+extern "C" __global__ void halves(const float* x, float* part, int cols, int half) {
+  float sum = 0;
+  for (int j = blockIdx.x * half; j < min(cols, int(blockIdx.x + 1) * half); ++j)
+    sum += x[long(blockIdx.y) * cols + j];
+  part[2 * blockIdx.y + blockIdx.x] = sum;
+}
+extern "C" __global__ void total(const float* part, float* y, int rows) {
+  int i = blockIdx.x * 32 + threadIdx.x;
+  if (i < rows) y[i] = part[2 * i] + part[2 * i + 1];
+}
+)"));
+}
+
+TEST_F(gpu_device_code, may_declare_a_64_bit_integer_and_ask_for_shared_memory) {
+  expect_accepted(evaluate_device(R"(// launch: f<<<rows, 1, 64 * 1024>>>(x, y, cols)
+extern "C" __global__ void f(const float* x, float* y, long long cols) {
+  extern __shared__ float room[];
+  room[16383] = 0;
+  for (long long j = 0; j < cols; ++j) room[16383] += x[blockIdx.x * cols + j];
+  y[blockIdx.x] = room[16383];
+}
+)"));
+}
+
+TEST_F(gpu_device_code, is_run_by_one_process_after_another_candidate_of_it) {
+  expect_honest_device_code_is_fine();
+  auto second = evaluate_device(device_row_sum(honest_body + " // another"));
+  expect_accepted(second);
+  EXPECT_LT(quantity(second.open()->getSpans(), "process"), 0.01);
+  expect_honest_is_fine(); // of the other contract, in between
+  expect_honest_device_code_is_fine();
+}
+
+TEST_F(gpu_device_code, that_is_wrong_is_told_where) {
+  auto result = evaluate_device(device_row_sum("y[blockIdx.x] = 1;"));
+  EXPECT_EQ(category(result), "wrong_result");
+  EXPECT_THAT(result.open()->getFault().getMessage().cStr(), HasSubstr("y[0]: got 1, want"));
+  // No error of the GPU: the same process goes on.
+  auto next = evaluate_device(device_row_sum(honest_body));
+  expect_accepted(next);
+  EXPECT_LT(quantity(next.open()->getSpans(), "process"), 0.01);
+}
+
+TEST_F(gpu_device_code, at_an_illegal_address_is_told_and_its_process_replaced) {
+  auto result = evaluate_device(device_row_sum("*(volatile float*)16 = cols;"));
+  EXPECT_EQ(category(result), "illegal_access") << summary(result);
+  EXPECT_NE(result.open()->getFault().getHint(), "");
+  expect_honest_device_code_is_fine();
+  expect_honest_is_fine();
+}
+
+TEST_F(gpu_device_code, without_an_end_is_timed_out_and_its_process_replaced) {
+  auto result = evaluate_device(device_row_sum(
+      "for (volatile float* out = y;;) out[0] = out[0] + 1;", "<<<1, 1>>>(x, y, rows, cols)"));
+  EXPECT_EQ(category(result), "timed_out") << summary(result);
+  expect_honest_device_code_is_fine();
+}
+
+TEST_F(gpu_device_code, of_a_geometry_that_the_gpu_refuses_is_a_bad_launch) {
+  for (auto* geometry :
+       {"<<<rows, 2048>>>", "<<<rows, dim3(32, 32, 2)>>>", "<<<rows, 0>>>", "<<<rows - rows, 1>>>",
+        "<<<dim3(1, 1, 70000), 1>>>", "<<<rows, 1, 300 * 1024>>>", "<<<rows, 1, -1>>>",
+        "<<<rows, 1, 2 * 1024 * 1024>>>"}) {
+    auto result =
+        evaluate_device(device_row_sum(honest_body, std::string{geometry} + "(x, y, rows, cols)"));
+    EXPECT_EQ(category(result), "bad_launch") << geometry << ": " << summary(result);
+    EXPECT_NE(result.open()->getFault().getHint(), "") << geometry;
+    expect_honest_device_code_is_fine();
+  }
+}
+
+TEST_F(gpu_device_code, whose_arguments_do_not_fit_its_kernel_is_a_bad_launch) {
+  for (auto* list : {"(x, y, rows)", "(x, y)", "()", "(x, y, rows, cols, 1)", "(x, rows, y, cols)",
+                     "(x, y, rows, x)"}) {
+    auto result = evaluate_device(device_row_sum(honest_body, std::string{"<<<rows, 1>>>"} + list));
+    EXPECT_EQ(category(result), "bad_launch") << list << ": " << summary(result);
+    expect_honest_device_code_is_fine();
+  }
+}
+
+TEST_F(gpu_device_code, that_names_what_there_is_not_is_told_what) {
+  auto unknown = evaluate_device(device_row_sum(honest_body, "<<<rows, 1>>>(x, y, rows, columns)"));
+  EXPECT_EQ(category(unknown), "bad_launch") << summary(unknown);
+  EXPECT_THAT(unknown.open()->getFault().getMessage().cStr(),
+              testing::AllOf(HasSubstr("line 1: "), HasSubstr("columns")));
+  auto missing = evaluate_device("// launch: g<<<rows, 1>>>(x, y, rows, cols)\n" +
+                                 device_row_sum(honest_body));
+  EXPECT_EQ(category(missing), "missing_symbol") << summary(missing);
+  EXPECT_THAT(missing.open()->getFault().getMessage().cStr(), HasSubstr("kernel g"));
+  expect_honest_device_code_is_fine();
+}
+
+TEST_F(gpu_device_code, that_goes_beyond_its_scratch_is_told) {
+  auto source = [](const char* index) {
+    return "// scratch: s[1024]\n// launch: f<<<rows, 1>>>(x, y, s, cols)\n"
+           "extern \"C\" __global__ void f(const float* x, float* y, float* s, int cols) {\n"
+           "  s[" +
+           std::string{index} +
+           "] = 1;\n  float sum = 0;\n"
+           "  for (int j = 0; j < cols; ++j) sum += x[long(blockIdx.x) * cols + j];\n"
+           "  y[blockIdx.x] = sum;\n}\n";
+  };
+  expect_accepted(evaluate_device(source("255")));
+  auto result = evaluate_device(source("256")); // the first that is not its own
+  EXPECT_EQ(category(result), "illegal_access") << summary(result);
+  expect_honest_device_code_is_fine();
+}
+
+TEST_F(gpu_device_code, that_writes_behind_an_output_is_found) {
+  auto result = evaluate_device(
+      read_source("tests/exploits/gpu_corpus/device/hacks/out_of_bounds_behind.cu"));
+  EXPECT_THAT(category(result), AnyOf("out_of_bounds_write", "illegal_access", "device_error"))
+      << summary(result);
+  expect_honest_device_code_is_fine();
 }
 
 } // namespace

@@ -54,10 +54,39 @@ TEST(eval, an_honest_candidate_is_accepted_with_every_documented_key) {
   EXPECT_EQ(d["error"]["class"], "none");
 }
 
+TEST(eval, says_where_the_time_of_the_slot_went) {
+  auto x = eval(honest);
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto d = x.document();
+  const auto& seconds = d["slot_seconds"];
+  ASSERT_TRUE(seconds.is_object()) << x.out;
+  double sum = 0;
+  for (const auto& [name, value] : seconds.items()) {
+    ASSERT_TRUE(value.is_number()) << name;
+    EXPECT_GE(value, 0) << name;
+    sum += value.get<double>();
+  }
+  for (const auto* part : {"task", "process", "load", "correctness", "timing", "release"})
+    EXPECT_TRUE(seconds.contains(part)) << part << " in " << seconds;
+  EXPECT_GT(seconds["correctness"], 0);
+  EXPECT_GT(seconds["timing"], 0);
+  EXPECT_GT(sum, 0);
+  // Those of a GPU; a CPU has none of them.
+  EXPECT_TRUE(d["conditions"].is_array());
+  EXPECT_TRUE(d["conditions"].empty());
+}
+
+TEST(eval, without_timing_spends_no_time_on_it) {
+  auto d = eval(honest, {"--no-timing"}).document();
+  EXPECT_TRUE(d["slot_seconds"].contains("correctness")) << d;
+  EXPECT_FALSE(d["slot_seconds"].contains("timing")) << d;
+}
+
 TEST(eval, a_candidate_that_does_not_compile_is_a_normal_answer) {
   auto x = eval("extern \"C\" void solve( {\n", {"--no-timing"});
   ASSERT_EQ(x.code, 0) << x.err;
   auto d = x.document();
+  EXPECT_TRUE(d["slot_seconds"].empty()); // it never had a slot
   EXPECT_EQ(d["compiled"], false);
   EXPECT_EQ(d["outcome"], "rejected");
   EXPECT_EQ(d["error"]["class"], "candidate");

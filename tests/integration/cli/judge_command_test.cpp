@@ -132,6 +132,15 @@ TEST(judge, a_bad_line_is_2_and_named_before_anything_is_built) {
       {R"({"task": "../../etc", "file": "sum.cpp"})", "etc"},
       {R"({"task": "native/row_sum", "file": "nothing.cpp"})", "nothing.cpp"},
       {R"({"task": "native/row_sum", "file": "sum.cpp", "name": 7})", "name is no text"},
+      {R"({"task": "native/row_sum", "file": "sum.cpp", "contract": 1})", "contract is no text"},
+      {R"({"task": "native/row_sum", "file": "sum.cpp", "contract": null})", "contract is no text"},
+      {R"({"task": "native/row_sum", "file": "sum.cpp", "contract": ["device"]})",
+       "contract is no text"},
+      {R"({"task": "native/row_sum", "file": "sum.cpp", "contract": ""})", "contract \"\""},
+      {R"({"task": "native/row_sum", "file": "sum.cpp", "contract": "triton"})",
+       "contract \"triton\""},
+      {R"({"task": "native/row_sum", "file": "sum.cpp", "contract": "device"})",
+       "device code needs CUDA"},
       {R"({"task": "native/row_sum", "file": "sum.cpp", "seed": "1"})", "unknown key \"seed\""}};
   for (const auto& [line, cause] : lines) {
     auto x = judge(three() + line + "\n", {"--json"});
@@ -145,6 +154,21 @@ TEST(judge, a_bad_line_is_2_and_named_before_anything_is_built) {
     EXPECT_THAT(message, HasSubstr("batch/candidates.ndjson, line 5")) << line;
     EXPECT_THAT(message, HasSubstr(cause)) << line;
     EXPECT_NE(fault["hint"], "") << line;
+  }
+}
+
+TEST(judge, a_line_may_name_its_contract) {
+  (void)three();
+  auto x = judge(R"({"task": "native/row_sum", "file": "sum.cpp", "contract": "native"})"
+                 "\n"
+                 R"({"task": "native/row_sum", "file": "sum.cpp", "contract": "auto", "name": "b"})"
+                 "\n");
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto all = verdicts(x.out);
+  ASSERT_EQ(all.size(), 2u) << x.out;
+  for (const auto& [name, d] : all) {
+    EXPECT_EQ(d["contract"], "native") << name;
+    EXPECT_EQ(d["outcome"], "accepted") << name;
   }
 }
 

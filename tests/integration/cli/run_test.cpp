@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <signal.h>
 
 #include <gmock/gmock.h>
@@ -9,6 +11,7 @@ namespace kernelmill::test {
 
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -39,6 +42,10 @@ TEST(run_command, ends_with_a_summary_whose_totals_add_up) {
   EXPECT_EQ(t["accepted"].get<int>() + t["rejected"].get<int>() + t["infrastructure"].get<int>(),
             2);
   EXPECT_GT(d["stages"].size(), 3u);
+  // Where the time went that its evaluations held a slot.
+  for (const auto* part : {"slot.task", "slot.process", "slot.load", "slot.correctness"})
+    EXPECT_TRUE(d["stages"].contains(part)) << part << " in " << d["stages"];
+  EXPECT_GT(d["stages"]["slot.correctness"], 0);
   EXPECT_EQ(d["directory"], scratch() + "/one");
 
   auto shown = kernelmill({"show", "one", "--json"}).document();
@@ -54,6 +61,36 @@ TEST(run_command, ends_with_a_summary_whose_totals_add_up) {
   auto resumed = kernelmill({"resume", "one", "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.document()["totals"], t);
+}
+
+TEST(run_command, tells_people_where_the_time_of_its_slots_went) {
+  auto x = kernelmill(small_run("slots"));
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto at = x.out.find("time in slots, all together: ");
+  ASSERT_NE(at, std::string::npos) << x.out;
+  auto line = x.out.substr(at, x.out.find('\n', at) - at);
+  EXPECT_THAT(line, AllOf(HasSubstr("correctness "), HasSubstr("load "), Not(HasSubstr("slot."))));
+  at = x.out.find("time in stages, all episodes together: ");
+  ASSERT_NE(at, std::string::npos) << x.out;
+  line = x.out.substr(at, x.out.find('\n', at) - at);
+  EXPECT_THAT(line, AllOf(HasSubstr("evaluate "), Not(HasSubstr("slot"))));
+}
+
+TEST(run_command, device_code_on_the_cpu_is_refused_before_anything_starts) {
+  auto x = kernelmill(
+      small_run("contract", {"evaluation.contract=device", "evaluation.backend=cpu", "--json"}));
+  EXPECT_EQ(x.code, 2) << x.err;
+  EXPECT_EQ(x.out, "");
+  // What is told before it, of the run's name, is for people.
+  EXPECT_THAT(x.err, AllOf(HasSubstr("\"category\": \"unsupported_contract\""),
+                           HasSubstr("the backend is cpu")));
+  EXPECT_FALSE(std::filesystem::exists(scratch() + "/contract"));
+}
+
+TEST(run_command, a_contract_that_there_is_not_is_2) {
+  auto x = kernelmill(small_run("contract", {"evaluation.contract=triton"}));
+  EXPECT_EQ(x.code, 2) << x.err;
+  EXPECT_THAT(x.err, AllOf(HasSubstr("triton"), HasSubstr("native"), HasSubstr("device")));
 }
 
 TEST(run_command, a_signal_keeps_what_is_committed_and_resume_goes_on) {

@@ -62,6 +62,19 @@ TEST_F(runtime_compiler, names_the_file_and_the_line_of_an_error) {
   EXPECT_EQ(x.log.find('\0'), std::string::npos);
 }
 
+// NVRTC puts a zero between what ptxas says with -v and its error.
+TEST_F(runtime_compiler, has_the_whole_log_in_one_text) {
+  auto x = compile("extern \"C\" __global__ void much(float* x) {\n"
+                   "  __shared__ float all[65536];\n"
+                   "  all[threadIdx.x] = x[threadIdx.x];\n  __syncthreads();\n"
+                   "  x[threadIdx.x] = all[threadIdx.x ^ 1];\n}\n",
+                   {"--ptxas-options=-v"});
+  EXPECT_FALSE(x.ok);
+  EXPECT_EQ(x.log.find('\0'), std::string::npos);
+  EXPECT_THAT(x.log,
+              HasSubstr("\nptxas error   : Entry function 'much' uses too much shared data"));
+}
+
 TEST_F(runtime_compiler, passes_flags_on) {
   auto source = "#ifndef FACTOR\n#error no factor\n#endif\n" + twice;
   EXPECT_THAT(compile(source).log, HasSubstr("no factor"));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/episode/completion_parser.hpp"
+#include "gpu/task/launch_plan.hpp"
 #include "messages/message.hpp"
 
 namespace kernelmill {
@@ -56,9 +57,96 @@ TEST(prompt, a_diagnose_task_lists_labels_and_starter_and_asks_for_the_tag) {
   EXPECT_THAT(system_prompt(load("native/row_sum")), Not(HasSubstr("<DIAGNOSIS>")));
 }
 
+// -- device code ----------------------------------------------------------------------------------
+
+task load_for_device(const std::string& id) {
+  auto x = load(id);
+  auto ok = choose_backend(x, "cuda");
+  if (ok) ok = choose_contract(x, "device");
+  if (!ok) throw std::runtime_error(render(ok.error()));
+  return x;
+}
+
+TEST(prompt, of_device_code_says_all_that_its_contract_asks_for) {
+  auto text = system_prompt(load_for_device("native/row_sum"));
+  for (auto* told : {"NVIDIA GPU",
+                     "```cuda\n",
+                     "device code alone",
+                     "extern \"C\" __global__ void",
+                     "no host code",
+                     "NVRTC",
+                     "C++20",
+                     "cuda_fp16.h",
+                     "// launch: ",
+                     "// scratch: ",
+                     "dim3(",
+                     "ceil_div",
+                     "+ - * / % ( ) min max",
+                     "dynamic shared memory",
+                     "bytes of scratch",
+                     "the name of a tensor or a scratch buffer",
+                     "passed as int",
+                     "as many as the kernel has parameters",
+                     "At most 8 launches of 16 arguments",
+                     "8 scratch buffers",
+                     "256 MiB",
+                     "contents are undefined",
+                     "in order, on one stream",
+                     "hidden shapes",
+                     "Inputs are new before every call",
+                     "clock is outside"})
+    EXPECT_THAT(text, HasSubstr(told));
+}
+
+TEST(prompt, of_device_code_says_nothing_of_host_code) {
+  for (auto* id : {"native/row_sum", "native/softmax", "native/matmul"}) {
+    auto x = load_for_device(id);
+    auto text = system_prompt(x) + prompt_of(x);
+    for (auto* foreign : {"nvcc", "g++", "OpenMP", "shared library", "extern \"C\" void", "solve",
+                          "function to define"})
+      EXPECT_THAT(text, Not(HasSubstr(foreign))) << id;
+  }
+}
+
+TEST(prompt, of_device_code_names_what_a_launch_may_name) {
+  EXPECT_THAT(prompt_of(load_for_device("native/row_sum")),
+              AllOf(HasSubstr("The arguments of a call:\n```cpp\n"
+                              "const float* x, float* y, int rows, int cols\n```\n"),
+                    HasSubstr("Timed at: cols=8192 rows=8192\n")));
+}
+
+TEST(prompt, of_device_code_says_that_a_starter_still_has_host_code) {
+  auto x = load_for_device("native/slow_column_sum");
+  EXPECT_THAT(prompt_of(x), AllOf(HasSubstr("launch lines take the place of its host function:\n"),
+                                  HasSubstr(x.starter)));
+}
+
+TEST(prompt, of_native_code_says_nothing_of_launch_lines) {
+  auto x = load("native/row_sum");
+  for (auto* backend : {"cpu", "cuda"}) {
+    ASSERT_TRUE(choose_backend(x, backend));
+    auto text = system_prompt(x) + prompt_of(x);
+    for (auto* foreign : {"// launch:", "// scratch:", "NVRTC", "The arguments of a call"})
+      EXPECT_THAT(text, Not(HasSubstr(foreign))) << backend;
+    EXPECT_THAT(text, HasSubstr("The function to define:")) << backend;
+  }
+}
+
+// What the prompt shows as launch lines must be read as such.
+TEST(prompt, the_launch_lines_of_its_example_can_be_read) {
+  auto text = system_prompt(load_for_device("native/row_sum"));
+  auto plan = parse_launch_plan(text);
+  ASSERT_TRUE(plan) << render(plan.error());
+  EXPECT_EQ(plan->launches.size(), 2u);
+  EXPECT_EQ(plan->scratch.size(), 1u);
+  auto bound = bind_arguments(*plan, load_for_device("native/row_sum"));
+  EXPECT_TRUE(bound) << render(bound.error());
+}
+
 TEST(prompt, the_form_that_it_asks_for_is_one_that_the_parser_takes) {
-  for (auto id : {"native/row_sum", "native/slow_column_sum"}) {
-    auto text = system_prompt(load(id));
+  for (const auto& x : {load("native/row_sum"), load("native/slow_column_sum"),
+                        load_for_device("native/row_sum")}) {
+    auto text = system_prompt(x);
     auto form = text.substr(text.find("<think>"));
     form = form.substr(0, form.find("</KERNEL>") + 9);
     auto parsed = parse_completion(form);

@@ -251,6 +251,9 @@ TEST_F(recorded_run, is_canonical_whatever_the_clock_said) {
   EXPECT_EQ(std::count(one->begin(), one->end(), '\n'), 13);
   EXPECT_THAT(*one, HasSubstr("max error # at y[#]"));
   EXPECT_THAT(*one, Not(HasSubstr("speedup")));
+  EXPECT_THAT(*one, HasSubstr("\"evaluation\""));
+  for (auto* timed : {"\"spans\"", "\"conditions\"", "sm_clock", "correctness"})
+    EXPECT_THAT(*one, Not(HasSubstr(timed)));
 }
 
 TEST_F(recorded_run, differs_when_anything_untimed_does) {

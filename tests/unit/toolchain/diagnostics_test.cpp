@@ -44,6 +44,49 @@ TEST(diagnostics, of_nvcc_have_file_and_line) {
   EXPECT_THAT(list[2].message, HasSubstr("too much shared data"));
 }
 
+TEST(diagnostics, of_nvrtc_and_its_assembler_are_found) {
+  auto list = parse_diagnostics(
+      "kernel.cu(1): catastrophic error: cannot open source file \"torch/extension.h\"\n"
+      "  #include \"torch/extension.h\"\n"
+      "kernel.cu(3): internal error: assertion failed at: \"x.c\", line 4\n"
+      "ptxas application ptx input, line 23; error   : Not a name of any known instruction: 'foo'\n"
+      "ptxas /tmp/tmpxft_0000079d_00000000-6_k.ptx, line 9; error   : Unknown symbol '%f1'\n"
+      "ptxas fatal   : Unresolved extern function '_Z9elsewheref'\n"
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas warning : Stack size for entry function 'f' cannot be statically determined\n");
+  ASSERT_EQ(list.size(), 5u);
+  EXPECT_EQ(list[0].file, "kernel.cu");
+  EXPECT_EQ(list[0].line, 1u);
+  EXPECT_EQ(list[0].message, "cannot open source file \"torch/extension.h\"");
+  EXPECT_EQ(list[1].line, 3u);
+  EXPECT_EQ(list[2].file, "");
+  EXPECT_EQ(list[2].line, 0u);
+  EXPECT_EQ(list[2].message, "Not a name of any known instruction: 'foo'");
+  EXPECT_EQ(list[3].message, "Unknown symbol '%f1'");
+  EXPECT_EQ(list[4].message, "Unresolved extern function '_Z9elsewheref'");
+  for (const auto& x : list) EXPECT_EQ(x.severity, "error");
+}
+
+TEST(kernel_resources, of_nvrtc_are_taken_out_of_the_text) {
+  std::string text =
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'f' for 'sm_90'\n"
+      "ptxas info    : Function properties for f\n"
+      "ptxas         .     16 bytes stack frame, 4 bytes spill stores, 8 bytes spill "
+      "loads\n"
+      "ptxas info    : Used 10 registers, used 1 barriers, 1024 bytes smem\n"
+      "ptxas info    : Compile time = 9.125 ms\n";
+  auto list = take_kernel_resources(text);
+  EXPECT_EQ(text, "");
+  ASSERT_EQ(list.size(), 1u);
+  EXPECT_EQ(list[0].name, "f");
+  EXPECT_EQ(list[0].registers, 10u);
+  EXPECT_EQ(list[0].stack_frame, 16u);
+  EXPECT_EQ(list[0].spill_stores, 4u);
+  EXPECT_EQ(list[0].spill_loads, 8u);
+  EXPECT_EQ(list[0].shared_bytes, 1024u);
+}
+
 TEST(kernel_resources, are_taken_out_of_the_text) {
   std::string text = "kernel.cu(5): warning #177-D: unused\n"
                      "ptxas info    : 0 bytes gmem\n"
@@ -105,6 +148,42 @@ TEST(hip_kernel_resources, of_other_remarks_are_none) {
   auto before = text;
   EXPECT_TRUE(take_hip_kernel_resources(text).empty());
   EXPECT_EQ(text, before);
+}
+
+// By the tables of the CUDA C++ Programming Guide and the occupancy calculator.
+TEST(register_occupancy, is_the_share_of_warps_that_the_registers_leave) {
+  EXPECT_EQ(register_occupancy(1, "sm_90"), 1);
+  EXPECT_EQ(register_occupancy(32, "sm_90"), 1);
+  EXPECT_EQ(register_occupancy(33, "sm_90"),
+            48.0 / 64); // a warp takes 5 units of 256: 51, in fours
+  EXPECT_EQ(register_occupancy(40, "sm_90"), 48.0 / 64);
+  EXPECT_EQ(register_occupancy(64, "sm_90"), 32.0 / 64);
+  EXPECT_EQ(register_occupancy(128, "sm_90"), 16.0 / 64);
+  EXPECT_EQ(register_occupancy(255, "sm_90"), 8.0 / 64);
+}
+
+TEST(register_occupancy, counts_the_warps_that_the_architecture_can_have) {
+  EXPECT_EQ(register_occupancy(40, "sm_86"), 1); // 48 of 48
+  EXPECT_EQ(register_occupancy(64, "sm_86"), 32.0 / 48);
+  EXPECT_EQ(register_occupancy(64, "sm_75"), 1); // 32 of 32
+  EXPECT_EQ(register_occupancy(128, "sm_80"), 0.25);
+  EXPECT_EQ(register_occupancy(255, "sm_120"), 8.0 / 48);
+}
+
+TEST(register_occupancy, never_grows_with_the_registers_and_is_never_none) {
+  double last = 1;
+  for (uint32_t registers = 1; registers <= 255; ++registers) {
+    auto x = register_occupancy(registers, "sm_90");
+    EXPECT_GT(x, 0) << registers;
+    EXPECT_LE(x, last) << registers;
+    last = x;
+  }
+}
+
+TEST(register_occupancy, is_0_where_nothing_is_known) {
+  EXPECT_EQ(register_occupancy(0, "sm_90"), 0);
+  for (auto* architecture : {"", "sm_9", "sm_90a", "gfx90a", "native"})
+    EXPECT_EQ(register_occupancy(32, architecture), 0) << architecture;
 }
 
 TEST(diagnostics, of_clang_without_a_place_are_found) {
