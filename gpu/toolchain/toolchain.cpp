@@ -19,8 +19,9 @@ namespace kernelmill {
 namespace {
 
 // Part of every key: raise it when the meaning of an entry changes.
-constexpr const char* cache_generation = "kernelmill-build-1";
+constexpr const char* cache_generation = "kernelmill-build-2";
 
+constexpr int nvrtc_unusable = 3; // exit code of kernelmill-nvrtc
 constexpr size_t most_source = 1 << 20;
 constexpr size_t most_log = 16 << 10;
 constexpr uint32_t shortest_deadline_ms = 100;
@@ -260,6 +261,11 @@ findings native_toolchain::state::compile(const compiler_facts& compiler, const 
       is_hip() ? take_hip_kernel_resources(outcome->text) : take_kernel_resources(outcome->text);
   result.log = clean_log(outcome->text, most_log);
   result.diagnostics = parse_diagnostics(result.log);
+  if (compiler.whole && outcome->status.code == nvrtc_unusable) {
+    result.fault = {fault_class::infrastructure, "toolchain_missing",
+                    "failed to run NVRTC: " + result.log, "`kernelmill doctor` looks for NVRTC"};
+    return result;
+  }
   if (outcome->status.code != 0 || outcome->timed_out || outcome->flooded) {
     result.fault = judge(*outcome, result.diagnostics, deadline_ms);
     result.repeatable = !outcome->timed_out;

@@ -66,7 +66,7 @@ expected<std::string> read_candidate(const std::string& path) {
 expected<void> choose_contract_for(task& what, const std::string& wanted,
                                    const std::string& source) {
   if (wanted != "auto") return choose_contract(what, wanted);
-  bool device = what.backend != "cpu" && has_launch_lines(source);
+  bool device = what.backend == "cuda" && has_launch_lines(source);
   return choose_contract(what, device ? "device" : "native");
 }
 
