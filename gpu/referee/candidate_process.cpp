@@ -311,7 +311,6 @@ error candidate_process::memory_fault() const {
 error candidate_process::describe(const exit_status& status) const {
   // bubblewrap passes a signal of its child on as 128 + signal.
   int signal = status.signal != 0 ? status.signal : status.code > 128 ? status.code - 128 : 0;
-  auto printed = ::lseek(printed_.get(), 0, SEEK_END);
   if (!loading_)
     return {fault_class::infrastructure, "sandbox_failed",
             "failed to keep a candidate process: it ended before it was given a candidate: " +
@@ -320,7 +319,7 @@ error candidate_process::describe(const exit_status& status) const {
   if (status.code == setup_failed && output().find("kernelmill-candidate: failed to") == 0)
     return {fault_class::infrastructure, "sandbox_failed", output(),
             "`kernelmill doctor` tries each layer"};
-  if (signal == SIGXFSZ || printed >= static_cast<off_t>(printed_limit))
+  if (signal == SIGXFSZ || printed_bytes() >= printed_limit)
     return {fault_class::candidate, "output_flood",
             fmt::format("the candidate printed {} bytes or more and was ended", printed_limit),
             "print nothing from a kernel"};
@@ -390,6 +389,11 @@ std::optional<error> candidate_process::load_fault() const {
       return error{
           fault_class::candidate, "load_failed", "failed to load the candidate: " + said, {}};
   }
+}
+
+uint64_t candidate_process::printed_bytes() const {
+  auto end = ::lseek(printed_.get(), 0, SEEK_END);
+  return end > 0 ? static_cast<uint64_t>(end) : 0;
 }
 
 std::string candidate_process::output() const {

@@ -79,6 +79,9 @@ public:
   int pid() const noexcept { return pid_; } ///< out here; 0 before settle()
   double cpu_seconds() const noexcept;      ///< of all its threads so far, by the scheduler's clock
 
+  /// How much it has printed so far.
+  uint64_t printed_bytes() const;
+
   /// What it printed: at most 4 KiB, control bytes removed.
   std::string output() const;
 

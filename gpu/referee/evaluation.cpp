@@ -269,7 +269,8 @@ evaluation_record evaluate_program(referee_parts parts, prepared_task& prepared,
   else
     judge_loaded({parts, prepared, options, judged, prepared.make_workload(), record, &judged}, 0,
                  clock);
-  if (judged.process().ending()) prepared.drop_runner(parts.pool);
+  record.output = judged.process().output();
+  if (judged.process().ending() || judged.leaves_traces()) prepared.drop_runner(parts.pool);
   clock.lap("release");
   return record;
 }

@@ -134,6 +134,7 @@ std::optional<error> program_slot::load_program(const std::string& artifact, int
   std::memcpy(static_cast<char*>(file_.data()) + program_cubin_at, parts->cubin.data(),
               parts->cubin.size());
   into.cubin_bytes = parts->cubin.size();
+  uses_heap_ = parts->cubin.find("malloc") != std::string::npos; // a symbol that it wants
   return load(deadline_ms);
 }
 

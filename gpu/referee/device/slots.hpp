@@ -49,6 +49,10 @@ public:
   /// Seconds of the latest row by the events of the process.
   double event_seconds() const noexcept { return shared().event_seconds; }
 
+  /// Whether the next candidate needs another process: the heap of `malloc` in kernels and what
+  /// they print are the context's, not the module's.
+  bool leaves_traces() const { return uses_heap_ || process().printed_bytes() > 0; }
+
   size_t launches() const noexcept { return plan_.launches.size(); }
 
 private:
@@ -60,6 +64,7 @@ private:
 
   shared_page file_;
   launch_plan plan_;
+  bool uses_heap_ = false;
   std::vector<std::vector<bound_argument>> bound_;
 };
 
