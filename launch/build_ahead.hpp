@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "gpu/task/task.hpp"
 #include "launch/backend.hpp"
 
 namespace kernelmill {

@@ -135,19 +135,8 @@ void append_examples(std::string& out, wire::RetrieveResult::Reader found) {
   }
 }
 
-} // namespace
-
-namespace {
-
 const char* language(const task& x) {
   return x.backend == "cuda" ? "cuda" : "cpp";
-}
-
-// Device code defines no function of the task: what a launch may name, and no more.
-std::string arguments_text(const task& x) {
-  auto text = x.declaration();
-  auto open = text.find('(') + 1;
-  return text.substr(open, text.rfind(')') - open);
 }
 
 } // namespace
@@ -171,7 +160,8 @@ std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples) {
   if (out.back() != '\n') out += '\n';
   bool device = x.contract == "device";
   out += device ? "\nThe arguments of a call:\n" : "\nThe function to define:\n";
-  append_fenced(out, device ? arguments_text(x) : x.declaration(), "cpp", max_starter_text);
+  // Device code defines no function of the task: what a launch may name, and no more.
+  append_fenced(out, device ? x.parameters() : x.declaration(), "cpp", max_starter_text);
   if (!x.starter.empty()) {
     out += device ? "\nThe starter; in your answer, launch lines take the place of its host "
                     "function:\n"

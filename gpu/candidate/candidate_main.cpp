@@ -24,10 +24,6 @@ namespace kernelmill {
 
 namespace {
 
-constexpr int setup_failed = 120; // exit codes that the referee takes for our own fault
-constexpr int device_lost = 121;
-constexpr int launch_refused = 122;
-
 struct mapping {
   char* base = nullptr; // of the first byte; inaccessible pages on both sides
   size_t size = 0;
@@ -43,7 +39,7 @@ void* entry = nullptr;
 
 [[noreturn]] void give_up(const char* what) {
   std::fprintf(stderr, "kernelmill-candidate: failed to %s: %s\n", what, std::strerror(errno));
-  std::_Exit(setup_failed);
+  std::_Exit(exit_setup_failed);
 }
 
 // -- setting up -------------------------------------------------------------------------------
@@ -210,7 +206,7 @@ using any_function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64
   control->remark = candidate_remark::device_error;
   control->fault_signal = static_cast<uint32_t>(result);
   std::snprintf(control->text, sizeof control->text, "%s", problem);
-  std::_Exit(device_lost);
+  std::_Exit(exit_device_lost);
 }
 
 // The context survives a launch that is refused, but a process of which anything failed is
@@ -220,7 +216,7 @@ void expect_launched(int result) {
   if (program->synchronize() != 0) lose_device(result, program->problem());
   control->remark = candidate_remark::launch_refused;
   std::snprintf(control->text, sizeof control->text, "%s", program->problem());
-  std::_Exit(launch_refused);
+  std::_Exit(exit_launch_refused);
 }
 
 void find_bases(char** bases) {
@@ -309,10 +305,10 @@ int main(int argc, char** argv) {
   // set-up below needs nothing that it forbids.
   if (!enter_candidate_seccomp(gpu != nullptr)) give_up("enter the inner seccomp filter");
   // One byte says that this process is up; its credentials tell the referee our pid out there.
-  if (::send(candidate_socket, "r", 1, MSG_NOSIGNAL) != 1) return setup_failed;
+  if (::send(candidate_socket, "r", 1, MSG_NOSIGNAL) != 1) return exit_setup_failed;
   attach();
   if (gpu != nullptr && setup.function[0] == 0) open_code();
-  if (::send(candidate_socket, "a", 1, MSG_NOSIGNAL) != 1) return setup_failed;
+  if (::send(candidate_socket, "a", 1, MSG_NOSIGNAL) != 1) return exit_setup_failed;
   ::close(candidate_socket);
   watch_faults();
   serve();

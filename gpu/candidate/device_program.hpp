@@ -37,7 +37,6 @@ struct device_program {
   uint32_t launches;
   uint32_t scratch_buffers;
   uint64_t scratch_bytes[program_scratch];
-  uint64_t cubin_bytes;
   program_launch plan[program_launches];
   uint32_t calls; ///< of the row to queue
   int64_t offsets[program_calls][max_arguments];

@@ -44,10 +44,4 @@ expected<const driver*> open_driver() {
   return &*opened;
 }
 
-tl::unexpected<error> driver_error(const driver& cuda, const char* what, result x) {
-  return infrastructure_error("cuda_failed",
-                              std::string{"failed to "} + what + ": " + cuda.name_of(x),
-                              "`kernelmill doctor` shows the GPUs and their state");
-}
-
 } // namespace kernelmill::cuda

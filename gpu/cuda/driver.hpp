@@ -68,8 +68,6 @@ inline constexpr int attribute_minor = 76;
 #define KERNELMILL_CUDA_FUNCTIONS(X)                                                               \
   X(init, "cuInit", (unsigned))                                                                    \
   X(driver_version, "cuDriverGetVersion", (int*))                                                  \
-  X(device_get, "cuDeviceGet", (int*, int))                                                        \
-  X(device_count, "cuDeviceGetCount", (int*))                                                      \
   X(device_name, "cuDeviceGetName", (char*, int, int))                                             \
   X(device_attribute, "cuDeviceGetAttribute", (int*, int, int))                                    \
   X(primary_retain, "cuDevicePrimaryCtxRetain", (context*, int))                                   \
@@ -130,8 +128,5 @@ struct driver {
 
 /// Opens libcuda.so.1 once; it is never closed. Fails with "cuda_missing" (infrastructure).
 expected<const driver*> open_driver();
-
-/// Fails with "cuda_failed" (infrastructure): "failed to WHAT: CUDA_ERROR_...".
-tl::unexpected<error> driver_error(const driver& cuda, const char* what, result x);
 
 } // namespace kernelmill::cuda

@@ -24,14 +24,11 @@ constexpr uint64_t printed_limit = uint64_t{1} << 20;
 constexpr uint64_t gpu_memory_limit = uint64_t{8} << 30; // a context takes 1 GiB or so by itself
 constexpr uint64_t gpu_file_limit = uint64_t{64} << 20;
 constexpr size_t printed_kept = 4096;
-constexpr int setup_failed = 120;         // candidate_main's own exit code
 constexpr int64_t watch_slice_us = 5'000; // a dead process is noticed within this
 constexpr int end_wait_ms = 2'000;
 constexpr double longest_spin_seconds = 0.1;
 constexpr uint32_t spins_between_looks = 500; // at the clock
 constexpr int attach_wait_ms = 10'000;        // mapping gigabytes of a GPU takes its time
-constexpr int device_lost = 121; // candidate_main's exit code after an error of the GPU
-constexpr int launch_refused = 122;
 
 expected<descriptor> make_printed_file() {
   // A file, not a pipe: what is printed never blocks the candidate and costs the referee nothing
@@ -316,15 +313,15 @@ error candidate_process::describe(const exit_status& status) const {
             "failed to keep a candidate process: it ended before it was given a candidate: " +
                 output(),
             "`kernelmill doctor` tries each layer of the sandbox"};
-  if (status.code == setup_failed && output().find("kernelmill-candidate: failed to") == 0)
+  if (status.code == exit_setup_failed && output().find("kernelmill-candidate: failed to") == 0)
     return {fault_class::infrastructure, "sandbox_failed", output(),
             "`kernelmill doctor` tries each layer"};
   if (signal == SIGXFSZ || printed_bytes() >= printed_limit)
     return {fault_class::candidate, "output_flood",
             fmt::format("the candidate printed {} bytes or more and was ended", printed_limit),
             "print nothing from a kernel"};
-  if (status.code == device_lost) return describe_device_error();
-  if (status.code == launch_refused)
+  if (status.code == exit_device_lost) return describe_device_error();
+  if (status.code == exit_launch_refused)
     return {fault_class::candidate, "bad_launch", "the GPU refused to " + remark_text(),
             "check threads, registers and shared memory of a block against the GPU's limits"};
   if (exhausted()) return memory_fault();

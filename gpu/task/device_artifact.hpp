@@ -13,6 +13,9 @@ struct device_artifact {
   std::string cubin;
 };
 
+/// Exit code of kernelmill-nvrtc when it could not compile at all, which no source is to blame for.
+inline constexpr int nvrtc_unusable = 3;
+
 inline constexpr char device_artifact_magic[] = "kernelmill-device-1\n";
 
 inline std::string pack_device_artifact(const device_artifact& x) {

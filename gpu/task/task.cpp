@@ -15,11 +15,15 @@ std::string parameter(const argument& x) {
 
 } // namespace
 
-std::string task::declaration() const {
-  std::string text = "extern \"C\" void " + function + "(";
+std::string task::parameters() const {
+  std::string text;
   for (size_t i = 0; i < arguments.size(); ++i)
     text += (i > 0 ? ", " : "") + parameter(arguments[i]);
-  return text + ")";
+  return text;
+}
+
+std::string task::declaration() const {
+  return "extern \"C\" void " + function + "(" + parameters() + ")";
 }
 
 const std::string& fill_of(const argument& input, const task_case& which) {

@@ -80,6 +80,9 @@ struct task {
 
   bool names(const std::string& wanted) const; ///< whether it runs on this backend
 
+  /// "const float* x, int rows": what declaration() has in its parentheses.
+  std::string parameters() const;
+
   /// The C declaration that a candidate must define.
   std::string declaration() const;
 };

@@ -17,15 +17,20 @@ namespace {
 
 constexpr int ask_deadline_ms = 20'000;
 
-expected<std::string> ask(sandbox& walls, const compiler_facts& facts, const std::string& compiler,
-                          std::vector<std::string> argv, const char* remedy) {
+expected<compiler_outcome> run_to_ask(sandbox& walls, const compiler_facts& facts,
+                                      std::vector<std::string> argv) {
   compiler_job job;
   job.argv = std::move(argv);
   job.path = facts.path;
   job.source_name = facts.source_name;
   job.mounts = facts.mounts;
   job.deadline_ms = ask_deadline_ms;
-  auto outcome = run_compiler(walls, job);
+  return run_compiler(walls, job);
+}
+
+expected<std::string> ask(sandbox& walls, const compiler_facts& facts, const std::string& compiler,
+                          std::vector<std::string> argv, const char* remedy) {
+  auto outcome = run_to_ask(walls, facts, std::move(argv));
   if (outcome && outcome->status.code == 0) return outcome->text;
   if (!outcome && outcome.error().category != "cannot_execute")
     return tl::unexpected{outcome.error()};
@@ -86,13 +91,7 @@ constexpr const char* hipcc_remedy =
 // Has a compiler say what it would run for `architecture`; one that does not know it says so.
 expected<std::string> dry_run(sandbox& walls, const compiler_facts& facts,
                               const std::string& architecture, std::vector<std::string> argv) {
-  compiler_job job;
-  job.argv = std::move(argv);
-  job.path = facts.path;
-  job.source_name = facts.source_name;
-  job.mounts = facts.mounts;
-  job.deadline_ms = ask_deadline_ms;
-  auto outcome = run_compiler(walls, job);
+  auto outcome = run_to_ask(walls, facts, std::move(argv));
   if (!outcome) return tl::unexpected{outcome.error()};
   if (outcome->timed_out)
     return infrastructure_error("toolchain_missing", "failed to run " + facts.compile[0] +
@@ -260,9 +259,7 @@ expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
       result.compile.push_back("--include-path=" + folder.string());
   }
   result.identity = "NVRTC " + *version + " -std=c++20 -arch=" + architecture;
-  std::string flags;
-  for (auto& x : result.compile) flags += x + '\n';
-  result.digest = sha256_hex("nvrtc " + *version + "\n" + flags);
+  result.digest = digest_of(result, "nvrtc " + *version);
   return result;
 }
 

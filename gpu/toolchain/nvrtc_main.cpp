@@ -21,7 +21,6 @@ namespace {
 
 constexpr int product_descriptor = 5;
 constexpr int compile_failed = 1; // exit codes, as of other compilers
-constexpr int no_compiler = 3;
 
 int say(const std::string& text, int code) {
   std::fputs(text.c_str(), stdout);
@@ -52,13 +51,13 @@ int compile(const std::string& path, const std::string& architecture,
             const std::vector<std::string>& flags) {
   std::ifstream in{path, std::ios::binary};
   std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) return say("failed to read " + path + "\n", no_compiler);
+  if (!in || !(text << in.rdbuf())) return say("failed to read " + path + "\n", nvrtc_unusable);
   auto source = text.str();
   auto compiled = cuda::compile_device_code(source, path, architecture, flags);
-  if (!compiled) return say(render(compiled.error()) + "\n", no_compiler);
+  if (!compiled) return say(render(compiled.error()) + "\n", nvrtc_unusable);
   if (!compiled->ok) return say(compiled->log, compile_failed);
   if (!write_all(pack_device_artifact({source, compiled->cubin})))
-    return say("failed to write the cubin\n", no_compiler);
+    return say("failed to write the cubin\n", nvrtc_unusable);
   return say(compiled->log, 0);
 }
 
@@ -77,8 +76,8 @@ int main(int argc, char** argv) {
   if (auto path = words[0].substr(option.size()); !path.empty()) open_by_path(path);
   if (words[1] == "--version") {
     auto found = cuda::find_runtime_compiler();
-    return say((found ? found->version : render(found.error())) + "\n", found ? 0 : no_compiler);
+    return say((found ? found->version : render(found.error())) + "\n", found ? 0 : nvrtc_unusable);
   }
-  if (words.size() < 3) return say("failed to compile: no architecture\n", no_compiler);
+  if (words.size() < 3) return say("failed to compile: no architecture\n", nvrtc_unusable);
   return compile(words[1], words[2], {words.begin() + 3, words.end()});
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "gpu/task/device_artifact.hpp"
 #include "gpu/task/launch_plan.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
@@ -21,7 +22,6 @@ namespace {
 // Part of every key: raise it when the meaning of an entry changes.
 constexpr const char* cache_generation = "kernelmill-build-2";
 
-constexpr int nvrtc_unusable = 3; // exit code of kernelmill-nvrtc
 constexpr size_t most_source = 1 << 20;
 constexpr size_t most_log = 16 << 10;
 constexpr uint32_t shortest_deadline_ms = 100;
@@ -55,15 +55,10 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> wo
                      [&](auto* x) { return text.find(x) != text.npos; });
 }
 
-// bubblewrap passes a signal on as 128 + signal.
-int signal_of(const exit_status& x) {
-  return x.signal != 0 ? x.signal : x.code > 128 ? x.code - 128 : 0;
-}
-
 // Why a compiler failed. Of signals g++ reports in words; NVRTC works in the process that dies.
 error judge(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
             int deadline_ms) {
-  int signal = signal_of(x.status);
+  int signal = x.status.signal;
   if (x.timed_out || signal == SIGXCPU || contains_any(x.text, {"CPU time limit exceeded"}))
     return candidate_fault("compile_timeout",
                            "failed to compile the kernel: the compiler was still busy after " +
@@ -121,10 +116,6 @@ Message<wire::BuildResult> to_message(const findings& x, const std::string& libr
     set_fault(out.initFault(), x.fault);
   });
 }
-
-} // namespace
-
-namespace {
 
 // Where there is none: the place that an error should name.
 std::string usual_compiler(const std::string& backend) {

@@ -76,17 +76,9 @@ extern "C" __global__ void check_bytes(const unsigned char* x, u64 n, unsigned c
     if (x[i] != value) atomicAdd(&out->damaged_guards, 1ull);
 }
 
-extern "C" __global__ void set_words(unsigned* x, u64 n, unsigned value) {
-  for (u64 i = thread_index(); i < n; i += thread_count()) x[i] = value;
-}
-
 extern "C" __global__ void count_written(const unsigned* x, u64 n, unsigned poison, audit* out) {
   for (u64 i = thread_index(); i < n; i += thread_count())
     if (x[i] != poison) atomicAdd(&out->unasked, 1ull);
-}
-
-extern "C" __global__ void widen(const float* from, double* to, u64 n) {
-  for (u64 i = thread_index(); i < n; i += thread_count()) to[i] = from[i];
 }
 
 __device__ inline void note_bad(audit* out, u64 i, unsigned argument, unsigned set) {
@@ -118,16 +110,6 @@ extern "C" __global__ void compare_i32(const int* got, const int* want, u64 n, u
                                        unsigned set, audit* out) {
   for (u64 i = thread_index(); i < n; i += thread_count())
     if (got[i] != want[i]) note_bad(out, i, argument, set);
-}
-
-// How much a truth and its scale differ from those of the host, for references: relative to what
-// candidates are allowed.
-extern "C" __global__ void compare_truth(const double* a, const double* b, const double* scale,
-                                         u64 n, double unit_error, audit* out) {
-  for (u64 i = thread_index(); i < n; i += thread_count())
-    if (!(fabs(a[i] - b[i]) <= unit_error * fabs(scale[i]) + 1e-30) && !(a[i] == b[i]) &&
-        !(isnan(a[i]) && isnan(b[i])))
-      note_bad(out, i, 0, 0);
 }
 
 // Takes words at places that only the seed tells, so that what is written after the clock has

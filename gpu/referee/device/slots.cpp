@@ -53,6 +53,14 @@ void device_slot::copy_out(size_t argument, taken_output& into, uint64_t) const 
 
 namespace {
 
+// What a plan may hold, the shared file has room for; and both count the kinds of arguments alike.
+static_assert(most_launches <= program_launches && most_scratch_buffers <= program_scratch);
+static_assert(most_launch_arguments <= max_arguments);
+static_assert(longest_kernel_name < sizeof(program_launch::kernel));
+static_assert(int(bound_argument::kind::tensor) == int(program_argument_kind::tensor) &&
+              int(bound_argument::kind::scratch) == int(program_argument_kind::scratch) &&
+              int(bound_argument::kind::value) == int(program_argument_kind::value));
+
 constexpr int64_t most_threads = 1024;      // of a block, on every card
 constexpr int64_t most_blocks = 2147483647; // along x; the driver knows the other limits
 
@@ -133,7 +141,6 @@ std::optional<error> program_slot::load_program(const std::string& artifact, int
   if (auto fault = take_scratch()) return fault;
   std::memcpy(static_cast<char*>(file_.data()) + program_cubin_at, parts->cubin.data(),
               parts->cubin.size());
-  into.cubin_bytes = parts->cubin.size();
   uses_heap_ = parts->cubin.find("malloc") != std::string::npos; // a symbol that it wants
   return load(deadline_ms);
 }

@@ -53,8 +53,6 @@ public:
   /// they print are the context's, not the module's.
   bool leaves_traces() const { return uses_heap_ || process().printed_bytes() > 0; }
 
-  size_t launches() const noexcept { return plan_.launches.size(); }
-
 private:
   program_slot(candidate_process process, const task& x, device_arena& arena, shared_page file)
       : device_slot(std::move(process), x, arena), file_(std::move(file)) {}
