@@ -19,6 +19,7 @@ struct referee_options {
   unsigned pool = 2;           ///< candidate processes kept warm
   std::string gpu_node = {};   ///< "/dev/nvidia0"; empty: a CPU slot
   std::string gpu_uuid = {};   ///< of the same
+  std::string python = {};     ///< interpreter that has torch; empty: no contract `torch`
 };
 
 /// Thread safety: one thread at a time.

@@ -18,6 +18,7 @@ struct toolchain_options {
   std::string compiler;               ///< empty: the usual one of the backend
   std::string architecture = "sm_90"; ///< of the GPU; not for "cpu"
   std::string device_compiler;        ///< path of kernelmill-nvrtc; empty: no contract `device`
+  std::string python;                 ///< interpreter that has torch; empty: no contract `torch`
   std::string cache_directory;        ///< empty: default_cache_directory() of build_cache.hpp
   uint64_t cache_bytes = uint64_t{2} << 30;
   std::vector<std::string> extra_flags;

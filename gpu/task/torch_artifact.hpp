@@ -1,0 +1,39 @@
+#pragma once
+
+// What a build of the contract `torch` makes: the module's source and the extensions that it asked
+// for when it was imported. kernelmill_torch/artifact.py reads the same bytes.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace kernelmill {
+
+struct torch_extension {
+  std::string key;  ///< of the request, as extension_request.py computes it
+  std::string name; ///< of the Python module
+  std::string library;
+};
+
+struct torch_artifact {
+  std::string source;
+  std::vector<torch_extension> extensions;
+};
+
+inline constexpr char torch_artifact_magic[] = "kernelmill-torch-1\n";
+
+inline std::string pack_torch_artifact(const torch_artifact& x) {
+  nlohmann::json header = {{"source_bytes", x.source.size()},
+                           {"extensions", nlohmann::json::array()}};
+  std::string blobs = x.source;
+  for (const auto& e : x.extensions) {
+    header["extensions"].push_back({{"key", e.key}, {"name", e.name}, {"bytes", e.library.size()}});
+    blobs += e.library;
+  }
+  auto text = header.dump();
+  return torch_artifact_magic + std::to_string(text.size()) + "\n" + text + blobs;
+}
+
+} // namespace kernelmill
