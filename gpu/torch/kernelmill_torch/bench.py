@@ -43,14 +43,13 @@ class Bench:
             self._measure()
         except BadProblem as e:
             raise Fault("configuration", e.category, str(e)) from None
-        except MemoryError as e:
-            raise Fault("configuration", "unsupported_problem",
-                        f"the problem {directory} does not fit this machine: {e}") from None
-        except RuntimeError as e:
-            if "out of memory" not in str(e).lower():
-                raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {e}") from None
-            raise Fault("configuration", "unsupported_problem",
-                        f"the problem {directory} does not fit this machine: {str(e)[:200]}") from None
+        except Exception as e:
+            text = f"{type(e).__name__}: {str(e)[:300]}"
+            if isinstance(e, MemoryError) or "out of memory" in text.lower():
+                raise Fault("configuration", "unsupported_problem",
+                            f"the problem {directory} does not fit this machine: {text}") from None
+            raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {text}",
+                        "`kernelmill task check` says more") from None
         self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8,
                                         device=device)
 
