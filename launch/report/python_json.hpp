@@ -2,6 +2,7 @@
 
 // JSON as Python's json.dump writes it, and values taken out of it with their place in the file.
 
+#include <memory>
 #include <optional>
 #include <string>
 
