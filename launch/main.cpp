@@ -197,7 +197,7 @@ void add_run_commands(cli::command_table& table) {
        "column FAST_1 LOW\n"
        "counts the lower bound of the 95 % interval instead. What the infrastructure lost is "
        "counted in INFRA and is\n"
-       "in no rate. Files of KernelBench hold one level each.",
+       "in no rate. An eval_results.json holds one level.",
        {{"RUN", "Name of a run, or its directory.", false, false, completes::run, {}}},
        {{"--by",
          "UNIT",
@@ -218,7 +218,8 @@ void add_run_commands(cli::command_table& table) {
          completes::file},
         {"--from",
          "FILE",
-         "Reads an eval_results.json in place of a run; {level} means one file for each level.",
+         "Reads an eval_results.json, the benchmark's or ours, in place of a run; {level} means a "
+         "file for each level.",
          "",
          false,
          {},

@@ -155,17 +155,21 @@ expected<void> check_sources(const invocation& in) {
 
 /// What the tables do not say by themselves.
 std::string notes(const rp::report& x) {
-  std::string result = "\nfast_p: correct and faster than p times the reference, as a share of all "
-                       "samples. Speedups count by their estimate; FAST_1 LOW\n"
-                       "counts by the lower bound of the 95 % interval.";
-  if (!x.knows_left_out) return result + " Files do not say what the infrastructure lost.\n";
-  if (x.all.infrastructure > 0)
-    result +=
-        fmt::format(" {} left out of all rates: the infrastructure's fault.", x.all.infrastructure);
-  if (x.all.open > 0) result += fmt::format(" {} left out: not ended.", x.all.open);
+  std::string result =
+      "\nfast_p: correct and faster than p times the reference, as a share of all samples. "
+      "Speedups count by their\n"
+      "estimate; FAST_1 LOW counts by the lower bound of the 95 % interval.\n";
   if (auto untimed = x.all.correct - x.all.timed; untimed > 0)
-    result += fmt::format(" {} correct without a timing.", untimed);
-  return result + "\n";
+    result += fmt::format("without a speedup: {} correct samples, which no fast_p above 0 counts\n",
+                          untimed);
+  if (!x.knows_left_out)
+    return result + "INFRA and OPEN: files do not say what the infrastructure lost\n";
+  if (x.all.infrastructure > 0)
+    result += fmt::format("left out of every rate, as the infrastructure's fault: {}\n",
+                          x.all.infrastructure);
+  if (x.all.open > 0)
+    result += fmt::format("left out of every rate, as not ended: {}\n", x.all.open);
+  return result;
 }
 
 json written_json(const rp::written_files& x) {

@@ -117,8 +117,8 @@ private:
       s.speedup = speedup_interval{*reference / *runtime, std::nullopt, std::nullopt};
   }
 
-  /// The task of a file of ours is in its metadata; that of the benchmark's has the level that the
-  /// caller gave and no name.
+  /// The task of a file of ours is in its metadata; that of the benchmark's has no name, and the
+  /// level that the caller gave or the baseline's only one.
   expected<void> name_task(sample& s, uint32_t problem, const std::string& where,
                            const std::string& task) {
     auto at = place_of(task);
@@ -131,6 +131,8 @@ private:
                       source_.level ? fmt::format(" of level {}", *source_.level) : ""),
           "correct the file, or --level");
     level_ = source_.level ? source_.level : at.level;
+    if (!level_ && source_.baseline && source_.baseline->size() == 1)
+      level_ = source_.baseline->begin()->first;
     if (!task.empty())
       s.task = task;
     else if (level_)
@@ -142,16 +144,19 @@ private:
 
   expected<void> add_baseline(sample& s, uint32_t problem) {
     if (s.speedup || !source_.baseline || !s.candidate) return {};
-    auto level = level_;
-    if (!level && source_.baseline->size() == 1) level = source_.baseline->begin()->first;
-    if (!level)
+    if (!level_)
       return configuration_error("usage",
                                  "failed to read " + source_.file +
                                      ": the baseline holds several levels, and the file does not "
                                      "say its own",
                                  "say which it is: --level 1");
-    auto times = source_.baseline->find(*level);
-    if (times == source_.baseline->end()) return {};
+    auto times = source_.baseline->find(*level_);
+    if (times == source_.baseline->end())
+      return configuration_error("usage",
+                                 fmt::format("failed to read {}: the baseline has no level{}, and "
+                                             "there is no ref_runtime",
+                                             source_.file, *level_),
+                                 "name a baseline of that level, or correct --level");
     auto mean = times->second.find(problem);
     if (mean == times->second.end()) return {};
     s.reference = run_time{mean->second, 0};
@@ -161,8 +166,8 @@ private:
 
   const eval_results_source& source_;
   sample_set result_;
-  std::optional<uint32_t> level_;
-  std::set<uint64_t> ids_; ///< of the problem at hand
+  std::optional<uint32_t> level_; ///< of the sample at hand
+  std::set<uint64_t> ids_;        ///< of the problem at hand
 };
 
 } // namespace

@@ -33,7 +33,8 @@ json share_json(uint64_t count, uint64_t n) {
 }
 
 std::string rates(const std::vector<const report_row*>& rows, bool knows_left_out) {
-  row_of_cells head{"LEVEL", "PROBLEMS>", "SAMPLES>", "INFRA>", "OPEN>", "COMPILED>", "CORRECT>"};
+  row_of_cells head{"LEVEL", "PROBLEMS>", "SAMPLES>", "INFRA>",
+                    "OPEN>", "COMPILED>", "CORRECT>", "TIMED>"};
   for (const auto& f : rows.front()->fast) head.push_back(fmt::format("FAST_{:g}>", f.p));
   head.push_back("FAST_1 LOW>");
   std::vector<row_of_cells> cells;
@@ -45,7 +46,8 @@ std::string rates(const std::vector<const report_row*>& rows, bool knows_left_ou
                       left_out(x->infrastructure),
                       left_out(x->open),
                       share_cell(x->compiled, x->samples),
-                      share_cell(x->correct, x->samples)};
+                      share_cell(x->correct, x->samples),
+                      fmt::format("{}/{}", x->timed, x->correct)};
     for (const auto& f : x->fast) line.push_back(share_cell(f.count, x->samples));
     // Without a single interval a 0 would be a statement that nobody made.
     bool unknown = x->timed > 0 && x->with_interval == 0;

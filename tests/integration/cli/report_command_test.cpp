@@ -167,7 +167,7 @@ TEST_F(report_command, tells_people_n_and_what_is_left_out) {
   auto x = kernelmill({"report", run_name, "--p", "1", "--k", "2"});
   ASSERT_EQ(x.code, 0) << x.err;
   EXPECT_THAT(x.out, AllOf(HasSubstr("level 2"), HasSubstr("0.600 (3/5)"), HasSubstr("FAST_1 LOW"),
-                           HasSubstr("1 left out of all rates"), HasSubstr("1 left out: not ended"),
+                           HasSubstr("infrastructure's fault: 1"), HasSubstr("not ended: 1"),
                            HasSubstr("PASS@2"), Not(HasSubstr("FAST_2"))));
 }
 

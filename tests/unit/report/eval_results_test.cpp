@@ -211,7 +211,11 @@ TEST_F(eval_results_file, takes_the_reference_from_a_baseline_where_it_has_none)
   ASSERT_FALSE(unsure);
   EXPECT_THAT(unsure.error().hint, HasSubstr("--level"));
   times.erase(2);
-  EXPECT_EQ(read(text, &times)->samples[0].speedup->estimate, 2);
+  auto only = read(text, &times);
+  ASSERT_TRUE(only) << only.error().message;
+  EXPECT_EQ(only->samples[0].speedup->estimate, 2);
+  EXPECT_EQ(only->samples[0].task, "kernelbench/level1/19");
+  EXPECT_THAT(read(text, &times, 3).error().message, HasSubstr("level3"));
 }
 
 TEST_F(eval_results_file, baselines_are_read_by_level_and_problem) {
