@@ -147,6 +147,9 @@ expected<void> check_sources(const invocation& in) {
                      std::string{"leave "} + name +
                          " out, or write the run with --eval-results "
                          "and read that with --from");
+  if (in.has("--from") && in.has("--eval-results"))
+    return usage("--eval-results belongs to a run: what a file says besides would be lost",
+                 "leave --eval-results out, or copy the file");
   if (in.has("--from") && in.value("--by") == "turn")
     return usage("--by turn belongs to a run: the samples of a file are what they are",
                  "leave --by out");

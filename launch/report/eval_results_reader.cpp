@@ -160,7 +160,7 @@ private:
     auto mean = times->second.find(problem);
     if (mean == times->second.end()) return {};
     s.reference = run_time{mean->second, 0};
-    s.speedup = speedup_interval{mean->second / s.candidate->median_ms, std::nullopt, std::nullopt};
+    s.speedup = speedup_interval{mean->second / s.candidate->ms, std::nullopt, std::nullopt};
     return {};
   }
 

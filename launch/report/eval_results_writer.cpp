@@ -27,7 +27,7 @@ json stats(const std::optional<run_time>& time, const sample& x) {
           {"std", nullptr},
           {"min", nullptr},
           {"max", nullptr},
-          {"median", finite(time->median_ms)},
+          {"median", finite(time->ms)},
           {"num_trials", time->calls},
           {"hardware", x.hardware},
           {"device", x.backend}};
@@ -67,10 +67,10 @@ json entry(const sample& x) {
                  {"compiled", x.compiled},
                  {"correctness", x.correct},
                  {"metadata", metadata(x)},
-                 {"runtime", x.candidate ? finite(x.candidate->median_ms) : json(-1.0)},
+                 {"runtime", x.candidate ? finite(x.candidate->ms) : json(-1.0)},
                  {"runtime_stats", stats(x.candidate, x)}};
   if (x.reference) {
-    result["ref_runtime"] = finite(x.reference->median_ms);
+    result["ref_runtime"] = finite(x.reference->ms);
     result["ref_runtime_stats"] = stats(x.reference, x);
   }
   return result;

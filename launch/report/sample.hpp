@@ -22,9 +22,9 @@ struct speedup_interval {
   std::optional<double> low, high; ///< none: the source says the estimate alone
 };
 
-/// Times of one side, in milliseconds.
+/// The time of one side.
 struct run_time {
-  double median_ms = 0;
+  double ms = 0; ///< median of the calls; in files of the benchmark their mean
   uint32_t calls = 0;
 };
 

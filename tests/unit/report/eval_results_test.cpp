@@ -121,7 +121,7 @@ TEST_F(eval_results_file, reads_back_as_what_it_was_made_of) {
   EXPECT_EQ(x.speedup->estimate, 1.5);
   EXPECT_EQ(x.speedup->low, 1.4);
   EXPECT_EQ(x.turns_to_first_correct, 2u);
-  EXPECT_EQ(x.candidate->median_ms, y.candidate->median_ms);
+  EXPECT_EQ(x.candidate->ms, y.candidate->ms);
   EXPECT_EQ(x.candidate->calls, 40u);
 }
 
