@@ -15,6 +15,7 @@ expected<int> judge_batch(const invocation& in);
 expected<int> task_list(const invocation& in);
 expected<int> task_show(const invocation& in);
 expected<int> task_check(const invocation& in);
+expected<int> task_import(const invocation& in);
 expected<int> doctor(const invocation& in);
 expected<int> show(const invocation& in);
 expected<int> ps(const invocation& in);
