@@ -18,6 +18,7 @@ install(TARGETS kernelmill kernelmill-spawner kernelmill-referee kernelmill-cand
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
 # What launch/gpu_check.sh needs on a GPU host that has the tarball and nothing else of ours.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/exploits/gpu_corpus
+    ${CMAKE_SOURCE_DIR}/tests/exploits/torch_corpus
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/gpu_check.sh ${CMAKE_SOURCE_DIR}/launch/gpu_check.py
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
