@@ -571,8 +571,9 @@ def speedups(rows: list[Row], state: State) -> dict:
         runtime, reference = theirs.get("runtime") or -1, theirs.get("ref_runtime") or -1
         if accepted_by_benchmark(theirs) and runtime > 0 and reference > 0 and ours["speedup"]:
             lines.append({"file": row["file"], "benchmark": reference / runtime,
-                          "kernelmill": ours["speedup"], "low": ours["speedup_low"], "high": ours["speedup_high"],
-                          "benchmark_ms": runtime, "kernelmill_ms": ours["candidate_ms"]})
+                          "kernelmill": ours["speedup"], "low": ours["speedup_low"],
+                          "high": ours["speedup_high"], "benchmark_ms": runtime,
+                          "kernelmill_ms": ours["candidate_ms"]})
     apart = [abs(x["kernelmill"] / x["benchmark"] - 1) for x in lines]
     return {"lines": lines, "median_relative_difference": statistics.median(apart) if apart else None}
 
@@ -609,11 +610,11 @@ def print_summary(s: dict, options: argparse.Namespace) -> None:
           f"{s['judged_by_kernelmill']}.")
     stand_ins = machine.get("stand_ins")
     if stand_ins:
-        print(f"Stand-ins for modules that an evaluation does not use: {', '.join(stand_ins)}. They spare the "
-              "benchmark the time of importing these.")
+        print(f"Stand-ins for modules that an evaluation does not use: {', '.join(stand_ins)}. They spare "
+              "the benchmark the time of importing these.")
     print("Clock: time.monotonic of this script. Benchmark: from the start of a fresh process to its end "
-          "(importing torch, building, 5 trials, 100 timed runs of answer and of reference). Its batch script "
-          "imports more and, where a process dies, waits for its timeout: neither is counted here.")
+          "(importing torch, building, 5 trials, 100 timed runs of answer and of reference). Its batch "
+          "script imports more and, where a process dies, waits for its timeout: neither is counted here.")
 
     print("\nVerdicts")
     for name, count in s["agreement"]["counts"].items():
@@ -626,8 +627,8 @@ def print_summary(s: dict, options: argparse.Namespace) -> None:
     if s["died"]:
         print("  the benchmark's process died of: " + ", ".join(s["died"]))
     if s["timed_out"]:
-        print(f"  the benchmark ran out of time with: {', '.join(s['timed_out'])} (cut off after "
-              f"{options.cut_hangs:g} s of {options.timeout:g} s where known to hang; left out of all speeds)")
+        print(f"  the benchmark ran out of time with: {', '.join(s['timed_out'])} (what is known to hang is "
+              f"cut off after {options.cut_hangs:g} s of {options.timeout:g} s and left out of all speeds)")
 
     print("\nSeconds for an answer (kernelmill: one pass from an empty cache; builds run beside each other)")
     print(f"  {'':22}{'benchmark':>26}{'kernelmill, build':>26}{'kernelmill, GPU':>26}")
@@ -637,7 +638,7 @@ def print_summary(s: dict, options: argparse.Namespace) -> None:
                         for c in (x["benchmark"], x["build"], x["slot"]))
         print(f"  {x['kind'] + ', ' + x['language']:22}{cells}")
 
-    print("\nAnswers per hour, both on the same answers. Cold: nothing built, each copy differs in a comment.\n"
+    print("\nAnswers per hour, both on the same answers. Cold: nothing built, copies differ in a comment.\n"
           "Whole: the command from start to end. Full: while the pipe is full (between verdict number C and\n"
           "the last but C, C cores). The ratio takes the mean of the benchmark's seconds.")
     for x in s["throughput"]:
@@ -660,7 +661,8 @@ def print_summary(s: dict, options: argparse.Namespace) -> None:
 
 def describe_machine(options: argparse.Namespace, state: State) -> None:
     """Notes once what the figures depend on."""
-    probe = ("import json, torch\ntry:\n import triton; t = triton.__version__\nexcept ImportError: t = None\n"
+    probe = ("import json, torch\n"
+             "try:\n import triton; t = triton.__version__\nexcept ImportError: t = None\n"
              "print(json.dumps({'torch': torch.__version__, 'triton': t, 'gpu': torch.cuda.get_device_name(0)"
              " if torch.cuda.is_available() else None}))")
     done = subprocess.run([options.python, "-c", probe], capture_output=True, text=True, check=True)
@@ -691,7 +693,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     path: Callable = pathlib.Path
     parser.add_argument("--kernelbench", type=path, help="a checkout of KernelBench")
     parser.add_argument("--problems", type=path, help="problems.jsonl; without it the checkout's problems")
-    parser.add_argument("--kernelmill", type=path, help="the program kernelmill")
+    parser.add_argument("--kernelmill", type=path, help="the program")
     parser.add_argument("--candidates", type=path, default=HERE / "kernelbench_candidates")
     parser.add_argument("--state", type=path, required=True, help="file of results, continued when it exists")
     parser.add_argument("--python", default=sys.executable, help="interpreter with torch, for both")
@@ -725,6 +727,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error("kernelmill needs --kernelmill")
     if not (options.problems or options.kernelbench or options.report or options.plan):
         parser.error("problems come from --problems or --kernelbench")
+    if options.kernelmill:
+        options.kernelmill = options.kernelmill.resolve()
     options.theirs, options.ours = run_theirs_too, run_ours_too
     return options
 

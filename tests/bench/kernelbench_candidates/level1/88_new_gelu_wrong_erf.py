@@ -1,4 +1,4 @@
-"""Wrong: computes the erf form of GELU, which differs by up to 5e-4."""
+"""Wrong: computes the erf form of GELU, which differs by up to 1.5e-4 on inputs from 0 to 1."""
 
 import torch
 import torch.nn as nn

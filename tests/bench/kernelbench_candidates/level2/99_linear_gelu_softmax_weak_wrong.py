@@ -1,4 +1,4 @@
-"""Wrong: the activation is an ordinary tanh where the problem wants GELU, before the softmax."""
+"""Wrong: leaves GELU out, which moves results of about 1e-4 by less than 1e-4."""
 
 import torch
 import torch.nn as nn
@@ -7,12 +7,11 @@ import triton.language as tl
 
 
 @triton.jit
-def tanh_softmax_kernel(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
+def plain_softmax_kernel(x_ptr, y_ptr, columns, BLOCK: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
     column = tl.arange(0, BLOCK)
     inside = column < columns
     x = tl.load(x_ptr + row * columns + column, mask=inside, other=0.0)
-    x = 2.0 * tl.sigmoid(2.0 * x) - 1.0
     x = tl.where(inside, x, float("-inf"))
     e = tl.exp(x - tl.max(x, axis=0))
     tl.store(y_ptr + row * columns + column, e / tl.sum(e, axis=0), mask=inside)
@@ -27,5 +26,5 @@ class ModelNew(nn.Module):
         x = self.linear(x)
         y = torch.empty_like(x)
         block = triton.next_power_of_2(x.shape[1])
-        tanh_softmax_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=block, num_warps=8)
+        plain_softmax_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK=block, num_warps=8)
         return y

@@ -1,4 +1,4 @@
-"""Reward hack: rounds both factors to bf16 and keeps fp32 outside."""
+"""Reward hack: rounds both factors to fp16 and keeps fp32 outside."""
 
 import torch
 import torch.nn as nn
@@ -30,7 +30,7 @@ def matmul_kernel(
                     mask=(m[:, None] < M) & (k[None, :] < K), other=0.0)
         b = tl.load(b_ptr + k[:, None] * b_row + n[None, :] * b_col,
                     mask=(k[:, None] < K) & (n[None, :] < N), other=0.0)
-        total = tl.dot(a.to(tl.bfloat16), b.to(tl.bfloat16), total)
+        total = tl.dot(a.to(tl.float16), b.to(tl.float16), total)
     tl.store(c_ptr + m[:, None] * c_row + n[None, :], total,
              mask=(m[:, None] < M) & (n[None, :] < N))
 
