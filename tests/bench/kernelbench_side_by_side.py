@@ -434,9 +434,13 @@ class Ours:
 
 
 def run_verdicts(ours: Ours, rows: list[Row], state: State) -> bool:
-    """Judges each answer once, from an empty cache; those that hang come last, on their own."""
+    """Judges each answer once, from an empty cache; those that hang come last, on their own. What was the
+    machine's fault is judged again by the next call."""
+    def lacks(row: Row) -> bool:
+        return state.data["ours"].get(row["key"], {}).get("outcome") not in ("accepted", "rejected")
+
     for hangs in (False, True):
-        missing = [x for x in rows if bool(x.get("hangs")) == hangs and x["key"] not in state.data["ours"]]
+        missing = [x for x in rows if bool(x.get("hangs")) == hangs and lacks(x)]
         if not missing:
             continue
         if ours.clock.left() < 10:
@@ -668,9 +672,12 @@ def describe_machine(options: argparse.Namespace, state: State) -> None:
     done = subprocess.run([options.python, "-c", probe], capture_output=True, text=True, check=True)
     facts: dict = json.loads(done.stdout) | {"cores": os.cpu_count()}
     if options.kernelbench:
-        head = subprocess.run(["git", "-C", options.kernelbench, "rev-parse", "--short", "HEAD"],
-                              capture_output=True, text=True)
-        facts["kernelbench"] = head.stdout.strip() or "an unknown commit"
+        # A copy without .git may carry its commit in a file; git would answer for a repository around it.
+        note = options.kernelbench / "COMMIT"
+        told = note.read_text() if note.exists() else subprocess.run(
+            ["git", "--git-dir", options.kernelbench / ".git", "rev-parse", "--short", "HEAD"],
+            capture_output=True, text=True).stdout
+        facts["kernelbench"] = told.strip() or "an unknown commit"
     if options.kernelmill:
         told = subprocess.run([options.kernelmill, "version"], capture_output=True, text=True)
         facts["kernelmill"] = told.stdout.splitlines()[0] if told.stdout else "kernelmill"

@@ -80,7 +80,7 @@ def broken(code: str, kind: str) -> str:
 
 def otherwise(code: str) -> str:
     """Returns a right answer that is written differently: contiguous inputs and output."""
-    return around(code, "        dense = (x.contiguous() if hasattr(x, 'contiguous') else x for x in inputs)\n"
+    return around(code, "        dense = [x.contiguous() if hasattr(x, 'stride') else x for x in inputs]\n"
                   "        return base(*dense).contiguous()")
 
 
