@@ -1,0 +1,1 @@
+"""Python side of Kernelmill's contract `torch`: standard library and torch only."""
