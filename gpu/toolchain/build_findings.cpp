@@ -30,7 +30,7 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> wo
 }
 
 error judge_compiler(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
-            int deadline_ms) {
+                     int deadline_ms) {
   int signal = x.status.signal;
   if (x.timed_out || signal == SIGXCPU || contains_any(x.text, {"CPU time limit exceeded"}))
     return candidate_fault("compile_timeout",

@@ -13,6 +13,7 @@
 #include "gpu/toolchain/compiler_run.hpp"
 #include "gpu/toolchain/diagnostics.hpp"
 #include "gpu/toolchain/precompiled.hpp"
+#include "gpu/toolchain/torch_toolchain.hpp"
 #include "messages/digest.hpp"
 #include "messages/fault.hpp"
 
@@ -49,6 +50,7 @@ struct native_toolchain::state {
               options.cache_bytes) {
     if (options.compiler.empty()) options.compiler = usual_compiler(options.backend);
     identity = options.compiler + " (not asked yet)";
+    if (!options.python.empty()) torch = std::make_unique<torch_toolchain>(walls, options, cache);
   }
 
   sandbox& walls;
@@ -59,6 +61,7 @@ struct native_toolchain::state {
   std::optional<compiler_facts> facts;
   std::optional<compiler_facts> device_facts;
   std::unique_ptr<precompiled_headers> headers;
+  std::unique_ptr<torch_toolchain> torch; // null: no contract `torch`
 
   bool is_cuda() const { return options.backend == "cuda"; }
   bool is_hip() const { return options.backend == "hip"; }
@@ -68,7 +71,7 @@ struct native_toolchain::state {
   Message<wire::BuildResult> build(const compiler_facts& compiler, std::string source,
                                    int deadline_ms);
   build_findings compile(const compiler_facts& compiler, const std::string& key,
-                   const std::string& source, int deadline_ms);
+                         const std::string& source, int deadline_ms);
   expected<compiler_outcome> run(const compiler_facts& compiler, const std::string& source,
                                  int deadline_ms, const std::string& header_directory);
 };
@@ -101,12 +104,13 @@ expected<void> native_toolchain::state::accept(wire::BuildRequest::Reader reques
   std::string contract = request.getContract();
   std::string backend = request.getBackend();
   bool device = contract == "device" && is_cuda() && !options.device_compiler.empty();
-  if ((contract != "native" && !device) || backend != options.backend)
-    return infrastructure_error("unsupported_contract", "failed to build contract \"" + contract +
-                                                            "\" for backend \"" + backend +
-                                                            "\": this toolchain builds \"native\"" +
-                                                            (is_cuda() ? " and \"device\"" : "") +
-                                                            " for \"" + options.backend + "\"");
+  bool python = contract == "torch" && torch;
+  if ((contract != "native" && !device && !python) || backend != options.backend)
+    return infrastructure_error(
+        "unsupported_contract",
+        "failed to build contract \"" + contract + "\" for backend \"" + backend +
+            "\": this toolchain builds \"native\"" + (is_cuda() ? " and \"device\"" : "") +
+            (torch ? " and \"torch\"" : "") + " for \"" + options.backend + "\"");
   auto size = request.getSource().size();
   if (size > most_source)
     return candidate_error("compile_error",
@@ -141,8 +145,9 @@ expected<compiler_outcome> native_toolchain::state::run(const compiler_facts& co
   return run_compiler(walls, job);
 }
 
-build_findings native_toolchain::state::compile(const compiler_facts& compiler, const std::string& key,
-                                          const std::string& source, int deadline_ms) {
+build_findings native_toolchain::state::compile(const compiler_facts& compiler,
+                                                const std::string& key, const std::string& source,
+                                                int deadline_ms) {
   auto directory =
       headers && wants_precompiled_headers(source) ? headers->find_or_build() : std::string{};
   auto outcome = run(compiler, source, deadline_ms, directory);
@@ -212,15 +217,17 @@ Message<wire::BuildResult> native_toolchain::build(wire::BuildRequest::Reader re
     return to_message(x, {}, state_->identity, {});
   };
   if (auto ok = state_->accept(request); !ok) return refuse(ok.error());
+  auto most = state_->options.deadline_ms;
+  auto deadline = static_cast<int>(
+      std::max(request.getDeadlineMs() > 0 ? std::min(request.getDeadlineMs(), most) : most,
+               shortest_deadline_ms));
+  if (request.getContract() == "torch") return state_->torch->build(request, deadline);
   bool device = request.getContract() == "device";
   if (device)
     if (auto plan = parse_launch_plan(request.getSource()); !plan) return refuse(plan.error());
   auto compiler = device ? state_->learn_device() : state_->learn();
   if (!compiler) return refuse(compiler.error());
-  auto most = state_->options.deadline_ms;
-  auto deadline = request.getDeadlineMs() > 0 ? std::min(request.getDeadlineMs(), most) : most;
-  return state_->build(*compiler, request.getSource(),
-                       static_cast<int>(std::max(deadline, shortest_deadline_ms)));
+  return state_->build(*compiler, request.getSource(), deadline);
 }
 
 } // namespace kernelmill

@@ -25,21 +25,50 @@ bool starts_with_any(std::string_view x, std::initializer_list<std::string_view>
 
 // -f and -m of g++ that write files, load code, or change what comes out.
 bool is_strange(std::string_view x) {
-  return starts_with_any(x, {"-fplugin", "-fdump", "-fprofile", "-fauto-profile", "-ftest-coverage",
-                             "-fsanitize", "-flto", "-fuse-ld", "-fsyntax-only", "-fpch",
-                             "-fpreprocessed", "-fcompare-debug", "-fdiagnostics", "-fcallgraph",
-                             "-fstack-usage", "-fmodule", "-fopt-info", "-fno-pic", "-fno-PIC",
-                             "-fpie", "-fPIE", "-frandom-seed", "-fdirectives-only", "-fworking",
-                             "-ftime-report", "-fmem-report", "-foffload", "-fself-test",
-                             "-fdebug-prefix", "-ffile-prefix", "-fmacro-prefix", "-fno-exceptions",
-                             "-m32", "-mx32", "-m16", "-fverbose-asm"});
+  return starts_with_any(x, {"-fplugin",
+                             "-fdump",
+                             "-fprofile",
+                             "-fauto-profile",
+                             "-ftest-coverage",
+                             "-fsanitize",
+                             "-flto",
+                             "-fuse-ld",
+                             "-fsyntax-only",
+                             "-fpch",
+                             "-fpreprocessed",
+                             "-fcompare-debug",
+                             "-fdiagnostics",
+                             "-fcallgraph",
+                             "-fstack-usage",
+                             "-fmodule",
+                             "-fopt-info",
+                             "-fno-pic",
+                             "-fno-PIC",
+                             "-fpie",
+                             "-fPIE",
+                             "-frandom-seed",
+                             "-fdirectives-only",
+                             "-fworking",
+                             "-ftime-report",
+                             "-fmem-report",
+                             "-foffload",
+                             "-fself-test",
+                             "-fdebug-prefix",
+                             "-ffile-prefix",
+                             "-fmacro-prefix",
+                             "-fno-exceptions",
+                             "-m32",
+                             "-mx32",
+                             "-m16",
+                             "-fverbose-asm"});
 }
 
 bool is_macro(std::string_view x) {
   if (!starts_with_any(x, {"-D", "-U"}) || x.size() < 3) return false;
   auto name = x.substr(2, x.find_first_of("=(", 2) - 2);
-  return !name.empty() && all_of(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                       "0123456789_") &&
+  return !name.empty() &&
+         all_of(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                      "0123456789_") &&
          std::none_of(x.begin(), x.end(), [](unsigned char c) { return c < 0x20; });
 }
 
@@ -60,13 +89,43 @@ bool is_host_flag(std::string_view x) {
 
 // Words that the next word belongs to.
 bool takes_next(std::string_view x) {
-  static constexpr auto list = std::to_array<std::string_view>(
-      {"-gencode", "--generate-code", "-arch", "--gpu-architecture", "-code", "--gpu-code",
-       "-Xcompiler", "--compiler-options", "-Xptxas", "--ptxas-options", "-maxrregcount",
-       "--maxrregcount", "-Xcudafe", "--cudafe-options", "-t", "--threads", "-diag-suppress",
-       "--diag-suppress", "-I", "-isystem", "-include", "-L", "-l", "-o", "-x", "-Xlinker",
-       "--linker-options", "-ccbin", "--compiler-bindir", "--default-stream", "-default-stream",
-       "-Xnvlink", "-D", "-U", "-O", "-std", "--std"});
+  static constexpr auto list = std::to_array<std::string_view>({"-gencode",
+                                                                "--generate-code",
+                                                                "-arch",
+                                                                "--gpu-architecture",
+                                                                "-code",
+                                                                "--gpu-code",
+                                                                "-Xcompiler",
+                                                                "--compiler-options",
+                                                                "-Xptxas",
+                                                                "--ptxas-options",
+                                                                "-maxrregcount",
+                                                                "--maxrregcount",
+                                                                "-Xcudafe",
+                                                                "--cudafe-options",
+                                                                "-t",
+                                                                "--threads",
+                                                                "-diag-suppress",
+                                                                "--diag-suppress",
+                                                                "-I",
+                                                                "-isystem",
+                                                                "-include",
+                                                                "-L",
+                                                                "-l",
+                                                                "-o",
+                                                                "-x",
+                                                                "-Xlinker",
+                                                                "--linker-options",
+                                                                "-ccbin",
+                                                                "--compiler-bindir",
+                                                                "--default-stream",
+                                                                "-default-stream",
+                                                                "-Xnvlink",
+                                                                "-D",
+                                                                "-U",
+                                                                "-O",
+                                                                "-std",
+                                                                "--std"});
   return std::find(list.begin(), list.end(), x) != list.end();
 }
 
@@ -85,7 +144,8 @@ bool is_cuda_value(std::string_view x) {
       for (std::string_view value : {"=true", "=false"})
         if (x == std::string{dashes}.append(name).append(value)) return true;
   for (std::string_view name : {"-maxrregcount=", "--maxrregcount="})
-    if (x.starts_with(name)) return x.size() > name.size() && all_of(x.substr(name.size()), "0123456789");
+    if (x.starts_with(name))
+      return x.size() > name.size() && all_of(x.substr(name.size()), "0123456789");
   for (std::string_view name : {"-diag-suppress=", "--diag-suppress="})
     if (x.starts_with(name)) return all_of(x.substr(name.size()), "0123456789,-D");
   if (x.starts_with("-O")) return x.size() == 3 && all_of(x.substr(2), "0123");

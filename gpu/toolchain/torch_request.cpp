@@ -60,8 +60,7 @@ std::string shown(std::string_view x) {
 
 std::string text_of(const json& x, size_t most) {
   auto& text = x.get_ref<const std::string&>();
-  if (text.size() > most)
-    throw refused{"a text has more than " + std::to_string(most) + " bytes"};
+  if (text.size() > most) throw refused{"a text has more than " + std::to_string(most) + " bytes"};
   if (text.find('\0') != text.npos) throw refused{"a text holds a zero byte"};
   return text;
 }
@@ -81,7 +80,8 @@ std::vector<extension_source> sources_of(const json& x) {
     extension_source source{text_of(one.at("name"), most_word),
                             text_of(one.at("text"), most_extension_source)};
     bool known = false;
-    for (auto* suffix : {".cpp", ".cc", ".cxx", ".cu"}) known = known || source.name.ends_with(suffix);
+    for (auto* suffix : {".cpp", ".cc", ".cxx", ".cu"})
+      known = known || source.name.ends_with(suffix);
     if (!is_file_name(source.name) || !known)
       throw refused{"the source " + shown(source.name) + " is no .cpp, .cc, .cxx or .cu file"};
     if (!names.insert(source.name).second)

@@ -1,7 +1,8 @@
 #pragma once
 
 // What the recorder (kernelmill_torch/record.py) reports of a candidate. The candidate can forge
-// every word of it, so it is read with limits; what it decides is only what is built, in the sandbox.
+// every word of it, so it is read with limits; what it decides is only what is built, in the
+// sandbox.
 
 #include <optional>
 #include <string>

@@ -33,8 +33,7 @@ std::string bindings(const extension_request& request) {
 }
 
 bool mentions(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](auto x) { return text.find(x) != text.npos; });
+  return std::any_of(words.begin(), words.end(), [&](auto x) { return text.find(x) != text.npos; });
 }
 
 } // namespace
@@ -63,17 +62,18 @@ std::vector<std::string> slim_macros(const std::string& text) {
     result.emplace_back("-DKERNELMILL_WANTS_DISPATCH");
   if (mentions(text, {"PYBIND11_MODULE", "py::", "pybind11::"}))
     result.emplace_back("-DKERNELMILL_WANTS_PYBIND");
-  if (mentions(text, {"CUDAStream", "cuda::", "CUDAGuard", "DeviceGuard", "CUDA_CHECK",
-                      "C10_CUDA", "AT_CUDA"}))
+  if (mentions(text, {"CUDAStream", "cuda::", "CUDAGuard", "DeviceGuard", "CUDA_CHECK", "C10_CUDA",
+                      "AT_CUDA"}))
     result.emplace_back("-DKERNELMILL_WANTS_CUDA");
   return result;
 }
 
 bool may_be_slim(const std::string& text) {
   // What only the full headers have; the list saves attempts and need not be whole.
-  return !mentions(text, {"torch::nn", "torch::optim", "torch::data", "torch::jit", "torch::serialize",
-                          "torch::autograd", "TORCH_LIBRARY", "at::native", "TensorIterator",
-                          "getCurrentCUDABlasHandle", "torch::indexing", "at::parallel_for"});
+  return !mentions(text,
+                   {"torch::nn", "torch::optim", "torch::data", "torch::jit", "torch::serialize",
+                    "torch::autograd", "TORCH_LIBRARY", "at::native", "TensorIterator",
+                    "getCurrentCUDABlasHandle", "torch::indexing", "at::parallel_for"});
 }
 
 } // namespace kernelmill

@@ -28,9 +28,9 @@ bool lies_in(const std::string& path, const std::string& folder) {
 }
 
 bool is_shown_anyway(const std::string& path) {
-  return lies_in(path, "/usr") && std::none_of(std::begin(hidden_directories),
-                                               std::end(hidden_directories),
-                                               [&](auto* x) { return lies_in(path, x); });
+  return lies_in(path, "/usr") &&
+         std::none_of(std::begin(hidden_directories), std::end(hidden_directories),
+                      [&](auto* x) { return lies_in(path, x); });
 }
 
 bool is_too_much(const std::string& path) {
@@ -119,8 +119,8 @@ expected<python_facts> run_to_ask(spawner& processes, const std::string& interpr
 std::string python_package_directory() {
   std::error_code code;
   auto program = fs::read_symlink("/proc/self/exe", code).parent_path();
-  for (const auto& place :
-       {program / ".." / "share" / "kernelmill" / "python", fs::path{KERNELMILL_SOURCE_TREE} / "gpu" / "torch"})
+  for (const auto& place : {program / ".." / "share" / "kernelmill" / "python",
+                            fs::path{KERNELMILL_SOURCE_TREE} / "gpu" / "torch"})
     if (fs::is_regular_file(place / "kernelmill_torch" / "record.py", code))
       return fs::weakly_canonical(place, code).string();
   return {};
@@ -162,8 +162,8 @@ std::vector<bind_mount> python_mounts(const python_facts& facts) {
 }
 
 std::vector<std::string> python_environment() {
-  return {"HOME=/tmp",         "LC_ALL=C.UTF-8",      "PYTHONDONTWRITEBYTECODE=1",
-          "OMP_NUM_THREADS=2", "MKL_NUM_THREADS=2",   "OPENBLAS_NUM_THREADS=2",
+  return {"HOME=/tmp",         "LC_ALL=C.UTF-8",        "PYTHONDONTWRITEBYTECODE=1",
+          "OMP_NUM_THREADS=2", "MKL_NUM_THREADS=2",     "OPENBLAS_NUM_THREADS=2",
           "TMPDIR=/tmp",       "CUDA_VISIBLE_DEVICES=", "TRITON_CACHE_DIR=/tmp/triton"};
 }
 

@@ -38,8 +38,8 @@ std::string python_package_directory();
 /// Where the sandbox shows that folder.
 inline constexpr const char* python_package_mount = "/kernelmill-python";
 
-/// Runs the interpreter once, outside the sandbox, and imports torch (2 to 6 s). Answers are kept for
-/// the life of this process, errors are not. Fails with "python_missing" (class configuration)
+/// Runs the interpreter once, outside the sandbox, and imports torch (2 to 6 s). Answers are kept
+/// for the life of this process, errors are not. Fails with "python_missing" (class configuration)
 /// when it cannot be run or has no torch.
 expected<python_facts> ask_python(spawner& processes, const std::string& interpreter);
 
