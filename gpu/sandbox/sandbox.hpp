@@ -106,6 +106,9 @@ public:
   explicit sandbox(spawner& processes);
   ~sandbox();
 
+  /// What starts its processes; trusted programs may be started by it without walls.
+  spawner& processes() noexcept;
+
   /// Tries each layer by using it. Takes about 50 ms.
   std::vector<sandbox_layer> probe();
 
