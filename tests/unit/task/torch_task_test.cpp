@@ -151,7 +151,7 @@ TEST_F(torch_task, no_other_task_becomes_one) {
 TEST_F(torch_task, roots_are_searched_in_order) {
   std::string name = testing::TempDir() + "kernelmill-torch-task-XXXXXX";
   std::string other = ::mkdtemp(name.data());
-  for (const std::string& id : {"suite/level1/1_Exp", "suite/level1/2_Log"}) {
+  for (const std::string id : {"suite/level1/1_Exp", "suite/level1/2_Log"}) {
     auto folder = other + "/" + id;
     std::filesystem::create_directories(folder);
     auto document = relu();
