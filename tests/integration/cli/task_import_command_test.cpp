@@ -127,6 +127,34 @@ TEST(task_import, a_task_of_torch_asks_for_python_and_takes_no_other_contract) {
   EXPECT_EQ(x.fault()["category"], "unsupported_contract");
 }
 
+TEST(task_import, a_run_finds_such_tasks_by_a_glob_and_asks_for_what_they_need) {
+  user someone{"run"};
+  ASSERT_EQ(someone({"task", "import", "kernelbench", problems()}).code, 0);
+  auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"run",
+                                   "--json",
+                                   "policy.kind=scripted",
+                                   "policy.script=" +
+                                       source_file("configs/policies/quickstart/script.json"),
+                                   "evaluation.backend=cpu",
+                                   "run.dir=" + scratch() + "/never"};
+    words.insert(words.end(), more.begin(), more.end());
+    return someone(words);
+  };
+  auto x = run({"tasks.ids=[\"kernelbench/level1/*\"]", "evaluation.python=/nowhere/python3"});
+  EXPECT_EQ(x.code, 2) << x.err;
+  EXPECT_EQ(x.fault()["category"], "python_missing");
+  x = run({"tasks.ids=[\"kernelbench/level2/*\"]", "episode.turn_deadline_ms=120000",
+           "policy.timeout_ms=20000"});
+  EXPECT_EQ(x.fault()["category"], "config_inconsistent");
+  EXPECT_THAT(x.fault()["message"].get<std::string>(), HasSubstr("compile.torch_deadline_ms"));
+  // One folder that is named takes the place of both.
+  x = run({"tasks.ids=[\"kernelbench/*\"]", "tasks.root=" + source_file("configs/tasks")});
+  EXPECT_EQ(x.code, 3);
+  EXPECT_EQ(x.fault()["category"], "unknown_task");
+  EXPECT_FALSE(std::filesystem::exists(scratch() + "/never"));
+}
+
 } // namespace
 
 } // namespace kernelmill::test
