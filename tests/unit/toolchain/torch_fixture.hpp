@@ -104,7 +104,7 @@ protected:
   temporary_directory cache_;
   spawner processes_;
   sandbox walls_;
-  python_facts python_;
+  found_python python_;
   std::optional<native_toolchain> toolchain_;
 };
 
