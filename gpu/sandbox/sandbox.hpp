@@ -59,7 +59,7 @@ struct sandbox_spec {
   bool may_exec = true;
 
   /// A trusted process that forks others and walls each of them in itself: it keeps what that takes
-  /// (on a root's machine three capabilities, else the right to more user namespaces) and gets no
+  /// (on a root's machine four capabilities, else the right to more user namespaces) and gets no
   /// filter of system calls.
   bool forks_sandboxes = false;
 };

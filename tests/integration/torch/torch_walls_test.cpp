@@ -1,5 +1,10 @@
 // What a hostile module may try, and what is left standing afterwards.
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
 #include "torch_fixture.hpp"
 
 namespace kernelmill {
@@ -115,6 +120,29 @@ TEST_F(torch_walls, forks_without_end_stay_behind_the_walls) {
                     "            import time\n            time.sleep(100)\n        n += 1\n"
                     "except OSError:\n    print('limit')\nreturn torch.relu(self.linear(x))"));
   EXPECT_THAT(std::string{result.open()->getOutput()}, HasSubstr("limit")) << summary(result);
+}
+
+// Whether any process on this machine calls itself so.
+bool is_anywhere(const std::string& name) {
+  for (const auto& entry : std::filesystem::directory_iterator{"/proc"}) {
+    std::ifstream file{entry.path() / "comm"};
+    std::string found;
+    if (std::getline(file, found) && found == name) return true;
+  }
+  return false;
+}
+
+TEST_F(torch_walls, what_is_ended_is_gone_with_all_that_it_started) {
+  auto result = evaluate(
+      linear_problem,
+      linear_answer("import ctypes\nctypes.CDLL(None).prctl(15, b'km-survivor')\nos.fork()\n"
+                    "try:\n    os.setsid()\nexcept OSError:\n    pass\nwhile True:\n    pass"),
+      [](wire::EvaluateRequest::Builder x) { x.setDeadlineMs(2000); });
+  EXPECT_EQ(category(result), "timed_out") << summary(result);
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds{5};
+  while (is_anywhere("km-survivor") && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  EXPECT_FALSE(is_anywhere("km-survivor"));
 }
 
 TEST_F(torch_walls, memory_without_end_is_its_own_fault) {

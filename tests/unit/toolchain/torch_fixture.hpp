@@ -104,7 +104,7 @@ protected:
   temporary_directory cache_;
   spawner processes_;
   sandbox walls_;
-  found_python python_;
+  python_facts python_;
   std::optional<native_toolchain> toolchain_;
 };
 
