@@ -2,6 +2,7 @@
 
 import os
 import statistics
+import time
 from typing import Optional
 
 import torch
@@ -52,6 +53,8 @@ class Bench:
                         "`kernelmill task check` says more") from None
         self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8,
                                         device=device)
+        self.usual_flush = statistics.median(self.flush() for _ in range(9))
+        self.latest_flush = 0.0
 
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""
@@ -172,14 +175,17 @@ class Bench:
             for x in one.outputs:
                 x.view(torch.uint8).fill_(POISON) if x.dim() else x.fill_(-77)
 
-    def flush(self) -> None:
-        """Evicts everything from the caches."""
+    def flush(self) -> float:
+        """Evicts everything from the caches. Returns the seconds, which are more when somebody else is busy."""
+        self.synchronize()
+        started = time.monotonic()
         self.flush_buffer.add_(1)
         self.synchronize()
+        return time.monotonic() - started
 
     def row(self, process: Process, count: int, seconds: float, command: int = native.CALL) -> float:
         """Seconds of one row of calls on cold caches, by the clock out here."""
-        self.flush()
+        self.latest_flush = self.flush()
         process.call(native.NOTHING, 0, 0, seconds)  # wakes it up: it looks for the next command for a while
         return process.call(command, 0, count, seconds)
 

@@ -17,6 +17,7 @@ TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
 FIRST_CALL_SECONDS = 45.0  # in which Triton may compile and tune
 CALL_SECONDS = 5.0
+IDLE_SHARE = 0.3
 RETAKES = 3
 DISTURBED = 1.15
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
@@ -40,6 +41,9 @@ class Judgement:
         self.timed = FIRST_TIMED
         self.rules: list[compare.Rule] = []
         self.row_length = 0
+        self.flushes: list[float] = []
+        self.idle_cpu = self.idle_seconds = 0.0  # of the candidate between its rows
+        self.idle_since: Optional[tuple[float, float]] = None
         self.copy_seconds = 0.0
         self.rows: tuple[list[float], list[float]] = ([], [])  # seconds a call: reference, candidate
 
@@ -224,12 +228,35 @@ class Judgement:
         reference_seconds = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS
         bench.poison(count)
         bench.release_if_large()
+        self.end_idling()
         candidate = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * reference_seconds))
         sample = bench.sample(count)
+        self.flushes.append(bench.latest_flush)
+        self.idle_since = (time.monotonic(), self.process.cpu_seconds())
         self.audit(seeds, sample)
         if not reference_first:
             reference = self.baseline_row()
+        self.look_for_background_work()
         return (self.per_call(reference), self.per_call(candidate))
+
+    def end_idling(self) -> None:
+        """Adds what the candidate used of the processor since its last row, in which it had nothing to do."""
+        if self.idle_since is None:
+            return
+        since, used = self.idle_since
+        self.idle_seconds += time.monotonic() - since
+        self.idle_cpu += self.process.cpu_seconds() - used
+
+    def look_for_background_work(self) -> None:
+        """Work between the rows: it slows down the reference, or is work that the rows should have done."""
+        if self.idle_seconds > 0.05 and self.idle_cpu > IDLE_SHARE * self.idle_seconds + 0.02:
+            self.find("background_work", "critical", f"the candidate used the processor for {self.idle_cpu * 1e3:.0f} ms "
+                      f"of the {self.idle_seconds * 1e3:.0f} ms between its calls")
+        usual = self.bench.usual_flush
+        now = statistics.median(self.flushes)
+        if self.bench.device == "cuda" and len(self.flushes) >= 4 and now > max(1.5 * usual, usual + 1e-4):
+            self.find("background_work", "critical", f"a flush of the cache before calls took {now * 1e3:.3f} ms instead of "
+                      f"{usual * 1e3:.3f} ms: somebody else used the GPU")
 
     def baseline_row(self) -> float:
         try:
