@@ -163,7 +163,7 @@ expected<void> prepare(node& x, const run_options& options) {
   if (auto ok = take(backend, choose_backend(config.evaluation.backend)); !ok) return ok;
   if (auto ok = take(tasks, load_tasks(config, backend)); !ok) return ok;
   if (any_torch(tasks)) {
-    python_facts python;
+    found_python python;
     if (auto ok = take(python, find_python(config.evaluation.python)); !ok) return ok;
     backend.python = python.path;
   }

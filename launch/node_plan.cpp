@@ -38,6 +38,7 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
   auto chosen = commands::select_tasks(*ids, config.tasks.ids);
   if (!chosen) return tl::unexpected<error>{chosen.error()};
   std::vector<std::shared_ptr<const task>> result;
+  const auto hardware = hardware_text(backend);
   for (auto& id : *chosen) {
     auto loaded = load_task(roots, id);
     if (!loaded) return tl::unexpected<error>{loaded.error()};
@@ -48,7 +49,7 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
     loaded->torch.mode = config.evaluation.torch_mode;
     loaded->torch.language = config.evaluation.language;
     loaded->torch.float32 = config.evaluation.float32;
-    loaded->torch.hardware = hardware_text(backend);
+    loaded->torch.hardware = hardware;
     result.push_back(std::make_shared<const task>(std::move(*loaded)));
   }
   return result;

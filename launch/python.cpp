@@ -115,7 +115,7 @@ std::string last_line(std::string text) {
   return line.size() > 300 ? line.substr(0, 300) : line;
 }
 
-expected<python_facts> facts_of(spawner& processes, const std::string& program) {
+expected<found_python> facts_of(spawner& processes, const std::string& program) {
   auto said = ask(processes, program);
   auto at = said.text.rfind(mark);
   auto document =
@@ -126,7 +126,7 @@ expected<python_facts> facts_of(spawner& processes, const std::string& program) 
     auto cause = !said.trouble.empty() ? said.trouble : last_line(said.text);
     return configuration_error("python_missing", cause.empty() ? "it said nothing" : cause);
   }
-  python_facts result;
+  found_python result;
   result.path = program;
   for (auto [key, into] : {std::pair{"version", &result.version},
                            {"torch", &result.torch},
@@ -153,7 +153,7 @@ std::vector<std::string> candidates() {
 
 } // namespace
 
-expected<python_facts> find_python(const std::string& wanted) {
+expected<found_python> find_python(const std::string& wanted) {
   auto missing = [](const std::string& cause) {
     return configuration_error("python_missing", "failed to find a Python that has torch: " + cause,
                                "name one with --python PATH, evaluation.python or "
@@ -176,7 +176,7 @@ expected<python_facts> find_python(const std::string& wanted) {
   return missing(said.empty() ? "there is no python3" : said);
 }
 
-std::string describe(const python_facts& x) {
+std::string describe(const found_python& x) {
   auto text = "python " + x.version + ", torch " + x.torch;
   if (!x.cuda.empty()) text += " (CUDA " + x.cuda + ")";
   return text + (x.triton.empty() ? ", no triton" : ", triton " + x.triton);

@@ -10,7 +10,7 @@
 
 namespace kernelmill {
 
-struct python_facts {
+struct found_python {
   std::string path;    ///< absolute; not resolved, because a virtual environment is known by it
   std::string version; ///< "3.11.2"
   std::string torch;   ///< "2.11.0+cu130"
@@ -24,9 +24,9 @@ struct python_facts {
 /// Asks `wanted`, a path or a name on PATH, and nobody else; when it is empty, the first that
 /// imports torch of $KERNELMILL_PYTHON, python3 on PATH and /usr/bin/python3. Fails with
 /// "python_missing" (configuration), which names every one that was asked and what it said.
-expected<python_facts> find_python(const std::string& wanted);
+expected<found_python> find_python(const std::string& wanted);
 
 /// "python 3.11.2, torch 2.11.0+cu130 (CUDA 13.0), triton 3.6.0".
-std::string describe(const python_facts& x);
+std::string describe(const found_python& x);
 
 } // namespace kernelmill

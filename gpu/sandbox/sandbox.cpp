@@ -163,6 +163,10 @@ sandbox::sandbox(spawner& processes) : state_(std::make_unique<state>(processes)
 
 sandbox::~sandbox() = default;
 
+spawner& sandbox::processes() noexcept {
+  return state_->processes;
+}
+
 namespace {
 
 struct start_pipes {

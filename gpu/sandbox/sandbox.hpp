@@ -59,7 +59,7 @@ struct sandbox_spec {
   bool may_exec = true;
 
   /// A trusted process that forks others and walls each of them in itself: it keeps what that takes
-  /// (on a root's machine three capabilities, else the right to more user namespaces) and gets no
+  /// (on a root's machine four capabilities, else the right to more user namespaces) and gets no
   /// filter of system calls.
   bool forks_sandboxes = false;
 };
@@ -105,6 +105,9 @@ public:
   /// Finds bwrap and the cgroup back end (v2, v1 or none).
   explicit sandbox(spawner& processes);
   ~sandbox();
+
+  /// What starts its processes; trusted programs may be started by it without walls.
+  spawner& processes() noexcept;
 
   /// Tries each layer by using it. Takes about 50 ms.
   std::vector<sandbox_layer> probe();

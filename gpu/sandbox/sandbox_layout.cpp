@@ -35,7 +35,8 @@ void add_namespaces(arguments& out, bool root, bool forks_sandboxes) {
     out.add("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID");
   else
     out.add("--unshare-user", "--uid", "65534", "--gid", "65534");
-  if (forks_sandboxes && root) out.add("--cap-add", "CAP_SYS_ADMIN");
+  // The third right ends what has become another user, when the process that waits for it ends.
+  if (forks_sandboxes && root) out.add("--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_KILL");
   if (!forks_sandboxes && !root) out.add("--disable-userns");
 }
 

@@ -20,8 +20,6 @@ constexpr size_t kept_text = 64 << 10;
 // 20 errors of g++ with their templates stay below 1 MiB; `#pragma message` in a loop does not.
 constexpr size_t most_text = 16 << 20;
 
-constexpr uint64_t most_product = uint64_t{128} << 20;
-
 int left_ms(clock::time_point end) {
   auto ms = std::chrono::ceil<std::chrono::milliseconds>(end - clock::now()).count();
   return static_cast<int>(std::max<long>(ms, 0));
@@ -51,14 +49,16 @@ sandbox_spec spec_of(const compiler_job& job) {
   sandbox_spec spec;
   spec.argv = job.argv;
   spec.environment = {"PATH=" + job.path, "LC_ALL=C", "TMPDIR=/tmp"};
+  spec.environment.insert(spec.environment.end(), job.environment.begin(), job.environment.end());
+  spec.files = job.files;
   spec.mounts = job.mounts;
   spec.directory = "/build";
-  spec.limits.address_space = job.memory_bytes;
-  spec.limits.file_size = most_product;
+  spec.limits.address_space = job.address_space > 0 ? job.address_space : job.memory_bytes;
+  spec.limits.file_size = job.product_bytes;
   spec.limits.cpu_seconds = job.cpu_seconds;
-  spec.limits.processes = 64;
+  spec.limits.processes = job.process_count;
   spec.memory_bytes = job.memory_bytes;
-  spec.process_count = 64;
+  spec.process_count = job.process_count;
   return spec;
 }
 
@@ -86,7 +86,7 @@ expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job)
   if (!product) return tl::unexpected{product.error()};
   auto ends = make_pipe();
   auto spec = spec_of(job);
-  spec.files = {{source->get(), "/build/" + job.source_name}};
+  spec.files.push_back({source->get(), "/build/" + job.source_name});
   spec.descriptors = {{ends.write.get(), 1}, {ends.write.get(), 2}, {product->get(), 5}};
   auto started = walls.start(spec);
   if (!started) return tl::unexpected{started.error()};

@@ -16,10 +16,15 @@ struct compiler_job {
   std::string path = "/usr/bin"; ///< PATH of its processes
   std::string source_name;       ///< in /build, where the compiler runs
   std::string source;
+  std::vector<file_copy> files; ///< more than the source
+  std::vector<std::string> environment;
   std::vector<bind_mount> mounts;
   int deadline_ms = 60'000;
   uint64_t memory_bytes = 0;
+  uint64_t address_space = 0; ///< 0: memory_bytes
   uint64_t cpu_seconds = 0;
+  uint64_t process_count = 64;
+  uint64_t product_bytes = uint64_t{128} << 20; ///< the largest file that it may write
 };
 
 /// Where the compiler writes its product.

@@ -53,7 +53,8 @@ constexpr std::array heavy_headers = std::to_array<std::string_view>(
      "x86intrin.h"});
 
 constexpr uint64_t build_memory = uint64_t{4} << 30;
-constexpr int build_deadline_ms = 120'000;
+constexpr int build_deadline_ms = 300'000;
+constexpr uint64_t most_product = uint64_t{1} << 30; // torch's headers: 0.2 GB
 
 std::string_view trim(std::string_view x) {
   while (!x.empty() && (x.front() == ' ' || x.front() == '\t')) x.remove_prefix(1);
@@ -104,6 +105,11 @@ precompiled_headers::precompiled_headers(sandbox& walls, std::string directory, 
   // nop
 }
 
+void precompiled_headers::replace_text(std::string text, std::vector<bind_mount> mounts) {
+  text_ = std::move(text);
+  mounts_ = std::move(mounts);
+}
+
 std::string precompiled_headers::find_or_build() {
   std::lock_guard guard{mutex_};
   // Another process may have evicted it since.
@@ -128,7 +134,9 @@ bool precompiled_headers::build(const std::string& place) {
   job.argv = compile_;
   for (auto* x : {"-x", "c++-header", "kernelmill.hpp", "-o", product_path}) job.argv.push_back(x);
   job.source_name = "kernelmill.hpp";
-  job.source = precompiled_header_text;
+  job.source = text_;
+  job.mounts = mounts_;
+  job.product_bytes = most_product;
   job.deadline_ms = build_deadline_ms;
   job.memory_bytes = build_memory;
   auto outcome = run_compiler(walls_, job);
@@ -138,7 +146,7 @@ bool precompiled_headers::build(const std::string& place) {
   // Whole before it has its name; whoever comes second throws his own away.
   auto temporary = place + ".XXXXXX";
   if (!::mkdtemp(temporary.data())) return false;
-  bool written = write_atomically(temporary + "/kernelmill.hpp", precompiled_header_text, 0444) &&
+  bool written = write_atomically(temporary + "/kernelmill.hpp", text_, 0444) &&
                  write_atomically(temporary + "/kernelmill.hpp.gch", *binary, 0444) &&
                  write_atomically(temporary + "/sha256", sha256_hex(*binary), 0444);
   ::chmod(temporary.c_str(), 0755); // the compiler runs as another user

@@ -31,6 +31,9 @@ public:
   /// The first caller builds it, others wait.
   std::string find_or_build();
 
+  /// Other text than precompiled_header_text, for a compiler that needs other files of the machine.
+  void replace_text(std::string text, std::vector<bind_mount> mounts);
+
   static constexpr const char* mount_point = "/kernelmill-headers";
   static constexpr const char* header_path = "/kernelmill-headers/kernelmill.hpp";
 
@@ -42,6 +45,8 @@ private:
   std::string directory_;
   std::string key_;
   std::vector<std::string> compile_;
+  std::string text_{precompiled_header_text};
+  std::vector<bind_mount> mounts_;
   std::mutex mutex_;
   bool tried_ = false;
   std::string found_;

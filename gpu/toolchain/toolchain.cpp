@@ -8,10 +8,12 @@
 #include "gpu/task/device_artifact.hpp"
 #include "gpu/task/launch_plan.hpp"
 #include "gpu/toolchain/build_cache.hpp"
+#include "gpu/toolchain/build_findings.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
 #include "gpu/toolchain/diagnostics.hpp"
 #include "gpu/toolchain/precompiled.hpp"
+#include "gpu/toolchain/torch_toolchain.hpp"
 #include "messages/digest.hpp"
 #include "messages/fault.hpp"
 
@@ -23,99 +25,7 @@ namespace {
 constexpr const char* cache_generation = "kernelmill-build-2";
 
 constexpr size_t most_source = 1 << 20;
-constexpr size_t most_log = 16 << 10;
 constexpr uint32_t shortest_deadline_ms = 100;
-
-// What one build has found out, before it becomes a BuildResult.
-struct findings {
-  error fault{fault_class::none, {}, {}, {}};
-  std::string library_sha256;
-  std::string log;
-  std::vector<diagnostic> diagnostics;
-  std::vector<kernel_resources> kernels;
-  double seconds = 0;
-  bool repeatable = true; // false: a busy machine may be the cause
-};
-
-error candidate_fault(std::string category, std::string message, std::string hint) {
-  return {fault_class::candidate, std::move(category), std::move(message), std::move(hint)};
-}
-
-std::string first_error(const std::vector<diagnostic>& list) {
-  for (auto& x : list)
-    if (x.severity == "error") {
-      if (x.file.empty()) return x.message;
-      return x.file + ":" + std::to_string(x.line) + ": " + x.message;
-    }
-  return "the compiler ended without a message";
-}
-
-bool contains_any(const std::string& text, std::initializer_list<const char*> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](auto* x) { return text.find(x) != text.npos; });
-}
-
-// Why a compiler failed. Of signals g++ reports in words; NVRTC works in the process that dies.
-error judge(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
-            int deadline_ms) {
-  int signal = x.status.signal;
-  if (x.timed_out || signal == SIGXCPU || contains_any(x.text, {"CPU time limit exceeded"}))
-    return candidate_fault("compile_timeout",
-                           "failed to compile the kernel: the compiler was still busy after " +
-                               std::to_string(deadline_ms / 1000.0).substr(0, 5) + " s",
-                           "use fewer or smaller templates, macros and constant expressions");
-  if (x.out_of_memory ||
-      contains_any(x.text, {"virtual memory exhausted", "out of memory", "Cannot allocate memory",
-                            "Killed signal terminated program", "memory exhausted"}))
-    return candidate_fault("compile_memory",
-                           "failed to compile the kernel: the compiler ran out of memory",
-                           "use fewer or smaller templates, macros and constant tables");
-  if (signal == SIGXFSZ ||
-      contains_any(x.text, {"File size limit exceeded", "No space left on device"}))
-    return candidate_fault("compile_error",
-                           "failed to compile the kernel: the library would be too large",
-                           "compute large tables at run time");
-  if (x.flooded)
-    return candidate_fault("compile_error",
-                           "failed to compile the kernel: the compiler printed more than 16 MiB",
-                           "see the log");
-  return candidate_fault(
-      "compile_error", "failed to compile the kernel: " + first_error(diagnostics), "see the log");
-}
-
-Message<wire::BuildResult> to_message(const findings& x, const std::string& library_path,
-                                      const std::string& identity,
-                                      const std::string& architecture) {
-  return build<wire::BuildResult>([&](wire::BuildResult::Builder out) {
-    bool compiled = x.fault.cls == fault_class::none;
-    out.setCompiled(compiled);
-    out.setLibraryPath(compiled ? library_path : "");
-    out.setLibrarySha256(x.library_sha256);
-    auto list = out.initDiagnostics(static_cast<unsigned>(x.diagnostics.size()));
-    for (unsigned i = 0; i < list.size(); ++i) {
-      auto& from = x.diagnostics[i];
-      list[i].setFile(from.file);
-      list[i].setLine(from.line);
-      list[i].setColumn(from.column);
-      list[i].setSeverity(from.severity);
-      list[i].setMessage(from.message);
-    }
-    auto kernels = out.initKernels(static_cast<unsigned>(x.kernels.size()));
-    for (unsigned i = 0; i < kernels.size(); ++i) {
-      kernels[i].setName(x.kernels[i].name);
-      kernels[i].setRegisters(x.kernels[i].registers);
-      kernels[i].setSpillStores(x.kernels[i].spill_stores);
-      kernels[i].setSpillLoads(x.kernels[i].spill_loads);
-      kernels[i].setStackFrame(x.kernels[i].stack_frame);
-      kernels[i].setSharedBytes(x.kernels[i].shared_bytes);
-      kernels[i].setOccupancy(register_occupancy(x.kernels[i].registers, architecture));
-    }
-    out.setLog(x.log);
-    out.setSeconds(x.seconds);
-    out.setToolchain(identity);
-    set_fault(out.initFault(), x.fault);
-  });
-}
 
 // Where there is none: the place that an error should name.
 std::string usual_compiler(const std::string& backend) {
@@ -140,6 +50,7 @@ struct native_toolchain::state {
               options.cache_bytes) {
     if (options.compiler.empty()) options.compiler = usual_compiler(options.backend);
     identity = options.compiler + " (not asked yet)";
+    if (!options.python.empty()) torch = std::make_unique<torch_toolchain>(walls, options, cache);
   }
 
   sandbox& walls;
@@ -150,6 +61,7 @@ struct native_toolchain::state {
   std::optional<compiler_facts> facts;
   std::optional<compiler_facts> device_facts;
   std::unique_ptr<precompiled_headers> headers;
+  std::unique_ptr<torch_toolchain> torch; // null: no contract `torch`
 
   bool is_cuda() const { return options.backend == "cuda"; }
   bool is_hip() const { return options.backend == "hip"; }
@@ -158,8 +70,8 @@ struct native_toolchain::state {
   expected<void> accept(wire::BuildRequest::Reader request) const;
   Message<wire::BuildResult> build(const compiler_facts& compiler, std::string source,
                                    int deadline_ms);
-  findings compile(const compiler_facts& compiler, const std::string& key,
-                   const std::string& source, int deadline_ms);
+  build_findings compile(const compiler_facts& compiler, const std::string& key,
+                         const std::string& source, int deadline_ms);
   expected<compiler_outcome> run(const compiler_facts& compiler, const std::string& source,
                                  int deadline_ms, const std::string& header_directory);
 };
@@ -192,12 +104,13 @@ expected<void> native_toolchain::state::accept(wire::BuildRequest::Reader reques
   std::string contract = request.getContract();
   std::string backend = request.getBackend();
   bool device = contract == "device" && is_cuda() && !options.device_compiler.empty();
-  if ((contract != "native" && !device) || backend != options.backend)
-    return infrastructure_error("unsupported_contract", "failed to build contract \"" + contract +
-                                                            "\" for backend \"" + backend +
-                                                            "\": this toolchain builds \"native\"" +
-                                                            (is_cuda() ? " and \"device\"" : "") +
-                                                            " for \"" + options.backend + "\"");
+  bool python = contract == "torch" && torch;
+  if ((contract != "native" && !device && !python) || backend != options.backend)
+    return infrastructure_error(
+        "unsupported_contract",
+        "failed to build contract \"" + contract + "\" for backend \"" + backend +
+            "\": this toolchain builds \"native\"" + (is_cuda() ? " and \"device\"" : "") +
+            (torch ? " and \"torch\"" : "") + " for \"" + options.backend + "\"");
   auto size = request.getSource().size();
   if (size > most_source)
     return candidate_error("compile_error",
@@ -232,8 +145,9 @@ expected<compiler_outcome> native_toolchain::state::run(const compiler_facts& co
   return run_compiler(walls, job);
 }
 
-findings native_toolchain::state::compile(const compiler_facts& compiler, const std::string& key,
-                                          const std::string& source, int deadline_ms) {
+build_findings native_toolchain::state::compile(const compiler_facts& compiler,
+                                                const std::string& key, const std::string& source,
+                                                int deadline_ms) {
   auto directory =
       headers && wants_precompiled_headers(source) ? headers->find_or_build() : std::string{};
   auto outcome = run(compiler, source, deadline_ms, directory);
@@ -242,7 +156,7 @@ findings native_toolchain::state::compile(const compiler_facts& compiler, const 
   if (outcome && !directory.empty() && outcome->status.code != 0 && !outcome->timed_out &&
       contains_any(outcome->text, {"kernelmill.hpp"}))
     outcome = run(compiler, source, deadline_ms, {});
-  findings result;
+  build_findings result;
   if (!outcome) {
     result.fault = outcome.error();
     return result;
@@ -258,7 +172,7 @@ findings native_toolchain::state::compile(const compiler_facts& compiler, const 
     return result;
   }
   if (outcome->status.code != 0 || outcome->timed_out || outcome->flooded) {
-    result.fault = judge(*outcome, result.diagnostics, deadline_ms);
+    result.fault = judge_compiler(*outcome, result.diagnostics, deadline_ms);
     result.repeatable = !outcome->timed_out;
     return result;
   }
@@ -298,20 +212,22 @@ const std::string& native_toolchain::identity() const {
 
 Message<wire::BuildResult> native_toolchain::build(wire::BuildRequest::Reader request) {
   auto refuse = [this](const error& why) {
-    findings x;
+    build_findings x;
     x.fault = why;
     return to_message(x, {}, state_->identity, {});
   };
   if (auto ok = state_->accept(request); !ok) return refuse(ok.error());
+  auto most = state_->options.deadline_ms;
+  auto deadline = static_cast<int>(
+      std::max(request.getDeadlineMs() > 0 ? std::min(request.getDeadlineMs(), most) : most,
+               shortest_deadline_ms));
+  if (request.getContract() == "torch") return state_->torch->build(request, deadline);
   bool device = request.getContract() == "device";
   if (device)
     if (auto plan = parse_launch_plan(request.getSource()); !plan) return refuse(plan.error());
   auto compiler = device ? state_->learn_device() : state_->learn();
   if (!compiler) return refuse(compiler.error());
-  auto most = state_->options.deadline_ms;
-  auto deadline = request.getDeadlineMs() > 0 ? std::min(request.getDeadlineMs(), most) : most;
-  return state_->build(*compiler, request.getSource(),
-                       static_cast<int>(std::max(deadline, shortest_deadline_ms)));
+  return state_->build(*compiler, request.getSource(), deadline);
 }
 
 } // namespace kernelmill

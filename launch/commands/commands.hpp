@@ -18,6 +18,7 @@ expected<int> task_check(const invocation& in);
 expected<int> task_import(const invocation& in);
 expected<int> doctor(const invocation& in);
 expected<int> show(const invocation& in);
+expected<int> report(const invocation& in);
 expected<int> ps(const invocation& in);
 expected<int> policy_scripted(const invocation& in);
 expected<int> config_show(const invocation& in);

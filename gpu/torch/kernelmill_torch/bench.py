@@ -43,14 +43,13 @@ class Bench:
             self._measure()
         except BadProblem as e:
             raise Fault("configuration", e.category, str(e)) from None
-        except MemoryError as e:
-            raise Fault("configuration", "unsupported_problem",
-                        f"the problem {directory} does not fit this machine: {e}") from None
-        except RuntimeError as e:
-            if "out of memory" not in str(e).lower():
-                raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {e}") from None
-            raise Fault("configuration", "unsupported_problem",
-                        f"the problem {directory} does not fit this machine: {str(e)[:200]}") from None
+        except Exception as e:
+            text = f"{type(e).__name__}: {str(e)[:300]}"
+            if isinstance(e, MemoryError) or "out of memory" in text.lower():
+                raise Fault("configuration", "unsupported_problem",
+                            f"the problem {directory} does not fit this machine: {text}") from None
+            raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {text}",
+                        "`kernelmill task check` says more") from None
         self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8,
                                         device=device)
 
@@ -181,6 +180,7 @@ class Bench:
     def row(self, process: Process, count: int, seconds: float, command: int = native.CALL) -> float:
         """Seconds of one row of calls on cold caches, by the clock out here."""
         self.flush()
+        process.call(native.NOTHING, 0, 0, seconds)  # wakes it up: it looks for the next command for a while
         return process.call(command, 0, count, seconds)
 
     def sample(self, count: int) -> list[torch.Tensor]:
@@ -195,9 +195,7 @@ class Bench:
 
     def calibrate(self, process: Process, seconds: float) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
-        times = []
-        for _ in range(3):
-            times.append(self.row(process, 1, seconds))
+        times = [self.row(process, 1, seconds) for _ in range(4)][1:]
         target = 2e-3 if self.device == "cuda" else 20e-3
         return max(1, min(self.layout.sets, int(target / max(min(times), 1e-6))))
 

@@ -78,7 +78,6 @@ class Referee:
             judgement.lap("task")
             self.check_language()
             judgement.load(artifact)
-            self.pool.refill()
             reply["correct"] = judgement.judge_correctness() and judgement.judge_determinism() is not None
             judgement.lap("correctness")
         except Fault as e:

@@ -59,7 +59,7 @@ def become_candidate(lib, options, descriptors: list[int], number: int) -> None:
         os.dup2(FILTER, 12)
         os.closerange(3, 10)
         os.closerange(13, 1024)
-        walls = native.Isolation(options.uid_base + number % 200, 512, options.tmpfs_bytes, options.data_bytes,
+        walls = native.Isolation(options.uid_base + number % 200, 256, options.tmpfs_bytes, options.data_bytes,
                                  options.file_bytes, 12)
         if lib.km_isolate(walls) != 0:
             channel.send(socket.socket(fileno=10), {"failed": lib.km_isolate_problem().decode()})

@@ -147,7 +147,7 @@ int km_isolate(const km_isolation* x) {
   if (!ok) return -1;
   // A change of the user clears it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  auto domain = kernelmill::enter_candidate_landlock();
+  auto domain = kernelmill::enter_candidate_landlock(true) /* compilers move files */;
   if (!domain) {
     std::snprintf(problem, sizeof problem, "%s", domain.error().message.c_str());
     return -1;

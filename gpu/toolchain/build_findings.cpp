@@ -1,0 +1,93 @@
+#include "gpu/toolchain/build_findings.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+#include "messages/fault.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+std::string first_error(const std::vector<diagnostic>& list) {
+  for (auto& x : list)
+    if (x.severity == "error") {
+      if (x.file.empty()) return x.message;
+      return x.file + ":" + std::to_string(x.line) + ": " + x.message;
+    }
+  return "the compiler ended without a message";
+}
+
+} // namespace
+
+error candidate_fault(std::string category, std::string message, std::string hint) {
+  return {fault_class::candidate, std::move(category), std::move(message), std::move(hint)};
+}
+
+bool contains_any(const std::string& text, std::initializer_list<const char*> words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](auto* x) { return text.find(x) != text.npos; });
+}
+
+error judge_compiler(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
+                     int deadline_ms) {
+  int signal = x.status.signal;
+  if (x.timed_out || signal == SIGXCPU || contains_any(x.text, {"CPU time limit exceeded"}))
+    return candidate_fault("compile_timeout",
+                           "failed to compile the kernel: the compiler was still busy after " +
+                               std::to_string(deadline_ms / 1000.0).substr(0, 5) + " s",
+                           "use fewer or smaller templates, macros and constant expressions");
+  if (x.out_of_memory ||
+      contains_any(x.text, {"virtual memory exhausted", "out of memory", "Cannot allocate memory",
+                            "Killed signal terminated program", "memory exhausted"}))
+    return candidate_fault("compile_memory",
+                           "failed to compile the kernel: the compiler ran out of memory",
+                           "use fewer or smaller templates, macros and constant tables");
+  if (signal == SIGXFSZ ||
+      contains_any(x.text, {"File size limit exceeded", "No space left on device"}))
+    return candidate_fault("compile_error",
+                           "failed to compile the kernel: the library would be too large",
+                           "compute large tables at run time");
+  if (x.flooded)
+    return candidate_fault("compile_error",
+                           "failed to compile the kernel: the compiler printed more than 16 MiB",
+                           "see the log");
+  return candidate_fault(
+      "compile_error", "failed to compile the kernel: " + first_error(diagnostics), "see the log");
+}
+
+Message<wire::BuildResult> to_message(const build_findings& x, const std::string& library_path,
+                                      const std::string& identity,
+                                      const std::string& architecture) {
+  return build<wire::BuildResult>([&](wire::BuildResult::Builder out) {
+    bool compiled = x.fault.cls == fault_class::none;
+    out.setCompiled(compiled);
+    out.setLibraryPath(compiled ? library_path : "");
+    out.setLibrarySha256(x.library_sha256);
+    auto list = out.initDiagnostics(static_cast<unsigned>(x.diagnostics.size()));
+    for (unsigned i = 0; i < list.size(); ++i) {
+      auto& from = x.diagnostics[i];
+      list[i].setFile(from.file);
+      list[i].setLine(from.line);
+      list[i].setColumn(from.column);
+      list[i].setSeverity(from.severity);
+      list[i].setMessage(from.message);
+    }
+    auto kernels = out.initKernels(static_cast<unsigned>(x.kernels.size()));
+    for (unsigned i = 0; i < kernels.size(); ++i) {
+      kernels[i].setName(x.kernels[i].name);
+      kernels[i].setRegisters(x.kernels[i].registers);
+      kernels[i].setSpillStores(x.kernels[i].spill_stores);
+      kernels[i].setSpillLoads(x.kernels[i].spill_loads);
+      kernels[i].setStackFrame(x.kernels[i].stack_frame);
+      kernels[i].setSharedBytes(x.kernels[i].shared_bytes);
+      kernels[i].setOccupancy(register_occupancy(x.kernels[i].registers, architecture));
+    }
+    out.setLog(x.log);
+    out.setSeconds(x.seconds);
+    out.setToolchain(identity);
+    set_fault(out.initFault(), x.fault);
+  });
+}
+
+} // namespace kernelmill

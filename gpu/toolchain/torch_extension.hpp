@@ -1,0 +1,76 @@
+#pragma once
+
+// Builds one extension in the sandbox, as torch.utils.cpp_extension would: each source into an
+// object, all at once, and the objects into a library whose undefined symbols are those of the
+// interpreter and of torch.
+
+#include <memory>
+#include <mutex>
+#include <semaphore>
+#include <string>
+#include <vector>
+
+#include "gpu/sandbox/sandbox.hpp"
+#include "gpu/toolchain/build_findings.hpp"
+#include "gpu/toolchain/compiler_facts.hpp"
+#include "gpu/toolchain/precompiled.hpp"
+#include "gpu/toolchain/torch_request.hpp"
+#include "gpu/torch/python_files.hpp"
+
+namespace kernelmill {
+
+/// What a machine builds torch extensions with.
+struct torch_compilers {
+  python_facts python;
+  compiler_facts host;         ///< g++
+  compiler_facts device;       ///< nvcc; `compile` is empty on the backend cpu
+  std::string architecture;    ///< "sm_90"
+  std::string cache_directory; ///< for precompiled headers
+  std::string slim_headers;    ///< the folder of ours that stands before torch's; empty: not used
+  uint64_t memory_bytes = 0;
+  unsigned parallel = 2; ///< compilers at once, over all builds
+
+  bool cuda() const { return !device.compile.empty(); }
+};
+
+/// One compiled extension, or why there is none (fault of `findings`).
+struct built_extension {
+  build_findings findings;
+  std::string library;
+  unsigned with_full_headers = 0; ///< sources for which the slim headers did not do
+};
+
+/// Thread safety: any number of threads.
+class torch_extension_builder {
+public:
+  torch_extension_builder(sandbox& walls, torch_compilers compilers);
+
+  /// `deadline_ms` is for each run of a compiler; with torch's own headers three times that.
+  built_extension build(const extension_request& request, int deadline_ms);
+
+private:
+  struct unit_result;
+
+  unit_result compile_unit(const extension_request& request, size_t index, int deadline_ms,
+                           bool slim_allowed);
+  expected<compiler_outcome> compile(const extension_request& request, size_t index,
+                                     int deadline_ms, bool slim);
+  std::vector<std::string> host_command(const extension_request& request, bool slim) const;
+  std::vector<std::string> device_command(const extension_request& request, bool slim) const;
+  std::vector<std::string> include_flags(bool slim) const;
+  std::vector<std::string> library_folders() const;
+  std::vector<unit_result> compile_all(const extension_request& request, int deadline_ms,
+                                       bool slim_allowed);
+  expected<compiler_outcome> link(const extension_request& request,
+                                  const std::vector<unit_result>& units, int deadline_ms);
+  std::string host_headers(const std::vector<std::string>& command);
+  std::vector<bind_mount> mounts() const;
+
+  sandbox& walls_;
+  torch_compilers compilers_;
+  std::counting_semaphore<> slots_;
+  std::mutex mutex_; // guards headers_
+  std::vector<std::pair<std::string, std::unique_ptr<precompiled_headers>>> headers_;
+};
+
+} // namespace kernelmill

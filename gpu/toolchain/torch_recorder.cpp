@@ -1,0 +1,178 @@
+#include "gpu/toolchain/torch_recorder.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+
+#include <sys/stat.h>
+
+#include "gpu/toolchain/build_cache.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr const char* init_path = "/build/init.pt";
+constexpr const char* shown_name = "<candidate>";
+
+// torch with CUDA maps some 10 GB of libraries; what it really uses the cgroup limits.
+constexpr uint64_t address_space = uint64_t{64} << 30;
+constexpr uint64_t memory = uint64_t{8} << 30;
+constexpr uint64_t most_init = uint64_t{16} << 20;
+constexpr uint64_t processes = 256;
+constexpr int init_deadline_ms = 120'000;
+
+compiler_job python_job(const python_facts& python, const char* program) {
+  compiler_job job;
+  job.argv = {python.executable, "-I", "-B",
+              std::string{python_package_mount} + "/kernelmill_torch/" + program};
+  job.environment = python_environment();
+  job.mounts = python_mounts(python);
+  job.memory_bytes = memory;
+  job.address_space = address_space;
+  job.process_count = processes;
+  return job;
+}
+
+// The bytes of torch.save of the problem's arguments, kept in the cache. Nothing when the problem
+// has none that can be had: then ModelNew is not constructed here.
+std::optional<std::string> init_arguments(sandbox& walls, const python_facts& python,
+                                          const recorder_options& options,
+                                          const std::string& task_directory) {
+  if (task_directory.empty()) return {};
+  auto problem = read_whole(task_directory + "/problem.py");
+  if (!problem) return {};
+  auto key = sha256_hex("init\n" + python.torch + '\n' + *problem);
+  auto folder = options.cache_directory + "/" + key.substr(0, 2);
+  auto place = folder + "/" + key + ".init";
+  if (auto known = read_whole(place)) return known;
+  auto job = python_job(python, "init_inputs.py");
+  job.argv.insert(job.argv.end(), {"/build/problem.py", product_path});
+  job.source_name = "problem.py";
+  job.source = *problem;
+  job.deadline_ms = init_deadline_ms;
+  job.product_bytes = most_init;
+  auto outcome = run_compiler(walls, job);
+  if (!outcome || outcome->status.code != 0) return {};
+  auto bytes = read_whole(outcome->product.get());
+  if (!bytes || bytes->empty()) return {};
+  ::mkdir(folder.c_str(), 0700);
+  [[maybe_unused]] auto kept = write_atomically(place, *bytes, 0444);
+  return bytes;
+}
+
+// "sm_90" is "9.0", "sm_120a" is "12.0".
+std::string capability_of(const std::string& architecture) {
+  std::string digits;
+  for (char c : architecture)
+    if (c >= '0' && c <= '9') digits += c;
+  if (digits.size() < 2) return "9.0";
+  return digits.substr(0, digits.size() - 1) + "." + digits.back();
+}
+
+// Two lines of it say enough in a message; the log has it all.
+std::string short_of(const std::string& text) {
+  auto end = text.find('\n');
+  end = std::min(end == text.npos ? text.size() : end, size_t{500});
+  return clean_log(text.substr(0, end), 1000);
+}
+
+void add_problem(const python_problem& x, build_findings& out) {
+  bool syntax = x.line > 0 &&
+                (x.type == "SyntaxError" || x.type == "IndentationError" || x.type == "TabError");
+  auto where =
+      x.line > 0 ? std::string{shown_name} + ":" + std::to_string(x.line) + ": " : std::string{};
+  auto what = short_of(x.type) + (x.message.empty() ? "" : ": " + short_of(x.message));
+  out.fault = candidate_fault(
+      syntax ? "compile_error" : "import_error",
+      (syntax ? "failed to compile the candidate: " : "failed to import the candidate: ") + where +
+          what,
+      syntax ? "correct the line that is named" : "see the traceback in the log");
+  out.diagnostics.push_back({shown_name, x.line, 0, "error", what});
+  out.log += clean_log(x.traceback, most_log);
+}
+
+// The recorder ended and said nothing of the import.
+error judge_silence(const compiler_outcome& x, int deadline_ms) {
+  auto fail = [](const char* category, const std::string& how, const char* hint) {
+    return candidate_fault(category, "failed to import the candidate: " + how, hint);
+  };
+  if (x.timed_out || x.status.signal == SIGXCPU)
+    return fail("compile_timeout",
+                "the import was not finished after " +
+                    std::to_string(deadline_ms / 1000.0).substr(0, 5) + " s",
+                "do at import only what defines the model; work belongs into forward");
+  if (x.out_of_memory)
+    return fail("compile_memory", "the import needs more memory than there is", "use less memory");
+  if (x.flooded) return fail("import_error", "the module prints more than 16 MiB", "print less");
+  auto how = x.status.signal != 0 ? "with signal " + std::to_string(x.status.signal)
+                                  : "with exit code " + std::to_string(x.status.code);
+  return fail("import_error", "the module ended the process " + how,
+              "a module must not end the process that imports it");
+}
+
+error broken_python(const compiler_outcome& x) {
+  return {fault_class::infrastructure, "python_failed",
+          "failed to start Python in the sandbox: " +
+              (x.timed_out ? std::string{"it was not ready in time"}
+                           : short_of(x.text.substr(x.text.rfind('\n', x.text.size() - 2) + 1))),
+          "`kernelmill doctor` looks at the interpreter"};
+}
+
+} // namespace
+
+recorded record_candidate(sandbox& walls, const python_facts& python,
+                          const recorder_options& options, const std::string& source,
+                          const std::string& task_directory, int deadline_ms) {
+  recorded result;
+  auto& found = result.findings;
+  auto init = init_arguments(walls, python, options, task_directory);
+  auto job = python_job(python, "record.py");
+  job.argv.insert(job.argv.end(), {"/build/candidate.py", product_path, options.backend,
+                                   capability_of(options.architecture), init ? init_path : "-"});
+  job.source_name = "candidate.py";
+  job.source = source;
+  job.deadline_ms = deadline_ms;
+  job.cpu_seconds = static_cast<uint64_t>(std::max(1, deadline_ms / 1000));
+  descriptor init_file;
+  if (init) {
+    auto file = memory_file(*init);
+    if (!file) {
+      found.fault = file.error();
+      return result;
+    }
+    init_file = std::move(*file);
+    job.files.push_back({init_file.get(), init_path});
+  }
+  auto outcome = run_compiler(walls, job);
+  if (!outcome) {
+    found.fault = outcome.error();
+    return result;
+  }
+  found.seconds = outcome->seconds;
+  auto report = parse_recording(read_whole(outcome->product.get()).value_or(""));
+  if (!report) {
+    found.fault = report.error();
+    return result;
+  }
+  result.report = std::move(*report);
+  auto& said = result.report;
+  if (said.stage.empty()) {
+    found.fault = broken_python(*outcome);
+  } else if (said.stage == "ready") {
+    found.fault = judge_silence(*outcome, deadline_ms);
+    found.repeatable = !outcome->timed_out;
+    found.log = clean_log(outcome->text, most_log);
+  } else if (said.problem) {
+    add_problem(*said.problem, found);
+  } else if (!said.has_model_new) {
+    found.fault =
+        candidate_fault("missing_model", "failed to find the class ModelNew in the candidate",
+                        "define class ModelNew(nn.Module) at the module's top level");
+  }
+  return result;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,32 @@
+#pragma once
+
+// Imports a candidate in a CPU-only sandbox and learns what extensions it asks for.
+
+#include <string>
+
+#include "gpu/sandbox/sandbox.hpp"
+#include "gpu/toolchain/build_findings.hpp"
+#include "gpu/toolchain/torch_request.hpp"
+#include "gpu/torch/python_files.hpp"
+
+namespace kernelmill {
+
+struct recorder_options {
+  std::string backend = "cpu";
+  std::string architecture = "sm_90";
+  std::string cache_directory; ///< for the arguments that problems give to ModelNew
+};
+
+/// What came of it: requests, or a fault in `findings`.
+struct recorded {
+  build_findings findings;
+  recording report;
+};
+
+/// The problem's code (problem.py in `task_directory`; empty: none) runs in a process of its own
+/// and only the arguments of ModelNew reach the candidate's.
+recorded record_candidate(sandbox& walls, const python_facts& python,
+                          const recorder_options& options, const std::string& source,
+                          const std::string& task_directory, int deadline_ms);
+
+} // namespace kernelmill

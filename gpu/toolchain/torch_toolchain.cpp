@@ -1,0 +1,211 @@
+#include "gpu/toolchain/torch_toolchain.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "gpu/task/torch_artifact.hpp"
+#include "gpu/toolchain/build_findings.hpp"
+#include "gpu/toolchain/compiler_facts.hpp"
+#include "gpu/toolchain/torch_extension.hpp"
+#include "gpu/toolchain/torch_recorder.hpp"
+#include "gpu/torch/python_files.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+// Part of every key: raise it when the meaning of an entry changes.
+constexpr const char* cache_generation = "kernelmill-torch-build-1";
+
+// What our Python and our headers say is part of every key too.
+std::string digest_of_package() {
+  std::string all;
+  std::vector<std::filesystem::path> files;
+  std::error_code code;
+  auto root = std::filesystem::path{python_package_directory()} / "kernelmill_torch";
+  for (auto& x : {root / "record.py", root / "extension_request.py", root / "init_inputs.py"})
+    files.push_back(x);
+  for (auto& x : std::filesystem::recursive_directory_iterator{root / "slim", code})
+    if (x.is_regular_file(code)) files.push_back(x.path());
+  std::sort(files.begin(), files.end());
+  for (auto& x : files) all += x.string() + '\n' + read_whole(x.string()).value_or("") + '\n';
+  return sha256_hex(all);
+}
+
+} // namespace
+
+struct torch_toolchain::state {
+  state(sandbox& w, toolchain_options o, build_cache& c)
+      : walls(w), options(std::move(o)), cache(c) {
+    // nop
+  }
+
+  struct known {
+    python_facts python;
+    std::string identity;
+    std::string digest;
+    std::unique_ptr<torch_extension_builder> builder;
+  };
+
+  sandbox& walls;
+  toolchain_options options;
+  build_cache& cache;
+  std::mutex mutex; // guards facts
+  std::optional<known> facts;
+
+  expected<const known*> learn();
+  expected<torch_compilers> find_compilers(const python_facts& python);
+  build_findings make(const known& x, const std::string& key, wire::BuildRequest::Reader request,
+                      int deadline_ms);
+  void build_extensions(const known& x, const std::vector<extension_request>& requests,
+                        int deadline_ms, torch_artifact& artifact, build_findings& out);
+};
+
+expected<torch_compilers> torch_toolchain::state::find_compilers(const python_facts& python) {
+  torch_compilers result;
+  result.python = python;
+  auto host = ask_gxx(walls, "/usr/bin/g++", {});
+  if (!host) return tl::unexpected{host.error()};
+  result.host = std::move(*host);
+  if (options.backend == "cuda") {
+    if (python.torch_cuda.empty())
+      return configuration_error("python_missing",
+                                 "failed to use " + options.python + " on a GPU: its torch " +
+                                     python.torch + " has no CUDA",
+                                 "name an interpreter whose torch has CUDA, or use --backend cpu");
+    auto nvcc = options.compiler.empty() ? find_nvcc() : options.compiler;
+    auto device = ask_nvcc(walls, nvcc, options.architecture, {});
+    if (!device) return tl::unexpected{device.error()};
+    result.device = std::move(*device);
+  }
+  result.architecture = options.architecture;
+  result.cache_directory = cache.directory();
+  result.slim_headers = python_package_directory() + "/kernelmill_torch/slim";
+  result.memory_bytes = options.memory_bytes;
+  result.parallel = std::max(2u, std::thread::hardware_concurrency());
+  return result;
+}
+
+// Asked again until it answers, as native_toolchain does.
+expected<const torch_toolchain::state::known*> torch_toolchain::state::learn() {
+  std::lock_guard guard{mutex};
+  if (facts) return &*facts;
+  if (auto ok = cache.prepare(); !ok) return tl::unexpected{ok.error()};
+  auto python = ask_python(walls.processes(), options.python);
+  if (!python) return tl::unexpected{python.error()};
+  auto compilers = find_compilers(*python);
+  if (!compilers) return tl::unexpected{compilers.error()};
+  known x;
+  x.python = *python;
+  x.identity = "Python " + python->version + ", torch " + python->torch;
+  if (!python->triton.empty()) x.identity += ", triton " + python->triton;
+  x.identity += ", " + compilers->host.identity.substr(0, compilers->host.identity.find(" -"));
+  if (compilers->cuda())
+    x.identity += ", " +
+                  compilers->device.identity.substr(0, compilers->device.identity.find(" -")) +
+                  " " + options.architecture;
+  x.digest = sha256_hex(x.identity + '\n' + python->executable + '\n' + python->torch_directory +
+                        '\n' + compilers->host.digest + '\n' + compilers->device.digest + '\n' +
+                        digest_of_package());
+  x.builder = std::make_unique<torch_extension_builder>(walls, std::move(*compilers));
+  facts.emplace(std::move(x));
+  return &*facts;
+}
+
+void torch_toolchain::state::build_extensions(const known& x,
+                                              const std::vector<extension_request>& requests,
+                                              int deadline_ms, torch_artifact& artifact,
+                                              build_findings& out) {
+  std::vector<std::future<built_extension>> waiting;
+  for (auto& request : requests)
+    waiting.push_back(
+        std::async(std::launch::async, [&] { return x.builder->build(request, deadline_ms); }));
+  for (size_t i = 0; i < waiting.size(); ++i) {
+    auto built = waiting[i].get();
+    auto& found = built.findings;
+    out.log += found.log;
+    out.diagnostics.insert(out.diagnostics.end(), found.diagnostics.begin(),
+                           found.diagnostics.end());
+    out.kernels.insert(out.kernels.end(), found.kernels.begin(), found.kernels.end());
+    out.repeatable = out.repeatable && found.repeatable;
+    if (found.fault.cls == fault_class::none)
+      artifact.extensions.push_back({requests[i].key, requests[i].name, std::move(built.library)});
+    // The machine's fault says nothing of the candidate, so it goes before.
+    else if (out.fault.cls == fault_class::none || found.fault.cls != fault_class::candidate)
+      out.fault = found.fault;
+  }
+  constexpr size_t most_diagnostics = 100;
+  if (out.diagnostics.size() > most_diagnostics) out.diagnostics.resize(most_diagnostics);
+  out.log = clean_log(out.log, most_log);
+}
+
+build_findings torch_toolchain::state::make(const known& x, const std::string& key,
+                                            wire::BuildRequest::Reader request, int deadline_ms) {
+  torch_artifact artifact{request.getSource(), {}};
+  auto begin = std::chrono::steady_clock::now();
+  recorder_options how{options.backend, options.architecture, cache.directory()};
+  auto recorded =
+      record_candidate(walls, x.python, how, artifact.source, request.getTaskDir(), deadline_ms);
+  auto result = std::move(recorded.findings);
+  auto& requests = recorded.report.requests;
+  auto none = [](auto& y) { return y.has_cuda(); };
+  if (result.fault.cls == fault_class::none && options.backend == "cpu" &&
+      std::any_of(requests.begin(), requests.end(), none))
+    result.fault = candidate_fault("compile_error",
+                                   "failed to build the candidate's extension: this backend has no "
+                                   "CUDA",
+                                   "on a CPU extensions are C++ alone");
+  if (result.fault.cls == fault_class::none)
+    build_extensions(x, requests, deadline_ms, artifact, result);
+  if (result.fault.cls == fault_class::none) {
+    auto file = memory_file(pack_torch_artifact(artifact));
+    auto stored = file ? cache.store_library(key, file->get())
+                       : expected<std::string>{tl::unexpected{file.error()}};
+    if (stored)
+      result.library_sha256 = *stored;
+    else
+      result.fault = stored.error();
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+torch_toolchain::torch_toolchain(sandbox& walls, toolchain_options options, build_cache& cache)
+    : state_(std::make_unique<state>(walls, std::move(options), cache)) {
+  // nop
+}
+
+torch_toolchain::~torch_toolchain() = default;
+
+Message<wire::BuildResult> torch_toolchain::build(wire::BuildRequest::Reader request,
+                                                  int deadline_ms) {
+  auto facts = state_->learn();
+  if (!facts) {
+    build_findings refused;
+    refused.fault = facts.error();
+    return to_message(refused, {}, state_->options.python, {});
+  }
+  auto& x = **facts;
+  std::string problem = request.getTaskDir();
+  if (!problem.empty()) problem = read_whole(problem + "/problem.py").value_or("");
+  std::string source = request.getSource();
+  auto key = sha256_hex(
+      std::string{cache_generation} + '\n' + x.digest + '\n' + std::to_string(deadline_ms) + ' ' +
+      std::to_string(state_->options.memory_bytes) + '\n' + sha256_hex(problem) + '\n' + source);
+  if (auto found = state_->cache.find(key)) return *found;
+  auto made = state_->make(x, key, request, deadline_ms);
+  auto result =
+      to_message(made, state_->cache.library_path(key), x.identity, state_->options.architecture);
+  auto cls = made.fault.cls;
+  if (made.repeatable && (cls == fault_class::none || cls == fault_class::candidate))
+    state_->cache.store_result(key, result);
+  return result;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,2 @@
+#pragma once
+#include <kernelmill/slim_torch.h>

@@ -1,0 +1,199 @@
+#include "gpu/toolchain/torch_toolchain.hpp"
+
+#include "gpu/toolchain/compiler_run.hpp"
+#include "tests/unit/toolchain/torch_fixture.hpp"
+
+namespace kernelmill {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* with_extension = R"(
+import torch
+from torch.utils.cpp_extension import load_inline
+source = """
+torch::Tensor thrice(torch::Tensor x) {
+  TORCH_CHECK(x.dim() == 1, "one dimension, not ", x.dim());
+  auto y = torch::empty_like(x);
+  const float* from = x.data_ptr<float>();
+  float* to = y.data_ptr<float>();
+  for (int64_t i = 0; i < x.numel(); ++i) to[i] = 3 * from[i];
+  return y;
+}
+"""
+extension = load_inline(name="thrice_ext", cpp_sources=source, functions=["thrice"],
+                        extra_cflags=["-O2", "-fplugin=/tmp/x.so"], extra_ldflags=["-lm", "-L/etc"])
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return extension.thrice(x)
+)";
+
+class torch_toolchain_on_cpu : public torch_fixture {
+protected:
+  // What `code` prints in a fresh interpreter in the sandbox, with the library beside it.
+  std::string run_python(const std::string& code, const std::string& library) {
+    auto file = memory_file(library);
+    compiler_job job;
+    job.argv = {python_.executable, "-I", "-B", "/build/use.py"};
+    job.environment = python_environment();
+    job.mounts = python_mounts(python_);
+    job.files = {{file->get(), "/build/extension.so"}};
+    job.source_name = "use.py";
+    job.source = code;
+    job.address_space = no_limit;
+    auto outcome = run_compiler(walls_, job);
+    return outcome ? outcome->text : outcome.error().message;
+  }
+};
+
+TEST_F(torch_toolchain_on_cpu, packs_a_module_without_extensions) {
+  auto built = build(plain_model);
+  ASSERT_TRUE(built.open()->getCompiled()) << message(built);
+  EXPECT_THAT(built.open()->getToolchain().cStr(), HasSubstr("torch "));
+  auto made = artifact(built);
+  EXPECT_EQ(made.source, plain_model);
+  EXPECT_TRUE(made.extensions.empty());
+  EXPECT_TRUE(build(plain_model).open()->getCached());
+}
+
+TEST_F(torch_toolchain_on_cpu, builds_an_extension_that_a_fresh_interpreter_imports) {
+  auto built = build(with_extension);
+  ASSERT_TRUE(built.open()->getCompiled()) << message(built);
+  EXPECT_THAT(built.open()->getLog().cStr(),
+              HasSubstr("ignored in extra_cflags: -fplugin=/tmp/x.so"));
+  EXPECT_THAT(built.open()->getLog().cStr(), HasSubstr("ignored in extra_ldflags: -L/etc"));
+  auto made = artifact(built);
+  ASSERT_EQ(made.extensions.size(), 1u);
+  EXPECT_EQ(made.extensions[0].name, "thrice_ext");
+  EXPECT_EQ(made.extensions[0].key.size(), 64u);
+  auto said = run_python(R"(
+import importlib.util, torch
+spec = importlib.util.spec_from_file_location("thrice_ext", "/build/extension.so")
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+print(module.thrice(torch.tensor([1.0, 2.0])).tolist())
+try:
+    module.thrice(torch.zeros(2, 2))
+except RuntimeError as problem:
+    print(str(problem).splitlines()[0])
+)",
+                         made.extensions[0].library);
+  EXPECT_THAT(said, HasSubstr("[3.0, 6.0]"));
+  EXPECT_THAT(said, HasSubstr("one dimension, not 2"));
+}
+
+TEST_F(torch_toolchain_on_cpu, names_the_line_of_a_python_error) {
+  auto built = build("import torch\nclass ModelNew(:\n  pass\n");
+  EXPECT_EQ(category(built), "compile_error") << message(built);
+  EXPECT_THAT(message(built), HasSubstr("<candidate>:2"));
+  ASSERT_EQ(built.open()->getDiagnostics().size(), 1u);
+  EXPECT_EQ(built.open()->getDiagnostics()[0].getLine(), 2u);
+  built = build("import torch\n\nx = undefined_name\n");
+  EXPECT_EQ(category(built), "import_error") << message(built);
+  EXPECT_THAT(message(built), HasSubstr("<candidate>:3: NameError"));
+  EXPECT_THAT(message(built), HasSubstr("undefined_name"));
+  EXPECT_EQ(built.open()->getFault().getClass(), wire::FaultClass::CANDIDATE);
+  EXPECT_TRUE(build("import torch\n\nx = undefined_name\n").open()->getCached());
+  EXPECT_EQ(category(build("import torch\nclass Model(torch.nn.Module): pass\n")), "missing_model");
+}
+
+TEST_F(torch_toolchain_on_cpu, tells_compiler_errors_with_lines_of_the_inline_source) {
+  auto built = build(R"(
+import torch
+from torch.utils.cpp_extension import load_inline
+load_inline("broken", "int first;\nint f() { return missing_name; }", functions=["f"])
+class ModelNew(torch.nn.Module): pass
+)");
+  EXPECT_EQ(category(built), "compile_error") << message(built);
+  EXPECT_THAT(message(built), HasSubstr("broken.cpp_sources:2: "));
+  EXPECT_THAT(message(built), HasSubstr("missing_name"));
+}
+
+TEST_F(torch_toolchain_on_cpu, finds_functions_that_are_defined_nowhere) {
+  auto built = build(R"(
+import torch
+from torch.utils.cpp_extension import load_inline
+load_inline("absent", "torch::Tensor g(torch::Tensor x);", functions=["g"])
+class ModelNew(torch.nn.Module): pass
+)");
+  EXPECT_EQ(category(built), "compile_error") << message(built);
+  EXPECT_THAT(message(built), HasSubstr("undefined reference to g(at::Tensor)"));
+}
+
+TEST_F(torch_toolchain_on_cpu, refuses_cuda_sources) {
+  auto built = build(R"(
+import torch
+from torch.utils.cpp_extension import load_inline
+load_inline("relu", "void f();", cuda_sources="__global__ void k() {}", functions=["f"])
+class ModelNew(torch.nn.Module): pass
+)");
+  EXPECT_EQ(category(built), "compile_error");
+  EXPECT_THAT(message(built), HasSubstr("this backend has no CUDA"));
+}
+
+TEST_F(torch_toolchain_on_cpu, records_what_a_constructor_asks_for) {
+  temporary_directory task;
+  std::ofstream{task.path() + "/problem.py"}
+      << "secret = 'the reference'\ndef get_init_inputs():\n    return [7, 'word']\n";
+  auto built = build(R"(
+import torch, os
+from torch.utils.cpp_extension import load_inline
+class ModelNew(torch.nn.Module):
+    def __init__(self, number, word):
+        super().__init__()
+        if any("problem" in x for x in os.listdir("/build")): raise SystemExit
+        load_inline(f"made_{number}_{word}", "int f() { return 1; }", functions=["f"])
+)",
+                     0, task.path());
+  ASSERT_TRUE(built.open()->getCompiled()) << message(built);
+  auto made = artifact(built);
+  ASSERT_EQ(made.extensions.size(), 1u);
+  EXPECT_EQ(made.extensions[0].name, "made_7_word");
+}
+
+TEST_F(torch_toolchain_on_cpu, calls_an_interpreter_without_torch_a_fault_of_the_configuration) {
+  toolchain_options x;
+  x.python = "/usr/bin/false";
+  x.cache_directory = cache_.path() + "/build";
+  toolchain_.emplace(walls_, x);
+  auto built = build(plain_model);
+  EXPECT_EQ(category(built), "python_missing");
+  EXPECT_EQ(built.open()->getFault().getClass(), wire::FaultClass::CONFIGURATION);
+}
+
+class torch_toolchain_on_cuda : public torch_fixture {
+protected:
+  torch_toolchain_on_cuda() : torch_fixture("cuda") {}
+};
+
+TEST_F(torch_toolchain_on_cuda, builds_a_kernel_and_says_what_it_needs) {
+  auto built = build(R"PY(
+import torch
+from torch.utils.cpp_extension import load_inline
+cuda = """
+__global__ void relu_kernel(const float* x, float* y, int64_t n) {
+  int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i] > 0.f ? x[i] : 0.f;
+}
+torch::Tensor relu_cuda(torch::Tensor x) {
+  auto y = torch::empty_like(x);
+  relu_kernel<<<(x.numel() + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+  return y;
+}
+"""
+relu = load_inline("relu", "torch::Tensor relu_cuda(torch::Tensor x);", cuda, functions=["relu_cuda"],
+                   extra_cuda_cflags=["-O3", "--use_fast_math", "-gencode", "arch=compute_70,code=sm_70"])
+anchor = torch.zeros(3, device="cuda").cuda()
+class ModelNew(torch.nn.Module):
+    def forward(self, x): return relu.relu_cuda(x)
+)PY");
+  ASSERT_TRUE(built.open()->getCompiled()) << message(built);
+  ASSERT_EQ(built.open()->getKernels().size(), 1u);
+  EXPECT_THAT(built.open()->getKernels()[0].getName().cStr(), HasSubstr("relu_kernel"));
+  EXPECT_GT(built.open()->getKernels()[0].getRegisters(), 0u);
+  EXPECT_EQ(artifact(built).extensions.size(), 1u);
+}
+
+} // namespace
+} // namespace kernelmill
