@@ -282,8 +282,8 @@ def run_theirs(options: argparse.Namespace, rows: list[Row], problems: dict, sta
     for their verdicts alone. Returns whether everything is done."""
 
     def one(row: Row, alone: bool) -> bool:
-        wait = 0 if row.get("hangs") else estimate_seconds(row)
-        if clock.left() < min(wait * 1.3 + 5, options.timeout) or clock.left() < 0:
+        wait = options.cut_hangs if row.get("hangs") else 1.3 * estimate_seconds(row)
+        if clock.left() < min(wait + 5, options.timeout):
             return False
         code = problems[row["level"], row["problem_id"]][1]
         result = evaluate_with_benchmark(options, row, code, alone)
