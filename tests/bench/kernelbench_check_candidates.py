@@ -75,7 +75,6 @@ struct Tensor {
     ScalarKind scalar_type() const; template <class T> T* data_ptr() const;
 };
 Tensor matmul(const Tensor&, const Tensor&);
-namespace cuda { cudaStream_t getCurrentCUDAStream(); }
 }
 namespace c10 { namespace cuda { cudaStream_t getCurrentCUDAStream(); } }
 namespace torch {
@@ -177,7 +176,7 @@ def compile_cuda(path: pathlib.Path, full: bool) -> str:
     text = text if isinstance(text, str) else "\n".join(text)
     with tempfile.TemporaryDirectory() as folder:
         base = pathlib.Path(folder)
-        for header in ("torch/extension.h", "ATen/cuda/CUDAContext.h", "c10/cuda/CUDAStream.h"):
+        for header in ("torch/extension.h", "c10/cuda/CUDAStream.h"):
             (base / header).parent.mkdir(parents=True, exist_ok=True)
             (base / header).write_text(STUB)
         (base / "x.cu").write_text(text)

@@ -22,6 +22,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import signal
 import statistics
@@ -282,8 +283,8 @@ def run_theirs(options: argparse.Namespace, rows: list[Row], problems: dict, sta
     for their verdicts alone. Returns whether everything is done."""
 
     def one(row: Row, alone: bool) -> bool:
-        wait = 0 if row.get("hangs") else estimate_seconds(row)
-        if clock.left() < min(wait * 1.3 + 5, options.timeout) or clock.left() < 0:
+        wait = options.cut_hangs if row.get("hangs") else 1.3 * estimate_seconds(row)
+        if clock.left() < min(wait + 5, options.timeout):
             return False
         code = problems[row["level"], row["problem_id"]][1]
         result = evaluate_with_benchmark(options, row, code, alone)
@@ -370,6 +371,14 @@ def reason_of_ours(verdict: dict) -> str:
     return ": ".join(x for x in parts if x)[:220]
 
 
+def marked(source: str, mark: str) -> str:
+    """Returns the same answer with a comment in all that is compiled of it: the file, the CUDA source and
+    each Triton kernel. So no cache, by whatever it goes, has anything of it."""
+    source = source.replace('cuda_source = r"""', f'cuda_source = r"""\n// {mark}', 1)
+    source = re.sub(r"(@triton\.jit\ndef [\s\S]*?\):\n)", rf"\1    # {mark}\n", source)
+    return f"{source}\n# {mark}\n"
+
+
 class Ours:
     """Calls kernelmill. Tasks, batches and caches lie in a folder beside the state."""
 
@@ -387,7 +396,7 @@ class Ours:
                        check=True, stdout=sys.stderr)
 
     def write_batch(self, name: str, rows: list[Row], copies: int) -> pathlib.Path:
-        """Writes answers and their list; of several copies each has a comment of its own at its end."""
+        """Writes answers and their list; of several copies each has comments of its own."""
         folder = self.base / name
         if folder.exists():
             shutil.rmtree(folder)
@@ -396,8 +405,8 @@ class Ours:
         for copy in range(copies):
             for row in rows:
                 file = f"{copy}_" + row["file"].replace("/", "_")
-                mark = f"\n# {name} {copy}\n" if copies > 1 else ""
-                (folder / file).write_text(row["source"] + mark)
+                source = marked(row["source"], f"{name} {copy}") if copies > 1 else row["source"]
+                (folder / file).write_text(source)
                 task = f"kernelbench/level{row['level']}/{self.problems[row['level'], row['problem_id']][0]}"
                 lines.append(json.dumps({"name": f"{copy}:{row['key']}", "task": task, "file": file}))
         batch = folder / "batch.ndjson"

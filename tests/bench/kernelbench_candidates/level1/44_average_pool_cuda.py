@@ -6,7 +6,7 @@ from torch.utils.cpp_extension import load_inline
 
 cuda_source = r"""
 #include <torch/extension.h>
-#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAStream.h>
 
 __global__ void average_pool_kernel(const float* __restrict__ x, float* __restrict__ y, int length,
                                     int out_length, int window, int stride, int padding) {
@@ -29,7 +29,7 @@ torch::Tensor average_pool(torch::Tensor x, int64_t window, int64_t stride, int6
     int out_length = (int)((length + 2 * padding - window) / stride + 1);
     auto y = torch::empty({x.size(0), x.size(1), out_length}, x.options());
     dim3 blocks((out_length + 255) / 256, (unsigned)(x.size(0) * x.size(1)));
-    average_pool_kernel<<<blocks, 256, 0, at::cuda::getCurrentCUDAStream()>>>(
+    average_pool_kernel<<<blocks, 256, 0, c10::cuda::getCurrentCUDAStream()>>>(
         x.data_ptr<float>(), y.data_ptr<float>(), length, out_length, (int)window, (int)stride,
         (int)padding);
     C10_CUDA_KERNEL_LAUNCH_CHECK();
