@@ -62,8 +62,7 @@ Message<wire::ArtifactBatch> artifact_batch::message() const {
   });
 }
 
-// -- small things
-// -----------------------------------------------------------------------------------
+// -- small things --------------------------------------------------------------------------------
 
 double wall_seconds(std::chrono::steady_clock::time_point x) {
   static const double offset = [] {
@@ -84,8 +83,7 @@ error commit_fault(const caf::error& why) {
   return result;
 }
 
-// -- requests
-// ---------------------------------------------------------------------------------------
+// -- requests ------------------------------------------------------------------------------------
 
 Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
                                                     std::chrono::milliseconds deadline) {
@@ -368,8 +366,7 @@ Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& st
   });
 }
 
-// -- back from records
-// ------------------------------------------------------------------------------
+// -- back from records ---------------------------------------------------------------------------
 
 refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
   refining_episode_state::turn_digest result;
