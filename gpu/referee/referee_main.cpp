@@ -120,7 +120,7 @@ expected<void> serve(const options& given) {
     torch = std::make_unique<torch_lane>(
         *processes, walls,
         torch_lane_options{given.python, given.cpus, of_candidates.threads, given.gpu_node,
-                           of_candidates.driver, std::max<size_t>(1, given.pool / 2)});
+                           of_candidates.driver, std::max<size_t>(1, (given.pool * 3) / 4)});
   const lanes all{{tasks, pool, hardware, gpu.get()}, torch.get()};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {

@@ -39,6 +39,8 @@ class Bench:
         self.baseline_seed: Optional[int] = None
         self.memory: Optional[SharedMemory] = None
         self.notes: list[str] = []
+        # Where parameters are made first. One that is made elsewhere has other numbers; see Judgement.
+        self.place = device
         try:
             self.problem = Problem(directory, device, precision)
             self._measure()
@@ -59,7 +61,13 @@ class Bench:
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""
         self.release()
-        layout = self.problem.layout()
+        try:
+            layout = self.problem.layout(self.place)
+        except BadProblem:
+            if self.place == "cpu":
+                raise
+            self.place = "cpu"  # a model that insists on it
+            layout = self.problem.layout(self.place)
         peak = self._peak(layout)
         total = memory_of_gpu(self.lib)[1] if self.device == "cuda" else os.sysconf("SC_PHYS_PAGES") * os.sysconf(
             "SC_PAGE_SIZE")
@@ -115,22 +123,14 @@ class Bench:
 
     # -- processes ------------------------------------------------------------------------------
 
-    def prepare(self, process: Process, name: str, source: int, seed: int, seconds: float) -> None:
-        """Loads a module's model into a process and gives it the buffers. Takes `source`."""
-        try:
-            process.ask({"op": "load", "class": name}, seconds, (source,))
-        finally:
-            os.close(source)
-        self.attach(process, name, seed, seconds)
-
-    def attach(self, process: Process, name: str, seed: int, seconds: float) -> None:
+    def attach(self, process: Process, name: str, seed: int, place: str, seconds: float) -> None:
         """Builds the model with the parameters of a seed and maps the buffers."""
         blob = native.memory_file("kernelmill-init", 0)
         os.write(blob, self.problem.init_blob())
         os.lseek(blob, 0, os.SEEK_SET)
         try:
-            process.ask({"op": "build", "class": name, "seed": seed, "dtype": str(self.problem.dtype)[6:]}, seconds,
-                        (blob,))
+            process.ask({"op": "build", "class": name, "seed": seed, "place": place,
+                         "dtype": str(self.problem.dtype)[6:]}, seconds, (blob,))
         finally:
             os.close(blob)
         process.ask({"op": "buffers", "layout": self.layout.to_json(), "capacity": self.memory.capacity}, seconds,
@@ -142,12 +142,19 @@ class Bench:
             return self.baseline
         process = pool.take("the problem's own model")
         try:
-            self.prepare(process, "Model", os.open(self.problem.path, os.O_RDONLY | os.O_CLOEXEC), seed, seconds)
+            with open(self.problem.path, "rb") as source:
+                process.ask({"op": "load", "class": "Model"}, seconds, (source.fileno(),))
+            self.attach(process, "Model", seed, self.place, seconds)
         except Fault as e:
             process.close()
             raise self.blame_problem(e) from None
         self.baseline = process
         return process
+
+    def has_parameters(self) -> bool:
+        """Whether the model has parameters or buffers that a seed could give other numbers."""
+        model = self.problem.models[self.problem.dtype]
+        return any(True for _ in model.parameters()) or any(True for _ in model.buffers())
 
     def use_parameters(self, seed: int) -> None:
         """Parameters of another seed from now on."""

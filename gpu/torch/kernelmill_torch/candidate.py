@@ -3,6 +3,7 @@
 From the moment that a module is loaded, everything here is hostile: no number and no word of this process is
 believed. It can only move bytes into the buffers that it shares with the referee."""
 
+import contextlib
 import importlib.util
 import os
 import socket
@@ -61,16 +62,23 @@ def import_module(found: artifact.Artifact):
 
 
 def make_model(module, message: dict[str, Any], init_fd: int, device: str):
-    """Builds the model with the parameters that the seed gives, as the benchmark does: on the CPU, then moved."""
+    """Builds the model with the parameters that the seed gives, made in the `place` that the problem's own were."""
     with os.fdopen(init_fd, "rb") as file:
         inputs = torch.load(file, **({"weights_only": False} if torch.__version__ >= "1.13" else {}))
     seed_everything(message["seed"])
-    model = getattr(module, message["class"])(*inputs)
+    with made_in(message["place"]):
+        model = getattr(module, message["class"])(*inputs)
     if not isinstance(model, torch.nn.Module):
         raise Refused("init_error", f"{message['class']} is no torch.nn.Module")
     dtype = getattr(torch, message["dtype"])
     model = model.to(device) if dtype == torch.float32 else model.to(device=device, dtype=dtype)
     return model
+
+
+def made_in(place: str):
+    """New tensors come to life in a place, "cpu" or "cuda", where this torch can be told so (2.0)."""
+    can = place != "cpu" and hasattr(torch.device, "__enter__")
+    return torch.device(place) if can else contextlib.nullcontext()
 
 
 def seed_everything(seed: int) -> None:

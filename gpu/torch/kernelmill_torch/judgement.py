@@ -74,25 +74,47 @@ class Judgement:
 
     def load(self, artifact: int) -> None:
         """The module first, then the secret: nothing that it made at import can know what comes."""
+        self.artifact = artifact
         self.process = self.pool.take("the candidate")
         self.lap("process")
-        try:
-            self.process.ask({"op": "load", "class": "ModelNew"}, self.left(), (artifact,))
-        finally:
-            os.close(artifact)
+        self.process.ask({"op": "load", "class": "ModelNew"}, self.left(), (artifact,))
         self.lap("load")
         if not self.secret:
             self.secret = os.urandom(32)
         # One set of parameters for all candidates of a baseline, which is built once; a replay has its own.
         if self.bench.baseline_seed is None or self.replays:
             self.bench.use_parameters(self.number("parameters", 0))
+
+    def build(self, place: str) -> None:
+        """The model with its parameters, made in a place."""
         seed = self.bench.baseline_seed
-        self.bench.problem.build(seed)
-        self.bench.attach(self.process, "ModelNew", seed, self.left())
+        self.bench.problem.build(seed, place)
+        self.bench.attach(self.process, "ModelNew", seed, place, self.left())
         self.lap("build")
 
     def judge_correctness(self) -> bool:
-        """Runs the trials; False when one is wrong."""
+        """Builds the model and runs the trials; False when one is wrong.
+
+        Parameters are made on the device at first. A module that makes its own on the CPU has other numbers then, as it
+        would not have with the benchmark: so what is wrong is tried once more with all of them made on the CPU."""
+        place = self.bench.place
+        try:
+            self.build(place)
+            right = self.run_trials()
+        except Fault as e:
+            if e.category != "init_error" or place == "cpu":
+                raise
+            right = False
+        if right or place == "cpu" or not self.bench.has_parameters():
+            return right
+        self.trials = []
+        self.process.close()
+        self.process = None
+        self.load(self.artifact)
+        self.build("cpu")
+        return self.run_trials()
+
+    def run_trials(self) -> bool:
         count = TRIALS[self.mode]
         if self.mode == "honest" and self.bench.layout.set_bytes > LARGE:
             count = 1  # of large problems the timed calls, each checked in full, are trials enough
@@ -129,7 +151,13 @@ class Judgement:
                             "distribution": "in [-1, 1]" if signed else "the problem's own"})
         if not signed:
             self.rules = self.rules_for(truth, timed=True)
+            self.look_for_degeneracy(truth, rules)
         return difference.bad == 0
+
+    def look_for_degeneracy(self, truth: Truth, rules: list[compare.Rule]) -> None:
+        """Whether an answer that knows nothing of the inputs would have passed: then this verdict says little."""
+        if all(compare.judge(torch.zeros_like(want), want, rule)[0] == 0 for want, rule in zip(truth.want, rules)):
+            self.find("degenerate_problem", "warning", "an output of zeros passes; see `kernelmill task check`")
 
     def is_defined(self, inputs: int) -> bool:
         """Whether the problem has a finite answer for signed inputs where it has one for its own."""

@@ -4,7 +4,6 @@ Inputs are drawn on the device from a secret seed with the problem's own code, s
 problem's; floating ones take the problem's precision, integers stay what they are. What a right answer is, the model
 says in double precision where it can run so."""
 
-import contextlib
 import copy
 import importlib.util
 import io
@@ -17,7 +16,7 @@ from typing import Any, Optional
 import torch
 
 from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec
-from kernelmill_torch.candidate import seed_everything
+from kernelmill_torch.candidate import made_in, seed_everything
 
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain.
 CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|embedding|nll_loss|NLLLoss")
@@ -65,7 +64,7 @@ class Problem:
         self.module = self._import()
         self.init_inputs = self._call("get_init_inputs", default=[])
         self.models: dict[torch.dtype, torch.nn.Module] = {}
-        self.model_seed: Optional[int] = None
+        self.model_key: Optional[tuple[int, str]] = None
         self.exact = True  # whether the model runs in double precision
 
     def _import(self):
@@ -100,8 +99,7 @@ class Problem:
     def draw(self, seed: int, signed: bool = False) -> list[Any]:
         """Fresh inputs on the device. `signed` moves floating ones from [0, 1] to [-1, 1]."""
         seed_everything(seed)
-        place = torch.device(self.device) if hasattr(torch.device, "__enter__") else contextlib.nullcontext()
-        with place:
+        with made_in(self.device):
             inputs = self._call("get_inputs")
         result = []
         for x in inputs:
@@ -115,14 +113,18 @@ class Problem:
             result.append(x)
         return result
 
-    def build(self, seed: int) -> None:
-        """Makes the models of a seed: the problem's precision and, while it can be had, double."""
-        if self.model_seed == seed:
+    def build(self, seed: int, place: str) -> None:
+        """Makes the models of a seed: the problem's precision and, while it can be had, double.
+
+        Parameters are made in `place`: "cpu", as the benchmark does, or the device, which is many times faster and
+        gives other numbers."""
+        if self.model_key == (seed, place):
             return
         self.models.clear()
         seed_everything(seed)
         try:
-            model = self.module.Model(*self.init_inputs)
+            with made_in(place):
+                model = self.module.Model(*self.init_inputs)
         except Exception as e:
             raise BadProblem("unsupported_problem" if isinstance(e, (ImportError, OSError)) else "bad_problem",
                              f"Model(...) of {self.path} failed: {type(e).__name__}: {e}") from None
@@ -130,7 +132,7 @@ class Problem:
         if self.exact:
             self.models[torch.float64] = copy.deepcopy(model).double()
         self.models[self.dtype] = model if self.dtype == torch.float32 else model.to(self.dtype)
-        self.model_seed = seed
+        self.model_key = (seed, place)
 
     def run(self, inputs: list[Any]) -> list[torch.Tensor]:
         """The model in the problem's own precision."""
@@ -177,10 +179,10 @@ class Problem:
         """Whether inputs may leave [0, 1] without ending the process."""
         return self.dtype == torch.float32 and not CHECKED_DOMAIN.search(self.text)
 
-    def layout(self) -> Layout:
+    def layout(self, place: str) -> Layout:
         """Shapes and types of one set, found by drawing and running once."""
         inputs = self.draw(1)
-        self.build(1)
+        self.build(1, place)
         outputs = self.run(inputs)
         return Layout([TensorSpec.of(x) if isinstance(x, torch.Tensor) else None for x in inputs],
                       [TensorSpec(tuple(x.shape), tuple(torch.empty(x.shape, device="meta").stride()), x.dtype)

@@ -18,7 +18,7 @@ def check(bench: Bench) -> dict[str, Any]:
     notes = list(bench.notes)
     problem = bench.problem
     try:
-        problem.build(SEEDS[0])
+        problem.build(SEEDS[0], bench.place)
         truths = []
         for seed in SEEDS[:2]:
             inputs = problem.draw(seed)

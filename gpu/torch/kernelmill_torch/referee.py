@@ -41,6 +41,7 @@ class Referee:
         self.benches: dict[tuple[str, str], Bench] = {}  # latest last
         self.judgement: Optional[Judgement] = None
         self.source = b""
+        self.artifact = -1
         self.options: dict[str, Any] = {}
 
     def bench(self, directory: str, digest: str, precision: str) -> Bench:
@@ -66,8 +67,10 @@ class Referee:
     def begin(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         self.drop()
         self.options = request
-        artifact = descriptors[0]
-        self.source = read(os.dup(artifact)).source
+        if self.artifact >= 0:
+            os.close(self.artifact)
+        self.artifact = descriptors[0]
+        self.source = read(os.dup(self.artifact)).source
         reply: dict[str, Any] = {"correct": False, "fault": None}
         bench = None
         started = time.monotonic()
@@ -77,7 +80,7 @@ class Referee:
             judgement.mark = started
             judgement.lap("task")
             self.check_language()
-            judgement.load(artifact)
+            judgement.load(self.artifact)
             reply["correct"] = judgement.judge_correctness() and judgement.judge_determinism() is not None
             judgement.lap("correctness")
         except Fault as e:
