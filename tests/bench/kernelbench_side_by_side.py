@@ -653,7 +653,8 @@ def print_summary(s: dict, options: argparse.Namespace) -> None:
 
     print("\nAnswers per hour, both on the same answers. Cold: nothing built, copies differ in a comment.\n"
           "Whole: the command from start to end. Full: while the pipe is full (between verdict number C and\n"
-          "the last but C, C cores). The ratio takes the mean of the benchmark's seconds.")
+          "the last but C, C cores). The ratio takes the mean of the benchmark's seconds. Copies answer\n"
+          "the same problems: what kernelmill keeps of a problem serves them all, the benchmark keeps nothing.")
     for x in s["throughput"]:
         print(f"  {x['pass']:12} {x['answers']} answers x {x['copies']} = {x['n']} in {x['wall_s']:.1f} s: "
               f"whole {x['per_hour']:.0f}, full {number(x['per_hour_steady'], '.0f')} an hour")
