@@ -15,6 +15,7 @@ answer. What its package imports and an evaluation never uses may be missing: se
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fnmatch
 import hashlib
 import importlib.util
@@ -225,6 +226,27 @@ class Clock:
         return self.end - time.monotonic()
 
 
+class Room:
+    """An amount of which parts are taken for a while; who finds too little left waits."""
+
+    def __init__(self, amount: float) -> None:
+        self.amount = self.free = amount
+        self.changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def taken(self, part: float) -> Iterator[None]:
+        part = min(part, self.amount)
+        with self.changed:
+            self.changed.wait_for(lambda: self.free >= part)
+            self.free -= part
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.free += part
+                self.changed.notify_all()
+
+
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
@@ -303,14 +325,16 @@ def run_theirs(options: argparse.Namespace, rows: list[Row], problems: dict, sta
             if not one(row, True):
                 return False
     others = [x for x in rows[timed:] if x["key"] not in state.data["theirs"]]
-    # Long ones first: the last of a crowd works alone. Those that take much of the GPU one at a time.
+    # Long ones first: the last of a crowd works alone.
     others.sort(key=estimate_seconds, reverse=True)
-    big = [x for x in others if gpu_mb(x) > 8000]
-    small = [x for x in others if gpu_mb(x) <= 8000]
-    with ThreadPoolExecutor(1) as one_by_one, ThreadPoolExecutor(max(1, options.workers - 1)) as beside:
-        ends = [one_by_one.submit(one, row, False) for row in big]
-        ends += [beside.submit(one, row, False) for row in small]
-    return all(x.result() for x in ends)
+    room = Room(1000 * options.gpu_gb)
+
+    def beside(row: Row) -> bool:
+        with room.taken(gpu_mb(row)):
+            return one(row, False)
+
+    with ThreadPoolExecutor(options.workers) as pool:
+        return all(list(pool.map(beside, others)))
 
 
 def accepted_by_benchmark(result: dict) -> bool:
@@ -653,7 +677,8 @@ def print_summary(s: dict, options: argparse.Namespace) -> None:
 
     print("\nAnswers per hour, both on the same answers. Cold: nothing built, copies differ in a comment.\n"
           "Whole: the command from start to end. Full: while the pipe is full (between verdict number C and\n"
-          "the last but C, C cores). The ratio takes the mean of the benchmark's seconds.")
+          "the last but C, C cores). The ratio takes the mean of the benchmark's seconds. Copies answer\n"
+          "the same problems: what kernelmill keeps of one serves them all, the benchmark keeps nothing.")
     for x in s["throughput"]:
         print(f"  {x['pass']:12} {x['answers']} answers x {x['copies']} = {x['n']} in {x['wall_s']:.1f} s: "
               f"whole {x['per_hour']:.0f}, full {number(x['per_hour_steady'], '.0f')} an hour")
@@ -724,6 +749,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--timed", type=int, metavar="N",
                         help="the benchmark runs the first N alone, the others at once for their verdicts")
     parser.add_argument("--workers", type=int, default=8, help="how many at once after --timed. Default: 8")
+    parser.add_argument("--gpu-gb", type=float, default=110, metavar="G",
+                        help="memory of the GPU that those at once may take, as guessed. Default: 110")
     parser.add_argument("--timeout", type=float, default=300, help="the benchmark's, in s. Default: 300")
     parser.add_argument("--cut-hangs", type=float, default=45, metavar="S",
                         help="ends answers that are known to hang after S s. Default: 45")
