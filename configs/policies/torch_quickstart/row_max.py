@@ -1,0 +1,10 @@
+import torch
+import torch.nn as nn
+ROWS = 4096
+COLUMNS = 1024
+
+class ModelNew(nn.Module):
+
+    def forward(self, x):
+        values, columns = torch.max(x, dim=1)
+        return (values, columns)
