@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -31,6 +32,13 @@ std::string text_of(const json& x, const char* name) {
 double number_of(const json& x, const char* name) {
   auto found = x.find(name);
   return found != x.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+// JSON has no infinity; null stands for it.
+double error_of(const json& x, const char* name) {
+  auto found = x.find(name);
+  return found != x.end() && found->is_null() ? std::numeric_limits<double>::infinity()
+                                              : number_of(x, name);
 }
 
 error fault_from(const json& x) {
@@ -260,8 +268,8 @@ private:
       cases[i].setShape(inputs_);
       cases[i].setHidden(x.value("hidden", false));
       cases[i].setDistribution(text_of(x, "distribution"));
-      cases[i].setMaxError(number_of(x, "max_error"));
-      cases[i].setBound(number_of(x, "bound"));
+      cases[i].setMaxError(error_of(x, "max_error"));
+      cases[i].setBound(error_of(x, "bound"));
       cases[i].setPass(x.value("pass", false));
       cases[i].setBadCount(static_cast<uint64_t>(number_of(x, "bad")));
       cases[i].setFirstBad(text_of(x, "first_bad"));

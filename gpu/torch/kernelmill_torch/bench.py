@@ -17,7 +17,7 @@ MOST_SETS = 16
 SETS_BYTES = 2 << 30       # that several sets may take together
 FLUSH_BYTES = 256 << 20    # several times any cache
 POISON = 0xA7
-SAMPLES = 4096             # positions of an output that are looked at when a row is done
+SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
 def memory_of_gpu(lib) -> tuple[int, int]:
@@ -57,6 +57,7 @@ class Bench:
                                         device=device)
         self.usual_flush = statistics.median(self.flush() for _ in range(9))
         self.latest_flush = 0.0
+        self.copy_seconds = self.command_seconds = 0.0
 
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""
@@ -190,31 +191,45 @@ class Bench:
         self.synchronize()
         return time.monotonic() - started
 
-    def row(self, process: Process, count: int, seconds: float, command: int = native.CALL) -> float:
-        """Seconds of one row of calls on cold caches, by the clock out here."""
+    def row(self, process: Process, count: int, seconds: float) -> tuple[float, float]:
+        """Seconds of the calls of one row on cold caches, and of the copies, by the clock out here."""
         self.latest_flush = self.flush()
-        process.call(native.NOTHING, 0, 0, seconds)  # wakes it up: it looks for the next command for a while
-        return process.call(command, 0, count, seconds)
+        return process.row(count, seconds)
 
-    def sample(self, count: int) -> list[torch.Tensor]:
-        """Some elements of every output, now."""
+    def sample(self, count: int, generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Elements of every output at places that nobody knows, with those places."""
         result = []
         for one in self.sets[:count]:
             for x in one.outputs:
-                step = max(1, x.numel() // SAMPLES)
-                result.append(x.reshape(-1)[::step].clone())
+                places = torch.randint(0, max(1, x.numel()), (min(SAMPLES, x.numel()),), generator=generator,
+                                       device=x.device)
+                result.append((places, x.reshape(-1)[places]))
         self.synchronize()
         return result
 
+    def has_changed(self, sample: list[tuple[torch.Tensor, torch.Tensor]], count: int) -> bool:
+        """Whether the outputs are no longer what a sample of them was."""
+        outputs = [x for one in self.sets[:count] for x in one.outputs]
+        return any(not same_bytes(x.reshape(-1)[places], was) for x, (places, was) in zip(outputs, sample))
+
     def calibrate(self, process: Process, seconds: float) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
-        times = [self.row(process, 1, seconds) for _ in range(4)][1:]
+        times = [self.row(process, 1, seconds)[0] for _ in range(4)][1:]
         target = 2e-3 if self.device == "cuda" else 20e-3
         return max(1, min(self.layout.sets, int(target / max(min(times), 1e-6))))
 
-    def copy_seconds(self, process: Process, count: int, seconds: float) -> float:
-        """Seconds of what a row does besides calling: taking the outputs of `count` calls."""
-        return statistics.median(self.row(process, count, seconds, native.COPY) for _ in range(5))
+    def learn_costs(self, process: Process, count: int, seconds: float) -> None:
+        """What a row of the baseline costs besides its calls: a command that does nothing, and copying."""
+        copies = [self.row(process, count, seconds)[1] for _ in range(7)][1:]
+        usual = statistics.median(copies)
+        # The most that an undisturbed copy took.
+        self.copy_seconds = max(x for x in copies if x <= 1.2 * usual + 5e-6)
+        process.call(native.NOTHING, 0, 0, seconds)
+        self.command_seconds = statistics.median(process.call(native.NOTHING, 0, 0, seconds) for _ in range(9))
+
+    def per_call(self, calls: float, copies: float, count: int) -> float:
+        """Seconds of one call. Who leaves work to the copies pays for what they take longer than the baseline's."""
+        return max(calls - self.command_seconds + max(0.0, copies - self.copy_seconds), calls * 0.1) / count
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""
@@ -228,3 +243,15 @@ class Bench:
             self.memory = None
         self.problem.models.clear()
         self.release()
+
+
+def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors hold the same bits; NaN counts as itself."""
+    if a.is_complex():
+        a, b = torch.view_as_real(a), torch.view_as_real(b)
+    if a.dtype == torch.bool:
+        return torch.equal(a, b)
+    words = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
+    if a.stride() != b.stride() or a.dim() == 0:
+        a, b = a.contiguous().reshape(-1), b.contiguous().reshape(-1)
+    return torch.equal(a.view(words), b.view(words))

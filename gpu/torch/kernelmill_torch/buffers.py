@@ -8,6 +8,8 @@ from typing import Any, Optional
 
 import torch
 
+from kernelmill_torch import native
+
 ALIGNMENT = 512  # bytes; no kernel asks for more
 
 
@@ -98,8 +100,7 @@ class SharedMemory:
     def create(lib, device: str, size: int) -> "SharedMemory":
         """Raises MemoryError when there is not so much."""
         if device == "cpu":
-            fd = os.memfd_create("kernelmill-buffers", os.MFD_CLOEXEC)
-            os.ftruncate(fd, size)
+            fd = native.memory_file("kernelmill-buffers", size)
             return SharedMemory(lib, device, size, fd, 0, mmap.mmap(fd, size))
         capacity, fd = ctypes.c_size_t(), ctypes.c_int()
         address = lib.km_gpu_create(size, ctypes.byref(capacity), ctypes.byref(fd))

@@ -138,7 +138,7 @@ class Serving:
         self.lib, self.sock, self.page, self.device = lib, sock, page, device
         self.module = self.model = self.layout = None
         self.sets: list[buffers.BufferSet] = []
-        self.last: list[torch.Tensor] = []
+        self.returned: list = []  # of the latest calls, kept until they are copied
         # Taken before anything is loaded that could replace them.
         self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
         self.copy_ = torch.Tensor.copy_
@@ -156,15 +156,13 @@ class Serving:
             status = 0
             try:
                 if command == native.CALL:
+                    self.returned = []
                     for one in sets[first:first + count]:
-                        items = check(model(*one.inputs))
-                        for into, x in zip(one.outputs, items):
-                            copy_(into, x)
+                        self.returned.append(check(model(*one.inputs)))
                     sync()
-                    self.last = items
                 elif command == native.COPY:
-                    for one in sets[first:first + count]:
-                        for into, x in zip(one.outputs, self.last):
+                    for one, items in zip(sets[first:first + count], self.returned):
+                        for into, x in zip(one.outputs, items):
                             copy_(into, x)
                     sync()
             except BaseException as problem:
@@ -199,7 +197,7 @@ class Serving:
         elif op == "profile":
             return {"kernels": profile(self, message["calls"])}
         elif op == "free":
-            self.last = []
+            self.returned = []
             if self.device == "cuda":
                 torch.cuda.empty_cache()
         return {}

@@ -20,7 +20,7 @@ class TimedOut(Exception):
 
 def send(sock: socket.socket, message: dict, descriptors: tuple[int, ...] = ()) -> None:
     """Sends one message. Raises Closed when nobody is there to read it."""
-    data = json.dumps(message).encode()
+    data = json.dumps(message, allow_nan=False).encode()
     if len(data) > MOST_BYTES:
         raise ValueError(f"a message of {len(data)} bytes")
     try:

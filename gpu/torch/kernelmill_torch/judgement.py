@@ -1,6 +1,7 @@
 """One candidate under judgement: correctness first, then rows against the clock, every output checked."""
 
 import hashlib
+import math
 import os
 import statistics
 import time
@@ -9,7 +10,7 @@ from typing import Any, Optional
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.bench import Bench
+from kernelmill_torch.bench import Bench, same_bytes
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.processes import Fault, Pool, Process
 
@@ -17,7 +18,7 @@ TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
 FIRST_CALL_SECONDS = 45.0  # in which Triton may compile and tune
 CALL_SECONDS = 5.0
-IDLE_SHARE = 0.3
+BASELINE_SECONDS = 20.0
 RETAKES = 3
 DISTURBED = 1.15
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
@@ -42,9 +43,9 @@ class Judgement:
         self.rules: list[compare.Rule] = []
         self.row_length = 0
         self.flushes: list[float] = []
-        self.idle_cpu = self.idle_seconds = 0.0  # of the candidate between its rows
-        self.idle_since: Optional[tuple[float, float]] = None
-        self.copy_seconds = 0.0
+        # Draws places to look at; nothing else draws from it.
+        self.places = torch.Generator(device=bench.device)
+        self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.rows: tuple[list[float], list[float]] = ([], [])  # seconds a call: reference, candidate
 
     # -- small things -----------------------------------------------------------------------------
@@ -138,15 +139,16 @@ class Judgement:
         bench.synchronize()
         bench.release()
         self.process.ask({"op": "seed", "value": seed, "seed": seed}, self.left())
-        self.process.call(native.CALL, 0, 1, min(self.left(), FIRST_CALL_SECONDS))
-        sample = bench.sample(1)
+        self.process.row(1, min(self.left(), FIRST_CALL_SECONDS))
+        sample = bench.sample(1, self.places)
         drawn = bench.problem.draw(inputs, signed)
         truth = bench.problem.truth(drawn, seed)
         rules = self.rules_for(truth)
         self.check_inputs(0, drawn)
         difference = self.difference(0, truth, rules)
         self.check_late(sample, 1)
-        self.trials.append({"name": name, "hidden": signed, "max_error": difference.max_error, "bound": difference.bound,
+        self.trials.append({"name": name, "hidden": signed, "max_error": finite(difference.max_error),
+                            "bound": finite(difference.bound),
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
                             "distribution": "in [-1, 1]" if signed else "the problem's own"})
         if not signed:
@@ -191,10 +193,9 @@ class Judgement:
             if isinstance(was, torch.Tensor) and not same_bytes(now, was):
                 self.find("input_overwrite", "critical", f"input {i} was changed by the candidate")
 
-    def check_late(self, sample: list[torch.Tensor], count: int) -> None:
+    def check_late(self, sample: list, count: int) -> None:
         """What was sampled when a row was done must not have changed since."""
-        now = self.bench.sample(count)
-        if any(not same_bytes(a, b) for a, b in zip(sample, now)):
+        if self.bench.has_changed(sample, count):
             self.find("late_write", "critical", "outputs changed after the candidate said that it was done")
 
     def judge_determinism(self) -> bool:
@@ -202,7 +203,7 @@ class Judgement:
         before = [x.clone() for x in self.bench.sets[0].outputs]
         self.bench.poison(1)
         self.bench.synchronize()
-        self.process.call(native.CALL, 0, 1, self.left())
+        self.process.row(1, self.left())
         same = all(same_bytes(a, b) for a, b in zip(before, self.bench.sets[0].outputs))
         if not same and not self.bench.is_random:
             self.find("not_deterministic", "warning", "the same inputs gave different bits")
@@ -217,11 +218,11 @@ class Judgement:
         self.pool.settle()
         contents = [self.number("warm", i) for i in range(bench.layout.sets)]
         bench.fill(contents)
+        seconds = max(self.left(), BASELINE_SECONDS)
         try:
-            length = bench.calibrate(baseline, self.left())
+            length = bench.calibrate(baseline, seconds)
             self.row_length = length if self.mode == "honest" else 1
-            bench.row(baseline, self.row_length, self.left())
-            self.copy_seconds = bench.copy_seconds(baseline, self.row_length, self.left())
+            bench.learn_costs(baseline, self.row_length, seconds)
         except Fault as e:
             raise bench.blame_problem(e) from None
         bench.row(self.process, self.row_length, min(self.left(), FIRST_CALL_SECONDS))
@@ -252,50 +253,35 @@ class Judgement:
         seeds = [self.number("inputs", self.timed + i) for i in range(count)]
         self.timed += count
         bench.fill(seeds)
-        reference = self.baseline_row() if reference_first else 0.0
+        reference = self.baseline_row() if reference_first else (0.0, 0.0)
         reference_seconds = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS
         bench.poison(count)
         bench.release_if_large()
-        self.end_idling()
         candidate = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * reference_seconds))
-        sample = bench.sample(count)
+        sample = bench.sample(count, self.places)
         self.flushes.append(bench.latest_flush)
-        self.idle_since = (time.monotonic(), self.process.cpu_seconds())
         self.audit(seeds, sample)
         if not reference_first:
             reference = self.baseline_row()
         self.look_for_background_work()
-        return (self.per_call(reference), self.per_call(candidate))
-
-    def end_idling(self) -> None:
-        """Adds what the candidate used of the processor since its last row, in which it had nothing to do."""
-        if self.idle_since is None:
-            return
-        since, used = self.idle_since
-        self.idle_seconds += time.monotonic() - since
-        self.idle_cpu += self.process.cpu_seconds() - used
+        return (bench.per_call(*reference, count), bench.per_call(*candidate, count))
 
     def look_for_background_work(self) -> None:
-        """Work between the rows: it slows down the reference, or is work that the rows should have done."""
-        if self.idle_seconds > 0.05 and self.idle_cpu > IDLE_SHARE * self.idle_seconds + 0.02:
-            self.find("background_work", "critical", f"the candidate used the processor for {self.idle_cpu * 1e3:.0f} ms "
-                      f"of the {self.idle_seconds * 1e3:.0f} ms between its calls")
+        """A flush of the caches before a row takes longer when the candidate, which is stopped, left the GPU busy."""
         usual = self.bench.usual_flush
         now = statistics.median(self.flushes)
         if self.bench.device == "cuda" and len(self.flushes) >= 4 and now > max(1.5 * usual, usual + 1e-4):
             self.find("background_work", "critical", f"a flush of the cache before calls took {now * 1e3:.3f} ms instead of "
                       f"{usual * 1e3:.3f} ms: somebody else used the GPU")
 
-    def baseline_row(self) -> float:
+    def baseline_row(self) -> tuple[float, float]:
+        seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
         try:
-            return self.bench.row(self.bench.baseline, self.row_length, self.left())
+            return self.bench.row(self.bench.baseline, self.row_length, seconds)
         except Fault as e:
             raise self.bench.blame_problem(e) from None
 
-    def per_call(self, seconds: float) -> float:
-        return max(seconds - self.copy_seconds, seconds * 0.01) / self.row_length
-
-    def audit(self, seeds: list[int], sample: list[torch.Tensor]) -> None:
+    def audit(self, seeds: list[int], sample: list) -> None:
         """Every output of a row. Raises Fault when one is wrong."""
         problem = self.bench.problem
         found = []
@@ -319,11 +305,6 @@ class Judgement:
         return self.process is None or self.process.close()
 
 
-def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors hold the same bits; NaN counts as itself."""
-    words = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
-    if a.is_complex():
-        a, b = torch.view_as_real(a), torch.view_as_real(b)
-    if a.stride() != b.stride() or a.dim() == 0:
-        a, b = a.contiguous().reshape(-1), b.contiguous().reshape(-1)
-    return torch.equal(a.view(words), b.view(words)) if a.dtype != torch.bool else torch.equal(a, b)
+def finite(x: float) -> Optional[float]:
+    """JSON has no infinity: None stands for it, and for NaN."""
+    return x if math.isfinite(x) else None

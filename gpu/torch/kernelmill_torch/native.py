@@ -1,6 +1,7 @@
 """libkernelmill-torch.so: the shared page, memory of a GPU as descriptors, and the walls of a fork."""
 
 import ctypes
+import fcntl
 import os
 from ctypes import c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
@@ -9,6 +10,7 @@ NOTHING, CALL, COPY, LEAVE = range(4)  # commands of the page
 
 TIMED_OUT = -1.0
 ENDED = -2.0
+FAILED = -3.0
 
 
 class Isolation(ctypes.Structure):
@@ -25,6 +27,7 @@ def load(path: str) -> ctypes.CDLL:
         "km_page_map": (c_void_p, [c_int]),
         "km_page_unmap": (None, [c_void_p]),
         "km_page_call": (c_double, [c_void_p, c_int, c_uint32, c_uint32, c_uint32, c_double, c_uint32]),
+        "km_page_row": (c_double, [c_void_p, c_int, c_uint32, c_double, c_uint32, ctypes.POINTER(c_double)]),
         "km_page_status": (c_uint32, [c_void_p]),
         "km_page_wait": (c_uint32, [c_void_p, c_uint32]),
         "km_page_command": (c_uint32, [c_void_p]),
@@ -47,7 +50,9 @@ def load(path: str) -> ctypes.CDLL:
 
 
 def memory_file(name: str, size: int) -> int:
-    """A new memory file of `size` zero bytes; close-on-exec."""
-    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    """A new memory file of `size` zero bytes; close-on-exec. One that has a size keeps it, whoever has it open."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
+    if size:
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return fd

@@ -1,5 +1,6 @@
 """The referee's end of the processes that the warm one forks: start ahead, command, clock, end."""
 
+import ctypes
 import os
 import select
 import signal
@@ -90,7 +91,8 @@ class Process:
         finally:
             theirs.close()
             os.close(page)
-        self.up = self.clocked = False
+        self.up = self.clocked = self.stopped = False
+        self._first = 0  # its own number out here, once known
 
     def settle(self, seconds: float = START_SECONDS) -> None:
         """Waits until it is behind its walls and has its GPU. Raises Fault, of the infrastructure."""
@@ -108,6 +110,7 @@ class Process:
 
     def ask(self, message: dict[str, Any], seconds: float, descriptors: tuple[int, ...] = ()) -> dict[str, Any]:
         """One exchange over the socket. Raises Fault, the process's own."""
+        self.go_on()
         self.leave_page(seconds)
         try:
             channel.send(self.sock, message, descriptors)
@@ -125,23 +128,91 @@ class Process:
 
     def call(self, command: int, first: int, count: int, seconds: float) -> float:
         """Seconds of a command of the page, by the clock out here. Raises Fault."""
+        self.go_on()
         if not self.clocked:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
         taken = self.lib.km_page_call(self.page, self.pidfd, command, first, count, seconds, SPIN)
+        if taken >= 0 and self.lib.km_page_status(self.page) != 0:
+            taken = native.FAILED
+        return self._well(taken, seconds)
+
+    def row(self, count: int, seconds: float) -> tuple[float, float]:
+        """One row of calls: seconds of the calls, and of copying what they returned. Raises Fault.
+
+        The process goes on for it and is stopped again when it is done."""
+        if not self.clocked:
+            self.ask({"op": "page"}, seconds)
+            self.clocked = True
+        copying = ctypes.c_double()
+        self.go_on()
+        taken = self.lib.km_page_row(self.page, self.pidfd, count, seconds, SPIN, ctypes.byref(copying))
+        self.stop()
+        return self._well(taken, seconds), copying.value
+
+    def _well(self, taken: float, seconds: float) -> float:
+        """The seconds, unless they stand for a fault."""
+        if taken >= 0:
+            return taken
         if taken == native.TIMED_OUT:
             self.kill()
             raise self.fault("timed_out", f"was still busy after {seconds:.1f} s")
         if taken == native.ENDED:
             raise self.ended()
-        if self.lib.km_page_status(self.page) != 0:
-            self.clocked = False
-            try:
-                reply, _ = channel.receive(self.sock, 5.0)
-            except (channel.Closed, channel.TimedOut, ValueError):
-                raise self.ended() from None
-            raise self.told(reply.get("error"))
-        return taken
+        self.go_on()
+        self.clocked = False
+        try:
+            reply, _ = channel.receive(self.sock, 5.0)
+        except (channel.Closed, channel.TimedOut, ValueError):
+            raise self.ended() from None
+        raise self.told(reply.get("error"))
+
+    # Between its rows a candidate is stopped: whoever looked at inputs as they are written, or at outputs that were
+    # taken already, could work when nobody counts.
+
+    def stop(self) -> None:
+        """Stops it and all that it started."""
+        if self._first:
+            self._signal(self._first, signal.SIGSTOP)
+        for number in self._numbers():
+            self._signal(number, signal.SIGSTOP)
+        self.stopped = True
+
+    def go_on(self) -> None:
+        if self.stopped:
+            for number in self._numbers():
+                self._signal(number, signal.SIGCONT)
+        self.stopped = False
+
+    @staticmethod
+    def _signal(number: int, what: int) -> None:
+        try:
+            os.kill(number, what)
+        except ProcessLookupError:
+            pass
+
+    def _numbers(self) -> list[int]:
+        """Numbers out here of the process and all that it started; its waiter is none of them."""
+        result: list[int] = []
+        waiting = self._children(self._number())
+        while waiting:
+            number = waiting.pop()
+            result.append(number)
+            waiting.extend(self._children(number))
+        if result:
+            self._first = result[0]
+        return result
+
+    @staticmethod
+    def _children(number: int) -> list[int]:
+        result: list[int] = []
+        try:
+            for task in os.listdir(f"/proc/{number}/task"):
+                with open(f"/proc/{number}/task/{task}/children") as file:
+                    result.extend(map(int, file.read().split()))
+        except (OSError, ValueError):
+            pass  # it ended meanwhile
+        return result
 
     def leave_page(self, seconds: float) -> None:
         """Back to the socket."""
@@ -188,22 +259,6 @@ class Process:
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
         except ProcessLookupError:
             pass
-
-    def cpu_seconds(self) -> float:
-        """What it and all that it started have used of the processor so far, by the scheduler's clock."""
-        total = 0
-        waiting = [self._number()]
-        while waiting:
-            number = waiting.pop()
-            try:
-                for task in os.listdir(f"/proc/{number}/task"):
-                    with open(f"/proc/{number}/task/{task}/schedstat") as file:
-                        total += int(file.read().split()[0])
-                    with open(f"/proc/{number}/task/{task}/children") as file:
-                        waiting.extend(map(int, file.read().split()))
-            except (OSError, ValueError, IndexError):
-                continue  # it ended meanwhile
-        return total * 1e-9
 
     def _number(self) -> int:
         """Its number out here, which is that of its waiter."""
