@@ -24,6 +24,7 @@ constexpr uint64_t most_library = uint64_t{256} << 20;
 
 // Sets of flags for which headers are precompiled; each costs 200 MB of disk and 10 s once.
 constexpr size_t most_precompiled = 4;
+constexpr size_t most_seen = 1000;
 
 void append(words& to, const words& from) {
   to.insert(to.end(), from.begin(), from.end());
@@ -146,7 +147,8 @@ words torch_extension_builder::device_command(const extension_request& request, 
   return result;
 }
 
-// The folder with precompiled slim headers for these flags, or nothing.
+// The folder with precompiled slim headers for these flags, or nothing. They are made when flags
+// come a second time: making them costs as much as two builds without.
 std::string torch_extension_builder::host_headers(const words& command) {
   std::string all = compilers_.host.digest + compilers_.python.torch + precompiled_text;
   for (auto& x : command) all += '\n' + x;
@@ -156,7 +158,9 @@ std::string torch_extension_builder::host_headers(const words& command) {
     std::lock_guard guard{mutex_};
     for (auto& [name, headers] : headers_)
       if (name == key) mine = headers.get();
-    if (!mine && headers_.size() >= most_precompiled) return {};
+    if (seen_flags_.size() > most_seen) seen_flags_.clear();
+    bool seen = !seen_flags_.insert(key).second;
+    if (!mine && (!seen || headers_.size() >= most_precompiled)) return {};
     if (!mine) {
       auto made =
           std::make_unique<precompiled_headers>(walls_, compilers_.cache_directory, key, command);
