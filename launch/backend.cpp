@@ -1,5 +1,7 @@
 #include "launch/backend.hpp"
 
+#include <fstream>
+
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "launch/amd_gpu.hpp"
 #include "launch/config/paths.hpp"
@@ -8,6 +10,7 @@ namespace kernelmill {
 
 void chosen_backend::apply(toolchain_options& options) const {
   options.backend = name;
+  options.python = python;
   if (name == "cpu") return;
   options.compiler.clear(); // the configured one is the C++ compiler of the CPU
   options.architecture = architecture.empty() ? gpus.front().architecture : architecture;
@@ -15,6 +18,7 @@ void chosen_backend::apply(toolchain_options& options) const {
 }
 
 void chosen_backend::apply(referee_options& options, size_t index) const {
+  options.python = python;
   if (name == "cpu") return;
   options.gpu_node = gpus[index].node;
   options.gpu_uuid = gpus[index].uuid;
@@ -68,6 +72,16 @@ expected<chosen_backend> choose_hip_compiler(std::string architecture) {
 }
 
 } // namespace
+
+std::string hardware_text(const chosen_backend& x) {
+  if (!x.gpus.empty()) return x.gpus.front().name + " (" + x.gpus.front().architecture + ")";
+  if (x.name != "cpu") return x.architecture;
+  std::ifstream facts{"/proc/cpuinfo"};
+  for (std::string line; std::getline(facts, line);)
+    if (auto colon = line.find(": "); line.starts_with("model name") && colon != line.npos)
+      return line.substr(colon + 2);
+  return {};
+}
 
 expected<chosen_backend> choose_compiler(const std::string& wanted, const std::string& architecture,
                                          int only) {

@@ -18,11 +18,15 @@ struct chosen_backend {
   std::string name = "cpu";    ///< "cpu" or "cuda"; "hip" of choose_compiler() alone
   std::vector<cuda::gpu> gpus; ///< of "cuda": at least one, unless `architecture` is set
   std::string architecture;    ///< what to compile for; empty: that of the GPUs
+  std::string python = {};     ///< path of found_python; empty: no task of the contract `torch`
 
   /// Sets what compilers and referees must know of it. REQUIRES: index < gpus.size() for "cuda".
   void apply(toolchain_options& options) const;
   void apply(referee_options& options, size_t index) const;
 };
+
+/// "NVIDIA H200 (sm_90)", or the processor's name: what a prompt says of the machine.
+std::string hardware_text(const chosen_backend& x);
 
 /// `wanted` is "auto", "cpu", "cuda" or "hip", which is refused until a referee speaks it; auto is
 /// cuda where there are a GPU and nvcc. `only` names one GPU by NVML's index; below 0: all.

@@ -15,6 +15,7 @@ PROGRAM = ROOT / "bin" / "kernelmill"
 CONFIGS = ROOT / "share" / "kernelmill" / "configs"
 TASKS = CONFIGS / "tasks"
 CORPUS = HERE / "gpu_corpus"
+TORCH_CORPUS = HERE / "torch_corpus"
 problems = []
 
 
@@ -43,7 +44,7 @@ def baseline(task):
     return TASKS / task / "baseline.cu"
 
 
-def judge(name, candidates, cache=None):
+def judge(name, candidates, cache=None, options=()):
     """Judges [(name, task, file[, contract])] in one command. Returns the verdicts by name, and
     seconds."""
     batch = OUT / f"{name}.ndjson"
@@ -51,8 +52,8 @@ def judge(name, candidates, cache=None):
         json.dumps({"name": c[0], "task": c[1], "file": str(c[2]),
                     "contract": c[3] if len(c) > 3 else "native"}) + "\n" for c in candidates))
     started = time.monotonic()
-    done = subprocess.run([PROGRAM, "judge", batch, "--backend", "cuda"], capture_output=True,
-                          text=True, env=environment(cache))
+    done = subprocess.run([PROGRAM, "judge", batch, "--backend", "cuda", *options],
+                          capture_output=True, text=True, env=environment(cache))
     seconds = time.monotonic() - started
     (OUT / f"{name}.verdicts.ndjson").write_text(done.stdout)
     if done.returncode != 0:
@@ -123,6 +124,52 @@ def check_corpus(name, rows):
     (r, hacks), (a, honest) = counts["rejected"], counts["accepted"]
     promise(r == hacks and a == honest,
             f"{name}: hacks rejected for their reason {r}/{hacks}, honest kernels accepted "
+            f"{a}/{honest}, {seconds:.1f} s")
+
+
+def has_gained(verdict):
+    timing = verdict.get("timing") or {}
+    return timing.get("measured") and timing["speedup"]["low"] > 1.25
+
+
+def complaint(x, v):
+    """What is wrong with the verdict `v` of the entry `x`; empty when nothing is."""
+    text = (f"{v.get('outcome')} for {sorted(reasons(v))}: "
+            f"{(v.get('error') or {}).get('message', '')[:150]}")
+    if x["expect"] == "no_gain":
+        # It does right work and lies about its time.
+        fair = v.get("outcome") == "rejected" or v.get("outcome") == "accepted" and not has_gained(v)
+        return "" if fair else f"{text}; timing {v.get('timing')}"
+    if v.get("outcome") != x["expect"]:
+        return f"{text}; wanted {x['expect']}"
+    if x["expect"] == "rejected" and not (reasons(v) | {(v.get("error") or {}).get("category")}) & set(x["because"]):
+        return f"{text}; wanted one of {x['because']}"
+    return ""
+
+
+def check_torch_exploits():
+    """Answers in Python. Each is judged in the language that it claims to be written in."""
+    rows = [x for x in json.loads((TORCH_CORPUS / "manifest.json").read_text())
+            if "cuda" in x["backends"]]
+    rows.sort(key=lambda x: "memory_bomb" in x["file"])
+    counts = {"honest": [0, 0], "hacks": [0, 0]}
+    seconds = 0
+    for language in sorted({x["language"] for x in rows}):
+        mine = [x for x in rows if x["language"] == language]
+        verdicts, taken = judge(f"torch-exploits-{language}", [
+            (x["file"], x["task"], TORCH_CORPUS / x["file"], "torch") for x in mine],
+            options=("--language", language))
+        seconds += taken
+        for x in mine:
+            wrong = complaint(x, verdicts.get(x["file"], {}))
+            count = counts["honest" if x["expect"] == "accepted" else "hacks"]
+            count[0] += not wrong
+            count[1] += 1
+            if wrong:
+                say(f"        {x['file']} ({language}): {wrong}")
+    (r, hacks), (a, honest) = counts["hacks"], counts["honest"]
+    promise(r == hacks and a == honest,
+            f"torch: hacks rejected for their reason or unpaid {r}/{hacks}, honest answers accepted "
             f"{a}/{honest}, {seconds:.1f} s")
 
 
@@ -368,7 +415,8 @@ def check_device_run():
             f"a run of 64 episodes with the contract device ends, all accepted; {seconds:.0f} s")
 
 
-PARTS = {"tasks": check_tasks, "exploits": check_exploits, "clocks": check_clocks,
+PARTS = {"tasks": check_tasks, "exploits": check_exploits,
+         "torch_exploits": check_torch_exploits, "clocks": check_clocks,
          "same": check_same, "planted": check_planted, "faults": check_faults,
          "speed": check_speed, "run": check_run, "device_run": check_device_run}
 

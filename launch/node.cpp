@@ -25,6 +25,7 @@
 #include "launch/control_socket.hpp"
 #include "launch/node_plan.hpp"
 #include "launch/node_retrieval.hpp"
+#include "launch/python.hpp"
 #include "launch/slots.hpp"
 #include "messages/json.hpp"
 #include "storage/run_directory.hpp"
@@ -160,9 +161,12 @@ expected<void> prepare(node& x, const run_options& options) {
   std::vector<std::shared_ptr<const task>> tasks;
   chosen_backend backend;
   if (auto ok = take(backend, choose_backend(config.evaluation.backend)); !ok) return ok;
-  if (auto ok = take(tasks, load_tasks(config.tasks, backend.name, config.evaluation.contract));
-      !ok)
-    return ok;
+  if (auto ok = take(tasks, load_tasks(config, backend)); !ok) return ok;
+  if (any_torch(tasks)) {
+    found_python python;
+    if (auto ok = take(python, find_python(config.evaluation.python)); !ok) return ok;
+    backend.python = python.path;
+  }
   x.plan = plan_of(config, tasks);
   x.plan.config_digest = config_digest(config);
   x.settings = settings_of(config, backend.name, options.resume);
@@ -210,7 +214,9 @@ node_actors spawn_actors(caf::actor_system& system, node& x, std::shared_ptr<pro
     return handle;
   };
   auto& slots = x.slots;
-  auto longest = x.settings->build_deadline + x.settings->evaluate_deadline + 2min;
+  const auto& paces = *x.settings;
+  auto longest = std::max(paces.build_deadline, paces.torch_build_deadline) +
+                 std::max(paces.evaluate_deadline, paces.torch_evaluate_deadline) + 2min;
   result.cluster = keep(system.spawn(leasing_cluster, lease_policy{longest, 3, false}));
   result.monitor = keep(system.spawn(gathering_monitor));
   auto watch = [&](const status_actor& who) {

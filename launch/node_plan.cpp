@@ -1,5 +1,7 @@
 #include "launch/node_plan.hpp"
 
+#include <algorithm>
+
 #include "launch/commands/task_choice.hpp"
 #include "launch/config/paths.hpp"
 
@@ -7,22 +9,54 @@ namespace kernelmill {
 
 using std::chrono::milliseconds;
 
-expected<std::vector<std::shared_ptr<const task>>>
-load_tasks(const tasks_section& config, const std::string& backend, const std::string& contract) {
-  auto root = config.root.empty() ? default_tasks_root() : config.root;
-  auto ids = list_tasks(root);
+namespace {
+
+// Checked here and not with the configuration: a run without such tasks may keep its turns short.
+expected<void> check_torch_deadlines(const run_config& config) {
+  const std::pair<const char*, uint32_t> tools[] = {
+      {"compile.torch_deadline_ms", config.compile.torch_deadline_ms},
+      {"evaluation.torch_deadline_ms", config.evaluation.torch_deadline_ms}};
+  for (const auto& [name, ms] : tools)
+    if (ms >= config.episode.turn_deadline_ms)
+      return configuration_error(
+          "config_inconsistent",
+          "failed to nest the timeouts: " + std::string{name} + " (" + std::to_string(ms) +
+              ") is not below episode.turn_deadline_ms (" +
+              std::to_string(config.episode.turn_deadline_ms) +
+              "), and the run has tasks of the contract torch",
+          "lower " + std::string{name} + " or raise episode.turn_deadline_ms");
+  return {};
+}
+
+} // namespace
+
+expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& config,
+                                                              const chosen_backend& backend) {
+  auto roots = config.tasks.root.empty() ? default_tasks_roots() : task_roots{config.tasks.root};
+  auto ids = list_tasks(roots);
   if (!ids) return tl::unexpected<error>{ids.error()};
-  auto chosen = commands::select_tasks(*ids, config.ids);
+  auto chosen = commands::select_tasks(*ids, config.tasks.ids);
   if (!chosen) return tl::unexpected<error>{chosen.error()};
   std::vector<std::shared_ptr<const task>> result;
+  const auto hardware = hardware_text(backend);
   for (auto& id : *chosen) {
-    auto loaded = load_task(root, id);
+    auto loaded = load_task(roots, id);
     if (!loaded) return tl::unexpected<error>{loaded.error()};
-    if (auto ok = choose_backend(*loaded, backend); !ok) return tl::unexpected<error>{ok.error()};
-    if (auto ok = choose_contract(*loaded, contract); !ok) return tl::unexpected<error>{ok.error()};
+    auto ok = choose_backend(*loaded, backend.name);
+    if (ok) ok = choose_contract(*loaded, config.evaluation.contract);
+    if (ok && loaded->is_torch()) ok = check_torch_deadlines(config);
+    if (!ok) return tl::unexpected<error>{ok.error()};
+    loaded->torch.mode = config.evaluation.torch_mode;
+    loaded->torch.language = config.evaluation.language;
+    loaded->torch.float32 = config.evaluation.float32;
+    loaded->torch.hardware = hardware;
     result.push_back(std::make_shared<const task>(std::move(*loaded)));
   }
   return result;
+}
+
+bool any_torch(const std::vector<std::shared_ptr<const task>>& tasks) {
+  return std::any_of(tasks.begin(), tasks.end(), [](const auto& x) { return x->is_torch(); });
 }
 
 expected<governance_config> governance_of(const run_config& config) {
@@ -99,6 +133,8 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
   result->policy_deadline = milliseconds{config.policy.timeout_ms};
   result->build_deadline = milliseconds{config.compile.deadline_ms};
   result->evaluate_deadline = milliseconds{config.evaluation.deadline_ms};
+  result->torch_build_deadline = milliseconds{config.compile.torch_deadline_ms};
+  result->torch_evaluate_deadline = milliseconds{config.evaluation.torch_deadline_ms};
   result->lease_slack = milliseconds{config.episode.turn_deadline_ms};
   if (!config.evaluation.seed.empty()) result->evaluation_seed = config.evaluation.seed;
   auto& sampling = config.policy.sampling;

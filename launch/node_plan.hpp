@@ -11,14 +11,20 @@
 #include "actors/governance/judge.hpp"
 #include "actors/policy_client/policy_config.hpp"
 #include "actors/run/run.hpp"
+#include "launch/backend.hpp"
 #include "launch/config/run_config.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {
 
-/// Loads the tasks that the configuration names, in the order of their ids.
-expected<std::vector<std::shared_ptr<const task>>>
-load_tasks(const tasks_section& config, const std::string& backend, const std::string& contract);
+/// Loads the tasks that the configuration names, in the order of their ids, for a backend. Fails
+/// with "config_inconsistent" when a turn has no time for what a task of the contract `torch` may
+/// take.
+expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& config,
+                                                              const chosen_backend& backend);
+
+/// Whether any of them is of the contract `torch`, and a Python is needed.
+bool any_torch(const std::vector<std::shared_ptr<const task>>& tasks);
 
 expected<governance_config> governance_of(const run_config& config);
 expected<policy_config> policy_of(const run_config& config);

@@ -23,14 +23,18 @@ expected<std::shared_ptr<embedder>> embedder_of(const embedder_section& config) 
 }
 
 // Two tasks of one family with one declaration ask for the same function under different verbs;
-// what solves the one solves the other.
+// what solves the one solves the other. A problem in Python has no declaration, but its text.
+bool ask_for_the_same(const task& x, const task& y) {
+  if (x.operator_family != y.operator_family || x.is_torch() != y.is_torch()) return false;
+  return x.is_torch() ? x.torch.code == y.torch.code : x.declaration() == y.declaration();
+}
+
 void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks) {
   for (auto& what : tasks) {
     if (auto baseline = read_file(what->directory + "/baseline.cpp"))
       guard.add_solution(what->id, *baseline);
     for (auto& other : tasks)
-      if (other->id < what->id && other->operator_family == what->operator_family &&
-          other->declaration() == what->declaration())
+      if (other->id < what->id && ask_for_the_same(*other, *what))
         guard.relate(what->id, other->id);
   }
 }

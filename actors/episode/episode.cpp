@@ -252,17 +252,8 @@ void refining_episode_state::take_completion(const Message<wire::CompletionResul
 
 void refining_episode_state::ask_build() {
   enter(episode_phase::building);
-  auto request = kernelmill::build<wire::BuildRequest>([this](wire::BuildRequest::Builder x) {
-    x.setTask(where.what->id);
-    x.setContract(where.what->contract);
-    x.setBackend(settings->backend);
-    x.setSource(current->parsed.kernel);
-    x.setSha256(current->candidate_sha256);
-    x.setDeadlineMs(static_cast<uint32_t>(settings->build_deadline.count()));
-  });
   ask<Message<wire::BuildResult>>(
-      services->compiler, settings->build_deadline + settings->lease_slack,
-      turn_lost_to("compiler"),
+      services->compiler, build_deadline(*this) + settings->lease_slack, turn_lost_to("compiler"),
       [this](const Message<wire::BuildResult>& result) {
         current->seconds.build = seconds_since(phase_since);
         current->build = result;
@@ -271,21 +262,23 @@ void refining_episode_state::ask_build() {
         else
           ask_verdict();
       },
-      atom::build_v, make_envelope(), request);
+      atom::build_v, make_envelope(), build_request(*this));
 }
 
 void refining_episode_state::ask_evaluation() {
   enter(episode_phase::evaluating);
   current->evaluation_request = evaluation_request(*this);
   ask<Message<wire::EvaluateResult>>(
-      services->runner, settings->evaluate_deadline + settings->lease_slack,
+      services->runner, evaluate_deadline(*this) + settings->lease_slack,
       turn_lost_to("gpu_runner"),
       [this](const Message<wire::EvaluateResult>& result) {
         current->seconds.evaluate = seconds_since(phase_since);
         current->evaluation = result;
         for (auto span : result.open()->getSpans())
           slot_seconds[span.getName().cStr()] += span.getValue();
-        if (settings->profile_accepted && result.open()->getCorrect())
+        // Counters of a module in Python are those of the framework too: there is no profile.
+        bool profiled = settings->profile_accepted && !where.what->is_torch();
+        if (profiled && result.open()->getCorrect())
           ask_profile();
         else
           ask_verdict();

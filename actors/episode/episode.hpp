@@ -37,6 +37,8 @@ struct episode_settings {
   std::chrono::milliseconds policy_deadline = std::chrono::minutes{10};
   std::chrono::milliseconds build_deadline = std::chrono::minutes{2};
   std::chrono::milliseconds evaluate_deadline = std::chrono::minutes{2};
+  std::chrono::milliseconds torch_build_deadline = std::chrono::minutes{5};
+  std::chrono::milliseconds torch_evaluate_deadline = std::chrono::minutes{3};
   std::chrono::milliseconds lease_slack = std::chrono::minutes{5}; ///< for queueing in the cluster
   std::chrono::milliseconds commit_deadline = std::chrono::minutes{2};
   Message<wire::CompletionRequest> sampling;  ///< its `sampling` is copied into every request
@@ -182,7 +184,7 @@ struct refining_episode_state {
   std::unique_ptr<turn_scratch> current;
   double retrieve_seconds = 0;
   std::map<std::string, double> slot_seconds; // parts of evaluations
-  uint32_t question = 0; // number of the request that is being waited for
+  uint32_t question = 0;                      // number of the request that is being waited for
   clock::time_point answer_due;
   loss_handler on_loss;
   struct {

@@ -62,8 +62,7 @@ Message<wire::ArtifactBatch> artifact_batch::message() const {
   });
 }
 
-// -- small things
-// -----------------------------------------------------------------------------------
+// -- small things --------------------------------------------------------------------------------
 
 double wall_seconds(std::chrono::steady_clock::time_point x) {
   static const double offset = [] {
@@ -84,8 +83,7 @@ error commit_fault(const caf::error& why) {
   return result;
 }
 
-// -- requests
-// ---------------------------------------------------------------------------------------
+// -- requests ------------------------------------------------------------------------------------
 
 Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
                                                     std::chrono::milliseconds deadline) {
@@ -109,6 +107,29 @@ Message<wire::CompletionRequest> completion_request(const refining_episode_state
   });
 }
 
+std::chrono::milliseconds build_deadline(const refining_episode_state& state) {
+  return state.where.what->is_torch() ? state.settings->torch_build_deadline
+                                      : state.settings->build_deadline;
+}
+
+std::chrono::milliseconds evaluate_deadline(const refining_episode_state& state) {
+  return state.where.what->is_torch() ? state.settings->torch_evaluate_deadline
+                                      : state.settings->evaluate_deadline;
+}
+
+Message<wire::BuildRequest> build_request(const refining_episode_state& state) {
+  const auto& what = *state.where.what;
+  return build<wire::BuildRequest>([&](wire::BuildRequest::Builder x) {
+    x.setTask(what.id);
+    x.setContract(what.contract);
+    x.setBackend(state.settings->backend);
+    x.setSource(state.current->parsed.kernel);
+    x.setSha256(state.current->candidate_sha256);
+    x.setDeadlineMs(static_cast<uint32_t>(build_deadline(state).count()));
+    if (what.is_torch()) x.setTaskDir(what.directory);
+  });
+}
+
 Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state) {
   auto defaults = state.settings->evaluation.open();
   auto built = state.current->build.open();
@@ -120,7 +141,12 @@ Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& 
     x.setLibrarySha256(built->getLibrarySha256());
     x.setContract(state.where.what->contract);
     x.setTiming(defaults->getTiming());
-    x.setDeadlineMs(static_cast<uint32_t>(state.settings->evaluate_deadline.count()));
+    if (const auto& what = *state.where.what; what.is_torch()) {
+      x.setMode(what.torch.mode);
+      x.setLanguage(what.torch.language);
+      x.setFloat32(what.torch.float32);
+    }
+    x.setDeadlineMs(static_cast<uint32_t>(evaluate_deadline(state).count()));
     if (state.settings->evaluation_seed) {
       auto seed = sha256(*state.settings->evaluation_seed + turn_id(state.id(), state.turn));
       x.setSeed(kj::arrayPtr(seed.data(), seed.size()));
@@ -340,8 +366,7 @@ Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& st
   });
 }
 
-// -- back from records
-// ------------------------------------------------------------------------------
+// -- back from records ---------------------------------------------------------------------------
 
 refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
   refining_episode_state::turn_digest result;

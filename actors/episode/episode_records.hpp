@@ -35,6 +35,9 @@ error commit_fault(const caf::error& why);
 
 Message<wire::CompletionRequest> completion_request(const refining_episode_state& state,
                                                     std::chrono::milliseconds deadline);
+std::chrono::milliseconds build_deadline(const refining_episode_state& state);
+std::chrono::milliseconds evaluate_deadline(const refining_episode_state& state);
+Message<wire::BuildRequest> build_request(const refining_episode_state& state);
 Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state);
 Message<wire::ProfileRequest> profile_request(const refining_episode_state& state);
 Message<wire::TurnFacts> turn_facts(const refining_episode_state& state);

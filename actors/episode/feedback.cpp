@@ -33,7 +33,7 @@ struct hint {
   std::string_view text;
 };
 
-constexpr std::array<hint, 18> hints{{
+constexpr std::array<hint, 27> hints{{
     {"format_error",
      "Think inside <think> and </think>, then write one complete program between <KERNEL> and "
      "</KERNEL>, in capitals, and nothing else."},
@@ -77,6 +77,25 @@ constexpr std::array<hint, 18> hints{{
      "compiler use vector registers, and touch each element as few times as possible."},
     {"success",
      "The kernel is right and faster than the baseline. Make it faster still, and keep it right."},
+    {"import_error",
+     "The module raised an exception when it was imported. Repair what the traceback names; import "
+     "only what the machine has."},
+    {"missing_model", "Define a class ModelNew at the module's level, an nn.Module."},
+    {"init_error",
+     "ModelNew could not be constructed. Take the arguments that get_init_inputs() gives, in their "
+     "order."},
+    {"runtime_error",
+     "forward raised an exception. Take the arguments that get_inputs() gives, and check shapes, "
+     "types and launch sizes."},
+    {"wrong_shape", "Return tensors of the shapes that Model returns, in their order."},
+    {"wrong_dtype", "Return tensors of the types that Model returns."},
+    {"wrong_type", "Return plain tensors, or a tuple of them, as Model does."},
+    {"extension_not_built",
+     "Call load_inline or load at the module's level or in __init__, always with the same "
+     "arguments: what is first asked for in forward was not built."},
+    {"wrong_language",
+     "Write the kernels in the language that the task asks for; operators of the framework alone "
+     "are not enough."},
     {"infrastructure",
      "Nothing is known to be wrong with your kernel. Send it again, or a better one."},
 }};

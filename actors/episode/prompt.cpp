@@ -2,29 +2,18 @@
 
 #include <string_view>
 
-#include "actors/episode/clean_text.hpp"
+#include "actors/episode/prompt_parts.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-// Several examples of a retriever must not push the task itself out of a small context.
-constexpr size_t max_example_text = 10'000;
 constexpr size_t max_starter_text = 64 << 10;
-
-std::string_view view(capnp::Text::Reader x) {
-  return {x.begin(), x.size()};
-}
 
 constexpr std::string_view role_cpu =
     "You write fast and correct C++ kernels for the processor of this machine.\n\n";
 constexpr std::string_view role_cuda =
     "You write fast and correct CUDA C++ kernels for an NVIDIA GPU.\n\n";
-
-constexpr std::string_view format_head = "Answer in this form and no other:\n"
-                                         "<think>\n"
-                                         "a few short lines: what costs time, what you will do\n"
-                                         "</think>\n";
 
 constexpr std::string_view format_diagnosis =
     "<DIAGNOSIS>one label of the task's list</DIAGNOSIS>\n";
@@ -89,21 +78,6 @@ constexpr std::string_view how_it_is_judged =
     "of the speedup's confidence interval, and only when all results are right.\n"
     "After each answer you are told what happened, and you may improve it.\n";
 
-// A fence that no line of `text` can close.
-void append_fenced(std::string& out, std::string_view text, std::string_view language,
-                   size_t limit) {
-  size_t longest = 2, run = 0;
-  for (char c : text) {
-    run = c == '`' ? run + 1 : 0;
-    if (run > longest) longest = run;
-  }
-  const std::string mark(longest + 1, '`');
-  out.append(mark).append(language) += '\n';
-  append_clean(out, text, limit);
-  if (out.back() != '\n') out += '\n';
-  out.append(mark) += '\n';
-}
-
 void append_cases(std::string& out, const task& x) {
   out += "Shapes that you may see:\n";
   for (const auto& c : x.cases) {
@@ -119,22 +93,6 @@ void append_cases(std::string& out, const task& x) {
     out += "Timed at: " + shape_text(x.timed.scalars) + "\n";
 }
 
-void append_examples(std::string& out, wire::RetrieveResult::Reader found) {
-  if (found.getExamples().size() == 0) return;
-  out += "\nNotes and kernels of other tasks that may help; they may also mislead:\n";
-  for (auto example : found.getExamples()) {
-    out += "\n### ";
-    append_clean(out, view(example.getTitle()), 200);
-    out += '\n';
-    if (example.getKind() == "kernel") {
-      append_fenced(out, view(example.getText()), "cpp", max_example_text);
-    } else {
-      append_clean(out, view(example.getText()), max_example_text);
-      if (out.back() != '\n') out += '\n';
-    }
-  }
-}
-
 const char* language(const task& x) {
   return x.backend == "cuda" ? "cuda" : "cpp";
 }
@@ -142,6 +100,7 @@ const char* language(const task& x) {
 } // namespace
 
 std::string system_prompt(const task& x) {
+  if (x.is_torch()) return torch_system_prompt(x);
   std::string out;
   out.reserve(3072);
   bool cuda = x.backend == "cuda";
@@ -155,6 +114,7 @@ std::string system_prompt(const task& x) {
 }
 
 std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples) {
+  if (x.is_torch()) return torch_task_prompt(x, examples);
   std::string out = "[task: " + x.id + "]\n";
   out.append(x.prompt);
   if (out.back() != '\n') out += '\n';

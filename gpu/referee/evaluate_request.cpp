@@ -11,8 +11,8 @@
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/evaluation.hpp"
+#include "gpu/referee/result_words.hpp"
 #include "messages/digest.hpp"
-#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -88,17 +88,7 @@ evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Rea
   return record;
 }
 
-void write_quantities(const std::vector<counter>& from, capnp::List<wire::Quantity>::Builder into) {
-  for (unsigned i = 0; i < from.size(); ++i) {
-    into[i].setName(from[i].name);
-    into[i].setValue(from[i].value);
-    into[i].setUnit(from[i].unit);
-  }
-}
-
-void write_result(const evaluation_record& x, const task* spec, wire::EvaluateResult::Builder out) {
-  out.setCorrect(x.correct);
-  out.setDeterministic(x.deterministic);
+void write_cases(const evaluation_record& x, const task* spec, wire::EvaluateResult::Builder out) {
   auto cases = out.initCases(static_cast<unsigned>(x.cases.size()));
   for (unsigned i = 0; i < x.cases.size(); ++i) {
     const auto& from = x.cases[i];
@@ -112,40 +102,6 @@ void write_result(const evaluation_record& x, const task* spec, wire::EvaluateRe
     cases[i].setBadCount(from.result.bad);
     cases[i].setFirstBad(from.result.first_bad);
   }
-  auto findings = out.initFindings(static_cast<unsigned>(x.findings.size()));
-  for (unsigned i = 0; i < x.findings.size(); ++i) {
-    findings[i].setRule(x.findings[i].rule);
-    findings[i].setSeverity(static_cast<wire::Severity>(x.findings[i].level));
-    findings[i].setEvidence(x.findings[i].evidence);
-  }
-  write_quantities(x.counters, out.initCounters(static_cast<unsigned>(x.counters.size())));
-  write_quantities(x.conditions, out.initConditions(static_cast<unsigned>(x.conditions.size())));
-  auto spans = out.initSpans(static_cast<unsigned>(x.spans.size()));
-  for (unsigned i = 0; i < x.spans.size(); ++i) {
-    spans[i].setName(x.spans[i].name);
-    spans[i].setValue(x.spans[i].seconds);
-    spans[i].setUnit("s");
-  }
-  auto missing = out.initMissing(static_cast<unsigned>(x.missing.size()));
-  for (unsigned i = 0; i < x.missing.size(); ++i) missing.set(i, x.missing[i]);
-  out.setOutput(x.output);
-  out.setSeed(capnp::Data::Reader(x.seed.data(), x.seed.size()));
-  set_fault(out.initFault(), x.fault);
-}
-
-void write_timing(const timing_record& x, const std::string& shape, wire::Timing::Builder out) {
-  out.setMeasured(x.measured);
-  out.setCandidateMs(x.candidate_seconds * 1e3);
-  out.setReferenceMs(x.reference_seconds * 1e3);
-  out.getSpeedup().setEstimate(x.speedup.estimate);
-  out.getSpeedup().setLow(x.speedup.low);
-  out.getSpeedup().setHigh(x.speedup.high);
-  out.setSamples(x.samples);
-  out.setClock(x.clock);
-  out.setOverheadMs(x.overhead_seconds * 1e3);
-  out.setRooflineMs(x.roofline_seconds * 1e3);
-  out.setShape(shape);
-  out.setNote(x.note);
 }
 
 } // namespace
@@ -156,9 +112,8 @@ Message<wire::EvaluateResult> evaluate_request(referee_parts parts,
   const task* spec = nullptr;
   auto record = evaluate_files(parts, request, spec);
   return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder out) {
-    write_result(record, spec, out);
-    write_timing(record.timing, spec != nullptr ? shape_text(*spec, spec->timed.scalars) : "",
-                 out.initTiming());
+    write_cases(record, spec, out);
+    write_record(record, spec != nullptr ? shape_text(*spec, spec->timed.scalars) : "", out);
     out.setDevice(parts.gpu != nullptr ? parts.gpu->description() : parts.hardware.description());
     out.setSeconds(now_seconds() - started);
   });

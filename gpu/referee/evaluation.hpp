@@ -51,7 +51,7 @@ struct counter {
 
 /// A part of the time for which an evaluation held its slot.
 struct span {
-  const char* name;
+  std::string name;
   double seconds;
 };
 

@@ -103,6 +103,12 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
   if (found == tasks_.end()) {
     auto loaded = load_task_folder(directory);
     if (!loaded) return tl::unexpected<error>{loaded.error()};
+    // The other lanes end here: such a task has no signature, no cases and no reference.cpp.
+    if (loaded->is_torch())
+      return configuration_error("unsupported_contract",
+                                 "failed to use task " + loaded->id +
+                                     " for libraries or device code: its contract is torch",
+                                 "judge a Python answer, with --python PATH or evaluation.python");
     if (!digest.empty() && loaded->digest != digest)
       return configuration_error("task_changed",
                                  "failed to use task " + loaded->id +

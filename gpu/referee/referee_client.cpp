@@ -44,6 +44,7 @@ expected<void> referee_client::state::start() {
   std::string list;
   for (int cpu : options.cpus) list += (list.empty() ? "" : ",") + std::to_string(cpu);
   if (!list.empty()) spec.argv.insert(spec.argv.end(), {"--cpus", list});
+  if (!options.python.empty()) spec.argv.insert(spec.argv.end(), {"--python", options.python});
   spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
   if (!options.gpu_node.empty()) {
     spec.argv.insert(spec.argv.end(), {"--gpu-node", options.gpu_node});

@@ -42,7 +42,8 @@ public:
   expected<Message<wire::CheckResult>> check(const Message<wire::CheckRequest>& request,
                                              int deadline_ms);
 
-  /// Whether a referee can work here: a fresh one when the last has ended. Fails as evaluate() does.
+  /// Whether a referee can work here: a fresh one when the last has ended. Fails as evaluate()
+  /// does.
   expected<void> probe(int deadline_ms);
 
   /// How often the referee was replaced.

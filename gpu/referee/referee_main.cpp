@@ -13,6 +13,8 @@
 #include "gpu/referee/referee_protocol.hpp"
 #include "gpu/referee/scheduling.hpp"
 #include "gpu/referee/task_check.hpp"
+#include "gpu/torch/torch_evaluation.hpp"
+#include "messages/fault.hpp"
 #include "messages/framing.hpp"
 
 namespace kernelmill {
@@ -27,6 +29,15 @@ struct options {
   std::string cache;
   size_t pool = 2;
   std::string gpu_node;
+  std::string python;
+};
+
+/// What outlives single requests.
+struct lanes {
+  referee_parts compiled;
+  torch_lane* torch = nullptr; ///< null when there is no interpreter
+
+  torch_parts with_torch() const { return {*torch, compiled.hardware, compiled.gpu}; }
 };
 
 std::string beside_this_program(const char* name) {
@@ -42,16 +53,33 @@ std::string default_cache() {
   return "/tmp/kernelmill-referee-cache";
 }
 
+Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Reader request) {
+  if (request.getContract() != "torch") return evaluate_request(x.compiled, request);
+  if (x.torch != nullptr) return evaluate_torch(x.with_torch(), request);
+  return build<wire::EvaluateResult>([](wire::EvaluateResult::Builder out) {
+    set_fault(out.initFault(), {fault_class::configuration, "python_missing",
+                                "failed to judge contract torch: this slot has no Python",
+                                "name an interpreter that imports torch with --python"});
+  });
+}
+
+Message<wire::CheckResult> check(const lanes& x, wire::CheckRequest::Reader request) {
+  auto spec = load_task_folder(request.getTaskDir());
+  if (x.torch != nullptr && spec && spec->contract == "torch")
+    return check_torch(x.with_torch(), request.getTaskDir());
+  return check_request(x.compiled, request);
+}
+
 // What capnp throws at words that are not what their kind says ends here.
-expected<void> answer(referee_parts parts, frame request) {
+expected<void> answer(const lanes& x, frame request) {
   try {
     capnp::FlatArrayMessageReader reader{request.words, reader_limits(request.words.size())};
     if (request.kind == evaluate_request_frame)
       return send_message(referee_socket, evaluate_result_frame,
-                          evaluate_request(parts, reader.getRoot<wire::EvaluateRequest>()));
+                          evaluate(x, reader.getRoot<wire::EvaluateRequest>()));
     if (request.kind == check_request_frame)
       return send_message(referee_socket, check_result_frame,
-                          check_request(parts, reader.getRoot<wire::CheckRequest>()));
+                          check(x, reader.getRoot<wire::CheckRequest>()));
     return infrastructure_error("malformed_message",
                                 "failed to serve a frame of kind " + std::to_string(request.kind));
   } catch (const kj::Exception& e) {
@@ -87,13 +115,20 @@ expected<void> serve(const options& given) {
   candidate_pool pool{walls, of_candidates, given.pool};
   raise_priority(::getpid()); // after the spawner, so that nothing else inherits it
   machine hardware{given.cpus};
+  std::unique_ptr<torch_lane> torch;
+  if (!given.python.empty())
+    torch = std::make_unique<torch_lane>(
+        *processes, walls,
+        torch_lane_options{given.python, given.cpus, of_candidates.threads, given.gpu_node,
+                           of_candidates.driver, std::max<size_t>(1, given.pool / 2)});
+  const lanes all{{tasks, pool, hardware, gpu.get()}, torch.get()};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {
     pool.refill();
     auto request = receive_frame(referee_socket);
     if (!request && request.error().category == "peer_closed") return {};
     if (!request) return tl::unexpected<error>{request.error()};
-    if (auto ok = answer({tasks, pool, hardware, gpu.get()}, std::move(*request)); !ok) return ok;
+    if (auto ok = answer(all, std::move(*request)); !ok) return ok;
   }
 }
 
@@ -109,6 +144,7 @@ int main(int argc, char** argv) {
   app.add_option("--pool", given.pool, "candidate processes kept warm")->check(CLI::Range(0, 64));
   app.add_option("--gpu-node", given.gpu_node,
                  "device node of the one GPU that CUDA_VISIBLE_DEVICES shows; none: a CPU slot");
+  app.add_option("--python", given.python, "interpreter that has torch; none: no contract torch");
   CLI11_PARSE(app, argc, argv);
   auto result = kernelmill::serve(given);
   if (result) return 0;

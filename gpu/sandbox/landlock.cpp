@@ -1,5 +1,6 @@
 #include "gpu/sandbox/landlock.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -23,16 +24,20 @@ tl::unexpected<error> cannot(const std::string& what) {
                               "see kernelmill doctor");
 }
 
-// The first version of the interface can say all that we ask, so no other is looked for.
-bool has_landlock() {
-  return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) >= 1;
+// 0 where there is none. All that we ask for always, the first can say.
+long landlock_version() {
+  return std::max(
+      0L, ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION));
 }
 
-expected<descriptor> allow_writing_below(const char* path, const descriptor& rules) {
+constexpr uint64_t access_refer = 1u << 13; // LANDLOCK_ACCESS_FS_REFER, of version 2
+
+expected<descriptor> allow_writing_below(const char* path, const descriptor& rules,
+                                         uint64_t more = 0) {
   descriptor directory{::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)};
   if (!directory) return cannot(std::string{"open "} + path);
   landlock_path_beneath_attr rule{};
-  rule.allowed_access = LANDLOCK_ACCESS_FS_WRITE_FILE;
+  rule.allowed_access = LANDLOCK_ACCESS_FS_WRITE_FILE | more;
   rule.parent_fd = directory.get();
   if (::syscall(SYS_landlock_add_rule, rules.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0)
     return cannot(std::string{"allow "} + path);
@@ -41,16 +46,19 @@ expected<descriptor> allow_writing_below(const char* path, const descriptor& rul
 
 } // namespace
 
-expected<bool> enter_candidate_landlock() {
-  if (!has_landlock()) return false;
+expected<bool> enter_candidate_landlock(bool may_rename) {
+  auto version = landlock_version();
+  if (version == 0) return false;
+  uint64_t rename = may_rename && version >= 2 ? access_refer : 0;
   landlock_ruleset_attr handled{};
-  handled.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE;
+  handled.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE | rename;
   descriptor rules{
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0))};
   if (!rules) return cannot("create rules");
-  for (auto* path : {"/dev", "/tmp"})
-    if (auto allowed = allow_writing_below(path, rules); !allowed)
-      return tl::unexpected{allowed.error()};
+  if (auto allowed = allow_writing_below("/dev", rules); !allowed)
+    return tl::unexpected{allowed.error()};
+  if (auto allowed = allow_writing_below("/tmp", rules, rename); !allowed)
+    return tl::unexpected{allowed.error()};
   // The driver names its threads by writing below /proc/self, and gives up when it cannot.
   auto own = allow_writing_below("/proc/self/", rules);
   if (!own) return tl::unexpected{own.error()};

@@ -243,7 +243,7 @@ expected<sandboxed_child> sandbox::start(const sandbox_spec& spec) {
   process_spec outer;
   enter_arguments enter;
   auto fds = place(spec, *pipes, outer, enter);
-  enter.uid = state_->next_uid();
+  enter.uid = spec.forks_sandboxes ? -1 : state_->next_uid();
   enter.limits = limits_of(spec);
   enter.environment = spec.environment;
   enter.argv = spec.argv;

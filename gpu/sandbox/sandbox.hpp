@@ -57,6 +57,11 @@ struct sandbox_spec {
   /// the candidate program calls enter_candidate_seccomp() before it loads what a policy wrote
   /// (until then it can exec, since it was exec'd itself).
   bool may_exec = true;
+
+  /// A trusted process that forks others and walls each of them in itself: it keeps what that takes
+  /// (on a root's machine four capabilities, else the right to more user namespaces) and gets no
+  /// filter of system calls.
+  bool forks_sandboxes = false;
 };
 
 inline constexpr uint64_t no_limit = ~uint64_t{0};

@@ -27,14 +27,17 @@ public:
   std::vector<std::string> list;
 };
 
-void add_namespaces(arguments& out, bool root) {
+void add_namespaces(arguments& out, bool root, bool forks_sandboxes) {
   out.add("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
           "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--clearenv");
   if (root)
     // The helper needs them to become somebody else, and loses them by it.
     out.add("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID");
   else
-    out.add("--unshare-user", "--disable-userns", "--uid", "65534", "--gid", "65534");
+    out.add("--unshare-user", "--uid", "65534", "--gid", "65534");
+  // The third right ends what has become another user, when the process that waits for it ends.
+  if (forks_sandboxes && root) out.add("--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_KILL");
+  if (!forks_sandboxes && !root) out.add("--disable-userns");
 }
 
 void add_system(arguments& out, const sandbox_machine& machine, bool may_exec) {
@@ -113,11 +116,12 @@ std::vector<std::string> bubblewrap_arguments(const sandbox_machine& machine,
                                               const enter_arguments& enter) {
   arguments out;
   out.add(machine.bwrap);
-  add_namespaces(out, machine.root);
+  add_namespaces(out, machine.root, spec.forks_sandboxes);
   add_system(out, machine, spec.may_exec);
   // /dev is a file system in memory that the sandbox's user may own: nothing may be stored in it.
   out.add("--proc", "/proc", "--dev", "/dev");
-  hide_init(out);
+  // The kernel lets nobody mount a /proc of its own who sees but a part of one.
+  if (!spec.forks_sandboxes) hide_init(out);
   for (auto& x : spec.devices) out.add("--dev-bind", x, x);
   out.add("--remount-ro", "/dev");
   if (spec.tmpfs_bytes > 0)
@@ -126,7 +130,8 @@ std::vector<std::string> bubblewrap_arguments(const sandbox_machine& machine,
     out.add("--dir", "/tmp");
   add_mounts(out, machine, spec, fds);
   out.add("--remount-ro", "/", "--chdir", spec.directory);
-  out.add("--seccomp", std::to_string(fds.seccomp), "--info-fd", std::to_string(fds.info), "--");
+  if (!spec.forks_sandboxes) out.add("--seccomp", std::to_string(fds.seccomp));
+  out.add("--info-fd", std::to_string(fds.info), "--");
   out.add(helper_path);
   for (auto& x : to_argv(enter)) out.add(x);
   return out.list;

@@ -43,6 +43,7 @@ expected<void> choose_backend(task& x, const std::string& backend) {
                                "`kernelmill task show " + x.id + "` lists its backends");
   bool gpu = backend != "cpu";
   x.backend = backend;
+  if (x.is_torch()) return {};
   x.timed = gpu ? x.timed_gpu : x.timed_cpu;
   x.starter = gpu ? x.starter_gpu : x.starter_cpu;
   if (backend == "hip" && !x.starter_hip.empty()) x.starter = x.starter_hip;
@@ -50,15 +51,23 @@ expected<void> choose_backend(task& x, const std::string& backend) {
 }
 
 expected<void> choose_contract(task& x, const std::string& contract) {
+  bool known = contract == "native" || contract == "device" || contract == "torch";
+  if (x.is_torch() && known) return {};
+  if (contract == "torch")
+    return configuration_error("unsupported_contract",
+                               "failed to use contract torch for task " + x.id +
+                                   ": it has no problem in Python",
+                               "use --contract native; `kernelmill task import kernelbench` brings "
+                               "tasks of the contract torch");
   if (contract == "device" && x.backend != "cuda")
     return configuration_error("unsupported_contract",
                                "failed to use contract device for task " + x.id +
                                    ": device code needs CUDA, and the backend is " + x.backend,
                                "use --contract native, or a machine with an NVIDIA GPU");
-  if (contract != "native" && contract != "device")
+  if (!known)
     return configuration_error("unsupported_contract",
                                "failed to use contract \"" + contract + "\" for task " + x.id,
-                               "there are native and device");
+                               "there are native, device and torch");
   x.contract = contract;
   return {};
 }

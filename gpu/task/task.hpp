@@ -2,7 +2,8 @@
 
 // A task is a folder: task.json (what to solve, the signature as data, the cases), prompt.md,
 // reference.cpp (fp64, trusted), baseline.cpp (its time defines speedup 1) and, where the task
-// is to repair or rewrite something, starter.cpp. docs/reference/tasks.md describes every key.
+// is to repair or rewrite something, starter.cpp. A task of the contract `torch` has problem.py in
+// place of references and cases. docs/reference/tasks.md describes every key.
 
 #include <cstdint>
 #include <map>
@@ -48,6 +49,21 @@ struct task_case {
   bool hidden = false;
 };
 
+/// What only a task of the contract `torch` has: a problem in Python, and what the configuration
+/// asks of its answers, which is no part of the digest.
+struct torch_problem {
+  std::string suite;       ///< "kernelbench"
+  uint32_t level = 0;      ///< of the suite, from 1; 0: it has none
+  uint32_t problem_id = 0; ///< within the level
+  std::string precision = "fp32";
+  std::string code; ///< problem.py
+
+  std::string mode = "honest";  ///< or "kernelbench"
+  std::string language = "any"; ///< any, cuda, triton, torch, hip
+  std::string float32 = "ieee"; ///< or "tf32"
+  std::string hardware;         ///< "NVIDIA H200 (sm_90)": for the prompt; may be empty
+};
+
 struct task {
   std::string id;        ///< "native/row_sum": the folder below the tasks root
   std::string directory; ///< absolute
@@ -55,7 +71,7 @@ struct task {
   std::string title;
   std::string verb;            ///< optimize, debug, diagnose, reformulate, synthesize, port
   std::string operator_family; ///< reduction, normalization, elementwise, matmul, ...
-  std::string contract;        ///< native, or device; see choose_contract()
+  std::string contract;        ///< native, device or torch; see choose_contract()
   std::string difficulty;      ///< easy, medium, hard
   std::vector<std::string> backends;
   std::string prompt; ///< prompt.md
@@ -78,6 +94,9 @@ struct task {
   std::string starter_gpu;
   std::string starter_hip; ///< in place of starter_gpu, where CUDA's does not fit
 
+  torch_problem torch; ///< of the contract `torch` alone
+
+  bool is_torch() const { return contract == "torch"; }
   bool names(const std::string& wanted) const; ///< whether it runs on this backend
 
   /// "const float* x, int rows": what declaration() has in its parentheses.
@@ -95,7 +114,8 @@ const std::string& fill_of(const argument& input, const task_case& which);
 expected<void> choose_backend(task& x, const std::string& backend);
 
 /// Makes the contract that of the candidates to come: "native", or "device" where the backend is a
-/// GPU's. Fails with "unsupported_contract".
+/// GPU's. A task of the contract `torch` stays one whatever is asked for, so that a run may mix
+/// them; no other task becomes one. Fails with "unsupported_contract".
 expected<void> choose_contract(task& x, const std::string& contract);
 
 /// Reads one task folder, for the CPU when it names it. Errors name the file and the key or line.
@@ -104,8 +124,20 @@ expected<task> load_task(const std::string& tasks_root, const std::string& id);
 /// The same for a folder whose tasks root is not known: its path must end with the task's id.
 expected<task> load_task_folder(const std::string& directory);
 
-/// Lists the ids of every task below `tasks_root`, sorted.
+/// Lists the ids of every task below `tasks_root`, sorted. Folders whose name begins with a dot are
+/// passed over: an import writes there.
 expected<std::vector<std::string>> list_tasks(const std::string& tasks_root);
+
+/// Folders below which tasks are found. Of two tasks with one id that of the first folder counts.
+using task_roots = std::vector<std::string>;
+
+/// The same for several roots; one that is not there holds nothing, unless it is the only one.
+expected<task> load_task(const task_roots& roots, const std::string& id);
+expected<std::vector<std::string>> list_tasks(const task_roots& roots);
+
+/// Returns what a text lacks to be a problem of the contract `torch`: "it defines no get_inputs";
+/// empty when it has all. It is not run, and may import what is not installed.
+std::string missing_of_problem(const std::string& code);
 
 /// Returns "cols=256 rows=64": in the order of the names.
 std::string shape_text(const scalar_values& scalars);

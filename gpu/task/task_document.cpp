@@ -311,7 +311,66 @@ std::string suggestion(const std::string& wrong, const std::vector<std::string>&
   return list.empty() ? "there is none" : "there are: " + list;
 }
 
+namespace {
+
+// What tasks of every contract have.
+expected<void> read_head(const section& from, task& x) {
+  std::string id;
+  auto ok =
+      all({from.text("id", id, true), from.text("title", x.title, true),
+           from.choice("verb", x.verb, true,
+                       {"optimize", "debug", "diagnose", "reformulate", "synthesize", "port"}),
+           from.text("operator_family", x.operator_family, true),
+           from.choice("contract", x.contract, false, {"native", "torch"}),
+           from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
+           from.texts("backends", x.backends)});
+  if (!ok) return ok;
+  if (x.id.empty()) x.id = id; // loaded by its folder; the loader compares the two
+  if (id != x.id)
+    return bad(from.file(), "id", "is \"" + id + "\" but the folder says \"" + x.id + "\"");
+  for (const auto& backend : x.backends)
+    if (backend != "cpu" && backend != "cuda" && backend != "hip")
+      return bad(from.file(), "backends", "names \"" + backend + "\", which there is not",
+                 "there are: cpu, cuda, hip");
+  if (x.backends.empty())
+    return bad(from.file(), "backends", "must name one", "there are: cpu, cuda, hip");
+  return {};
+}
+
+expected<void> read_count(const section& from, const char* name, uint32_t& into) {
+  if (!from.has(name)) return {};
+  const auto& value = from.at(name);
+  if (!value.is_number_integer() || value < 0 || value > 1'000'000)
+    return bad(from.file(), name, "must be an integer from 0 to 1000000");
+  into = value.get<uint32_t>();
+  return {};
+}
+
+// A problem in Python: no signature, no cases; what its inputs are its own code says.
+expected<void> read_torch_document(const json& document, const std::string& file, task& x) {
+  section from{document, file, ""};
+  if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
+                            "difficulty", "backends", "suite", "level", "problem_id", "precision"});
+      !ok)
+    return ok;
+  if (from.has("schema_version") && from.at("schema_version") != 1)
+    return bad(file, "schema_version", "must be 1", "this Kernelmill reads version 1 of task.json");
+  x.difficulty = "medium";
+  x.backends = {"cpu", "cuda"};
+  if (auto ok = read_head(from, x); !ok) return ok;
+  if (x.verb != "optimize")
+    return bad(file, "verb", "must be \"optimize\" for a task of the contract torch");
+  auto& problem = x.torch;
+  return all({from.text("suite", problem.suite, false), read_count(from, "level", problem.level),
+              read_count(from, "problem_id", problem.problem_id),
+              from.choice("precision", problem.precision, false, {"fp32"})});
+}
+
+} // namespace
+
 expected<void> read_document(const json& document, const std::string& file, task& x) {
+  if (document.is_object() && document.value("contract", json{}) == "torch")
+    return read_torch_document(document, file, x);
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
                             "difficulty", "backends", "function", "arguments", "cases", "timed",
@@ -320,28 +379,13 @@ expected<void> read_document(const json& document, const std::string& file, task
     return ok;
   if (!from.has("schema_version") || from.at("schema_version") != 1)
     return bad(file, "schema_version", "must be 1", "this Kernelmill reads version 1 of task.json");
-  std::string id;
   x.contract = "native";
   x.difficulty = "medium";
   x.backends = {"cpu"};
-  auto ok =
-      all({from.text("id", id, true), from.text("title", x.title, true),
-           from.choice("verb", x.verb, true,
-                       {"optimize", "debug", "diagnose", "reformulate", "synthesize", "port"}),
-           from.text("operator_family", x.operator_family, true),
-           from.choice("contract", x.contract, false, {"native"}),
-           from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
-           from.texts("backends", x.backends), from.text("function", x.function, false),
-           from.texts("diagnoses", x.diagnoses), from.text("diagnosis", x.diagnosis, false)});
+  if (auto ok = read_head(from, x); !ok) return ok;
+  auto ok = all({from.text("function", x.function, false), from.texts("diagnoses", x.diagnoses),
+                 from.text("diagnosis", x.diagnosis, false)});
   if (!ok) return ok;
-  if (x.id.empty()) x.id = id; // loaded by its folder; the loader compares the two
-  if (id != x.id) return bad(file, "id", "is \"" + id + "\" but the folder says \"" + x.id + "\"");
-  for (const auto& backend : x.backends)
-    if (backend != "cpu" && backend != "cuda" && backend != "hip")
-      return bad(file, "backends", "names \"" + backend + "\", which there is not",
-                 "there are: cpu, cuda, hip");
-  if (x.backends.empty())
-    return bad(file, "backends", "must name one", "there are: cpu, cuda, hip");
   if (auto read = read_arguments(document, file, x); !read) return read;
   if (auto read = read_cases(document, file, x); !read) return read;
   for (const char* backend : {"cuda", "hip"})

@@ -193,16 +193,20 @@ expected<void> check_files(const task& x, const std::string& file) {
   return {};
 }
 
-expected<task> load_files(task x) {
-  auto file = x.directory + "/task.json";
+// One file of a task, by its name.
+void take_file(task& x, const std::string& name, const std::string& text) {
+  if (name == "prompt.md") x.prompt = text;
+  if (name == "problem.py") x.torch.code = text;
+  if (name == "starter.cpp") x.starter_cpu = text;
+  if (name == "starter.cu") x.starter_gpu = text;
+  if (name == "starter.hip") x.starter_hip = text;
+}
+
+// Reads the files behind task.json into the task and into the text of its digest.
+expected<void> read_files(task& x, std::initializer_list<const char*> names,
+                          std::string& defining) {
   std::error_code ignored;
-  if (!fs::exists(file, ignored))
-    return configuration_error("unknown_task", "failed to load a task: there is no " + file,
-                               "`kernelmill task list` shows all tasks");
-  std::string defining;
-  for (const std::string name :
-       {"task.json", "prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp", "reference.cu",
-        "baseline.cu", "starter.cu", "reference.hip", "baseline.hip", "starter.hip"}) {
+  for (const std::string name : names) {
     auto path = x.directory + "/" + name;
     bool optional = name == "starter.cpp" || name.ends_with(".cu") || name.ends_with(".hip");
     if (optional && !fs::exists(path, ignored)) continue;
@@ -210,16 +214,39 @@ expected<task> load_files(task x) {
     if (!text) return tl::unexpected<error>{text.error()};
     // Sizes between the parts, so that no text can move from one file to the next unseen.
     defining += name + ":" + std::to_string(text->size()) + "\n" + *text;
-    if (name == "task.json")
-      if (auto ok = parse_into(*text, file, x); !ok) return tl::unexpected<error>{ok.error()};
-    if (name == "prompt.md") x.prompt = *text;
-    if (name == "starter.cpp") x.starter_cpu = *text;
-    if (name == "starter.cu") x.starter_gpu = *text;
-    if (name == "starter.hip") x.starter_hip = *text;
+    take_file(x, name, *text);
   }
-  if (auto ok = check_files(x, file); !ok) return tl::unexpected<error>{ok.error()};
-  if (auto ok = choose_backend(x, x.names("cpu") ? "cpu" : x.backends.front()); !ok)
-    return tl::unexpected<error>{ok.error()};
+  return {};
+}
+
+expected<void> check_problem(const task& x) {
+  auto missing = missing_of_problem(x.torch.code);
+  if (missing.empty()) return {};
+  return configuration_error("bad_problem",
+                             "failed to read " + x.directory + "/problem.py: " + missing,
+                             "a problem defines class Model, get_inputs and get_init_inputs");
+}
+
+expected<task> load_files(task x) {
+  auto file = x.directory + "/task.json";
+  std::error_code ignored;
+  if (!fs::exists(file, ignored))
+    return configuration_error("unknown_task", "failed to load a task: there is no " + file,
+                               "`kernelmill task list` shows all tasks");
+  auto document = read_file(file);
+  if (!document) return tl::unexpected<error>{document.error()};
+  if (auto ok = parse_into(*document, file, x); !ok) return tl::unexpected<error>{ok.error()};
+  std::string defining = "task.json:" + std::to_string(document->size()) + "\n" + *document;
+  auto read = x.is_torch() ? read_files(x, {"prompt.md", "problem.py"}, defining)
+                           : read_files(x,
+                                        {"prompt.md", "reference.cpp", "baseline.cpp",
+                                         "starter.cpp", "reference.cu", "baseline.cu", "starter.cu",
+                                         "reference.hip", "baseline.hip", "starter.hip"},
+                                        defining);
+  if (!read) return tl::unexpected<error>{read.error()};
+  auto ok = x.is_torch() ? check_problem(x) : check_files(x, file);
+  if (ok) ok = choose_backend(x, x.names("cpu") ? "cpu" : x.backends.front());
+  if (!ok) return tl::unexpected<error>{ok.error()};
   x.digest = sha256_hex(defining);
   return x;
 }
@@ -263,6 +290,10 @@ expected<std::vector<std::string>> list_tasks(const std::string& tasks_root) {
   std::vector<std::string> ids;
   for (auto end = fs::recursive_directory_iterator{}; entries != end; entries.increment(problem)) {
     if (problem) break;
+    if (entries->path().filename().string().starts_with(".")) {
+      entries.disable_recursion_pending();
+      continue;
+    }
     if (entries->path().filename() == "task.json")
       ids.push_back(
           fs::relative(entries->path().parent_path(), tasks_root, problem).generic_string());

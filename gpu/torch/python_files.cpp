@@ -121,7 +121,7 @@ std::string python_package_directory() {
   auto program = fs::read_symlink("/proc/self/exe", code).parent_path();
   for (const auto& place : {program / ".." / "share" / "kernelmill" / "python",
                             fs::path{KERNELMILL_SOURCE_TREE} / "gpu" / "torch"})
-    if (fs::is_regular_file(place / "kernelmill_torch" / "record.py", code))
+    if (fs::is_regular_file(place / "kernelmill_torch" / "__init__.py", code))
       return fs::weakly_canonical(place, code).string();
   return {};
 }

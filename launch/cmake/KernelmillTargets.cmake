@@ -38,10 +38,11 @@ function(kernelmill_link_allocator name)
   endif()
 endfunction()
 
-# kernelmill_test(NAME SOURCES... [LINK libs] [LABELS labels] [TIMEOUT seconds])
+# kernelmill_test(NAME SOURCES... [LINK libs] [LABELS labels] [TIMEOUT seconds] [WHOLE])
 # One GoogleTest program, one ctest entry a test case; labels are unit, integration, fault, sim, gpu.
+# With WHOLE it is one entry: where setting up takes longer than the tests.
 function(kernelmill_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
   endif()
@@ -51,6 +52,11 @@ function(kernelmill_test name)
   # Optimizing assertions takes half of the build and makes no test faster; what they test is
   # optimized as the preset says.
   target_compile_options(${name} PRIVATE -O0)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  if(arg_WHOLE)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+      PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  endif()
 endfunction()

@@ -16,8 +16,14 @@ endforeach()
 install(TARGETS kernelmill kernelmill-spawner kernelmill-referee kernelmill-candidate
     kernelmill-nvrtc
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+# The contract `torch`: our Python, and the library that it opens.
+install(TARGETS kernelmill-torch LIBRARY DESTINATION lib/kernelmill COMPONENT programs)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/gpu/torch/kernelmill_torch
+  DESTINATION share/kernelmill/python COMPONENT programs
+  PATTERN "__pycache__" EXCLUDE)
 # What launch/gpu_check.sh needs on a GPU host that has the tarball and nothing else of ours.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/exploits/gpu_corpus
+    ${CMAKE_SOURCE_DIR}/tests/exploits/torch_corpus
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/gpu_check.sh ${CMAKE_SOURCE_DIR}/launch/gpu_check.py
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)

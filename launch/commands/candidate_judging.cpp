@@ -63,9 +63,23 @@ expected<std::string> read_candidate(const std::string& path) {
   return text;
 }
 
+void choose_torch(task& what, const cli::invocation& in, const chosen_backend& backend) {
+  what.torch.mode = in.value("--torch-mode");
+  what.torch.language = in.value("--language");
+  what.torch.float32 = in.value("--float32");
+  what.torch.hardware = hardware_text(backend);
+}
+
 expected<void> choose_contract_for(task& what, const std::string& wanted,
                                    const std::string& source) {
-  if (wanted != "auto") return choose_contract(what, wanted);
+  // Here somebody says what this very candidate is; a run's configuration says it of many tasks.
+  if (what.is_torch() && wanted != "auto" && wanted != "torch")
+    return configuration_error("unsupported_contract",
+                               "failed to use contract " + wanted + " for task " + what.id +
+                                   ": its contract is torch",
+                               "leave --contract out");
+  if (wanted != "auto" || what.is_torch())
+    return choose_contract(what, wanted == "auto" ? "torch" : wanted);
   bool device = what.backend == "cuda" && has_launch_lines(source);
   return choose_contract(what, device ? "device" : "native");
 }
@@ -80,7 +94,7 @@ parsed_completion as_source(std::string text, const task& what) {
     result.problems.push_back("the source holds a NUL byte");
   if (!cli::is_utf8(text)) result.problems.push_back("the source is not UTF-8");
   result.ok = result.problems.empty();
-  result.language = what.backend == "cpu" ? "cpp" : what.backend;
+  result.language = what.is_torch() ? "python" : what.backend == "cpu" ? "cpp" : what.backend;
   result.diagnosis = what.diagnosis; // a source file carries none
   if (result.ok) result.kernel = std::move(text);
   return result;
@@ -94,7 +108,9 @@ Message<wire::BuildResult> build_candidate(native_toolchain& toolchain,
     b.setBackend(x.what.backend);
     b.setSource(x.parsed.kernel);
     b.setSha256(x.sha256);
-    b.setDeadlineMs(compile_section{}.deadline_ms);
+    const compile_section defaults;
+    b.setDeadlineMs(x.what.is_torch() ? defaults.torch_deadline_ms : defaults.deadline_ms);
+    if (x.what.is_torch()) b.setTaskDir(x.what.directory);
   });
   return toolchain.build(*request.open());
 }
@@ -103,6 +119,8 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& refer
                                                            const judging_options& options,
                                                            const offered_candidate& x,
                                                            wire::BuildResult::Reader built) {
+  const evaluation_section defaults;
+  auto deadline_ms = x.what.is_torch() ? defaults.torch_deadline_ms : defaults.deadline_ms;
   expected<void> seed;
   auto request = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder b) {
     b.setTaskDir(x.what.directory);
@@ -117,12 +135,17 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& refer
     t.setMaxBlocks(options.timing.max_blocks);
     t.setHalfWidth(options.timing.half_width);
     t.setBudgetMs(options.timing.budget_ms);
-    b.setDeadlineMs(evaluation_section{}.deadline_ms);
+    if (x.what.is_torch()) {
+      b.setMode(x.what.torch.mode);
+      b.setLanguage(x.what.torch.language);
+      b.setFloat32(x.what.torch.float32);
+    }
+    b.setDeadlineMs(deadline_ms);
     seed = set_seed(b, options.seed);
   });
   if (!seed) return tl::unexpected<error>{seed.error()};
   // The referee keeps the deadline of the request; ours only notices a referee that hangs.
-  return referee.evaluate(request, static_cast<int>(evaluation_section{}.deadline_ms) + 30'000);
+  return referee.evaluate(request, static_cast<int>(deadline_ms) + 30'000);
 }
 
 Message<wire::TurnFacts> facts_of(const offered_candidate& x,

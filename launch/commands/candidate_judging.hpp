@@ -10,6 +10,8 @@
 #include "gpu/referee/referee_client.hpp"
 #include "gpu/task/task.hpp"
 #include "gpu/toolchain/toolchain.hpp"
+#include "launch/backend.hpp"
+#include "launch/cli/command.hpp"
 #include "launch/config/run_config.hpp"
 
 namespace kernelmill::commands {
@@ -30,8 +32,11 @@ struct judging_options {
 /// Reads a file, or stdin for "-".
 expected<std::string> read_candidate(const std::string& path);
 
+/// Takes --torch-mode, --language and --float32 over into a task of the contract `torch`.
+void choose_torch(task& what, const cli::invocation& in, const chosen_backend& backend);
+
 /// Makes the contract of the task the wanted one; "auto" takes `device` when the source has launch
-/// lines.
+/// lines, and `torch` for a task of that contract, which takes no other.
 expected<void> choose_contract_for(task& what, const std::string& wanted,
                                    const std::string& source);
 

@@ -32,7 +32,7 @@ expected<int> completion(const invocation& in) {
 expected<int> complete(const invocation& in) {
   if (in.value("KIND") == "run") {
     print_run_names();
-  } else if (auto ids = list_tasks(default_tasks_root())) {
+  } else if (auto ids = list_tasks(default_tasks_roots())) {
     for (const auto& id : *ids) cli::print(id + "\n");
   }
   return 0;

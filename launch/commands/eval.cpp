@@ -12,6 +12,7 @@
 #include "launch/commands/task_choice.hpp"
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
+#include "launch/python.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill::commands {
@@ -76,9 +77,9 @@ void warn_of_missing_layers(const std::vector<sandbox_layer>& layers) {
 } // namespace
 
 expected<int> eval(const invocation& in) {
-  auto root = tasks_root(in);
-  if (!root) return tl::unexpected<error>{root.error()};
-  auto x = choose_task(*root, in.value("--task"));
+  auto roots = tasks_roots(in);
+  if (!roots) return tl::unexpected<error>{roots.error()};
+  auto x = choose_task(*roots, in.value("--task"));
   if (!x) return tl::unexpected<error>{x.error()};
   auto text = read_candidate(in.value("FILE"));
   if (!text) return tl::unexpected<error>{text.error()};
@@ -90,6 +91,12 @@ expected<int> eval(const invocation& in) {
   auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, *x);
   if (auto ok = choose_contract_for(*x, in.value("--contract"), parsed.kernel); !ok)
     return tl::unexpected<error>{ok.error()};
+  if (x->is_torch()) {
+    choose_torch(*x, in, *backend);
+    auto python = find_python(in.value("--python"));
+    if (!python) return tl::unexpected<error>{python.error()};
+    backend->python = python->path;
+  }
   auto bench = workbench::open(std::move(*backend));
   if (!bench) return tl::unexpected<error>{bench.error()};
   auto layers = bench->layers();

@@ -22,6 +22,7 @@
 #include "launch/commands/task_choice.hpp"
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
+#include "launch/python.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill::commands {
@@ -99,8 +100,9 @@ std::optional<std::string> complaint(const ordered_json& x) {
   return std::nullopt;
 }
 
-expected<std::vector<job>> read_batch(const std::string& path, const std::string& root,
-                                      const std::string& backend) {
+expected<std::vector<job>> read_batch(const invocation& options, const task_roots& roots,
+                                      const chosen_backend& backend) {
+  auto path = options.value("BATCH");
   std::ifstream in{path};
   if (!in)
     return configuration_error("missing_file", "failed to read " + path,
@@ -113,14 +115,15 @@ expected<std::vector<job>> read_batch(const std::string& path, const std::string
     auto x = ordered_json::parse(text, nullptr, false);
     if (auto cause = complaint(x)) return bad_line(path, line, *cause);
     job one;
-    auto what = load_task(root, x["task"].get<std::string>());
+    auto what = load_task(roots, x["task"].get<std::string>());
     if (!what) return bad_line(path, line, what.error().message);
-    if (auto ok = choose_backend(*what, backend); !ok)
+    if (auto ok = choose_backend(*what, backend.name); !ok)
       return bad_line(path, line, ok.error().message);
     auto source = read_candidate((folder / x["file"].get<std::string>()).string());
     if (!source) return bad_line(path, line, source.error().message);
     if (auto ok = choose_contract_for(*what, x.value("contract", "auto"), *source); !ok)
       return bad_line(path, line, ok.error().message);
+    if (what->is_torch()) choose_torch(*what, options, backend);
     one.name = x.value("name", x["file"].get<std::string>());
     one.candidate.parsed = as_source(std::move(*source), *what);
     one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
@@ -208,14 +211,20 @@ private:
 } // namespace
 
 expected<int> judge_batch(const invocation& in) {
-  auto root = tasks_root(in);
-  if (!root) return tl::unexpected<error>{root.error()};
+  auto roots = tasks_roots(in);
+  if (!roots) return tl::unexpected<error>{roots.error()};
   auto backend = choose_backend(in.value("--backend"));
   if (!backend) return tl::unexpected<error>{backend.error()};
   auto rules = governance_rules(in.value("--preset"));
   if (!rules) return tl::unexpected<error>{rules.error()};
-  auto jobs = read_batch(in.value("BATCH"), *root, backend->name);
+  auto jobs = read_batch(in, *roots, *backend);
   if (!jobs) return tl::unexpected<error>{jobs.error()};
+  if (std::any_of(jobs->begin(), jobs->end(),
+                  [](const job& x) { return x.candidate.what.is_torch(); })) {
+    auto python = find_python(in.value("--python"));
+    if (!python) return tl::unexpected<error>{python.error()};
+    backend->python = python->path;
+  }
   auto bench = workbench::open(std::move(*backend));
   if (!bench) return tl::unexpected<error>{bench.error()};
   bench->keep_warm(gpu_pool);

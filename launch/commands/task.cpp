@@ -7,6 +7,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/task_choice.hpp"
 #include "launch/commands/workbench.hpp"
+#include "launch/python.hpp"
 #include "messages/evaluate.capnp.h"
 
 namespace kernelmill::commands {
@@ -16,14 +17,22 @@ namespace {
 using json = nlohmann::ordered_json;
 
 json head(const task& x) {
-  return {{"id", x.id},
-          {"title", x.title},
-          {"verb", x.verb},
-          {"operator_family", x.operator_family},
-          {"contract", x.contract},
-          {"difficulty", x.difficulty},
-          {"backends", x.backends},
-          {"cases", x.cases.size()}};
+  json result = {{"id", x.id},
+                 {"title", x.title},
+                 {"verb", x.verb},
+                 {"operator_family", x.operator_family},
+                 {"contract", x.contract},
+                 {"difficulty", x.difficulty},
+                 {"backends", x.backends}};
+  if (x.is_torch()) {
+    result["suite"] = x.torch.suite;
+    result["level"] = x.torch.level;
+    result["problem_id"] = x.torch.problem_id;
+    result["precision"] = x.torch.precision;
+  } else {
+    result["cases"] = x.cases.size();
+  }
+  return result;
 }
 
 json case_json(const task& x, const task_case& c) {
@@ -37,6 +46,11 @@ json full(const task& x) {
   auto result = head(x);
   result["digest"] = x.digest;
   result["directory"] = x.directory;
+  if (x.is_torch()) {
+    result["prompt"] = x.prompt;
+    result["problem"] = x.torch.code;
+    return result;
+  }
   result["declaration"] = x.declaration();
   result["cases"] = json::array();
   for (const auto& c : x.cases) result["cases"].push_back(case_json(x, c));
@@ -50,7 +64,18 @@ json full(const task& x) {
   return result;
 }
 
+std::string torch_text(const task& x, bool bold) {
+  std::string backends;
+  for (const auto& name : x.backends) backends += (backends.empty() ? "" : ", ") + name;
+  return fmt::format(
+      "{}\n{}\n\n{}, {}, {}, contract torch, {}, backends {}\n{}\n\n{}\n--- problem.py ---\n{}{}",
+      cli::paint(bold, cli::colour::bold, x.id), x.title, x.verb, x.operator_family, x.difficulty,
+      x.torch.precision, backends, x.directory, x.prompt, x.torch.code,
+      x.torch.code.ends_with("\n") ? "" : "\n");
+}
+
 std::string text(const task& x, bool bold) {
+  if (x.is_torch()) return torch_text(x, bold);
   auto result = fmt::format("{}\n{}\n\n", cli::paint(bold, cli::colour::bold, x.id), x.title);
   result += fmt::format("{}, {}, {}, contract {}\n\n{}\n\n", x.verb, x.operator_family,
                         x.difficulty, x.contract, x.declaration());
@@ -74,14 +99,29 @@ std::string text(const task& x, bool bold) {
 }
 
 /// The ids that were typed, or all.
-expected<std::vector<std::string>> ids_to_check(const invocation& in, const std::string& root) {
-  auto all = list_tasks(root);
+expected<std::vector<std::string>> ids_to_check(const invocation& in, const task_roots& roots) {
+  auto all = list_tasks(roots);
   if (!all) return tl::unexpected<error>{all.error()};
   return in.has("TASK") ? select_tasks(*all, in.list("TASK")) : *all;
 }
 
+/// The path of a Python with torch, where one of the tasks needs it; else empty.
+expected<std::string> python_for(const invocation& in, const task_roots& roots,
+                                 const std::vector<std::string>& ids) {
+  for (const auto& id : ids) {
+    auto x = load_task(roots, id);
+    if (!x || !x->is_torch())
+      continue; // a task that cannot be loaded is told of when it is checked
+    auto python = find_python(in.value("--python"));
+    if (!python) return tl::unexpected<error>{python.error()};
+    return python->path;
+  }
+  return std::string{};
+}
+
 /// The CPU's, the GPU's, or both for "auto" where there is a GPU.
-expected<std::vector<workbench>> open_workbenches(const std::string& wanted) {
+expected<std::vector<workbench>> open_workbenches(const std::string& wanted,
+                                                  const std::string& python) {
   auto backend = choose_backend(wanted);
   if (!backend) return tl::unexpected<error>{backend.error()};
   std::vector<chosen_backend> backends;
@@ -89,6 +129,7 @@ expected<std::vector<workbench>> open_workbenches(const std::string& wanted) {
   backends.push_back(std::move(*backend));
   std::vector<workbench> result;
   for (auto& x : backends) {
+    x.python = python;
     auto bench = workbench::open(std::move(x));
     if (!bench) return tl::unexpected<error>{bench.error()};
     result.push_back(std::move(*bench));
@@ -114,7 +155,8 @@ expected<void> check_on(workbench& bench, const task& x, check_outcome& result) 
   if (!referee) return tl::unexpected<error>{referee.error()};
   auto request =
       build<wire::CheckRequest>([&](wire::CheckRequest::Builder b) { b.setTaskDir(x.directory); });
-  auto answer = (*referee)->check(request, 120'000);
+  // Some problems of contract torch are whole networks with inputs of gigabytes.
+  auto answer = (*referee)->check(request, x.is_torch() ? 600'000 : 120'000);
   if (!answer) return tl::unexpected<error>{answer.error()};
   auto opened = answer->open();
   std::string where = bench.backend() == "cpu" ? "" : bench.backend() + ": ";
@@ -127,10 +169,10 @@ expected<void> check_on(workbench& bench, const task& x, check_outcome& result) 
   return {};
 }
 
-expected<check_outcome> check_one(std::vector<workbench>& benches, const std::string& root,
+expected<check_outcome> check_one(std::vector<workbench>& benches, const task_roots& roots,
                                   const std::string& id) {
   check_outcome result;
-  auto x = load_task(root, id);
+  auto x = load_task(roots, id);
   if (!x) {
     result.problems.push_back(render(x.error()));
     return result;
@@ -154,16 +196,18 @@ void print_check(const json& x, bool ok, bool colour) {
 } // namespace
 
 expected<int> task_check(const invocation& in) {
-  auto root = tasks_root(in);
-  if (!root) return tl::unexpected<error>{root.error()};
-  auto ids = ids_to_check(in, *root);
+  auto roots = tasks_roots(in);
+  if (!roots) return tl::unexpected<error>{roots.error()};
+  auto ids = ids_to_check(in, *roots);
   if (!ids) return tl::unexpected<error>{ids.error()};
-  auto benches = open_workbenches(in.value("--backend"));
+  auto python = python_for(in, *roots, *ids);
+  if (!python) return tl::unexpected<error>{python.error()};
+  auto benches = open_workbenches(in.value("--backend"), *python);
   if (!benches) return tl::unexpected<error>{benches.error()};
   json tasks = json::array();
   size_t failures = 0;
   for (const auto& id : *ids) {
-    auto checked = check_one(*benches, *root, id);
+    auto checked = check_one(*benches, *roots, id);
     if (!checked) return tl::unexpected<error>{checked.error()};
     failures += checked->ok() ? 0 : 1;
     auto document = checked->document(id);
@@ -178,29 +222,29 @@ expected<int> task_check(const invocation& in) {
 }
 
 expected<int> task_list(const invocation& in) {
-  auto root = tasks_root(in);
-  if (!root) return tl::unexpected<error>{root.error()};
-  auto ids = list_tasks(*root);
+  auto roots = tasks_roots(in);
+  if (!roots) return tl::unexpected<error>{roots.error()};
+  auto ids = list_tasks(*roots);
   if (!ids) return tl::unexpected<error>{ids.error()};
   json tasks = json::array();
   std::vector<std::vector<std::string>> rows;
   for (const auto& id : *ids) {
-    auto x = load_task(*root, id);
+    auto x = load_task(*roots, id);
     if (!x) return tl::unexpected<error>{x.error()};
     tasks.push_back(head(*x));
     rows.push_back({x->id, x->verb, x->operator_family, x->difficulty, x->title});
   }
   if (in.json)
-    cli::print_json({{"root", *root}, {"tasks", tasks}});
+    cli::print_json({{"root", roots->front()}, {"roots", *roots}, {"tasks", tasks}});
   else
     cli::print(cli::format_table({"TASK", "VERB", "FAMILY", "DIFFICULTY", "TITLE"}, rows));
   return 0;
 }
 
 expected<int> task_show(const invocation& in) {
-  auto root = tasks_root(in);
-  if (!root) return tl::unexpected<error>{root.error()};
-  auto x = choose_task(*root, in.value("TASK"));
+  auto roots = tasks_roots(in);
+  if (!roots) return tl::unexpected<error>{roots.error()};
+  auto x = choose_task(*roots, in.value("TASK"));
   if (!x) return tl::unexpected<error>{x.error()};
   if (in.json)
     cli::print_json(full(*x));

@@ -24,23 +24,24 @@ tl::unexpected<error> no_such_task(const std::vector<std::string>& all, const st
 
 } // namespace
 
-expected<std::string> tasks_root(const cli::invocation& in) {
-  auto root = in.has("--root") ? in.value("--root") : default_tasks_root();
+expected<task_roots> tasks_roots(const cli::invocation& in) {
+  auto roots = in.has("--root") ? task_roots{in.value("--root")} : default_tasks_roots();
   std::error_code code;
-  if (root.empty() || !std::filesystem::is_directory(root, code))
+  if (roots.empty() || !std::filesystem::is_directory(roots.front(), code))
     return configuration_error(
         "not_found",
         "failed to find the tasks: " +
-            (root.empty() ? "there is no configs/ folder" : "no such folder: " + root),
+            (roots.empty() ? "there is no configs/ folder" : "no such folder: " + roots.front()),
         "give --root DIR, or set KERNELMILL_HOME to the folder that holds configs/");
-  return std::filesystem::absolute(root, code).lexically_normal().string();
+  for (auto& root : roots) root = std::filesystem::absolute(root, code).lexically_normal().string();
+  return roots;
 }
 
-expected<task> choose_task(const std::string& root, const std::string& id) {
-  auto all = list_tasks(root);
+expected<task> choose_task(const task_roots& roots, const std::string& id) {
+  auto all = list_tasks(roots);
   if (!all) return tl::unexpected<error>{all.error()};
   if (std::find(all->begin(), all->end(), id) == all->end()) return no_such_task(*all, id);
-  return load_task(root, id);
+  return load_task(roots, id);
 }
 
 expected<std::vector<std::string>> select_tasks(const std::vector<std::string>& all,

@@ -8,11 +8,11 @@
 
 namespace kernelmill::commands {
 
-/// --root, or the installation's.
-expected<std::string> tasks_root(const cli::invocation& in);
+/// --root alone, or the installation's tasks and the user's.
+expected<task_roots> tasks_roots(const cli::invocation& in);
 
 /// Loads a task; an unknown id has category "unknown_task" and names the closest one.
-expected<task> choose_task(const std::string& root, const std::string& id);
+expected<task> choose_task(const task_roots& roots, const std::string& id);
 
 /// Expands ids and globs in order, "!ID" leaving out; a pattern that matches nothing is an error.
 expected<std::vector<std::string>> select_tasks(const std::vector<std::string>& all,

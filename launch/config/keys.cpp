@@ -2,93 +2,15 @@
 
 #include <algorithm>
 #include <cctype>
-#include <type_traits>
 
+#include "launch/config/key_builders.hpp"
 #include "launch/config/suggest.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-template <class T>
-constexpr value_kind kind_of() {
-  if constexpr (std::is_same_v<T, bool>)
-    return value_kind::boolean;
-  else if constexpr (std::is_integral_v<T>)
-    return value_kind::integer;
-  else if constexpr (std::is_same_v<T, double>)
-    return value_kind::number;
-  else if constexpr (std::is_same_v<T, std::optional<double>>)
-    return value_kind::optional_number;
-  else if constexpr (std::is_same_v<T, std::string>)
-    return value_kind::text;
-  else
-    return value_kind::text_list;
-}
-
-template <class T>
-nlohmann::json read_member(const T& x) {
-  return x;
-}
-nlohmann::json read_member(const std::optional<double>& x) {
-  return x ? nlohmann::json(*x) : nlohmann::json(nullptr);
-}
-
-template <class T>
-void write_member(T& x, const nlohmann::json& value) {
-  x = value.get<T>();
-}
-void write_member(std::optional<double>& x, const nlohmann::json& value) {
-  x = value.is_null() ? std::nullopt : std::optional<double>{value.get<double>()};
-}
-
-/// Binds a key to a member: `member` maps run_config& to a reference.
-template <class F>
-config_key make_key(std::string name, F member, std::string doc) {
-  using value = std::remove_cvref_t<decltype(member(std::declval<run_config&>()))>;
-  config_key key;
-  key.name = std::move(name);
-  key.doc = std::move(doc);
-  key.kind = kind_of<value>();
-  key.get = [member](const run_config& c) {
-    return read_member(member(const_cast<run_config&>(c)));
-  };
-  key.set = [member](run_config& c, const nlohmann::json& v) { write_member(member(c), v); };
-  return key;
-}
-
-config_key within(config_key key, double low, double high) {
-  key.low = low;
-  key.high = high;
-  return key;
-}
-
-config_key above(config_key key, double low, double high) {
-  key = within(std::move(key), low, high);
-  key.open_low = true;
-  return key;
-}
-
-config_key one_of(config_key key, std::vector<std::string> choices) {
-  key.choices = std::move(choices);
-  return key;
-}
-
-config_key file(config_key key) {
-  key.path = path_kind::file;
-  return key;
-}
-
-config_key directory(config_key key) {
-  key.path = path_kind::directory;
-  return key;
-}
-
-config_key matching(config_key key, std::string pattern, bool (*matches)(const std::string&)) {
-  key.pattern = std::move(pattern);
-  key.matches = matches;
-  return key;
-}
+using namespace key_builders;
 
 bool all_of_class(const std::string& x, const char* more) {
   return std::all_of(x.begin(), x.end(), [&](unsigned char c) {
@@ -115,12 +37,6 @@ bool is_url(const std::string& x) {
          std::none_of(x.begin(), x.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
 }
 
-bool is_seed(const std::string& x) {
-  return x.empty() || (x.size() == 64 && std::all_of(x.begin(), x.end(), [](unsigned char c) {
-                         return std::isdigit(c) || (c >= 'a' && c <= 'f');
-                       }));
-}
-
 /// A key pasted in the place of its variable's name must not reach a terminal or a log.
 config_key variable_name(config_key key) {
   key.sensitive = true;
@@ -132,15 +48,6 @@ config_key url(config_key key) {
   return matching(std::move(key), "^(https?://[^/@\\s]+(/\\S*)?)?$", is_url);
 }
 
-constexpr double max_u32 = 4294967295.0;
-constexpr double week_ms = 7 * 86400e3;
-
-#define AT(member)                                                                                 \
-  [](run_config & c) -> auto& {                                                                    \
-    return c.member;                                                                               \
-  }
-#define KEY(member, doc) make_key(#member, AT(member), doc)
-
 void add_run_keys(std::vector<config_key>& k) {
   k.push_back(matching(
       KEY(run.name, "Name of the run; empty: made from the first file's name and the time."),
@@ -151,7 +58,8 @@ void add_run_keys(std::vector<config_key>& k) {
                      9007199254740991.0));
   k.push_back(directory(
       KEY(tasks.root,
-          "Folder below which tasks are found; empty: configs/tasks of the installation.")));
+          "Folder below which tasks are found; empty: configs/tasks of the installation, and "
+          "where `kernelmill task import` puts tasks.")));
   k.push_back(
       KEY(tasks.ids, "Ids of tasks, or globs such as \"native/*soft*\"; \"!ID\" leaves one out."));
   k.push_back(within(KEY(tasks.groups, "Groups of episodes for each task."), 1, 1e6));
@@ -223,48 +131,6 @@ void add_retrieval_keys(std::vector<config_key>& k) {
       within(KEY(retrieval.embedder.timeout_ms, "Time for one request for embeddings."), 1, 600e3));
 }
 
-void add_tool_keys(std::vector<config_key>& k) {
-  k.push_back(within(KEY(compile.slots, "Builds at once; 0: one for each core."), 0, 4096));
-  k.push_back(within(KEY(compile.deadline_ms, "Time for one build."), 100, week_ms));
-  k.push_back(within(KEY(compile.memory_mb, "Memory for one build."), 256, 1048576));
-  k.push_back(directory(KEY(
-      compile.cache_dir, "Folder of the build cache; empty: $XDG_CACHE_HOME/kernelmill/build.")));
-  k.push_back(matching(KEY(compile.compiler, "Absolute path of the C++ compiler."), "^/",
-                       [](const std::string& x) { return x.starts_with("/"); }));
-  k.push_back(one_of(
-      KEY(evaluation.backend, "Where kernels run; `auto` takes the best that this machine has."),
-      {"auto", "cpu", "cuda"}));
-  k.push_back(
-      one_of(KEY(evaluation.contract, "What candidates are: `native` libraries or `device` code."),
-             {"native", "device"}));
-  k.push_back(
-      within(KEY(evaluation.slots, "Evaluations at once; 0: as many as fit the cores."), 0, 1024));
-  k.push_back(within(KEY(evaluation.threads_per_slot,
-                         "Cores of one evaluation; 0: the cores divided by the slots."),
-                     0, 1024));
-  k.push_back(within(KEY(evaluation.deadline_ms, "Time for one evaluation."), 100, week_ms));
-  k.push_back(matching(
-      KEY(evaluation.seed,
-          "64 hex digits that replay an evaluation; empty: drawn after the candidate is loaded."),
-      "^([0-9a-f]{64})?$", is_seed));
-  k.push_back(KEY(evaluation.timing.enabled, "Whether correct candidates are timed."));
-  k.push_back(within(KEY(evaluation.timing.min_blocks,
-                         "Fewest blocks (reference, candidate, candidate, reference) of a timing."),
-                     3, 1000));
-  k.push_back(within(KEY(evaluation.timing.max_blocks, "Most blocks of a timing."), 3, 1000));
-  k.push_back(above(KEY(evaluation.timing.half_width,
-                        "Timing ends when half the relative width of the interval is below this."),
-                    0, 1));
-  k.push_back(
-      within(KEY(evaluation.timing.budget_ms, "Time for the timing of one candidate."), 10, 600e3));
-  k.push_back(
-      one_of(KEY(evaluation.required_layers,
-                 "Sandbox layers without which a run does not start; see `kernelmill doctor`."),
-             {"namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits", "no_network"}));
-  k.push_back(KEY(profile.enabled, "Whether candidates are profiled."));
-  k.push_back(one_of(KEY(profile.when, "Which candidates are profiled."), {"accepted", "never"}));
-}
-
 void add_judgement_keys(std::vector<config_key>& k) {
   k.push_back(
       within(KEY(episode.gamma, "Discount of the returns: R_t = r_t + gamma R_(t+1)."), 0, 1));
@@ -319,9 +185,6 @@ void add_judgement_keys(std::vector<config_key>& k) {
                      {"trace", "debug", "info", "warn", "error"}));
 }
 
-#undef KEY
-#undef AT
-
 /// What names, places or paces a run without changing what it measures.
 constexpr const char* changeable[] = {
     "run.name",
@@ -343,6 +206,7 @@ constexpr const char* changeable[] = {
     "compile.slots",
     "compile.cache_dir",
     "evaluation.slots",
+    "evaluation.python",
     "episode.turn_deadline_ms",
     "episode.deadline_ms",
     "episode.max_live",

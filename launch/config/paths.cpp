@@ -55,6 +55,24 @@ std::string default_tasks_root() {
   return home.empty() ? home : home + "/configs/tasks";
 }
 
+std::string user_tasks_root() {
+  // XDG's rule: a path that is not absolute is to be ignored.
+  if (const char* data = variable("XDG_DATA_HOME"); data && *data == '/')
+    return std::string{data} + "/kernelmill/tasks";
+  if (const char* home = variable("HOME"))
+    return std::string{home} + "/.local/share/kernelmill/tasks";
+  return {};
+}
+
+std::vector<std::string> default_tasks_roots() {
+  std::vector<std::string> result;
+  if (auto shipped = default_tasks_root(); !shipped.empty()) result.push_back(shipped);
+  std::error_code code;
+  if (auto own = user_tasks_root(); !own.empty() && fs::is_directory(own, code))
+    result.push_back(own);
+  return result;
+}
+
 std::string default_corpus() {
   auto home = data_directory();
   return home.empty() ? home : home + "/configs/knowledge";

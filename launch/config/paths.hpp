@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace kernelmill {
 
@@ -14,8 +15,17 @@ std::string program_directory();
 /// A helper program beside this one or in ../libexec/kernelmill; empty when there is none.
 std::string helper_program(const std::string& name);
 
-/// What an empty tasks.root and retrieval.corpus mean.
+/// configs/tasks of the installation; empty when there is none.
 std::string default_tasks_root();
+
+/// Where `kernelmill task import` puts tasks: $XDG_DATA_HOME/kernelmill/tasks, or
+/// ~/.local/share/kernelmill/tasks. It need not exist; empty when neither variable is set.
+std::string user_tasks_root();
+
+/// What an empty tasks.root means: the installation's tasks, then the user's where there are any.
+std::vector<std::string> default_tasks_roots();
+
+/// What an empty retrieval.corpus means.
 std::string default_corpus();
 
 /// $XDG_CACHE_HOME/kernelmill/build, ~/.cache/kernelmill/build, or /tmp/kernelmill-UID/build.

@@ -18,7 +18,7 @@ struct run_section {
 };
 
 struct tasks_section {
-  std::string root; ///< empty: configs/tasks of the installation
+  std::string root; ///< empty: configs/tasks of the installation, and what the user imported
   std::vector<std::string> ids = {"*"};
   uint32_t groups = 1;
   uint32_t group_size = 4;
@@ -48,7 +48,7 @@ struct policy_section {
   uint32_t first_contact_ms = 30'000; ///< 0: no limit
   uint32_t stall_ms = 120'000;        ///< of a stream; 0: no limit
   uint64_t max_response_bytes = uint64_t{4} << 20;
-  std::string ca_file;                ///< empty: the system's certificates
+  std::string ca_file; ///< empty: the system's certificates
   sampling_section sampling;
 };
 
@@ -74,6 +74,7 @@ struct retrieval_section {
 struct compile_section {
   uint32_t slots = 0; ///< 0: one per core
   uint32_t deadline_ms = 60'000;
+  uint32_t torch_deadline_ms = 300'000; ///< torch's headers alone take nvcc a minute
   uint32_t memory_mb = 4096;
   std::string cache_dir; ///< empty: $XDG_CACHE_HOME/kernelmill/build
   std::string compiler = "/usr/bin/g++";
@@ -90,9 +91,14 @@ struct timing_section {
 struct evaluation_section {
   std::string backend = "auto";
   std::string contract = "native";
+  std::string python; ///< empty: see launch/python.hpp
+  std::string torch_mode = "honest";
+  std::string language = "any";
+  std::string float32 = "ieee";
   uint32_t slots = 0;            ///< 0: as many as fit the cores
   uint32_t threads_per_slot = 0; ///< 0: the cores divided by the slots
   uint32_t deadline_ms = 60'000;
+  uint32_t torch_deadline_ms = 180'000;
   std::string seed; ///< empty: drawn by the referee after the candidate is loaded
   timing_section timing;
   std::vector<std::string> required_layers = {"namespaces", "seccomp", "rlimits", "no_network"};

@@ -1,1 +1,1 @@
-"""Python side of Kernelmill's contract `torch`: standard library and torch only."""
+"""The Python side of the contract `torch`: referee, warm process, candidate. Needs torch >= 1.13."""

@@ -21,7 +21,7 @@ std::string tasks_root() {
   return std::string{root} + "/configs/tasks";
 }
 
-// Every task that names cuda, loaded and made ready for it.
+// Every task of a kernel in CUDA, loaded and made ready for it; not those in Python.
 std::vector<task> gpu_tasks() {
   std::vector<task> result;
   auto ids = list_tasks(tasks_root());
@@ -29,7 +29,7 @@ std::vector<task> gpu_tasks() {
   for (const auto& id : *ids) {
     auto x = load_task(tasks_root(), id);
     if (!x) throw std::runtime_error(render(x.error()));
-    if (!x->names("cuda")) continue;
+    if (x->is_torch() || !x->names("cuda")) continue;
     if (auto ok = choose_backend(*x, "cuda"); !ok) throw std::runtime_error(render(ok.error()));
     result.push_back(std::move(*x));
   }
@@ -49,6 +49,22 @@ TEST(shipped_tasks, those_for_a_gpu_bring_a_reference_and_a_baseline_for_it) {
     EXPECT_TRUE(has(x, "reference.cu")) << x.id;
     EXPECT_TRUE(has(x, "baseline.cu")) << x.id;
   }
+}
+
+TEST(shipped_tasks, those_in_python_run_on_cpu_and_gpu) {
+  auto ids = list_tasks(tasks_root());
+  ASSERT_TRUE(ids) << render(ids.error());
+  size_t count = 0;
+  for (const auto& id : *ids) {
+    auto x = load_task(tasks_root(), id);
+    ASSERT_TRUE(x) << render(x.error());
+    if (!x->is_torch()) continue;
+    ++count;
+    EXPECT_TRUE(x->names("cpu") && x->names("cuda")) << id;
+    EXPECT_EQ(missing_of_problem(x->torch.code), "") << id;
+    EXPECT_FALSE(x->prompt.empty()) << id;
+  }
+  EXPECT_GE(count, 7u);
 }
 
 TEST(shipped_tasks, those_with_a_starter_have_one_for_a_gpu) {

@@ -320,7 +320,7 @@ TEST_F(task_loader, device_code_needs_cuda_and_a_name_that_there_is) {
     auto refused = choose_contract(*x, none);
     ASSERT_FALSE(refused) << none;
     EXPECT_EQ(refused.error().category, "unsupported_contract") << none;
-    EXPECT_THAT(refused.error().hint, HasSubstr("native and device")) << none;
+    EXPECT_THAT(refused.error().hint, HasSubstr("native, device and torch")) << none;
     EXPECT_EQ(x->contract, "device") << none;
   }
   EXPECT_TRUE(choose_contract(*x, "native"));

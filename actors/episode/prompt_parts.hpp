@@ -1,0 +1,30 @@
+#pragma once
+
+// INTERNAL to prompts: what those of all contracts are made of.
+
+#include <string>
+#include <string_view>
+
+#include "gpu/task/task.hpp"
+#include "messages/retrieve.capnp.h"
+
+namespace kernelmill {
+
+inline constexpr std::string_view format_head =
+    "Answer in this form and no other:\n"
+    "<think>\n"
+    "a few short lines: what costs time, what you will do\n"
+    "</think>\n";
+
+/// Appends `text` in a fence that no line of it can close, cleaned, at most `limit` bytes.
+void append_fenced(std::string& out, std::string_view text, std::string_view language,
+                   size_t limit);
+
+/// Appends what a retriever found, under a line of introduction.
+void append_examples(std::string& out, wire::RetrieveResult::Reader found);
+
+/// The two messages of a task of the contract `torch`.
+std::string torch_system_prompt(const task& x);
+std::string torch_task_prompt(const task& x, wire::RetrieveResult::Reader examples);
+
+} // namespace kernelmill

@@ -1,0 +1,121 @@
+// The prompt of a task of the contract `torch`: a PyTorch module to make faster, in the shape that
+// users of KernelBench know, and what is asked of the answer.
+
+#include "actors/episode/prompt_parts.hpp"
+#include "actors/episode/torch_answers.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr size_t max_problem_text = 512 << 10;
+
+bool on_cpu(const task& x) {
+  return x.backend == "cpu";
+}
+
+const char* where(const task& x) {
+  return on_cpu(x) ? "the processor of this machine" : "an NVIDIA GPU";
+}
+
+// What the answer may be written in: the line differs by language and by machine.
+std::string languages(const task& x) {
+  const auto& wanted = x.torch.language;
+  if (wanted == "triton")
+    return "- The work must be done by Triton kernels of yours (@triton.jit). A forward that only "
+           "calls operators of PyTorch is refused.\n";
+  if (wanted == "cuda" || wanted == "hip")
+    return "- The work must be done by kernels of yours in " +
+           std::string{wanted == "cuda" ? "CUDA C++" : "HIP"} +
+           ", built with torch.utils.cpp_extension.load_inline. A forward that only calls "
+           "operators of PyTorch is refused.\n";
+  if (wanted == "torch")
+    return "- Operators of PyTorch are enough: choose better ones, fuse, change layouts, leave out "
+           "what the result does not need.\n";
+  return on_cpu(x) ? "- C++ built with torch.utils.cpp_extension.load_inline, and operators of "
+                     "PyTorch, may do the work. OpenMP and intrinsics are welcome.\n"
+                   : "- CUDA C++ built with torch.utils.cpp_extension.load_inline, Triton, and "
+                     "operators of PyTorch may do the work, mixed as you like.\n";
+}
+
+constexpr std::string_view names =
+    "How it is judged:\n"
+    "- The module defines a class ModelNew, an nn.Module. It is constructed with what "
+    "get_init_inputs() gives, under the same random seed as Model: parameters that both create in "
+    "the same order and shapes are equal. Its forward takes what get_inputs() gives and returns "
+    "what Model returns: as many tensors, of the same shapes and types.\n";
+
+constexpr std::string_view extensions =
+    "- Call load_inline at the top of the module or in __init__, with arguments that do not depend "
+    "on the inputs: the extension is built before anything is timed, and one that is asked for "
+    "only in forward is not there.\n";
+
+constexpr std::string_view honest =
+    "- Inputs are new before every call, drawn as get_inputs() draws them, also before every timed "
+    "call. Every result is checked, the timed ones too, against one computed in double precision; "
+    "the allowed error is scaled to the data.";
+
+constexpr std::string_view ieee =
+    " Honest float32 arithmetic passes in any order; half precision, bfloat16 and TF32 do not.\n";
+constexpr std::string_view tf32 =
+    " Float32 arithmetic passes in any order, and TF32 in matrix products and convolutions; half "
+    "precision and bfloat16 do not.\n";
+
+constexpr std::string_view as_benchmark =
+    "- Results of a few calls with random inputs are compared with those of Model by the "
+    "benchmark's own tolerances.\n";
+
+constexpr std::string_view rules =
+    "- Nothing is kept between calls: no cached outputs, no inputs remembered by address or "
+    "contents, no global settings of PyTorch changed. Inputs are not written to.\n"
+    "- It runs in a sandbox: no network, no files of others, no child processes, no threads left "
+    "behind. What it prints is not read.\n"
+    "- Results kept from earlier calls, skipped work, late writes and tampering with the "
+    "measurement are detected; such an answer is rejected whatever its speed. So is one that "
+    "falls back to Model's operators when its own kernel fails.\n"
+    "- Time is compared with Model's own, which runs in turns with yours. What counts is the lower "
+    "end of the speedup's confidence interval, and only when all results are right.\n"
+    "After each answer you are told what happened, and you may improve it.\n";
+
+} // namespace
+
+std::string torch_system_prompt(const task& x) {
+  std::string out;
+  out.reserve(4096);
+  out.append("You make PyTorch modules faster on ").append(where(x));
+  out.append(", with kernels of your own.\n\n").append(format_head);
+  out += "<KERNEL>\n```python\n# the complete module\n```\n</KERNEL>\n"
+         "Only what stands between <KERNEL> and </KERNEL>, behind </think>, is read as code. Give "
+         "exactly one Python module, complete, with its imports. Tests and examples of use do not "
+         "belong in it.\n\n";
+  out += names;
+  out += languages(x);
+  if (x.torch.language != "triton" && x.torch.language != "torch") out += extensions;
+  if (!on_cpu(x))
+    out += "- Kernels run on the current stream (at::cuda::getCurrentCUDAStream() in C++). When "
+           "forward returns, all work must have been given to that stream.\n";
+  if (x.torch.mode == "kernelbench")
+    out += as_benchmark;
+  else
+    out.append(honest).append(x.torch.float32 == "tf32" ? tf32 : ieee);
+  out += rules;
+  return out;
+}
+
+std::string torch_task_prompt(const task& x, wire::RetrieveResult::Reader examples) {
+  std::string out = "[task: " + x.id + "]\n";
+  out.append(x.prompt);
+  if (out.back() != '\n') out += '\n';
+  if (!x.torch.hardware.empty()) out += "\nIt runs on: " + x.torch.hardware + "\n";
+  out += "\nThe module to make faster:\n";
+  append_fenced(out, x.torch.code, "python", max_problem_text);
+  out += "\nFor the form alone, here is another module:\n";
+  append_fenced(out, example_problem(), "python", max_problem_text);
+  out += "\nand an answer to it:\n<KERNEL>\n";
+  append_fenced(out, example_answer(x.torch.language, x.backend), "python", max_problem_text);
+  out += "</KERNEL>\n";
+  append_examples(out, examples);
+  return out;
+}
+
+} // namespace kernelmill

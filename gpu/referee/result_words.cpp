@@ -1,0 +1,60 @@
+#include "gpu/referee/result_words.hpp"
+
+#include "messages/fault.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+void write_quantities(const std::vector<counter>& from, capnp::List<wire::Quantity>::Builder into) {
+  for (unsigned i = 0; i < from.size(); ++i) {
+    into[i].setName(from[i].name);
+    into[i].setValue(from[i].value);
+    into[i].setUnit(from[i].unit);
+  }
+}
+
+void write_timing(const timing_record& x, const std::string& shape, wire::Timing::Builder out) {
+  out.setMeasured(x.measured);
+  out.setCandidateMs(x.candidate_seconds * 1e3);
+  out.setReferenceMs(x.reference_seconds * 1e3);
+  out.getSpeedup().setEstimate(x.speedup.estimate);
+  out.getSpeedup().setLow(x.speedup.low);
+  out.getSpeedup().setHigh(x.speedup.high);
+  out.setSamples(x.samples);
+  out.setClock(x.clock);
+  out.setOverheadMs(x.overhead_seconds * 1e3);
+  out.setRooflineMs(x.roofline_seconds * 1e3);
+  out.setShape(shape);
+  out.setNote(x.note);
+}
+
+} // namespace
+
+void write_record(const evaluation_record& x, const std::string& shape,
+                  wire::EvaluateResult::Builder out) {
+  out.setCorrect(x.correct);
+  out.setDeterministic(x.deterministic);
+  auto findings = out.initFindings(static_cast<unsigned>(x.findings.size()));
+  for (unsigned i = 0; i < x.findings.size(); ++i) {
+    findings[i].setRule(x.findings[i].rule);
+    findings[i].setSeverity(static_cast<wire::Severity>(x.findings[i].level));
+    findings[i].setEvidence(x.findings[i].evidence);
+  }
+  write_quantities(x.counters, out.initCounters(static_cast<unsigned>(x.counters.size())));
+  write_quantities(x.conditions, out.initConditions(static_cast<unsigned>(x.conditions.size())));
+  auto spans = out.initSpans(static_cast<unsigned>(x.spans.size()));
+  for (unsigned i = 0; i < x.spans.size(); ++i) {
+    spans[i].setName(x.spans[i].name);
+    spans[i].setValue(x.spans[i].seconds);
+    spans[i].setUnit("s");
+  }
+  auto missing = out.initMissing(static_cast<unsigned>(x.missing.size()));
+  for (unsigned i = 0; i < x.missing.size(); ++i) missing.set(i, x.missing[i]);
+  out.setOutput(x.output);
+  out.setSeed(capnp::Data::Reader(x.seed.data(), x.seed.size()));
+  set_fault(out.initFault(), x.fault);
+  write_timing(x.timing, shape, out.initTiming());
+}
+
+} // namespace kernelmill

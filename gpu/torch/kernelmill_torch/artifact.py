@@ -1,0 +1,70 @@
+"""What a build of the contract `torch` made (gpu/task/torch_artifact.hpp), and its extensions put in place."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernelmill_torch import extension_request
+
+MAGIC = b"kernelmill-torch-1\n"
+
+
+@dataclass
+class Artifact:
+    source: bytes
+    extensions: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # key -> (name, library)
+
+
+def read(fd: int) -> Artifact:
+    """Reads an artifact, or plain source text, from a descriptor and closes it. Raises ValueError."""
+    with os.fdopen(fd, "rb") as file:
+        file.seek(0)
+        data = file.read()
+    if not data.startswith(MAGIC):
+        return Artifact(data)
+    end = data.index(b"\n", len(MAGIC))
+    size = int(data[len(MAGIC):end])
+    header = json.loads(data[end + 1:end + 1 + size])
+    at = end + 1 + size
+    result = Artifact(data[at:at + header["source_bytes"]])
+    at += header["source_bytes"]
+    for x in header["extensions"]:
+        result.extensions[x["key"]] = (x["name"], data[at:at + x["bytes"]])
+        at += x["bytes"]
+    return result
+
+
+class ExtensionNotBuilt(RuntimeError):
+    """load_inline or load was called with arguments that were not seen when the module was imported ahead."""
+
+
+def offer_extensions(found: Artifact, directory: str) -> None:
+    """Lets load_inline and load give what was built ahead instead of building."""
+    import torch.utils.cpp_extension as cpp_extension
+
+    loaded: dict[str, Any] = {}
+
+    def give(request: dict):
+        key = extension_request.key(request)
+        if key in loaded:
+            return loaded[key]
+        if key not in found.extensions:
+            raise ExtensionNotBuilt(f"the extension {request.get('name')!r} was not built ahead: call load_inline at "
+                                    "module level or in __init__, with arguments that do not change")
+        name, library = found.extensions[key]
+        path = f"{directory}/{name}.so"
+        with open(path, "wb") as file:
+            file.write(library)
+        loader = importlib.machinery.ExtensionFileLoader(name, path)
+        module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, path, loader=loader))
+        loader.exec_module(module)
+        sys.modules[name] = module
+        loaded[key] = module
+        return module
+
+    cpp_extension.load_inline = lambda *a, **k: give(extension_request.normalize_inline(*a, **k))
+    cpp_extension.load = lambda *a, **k: give(extension_request.normalize_files(*a, **k))

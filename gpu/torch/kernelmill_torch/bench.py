@@ -1,0 +1,223 @@
+"""One problem, ready to judge candidates: its truth, the shared buffers, and its own model as the baseline."""
+
+import os
+import statistics
+import time
+from typing import Optional
+
+import torch
+
+from kernelmill_torch import compare, native
+from kernelmill_torch.buffers import SharedMemory, sets_of
+from kernelmill_torch.problem import BadProblem, Problem, fill
+from kernelmill_torch.processes import Fault, Pool, Process
+
+SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
+MOST_SETS = 16
+SETS_BYTES = 2 << 30       # that several sets may take together
+FLUSH_BYTES = 256 << 20    # several times any cache
+POISON = 0xA7
+SAMPLES = 4096             # positions of an output that are looked at when a row is done
+
+
+def memory_of_gpu(lib) -> tuple[int, int]:
+    """Free and total bytes."""
+    import ctypes
+
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
+    if lib.km_gpu_memory(ctypes.byref(free), ctypes.byref(total)) != 0:
+        raise Fault("infrastructure", "gpu_lost", "failed to ask the GPU for its memory: " + lib.km_gpu_problem().decode())
+    return free.value, total.value
+
+
+class Bench:
+    """Thread safety: none. REQUIRES: close() before the next one needs the memory."""
+
+    def __init__(self, lib, device: str, directory: str, precision: str):
+        self.lib, self.device, self.directory, self.precision = lib, device, directory, precision
+        self.baseline: Optional[Process] = None
+        self.baseline_seed: Optional[int] = None
+        self.memory: Optional[SharedMemory] = None
+        self.notes: list[str] = []
+        try:
+            self.problem = Problem(directory, device, precision)
+            self._measure()
+        except BadProblem as e:
+            raise Fault("configuration", e.category, str(e)) from None
+        except Exception as e:
+            text = f"{type(e).__name__}: {str(e)[:300]}"
+            if isinstance(e, MemoryError) or "out of memory" in text.lower():
+                raise Fault("configuration", "unsupported_problem",
+                            f"the problem {directory} does not fit this machine: {text}") from None
+            raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {text}",
+                        "`kernelmill task check` says more") from None
+        self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8,
+                                        device=device)
+        self.usual_flush = statistics.median(self.flush() for _ in range(9))
+        self.latest_flush = 0.0
+
+    def _measure(self) -> None:
+        """Shapes, memory and how many sets of buffers there are."""
+        self.release()
+        layout = self.problem.layout()
+        peak = self._peak(layout)
+        total = memory_of_gpu(self.lib)[1] if self.device == "cuda" else os.sysconf("SC_PHYS_PAGES") * os.sysconf(
+            "SC_PAGE_SIZE")
+        allowed = SHARE_OF_MEMORY * total
+        # Side by side: the buffers, the referee's run, and a candidate that needs what the model needs.
+        needed = layout.set_bytes + 2 * peak + FLUSH_BYTES
+        if needed > allowed:
+            raise BadProblem("unsupported_problem",
+                             f"the problem {self.directory} needs {needed / 2**30:.1f} GiB, more than {SHARE_OF_MEMORY:.0%} "
+                             f"of {total / 2**30:.1f} GiB")
+        if needed + 2 * peak > allowed:
+            self.problem.exact = False
+            self.problem.models.pop(torch.float64, None)
+            self.notes.append("too large for a reference in double precision")
+        self.is_random = self._draws_when_called()
+        layout.sets = max(1, min(MOST_SETS, SETS_BYTES // layout.set_bytes))
+        self.release()
+        self.layout = layout
+        self.memory = SharedMemory.create(self.lib, self.device, layout.sets * layout.set_bytes)
+        self.sets = sets_of(self.memory, layout)
+        self.needed = needed
+
+    def _peak(self, layout) -> int:
+        """Bytes of a run of the model: parameters, inputs, outputs, what it needs in between."""
+        if self.device != "cuda":
+            return layout.set_bytes
+        self.release()
+        torch.cuda.reset_peak_memory_stats()
+        self.problem.run(self.problem.draw(1))
+        return torch.cuda.max_memory_allocated()
+
+    def _draws_when_called(self) -> bool:
+        """Whether the model itself draws random numbers: the same inputs give other outputs."""
+        inputs = self.problem.draw(2)
+        first = self.problem.run(inputs)
+        second = self.problem.run(inputs)
+        rule = compare.Rule(1e-3, 1e-3)
+        return any(compare.judge(a, b, rule)[0] > 0 for a, b in zip(first, second))
+
+    def release(self) -> None:
+        """Gives torch's spare memory back to the GPU, before somebody else needs it."""
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
+
+    def release_if_large(self) -> None:
+        """The same, where a candidate could need it; for small problems it would only cost time."""
+        if self.device == "cuda" and torch.cuda.memory_reserved() > 4 << 30:
+            torch.cuda.empty_cache()
+
+    def synchronize(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    # -- processes ------------------------------------------------------------------------------
+
+    def prepare(self, process: Process, name: str, source: int, seed: int, seconds: float) -> None:
+        """Loads a module's model into a process and gives it the buffers. Takes `source`."""
+        try:
+            process.ask({"op": "load", "class": name}, seconds, (source,))
+        finally:
+            os.close(source)
+        self.attach(process, name, seed, seconds)
+
+    def attach(self, process: Process, name: str, seed: int, seconds: float) -> None:
+        """Builds the model with the parameters of a seed and maps the buffers."""
+        blob = native.memory_file("kernelmill-init", 0)
+        os.write(blob, self.problem.init_blob())
+        os.lseek(blob, 0, os.SEEK_SET)
+        try:
+            process.ask({"op": "build", "class": name, "seed": seed, "dtype": str(self.problem.dtype)[6:]}, seconds,
+                        (blob,))
+        finally:
+            os.close(blob)
+        process.ask({"op": "buffers", "layout": self.layout.to_json(), "capacity": self.memory.capacity}, seconds,
+                    (self.memory.fd,))
+
+    def start_baseline(self, pool: Pool, seed: int, seconds: float) -> Process:
+        """The problem's own model in a process of its own, with the parameters of a seed."""
+        if self.baseline is not None and self.baseline.alive():
+            return self.baseline
+        process = pool.take("the problem's own model")
+        try:
+            self.prepare(process, "Model", os.open(self.problem.path, os.O_RDONLY | os.O_CLOEXEC), seed, seconds)
+        except Fault as e:
+            process.close()
+            raise self.blame_problem(e) from None
+        self.baseline = process
+        return process
+
+    def use_parameters(self, seed: int) -> None:
+        """Parameters of another seed from now on."""
+        if self.baseline is not None and seed != self.baseline_seed:
+            self.baseline.close()
+            self.baseline = None
+        self.baseline_seed = seed
+
+    def blame_problem(self, e: Fault) -> Fault:
+        """A fault of the baseline is the problem's, or ours; never the candidate's."""
+        if e.cls != "candidate":
+            return e
+        return Fault("configuration", "bad_problem", f"the problem {self.directory} cannot be timed: {e.message}")
+
+    # -- rows -----------------------------------------------------------------------------------
+
+    def fill(self, seeds: list[int], signed: bool = False) -> None:
+        """Fresh contents, one set a seed."""
+        for one, seed in zip(self.sets, seeds):
+            fill(one, self.problem.draw(seed, signed))
+
+    def poison(self, count: int) -> None:
+        """Rubbish in the outputs of the first sets."""
+        for one in self.sets[:count]:
+            for x in one.outputs:
+                x.view(torch.uint8).fill_(POISON) if x.dim() else x.fill_(-77)
+
+    def flush(self) -> float:
+        """Evicts everything from the caches. Returns the seconds, which are more when somebody else is busy."""
+        self.synchronize()
+        started = time.monotonic()
+        self.flush_buffer.add_(1)
+        self.synchronize()
+        return time.monotonic() - started
+
+    def row(self, process: Process, count: int, seconds: float, command: int = native.CALL) -> float:
+        """Seconds of one row of calls on cold caches, by the clock out here."""
+        self.latest_flush = self.flush()
+        process.call(native.NOTHING, 0, 0, seconds)  # wakes it up: it looks for the next command for a while
+        return process.call(command, 0, count, seconds)
+
+    def sample(self, count: int) -> list[torch.Tensor]:
+        """Some elements of every output, now."""
+        result = []
+        for one in self.sets[:count]:
+            for x in one.outputs:
+                step = max(1, x.numel() // SAMPLES)
+                result.append(x.reshape(-1)[::step].clone())
+        self.synchronize()
+        return result
+
+    def calibrate(self, process: Process, seconds: float) -> int:
+        """How many calls a row has: long against the clock's own noise, within the sets that there are."""
+        times = [self.row(process, 1, seconds) for _ in range(4)][1:]
+        target = 2e-3 if self.device == "cuda" else 20e-3
+        return max(1, min(self.layout.sets, int(target / max(min(times), 1e-6))))
+
+    def copy_seconds(self, process: Process, count: int, seconds: float) -> float:
+        """Seconds of what a row does besides calling: taking the outputs of `count` calls."""
+        return statistics.median(self.row(process, count, seconds, native.COPY) for _ in range(5))
+
+    def close(self) -> None:
+        """Ends the baseline and gives the memory back."""
+        if self.baseline is not None:
+            self.baseline.close()
+            self.baseline = None
+        self.sets = []
+        self.flush_buffer = None
+        if self.memory is not None:
+            self.memory.close()
+            self.memory = None
+        self.problem.models.clear()
+        self.release()

@@ -1,0 +1,159 @@
+"""Buffers that referee and candidate share: one stretch of memory that holds several sets of inputs and outputs."""
+
+import ctypes
+import mmap
+import os
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import torch
+
+ALIGNMENT = 512  # bytes; no kernel asks for more
+
+
+@dataclass
+class TensorSpec:
+    """One tensor: its shape, strides (in elements), dtype."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+
+    @staticmethod
+    def of(x: torch.Tensor) -> "TensorSpec":
+        """That of a tensor; one whose elements overlap or leave gaps becomes contiguous."""
+        extent = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.stride())) if x.numel() else 0
+        dense = extent == x.numel()
+        return TensorSpec(tuple(x.shape), tuple(x.stride() if dense else x.contiguous().stride()), x.dtype)
+
+    @property
+    def count(self) -> int:
+        result = 1
+        for n in self.shape:
+            result *= n
+        return result
+
+    @property
+    def bytes(self) -> int:
+        return self.count * torch.empty((), dtype=self.dtype).element_size()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"shape": list(self.shape), "stride": list(self.stride), "dtype": str(self.dtype)[6:]}
+
+    @staticmethod
+    def from_json(x: dict[str, Any]) -> "TensorSpec":
+        return TensorSpec(tuple(x["shape"]), tuple(x["stride"]), getattr(torch, x["dtype"]))
+
+    def text(self) -> str:
+        return f"{str(self.dtype)[6:]}[{', '.join(map(str, self.shape))}]"
+
+
+@dataclass
+class Layout:
+    """Where each tensor of each set lies. `constants` are inputs that are no tensors, by position."""
+
+    inputs: list[Optional[TensorSpec]]
+    outputs: list[TensorSpec]
+    constants: list[Any] = field(default_factory=list)
+    sets: int = 1
+
+    @property
+    def specs(self) -> list[TensorSpec]:
+        return [x for x in self.inputs if x is not None] + self.outputs
+
+    @property
+    def set_bytes(self) -> int:
+        return sum((x.bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT for x in self.specs) or ALIGNMENT
+
+    def to_json(self) -> dict[str, Any]:
+        return {"inputs": [x.to_json() if x else None for x in self.inputs], "constants": self.constants,
+                "outputs": [x.to_json() for x in self.outputs], "sets": self.sets}
+
+    @staticmethod
+    def from_json(x: dict[str, Any]) -> "Layout":
+        return Layout([TensorSpec.from_json(i) if i else None for i in x["inputs"]],
+                      [TensorSpec.from_json(o) for o in x["outputs"]], x["constants"], x["sets"])
+
+
+class _DeviceBytes:
+    """Lends a stretch of a GPU's memory to torch."""
+
+    def __init__(self, address: int, size: int):
+        self.__cuda_array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1",
+                                         "strides": None, "version": 3}
+
+
+class SharedMemory:
+    """One stretch of memory as a uint8 tensor, and the descriptor by which another process maps it."""
+
+    def __init__(self, lib, device: str, capacity: int, fd: int, address: int, mapping):
+        self._lib, self.device, self.capacity, self.fd = lib, device, capacity, fd
+        self._address, self._mapping = address, mapping
+        if device == "cuda":
+            self.bytes = torch.as_tensor(_DeviceBytes(address, capacity), device="cuda")
+        else:
+            self.bytes = torch.frombuffer(mapping, dtype=torch.uint8)
+
+    @staticmethod
+    def create(lib, device: str, size: int) -> "SharedMemory":
+        """Raises MemoryError when there is not so much."""
+        if device == "cpu":
+            fd = os.memfd_create("kernelmill-buffers", os.MFD_CLOEXEC)
+            os.ftruncate(fd, size)
+            return SharedMemory(lib, device, size, fd, 0, mmap.mmap(fd, size))
+        capacity, fd = ctypes.c_size_t(), ctypes.c_int()
+        address = lib.km_gpu_create(size, ctypes.byref(capacity), ctypes.byref(fd))
+        if not address:
+            raise MemoryError(lib.km_gpu_problem().decode())
+        return SharedMemory(lib, device, capacity.value, fd.value, address, None)
+
+    @staticmethod
+    def attach(lib, device: str, fd: int, capacity: int) -> "SharedMemory":
+        """Maps what a descriptor names."""
+        if device == "cpu":
+            mapping = mmap.mmap(fd, capacity)
+            os.close(fd)
+            return SharedMemory(lib, device, capacity, -1, 0, mapping)
+        address = lib.km_gpu_import(fd, capacity)
+        if not address:
+            raise MemoryError(lib.km_gpu_problem().decode())
+        return SharedMemory(lib, device, capacity, -1, address, None)
+
+    def close(self) -> None:
+        """Gives the memory back once nobody maps it. REQUIRES: no tensor of it is used any more."""
+        self.bytes = None
+        if self.fd >= 0:
+            os.close(self.fd)
+        if self._address:
+            self._lib.km_gpu_unmap(self._address, self.capacity)
+        self._mapping = None
+
+    def tensor(self, offset: int, spec: TensorSpec) -> torch.Tensor:
+        flat = self.bytes[offset:offset + spec.bytes].view(spec.dtype)
+        return flat.as_strided(spec.shape, spec.stride) if spec.count else flat.reshape(spec.shape)
+
+
+@dataclass
+class BufferSet:
+    """The tensors of one call: `inputs` holds constants where the problem has no tensor."""
+
+    inputs: list[Any]
+    outputs: list[torch.Tensor]
+
+
+def sets_of(memory: SharedMemory, layout: Layout) -> list[BufferSet]:
+    """Every set of a layout as tensors on the shared memory."""
+    result = []
+    offset = 0
+
+    def take(spec: TensorSpec) -> torch.Tensor:
+        nonlocal offset
+        at = offset
+        offset += (spec.bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+        return memory.tensor(at, spec)
+
+    for number in range(layout.sets):
+        offset = number * layout.set_bytes
+        inputs = [take(spec) if spec else layout.constants[i] for i, spec in enumerate(layout.inputs)]
+        result.append(BufferSet(inputs, [take(spec) for spec in layout.outputs]))
+    return result

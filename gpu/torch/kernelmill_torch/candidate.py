@@ -1,0 +1,244 @@
+"""The process of one candidate, or of a problem's own model (the baseline). Forked from the warm process.
+
+From the moment that a module is loaded, everything here is hostile: no number and no word of this process is
+believed. It can only move bytes into the buffers that it shares with the referee."""
+
+import importlib.util
+import os
+import socket
+import sys
+import traceback
+from typing import Any, Callable
+
+import torch
+
+from kernelmill_torch import artifact, buffers, channel, native
+
+MOST_TEXT = 4000
+DIRECTORY = "/tmp/candidate"
+
+
+class Refused(Exception):
+    """What is wrong with a candidate, by category."""
+
+    def __init__(self, category: str, message: str):
+        super().__init__(message)
+        self.category = category
+
+
+def describe(problem: BaseException, category: str) -> dict[str, str]:
+    """The words of an error message: last frames of the candidate's own file."""
+    if isinstance(problem, Refused):
+        return {"category": problem.category, "message": str(problem)[:MOST_TEXT], "trace": ""}
+    text = str(problem)
+    if isinstance(problem, artifact.ExtensionNotBuilt):
+        category = "extension_not_built"
+    if isinstance(problem, MemoryError) or "out of memory" in text.lower():
+        category = "out_of_memory"
+    frames = [x for x in traceback.extract_tb(problem.__traceback__) if x.filename.startswith(DIRECTORY)]
+    trace = "".join(traceback.format_list(frames[-6:])).replace(DIRECTORY + "/", "")
+    line = f" (line {frames[-1].lineno})" if frames else ""
+    if isinstance(problem, SyntaxError) and problem.lineno:
+        line = f" (line {problem.lineno})"
+    return {"category": category, "message": f"{type(problem).__name__}: {text}{line}"[:MOST_TEXT],
+            "trace": trace[-MOST_TEXT:]}
+
+
+def import_module(found: artifact.Artifact):
+    """Imports the candidate's module, with its extensions at hand instead of being built."""
+    os.makedirs(DIRECTORY, exist_ok=True)
+    os.environ.update(HOME="/tmp", TRITON_CACHE_DIR="/tmp/triton", TORCH_EXTENSIONS_DIR="/tmp/extensions",
+                      TMPDIR="/tmp")
+    path = DIRECTORY + "/candidate.py"
+    with open(path, "wb") as file:
+        file.write(found.source)
+    artifact.offer_extensions(found, DIRECTORY)
+    spec = importlib.util.spec_from_file_location("candidate", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["candidate"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def make_model(module, message: dict[str, Any], init_fd: int, device: str):
+    """Builds the model with the parameters that the seed gives, as the benchmark does: on the CPU, then moved."""
+    with os.fdopen(init_fd, "rb") as file:
+        inputs = torch.load(file, **({"weights_only": False} if torch.__version__ >= "1.13" else {}))
+    seed_everything(message["seed"])
+    model = getattr(module, message["class"])(*inputs)
+    if not isinstance(model, torch.nn.Module):
+        raise Refused("init_error", f"{message['class']} is no torch.nn.Module")
+    dtype = getattr(torch, message["dtype"])
+    model = model.to(device) if dtype == torch.float32 else model.to(device=device, dtype=dtype)
+    return model
+
+
+def seed_everything(seed: int) -> None:
+    """Seeds every generator that a problem or a model may draw from."""
+    import random
+
+    random.seed(seed)
+    torch.manual_seed(seed)
+    try:
+        import numpy
+
+        numpy.random.seed(seed % 2**32)
+    except ImportError:
+        pass
+
+
+def output_checker(layout: buffers.Layout) -> Callable[[Any], list[torch.Tensor]]:
+    """Returns a function that takes what forward returned and gives its tensors, or raises Refused."""
+    tensor = torch.Tensor
+    specs = [(x.shape, x.dtype) for x in layout.outputs]
+    several = len(specs) != 1
+
+    def refuse(out) -> Refused:
+        if several and not isinstance(out, (tuple, list)):
+            return Refused("wrong_type", f"forward must return {len(specs)} tensors, not {type(out).__name__}")
+        items = list(out) if isinstance(out, (tuple, list)) else [out]
+        if len(items) != len(specs):
+            return Refused("wrong_type", f"forward must return {len(specs)} tensors, not {len(items)}")
+        for i, (x, (shape, dtype)) in enumerate(zip(items, specs)):
+            name = f"output {i}" if several else "the output"
+            if type(x) is not tensor or x.__dict__:
+                return Refused("wrong_type", f"{name} must be a plain torch.Tensor, not {type(x).__name__}")
+            if tuple(x.shape) != shape:
+                return Refused("wrong_shape", f"{name} has shape {list(x.shape)}, wanted {list(shape)}")
+            if x.dtype is not dtype:
+                return Refused("wrong_dtype", f"{name} is {x.dtype}, wanted {dtype}")
+        return Refused("wrong_type", f"the output must be on the device of the inputs")
+
+    def check(out) -> list[torch.Tensor]:
+        if not several and type(out) is not tensor and isinstance(out, (tuple, list)) and len(out) == 1:
+            out = out[0]
+        items = out if several else (out,)
+        if several and (not isinstance(out, (tuple, list)) or len(out) != len(specs)):
+            raise refuse(out)
+        for x, (shape, dtype) in zip(items, specs):
+            if type(x) is not tensor or x.__dict__ or x.shape != shape or x.dtype is not dtype:
+                raise refuse(out)
+        return items
+
+    return check
+
+
+class Serving:
+    """The loop of commands. State lives here and in closures that a candidate has no name for."""
+
+    def __init__(self, lib, sock: socket.socket, page: int, device: str):
+        self.lib, self.sock, self.page, self.device = lib, sock, page, device
+        self.module = self.model = self.layout = None
+        self.sets: list[buffers.BufferSet] = []
+        self.last: list[torch.Tensor] = []
+        # Taken before anything is loaded that could replace them.
+        self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
+        self.copy_ = torch.Tensor.copy_
+
+    def clocked(self) -> None:
+        """Answers commands of the page until told to leave it."""
+        lib, page, copy_, sync, sets = self.lib, self.page, self.copy_, self.sync, self.sets
+        wait, done = lib.km_page_wait, lib.km_page_done
+        model, check = self.model, output_checker(self.layout)
+        number = self.number
+        while True:
+            number = wait(page, number)
+            command = lib.km_page_command(page)
+            first, count = lib.km_page_first(page), lib.km_page_count(page)
+            status = 0
+            try:
+                if command == native.CALL:
+                    for one in sets[first:first + count]:
+                        items = check(model(*one.inputs))
+                        for into, x in zip(one.outputs, items):
+                            copy_(into, x)
+                    sync()
+                    self.last = items
+                elif command == native.COPY:
+                    for one in sets[first:first + count]:
+                        for into, x in zip(one.outputs, self.last):
+                            copy_(into, x)
+                    sync()
+            except BaseException as problem:
+                status = 1
+                words = describe(problem, "runtime_error")
+            self.number = number
+            done(page, number, status)
+            if status:
+                channel.send(self.sock, {"error": words})
+            if command == native.LEAVE or status:
+                return
+
+    def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        """One message of the socket. What it raises is the candidate's fault, by the category in hand."""
+        op = message["op"]
+        if op == "load":
+            self.module = import_module(artifact.read(descriptors[0]))
+            if not hasattr(self.module, message["class"]):
+                raise Refused("missing_model", f"the module defines no class {message['class']}")
+        elif op == "build":
+            self.model = make_model(self.module, message, descriptors[0], self.device)
+            return {"parameters": sum(x.numel() for x in self.model.parameters())}
+        elif op == "buffers":
+            self.layout = buffers.Layout.from_json(message["layout"])
+            memory = buffers.SharedMemory.attach(self.lib, self.device, descriptors[0], message["capacity"])
+            self.sets = buffers.sets_of(memory, self.layout)
+        elif op == "seed":
+            seed_everything(message["seed"])
+        elif op == "page":
+            with torch.no_grad():
+                self.clocked()
+        elif op == "profile":
+            return {"kernels": profile(self, message["calls"])}
+        elif op == "free":
+            self.last = []
+            if self.device == "cuda":
+                torch.cuda.empty_cache()
+        return {}
+
+
+CATEGORIES = {"load": "import_error", "build": "init_error", "profile": "runtime_error"}
+
+
+def profile(state: Serving, calls: int) -> list[list[Any]]:
+    """Names and microseconds of the kernels of some calls, by CUPTI."""
+    from torch.profiler import ProfilerActivity, profile as profiler
+
+    with torch.no_grad(), profiler(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(calls):
+            state.model(*state.sets[0].inputs)
+        state.sync()
+    result: dict[str, float] = {}
+    for event in found.events():
+        if "CUDA" in str(event.device_type):
+            name = event.name[:300]
+            result[name] = result.get(name, 0.0) + event.time_range.elapsed_us()
+    return [[name, us] for name, us in sorted(result.items(), key=lambda x: -x[1])[:100]]
+
+
+def serve(lib, sock: socket.socket, page_fd: int, device: str) -> None:
+    """Runs until the socket closes."""
+    sys.stdout.reconfigure(line_buffering=True)  # it is killed in the end, not closed
+    if device == "cuda":
+        torch.cuda.init()
+        torch.zeros(1, device="cuda")
+        torch.cuda.synchronize()
+    page = lib.km_page_map(page_fd)
+    os.close(page_fd)
+    state = Serving(lib, sock, page, device)
+    state.number = 0
+    channel.send(sock, {"up": True})
+    while True:
+        try:
+            message, descriptors = channel.receive(sock)
+        except channel.Closed:
+            return
+        if message["op"] == "page":
+            channel.send(sock, {"ok": True})
+            state.answer(message, descriptors)
+            continue
+        try:
+            reply = {"ok": True, **state.answer(message, descriptors)}
+        except BaseException as problem:
+            reply = {"error": describe(problem, CATEGORIES.get(message["op"], "runtime_error"))}
+        channel.send(sock, reply)

@@ -1,0 +1,109 @@
+"""Whether outputs are right, explicitly: every element, non-finite ones by kind, integers exactly."""
+
+from dataclasses import dataclass
+
+import torch
+
+from kernelmill_torch.problem import Truth, chunks
+
+# In honest mode an element may be off by ALLOWANCE times the largest of: how far the problem's own precision is off,
+# and what honest arithmetic of that type loses in sums of some thousand terms in any order. Relative to |want| plus
+# the root mean square of the output.
+ALLOWANCE = 4.0
+FLOOR = {"fp32": 2.0**-15, "tf32": 2.0**-10, torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}
+
+
+@dataclass
+class Rule:
+    """How far an element may be off: |got - want| <= absolute + relative * |want|."""
+
+    absolute: float
+    relative: float
+
+
+@dataclass
+class Difference:
+    """What one comparison found; `max_error` and `bound` are those of the worst element."""
+
+    bad: int = 0
+    max_error: float = 0.0
+    bound: float = 0.0
+    first_bad: str = ""
+    exceeding: float = 0.0  # the largest error in units of its bound
+
+    def worse_of(self, other: "Difference") -> "Difference":
+        first = self if self.bad or not other.bad else other
+        worst = self if self.exceeding >= other.exceeding else other
+        return Difference(self.bad + other.bad, worst.max_error, worst.bound, first.first_bad, worst.exceeding)
+
+
+def honest_rules(truth: Truth, dtype: torch.dtype, float32: str, timed: bool) -> list[Rule]:
+    """The rules of honest mode. A `timed` output is compared with the problem's own precision, which is itself off
+    by one level more."""
+    floor = FLOOR[float32] if dtype == torch.float32 else FLOOR[dtype]
+    result = []
+    for level, spread in zip(truth.level, truth.spread):
+        allowed = ALLOWANCE * max(level, floor) + (level if timed else 0.0)
+        result.append(Rule(allowed * spread, allowed))
+    return result
+
+
+def benchmark_rules(outputs: int, dtype: torch.dtype) -> list[Rule]:
+    """KernelBench's: torch.allclose with atol = rtol."""
+    tolerance = 1e-4 if dtype == torch.float32 else 1e-2
+    return [Rule(tolerance, tolerance)] * outputs
+
+
+def judge(got: torch.Tensor, want: torch.Tensor, rule: Rule) -> torch.Tensor:
+    """Two numbers on the device: how many elements are bad, and the largest error in units of its bound."""
+    result = torch.zeros(2, dtype=torch.float64, device=want.device)
+    for a, b in chunks(got, want):
+        bad, ratio = judge_part(a, b, rule)
+        result[0] += bad.sum()
+        if ratio.numel():
+            result[1] = torch.maximum(result[1], ratio.max())
+    return result
+
+
+def judge_part(a: torch.Tensor, b: torch.Tensor, rule: Rule) -> tuple[torch.Tensor, torch.Tensor]:
+    """Which elements of one part are bad, and each error in units of its bound (infinite where not finite)."""
+    if not b.is_floating_point():
+        bad = a != b
+        return bad, bad.double()
+    a = a.to(b.dtype)
+    ratio = (a - b).abs() / (rule.absolute + rule.relative * b.abs()).clamp(min=1e-38)
+    # Equal infinities are equal; NaN is right only where it is wanted.
+    same = (a == b) | (torch.isnan(a) & torch.isnan(b))
+    ratio = torch.where(same, torch.zeros_like(ratio), ratio)
+    ratio = torch.where(torch.isnan(ratio), torch.full_like(ratio, float("inf")), ratio)
+    return ratio > 1, ratio
+
+
+def explain(got: torch.Tensor, want: torch.Tensor, rule: Rule, name: str) -> Difference:
+    """The words for an output that judge() found bad. Costs as much again."""
+    result = Difference()
+    start = 0
+    for a, b in chunks(got, want):
+        bad, ratio = judge_part(a, b, rule)
+        result.bad += int(bad.sum())
+        if a.numel() and float(ratio.max()) >= result.exceeding:
+            worst = int(ratio.argmax())
+            result.exceeding = float(ratio[worst])
+            result.max_error = abs(float(a[worst]) - float(b[worst]))
+            result.bound = rule.absolute + rule.relative * abs(float(b[worst]))
+        if not result.first_bad and bool(bad.any()):
+            at = int(bad.to(torch.uint8).argmax())
+            bound = rule.absolute + rule.relative * abs(float(b[at]))
+            where = list(torch_index(start + at, want.shape))
+            result.first_bad = f"{name}{where}: got {float(a[at]):g}, want {float(b[at]):g} (bound {bound:.3g})"
+        start += a.numel()
+    return result
+
+
+def torch_index(flat: int, shape: torch.Size) -> tuple[int, ...]:
+    """The index of the element at a flat position."""
+    result = []
+    for n in reversed(shape):
+        result.append(flat % n)
+        flat //= n
+    return tuple(reversed(result))

@@ -1,0 +1,301 @@
+"""One candidate under judgement: correctness first, then rows against the clock, every output checked."""
+
+import hashlib
+import os
+import statistics
+import time
+from typing import Any, Optional
+
+import torch
+
+from kernelmill_torch import compare, native
+from kernelmill_torch.bench import Bench
+from kernelmill_torch.problem import Truth
+from kernelmill_torch.processes import Fault, Pool, Process
+
+TRIALS = {"honest": 2, "kernelbench": 5}
+LARGE = 1 << 30  # bytes of one set of buffers
+FIRST_CALL_SECONDS = 45.0  # in which Triton may compile and tune
+CALL_SECONDS = 5.0
+IDLE_SHARE = 0.3
+RETAKES = 3
+DISTURBED = 1.15
+FIRST_TIMED = 1000  # numbers of contents below are those of trials
+
+
+class Judgement:
+    """REQUIRES: nobody else uses the bench until close()."""
+
+    def __init__(self, bench: Bench, pool: Pool, options: dict[str, Any]):
+        self.bench, self.pool = bench, pool
+        self.mode = options.get("mode") or "honest"
+        self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
+        self.deadline = time.monotonic() + float(options["seconds"])
+        self.secret = bytes.fromhex(options.get("seed") or "")
+        self.replays = bool(self.secret)
+        self.process: Optional[Process] = None
+        self.trials: list[dict[str, Any]] = []
+        self.findings: list[dict[str, str]] = []
+        self.spans: list[tuple[str, float]] = []
+        self.mark = time.monotonic()
+        self.timed = FIRST_TIMED
+        self.rules: list[compare.Rule] = []
+        self.row_length = 0
+        self.flushes: list[float] = []
+        self.idle_cpu = self.idle_seconds = 0.0  # of the candidate between its rows
+        self.idle_since: Optional[tuple[float, float]] = None
+        self.copy_seconds = 0.0
+        self.rows: tuple[list[float], list[float]] = ([], [])  # seconds a call: reference, candidate
+
+    # -- small things -----------------------------------------------------------------------------
+
+    def lap(self, name: str) -> None:
+        now = time.monotonic()
+        self.spans.append((name, now - self.mark))
+        self.mark = now
+
+    def left(self) -> float:
+        """Seconds until the deadline. Raises Fault when there are none."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise Fault("candidate", "timed_out", "the candidate used up the time of its evaluation")
+        return left
+
+    def number(self, what: str, index: int) -> int:
+        """A secret seed of torch's generators."""
+        digest = hashlib.sha256(self.secret + f"{what}:{index}".encode()).digest()
+        return int.from_bytes(digest[:8], "little") >> 1
+
+    def find(self, rule: str, severity: str, evidence: str) -> None:
+        if all(x["rule"] != rule for x in self.findings):
+            self.findings.append({"rule": rule, "severity": severity, "evidence": evidence})
+
+    # -- correctness ------------------------------------------------------------------------------
+
+    def load(self, artifact: int) -> None:
+        """The module first, then the secret: nothing that it made at import can know what comes."""
+        self.process = self.pool.take("the candidate")
+        self.lap("process")
+        try:
+            self.process.ask({"op": "load", "class": "ModelNew"}, self.left(), (artifact,))
+        finally:
+            os.close(artifact)
+        self.lap("load")
+        if not self.secret:
+            self.secret = os.urandom(32)
+        # One set of parameters for all candidates of a baseline, which is built once; a replay has its own.
+        if self.bench.baseline_seed is None or self.replays:
+            self.bench.use_parameters(self.number("parameters", 0))
+        seed = self.bench.baseline_seed
+        self.bench.problem.build(seed)
+        self.bench.attach(self.process, "ModelNew", seed, self.left())
+        self.lap("build")
+
+    def judge_correctness(self) -> bool:
+        """Runs the trials; False when one is wrong."""
+        count = TRIALS[self.mode]
+        if self.mode == "honest" and self.bench.layout.set_bytes > LARGE:
+            count = 1  # of large problems the timed calls, each checked in full, are trials enough
+        for index in range(count):
+            if not self.trial(f"trial {index + 1}", index, False):
+                return False
+        if self.mode == "honest" and self.bench.problem.can_be_signed() and not self.bench.is_random:
+            if not self.trial("hidden: inputs in [-1, 1]", count, True):
+                return False
+        return True
+
+    def trial(self, name: str, index: int, signed: bool) -> bool:
+        """One call on fresh inputs, compared element by element with the truth."""
+        bench = self.bench
+        inputs = self.number("inputs", index)
+        seed = self.number("generators", index)
+        if signed and not self.is_defined(inputs):
+            return True
+        bench.fill([inputs], signed)
+        bench.poison(1)
+        bench.synchronize()
+        bench.release()
+        self.process.ask({"op": "seed", "value": seed, "seed": seed}, self.left())
+        self.process.call(native.CALL, 0, 1, min(self.left(), FIRST_CALL_SECONDS))
+        sample = bench.sample(1)
+        drawn = bench.problem.draw(inputs, signed)
+        truth = bench.problem.truth(drawn, seed)
+        rules = self.rules_for(truth)
+        self.check_inputs(0, drawn)
+        difference = self.difference(0, truth, rules)
+        self.check_late(sample, 1)
+        self.trials.append({"name": name, "hidden": signed, "max_error": difference.max_error, "bound": difference.bound,
+                            "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
+                            "distribution": "in [-1, 1]" if signed else "the problem's own"})
+        if not signed:
+            self.rules = self.rules_for(truth, timed=True)
+        return difference.bad == 0
+
+    def is_defined(self, inputs: int) -> bool:
+        """Whether the problem has a finite answer for signed inputs where it has one for its own."""
+        problem = self.bench.problem
+        try:
+            return all(bool(torch.isfinite(x).all()) for x in problem.run(problem.draw(inputs, True))
+                       if x.is_floating_point())
+        except (RuntimeError, ValueError):
+            return False
+
+    def rules_for(self, truth: Truth, timed: bool = False) -> list[compare.Rule]:
+        if self.mode == "kernelbench":
+            return compare.benchmark_rules(len(truth.want), self.bench.problem.dtype)
+        return compare.honest_rules(truth, self.bench.problem.dtype, self.float32, timed)
+
+    def difference(self, index: int, truth: Truth, rules: list[compare.Rule]) -> compare.Difference:
+        """The outputs of one set against the truth."""
+        result = compare.Difference()
+        outputs = self.bench.sets[index].outputs
+        for i, (got, want, rule) in enumerate(zip(outputs, truth.want, rules)):
+            name = f"output{i}" if len(outputs) > 1 else "output"
+            bad, exceeding = compare.judge(got, want, rule).tolist()
+            one = compare.explain(got, want, rule, name) if bad else compare.Difference(
+                0, exceeding * rule.absolute, rule.absolute, "", exceeding)
+            result = result.worse_of(one)
+        return result
+
+    def check_inputs(self, index: int, drawn: list[Any]) -> None:
+        """The inputs of a set must still be what was put there."""
+        for i, (now, was) in enumerate(zip(self.bench.sets[index].inputs, drawn)):
+            if isinstance(was, torch.Tensor) and not same_bytes(now, was):
+                self.find("input_overwrite", "critical", f"input {i} was changed by the candidate")
+
+    def check_late(self, sample: list[torch.Tensor], count: int) -> None:
+        """What was sampled when a row was done must not have changed since."""
+        now = self.bench.sample(count)
+        if any(not same_bytes(a, b) for a, b in zip(sample, now)):
+            self.find("late_write", "critical", "outputs changed after the candidate said that it was done")
+
+    def judge_determinism(self) -> bool:
+        """The same inputs once more, bit by bit."""
+        before = [x.clone() for x in self.bench.sets[0].outputs]
+        self.bench.poison(1)
+        self.bench.synchronize()
+        self.process.call(native.CALL, 0, 1, self.left())
+        same = all(same_bytes(a, b) for a, b in zip(before, self.bench.sets[0].outputs))
+        if not same and not self.bench.is_random:
+            self.find("not_deterministic", "warning", "the same inputs gave different bits")
+        return same or self.bench.is_random
+
+    # -- time ---------------------------------------------------------------------------------------
+
+    def prepare_timing(self) -> None:
+        """Baseline up, both warm, row length and the cost of taking outputs known."""
+        bench = self.bench
+        baseline = bench.start_baseline(self.pool, bench.baseline_seed, self.left())
+        self.pool.settle()
+        contents = [self.number("warm", i) for i in range(bench.layout.sets)]
+        bench.fill(contents)
+        try:
+            length = bench.calibrate(baseline, self.left())
+            self.row_length = length if self.mode == "honest" else 1
+            bench.row(baseline, self.row_length, self.left())
+            self.copy_seconds = bench.copy_seconds(baseline, self.row_length, self.left())
+        except Fault as e:
+            raise bench.blame_problem(e) from None
+        bench.row(self.process, self.row_length, min(self.left(), FIRST_CALL_SECONDS))
+        self.lap("baseline")
+
+    def block(self) -> dict[str, Any]:
+        """Two pairs of rows, the second in the other order. Seconds a call."""
+        if not self.row_length:
+            self.prepare_timing()
+        first = self.undisturbed_pair(True)
+        second = self.undisturbed_pair(False)
+        return {"reference": [first[0], second[0]], "candidate": [first[1], second[1]], "calls": 2 * self.row_length}
+
+    def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
+        """A pair of which neither row is plainly longer than others of its kind: something else had the GPU or the
+        core then. It is taken again, for either alike; nothing is ever subtracted."""
+        for _ in range(RETAKES):
+            pair = self.pair(reference_first)
+            for past, seconds in zip(self.rows, pair):
+                past.append(seconds)
+            if all(seconds <= DISTURBED * statistics.median(past) for past, seconds in zip(self.rows, pair)):
+                break
+        return pair
+
+    def pair(self, reference_first: bool) -> tuple[float, float]:
+        """One row of each on the same contents, which nobody has seen before."""
+        bench, count = self.bench, self.row_length
+        seeds = [self.number("inputs", self.timed + i) for i in range(count)]
+        self.timed += count
+        bench.fill(seeds)
+        reference = self.baseline_row() if reference_first else 0.0
+        reference_seconds = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS
+        bench.poison(count)
+        bench.release_if_large()
+        self.end_idling()
+        candidate = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * reference_seconds))
+        sample = bench.sample(count)
+        self.flushes.append(bench.latest_flush)
+        self.idle_since = (time.monotonic(), self.process.cpu_seconds())
+        self.audit(seeds, sample)
+        if not reference_first:
+            reference = self.baseline_row()
+        self.look_for_background_work()
+        return (self.per_call(reference), self.per_call(candidate))
+
+    def end_idling(self) -> None:
+        """Adds what the candidate used of the processor since its last row, in which it had nothing to do."""
+        if self.idle_since is None:
+            return
+        since, used = self.idle_since
+        self.idle_seconds += time.monotonic() - since
+        self.idle_cpu += self.process.cpu_seconds() - used
+
+    def look_for_background_work(self) -> None:
+        """Work between the rows: it slows down the reference, or is work that the rows should have done."""
+        if self.idle_seconds > 0.05 and self.idle_cpu > IDLE_SHARE * self.idle_seconds + 0.02:
+            self.find("background_work", "critical", f"the candidate used the processor for {self.idle_cpu * 1e3:.0f} ms "
+                      f"of the {self.idle_seconds * 1e3:.0f} ms between its calls")
+        usual = self.bench.usual_flush
+        now = statistics.median(self.flushes)
+        if self.bench.device == "cuda" and len(self.flushes) >= 4 and now > max(1.5 * usual, usual + 1e-4):
+            self.find("background_work", "critical", f"a flush of the cache before calls took {now * 1e3:.3f} ms instead of "
+                      f"{usual * 1e3:.3f} ms: somebody else used the GPU")
+
+    def baseline_row(self) -> float:
+        try:
+            return self.bench.row(self.bench.baseline, self.row_length, self.left())
+        except Fault as e:
+            raise self.bench.blame_problem(e) from None
+
+    def per_call(self, seconds: float) -> float:
+        return max(seconds - self.copy_seconds, seconds * 0.01) / self.row_length
+
+    def audit(self, seeds: list[int], sample: list[torch.Tensor]) -> None:
+        """Every output of a row. Raises Fault when one is wrong."""
+        problem = self.bench.problem
+        found = []
+        for index, seed in enumerate(seeds):
+            drawn = problem.draw(seed)
+            self.check_inputs(index, drawn)
+            if self.bench.is_random:
+                continue
+            want = problem.run(drawn)
+            for got, right, rule in zip(self.bench.sets[index].outputs, want, self.rules):
+                found.append(compare.judge(got, right, rule))
+        self.check_late(sample, len(seeds))
+        bad = sum(x[0] for x in torch.stack(found).tolist()) if found else 0
+        if bad:
+            evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
+            self.find("wrong_when_timed", "critical", evidence)
+            raise Fault("candidate", "wrong_result", evidence)
+
+    def close(self) -> bool:
+        """Ends the candidate; False when its process cannot be ended."""
+        return self.process is None or self.process.close()
+
+
+def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors hold the same bits; NaN counts as itself."""
+    words = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
+    if a.is_complex():
+        a, b = torch.view_as_real(a), torch.view_as_real(b)
+    if a.stride() != b.stride() or a.dim() == 0:
+        a, b = a.contiguous().reshape(-1), b.contiguous().reshape(-1)
+    return torch.equal(a.view(words), b.view(words)) if a.dtype != torch.bool else torch.equal(a, b)

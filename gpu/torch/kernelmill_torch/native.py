@@ -1,0 +1,53 @@
+"""libkernelmill-torch.so: the shared page, memory of a GPU as descriptors, and the walls of a fork."""
+
+import ctypes
+import os
+from ctypes import c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+
+PAGE_SIZE = 4096
+NOTHING, CALL, COPY, LEAVE = range(4)  # commands of the page
+
+TIMED_OUT = -1.0
+ENDED = -2.0
+
+
+class Isolation(ctypes.Structure):
+    """struct km_isolation."""
+
+    _fields_ = [("uid", c_uint32), ("processes", c_uint32), ("tmpfs_bytes", c_uint64),
+                ("data_bytes", c_uint64), ("file_bytes", c_uint64), ("filter", c_int32)]
+
+
+def load(path: str) -> ctypes.CDLL:
+    """Opens the library and declares its functions."""
+    lib = ctypes.CDLL(path)
+    declarations = {
+        "km_page_map": (c_void_p, [c_int]),
+        "km_page_unmap": (None, [c_void_p]),
+        "km_page_call": (c_double, [c_void_p, c_int, c_uint32, c_uint32, c_uint32, c_double, c_uint32]),
+        "km_page_status": (c_uint32, [c_void_p]),
+        "km_page_wait": (c_uint32, [c_void_p, c_uint32]),
+        "km_page_command": (c_uint32, [c_void_p]),
+        "km_page_first": (c_uint32, [c_void_p]),
+        "km_page_count": (c_uint32, [c_void_p]),
+        "km_page_done": (None, [c_void_p, c_uint32, c_uint32]),
+        "km_gpu_problem": (c_char_p, []),
+        "km_gpu_create": (c_void_p, [c_size_t, ctypes.POINTER(c_size_t), ctypes.POINTER(c_int)]),
+        "km_gpu_import": (c_void_p, [c_int, c_size_t]),
+        "km_gpu_unmap": (None, [c_void_p, c_size_t]),
+        "km_gpu_memory": (c_int, [ctypes.POINTER(c_size_t), ctypes.POINTER(c_size_t)]),
+        "km_isolate": (c_int, [ctypes.POINTER(Isolation)]),
+        "km_isolate_problem": (c_char_p, []),
+    }
+    for name, (result, arguments) in declarations.items():
+        function = getattr(lib, name)
+        function.restype = result
+        function.argtypes = arguments
+    return lib
+
+
+def memory_file(name: str, size: int) -> int:
+    """A new memory file of `size` zero bytes; close-on-exec."""
+    fd = os.memfd_create(name, os.MFD_CLOEXEC)
+    os.ftruncate(fd, size)
+    return fd

@@ -1,0 +1,225 @@
+"""A problem as KernelBench writes it: `Model`, `get_inputs`, `get_init_inputs`. Trusted code, run by the referee.
+
+Inputs are drawn on the device from a secret seed with the problem's own code, so distribution and shapes are the
+problem's; floating ones take the problem's precision, integers stay what they are. What a right answer is, the model
+says in double precision where it can run so."""
+
+import contextlib
+import copy
+import importlib.util
+import io
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import torch
+
+from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec
+from kernelmill_torch.candidate import seed_everything
+
+# Functions that end the process, or on a GPU its context, when a value is outside of their domain.
+CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|embedding|nll_loss|NLLLoss")
+
+
+class BadProblem(Exception):
+    """The problem itself cannot be judged: a fault of the configuration."""
+
+    def __init__(self, category: str, message: str):
+        super().__init__(message)
+        self.category = category
+
+
+@dataclass
+class Truth:
+    """What is right for one set of inputs, one entry an output.
+
+    `level` is how far off the problem's own precision is, relative to |want| + spread; `spread` is the root mean
+    square of the finite elements."""
+
+    want: list[torch.Tensor]
+    level: list[float] = field(default_factory=list)
+    spread: list[float] = field(default_factory=list)
+
+
+def flatten(out: Any) -> list[torch.Tensor]:
+    """The tensors that a model returned. Raises BadProblem for what we do not compare."""
+    items = list(out) if isinstance(out, (tuple, list)) else [out]
+    for x in items:
+        if not isinstance(x, torch.Tensor):
+            raise BadProblem("unsupported_problem", f"Model.forward returns a {type(x).__name__}; "
+                             "tensors and tuples of tensors can be compared")
+    return [x.detach() for x in items]
+
+
+class Problem:
+    """One loaded problem. REQUIRES: one at a time draws inputs (the generators are global)."""
+
+    def __init__(self, directory: str, device: str, precision: str = "fp32"):
+        self.directory, self.device = directory, device
+        self.dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[precision]
+        self.path = os.path.join(directory, "problem.py")
+        with open(self.path, encoding="utf-8") as file:
+            self.text = file.read()
+        self.module = self._import()
+        self.init_inputs = self._call("get_init_inputs", default=[])
+        self.models: dict[torch.dtype, torch.nn.Module] = {}
+        self.model_seed: Optional[int] = None
+        self.exact = True  # whether the model runs in double precision
+
+    def _import(self):
+        spec = importlib.util.spec_from_file_location("kernelmill_problem", self.path)
+        module = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as e:
+            missing = isinstance(e, ImportError)
+            raise BadProblem("unsupported_problem" if missing else "bad_problem",
+                             f"failed to import {self.path}: {type(e).__name__}: {e}") from None
+        for name in ("Model", "get_inputs"):
+            if not hasattr(module, name):
+                raise BadProblem("bad_problem", f"{self.path} does not define {name}")
+        return module
+
+    def _call(self, name: str, default=None):
+        function = getattr(self.module, name, None)
+        if function is None:
+            return default
+        try:
+            return list(function())
+        except Exception as e:
+            raise BadProblem("bad_problem", f"{name}() of {self.path} failed: {type(e).__name__}: {e}") from None
+
+    def init_blob(self) -> bytes:
+        """The values of get_init_inputs, for torch.load."""
+        file = io.BytesIO()
+        torch.save(self.init_inputs, file)
+        return file.getvalue()
+
+    def draw(self, seed: int, signed: bool = False) -> list[Any]:
+        """Fresh inputs on the device. `signed` moves floating ones from [0, 1] to [-1, 1]."""
+        seed_everything(seed)
+        place = torch.device(self.device) if hasattr(torch.device, "__enter__") else contextlib.nullcontext()
+        with place:
+            inputs = self._call("get_inputs")
+        result = []
+        for x in inputs:
+            if isinstance(x, torch.Tensor):
+                x = x.detach().to(self.device)
+                if x.is_floating_point():
+                    x = x.to(self.dtype)
+                    x = x * 2 - 1 if signed else x
+            elif not isinstance(x, (int, float, bool, type(None), str)):
+                raise BadProblem("unsupported_problem", f"get_inputs() of {self.path} returns a {type(x).__name__}")
+            result.append(x)
+        return result
+
+    def build(self, seed: int) -> None:
+        """Makes the models of a seed: the problem's precision and, while it can be had, double."""
+        if self.model_seed == seed:
+            return
+        self.models.clear()
+        seed_everything(seed)
+        try:
+            model = self.module.Model(*self.init_inputs)
+        except Exception as e:
+            raise BadProblem("unsupported_problem" if isinstance(e, (ImportError, OSError)) else "bad_problem",
+                             f"Model(...) of {self.path} failed: {type(e).__name__}: {e}") from None
+        model = model.to(self.device)
+        if self.exact:
+            self.models[torch.float64] = copy.deepcopy(model).double()
+        self.models[self.dtype] = model if self.dtype == torch.float32 else model.to(self.dtype)
+        self.model_seed = seed
+
+    def run(self, inputs: list[Any]) -> list[torch.Tensor]:
+        """The model in the problem's own precision."""
+        with torch.no_grad():
+            return flatten(self.models[self.dtype](*inputs))
+
+    def run_exact(self, inputs: list[Any]) -> Optional[list[torch.Tensor]]:
+        """The model in double precision; None when it cannot run so here, and never again."""
+        if not self.exact:
+            return None
+        wide = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            with torch.no_grad():
+                return flatten(self.models[torch.float64](*wide))
+        except Exception as e:
+            if "device-side assert" in str(e) or "illegal memory" in str(e):
+                raise
+            self.exact = False
+            self.models.pop(torch.float64, None)
+            return None
+        finally:
+            torch.set_default_dtype(before)
+
+    def truth(self, inputs: list[Any], seed: int) -> Truth:
+        """What is right for these inputs. The generators are seeded as for the candidate's call."""
+        seed_everything(seed)
+        plain = self.run(inputs)
+        seed_everything(seed)
+        exact = self.run_exact(inputs)
+        result = Truth(plain if exact is None else exact)
+        for own, want in zip(plain, result.want):
+            if not want.is_floating_point():
+                result.level.append(0.0)
+                result.spread.append(0.0)
+                continue
+            spread = root_mean_square(want)
+            result.spread.append(spread)
+            result.level.append(0.0 if exact is None else relative_error(own, want, spread))
+        return result
+
+    def can_be_signed(self) -> bool:
+        """Whether inputs may leave [0, 1] without ending the process."""
+        return self.dtype == torch.float32 and not CHECKED_DOMAIN.search(self.text)
+
+    def layout(self) -> Layout:
+        """Shapes and types of one set, found by drawing and running once."""
+        inputs = self.draw(1)
+        self.build(1)
+        outputs = self.run(inputs)
+        return Layout([TensorSpec.of(x) if isinstance(x, torch.Tensor) else None for x in inputs],
+                      [TensorSpec(tuple(x.shape), tuple(torch.empty(x.shape, device="meta").stride()), x.dtype)
+                       for x in outputs],
+                      [None if isinstance(x, torch.Tensor) else x for x in inputs])
+
+
+def fill(into: BufferSet, drawn: list[Any]) -> None:
+    """Puts drawn inputs into shared buffers."""
+    for to, x in zip(into.inputs, drawn):
+        if isinstance(x, torch.Tensor):
+            to.copy_(x)
+
+
+CHUNK = 1 << 26  # elements that a comparison widens at once: half a GiB in double precision
+
+
+def chunks(*tensors: torch.Tensor):
+    """The same parts of several tensors, flat."""
+    flat = [x.reshape(-1) for x in tensors]
+    for at in range(0, max(1, flat[0].numel()), CHUNK):
+        yield [x[at:at + CHUNK] for x in flat]
+
+
+def root_mean_square(x: torch.Tensor) -> float:
+    """Of the finite elements; 0 when there are none."""
+    total = torch.zeros((), dtype=torch.float64, device=x.device)
+    count = torch.zeros((), dtype=torch.float64, device=x.device)
+    for (part,) in chunks(x):
+        good = torch.isfinite(part)
+        total += torch.where(good, part, torch.zeros_like(part)).double().square().sum()
+        count += good.sum()
+    return float((total / count.clamp(min=1)).sqrt())
+
+
+def relative_error(got: torch.Tensor, want: torch.Tensor, spread: float) -> float:
+    """The largest |got - want| / (|want| + spread) over finite elements."""
+    worst = torch.zeros((), dtype=torch.float64, device=want.device)
+    for a, b in chunks(got, want):
+        off = (a.double() - b).abs() / (b.abs() + max(spread, 1e-300))
+        worst = torch.maximum(worst, torch.where(torch.isfinite(off), off, torch.zeros_like(off)).max())
+    return float(worst) if want.numel() else 0.0

@@ -1,0 +1,88 @@
+"""`task check` of a problem: whether something other than an answer would pass, and what a user should know."""
+
+from typing import Any
+
+import torch
+
+from kernelmill_torch import compare
+from kernelmill_torch.bench import Bench
+from kernelmill_torch.problem import BadProblem, Truth
+
+SEEDS = (11, 12, 13)
+IMPRECISE = 0.02  # relative; a reference that is off by more decides nothing
+
+
+def check(bench: Bench) -> dict[str, Any]:
+    """Tries answers that know nothing of the inputs against the honest rules. Returns problems and notes."""
+    problems: list[str] = []
+    notes = list(bench.notes)
+    problem = bench.problem
+    try:
+        problem.build(SEEDS[0])
+        truths = []
+        for seed in SEEDS[:2]:
+            inputs = problem.draw(seed)
+            truths.append(problem.truth(inputs, seed))
+        look(problem, inputs, truths, problems, notes)
+        if bench.is_random:
+            problems.append("the model draws random numbers itself: its timed outputs cannot be compared")
+        changed = any(isinstance(x, torch.Tensor) and not torch.equal(x, y)
+                      for x, y in zip(inputs, problem.draw(SEEDS[1])))
+        if changed:
+            problems.append("the model changes its inputs")
+        weigh_parameters(problem, inputs, truths[1], notes)
+    except (BadProblem, RuntimeError, ValueError) as e:
+        problems.append(f"the model fails: {str(e)[:300]}")
+    layout = bench.layout
+    notes.append(f"inputs {', '.join(x.text() for x in layout.inputs if x)}; outputs "
+                 f"{', '.join(x.text() for x in layout.outputs)}; needs {bench.needed / 2**30:.2f} GiB")
+    return {"problems": problems, "notes": notes}
+
+
+def passes(got: list[torch.Tensor], truth: Truth, rules: list[compare.Rule]) -> bool:
+    """Whether outputs would be accepted."""
+    return all(a.shape == b.shape and compare.judge(a.to(b.dtype), b, rule)[0] == 0
+               for a, b, rule in zip(got, truth.want, rules))
+
+
+def look(problem, inputs: list[Any], truths: list[Truth], problems: list[str], notes: list[str]) -> None:
+    """Degenerate answers."""
+    truth = truths[1]
+    rules = compare.honest_rules(truth, problem.dtype, "fp32", False)
+    if any(not bool(torch.isfinite(x).all()) for x in truth.want if x.is_floating_point()):
+        problems.append("the right answer is not finite")
+    if passes(truths[0].want, truth, rules):
+        problems.append("the answer to other inputs passes: the output does not depend on the inputs")
+    elif passes([torch.zeros_like(x) for x in truth.want], truth, rules):
+        problems.append("an output of zeros passes")
+    elif passes([torch.full_like(x, float(x.double().mean())) if x.is_floating_point() else torch.zeros_like(x)
+                 for x in truth.want], truth, rules) and any(x.numel() > 1 for x in truth.want):
+        problems.append("the mean of the output in every place passes")
+    same = [x for x in inputs if isinstance(x, torch.Tensor)]
+    if same and len(truth.want) == 1 and same[0].shape == truth.want[0].shape and passes(same[:1], truth, rules):
+        problems.append("an unchanged input passes" if not problem.can_be_signed() else
+                        "an unchanged input passes on the problem's own inputs; hidden ones tell it apart")
+    if not problem.exact:
+        notes.append("the model does not run in double precision here: its own precision is the truth")
+    for i, level in enumerate(truth.level):
+        if level > IMPRECISE:
+            problems.append(f"output {i} of the model itself is off by {level:.1%}: it decides nothing")
+
+
+def weigh_parameters(problem, inputs: list[Any], truth: Truth, notes: list[str]) -> None:
+    """Parameters that the output does not depend on."""
+    model = problem.models[problem.dtype]
+    rules = compare.honest_rules(truth, problem.dtype, "fp32", True)
+    unused = []
+    for name, x in model.named_parameters():
+        kept = x.data.clone()
+        x.data.mul_(1.5).add_(0.25)
+        try:
+            if passes(problem.run(inputs), truth, rules):
+                unused.append(name)
+        finally:
+            x.data.copy_(kept)
+        if len(unused) > 8:
+            break
+    if unused:
+        notes.append("the output does not depend on " + ", ".join(unused))

@@ -1,0 +1,269 @@
+"""The referee's end of the processes that the warm one forks: start ahead, command, clock, end."""
+
+import os
+import select
+import signal
+import socket
+from collections import deque
+from typing import Any, Optional
+
+from kernelmill_torch import channel, native
+
+START_SECONDS = 60.0
+SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
+
+
+class Fault(Exception):
+    """Why an evaluation ended, by class ("candidate", "configuration", "infrastructure") and category."""
+
+    def __init__(self, cls: str, category: str, message: str, hint: str = ""):
+        super().__init__(message)
+        self.cls, self.category, self.message, self.hint = cls, category, message, hint
+
+    def to_json(self) -> dict[str, str]:
+        return {"class": self.cls, "category": self.category, "message": self.message, "hint": self.hint}
+
+
+class Zygote:
+    """The socket of the warm process."""
+
+    def __init__(self, sock: socket.socket):
+        self.sock = sock
+        self.statuses: dict[int, int] = {}
+        self.facts: dict[str, str] = {}
+        self.forked: deque = deque()
+
+    def await_ready(self, seconds: float) -> None:
+        """Waits until torch is imported there. Raises Fault."""
+        while not self.facts:
+            self._take(seconds)
+
+    def _take(self, seconds: float) -> None:
+        try:
+            message, descriptors = channel.receive(self.sock, seconds)
+        except channel.TimedOut:
+            raise Fault("infrastructure", "python_failed", f"the warm Python process said nothing for {seconds:.0f} s") \
+                from None
+        except channel.Closed:
+            raise Fault("infrastructure", "python_failed", "the warm Python process ended",
+                        "`kernelmill doctor` tries the interpreter") from None
+        if "ready" in message:
+            self.facts = message["ready"]
+        elif "ended" in message:
+            self.statuses[message["ended"]] = message["status"]
+        elif "pid" in message:
+            self.forked.append((message["pid"], descriptors[0]))
+        elif "failed" in message:
+            raise Fault("infrastructure", "python_failed", "the warm Python process refused: " + message["failed"])
+
+    def fork(self, descriptors: tuple[int, ...]) -> tuple[int, int]:
+        """A new process: its number over there, and its descriptor."""
+        try:
+            channel.send(self.sock, {"op": "fork"}, descriptors)
+        except channel.Closed:
+            raise Fault("infrastructure", "python_failed", "the warm Python process ended") from None
+        while not self.forked:
+            self._take(START_SECONDS)
+        return self.forked.popleft()
+
+    def status_of(self, pid: int, seconds: float = 5.0) -> Optional[int]:
+        """How a process ended; None when nobody said so in time."""
+        try:
+            while pid not in self.statuses:
+                self._take(seconds)
+        except Fault:
+            return None
+        return self.statuses.pop(pid)
+
+
+class Process:
+    """One forked process. Whatever it says is hearsay."""
+
+    def __init__(self, lib, zygote: Zygote, who: str):
+        self.lib, self.zygote, self.who = lib, zygote, who
+        self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        page = native.memory_file("kernelmill-page", native.PAGE_SIZE)
+        self.printed = native.memory_file("kernelmill-printed", 0)
+        self.page = lib.km_page_map(page)
+        try:
+            self.pid, self.pidfd = zygote.fork((page, theirs.fileno(), self.printed))
+        finally:
+            theirs.close()
+            os.close(page)
+        self.up = self.clocked = False
+
+    def settle(self, seconds: float = START_SECONDS) -> None:
+        """Waits until it is behind its walls and has its GPU. Raises Fault, of the infrastructure."""
+        if self.up:
+            return
+        try:
+            message, _ = channel.receive(self.sock, seconds)
+        except (channel.Closed, channel.TimedOut, ValueError):
+            raise Fault("infrastructure", "python_failed",
+                        "a forked Python process did not start: " + (self.output() or "it said nothing")) from None
+        if "failed" in message:
+            raise Fault("infrastructure", "sandbox_unavailable", "failed to wall in a Python process: "
+                        + str(message["failed"])[:300], "`kernelmill doctor` names what the sandbox lacks")
+        self.up = True
+
+    def ask(self, message: dict[str, Any], seconds: float, descriptors: tuple[int, ...] = ()) -> dict[str, Any]:
+        """One exchange over the socket. Raises Fault, the process's own."""
+        self.leave_page(seconds)
+        try:
+            channel.send(self.sock, message, descriptors)
+            reply, received = channel.receive(self.sock, seconds)
+        except channel.TimedOut:
+            self.kill()
+            raise self.fault("timed_out", f"did not finish within {seconds:.0f} s ({message['op']})") from None
+        except (channel.Closed, ValueError):
+            raise self.ended() from None
+        for fd in received:
+            os.close(fd)
+        if "error" in reply:
+            raise self.told(reply["error"])
+        return reply
+
+    def call(self, command: int, first: int, count: int, seconds: float) -> float:
+        """Seconds of a command of the page, by the clock out here. Raises Fault."""
+        if not self.clocked:
+            self.ask({"op": "page"}, seconds)
+            self.clocked = True
+        taken = self.lib.km_page_call(self.page, self.pidfd, command, first, count, seconds, SPIN)
+        if taken == native.TIMED_OUT:
+            self.kill()
+            raise self.fault("timed_out", f"was still busy after {seconds:.1f} s")
+        if taken == native.ENDED:
+            raise self.ended()
+        if self.lib.km_page_status(self.page) != 0:
+            self.clocked = False
+            try:
+                reply, _ = channel.receive(self.sock, 5.0)
+            except (channel.Closed, channel.TimedOut, ValueError):
+                raise self.ended() from None
+            raise self.told(reply.get("error"))
+        return taken
+
+    def leave_page(self, seconds: float) -> None:
+        """Back to the socket."""
+        if self.clocked:
+            self.call(native.LEAVE, 0, 0, seconds)
+            self.clocked = False
+
+    def fault(self, category: str, what: str, hint: str = "") -> Fault:
+        return Fault("candidate", category, f"{self.who} {what}", hint)
+
+    def told(self, error: Any) -> Fault:
+        """A fault in the process's own words, which are cleaned elsewhere."""
+        error = error if isinstance(error, dict) else {}
+        category = str(error.get("category", "runtime_error"))[:40]
+        message, trace = str(error.get("message", ""))[:4000], str(error.get("trace", ""))[:4000]
+        return Fault("candidate", category if category.replace("_", "").isalpha() else "runtime_error",
+                     message + ("\n" + trace if trace else ""))
+
+    def ended(self) -> Fault:
+        """How it ended."""
+        status = self.zygote.status_of(self.pid)
+        words = self.output()
+        tail = ": " + words[-300:] if words else ""
+        if status is None:
+            return self.fault("crashed", "stopped answering" + tail)
+        if status > 128 or status < 0:
+            number = status - 128 if status > 128 else -status
+            name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+            category = "out_of_memory" if number == signal.SIGKILL else "crashed"
+            return self.fault(category, f"was ended by {name}" + tail)
+        return self.fault("crashed", f"ended itself with exit code {status}" + tail)
+
+    def output(self) -> str:
+        """What it printed: the first 4 KiB, control characters removed."""
+        try:
+            data = os.pread(self.printed, 4096, 0)
+        except OSError:
+            return ""
+        text = data.decode("utf-8", "replace")
+        return "".join(c for c in text if c.isprintable() or c in "\n\t").strip()
+
+    def kill(self) -> None:
+        try:
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def cpu_seconds(self) -> float:
+        """What it and all that it started have used of the processor so far, by the scheduler's clock."""
+        total = 0
+        waiting = [self._number()]
+        while waiting:
+            number = waiting.pop()
+            try:
+                for task in os.listdir(f"/proc/{number}/task"):
+                    with open(f"/proc/{number}/task/{task}/schedstat") as file:
+                        total += int(file.read().split()[0])
+                    with open(f"/proc/{number}/task/{task}/children") as file:
+                        waiting.extend(map(int, file.read().split()))
+            except (OSError, ValueError, IndexError):
+                continue  # it ended meanwhile
+        return total * 1e-9
+
+    def _number(self) -> int:
+        """Its number out here, which is that of its waiter."""
+        with open(f"/proc/self/fdinfo/{self.pidfd}") as file:
+            for line in file:
+                if line.startswith("Pid:"):
+                    return int(line.split()[1])
+        return -1
+
+    def alive(self) -> bool:
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        return not poll.poll(0)
+
+    def close(self, seconds: float = 10.0) -> bool:
+        """Ends it; False when it is still there after `seconds`."""
+        self.kill()
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        gone = bool(poll.poll(seconds * 1000))
+        self.sock.close()
+        os.close(self.pidfd)
+        os.close(self.printed)
+        self.lib.km_page_unmap(self.page)
+        self.page = None
+        return gone
+
+
+class Pool:
+    """Processes that are up before there is a candidate: with a GPU, starting one takes half a second."""
+
+    def __init__(self, lib, zygote: Zygote, size: int):
+        self.lib, self.zygote, self.size = lib, zygote, size
+        self.waiting: deque[Process] = deque()
+
+    def refill(self) -> None:
+        """Starts what is missing, without waiting for it."""
+        while len(self.waiting) < self.size:
+            self.waiting.append(Process(self.lib, self.zygote, "the candidate"))
+
+    def settle(self) -> None:
+        """Waits until nothing is still starting, which on a GPU would disturb who is timed."""
+        for process in list(self.waiting):
+            try:
+                process.settle()
+            except Fault:
+                self.waiting.remove(process)
+                process.close()
+
+    def take(self, who: str) -> Process:
+        """One that is up."""
+        while self.waiting:
+            process = self.waiting.popleft()
+            try:
+                process.settle()
+            except Fault:
+                process.close()
+                continue
+            process.who = who
+            return process
+        process = Process(self.lib, self.zygote, who)
+        process.settle()
+        return process

@@ -1,0 +1,209 @@
+"""The torch referee: trusted, one per slot. It runs problems, never candidates.
+
+Descriptor 3 is a SOCK_SEQPACKET socket to the C++ referee, 4 one to the warm process. Each request is one message:
+  begin  {directory, precision, device facts, mode, float32, language, level, seed, seconds} + the artifact: judges
+         correctness
+  block  {}: one timed block; seconds a call of reference and candidate
+  end    {}: ends the candidate; its share of the GPU's time, what it printed
+  check  {directory, precision}: what is wrong with a problem
+Each answer has `fault` (null or class, category, message, hint) and what was found out until then."""
+
+import argparse
+import os
+import socket
+import sys
+import time
+import traceback
+from typing import Any, Optional
+
+import torch
+
+from kernelmill_torch import channel, kernels, native, problem_check
+from kernelmill_torch.artifact import read
+from kernelmill_torch.bench import Bench
+from kernelmill_torch.judgement import Judgement
+from kernelmill_torch.processes import Fault, Pool, Zygote
+
+MOST_BENCHES = 4
+SMALL_BENCH = 4 << 30  # bytes; larger ones are not kept beside others
+START_SECONDS = 180.0
+# The least share of the GPU's time that the candidate's own kernels must have, where a language is asked for.
+LEAST_SHARE = {1: 0.5}
+LEAST_SHARE_ELSEWHERE = 0.05
+
+
+class Referee:
+    """What outlives single requests."""
+
+    def __init__(self, lib, zygote: Zygote, device: str, pool_size: int):
+        self.lib, self.zygote, self.device = lib, zygote, device
+        self.pool = Pool(lib, zygote, pool_size)
+        self.benches: dict[tuple[str, str], Bench] = {}  # latest last
+        self.judgement: Optional[Judgement] = None
+        self.source = b""
+        self.options: dict[str, Any] = {}
+
+    def bench(self, directory: str, digest: str, precision: str) -> Bench:
+        """The bench of a problem; the ones that were used longest ago make room."""
+        key = (directory, digest)
+        found = self.benches.pop(key, None)
+        if found is None:
+            while self.benches and (len(self.benches) >= MOST_BENCHES or self._crowded()):
+                self.benches.pop(next(iter(self.benches))).close()
+            found = Bench(self.lib, self.device, directory, precision)
+            if found.needed > SMALL_BENCH:
+                for other in self.benches.values():
+                    other.close()
+                self.benches.clear()
+        self.benches[key] = found
+        return found
+
+    def _crowded(self) -> bool:
+        return any(x.needed > SMALL_BENCH for x in self.benches.values())
+
+    # -- requests -----------------------------------------------------------------------------------
+
+    def begin(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        self.drop()
+        self.options = request
+        artifact = descriptors[0]
+        self.source = read(os.dup(artifact)).source
+        reply: dict[str, Any] = {"correct": False, "fault": None}
+        bench = None
+        started = time.monotonic()
+        try:
+            bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
+            judgement = self.judgement = Judgement(bench, self.pool, request)
+            judgement.mark = started
+            judgement.lap("task")
+            self.check_language()
+            judgement.load(artifact)
+            reply["correct"] = judgement.judge_correctness() and judgement.judge_determinism() is not None
+            judgement.lap("correctness")
+        except Fault as e:
+            reply["fault"] = e.to_json()
+        except (MemoryError, torch.cuda.OutOfMemoryError) as e:
+            reply["fault"] = Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}").to_json()
+        return {**reply, **self.found(bench)}
+
+    def found(self, bench: Optional[Bench] = None) -> dict[str, Any]:
+        """What the judgement has found out so far; lists are handed over once."""
+        x = self.judgement
+        if x is None:
+            return {"trials": [], "findings": [], "spans": [], "seed": "", "inputs": "", "outputs": "", "notes": []}
+        layout = x.bench.layout
+        result = {"trials": x.trials, "findings": x.findings, "spans": x.spans, "seed": x.secret.hex(),
+                  "inputs": ", ".join(s.text() for s in layout.inputs if s),
+                  "outputs": ", ".join(s.text() for s in layout.outputs), "notes": x.bench.notes,
+                  "output_bytes": sum(s.bytes for s in layout.outputs)}
+        x.trials, x.findings, x.spans = [], [], []
+        return result
+
+    def check_language(self) -> None:
+        """An answer in the wanted language defines a kernel in it. Raises Fault."""
+        wanted = self.options.get("language") or "any"
+        if wanted not in kernels.LANGUAGES:
+            return
+        if not kernels.own_kernels(self.source.decode("utf-8", "replace"), wanted):
+            raise Fault("candidate", "wrong_language", f"the module defines no kernel in the wanted language, {wanted}",
+                        "write the operator as a kernel of your own")
+
+    def block(self, _request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+        reply: dict[str, Any] = {"fault": None}
+        try:
+            if self.judgement is None:
+                raise Fault("infrastructure", "python_failed", "nothing is being judged")
+            reply.update(self.judgement.block())
+        except Fault as e:
+            reply["fault"] = e.to_json()
+        except (MemoryError, torch.cuda.OutOfMemoryError) as e:
+            reply["fault"] = Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}").to_json()
+        return {**reply, **self.found()}
+
+    def end(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+        reply: dict[str, Any] = {"fault": None, "output": ""}
+        x = self.judgement
+        if x is not None and x.process is not None:
+            x.mark = time.monotonic()
+            if request.get("share"):
+                self.measure_share(x, reply)
+                x.lap("profile")
+            reply["output"] = x.process.output()
+            reply.update(self.found())
+        if not self.drop():
+            reply["fault"] = Fault("infrastructure", "gpu_stuck", "failed to end a candidate's process within 10 s",
+                                   "`nvidia-smi` shows the GPU's state").to_json()
+        self.pool.refill()
+        return reply
+
+    def measure_share(self, x: Judgement, reply: dict[str, Any]) -> None:
+        """How much of the GPU's time the candidate's own kernels have, by its own profiler."""
+        language = self.options.get("language") or "any"
+        own = kernels.own_kernels(self.source.decode("utf-8", "replace"), language)
+        try:
+            profile = x.process.ask({"op": "profile", "calls": 3}, x.left())["kernels"]
+        except (Fault, KeyError) as e:
+            x.find("no_profile", "warning", f"the kernels of the candidate could not be listed: {e}")
+            return
+        share = kernels.own_share(profile, own)
+        reply["kernel_share"] = share
+        reply["kernels"] = [[str(name)[:120], float(us)] for name, us in profile[:8]]
+        least = LEAST_SHARE.get(int(self.options.get("level") or 0), LEAST_SHARE_ELSEWHERE)
+        if language in kernels.LANGUAGES and share < least:
+            rule = "framework_fallback" if share == 0 else "decoy_kernel"
+            listed = ", ".join(f"{name[:60]} {us:.0f} us" for name, us in reply["kernels"][:3])
+            x.find(rule, "critical", f"{share:.1%} of the GPU's time is in the candidate's own kernels; {least:.0%} is "
+                   f"the least that counts. The longest: {listed}")
+
+    def check(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+        self.drop()
+        try:
+            bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
+        except Fault as e:
+            return {"problems": [e.message], "notes": []}
+        return problem_check.check(bench)
+
+    def drop(self) -> bool:
+        """Ends the candidate; False when that failed."""
+        judgement, self.judgement = self.judgement, None
+        return judgement is None or judgement.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--device", choices=("cpu", "cuda"), required=True)
+    parser.add_argument("--pool", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    sys.dont_write_bytecode = True
+    torch.set_num_threads(options.threads)
+    lib = native.load(options.library)
+    control = socket.socket(fileno=3)
+    zygote = Zygote(socket.socket(fileno=4))
+    referee = Referee(lib, zygote, options.device, options.pool)
+    try:
+        if options.device == "cuda":
+            torch.cuda.init()
+        zygote.await_ready(START_SECONDS)
+        referee.pool.refill()
+        channel.send(control, {"ready": {"torch": torch.__version__, **zygote.facts}})
+    except (Fault, RuntimeError) as e:
+        channel.send(control, {"failed": str(e)[:2000]})
+        return
+    handlers = {"begin": referee.begin, "block": referee.block, "end": referee.end, "check": referee.check}
+    while True:
+        try:
+            request, descriptors = channel.receive(control)
+        except channel.Closed:
+            os._exit(0)  # the warm process ends its children; nothing here needs to be put away
+        try:
+            reply = handlers[request["op"]](request, descriptors)
+        except Exception:
+            words = traceback.format_exc()[-3000:]
+            reply = {"fault": Fault("infrastructure", "python_failed", "the torch referee failed: " + words).to_json()}
+        channel.send(control, reply)
+
+
+if __name__ == "__main__":
+    main()

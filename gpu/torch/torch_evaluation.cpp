@@ -1,0 +1,317 @@
+#include "gpu/torch/torch_evaluation.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include "gpu/referee/clock.hpp"
+#include "gpu/referee/device/device.hpp"
+#include "gpu/referee/result_words.hpp"
+#include "gpu/task/task.hpp"
+#include "messages/fault.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr uint32_t default_deadline_ms = 180'000;
+constexpr int grace_ms = 20'000; // the torch referee keeps the deadline itself
+constexpr double roofline_margin = 1.1;
+
+std::string text_of(const json& x, const char* name) {
+  auto found = x.find(name);
+  return found != x.end() && found->is_string() ? found->get<std::string>() : std::string{};
+}
+
+double number_of(const json& x, const char* name) {
+  auto found = x.find(name);
+  return found != x.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+error fault_from(const json& x) {
+  static const std::pair<const char*, fault_class> classes[] = {
+      {"candidate", fault_class::candidate}, {"configuration", fault_class::configuration}};
+  auto cls = fault_class::infrastructure;
+  for (const auto& [name, value] : classes)
+    if (text_of(x, "class") == name) cls = value;
+  return {cls, text_of(x, "category"), text_of(x, "message"), text_of(x, "hint")};
+}
+
+std::string to_hex(capnp::Data::Reader bytes) {
+  std::string result;
+  for (auto x : bytes) result += fmt::format("{:02x}", x);
+  return result;
+}
+
+/// One evaluation; the trials stand beside the record because their words are the torch referee's.
+class torch_evaluation {
+public:
+  torch_evaluation(torch_parts parts, wire::EvaluateRequest::Reader request)
+      : parts_(parts), request_(request) {
+    auto given = request.getDeadlineMs() > 0 ? request.getDeadlineMs() : default_deadline_ms;
+    deadline_ = now_seconds() + given * 1e-3;
+  }
+
+  void run() {
+    if (begin() && request_.getTiming().getEnabled() && !request_.getProfile()) measure();
+    end();
+  }
+
+  Message<wire::EvaluateResult> result(double seconds) const {
+    return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder out) {
+      write_record(record_, inputs_, out);
+      write_trials(out);
+      out.setDevice(parts_.gpu != nullptr ? parts_.gpu->description()
+                                          : parts_.hardware.description());
+      out.setSeconds(seconds);
+    });
+  }
+
+private:
+  // Collects what an answer holds; false when the evaluation is over.
+  bool take(const expected<json>& answer) {
+    if (!answer) {
+      record_.fault = answer.error();
+      return false;
+    }
+    const auto& x = *answer;
+    for (const auto& trial : x.value("trials", json::array())) trials_.push_back(trial);
+    for (const auto& found : x.value("findings", json::array()))
+      record_.findings.push_back(
+          {text_of(found, "rule"),
+           text_of(found, "severity") == "critical" ? severity::critical : severity::warning,
+           text_of(found, "evidence")});
+    for (const auto& part : x.value("spans", json::array()))
+      if (part.is_array() && part.size() == 2 && part[0].is_string() && part[1].is_number())
+        record_.spans.push_back({part[0].get<std::string>(), part[1].get<double>()});
+    if (auto text = text_of(x, "inputs"); !text.empty()) inputs_ = text;
+    if (auto fault = x.find("fault"); fault != x.end() && fault->is_object())
+      if (record_.fault.cls == fault_class::none) record_.fault = fault_from(*fault);
+    return record_.fault.cls == fault_class::none;
+  }
+
+  int patience() const {
+    return static_cast<int>(std::max(0.0, deadline_ - now_seconds()) * 1e3) + grace_ms;
+  }
+
+  expected<json> ask(json request, const std::vector<int>& descriptors = {}) {
+    return parts_.lane.ask(request, patience(), descriptors);
+  }
+
+  bool begin() {
+    auto spec = load_task_folder(request_.getTaskDir());
+    if (!spec) return take(tl::unexpected<error>{spec.error()});
+    if (std::string digest = request_.getTaskDigest(); !digest.empty() && digest != spec->digest)
+      return take(configuration_error("task_changed",
+                                      "failed to use task " + spec->id +
+                                          ": its files have changed since the run began",
+                                      "start a new run, or restore the task's files"));
+    descriptor artifact{::open(request_.getLibraryPath().cStr(), O_RDONLY | O_CLOEXEC)};
+    if (!artifact)
+      return take(infrastructure_error("library_lost",
+                                       std::string{"failed to open "} +
+                                           request_.getLibraryPath().cStr() + ": " +
+                                           std::strerror(errno),
+                                       "build the candidate again"));
+    auto answer = ask({{"op", "begin"},
+                       {"directory", spec->directory},
+                       {"digest", spec->digest},
+                       {"precision", spec->torch.precision},
+                       {"level", spec->torch.level},
+                       {"mode", request_.getMode().cStr()},
+                       {"language", request_.getLanguage().cStr()},
+                       {"float32", request_.getFloat32().cStr()},
+                       {"seed", to_hex(request_.getSeed())},
+                       {"seconds", deadline_ - now_seconds()}},
+                      {artifact.get()});
+    bool well = take(answer);
+    if (answer) {
+      keep_seed(text_of(*answer, "seed"));
+      output_bytes_ = number_of(*answer, "output_bytes");
+      record_.correct = well && answer->value("correct", false);
+    }
+    if (well && !record_.correct) record_.fault = wrong_result();
+    record_.deterministic =
+        std::none_of(record_.findings.begin(), record_.findings.end(),
+                     [](const finding& x) { return x.rule == "not_deterministic"; });
+    return record_.correct;
+  }
+
+  void keep_seed(const std::string& hex) {
+    for (size_t i = 0; i < record_.seed.size() && 2 * i + 1 < hex.size(); ++i)
+      record_.seed[i] = static_cast<uint8_t>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  }
+
+  error wrong_result() const {
+    for (const auto& x : trials_) {
+      if (x.value("pass", true)) continue;
+      auto count = fmt::format("{:.0f} elements wrong", number_of(x, "bad"));
+      if (x.value("hidden", false))
+        return {fault_class::candidate, "wrong_result",
+                "a hidden trial is wrong: other contents of the same shapes, " + count,
+                "compute the function for every value of its inputs"};
+      return {fault_class::candidate,
+              "wrong_result",
+              text_of(x, "name") + " is wrong: " + text_of(x, "first_bad") + "; " + count,
+              {}};
+    }
+    return {fault_class::candidate, "wrong_result", "an output is wrong", {}};
+  }
+
+  stopping_rule rule() const {
+    auto timing = request_.getTiming();
+    stopping_rule result;
+    result.min_blocks = std::clamp<uint32_t>(timing.getMinBlocks(), 1, 1000);
+    result.max_blocks = std::clamp<uint32_t>(timing.getMaxBlocks(), result.min_blocks, 1000);
+    result.half_width = timing.getHalfWidth();
+    result.budget_seconds = timing.getBudgetMs() * 1e-3;
+    return result;
+  }
+
+  void measure() {
+    double started = now_seconds();
+    std::vector<timed_block> blocks;
+    auto& timing = record_.timing;
+    do {
+      auto answer = ask({{"op", "block"}});
+      if (!take(answer)) {
+        record_.correct = record_.fault.cls != fault_class::candidate;
+        return;
+      }
+      if (blocks.empty()) started = now_seconds(); // the first includes getting ready
+      try {
+        timed_block block{};
+        for (int i = 0; i < 2; ++i) {
+          block.reference[i] = answer->at("reference").at(i).get<double>();
+          block.candidate[i] = answer->at("candidate").at(i).get<double>();
+        }
+        blocks.push_back(block);
+        timing.samples += answer->at("calls").get<uint32_t>();
+      } catch (const json::exception& problem) {
+        take(infrastructure_error("python_failed",
+                                  std::string{"failed to read a block: "} + problem.what()));
+        return;
+      }
+      timing.note = stop_reason(blocks, rule(), now_seconds() - started);
+      if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
+    } while (timing.note.empty());
+    summarize(blocks);
+    record_.spans.push_back({"timing", now_seconds() - started});
+  }
+
+  void summarize(const std::vector<timed_block>& blocks) {
+    std::vector<double> reference;
+    std::vector<double> candidate;
+    for (const auto& x : blocks) {
+      reference.insert(reference.end(), {x.reference[0], x.reference[1]});
+      candidate.insert(candidate.end(), {x.candidate[0], x.candidate[1]});
+    }
+    auto& timing = record_.timing;
+    timing.measured = true;
+    timing.reference_seconds = median(reference);
+    timing.candidate_seconds = median(candidate);
+    timing.speedup = estimate_speedup(blocks);
+    if (parts_.gpu == nullptr) return;
+    note_conditions();
+    // Outputs must at least be written; what of the inputs must be read, the problem alone knows.
+    timing.roofline_seconds =
+        output_bytes_ / parts_.gpu->memory_bytes_per_second() / roofline_margin;
+  }
+
+  void note_conditions() {
+    auto now = parts_.gpu->state();
+    if (!now) return;
+    auto& into = record_.conditions;
+    into.push_back({"sm_clock", static_cast<double>(now->clock_mhz), "MHz"});
+    into.push_back({"memory_clock", static_cast<double>(now->memory_clock_mhz), "MHz"});
+    into.push_back({"temperature", static_cast<double>(now->celsius), "C"});
+    into.push_back({"power", now->milliwatts * 1e-3, "W"});
+    into.push_back({"throttle_reasons", static_cast<double>(now->throttle_reasons), "NVML bits"});
+    if (now->slowed()) record_.timing.note += "; the GPU was slowed down by heat or power";
+  }
+
+  // Whose kernels ran matters only of what is right.
+  void end() {
+    std::string language = request_.getLanguage().cStr();
+    bool share = record_.correct && parts_.gpu != nullptr && !language.empty() &&
+                 language != "any" && language != "torch";
+    auto fault = record_.fault;
+    auto answer = ask({{"op", "end"}, {"share", share}});
+    take(answer);
+    if (!answer) {
+      if (fault.cls != fault_class::none) record_.fault = fault;
+      return;
+    }
+    record_.output = text_of(*answer, "output");
+    if (answer->contains("kernel_share"))
+      record_.counters.push_back({"kernel_share", number_of(*answer, "kernel_share"), "share"});
+  }
+
+  void write_trials(wire::EvaluateResult::Builder out) const {
+    auto cases = out.initCases(static_cast<unsigned>(trials_.size()));
+    for (unsigned i = 0; i < cases.size(); ++i) {
+      const auto& x = trials_[i];
+      cases[i].setName(text_of(x, "name"));
+      cases[i].setShape(inputs_);
+      cases[i].setHidden(x.value("hidden", false));
+      cases[i].setDistribution(text_of(x, "distribution"));
+      cases[i].setMaxError(number_of(x, "max_error"));
+      cases[i].setBound(number_of(x, "bound"));
+      cases[i].setPass(x.value("pass", false));
+      cases[i].setBadCount(static_cast<uint64_t>(number_of(x, "bad")));
+      cases[i].setFirstBad(text_of(x, "first_bad"));
+    }
+  }
+
+  torch_parts parts_;
+  wire::EvaluateRequest::Reader request_;
+  double deadline_ = 0;
+  evaluation_record record_;
+  std::vector<json> trials_;
+  std::string inputs_;
+  double output_bytes_ = 0;
+};
+
+} // namespace
+
+Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
+                                             wire::EvaluateRequest::Reader request) {
+  double started = now_seconds();
+  torch_evaluation evaluation{parts, request};
+  evaluation.run();
+  return evaluation.result(now_seconds() - started);
+}
+
+Message<wire::CheckResult> check_torch(torch_parts parts, const std::string& directory) {
+  double started = now_seconds();
+  auto spec = load_task_folder(directory);
+  expected<json> answer = spec ? parts.lane.ask({{"op", "check"},
+                                                 {"directory", spec->directory},
+                                                 {"digest", spec->digest},
+                                                 {"precision", spec->torch.precision}},
+                                                static_cast<int>(default_deadline_ms))
+                               : tl::unexpected<error>{spec.error()};
+  std::vector<std::string> problems;
+  std::vector<std::string> notes;
+  if (!answer)
+    problems.push_back(render(answer.error()));
+  else
+    for (auto [name, into] : {std::pair{"problems", &problems}, std::pair{"notes", &notes}})
+      for (const auto& x : answer->value(name, json::array()))
+        if (x.is_string()) into->push_back(x.get<std::string>());
+  return build<wire::CheckResult>([&](wire::CheckResult::Builder out) {
+    out.setOk(problems.empty());
+    auto list = out.initProblems(static_cast<unsigned>(problems.size()));
+    for (unsigned i = 0; i < list.size(); ++i) list.set(i, problems[i]);
+    auto others = out.initNotes(static_cast<unsigned>(notes.size()));
+    for (unsigned i = 0; i < others.size(); ++i) others.set(i, notes[i]);
+    out.setSeconds(now_seconds() - started);
+  });
+}
+
+} // namespace kernelmill

@@ -1,0 +1,250 @@
+#include "gpu/torch/torch_lane.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "gpu/sandbox/seccomp.hpp"
+
+namespace kernelmill {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int start_deadline_ms = 240'000; // importing torch from a cold disk
+constexpr size_t most_message = 256 << 10;
+constexpr const char* native_mount = "/kernelmill-native";
+constexpr const char* native_name = "libkernelmill-torch.so";
+constexpr uint64_t memory_limit = uint64_t{24} << 30; // of all candidates, where there is a cgroup
+constexpr uint64_t gpu_memory_limit = uint64_t{64} << 30;
+constexpr uint64_t data_limit = uint64_t{12} << 30; // of one candidate's private memory
+constexpr uint64_t gpu_data_limit = uint64_t{32} << 30;
+
+std::string native_library() {
+  std::error_code code;
+  auto program = fs::read_symlink("/proc/self/exe", code).parent_path();
+  return (program / ".." / "lib" / "kernelmill" / native_name).lexically_normal().string();
+}
+
+struct socket_pair {
+  descriptor ours;
+  descriptor theirs;
+};
+
+// Packets, so that a message is a message.
+expected<socket_pair> make_sockets() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return infrastructure_error("io", std::string{"failed to make a socket pair: "} +
+                                          std::strerror(errno));
+  return socket_pair{descriptor{ends[0]}, descriptor{ends[1]}};
+}
+
+bool send_packet(int socket, const std::string& text, const std::vector<int>& descriptors) {
+  iovec part{const_cast<char*>(text.data()), text.size()};
+  alignas(cmsghdr) char area[CMSG_SPACE(sizeof(int) * 8)] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (!descriptors.empty()) {
+    message.msg_control = area;
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * descriptors.size());
+    auto* head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof(int) * descriptors.size());
+    std::memcpy(CMSG_DATA(head), descriptors.data(), sizeof(int) * descriptors.size());
+  }
+  ssize_t sent = -1;
+  do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  return sent == static_cast<ssize_t>(text.size());
+}
+
+std::string directory_of(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+// The interpreter's environment in both processes.
+std::vector<std::string> environment_of(const torch_lane_options& x, const python_facts& facts) {
+  std::vector<std::string> result;
+  for (auto& variable : python_environment())
+    if (!variable.starts_with("CUDA_VISIBLE_DEVICES=") &&
+        variable.find("_NUM_THREADS=") == variable.npos)
+      result.push_back(variable);
+  for (const char* name : {"OMP_NUM_THREADS=", "MKL_NUM_THREADS=", "OPENBLAS_NUM_THREADS="})
+    result.push_back(name + std::to_string(x.threads));
+  std::string cuda = facts.cuda_home.empty() ? "" : facts.cuda_home + "/bin:";
+  result.push_back("PATH=" + cuda + "/usr/local/cuda/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+  result.insert(result.end(), {"USER=candidate", "LOGNAME=candidate"});
+  if (x.gpu_node.empty()) return result;
+  // Whether there is a GPU, NVML says too, and nothing is initialised before the fork.
+  result.emplace_back("PYTORCH_NVML_BASED_CUDA_CHECK=1");
+  // A context with its usual eight queues takes twice as long to make.
+  result.insert(result.end(),
+                {"CUDA_DEVICE_MAX_CONNECTIONS=2", "CUDA_DEVICE_MAX_COPY_CONNECTIONS=1"});
+  if (auto folder = directory_of(x.driver); !folder.empty()) {
+    result.push_back("LD_LIBRARY_PATH=" + folder);
+    result.push_back("TRITON_LIBCUDA_PATH=" + folder);
+  }
+  return result;
+}
+
+sandbox_spec walls_of(const torch_lane_options& x, const python_facts& facts) {
+  sandbox_spec spec;
+  spec.forks_sandboxes = true;
+  spec.mounts = python_mounts(facts);
+  spec.mounts.push_back({native_library(), std::string{native_mount} + "/" + native_name, false});
+  spec.environment = environment_of(x, facts);
+  spec.environment.push_back(std::string{"PYTHONPATH="} + python_package_mount);
+  spec.cpus = x.cpus;
+  spec.limits.address_space = no_limit;
+  spec.limits.file_size = uint64_t{1} << 40;
+  spec.limits.processes = 8192;
+  spec.limits.open_files = 1024;
+  spec.memory_bytes = x.gpu_node.empty() ? memory_limit : gpu_memory_limit;
+  spec.process_count = 4096;
+  if (x.gpu_node.empty()) return spec;
+  for (const std::string& node :
+       {x.gpu_node, std::string{"/dev/nvidiactl"}, std::string{"/dev/nvidia-uvm"},
+        std::string{"/dev/nvidia-uvm-tools"}})
+    if (::access(node.c_str(), F_OK) == 0) spec.devices.push_back(node);
+  auto folder = directory_of(x.driver);
+  bool visible = folder.starts_with("/usr/") || folder.starts_with("/lib");
+  if (!visible && !folder.empty()) spec.mounts.push_back({folder, folder, false});
+  return spec;
+}
+
+} // namespace
+
+torch_lane::torch_lane(spawner& processes, sandbox& walls, torch_lane_options options)
+    : processes_(processes), walls_(walls), options_(std::move(options)) {
+  // nop
+}
+
+torch_lane::~torch_lane() = default;
+
+tl::unexpected<error> torch_lane::lost(const std::string& cause) {
+  std::string words(4096, '\0');
+  auto size = ::lseek(printed_.get(), 0, SEEK_END);
+  auto from = std::max<off_t>(0, size - static_cast<off_t>(words.size()));
+  auto n = ::pread(printed_.get(), words.data(), words.size(), from);
+  words.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  while (!words.empty() && words.back() == '\n') words.pop_back();
+  referee_.reset();
+  warm_.reset();
+  control_.reset();
+  return infrastructure_error(
+      "python_failed",
+      "failed to judge with Python: " + cause +
+          (words.empty()
+               ? ""
+               : "; it said: " + words.substr(words.size() > 1500 ? words.size() - 1500 : 0)),
+      "`kernelmill doctor` tries the interpreter");
+}
+
+expected<void> torch_lane::start_warm_process(const python_facts& facts, int socket) {
+  auto filter = sandbox_seccomp_program(on_gpu());
+  if (!filter) return tl::unexpected<error>{filter.error()};
+  auto spec = walls_of(options_, facts);
+  auto number = [](uint64_t x) { return std::to_string(x); };
+  spec.argv = {facts.executable,
+               "-B",
+               "-m",
+               "kernelmill_torch.zygote",
+               "--library",
+               std::string{native_mount} + "/" + native_name,
+               "--device",
+               on_gpu() ? "cuda" : "cpu",
+               "--uid-base",
+               number((uint64_t{1} << 30) + ((::getpid() & 0x3fffffu) << 8)),
+               "--data-bytes",
+               number(on_gpu() ? gpu_data_limit : data_limit),
+               "--threads",
+               number(options_.threads)};
+  spec.descriptors = {{printed_.get(), 1}, {printed_.get(), 2}, {socket, 3}, {filter->get(), 4}};
+  auto started = walls_.start(spec);
+  if (!started) return tl::unexpected<error>{started.error()};
+  warm_ = std::move(*started);
+  return {};
+}
+
+expected<void> torch_lane::start_referee(const python_facts& facts, int control, int zygote) {
+  process_spec spec;
+  spec.argv = {facts.executable,
+               "-B",
+               "-m",
+               "kernelmill_torch.referee",
+               "--library",
+               native_library(),
+               "--device",
+               on_gpu() ? "cuda" : "cpu",
+               "--pool",
+               std::to_string(options_.pool),
+               "--threads",
+               std::to_string(options_.threads)};
+  spec.environment = environment_of(options_, facts);
+  spec.environment.push_back("PYTHONPATH=" + python_package_directory());
+  if (const char* shown = std::getenv("CUDA_VISIBLE_DEVICES"); shown != nullptr && on_gpu())
+    spec.environment.push_back(std::string{"CUDA_VISIBLE_DEVICES="} + shown);
+  spec.cpus = options_.cpus;
+  spec.descriptors = {{printed_.get(), 1}, {printed_.get(), 2}, {control, 3}, {zygote, 4}};
+  auto started = processes_.start(spec);
+  if (!started) return tl::unexpected<error>{started.error()};
+  referee_ = std::move(*started);
+  return {};
+}
+
+expected<void> torch_lane::start() {
+  auto facts = ask_python(processes_, options_.python);
+  if (!facts) return tl::unexpected<error>{facts.error()};
+  if (on_gpu() && facts->torch_cuda.empty())
+    return configuration_error("python_missing",
+                               "failed to use " + options_.python + " on a GPU: its torch " +
+                                   facts->torch + " was built without CUDA",
+                               "name another with --python, or use --backend cpu");
+  auto control = make_sockets();
+  auto zygote = make_sockets();
+  if (!control || !zygote) return tl::unexpected<error>{(control ? zygote : control).error()};
+  printed_ = descriptor{::memfd_create("kernelmill-torch", MFD_CLOEXEC)};
+  if (auto ok = start_warm_process(*facts, zygote->theirs.get()); !ok) return ok;
+  if (auto ok = start_referee(*facts, control->theirs.get(), zygote->ours.get()); !ok) return ok;
+  control_ = std::move(control->ours);
+  control->theirs.reset();
+  std::string text(most_message, '\0');
+  if (!wait_readable(control_.get(), start_deadline_ms)) return lost("it did not start in time");
+  auto n = read_retrying(control_.get(), text.data(), text.size());
+  auto hello =
+      nlohmann::json::parse(text.substr(0, n > 0 ? static_cast<size_t>(n) : 0), nullptr, false);
+  if (!hello.is_object() || !hello.contains("ready"))
+    return lost(hello.is_object() && hello.contains("failed") ? hello["failed"].dump()
+                                                              : "the torch referee ended");
+  return {};
+}
+
+expected<nlohmann::json> torch_lane::ask(const nlohmann::json& request, int deadline_ms,
+                                         const std::vector<int>& descriptors) {
+  if (!control_ || !referee_ || !referee_->running() || !warm_ || !warm_->running()) {
+    referee_.reset();
+    warm_.reset();
+    control_.reset();
+    if (auto ok = start(); !ok) return tl::unexpected<error>{ok.error()};
+  }
+  if (!send_packet(control_.get(), request.dump(), descriptors))
+    return lost(std::string{"nobody takes the request: "} + std::strerror(errno));
+  if (!wait_readable(control_.get(), deadline_ms))
+    return lost("no answer within " + std::to_string(deadline_ms) + " ms");
+  std::string text(most_message, '\0');
+  auto n = read_retrying(control_.get(), text.data(), text.size());
+  if (n <= 0) return lost("the torch referee ended");
+  auto answer = nlohmann::json::parse(text.substr(0, static_cast<size_t>(n)), nullptr, false);
+  if (!answer.is_object()) return lost("its answer is none");
+  return answer;
+}
+
+} // namespace kernelmill

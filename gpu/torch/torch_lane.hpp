@@ -1,0 +1,57 @@
+#pragma once
+
+// The two Python processes behind the contract `torch`, and the conversation with the first: the
+// torch referee, which is trusted and runs problems, and the warm process, from which candidates
+// are forked. Both are started when first asked for, and again when either has ended.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "gpu/process/descriptor.hpp"
+#include "gpu/sandbox/sandbox.hpp"
+#include "gpu/torch/python_files.hpp"
+
+namespace kernelmill {
+
+struct torch_lane_options {
+  std::string python;    ///< interpreter that has torch
+  std::vector<int> cpus; ///< affinity of candidates; empty: all
+  unsigned threads = 1;  ///< of torch on a CPU
+  std::string gpu_node;  ///< "/dev/nvidia0"; empty: a CPU slot
+  std::string driver;    ///< path of the GPU driver's library
+  size_t pool = 1;       ///< candidate processes kept warm
+};
+
+/// Thread safety: none.
+class torch_lane {
+public:
+  /// `processes` and `walls` outlive it.
+  torch_lane(spawner& processes, sandbox& walls, torch_lane_options options);
+  ~torch_lane();
+
+  /// One exchange with the torch referee; descriptors are lent. Fails with class configuration when
+  /// there is no such interpreter, else with class infrastructure.
+  expected<nlohmann::json> ask(const nlohmann::json& request, int deadline_ms,
+                               const std::vector<int>& descriptors = {});
+
+  bool on_gpu() const noexcept { return !options_.gpu_node.empty(); }
+
+private:
+  expected<void> start();
+  expected<void> start_warm_process(const python_facts& facts, int socket);
+  expected<void> start_referee(const python_facts& facts, int control, int zygote);
+  tl::unexpected<error> lost(const std::string& cause);
+
+  spawner& processes_;
+  sandbox& walls_;
+  torch_lane_options options_;
+  std::optional<sandboxed_child> warm_;
+  std::optional<child> referee_;
+  descriptor control_;
+  descriptor printed_; // by both
+};
+
+} // namespace kernelmill

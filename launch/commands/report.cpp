@@ -1,0 +1,217 @@
+// `kernelmill report`: the benchmark's figures of a run, or of a file of the benchmark's own form.
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/run_view.hpp"
+#include "launch/report/eval_results.hpp"
+#include "launch/report/report.hpp"
+#include "launch/report/run_samples.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+namespace rp = reporting;
+
+constexpr uint32_t most_levels = 9; ///< that {level} of --from is tried with; the benchmark has 4
+
+tl::unexpected<error> usage(std::string message, std::string hint) {
+  return configuration_error("usage", "failed to run 'report': " + std::move(message),
+                             std::move(hint));
+}
+
+/// Reads "0,1,1.5"; T is double or uint64_t.
+template <class T>
+expected<std::vector<T>> numbers(const invocation& in, const char* name, T low, const char* what) {
+  std::vector<T> result;
+  const auto& text = in.value(name);
+  for (size_t at = 0; at <= text.size();) {
+    auto comma = std::min(text.find(',', at), text.size());
+    T x{};
+    auto [end, code] = std::from_chars(text.data() + at, text.data() + comma, x);
+    bool read = code == std::errc{} && end == text.data() + comma;
+    if constexpr (std::is_floating_point_v<T>) read = read && std::isfinite(x);
+    if (!read || x < low)
+      return usage(
+          fmt::format("{} takes {} with commas between, not '{}'", name, what, cli::clean(text)),
+          fmt::format("such as {} {}", name, std::is_floating_point_v<T> ? "0,1,2" : "1,5"));
+    result.push_back(x);
+    at = comma + 1;
+  }
+  return result;
+}
+
+/// What is reported on, and where it comes from.
+struct source {
+  rp::sample_set samples;
+  json head; ///< of the document
+  std::string title;
+};
+
+// -- a run --------------------------------------------------------------------------------------
+
+expected<source> from_run(const invocation& in) {
+  auto run = find_run(in.value("RUN"), in.value("--root"));
+  if (!run) return tl::unexpected<error>{run.error()};
+  auto store = open_for_reading(*run);
+  if (!store) return tl::unexpected<error>{store.error()};
+  bool turns = in.value("--by") == "turn";
+  auto samples =
+      rp::read_samples(*store, *run, turns ? rp::sample_unit::turn : rp::sample_unit::episode);
+  if (!samples) return tl::unexpected<error>{samples.error()};
+  return source{std::move(*samples),
+                {{"run", run->name}, {"directory", run->path}, {"by", in.value("--by")}},
+                fmt::format("run {} in {}, a sample is {}", run->name, run->path,
+                            turns ? "a turn" : "an episode")};
+}
+
+// -- files of the benchmark ---------------------------------------------------------------------
+
+/// The files that a name with {level} means, with their levels; else the one file.
+expected<std::vector<rp::eval_results_source>> files_of(const invocation& in) {
+  const std::string word = "{level}";
+  const auto& name = in.value("--from");
+  std::vector<rp::eval_results_source> result;
+  if (name.find(word) == std::string::npos) {
+    std::optional<uint32_t> level;
+    if (in.has("--level")) {
+      auto number = in.integer("--level", 0, 1000);
+      if (!number) return tl::unexpected<error>{number.error()};
+      level = static_cast<uint32_t>(*number);
+    }
+    return std::vector<rp::eval_results_source>{{name, level, nullptr}};
+  }
+  if (in.has("--level")) return usage("--from with {level} needs no --level", "leave one of them");
+  for (uint32_t level = 1; level <= most_levels; ++level) {
+    auto file = name;
+    for (size_t at; (at = file.find(word)) != std::string::npos;)
+      file.replace(at, word.size(), std::to_string(level));
+    std::error_code code;
+    if (std::filesystem::exists(file, code)) result.push_back({file, level, nullptr});
+  }
+  if (result.empty())
+    return configuration_error("not_found",
+                               fmt::format("failed to read {}: there is no such file for levels 1 "
+                                           "to {}",
+                                           name, most_levels),
+                               "check the path");
+  return result;
+}
+
+expected<source> from_files(const invocation& in) {
+  auto files = files_of(in);
+  if (!files) return tl::unexpected<error>{files.error()};
+  rp::baseline_times baseline;
+  if (in.has("--baseline")) {
+    auto read = rp::read_baseline_times(in.value("--baseline"));
+    if (!read) return tl::unexpected<error>{read.error()};
+    baseline = std::move(*read);
+  }
+  source result;
+  result.samples.knows_left_out = false;
+  result.head["files"] = json::array();
+  for (auto& file : *files) {
+    if (in.has("--baseline")) file.baseline = &baseline;
+    auto read = rp::read_eval_results(file);
+    if (!read) return tl::unexpected<error>{read.error()};
+    auto& to = result.samples.samples;
+    to.insert(to.end(), std::make_move_iterator(read->samples.begin()),
+              std::make_move_iterator(read->samples.end()));
+    result.head["files"].push_back(file.file);
+    result.title += (result.title.empty() ? "" : ", ") + file.file;
+  }
+  result.head["baseline"] = in.has("--baseline") ? json(in.value("--baseline")) : json(nullptr);
+  return result;
+}
+
+// -- both ---------------------------------------------------------------------------------------
+
+expected<void> check_sources(const invocation& in) {
+  if (in.has("RUN") == in.has("--from"))
+    return usage(in.has("RUN") ? "there are both a run and --from"
+                               : "there is nothing to report on",
+                 "name a run, or a file: kernelmill report --from eval_results.json");
+  if (in.has("RUN"))
+    for (const auto* name : {"--baseline", "--level"})
+      if (in.has(name))
+        return usage(std::string{name} + " belongs to --from: a run knows the times of its "
+                                         "references and its levels",
+                     std::string{"leave "} + name +
+                         " out, or write the run with --eval-results "
+                         "and read that with --from");
+  if (in.has("--from") && in.has("--eval-results"))
+    return usage("--eval-results belongs to a run: what a file says besides would be lost",
+                 "leave --eval-results out, or copy the file");
+  if (in.has("--from") && in.value("--by") == "turn")
+    return usage("--by turn belongs to a run: the samples of a file are what they are",
+                 "leave --by out");
+  return {};
+}
+
+/// What the tables do not say by themselves.
+std::string notes(const rp::report& x) {
+  std::string result =
+      "\nfast_p: correct and faster than p times the reference, as a share of all samples. "
+      "Speedups count by their\n"
+      "estimate; FAST_1 LOW counts by the lower bound of the 95 % interval.\n";
+  if (auto untimed = x.all.correct - x.all.timed; untimed > 0)
+    result += fmt::format("without a speedup: {} correct samples, which no fast_p above 0 counts\n",
+                          untimed);
+  if (!x.knows_left_out)
+    return result + "INFRA and OPEN: files do not say what the infrastructure lost\n";
+  if (x.all.infrastructure > 0)
+    result += fmt::format("left out of every rate, as the infrastructure's fault: {}\n",
+                          x.all.infrastructure);
+  if (x.all.open > 0)
+    result += fmt::format("left out of every rate, as not ended: {}\n", x.all.open);
+  return result;
+}
+
+json written_json(const rp::written_files& x) {
+  json files = json::array();
+  for (const auto& f : x.files)
+    files.push_back({{"level", f.level}, {"file", f.file}, {"samples", f.samples}});
+  return {{"files", files}, {"samples_of_other_tasks_passed_over", x.passed_over}};
+}
+
+} // namespace
+
+expected<int> report(const invocation& in) {
+  if (auto ok = check_sources(in); !ok) return tl::unexpected<error>{ok.error()};
+  auto p = numbers<double>(in, "--p", 0, "numbers from 0");
+  if (!p) return tl::unexpected<error>{p.error()};
+  auto k = numbers<uint64_t>(in, "--k", 1, "whole numbers from 1");
+  if (!k) return tl::unexpected<error>{k.error()};
+  auto x = in.has("RUN") ? from_run(in) : from_files(in);
+  if (!x) return tl::unexpected<error>{x.error()};
+  auto figures = rp::make_report(x->samples, {*p, *k});
+  auto document = x->head;
+  document.update(rp::to_json(figures));
+  std::string wrote;
+  if (in.has("--eval-results")) {
+    auto written = rp::write_eval_results(x->samples.samples, in.value("--eval-results"));
+    if (!written) return tl::unexpected<error>{written.error()};
+    document["eval_results"] = written_json(*written);
+    for (const auto& f : written->files)
+      wrote += fmt::format("wrote {}: {} samples of level {}\n", f.file, f.samples, f.level);
+    if (written->passed_over > 0)
+      wrote += fmt::format("not written: {} samples of tasks that are no problems of KernelBench\n",
+                           written->passed_over);
+  }
+  if (in.json) {
+    cli::print_json(document);
+    return 0;
+  }
+  cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + wrote);
+  return 0;
+}
+
+} // namespace kernelmill::commands

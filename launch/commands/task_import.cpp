@@ -1,0 +1,95 @@
+// `kernelmill task import`: problems of other people's benchmarks, as tasks of this user.
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/config/paths.hpp"
+#include "launch/import/kernelbench.hpp"
+#include "launch/import/task_writer.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+expected<std::string> source_of(const invocation& in) {
+  if (in.has("PATH")) return in.value("PATH");
+  const char* variable = std::getenv("KERNELBENCH_ROOT");
+  if (variable != nullptr && *variable != '\0') return std::string{variable};
+  return configuration_error("usage", "failed to find KernelBench: no PATH was given",
+                             "give a checkout or its problems.jsonl, or set KERNELBENCH_ROOT");
+}
+
+expected<std::string> destination_of(const invocation& in) {
+  auto root = in.has("--to") ? in.value("--to") : user_tasks_root();
+  if (root.empty())
+    return configuration_error("usage", "failed to find a folder for tasks: HOME is not set",
+                               "give --to DIR");
+  std::error_code code;
+  return std::filesystem::absolute(root, code).lexically_normal().string();
+}
+
+std::string summary(const std::map<import_outcome, size_t>& counts, const std::string& root) {
+  auto count = [&](import_outcome x) { return counts.contains(x) ? counts.at(x) : 0; };
+  auto text = fmt::format("{} tasks imported, {} unchanged", count(import_outcome::imported),
+                          count(import_outcome::unchanged));
+  if (auto n = count(import_outcome::replaced); n > 0) text += fmt::format(", {} replaced", n);
+  text += ": " + root + "\n";
+  if (auto n = count(import_outcome::kept); n > 0)
+    text +=
+        fmt::format("{} differ from what is there and were left alone; --force replaces them\n", n);
+  return text;
+}
+
+} // namespace
+
+expected<int> task_import(const invocation& in) {
+  auto source = source_of(in);
+  if (!source) return tl::unexpected<error>{source.error()};
+  auto root = destination_of(in);
+  if (!root) return tl::unexpected<error>{root.error()};
+  int64_t only = 0;
+  if (in.has("--level")) {
+    auto level = in.integer("--level", 1, 99);
+    if (!level) return tl::unexpected<error>{level.error()};
+    only = *level;
+  }
+  auto problems = read_kernelbench(*source);
+  if (!problems) return tl::unexpected<error>{problems.error()};
+  std::erase_if(*problems, [&](const auto& x) { return only > 0 && x.level != only; });
+  if (problems->empty())
+    return configuration_error(
+        "bad_problem",
+        fmt::format("failed to import from {}: it has no problem of level {}", *source, only),
+        "leave --level out to import all");
+  auto writer = task_writer::open(*root);
+  if (!writer) return tl::unexpected<error>{writer.error()};
+  std::map<import_outcome, size_t> counts;
+  auto tasks = nlohmann::ordered_json::array();
+  for (const auto& x : *problems) {
+    auto outcome = writer->write(x.id(), task_files_of(x), in.has("--force"));
+    if (!outcome) return tl::unexpected<error>{outcome.error()};
+    ++counts[*outcome];
+    tasks.push_back({{"id", x.id()}, {"outcome", to_string(*outcome)}});
+    if (*outcome == import_outcome::kept && !in.json) cli::talk("kept " + x.id());
+  }
+  if (in.json) {
+    nlohmann::ordered_json document = {{"root", *root}};
+    for (auto one : {import_outcome::imported, import_outcome::unchanged, import_outcome::replaced,
+                     import_outcome::kept})
+      document[to_string(one)] = counts.contains(one) ? counts.at(one) : 0;
+    document["tasks"] = tasks;
+    cli::print_json(document);
+  } else {
+    cli::print(summary(counts, *root));
+  }
+  return counts.contains(import_outcome::kept) ? cli::exit_conflict : cli::exit_ok;
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,88 @@
+// The keys of compile.*, evaluation.* and profile.*: which tools are used, and how.
+
+#include <algorithm>
+#include <cctype>
+
+#include "launch/config/key_builders.hpp"
+
+namespace kernelmill {
+
+using namespace key_builders;
+
+namespace {
+
+bool is_seed(const std::string& x) {
+  return x.empty() || (x.size() == 64 && std::all_of(x.begin(), x.end(), [](unsigned char c) {
+                         return std::isdigit(c) || (c >= 'a' && c <= 'f');
+                       }));
+}
+
+} // namespace
+
+void add_tool_keys(std::vector<config_key>& k) {
+  k.push_back(within(KEY(compile.slots, "Builds at once; 0: one for each core."), 0, 4096));
+  k.push_back(within(KEY(compile.deadline_ms, "Time for one build."), 100, week_ms));
+  k.push_back(within(KEY(compile.torch_deadline_ms,
+                         "The same for an answer of the contract `torch`, with its extensions."),
+                     100, week_ms));
+  k.push_back(within(KEY(compile.memory_mb, "Memory for one build."), 256, 1048576));
+  k.push_back(directory(KEY(
+      compile.cache_dir, "Folder of the build cache; empty: $XDG_CACHE_HOME/kernelmill/build.")));
+  k.push_back(matching(KEY(compile.compiler, "Absolute path of the C++ compiler."), "^/",
+                       [](const std::string& x) { return x.starts_with("/"); }));
+  k.push_back(one_of(
+      KEY(evaluation.backend, "Where kernels run; `auto` takes the best that this machine has."),
+      {"auto", "cpu", "cuda"}));
+  k.push_back(
+      one_of(KEY(evaluation.contract,
+                 "What candidates are: `native` libraries, `device` code, or `torch` modules in "
+                 "Python; tasks of the contract torch take the last, whatever stands here."),
+             {"native", "device", "torch"}));
+  k.push_back(file(KEY(evaluation.python,
+                       "Interpreter that has torch, and Triton where it is wanted; empty: "
+                       "$KERNELMILL_PYTHON, then python3. Asked for only by tasks of the contract "
+                       "torch, as are the next three.")));
+  k.push_back(one_of(KEY(evaluation.torch_mode,
+                         "`honest`: fresh inputs in every call and an error bound scaled to the "
+                         "data; `kernelbench`: the benchmark's own tolerances and trial counts."),
+                     {"honest", "kernelbench"}));
+  k.push_back(one_of(KEY(evaluation.language,
+                         "What an answer's kernels must be written in; with `torch`, calls of the "
+                         "framework are enough."),
+                     {"any", "cuda", "triton", "torch", "hip"}));
+  k.push_back(one_of(KEY(evaluation.float32,
+                         "Arithmetic that an answer may use for float32: `tf32` widens the error "
+                         "bound by what tensor cores lose."),
+                     {"ieee", "tf32"}));
+  k.push_back(
+      within(KEY(evaluation.slots, "Evaluations at once; 0: as many as fit the cores."), 0, 1024));
+  k.push_back(within(KEY(evaluation.threads_per_slot,
+                         "Cores of one evaluation; 0: the cores divided by the slots."),
+                     0, 1024));
+  k.push_back(within(KEY(evaluation.deadline_ms, "Time for one evaluation."), 100, week_ms));
+  k.push_back(
+      within(KEY(evaluation.torch_deadline_ms, "The same for a task of the contract `torch`."), 100,
+             week_ms));
+  k.push_back(matching(
+      KEY(evaluation.seed,
+          "64 hex digits that replay an evaluation; empty: drawn after the candidate is loaded."),
+      "^([0-9a-f]{64})?$", is_seed));
+  k.push_back(KEY(evaluation.timing.enabled, "Whether correct candidates are timed."));
+  k.push_back(within(KEY(evaluation.timing.min_blocks,
+                         "Fewest blocks (reference, candidate, candidate, reference) of a timing."),
+                     3, 1000));
+  k.push_back(within(KEY(evaluation.timing.max_blocks, "Most blocks of a timing."), 3, 1000));
+  k.push_back(above(KEY(evaluation.timing.half_width,
+                        "Timing ends when half the relative width of the interval is below this."),
+                    0, 1));
+  k.push_back(
+      within(KEY(evaluation.timing.budget_ms, "Time for the timing of one candidate."), 10, 600e3));
+  k.push_back(
+      one_of(KEY(evaluation.required_layers,
+                 "Sandbox layers without which a run does not start; see `kernelmill doctor`."),
+             {"namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits", "no_network"}));
+  k.push_back(KEY(profile.enabled, "Whether candidates are profiled."));
+  k.push_back(one_of(KEY(profile.when, "Which candidates are profiled."), {"accepted", "never"}));
+}
+
+} // namespace kernelmill

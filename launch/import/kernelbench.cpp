@@ -1,0 +1,275 @@
+#include "launch/import/kernelbench.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "gpu/task/task.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t max_level = 99;
+constexpr size_t max_name = 160;
+constexpr size_t max_code = 512 << 10;
+
+constexpr const char* what_is_read =
+    "give a problems.jsonl, or a checkout that has KernelBench/level1/*.py";
+
+tl::unexpected<error> bad(const std::string& place, const std::string& cause) {
+  return configuration_error("bad_problem", "failed to read " + place + ": " + cause,
+                             "each line of a problems.jsonl is {\"level\": 1, \"problem_id\": 19, "
+                             "\"name\": \"19_ReLU\", \"code\": \"...\"}");
+}
+
+bool is_folder_name(const std::string& x) {
+  auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.' || c == '+';
+  };
+  return !x.empty() && x.size() <= max_name && x.front() != '.' &&
+         std::all_of(x.begin(), x.end(), fits);
+}
+
+// "19" of "19_ReLU"; 0 when there is none.
+uint32_t leading_number(const std::string& name) {
+  uint32_t result = 0;
+  for (size_t i = 0; i < name.size() && i < 7 && name[i] >= '0' && name[i] <= '9'; ++i)
+    result = 10 * result + static_cast<uint32_t>(name[i] - '0');
+  return result;
+}
+
+expected<void> check(const kernelbench_problem& x) {
+  if (x.level < 1 || x.level > max_level)
+    return bad(x.place, "level is " + std::to_string(x.level) + ", not a number from 1 to 99");
+  if (!is_folder_name(x.name))
+    return bad(x.place, "name is \"" + x.name + "\", which no folder may have");
+  if (x.code.size() > max_code) return bad(x.place, "code is longer than 512 KiB");
+  if (auto missing = missing_of_problem(x.code); !missing.empty()) return bad(x.place, missing);
+  return {};
+}
+
+expected<std::string> text_of(const fs::path& path) {
+  std::ifstream in{path, std::ios::binary};
+  std::ostringstream text;
+  if (in) text << in.rdbuf();
+  if (!in)
+    return configuration_error("missing_file", "failed to read " + path.string(), what_is_read);
+  return text.str();
+}
+
+expected<uint32_t> number_at(const nlohmann::json& line, const char* key,
+                             const std::string& place) {
+  if (!line.contains(key)) return bad(place, std::string{key} + " is missing");
+  const auto& value = line.at(key);
+  if (!value.is_number_integer() || value < 0 || value > 1'000'000)
+    return bad(place, std::string{key} + " is no number");
+  return value.get<uint32_t>();
+}
+
+expected<kernelbench_problem> problem_of(const nlohmann::json& line, const std::string& place) {
+  if (line.is_discarded()) return bad(place, "it is no JSON");
+  if (!line.is_object()) return bad(place, "it is no object");
+  kernelbench_problem x;
+  x.place = place;
+  for (auto [key, into] : {std::pair{"level", &x.level}, std::pair{"problem_id", &x.problem_id}}) {
+    auto value = number_at(line, key, place);
+    if (!value) return tl::unexpected<error>{value.error()};
+    *into = *value;
+  }
+  for (auto [key, into] : {std::pair{"name", &x.name}, std::pair{"code", &x.code}}) {
+    if (!line.contains(key)) return bad(place, std::string{key} + " is missing");
+    if (!line.at(key).is_string()) return bad(place, std::string{key} + " is no text");
+    *into = line.at(key).get<std::string>();
+  }
+  if (x.name.ends_with(".py")) x.name.resize(x.name.size() - 3);
+  // Names of the benchmark's files begin with the number; so do those of our folders.
+  if (leading_number(x.name) != x.problem_id) x.name = std::to_string(x.problem_id) + "_" + x.name;
+  if (auto ok = check(x); !ok) return tl::unexpected<error>{ok.error()};
+  return x;
+}
+
+using problems = std::vector<kernelbench_problem>;
+
+expected<problems> read_lines(const fs::path& path) {
+  auto text = text_of(path);
+  if (!text) return tl::unexpected<error>{text.error()};
+  problems result;
+  std::istringstream lines{*text};
+  std::string line;
+  for (size_t number = 1; std::getline(lines, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    auto place = path.string() + ", line " + std::to_string(number);
+    auto x = problem_of(nlohmann::json::parse(line, nullptr, false), place);
+    if (!x) return tl::unexpected<error>{x.error()};
+    result.push_back(std::move(*x));
+  }
+  if (result.empty())
+    return configuration_error(
+        "bad_problem", "failed to read " + path.string() + ": it holds no problem", what_is_read);
+  return result;
+}
+
+// "level1" is 1; 0: the folder is none of a level.
+uint32_t level_of(const fs::path& folder) {
+  auto name = folder.filename().string();
+  if (!name.starts_with("level")) return 0;
+  auto digits = name.substr(5);
+  auto level = leading_number(digits);
+  return std::to_string(level) == digits ? level : 0;
+}
+
+expected<void> read_level(const fs::path& folder, uint32_t level, problems& into) {
+  std::error_code code;
+  for (const auto& entry : fs::directory_iterator{folder, code}) {
+    auto name = entry.path().stem().string();
+    // __init__.py and the like are no problems.
+    if (entry.path().extension() != ".py" || leading_number(name) == 0) continue;
+    auto text = text_of(entry.path());
+    if (!text) return tl::unexpected<error>{text.error()};
+    into.push_back({level, leading_number(name), name, std::move(*text), entry.path().string()});
+    if (auto ok = check(into.back()); !ok) return ok;
+  }
+  if (code)
+    return configuration_error(
+        "missing_file", "failed to read " + folder.string() + ": " + code.message(), what_is_read);
+  return {};
+}
+
+expected<problems> read_folder(fs::path folder) {
+  std::error_code code;
+  if (fs::is_directory(folder / "KernelBench", code)) folder /= "KernelBench";
+  problems result;
+  for (const auto& entry : fs::directory_iterator{folder, code}) {
+    auto level = level_of(entry.path());
+    if (level == 0 || !entry.is_directory(code)) continue;
+    if (auto ok = read_level(entry.path(), level, result); !ok)
+      return tl::unexpected<error>{ok.error()};
+  }
+  if (result.empty() && fs::exists(folder / "problems.jsonl", code))
+    return read_lines(folder / "problems.jsonl");
+  if (result.empty())
+    return configuration_error("missing_file",
+                               "failed to find problems in " + folder.string() +
+                                   ": there is no level1/*.py and no problems.jsonl",
+                               what_is_read);
+  return result;
+}
+
+expected<void> check_unique(const problems& all) {
+  std::set<std::string> seen;
+  for (const auto& x : all)
+    if (!seen.insert(x.id()).second)
+      return bad(x.place,
+                 "it is the second problem " + x.name + " of level " + std::to_string(x.level));
+  return {};
+}
+
+// -- what a problem is about ----------------------------------------------------------------------
+
+struct family_rule {
+  const char* word;
+  const char* family;
+};
+
+// The first that the lower-case name contains decides: "Max_Pooling" is no reduction, and "RMSNorm"
+// no sum.
+constexpr family_rule families_of_level_1[] = {
+    {"attention", "attention"}, {"loss", "loss"},
+    {"conv", "convolution"},    {"scalar_multiplication", "elementwise"},
+    {"matmul", "matmul"},       {"matrix", "matmul"},
+    {"gemm", "matmul"},         {"bmm", "matmul"},
+    {"pool", "pooling"},        {"norm", "normalization"},
+    {"cumsum", "scan"},         {"cumprod", "scan"},
+    {"scan", "scan"},           {"reduction", "reduction"},
+    {"argmax", "reduction"},    {"argmin", "reduction"},
+    {"softmax", "activation"},  {"elu", "activation"},
+    {"sigmoid", "activation"},  {"tanh", "activation"},
+    {"swish", "activation"},    {"softplus", "activation"},
+    {"softsign", "activation"}, {"mish", "activation"},
+};
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+// "Square matrix multiplication" of "1_Square_matrix_multiplication_".
+std::string title_of(const kernelbench_problem& x) {
+  std::string result;
+  for (char c : x.name.substr(std::to_string(leading_number(x.name)).size())) {
+    char shown = c == '_' ? ' ' : c;
+    if (shown == ' ' && (result.empty() || result.back() == ' ')) continue;
+    result += shown;
+  }
+  while (!result.empty() && result.back() == ' ') result.pop_back();
+  return result.empty() ? x.name : result;
+}
+
+std::string prompt_of(const kernelbench_problem& x) {
+  return "Problem " + std::to_string(x.problem_id) + " of KernelBench, level " +
+         std::to_string(x.level) + ": " + title_of(x) +
+         ".\n\nBelow stands a PyTorch module, `Model`, with the functions that make its inputs. "
+         "Write a module\n`ModelNew` that computes the same from the same inputs in less time. "
+         "Which operators you replace by\nkernels of your own, what you fuse and what you leave "
+         "to the framework is yours to choose.\n";
+}
+
+} // namespace
+
+expected<std::vector<kernelbench_problem>> read_kernelbench(const std::string& path) {
+  std::error_code code;
+  if (!fs::exists(path, code))
+    return configuration_error("missing_file", "failed to read " + path + ": there is no such file",
+                               what_is_read);
+  auto result = fs::is_directory(path, code) ? read_folder(path) : read_lines(path);
+  if (!result) return result;
+  if (auto ok = check_unique(*result); !ok) return tl::unexpected<error>{ok.error()};
+  std::sort(result->begin(), result->end(), [](const auto& a, const auto& b) {
+    return std::tie(a.level, a.problem_id, a.name) < std::tie(b.level, b.problem_id, b.name);
+  });
+  return result;
+}
+
+std::string operator_family_of(const kernelbench_problem& x) {
+  auto name = lower(x.name);
+  if (name.find("attention") != name.npos) return "attention";
+  if (x.level == 2) return "fusion";
+  if (x.level > 2) return "network";
+  for (const auto& rule : families_of_level_1)
+    if (name.find(rule.word) != name.npos) return rule.family;
+  return "elementwise";
+}
+
+std::vector<task_file> task_files_of(const kernelbench_problem& x) {
+  nlohmann::ordered_json document = {
+      {"schema_version", 1},
+      {"id", x.id()},
+      {"title", title_of(x)},
+      {"verb", "optimize"},
+      {"operator_family", operator_family_of(x)},
+      {"contract", "torch"},
+      {"difficulty", x.level == 1   ? "easy"
+                     : x.level == 2 ? "medium"
+                                    : "hard"},
+      {"backends", {"cpu", "cuda"}},
+      {"suite", "kernelbench"},
+      {"level", x.level},
+      {"problem_id", x.problem_id},
+      {"precision", "fp32"},
+  };
+  using nlohmann::json;
+  auto text = document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return {{"task.json", text}, {"problem.py", x.code}, {"prompt.md", prompt_of(x)}};
+}
+
+} // namespace kernelmill

@@ -1,0 +1,32 @@
+#pragma once
+
+// The Python interpreter that has torch. It is asked once, by running it, and only when a task of
+// the contract `torch` is there: importing torch takes seconds.
+
+#include <string>
+#include <vector>
+
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+struct found_python {
+  std::string path;    ///< absolute; not resolved, because a virtual environment is known by it
+  std::string version; ///< "3.11.2"
+  std::string torch;   ///< "2.11.0+cu130"
+  std::string cuda;    ///< that torch was built for, "13.0"; empty: none
+  std::string triton;  ///< version, or empty
+  std::string prefix;  ///< sys.prefix: of the virtual environment
+  std::string base_prefix;
+  std::vector<std::string> import_paths; ///< sys.path, without empty entries
+};
+
+/// Asks `wanted`, a path or a name on PATH, and nobody else; when it is empty, the first that
+/// imports torch of $KERNELMILL_PYTHON, python3 on PATH and /usr/bin/python3. Fails with
+/// "python_missing" (configuration), which names every one that was asked and what it said.
+expected<found_python> find_python(const std::string& wanted);
+
+/// "python 3.11.2, torch 2.11.0+cu130 (CUDA 13.0), triton 3.6.0".
+std::string describe(const found_python& x);
+
+} // namespace kernelmill

@@ -1,0 +1,209 @@
+#include "torch_fixture.hpp"
+
+namespace kernelmill {
+namespace {
+
+using testing::AnyOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+std::string category(const Message<wire::EvaluateResult>& x) {
+  return x.open()->getFault().getCategory();
+}
+std::string message(const Message<wire::EvaluateResult>& x) {
+  return x.open()->getFault().getMessage();
+}
+
+using torch_referee = torch_fixture;
+
+TEST_F(torch_referee, a_right_module_is_correct_in_every_trial) {
+  auto result = evaluate(linear_problem, linear_answer("return torch.relu(self.linear(x))"));
+  auto x = result.open();
+  EXPECT_TRUE(x->getCorrect()) << summary(result);
+  ASSERT_EQ(x->getCases().size(), 3u);
+  for (auto trial : x->getCases()) EXPECT_TRUE(trial.getPass());
+  EXPECT_TRUE(x->getCases()[2].getHidden());
+  EXPECT_EQ(x->getSeed().size(), 32u);
+  EXPECT_THAT(std::string{x->getCases()[0].getShape()}, HasSubstr("float32[64, 96]"));
+}
+
+TEST_F(torch_referee, a_right_module_is_timed_against_the_problems_own_model) {
+  auto result = evaluate(linear_problem, linear_answer("return torch.relu(self.linear(x))"),
+                         [](wire::EvaluateRequest::Builder x) {
+                           auto timing = x.initTiming();
+                           timing.setEnabled(true);
+                           timing.setMinBlocks(2);
+                           timing.setMaxBlocks(2);
+                         });
+  auto timing = result.open()->getTiming();
+  ASSERT_TRUE(timing.getMeasured()) << summary(result);
+  EXPECT_GT(timing.getCandidateMs(), 0);
+  EXPECT_GT(timing.getReferenceMs(), 0);
+  EXPECT_GT(timing.getSamples(), 0u);
+}
+
+TEST_F(torch_referee, a_wrong_element_is_told_with_its_place) {
+  auto result = evaluate(linear_problem, linear_answer("y = torch.relu(self.linear(x))\n"
+                                                       "y[3, 5] += 1\nreturn y"));
+  EXPECT_EQ(category(result), "wrong_result");
+  EXPECT_THAT(message(result), HasSubstr("output[3, 5]"));
+}
+
+TEST_F(torch_referee, half_precision_behind_a_float_face_is_wrong) {
+  auto result =
+      evaluate(linear_problem,
+               linear_answer("w = self.linear.weight.bfloat16().float()\n"
+                             "return torch.relu(x.bfloat16().float() @ w.t() + self.linear.bias)"));
+  EXPECT_EQ(category(result), "wrong_result") << summary(result);
+}
+
+TEST_F(torch_referee, parameters_come_from_a_seed_that_the_module_does_not_know) {
+  auto result = evaluate(
+      linear_problem, linear_answer("return torch.relu(x @ w.t())",
+                                    "torch.manual_seed(42)\nw = torch.nn.Linear(96, 32).weight\n"));
+  EXPECT_EQ(category(result), "wrong_result");
+}
+
+TEST_F(torch_referee, contents_that_only_hold_on_the_problems_own_inputs_are_found_out) {
+  const char* problem = R"(
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.rand(32, 32)]
+def get_init_inputs():
+    return []
+)";
+  auto result = evaluate(problem, "import torch\nclass ModelNew(torch.nn.Module):\n"
+                                  "    def forward(self, x):\n        return x.clone()\n");
+  EXPECT_EQ(category(result), "wrong_result");
+  EXPECT_THAT(message(result), HasSubstr("hidden"));
+}
+
+TEST_F(torch_referee, outputs_of_another_shape_type_or_kind_are_told_apart) {
+  EXPECT_EQ(
+      category(evaluate(linear_problem, linear_answer("return torch.relu(self.linear(x))[:1]"))),
+      "wrong_shape");
+  EXPECT_EQ(category(evaluate(linear_problem,
+                              linear_answer("return torch.relu(self.linear(x)).double()"))),
+            "wrong_dtype");
+  EXPECT_EQ(category(evaluate(linear_problem, linear_answer("return 3"))), "wrong_type");
+  EXPECT_EQ(
+      category(evaluate(linear_problem, linear_answer("return self.linear(x).as_subclass(Odd)",
+                                                      "class Odd(torch.Tensor):\n    pass\n"))),
+      "wrong_type");
+}
+
+TEST_F(torch_referee, tuples_and_integers_are_compared_exactly) {
+  const char* problem = R"(
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x, i):
+        values, places = torch.max(x, dim=1)
+        return values, places + i
+def get_inputs():
+    return [torch.rand(16, 64), torch.randint(0, 9, (16,))]
+def get_init_inputs():
+    return []
+)";
+  auto answer = [](const std::string& last) {
+    return "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, i):\n"
+           "        v, p = torch.max(x, dim=1)\n        assert i.dtype == torch.int64\n        "
+           "return " +
+           last + "\n";
+  };
+  EXPECT_TRUE(evaluate(problem, answer("v, p + i")).open()->getCorrect());
+  EXPECT_TRUE(evaluate(problem, answer("[v, p + i]")).open()->getCorrect());
+  auto wrong = evaluate(problem, answer("v, p + i + 1"));
+  EXPECT_THAT(message(wrong), HasSubstr("output1"));
+  EXPECT_EQ(category(evaluate(problem, answer("v"))), "wrong_type");
+}
+
+TEST_F(torch_referee, what_a_module_raises_is_its_own_fault_by_place) {
+  EXPECT_EQ(category(evaluate(linear_problem, "def broken(:\n")), "import_error");
+  EXPECT_EQ(category(evaluate(linear_problem, "import torch\nx = 3\n")), "missing_model");
+  auto result = evaluate(linear_problem, linear_answer("return x @ x"));
+  EXPECT_EQ(category(result), "runtime_error");
+  EXPECT_THAT(message(result), HasSubstr("candidate.py"));
+  EXPECT_EQ(
+      category(evaluate(linear_problem, "import torch\nclass ModelNew(torch.nn.Module):\n"
+                                        "    def __init__(self):\n        super().__init__()\n")),
+      "init_error");
+}
+
+TEST_F(torch_referee, an_input_that_was_changed_is_a_finding) {
+  auto result = evaluate(linear_problem,
+                         linear_answer("y = torch.relu(self.linear(x))\nx.mul_(2)\nreturn y"));
+  EXPECT_THAT(rules_of(result), Contains("input_overwrite")) << summary(result);
+}
+
+TEST_F(torch_referee, a_result_kept_for_the_same_address_is_wrong) {
+  auto result = evaluate(linear_problem,
+                         linear_answer("if x.data_ptr() not in kept:\n    kept[x.data_ptr()] = "
+                                       "torch.relu(self.linear(x))\nreturn kept[x.data_ptr()]",
+                                       "kept = {}\n"));
+  EXPECT_EQ(category(result), "wrong_result") << summary(result);
+}
+
+TEST_F(torch_referee, work_that_is_skipped_once_it_is_timed_is_found) {
+  auto result = evaluate(linear_problem,
+                         linear_answer("self.calls += 1\ny = torch.relu(self.linear(x))\n"
+                                       "if self.calls > 8:\n    y.zero_()\nreturn y"),
+                         [](wire::EvaluateRequest::Builder x) { x.initTiming().setEnabled(true); });
+  EXPECT_THAT(rules_of(result), Contains("wrong_when_timed")) << summary(result);
+  EXPECT_FALSE(result.open()->getCorrect());
+}
+
+TEST_F(torch_referee, a_replay_draws_the_same_contents) {
+  auto wrong = linear_answer("return torch.relu(self.linear(x)) + 1");
+  auto seeded = [](wire::EvaluateRequest::Builder x) {
+    auto seed = x.initSeed(32);
+    for (unsigned i = 0; i < 32; ++i) seed[i] = static_cast<kj::byte>(i);
+  };
+  EXPECT_EQ(message(evaluate(linear_problem, wrong, seeded)),
+            message(evaluate(linear_problem, wrong, seeded)));
+}
+
+TEST_F(torch_referee, the_benchmarks_mode_has_its_tolerance_and_trials) {
+  auto slightly_off = linear_answer("return torch.relu(self.linear(x)) + 9e-5");
+  auto result = evaluate(linear_problem, slightly_off,
+                         [](wire::EvaluateRequest::Builder x) { x.setMode("kernelbench"); });
+  EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
+  EXPECT_EQ(result.open()->getCases().size(), 5u);
+}
+
+TEST_F(torch_referee, an_answer_without_a_kernel_of_the_wanted_language_is_refused) {
+  auto result = evaluate(linear_problem, linear_answer("return torch.relu(self.linear(x))"),
+                         [](wire::EvaluateRequest::Builder x) { x.setLanguage("triton"); });
+  EXPECT_EQ(category(result), "wrong_language");
+}
+
+TEST_F(torch_referee, a_broken_problem_is_the_configurations_fault) {
+  auto result =
+      evaluate("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n"
+               "        raise ValueError('no')\ndef get_inputs():\n    return [torch.rand(3)]\n"
+               "def get_init_inputs():\n    return []\n",
+               linear_answer("return x"));
+  EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::CONFIGURATION)
+      << summary(result);
+}
+
+TEST_F(torch_referee, check_finds_problems_that_decide_nothing) {
+  auto problem = [](const std::string& body) {
+    return "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        "
+           "return " +
+           body +
+           "\ndef get_inputs():\n    return [torch.rand(64, 64)]\ndef get_init_inputs():\n    "
+           "return []\n";
+  };
+  EXPECT_THAT(check(problem("torch.softmax(x, 1).sum(1)")), Contains(HasSubstr("does not depend")));
+  EXPECT_THAT(check(problem("x * 0")),
+              Contains(AnyOf(HasSubstr("zeros"), HasSubstr("does not depend"))));
+  EXPECT_THAT(check(problem("torch.nn.functional.dropout(x, 0.5)")), Contains(HasSubstr("random")));
+  EXPECT_THAT(check(problem("torch.relu(x)")), Contains(HasSubstr("unchanged input passes")));
+  EXPECT_THAT(check(linear_problem), Not(Contains(HasSubstr("passes"))));
+}
+
+} // namespace
+} // namespace kernelmill

@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "actors/episode/completion_parser.hpp"
+#include "actors/episode/prompt.hpp"
+#include "actors/episode/torch_answers.hpp"
+#include "messages/message.hpp"
+
+namespace kernelmill {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+task problem(const std::string& backend = "cuda", const std::string& language = "any") {
+  task x;
+  x.id = "kernelbench/level1/19_ReLU";
+  x.contract = "torch";
+  x.backends = {"cpu", "cuda"};
+  x.backend = backend;
+  x.prompt = "Problem 19.\n";
+  x.torch.code = "class Model(nn.Module):\n    pass\n";
+  x.torch.language = language;
+  return x;
+}
+
+std::string user(const task& x) {
+  Message<wire::RetrieveResult> none;
+  return task_prompt(x, *none.open());
+}
+
+TEST(torch_prompt, shows_the_problem_an_example_and_the_machine) {
+  auto x = problem();
+  x.torch.hardware = "NVIDIA H200 (sm_90)";
+  EXPECT_THAT(user(x), AllOf(StartsWith("[task: kernelbench/level1/19_ReLU]\nProblem 19.\n"),
+                             HasSubstr("It runs on: NVIDIA H200 (sm_90)\n"),
+                             HasSubstr("```python\n" + x.torch.code + "```\n"),
+                             HasSubstr("class ModelNew(nn.Module)"), HasSubstr("load_inline("),
+                             HasSubstr("at::cuda::getCurrentCUDAStream()")));
+}
+
+TEST(torch_prompt, says_of_no_signature_and_no_cases) {
+  for (const auto& text : {user(problem()), system_prompt(problem())})
+    EXPECT_THAT(text, AllOf(Not(HasSubstr("solve(")), Not(HasSubstr("Shapes that you may see")),
+                            Not(HasSubstr("extern \"C\""))));
+}
+
+TEST(torch_prompt, the_example_is_in_the_wanted_language) {
+  EXPECT_THAT(user(problem("cuda", "triton")),
+              AllOf(HasSubstr("@triton.jit"), Not(HasSubstr("load_inline"))));
+  EXPECT_THAT(user(problem("cuda", "torch")),
+              AllOf(HasSubstr("torch.addcmul"), Not(HasSubstr("load_inline"))));
+  EXPECT_THAT(user(problem("cpu")),
+              AllOf(HasSubstr("at::parallel_for"), Not(HasSubstr("__global__"))));
+}
+
+TEST(torch_prompt, says_how_it_is_judged) {
+  auto text = system_prompt(problem());
+  for (auto* told :
+       {"<think>", "<KERNEL>\n```python\n", "ModelNew", "new before every call", "load_inline",
+        "in __init__", "double precision", "TF32 do not", "current stream", "kept between calls"})
+    EXPECT_THAT(text, HasSubstr(told));
+  auto x = problem();
+  x.torch.float32 = "tf32";
+  EXPECT_THAT(system_prompt(x), AllOf(HasSubstr("and TF32 in"), Not(HasSubstr("TF32 do not"))));
+  x.torch.mode = "kernelbench";
+  EXPECT_THAT(system_prompt(x),
+              AllOf(HasSubstr("benchmark's own tolerances"), Not(HasSubstr("double precision"))));
+  EXPECT_THAT(system_prompt(problem("cpu")), Not(HasSubstr("current stream")));
+  EXPECT_THAT(system_prompt(problem("cuda", "triton")), HasSubstr("is refused"));
+}
+
+TEST(torch_prompt, its_own_example_is_an_answer) {
+  for (const std::string language : {"any", "triton", "torch"})
+    for (const std::string backend : {"cpu", "cuda"}) {
+      auto code = std::string{example_answer(language, backend)};
+      auto x = parse_completion("<think>\nfuse\n</think>\n<KERNEL>\n```python\n" + code +
+                                "```\n</KERNEL>\n");
+      ASSERT_TRUE(x.ok) << language;
+      EXPECT_EQ(x.language, "python");
+      EXPECT_EQ(x.kernel + "\n", code);
+      EXPECT_TRUE(x.problems.empty());
+    }
+}
+
+TEST(torch_prompt, a_triton_fence_and_a_fence_without_tags_are_taken) {
+  auto x = parse_completion("<KERNEL>\n```triton\nimport triton\n```\n</KERNEL>");
+  EXPECT_TRUE(x.ok);
+  EXPECT_EQ(x.language, "python");
+  x = parse_completion("Here it is:\n```python\nclass ModelNew:\n    pass\n```\nDone.");
+  EXPECT_TRUE(x.ok);
+  EXPECT_EQ(x.kernel, "class ModelNew:\n    pass");
+}
+
+} // namespace
+} // namespace kernelmill

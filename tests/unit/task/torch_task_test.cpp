@@ -1,0 +1,181 @@
+// Tasks of the contract `torch`: a problem in Python in place of signature, cases and reference.
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "gpu/task/task.hpp"
+
+using namespace kernelmill;
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr const char* problem = "import torch\n\n\nclass Model(torch.nn.Module):\n"
+                                "    def forward(self, x):\n        return x.exp()\n\n\n"
+                                "def get_inputs():\n    return [torch.rand(4)]\n\n\n"
+                                "def get_init_inputs():\n    return []\n";
+
+json relu() {
+  return {{"id", "suite/level1/1_Exp"},
+          {"title", "Exp"},
+          {"verb", "optimize"},
+          {"operator_family", "elementwise"},
+          {"contract", "torch"},
+          {"difficulty", "easy"},
+          {"suite", "suite"},
+          {"level", 1},
+          {"problem_id", 7},
+          {"precision", "fp32"}};
+}
+
+class torch_task : public testing::Test {
+protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "kernelmill-torch-task-XXXXXX";
+    root_ = ::mkdtemp(name.data());
+    write("task.json", relu().dump());
+    write("prompt.md", "Make it fast.\n");
+    write("problem.py", problem);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& name, const std::string& text,
+             const std::string& id = "suite/level1/1_Exp") {
+    std::filesystem::create_directories(root_ + "/" + id);
+    std::ofstream{root_ + "/" + id + "/" + name} << text;
+  }
+  expected<task> load() { return load_task(root_, "suite/level1/1_Exp"); }
+  std::string trouble(const json& document) {
+    write("task.json", document.dump());
+    auto x = load();
+    return x ? std::string{} : render(x.error());
+  }
+
+  std::string root_;
+};
+
+TEST_F(torch_task, needs_no_signature_and_no_cases) {
+  auto x = load();
+  ASSERT_TRUE(x) << render(x.error());
+  EXPECT_TRUE(x->is_torch());
+  EXPECT_EQ(x->torch.suite, "suite");
+  EXPECT_EQ(x->torch.level, 1u);
+  EXPECT_EQ(x->torch.problem_id, 7u);
+  EXPECT_EQ(x->torch.code, problem);
+  EXPECT_EQ(x->prompt, "Make it fast.\n");
+  EXPECT_THAT(x->backends, ElementsAre("cpu", "cuda"));
+  EXPECT_EQ(x->torch.language, "any");
+  EXPECT_TRUE(x->cases.empty());
+}
+
+TEST_F(torch_task, the_digest_covers_each_of_its_files) {
+  std::set<std::string> digests{load()->digest};
+  write("prompt.md", "Make it faster.\n");
+  digests.insert(load()->digest);
+  write("problem.py", std::string{problem} + "# another\n");
+  digests.insert(load()->digest);
+  auto document = relu();
+  document["difficulty"] = "hard";
+  write("task.json", document.dump());
+  digests.insert(load()->digest);
+  EXPECT_EQ(digests.size(), 4u);
+}
+
+TEST_F(torch_task, errors_name_file_and_key) {
+  auto document = relu();
+  document["cases"] = json::array();
+  EXPECT_THAT(trouble(document), HasSubstr("unknown key \"cases\""));
+  document = relu();
+  document["level"] = "one";
+  EXPECT_THAT(trouble(document), testing::AllOf(HasSubstr("1_Exp/task.json"), HasSubstr("level")));
+  document = relu();
+  document["precision"] = "fp64";
+  EXPECT_THAT(trouble(document), HasSubstr("precision"));
+  document = relu();
+  document["contract"] = "torhc";
+  EXPECT_THAT(trouble(document), HasSubstr("schema_version")); // read as a native task
+  document = relu();
+  document["verb"] = "debug";
+  EXPECT_THAT(trouble(document), HasSubstr("verb"));
+}
+
+TEST_F(torch_task, a_problem_must_define_all_that_is_called) {
+  write("problem.py", "class Model: pass\ndef get_init_inputs(): return []\n");
+  auto x = load();
+  ASSERT_FALSE(x);
+  EXPECT_EQ(x.error().category, "bad_problem");
+  EXPECT_THAT(x.error().message, HasSubstr("problem.py: it defines no get_inputs"));
+  std::filesystem::remove(root_ + "/suite/level1/1_Exp/problem.py");
+  EXPECT_EQ(load().error().category, "missing_file");
+}
+
+TEST_F(torch_task, a_name_inside_a_function_or_of_another_thing_does_not_count) {
+  EXPECT_EQ(missing_of_problem(problem), "");
+  EXPECT_EQ(missing_of_problem("class ModelNew: pass\n"), "it defines no class Model");
+  EXPECT_EQ(missing_of_problem("class Model: pass\n  def get_inputs(): pass\n"),
+            "it defines no get_inputs");
+  EXPECT_EQ(missing_of_problem("class Model: pass\nget_inputs = list\ndef get_init_inputs(): pass"),
+            "");
+}
+
+TEST_F(torch_task, stays_one_whatever_contract_a_run_asks_for) {
+  auto x = load();
+  ASSERT_TRUE(x);
+  for (auto* contract : {"native", "device", "torch"}) {
+    EXPECT_TRUE(choose_contract(*x, contract)) << contract;
+    EXPECT_TRUE(x->is_torch());
+  }
+  EXPECT_FALSE(choose_contract(*x, "program"));
+  EXPECT_TRUE(choose_backend(*x, "cuda"));
+  EXPECT_EQ(x->backend, "cuda");
+  EXPECT_EQ(choose_backend(*x, "hip").error().category, "unsupported_backend");
+}
+
+TEST_F(torch_task, no_other_task_becomes_one) {
+  task native;
+  native.contract = "native";
+  auto refused = choose_contract(native, "torch");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().category, "unsupported_contract");
+}
+
+// -- several roots --------------------------------------------------------------------------------
+
+TEST_F(torch_task, roots_are_searched_in_order) {
+  std::string name = testing::TempDir() + "kernelmill-torch-task-XXXXXX";
+  std::string other = ::mkdtemp(name.data());
+  for (const std::string id : {"suite/level1/1_Exp", "suite/level1/2_Log"}) {
+    auto folder = other + "/" + id;
+    std::filesystem::create_directories(folder);
+    auto document = relu();
+    document["id"] = id;
+    document["title"] = "the other";
+    std::ofstream{folder + "/task.json"} << document.dump();
+    std::ofstream{folder + "/prompt.md"} << "x\n";
+    std::ofstream{folder + "/problem.py"} << problem;
+  }
+  task_roots roots{root_, other};
+  auto ids = list_tasks(roots);
+  ASSERT_TRUE(ids);
+  EXPECT_THAT(*ids, ElementsAre("suite/level1/1_Exp", "suite/level1/2_Log"));
+  EXPECT_EQ(load_task(roots, "suite/level1/1_Exp")->title, "Exp");
+  EXPECT_EQ(load_task(roots, "suite/level1/2_Log")->title, "the other");
+  EXPECT_EQ(load_task(roots, "suite/level1/3_Sin").error().category, "unknown_task");
+  EXPECT_TRUE(list_tasks(task_roots{root_, "/nowhere"}));
+  EXPECT_FALSE(list_tasks(task_roots{"/nowhere"}));
+  std::filesystem::remove_all(other);
+}
+
+TEST_F(torch_task, what_an_import_is_writing_is_no_task_yet) {
+  write("task.json", relu().dump(), ".import-ab12/task");
+  EXPECT_THAT(*list_tasks(root_), ElementsAre("suite/level1/1_Exp"));
+}
+
+} // namespace
