@@ -196,6 +196,14 @@ expected<compiler_outcome> torch_extension_builder::compile(const extension_requ
   job.deadline_ms = deadline_ms;
   job.memory_bytes = compilers_.memory_bytes;
   job.cpu_seconds = static_cast<uint64_t>(std::max(1, deadline_ms / 2000));
+  std::vector<descriptor> headers;
+  for (auto& x : request.sources) {
+    if (!x.is_header()) continue;
+    auto file = memory_file(x.text);
+    if (!file) return tl::unexpected{file.error()};
+    job.files.push_back({file->get(), "/build/" + x.name});
+    headers.push_back(std::move(*file));
+  }
   slots_.acquire();
   auto outcome = run_compiler(walls_, job);
   slots_.release();
@@ -238,12 +246,12 @@ std::vector<torch_extension_builder::unit_result>
 torch_extension_builder::compile_all(const extension_request& request, int deadline_ms,
                                      bool slim_allowed) {
   std::vector<std::future<unit_result>> waiting;
-  for (size_t i = 1; i < request.sources.size(); ++i)
-    waiting.push_back(std::async(std::launch::async, [&, i] {
-      return compile_unit(request, i, deadline_ms, slim_allowed);
-    }));
+  for (size_t i = 0; i < request.sources.size(); ++i)
+    if (!request.sources[i].is_header())
+      waiting.push_back(std::async(std::launch::async, [&, i] {
+        return compile_unit(request, i, deadline_ms, slim_allowed);
+      }));
   std::vector<unit_result> result;
-  result.push_back(compile_unit(request, 0, deadline_ms, slim_allowed));
   for (auto& x : waiting) result.push_back(x.get());
   return result;
 }
@@ -324,6 +332,8 @@ built_extension torch_extension_builder::build(const extension_request& request,
     }
     break;
   }
+  if (result.with_full_headers > 0)
+    found.log += "note: " + request.name + ": compiled with torch's own headers\n";
   auto diagnostics = parse_diagnostics(found.log);
   found.diagnostics.insert(found.diagnostics.begin(), diagnostics.begin(), diagnostics.end());
   return result;
