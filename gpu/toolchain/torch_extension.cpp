@@ -281,6 +281,7 @@ expected<compiler_outcome> torch_extension_builder::link(const extension_request
   job.deadline_ms = deadline_ms;
   job.memory_bytes = compilers_.memory_bytes;
   job.product_bytes = most_library;
+  job.kept_text = 1 << 20; // each use of a Python symbol is a line
   slots_.acquire();
   auto outcome = run_compiler(walls_, job);
   slots_.release();

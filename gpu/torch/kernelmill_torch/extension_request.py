@@ -126,7 +126,7 @@ def _read(path: str) -> str:
 
 
 def _with_headers(paths: List[str], folders: List[str]) -> List[Dict[str, str]]:
-    """The files, and the headers that they include by a plain name and that lie beside them or in `folders`."""
+    """The files, and the headers that they include by a plain name, from beside them or from `folders`."""
     places = [os.path.dirname(os.path.abspath(p)) for p in paths] + folders
     result = [{"name": os.path.basename(p), "text": _read(p)} for p in paths]
     known = {x["name"] for x in result}
@@ -144,8 +144,8 @@ def _with_headers(paths: List[str], folders: List[str]) -> List[Dict[str, str]]:
 def normalize_files(**arguments: Any) -> Request:
     """The request of torch.utils.cpp_extension.load(**arguments), which reads the files in `sources`.
 
-    Headers that they include by a plain name become sources too. Each file may have 1 MiB. Raises RequestError
-    for a file that cannot be read, and as normalize_inline.
+    Headers that they include by a plain name become sources too. Each file may have 1 MiB. Raises
+    RequestError for a file that cannot be read, and as normalize_inline.
     """
     request = _common(arguments, arguments.pop("extra_ldflags", None))
     sources = _with_headers(_strings(arguments.pop("sources", None), "sources"), request["include_paths"])
