@@ -15,8 +15,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-constexpr size_t kept_text = 64 << 10;
-
 // 20 errors of g++ with their templates stay below 1 MiB; `#pragma message` in a loop does not.
 constexpr size_t most_text = 16 << 20;
 
@@ -26,7 +24,7 @@ int left_ms(clock::time_point end) {
 }
 
 // Reads until the last process that can write has gone. False when it must be killed.
-bool read_text(int fd, clock::time_point end, compiler_outcome& result) {
+bool read_text(int fd, clock::time_point end, size_t kept_text, compiler_outcome& result) {
   std::array<char, 16384> part;
   for (size_t total = 0;;) {
     if (!wait_readable(fd, left_ms(end))) {
@@ -93,7 +91,7 @@ expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job)
   ends.write.reset();
   auto end = begin + std::chrono::milliseconds{job.deadline_ms};
   compiler_outcome result;
-  if (!read_text(ends.read.get(), end, result)) started->kill();
+  if (!read_text(ends.read.get(), end, job.kept_text, result)) started->kill();
   // After a kill the kernel has only to free its memory.
   auto status = started->wait(result.timed_out || result.flooded ? 30'000 : left_ms(end));
   if (!status && status.error().category == "timeout" && !result.timed_out) {

@@ -25,6 +25,7 @@ struct compiler_job {
   uint64_t cpu_seconds = 0;
   uint64_t process_count = 64;
   uint64_t product_bytes = uint64_t{128} << 20; ///< the largest file that it may write
+  size_t kept_text = 64 << 10;                  ///< of what it says
 };
 
 /// Where the compiler writes its product.
@@ -35,7 +36,7 @@ struct compiler_outcome {
   bool timed_out = false;     ///< the wall deadline passed; a busy machine can cause that too
   bool out_of_memory = false; ///< the cgroup killed something
   bool flooded = false;       ///< it said more than any person would read, and was killed
-  std::string text;           ///< stdout and stderr, the first 64 KiB
+  std::string text;           ///< stdout and stderr, the first of it
   descriptor product;         ///< a memory file
   double seconds = 0;
 };

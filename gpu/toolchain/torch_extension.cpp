@@ -24,6 +24,7 @@ constexpr uint64_t most_library = uint64_t{256} << 20;
 
 // Sets of flags for which headers are precompiled; each costs 200 MB of disk and 10 s once.
 constexpr size_t most_precompiled = 4;
+constexpr size_t most_seen = 1000;
 
 void append(words& to, const words& from) {
   to.insert(to.end(), from.begin(), from.end());
@@ -146,7 +147,8 @@ words torch_extension_builder::device_command(const extension_request& request, 
   return result;
 }
 
-// The folder with precompiled slim headers for these flags, or nothing.
+// The folder with precompiled slim headers for these flags, or nothing. They are made when flags
+// come a second time: making them costs as much as two builds without.
 std::string torch_extension_builder::host_headers(const words& command) {
   std::string all = compilers_.host.digest + compilers_.python.torch + precompiled_text;
   for (auto& x : command) all += '\n' + x;
@@ -156,7 +158,9 @@ std::string torch_extension_builder::host_headers(const words& command) {
     std::lock_guard guard{mutex_};
     for (auto& [name, headers] : headers_)
       if (name == key) mine = headers.get();
-    if (!mine && headers_.size() >= most_precompiled) return {};
+    if (seen_flags_.size() > most_seen) seen_flags_.clear();
+    bool seen = !seen_flags_.insert(key).second;
+    if (!mine && (!seen || headers_.size() >= most_precompiled)) return {};
     if (!mine) {
       auto made =
           std::make_unique<precompiled_headers>(walls_, compilers_.cache_directory, key, command);
@@ -192,6 +196,14 @@ expected<compiler_outcome> torch_extension_builder::compile(const extension_requ
   job.deadline_ms = deadline_ms;
   job.memory_bytes = compilers_.memory_bytes;
   job.cpu_seconds = static_cast<uint64_t>(std::max(1, deadline_ms / 2000));
+  std::vector<descriptor> headers;
+  for (auto& x : request.sources) {
+    if (!x.is_header()) continue;
+    auto file = memory_file(x.text);
+    if (!file) return tl::unexpected{file.error()};
+    job.files.push_back({file->get(), "/build/" + x.name});
+    headers.push_back(std::move(*file));
+  }
   slots_.acquire();
   auto outcome = run_compiler(walls_, job);
   slots_.release();
@@ -234,12 +246,12 @@ std::vector<torch_extension_builder::unit_result>
 torch_extension_builder::compile_all(const extension_request& request, int deadline_ms,
                                      bool slim_allowed) {
   std::vector<std::future<unit_result>> waiting;
-  for (size_t i = 1; i < request.sources.size(); ++i)
-    waiting.push_back(std::async(std::launch::async, [&, i] {
-      return compile_unit(request, i, deadline_ms, slim_allowed);
-    }));
+  for (size_t i = 0; i < request.sources.size(); ++i)
+    if (!request.sources[i].is_header())
+      waiting.push_back(std::async(std::launch::async, [&, i] {
+        return compile_unit(request, i, deadline_ms, slim_allowed);
+      }));
   std::vector<unit_result> result;
-  result.push_back(compile_unit(request, 0, deadline_ms, slim_allowed));
   for (auto& x : waiting) result.push_back(x.get());
   return result;
 }
@@ -269,6 +281,7 @@ expected<compiler_outcome> torch_extension_builder::link(const extension_request
   job.deadline_ms = deadline_ms;
   job.memory_bytes = compilers_.memory_bytes;
   job.product_bytes = most_library;
+  job.kept_text = 1 << 20; // each use of a Python symbol is a line
   slots_.acquire();
   auto outcome = run_compiler(walls_, job);
   slots_.release();
@@ -320,6 +333,8 @@ built_extension torch_extension_builder::build(const extension_request& request,
     }
     break;
   }
+  if (result.with_full_headers > 0)
+    found.log += "note: " + request.name + ": compiled with torch's own headers\n";
   auto diagnostics = parse_diagnostics(found.log);
   found.diagnostics.insert(found.diagnostics.begin(), diagnostics.begin(), diagnostics.end());
   return result;

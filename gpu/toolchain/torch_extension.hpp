@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <semaphore>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,7 +70,8 @@ private:
   sandbox& walls_;
   torch_compilers compilers_;
   std::counting_semaphore<> slots_;
-  std::mutex mutex_; // guards headers_
+  std::mutex mutex_; // guards the next two
+  std::set<std::string> seen_flags_;
   std::vector<std::pair<std::string, std::unique_ptr<precompiled_headers>>> headers_;
 };
 

@@ -81,7 +81,7 @@ bool is_host_flag(std::string_view x) {
   if (x == "-fopenmp" || x == "-pthread" || x == "-w" || x == "-g" || x == "-DNDEBUG") return true;
   if (is_macro(x) || is_standard(x)) return true;
   if (x.starts_with("-O")) return x.size() <= 6 && all_of(x.substr(2), "0123sgfatz");
-  if (starts_with_any(x, {"-Wl", "-Wa", "-Wp"})) return false;
+  if (starts_with_any(x, {"-Wl,", "-Wa,", "-Wp,"})) return false;
   if (x.starts_with("-W")) return x.size() > 2 && all_of(x.substr(2), option_characters);
   if (starts_with_any(x, {"-f", "-m"})) return x.size() > 3 && all_of(x, option_characters);
   return false;

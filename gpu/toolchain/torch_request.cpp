@@ -79,7 +79,7 @@ std::vector<extension_source> sources_of(const json& x) {
   for (auto& one : x) {
     extension_source source{text_of(one.at("name"), most_word),
                             text_of(one.at("text"), most_extension_source)};
-    bool known = false;
+    bool known = source.is_header();
     for (auto* suffix : {".cpp", ".cc", ".cxx", ".cu"})
       known = known || source.name.ends_with(suffix);
     if (!is_file_name(source.name) || !known)
@@ -90,7 +90,8 @@ std::vector<extension_source> sources_of(const json& x) {
     if (total > most_extension_source) throw refused{"its sources have more than 1 MiB"};
     result.push_back(std::move(source));
   }
-  if (result.empty()) throw refused{"it has no sources"};
+  if (std::all_of(result.begin(), result.end(), [](auto& y) { return y.is_header(); }))
+    throw refused{"it has no sources"};
   if (result.size() > most_sources) throw refused{"it has more than 32 sources"};
   return result;
 }
@@ -161,6 +162,12 @@ std::string_view last_line(std::string_view report) {
 }
 
 } // namespace
+
+bool extension_source::is_header() const {
+  constexpr const char* suffixes[] = {".h", ".hpp", ".hh", ".cuh", ".inl"};
+  return std::any_of(std::begin(suffixes), std::end(suffixes),
+                     [this](auto* x) { return name.ends_with(x); });
+}
 
 bool extension_request::has_cuda() const {
   return std::any_of(sources.begin(), sources.end(), [](auto& x) { return x.is_cuda(); });

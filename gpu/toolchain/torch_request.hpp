@@ -14,10 +14,11 @@
 namespace kernelmill {
 
 struct extension_source {
-  std::string name; ///< a plain file name that ends in .cpp, .cc, .cxx or .cu
+  std::string name; ///< a plain file name: .cpp, .cc, .cxx, .cu, or a header's
   std::string text;
 
   bool is_cuda() const { return name.ends_with(".cu"); }
+  bool is_header() const;
 };
 
 /// One call of load_inline or load.

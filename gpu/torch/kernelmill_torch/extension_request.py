@@ -22,11 +22,14 @@ import hashlib
 import inspect
 import json
 import os
+import re
 from typing import Any, Callable, Dict, List, Optional
 
 Request = Dict[str, Any]
 
 MOST_FILE_BYTES = 1 << 20
+MOST_FILES = 32
+HEADERS = (".h", ".hpp", ".hh", ".cuh", ".inl")
 
 _HARMLESS = ("build_directory", "verbose", "keep_intermediates", "use_pch", "is_standalone")
 
@@ -111,22 +114,41 @@ def normalize_inline(**arguments: Any) -> Request:
     return request
 
 
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_FILE_BYTES + 1)
+    except OSError as problem:
+        raise RequestError(f"failed to read {path}: {problem.strerror}") from None
+    if len(data) > MOST_FILE_BYTES:
+        raise RequestError(f"{path} has more than {MOST_FILE_BYTES} bytes")
+    return data.decode("utf-8", "replace")
+
+
+def _with_headers(paths: List[str], folders: List[str]) -> List[Dict[str, str]]:
+    """The files, and the headers that they include by a plain name, from beside them or from `folders`."""
+    places = [os.path.dirname(os.path.abspath(p)) for p in paths] + folders
+    result = [{"name": os.path.basename(p), "text": _read(p)} for p in paths]
+    known = {x["name"] for x in result}
+    for file in result:  # grows under way: headers include headers
+        for name in re.findall(r'^\s*#\s*include\s*"([\w.+-]+)"', file["text"], re.MULTILINE):
+            if name in known or len(result) >= MOST_FILES or not name.endswith(HEADERS):
+                continue
+            found = next((x for x in (os.path.join(p, name) for p in places) if os.path.isfile(x)), None)
+            if found is not None:
+                known.add(name)
+                result.append({"name": name, "text": _read(found)})
+    return result
+
+
 def normalize_files(**arguments: Any) -> Request:
     """The request of torch.utils.cpp_extension.load(**arguments), which reads the files in `sources`.
 
-    Each file may have 1 MiB. Raises RequestError for a file that cannot be read, and as normalize_inline.
+    Headers that they include by a plain name become sources too. Each file may have 1 MiB. Raises
+    RequestError for a file that cannot be read, and as normalize_inline.
     """
     request = _common(arguments, arguments.pop("extra_ldflags", None))
-    sources = []
-    for path in _strings(arguments.pop("sources", None), "sources"):
-        try:
-            with open(path, "rb") as file:
-                data = file.read(MOST_FILE_BYTES + 1)
-        except OSError as problem:
-            raise RequestError(f"failed to read {path}: {problem.strerror}") from None
-        if len(data) > MOST_FILE_BYTES:
-            raise RequestError(f"{path} has more than {MOST_FILE_BYTES} bytes")
-        sources.append({"name": os.path.basename(path), "text": data.decode("utf-8", "replace")})
+    sources = _with_headers(_strings(arguments.pop("sources", None), "sources"), request["include_paths"])
     request.update(inline=False, sources=sources, functions=None, headers=False, error_handling=True)
     _finish(arguments)
     return request

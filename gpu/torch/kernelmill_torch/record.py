@@ -61,7 +61,7 @@ class Placeholder:
             raise AttributeError(attribute)
 
         def absent(*_args: Any, **_kwargs: Any) -> Any:
-            raise NotBuilt(f"{self.__name__}.{attribute} was called while the module was imported: it is not built yet")
+            raise NotBuilt(f"{self.__name__}.{attribute} was called at import: it is not built yet")
 
         absent.__name__ = attribute
         return absent
@@ -77,7 +77,7 @@ class Recorder:
         key = extension_request.key(request)
         if key not in self.requests:
             if len(self.requests) >= MOST_EXTENSIONS:
-                raise extension_request.RequestError(f"a module may ask for {MOST_EXTENSIONS} extensions at most")
+                raise extension_request.RequestError(f"more than {MOST_EXTENSIONS} extensions in one module")
             self.requests[key] = request
         return Placeholder(request["name"])
 
@@ -102,7 +102,8 @@ def triton_kernels(tree: ast.AST) -> List[str]:
 def cuda_kernels(text: str) -> List[str]:
     """Names of the __global__ functions in CUDA source text."""
     bounds = r"(?:__launch_bounds__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)\s*)?"
-    return re.findall(r"__global__\s+(?:static\s+|inline\s+)?" + bounds + r"void\s+" + bounds + r"(\w+)\s*\(", text)
+    before = r"__global__\s+(?:static\s+|inline\s+)?" + bounds
+    return re.findall(before + r"void\s+" + bounds + r"(\w+)\s*\(", text)
 
 
 def defines(tree: ast.Module, name: str) -> bool:
@@ -190,13 +191,14 @@ def _wanted_device(problem: Optional[BaseException]) -> bool:
 
 
 def describe(problem: BaseException, path: str) -> Dict[str, Any]:
-    """Type, message, the last line of `path` that is involved (0: none), and a traceback without our own frames."""
+    """Type, message, the last line of `path` involved (0: none), and a traceback without our own frames."""
     frames = [x for x in traceback.extract_tb(problem.__traceback__) if x.filename != __file__]
     frames = [x for x in frames if not x.filename.startswith("<frozen importlib")]
     line = next((x.lineno for x in reversed(frames) if x.filename == path), 0)
     if isinstance(problem, SyntaxError) and problem.filename == path:
         line = problem.lineno or 0
-    text = "".join(traceback.format_list(frames[-20:]) + traceback.format_exception_only(type(problem), problem))
+    lines = traceback.format_list(frames[-20:]) + traceback.format_exception_only(type(problem), problem)
+    text = "".join(lines)
     try:
         message = problem.msg if isinstance(problem, SyntaxError) else str(problem)
     except Exception:
@@ -217,7 +219,8 @@ class Session:
         self.output = output
         self.recorder = Recorder()
         self.report: Dict[str, Any] = {
-            "error": None, "has_model_new": False, "incomplete": False, "triton_kernels": [], "cuda_kernels": [],
+            "error": None, "has_model_new": False, "incomplete": False,
+            "triton_kernels": [], "cuda_kernels": [],
         }
 
     def say(self, stage: str) -> None:

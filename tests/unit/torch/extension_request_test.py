@@ -33,7 +33,8 @@ class Normalizing(unittest.TestCase):
         plain = er.key(er.normalize_inline(name="a", cpp_sources=""))
         for change in ({"extra_cflags": ["-O3"]}, {"functions": []}, {"no_implicit_headers": True},
                        {"extra_ldflags": ["-lm"]}, {"is_python_module": False}, {"cuda_sources": "x"}):
-            self.assertNotEqual(plain, er.key(er.normalize_inline(**{"name": "a", "cpp_sources": "", **change})))
+            other = er.normalize_inline(**{"name": "a", "cpp_sources": "", **change})
+            self.assertNotEqual(plain, er.key(other))
 
     def test_the_key_is_of_canonical_json(self):
         request = er.normalize_inline(name="a", cpp_sources="")
@@ -53,6 +54,14 @@ class Normalizing(unittest.TestCase):
                 file.write("text")
             request = er.normalize_files(name="a", sources=[path], build_directory=folder)
             self.assertEqual(request["sources"], [{"name": "k.cu", "text": "text"}])
+            with open(os.path.join(folder, "k.cuh"), "w") as file:
+                file.write('#include "other.h"\n#include "/etc/passwd"\n')
+            with open(os.path.join(folder, "other.h"), "w") as file:
+                file.write("int n;")
+            with open(path, "w") as file:
+                file.write('#include "k.cuh"\n#include <vector>\n#include "../x.h"\n#include "absent.h"\n')
+            request = er.normalize_files(name="a", sources=path)
+            self.assertEqual([s["name"] for s in request["sources"]], ["k.cu", "k.cuh", "other.h"])
             with self.assertRaises(er.RequestError):
                 er.normalize_files(name="a", sources=path + "x")
 

@@ -1,0 +1,2 @@
+#pragma once
+#include <kernelmill/slim_cuda.h>
