@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "gpu/toolchain/build_cache.hpp"
+#include "gpu/toolchain/warm_recorder.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill {
@@ -121,6 +122,15 @@ error broken_python(const compiler_outcome& x) {
           "`kernelmill doctor` looks at the interpreter"};
 }
 
+expected<compiler_outcome> record_warm(const recorder_options& options, const std::string& source,
+                                       int init, int deadline_ms) {
+  if (options.warm == nullptr) return infrastructure_error("python_failed", "no warm process");
+  auto file = memory_file(source);
+  if (!file) return tl::unexpected<error>{file.error()};
+  return options.warm->run(
+      {options.backend, capability_of(options.architecture), file->get(), init, deadline_ms});
+}
+
 } // namespace
 
 recorded record_candidate(sandbox& walls, const python_facts& python,
@@ -146,7 +156,8 @@ recorded record_candidate(sandbox& walls, const python_facts& python,
     init_file = std::move(*file);
     job.files.push_back({init_file.get(), init_path});
   }
-  auto outcome = run_compiler(walls, job);
+  auto outcome = record_warm(options, source, init_file.get(), deadline_ms);
+  if (!outcome) outcome = run_compiler(walls, job);
   if (!outcome) {
     found.fault = outcome.error();
     return result;

@@ -11,10 +11,13 @@
 
 namespace kernelmill {
 
+class warm_recorder;
+
 struct recorder_options {
   std::string backend = "cpu";
   std::string architecture = "sm_90";
-  std::string cache_directory; ///< for the arguments that problems give to ModelNew
+  std::string cache_directory;   ///< for the arguments that problems give to ModelNew
+  warm_recorder* warm = nullptr; ///< without one, or when it fails: a fresh interpreter
 };
 
 /// What came of it: requests, or a fault in `findings`.

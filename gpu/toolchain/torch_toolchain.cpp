@@ -13,6 +13,7 @@
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/torch_extension.hpp"
 #include "gpu/toolchain/torch_recorder.hpp"
+#include "gpu/toolchain/warm_recorder.hpp"
 #include "gpu/torch/python_files.hpp"
 #include "messages/digest.hpp"
 
@@ -51,6 +52,7 @@ struct torch_toolchain::state {
     std::string identity;
     std::string digest;
     std::unique_ptr<torch_extension_builder> builder;
+    std::unique_ptr<warm_recorder> recorder;
   };
 
   sandbox& walls;
@@ -103,6 +105,7 @@ expected<const torch_toolchain::state::known*> torch_toolchain::state::learn() {
   if (!compilers) return tl::unexpected{compilers.error()};
   known x;
   x.python = *python;
+  x.recorder = std::make_unique<warm_recorder>(walls, *python);
   x.identity = "Python " + python->version + ", torch " + python->torch;
   if (!python->triton.empty()) x.identity += ", triton " + python->triton;
   x.identity += ", " + compilers->host.identity.substr(0, compilers->host.identity.find(" -"));
@@ -149,7 +152,7 @@ build_findings torch_toolchain::state::make(const known& x, const std::string& k
                                             wire::BuildRequest::Reader request, int deadline_ms) {
   torch_artifact artifact{request.getSource(), {}};
   auto begin = std::chrono::steady_clock::now();
-  recorder_options how{options.backend, options.architecture, cache.directory()};
+  recorder_options how{options.backend, options.architecture, cache.directory(), x.recorder.get()};
   auto recorded =
       record_candidate(walls, x.python, how, artifact.source, request.getTaskDir(), deadline_ms);
   auto result = std::move(recorded.findings);

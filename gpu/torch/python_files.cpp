@@ -126,6 +126,14 @@ std::string python_package_directory() {
   return {};
 }
 
+std::string native_library() {
+  std::error_code code;
+  auto program = fs::read_symlink("/proc/self/exe", code).parent_path();
+  return (program / ".." / "lib" / "kernelmill" / "libkernelmill-torch.so")
+      .lexically_normal()
+      .string();
+}
+
 expected<python_facts> ask_python(spawner& processes, const std::string& interpreter) {
   static std::mutex mutex;
   static std::map<std::string, python_facts> known;

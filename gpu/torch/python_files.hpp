@@ -38,6 +38,11 @@ std::string python_package_directory();
 /// Where the sandbox shows that folder.
 inline constexpr const char* python_package_mount = "/kernelmill-python";
 
+/// The path of libkernelmill-torch.so, which our Python processes open, and where a sandbox shows
+/// it.
+std::string native_library();
+inline constexpr const char* native_library_mount = "/kernelmill-native/libkernelmill-torch.so";
+
 /// Runs the interpreter once, outside the sandbox, and imports torch (2 to 6 s). Answers are kept
 /// for the life of this process, errors are not. Fails with "python_missing" (class configuration)
 /// when it cannot be run or has no torch.

@@ -5,10 +5,10 @@
 #include <filesystem>
 
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "gpu/sandbox/seccomp.hpp"
+#include "gpu/torch/packets.hpp"
 
 namespace kernelmill {
 
@@ -16,55 +16,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int start_deadline_ms = 240'000; // importing torch from a cold disk
-constexpr size_t most_message = 256 << 10;
-constexpr const char* native_mount = "/kernelmill-native";
-constexpr const char* native_name = "libkernelmill-torch.so";
+constexpr int start_deadline_ms = 240'000;            // importing torch from a cold disk
 constexpr uint64_t memory_limit = uint64_t{24} << 30; // of all candidates, where there is a cgroup
 constexpr uint64_t gpu_memory_limit = uint64_t{64} << 30;
 constexpr uint64_t data_limit = uint64_t{12} << 30; // of one candidate's private memory
 constexpr uint64_t gpu_data_limit = uint64_t{32} << 30;
-
-std::string native_library() {
-  std::error_code code;
-  auto program = fs::read_symlink("/proc/self/exe", code).parent_path();
-  return (program / ".." / "lib" / "kernelmill" / native_name).lexically_normal().string();
-}
-
-struct socket_pair {
-  descriptor ours;
-  descriptor theirs;
-};
-
-// Packets, so that a message is a message.
-expected<socket_pair> make_sockets() {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    return infrastructure_error("io", std::string{"failed to make a socket pair: "} +
-                                          std::strerror(errno));
-  return socket_pair{descriptor{ends[0]}, descriptor{ends[1]}};
-}
-
-bool send_packet(int socket, const std::string& text, const std::vector<int>& descriptors) {
-  iovec part{const_cast<char*>(text.data()), text.size()};
-  alignas(cmsghdr) char area[CMSG_SPACE(sizeof(int) * 8)] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (!descriptors.empty()) {
-    message.msg_control = area;
-    message.msg_controllen = CMSG_SPACE(sizeof(int) * descriptors.size());
-    auto* head = CMSG_FIRSTHDR(&message);
-    head->cmsg_level = SOL_SOCKET;
-    head->cmsg_type = SCM_RIGHTS;
-    head->cmsg_len = CMSG_LEN(sizeof(int) * descriptors.size());
-    std::memcpy(CMSG_DATA(head), descriptors.data(), sizeof(int) * descriptors.size());
-  }
-  ssize_t sent = -1;
-  do sent = ::sendmsg(socket, &message, MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(text.size());
-}
 
 std::string directory_of(const std::string& path) {
   return path.substr(0, path.rfind('/'));
@@ -83,8 +39,6 @@ std::vector<std::string> environment_of(const torch_lane_options& x, const pytho
   result.push_back("PATH=" + cuda + "/usr/local/cuda/bin:/usr/bin:/bin:/usr/sbin:/sbin");
   result.insert(result.end(), {"USER=candidate", "LOGNAME=candidate"});
   if (x.gpu_node.empty()) return result;
-  // Whether there is a GPU, NVML says too, and nothing is initialised before the fork.
-  result.emplace_back("PYTORCH_NVML_BASED_CUDA_CHECK=1");
   // A context with its usual eight queues takes twice as long to make.
   result.insert(result.end(),
                 {"CUDA_DEVICE_MAX_CONNECTIONS=2", "CUDA_DEVICE_MAX_COPY_CONNECTIONS=1"});
@@ -99,7 +53,7 @@ sandbox_spec walls_of(const torch_lane_options& x, const python_facts& facts) {
   sandbox_spec spec;
   spec.forks_sandboxes = true;
   spec.mounts = python_mounts(facts);
-  spec.mounts.push_back({native_library(), std::string{native_mount} + "/" + native_name, false});
+  spec.mounts.push_back({native_library(), native_library_mount, false});
   spec.environment = environment_of(x, facts);
   spec.environment.push_back(std::string{"PYTHONPATH="} + python_package_mount);
   spec.cpus = x.cpus;
@@ -158,7 +112,7 @@ expected<void> torch_lane::start_warm_process(const python_facts& facts, int soc
                "-m",
                "kernelmill_torch.zygote",
                "--library",
-               std::string{native_mount} + "/" + native_name,
+               native_library_mount,
                "--device",
                on_gpu() ? "cuda" : "cpu",
                "--uid-base",
@@ -208,19 +162,17 @@ expected<void> torch_lane::start() {
                                "failed to use " + options_.python + " on a GPU: its torch " +
                                    facts->torch + " was built without CUDA",
                                "name another with --python, or use --backend cpu");
-  auto control = make_sockets();
-  auto zygote = make_sockets();
+  auto control = make_packet_sockets();
+  auto zygote = make_packet_sockets();
   if (!control || !zygote) return tl::unexpected<error>{(control ? zygote : control).error()};
   printed_ = descriptor{::memfd_create("kernelmill-torch", MFD_CLOEXEC)};
   if (auto ok = start_warm_process(*facts, zygote->theirs.get()); !ok) return ok;
   if (auto ok = start_referee(*facts, control->theirs.get(), zygote->ours.get()); !ok) return ok;
   control_ = std::move(control->ours);
   control->theirs.reset();
-  std::string text(most_message, '\0');
-  if (!wait_readable(control_.get(), start_deadline_ms)) return lost("it did not start in time");
-  auto n = read_retrying(control_.get(), text.data(), text.size());
-  auto hello =
-      nlohmann::json::parse(text.substr(0, n > 0 ? static_cast<size_t>(n) : 0), nullptr, false);
+  auto text = receive_packet(control_.get(), start_deadline_ms);
+  if (!text) return lost("it did not start in time");
+  auto hello = nlohmann::json::parse(text->text, nullptr, false);
   if (!hello.is_object() || !hello.contains("ready"))
     return lost(hello.is_object() && hello.contains("failed") ? hello["failed"].dump()
                                                               : "the torch referee ended");
@@ -237,12 +189,10 @@ expected<nlohmann::json> torch_lane::ask(const nlohmann::json& request, int dead
   }
   if (!send_packet(control_.get(), request.dump(), descriptors))
     return lost(std::string{"nobody takes the request: "} + std::strerror(errno));
-  if (!wait_readable(control_.get(), deadline_ms))
-    return lost("no answer within " + std::to_string(deadline_ms) + " ms");
-  std::string text(most_message, '\0');
-  auto n = read_retrying(control_.get(), text.data(), text.size());
-  if (n <= 0) return lost("the torch referee ended");
-  auto answer = nlohmann::json::parse(text.substr(0, static_cast<size_t>(n)), nullptr, false);
+  auto text = receive_packet(control_.get(), deadline_ms);
+  if (!text) return lost(text.error().message);
+  if (text->text.empty()) return lost("the torch referee ended");
+  auto answer = nlohmann::json::parse(text->text, nullptr, false);
   if (!answer.is_object()) return lost("its answer is none");
   return answer;
 }

@@ -17,6 +17,8 @@ from kernelmill_torch import artifact, buffers, channel, native
 
 MOST_TEXT = 4000
 DIRECTORY = "/tmp/candidate"
+TRITON_DIRECTORY = "/tmp/triton"
+TRITON_FILES: dict[str, bytes] = {}  # what the warm process built of Triton's own, by relative path
 
 
 class Refused(Exception):
@@ -48,7 +50,12 @@ def describe(problem: BaseException, category: str) -> dict[str, str]:
 def import_module(found: artifact.Artifact):
     """Imports the candidate's module, with its extensions at hand instead of being built."""
     os.makedirs(DIRECTORY, exist_ok=True)
-    os.environ.update(HOME="/tmp", TRITON_CACHE_DIR="/tmp/triton", TORCH_EXTENSIONS_DIR="/tmp/extensions",
+    for name, data in TRITON_FILES.items():
+        file_path = os.path.join(TRITON_DIRECTORY, name)
+        os.makedirs(os.path.dirname(file_path), exist_ok=True)
+        with open(file_path, "wb") as file:
+            file.write(data)
+    os.environ.update(HOME="/tmp", TRITON_CACHE_DIR=TRITON_DIRECTORY, TORCH_EXTENSIONS_DIR="/tmp/extensions",
                       TMPDIR="/tmp")
     path = DIRECTORY + "/candidate.py"
     with open(path, "wb") as file:

@@ -3,18 +3,21 @@
 Started by the C++ referee inside bubblewrap, without a candidate's code, the problem's code or any result in reach.
 Descriptor 3 is a SOCK_SEQPACKET socket to the torch referee, descriptor 4 the program of the system-call filter.
 It forks on {"op": "fork"} with three descriptors (page, socket, printed), answers with the pid and its descriptor,
-and says {"ended": pid, "status": code} later: 128 + signal, or below 0 when the waiter itself was killed."""
+and says {"ended": pid, "status": code} later: 128 + signal, or below 0 when the waiter itself was killed.
+On the compilers' side it forks recorders: {"op": "record"} with source, product, printed, a pipe for the status and
+perhaps the arguments of ModelNew."""
 
 import argparse
 import gc
 import os
+import resource
 import select
 import signal
 import socket
 import sys
 import traceback
 
-from kernelmill_torch import channel, native
+from kernelmill_torch import candidate, channel, native, record
 
 CONTROL, FILTER = 3, 4
 MOST_CHILDREN = 64
@@ -42,9 +45,22 @@ def import_ahead(cuda: bool) -> dict[str, str]:
             from triton.backends.nvidia.driver import CudaUtils
 
             CudaUtils()
+            # Each candidate has a cache of its own and would build it again.
+            candidate.TRITON_FILES.update(files_below(os.environ["TRITON_CACHE_DIR"]))
     except Exception as problem:  # a candidate that wants Triton will say so itself
         found["triton_problem"] = str(problem)[:200]
     return found
+
+
+def files_below(directory: str) -> dict[str, bytes]:
+    """The files of a directory by their relative paths."""
+    result = {}
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path, "rb") as file:
+                result[os.path.relpath(path, directory)] = file.read()
+    return result
 
 
 def become_candidate(lib, options, descriptors: list[int], number: int) -> None:
@@ -65,10 +81,46 @@ def become_candidate(lib, options, descriptors: list[int], number: int) -> None:
             channel.send(socket.socket(fileno=10), {"failed": lib.km_isolate_problem().decode()})
             os._exit(120)
         os.close(12)
-        from kernelmill_torch import candidate
-
         candidate.serve(lib, socket.socket(fileno=10), 11, options.device)
         os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    os._exit(121)
+
+
+def become_recorder(lib, options, request: dict, descriptors: list[int], number: int) -> None:
+    """In the forked process: walls first, then record.py on a candidate's source; never returns."""
+    try:
+        seconds = int(request["cpu_seconds"])
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+        with os.fdopen(os.dup(descriptors[0]), "rb") as file:
+            file.seek(0)
+            source = file.read()
+        init = b""
+        if len(descriptors) > 4:
+            with os.fdopen(os.dup(descriptors[4]), "rb") as file:
+                file.seek(0)
+                init = file.read()
+        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        os.dup2(descriptors[2], 1)
+        os.dup2(descriptors[2], 2)
+        os.dup2(descriptors[1], 10)
+        os.dup2(FILTER, 12)
+        os.closerange(3, 10)
+        os.close(11)
+        os.closerange(13, 1024)
+        walls = native.Isolation(options.uid_base + number % 200, 256, options.tmpfs_bytes, options.data_bytes,
+                                 options.file_bytes, 12)
+        if lib.km_isolate(walls) != 0:
+            print(lib.km_isolate_problem().decode(), flush=True)
+            os._exit(120)
+        os.close(12)
+        os.makedirs("/tmp/build")
+        for name, data in (("candidate.py", source), ("init.pt", init)):
+            with open("/tmp/build/" + name, "wb") as file:
+                file.write(data)
+        record.main(["/tmp/build/candidate.py", "/proc/self/fd/10", request["backend"], request["capability"],
+                     "/tmp/build/init.pt" if init else "-"])
     except BaseException:
         traceback.print_exc()
     os._exit(121)
@@ -86,20 +138,29 @@ def main() -> None:
     options = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(options.threads)
+    os.environ.setdefault("TRITON_CACHE_DIR", "/tmp/triton")
     lib = native.load(options.library)
     control = socket.socket(fileno=CONTROL)
     facts = import_ahead(options.device == "cuda")
-    import kernelmill_torch.candidate  # noqa: F401
-
     gc.collect()
     gc.freeze()  # pages stay shared with the children
     channel.send(control, {"ready": facts})
     serve(lib, options, control)
 
 
+def tell(pipe: int, status: int) -> None:
+    """Says how a recorder ended to whoever waits for it."""
+    try:
+        os.write(pipe, status.to_bytes(4, sys.byteorder, signed=True))
+    except OSError:
+        pass  # nobody waits any more
+    os.close(pipe)
+
+
 def serve(lib, options, control: socket.socket) -> None:
     """Forks when told to, reaps what ended; ends with the referee."""
     children: dict[int, int] = {}  # descriptor -> pid
+    waiting: dict[int, int] = {}  # pid -> pipe of whoever waits for a recorder
     poll = select.poll()
     poll.register(control, select.POLLIN)
     number = 0
@@ -110,7 +171,10 @@ def serve(lib, options, control: socket.socket) -> None:
                 pid = children.pop(fd)
                 status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
                 os.close(fd)
-                channel.send(control, {"ended": pid, "status": status})
+                if pid in waiting:
+                    tell(waiting.pop(pid), status)
+                else:
+                    channel.send(control, {"ended": pid, "status": status})
                 continue
             try:
                 message, descriptors = channel.receive(control)
@@ -118,13 +182,18 @@ def serve(lib, options, control: socket.socket) -> None:
                 for pid in children.values():
                     os.kill(pid, signal.SIGKILL)
                 return
-            if message.get("op") != "fork" or len(descriptors) != 3 or len(children) >= MOST_CHILDREN:
+            wanted = {"fork": (3, 3), "record": (4, 5)}.get(message.get("op"), (99, 99))
+            if not wanted[0] <= len(descriptors) <= wanted[1] or len(children) >= MOST_CHILDREN:
                 channel.send(control, {"failed": "no such request"})
                 continue
             number += 1
             pid = os.fork()
-            if pid == 0:
+            if pid == 0 and message["op"] == "fork":
                 become_candidate(lib, options, descriptors, number)
+            elif pid == 0:
+                become_recorder(lib, options, message, descriptors, number)
+            if message["op"] == "record":
+                waiting[pid] = os.dup(descriptors[3])
             handle = os.pidfd_open(pid)
             for fd in descriptors:
                 os.close(fd)
