@@ -21,6 +21,8 @@ namespace kernelmill {
 
 namespace {
 
+constexpr int import_deadline_ms = 45'000; // defining a model is no work
+
 // Part of every key: raise it when the meaning of an entry changes.
 constexpr const char* cache_generation = "kernelmill-torch-build-1";
 
@@ -153,8 +155,8 @@ build_findings torch_toolchain::state::make(const known& x, const std::string& k
   torch_artifact artifact{request.getSource(), {}};
   auto begin = std::chrono::steady_clock::now();
   recorder_options how{options.backend, options.architecture, cache.directory(), x.recorder.get()};
-  auto recorded =
-      record_candidate(walls, x.python, how, artifact.source, request.getTaskDir(), deadline_ms);
+  auto recorded = record_candidate(walls, x.python, how, artifact.source, request.getTaskDir(),
+                                   std::min(deadline_ms, import_deadline_ms));
   auto result = std::move(recorded.findings);
   auto& requests = recorded.report.requests;
   auto none = [](auto& y) { return y.has_cuda(); };

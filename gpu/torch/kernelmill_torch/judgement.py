@@ -16,7 +16,7 @@ from kernelmill_torch.processes import Fault, Pool, Process
 
 TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
-FIRST_CALL_SECONDS = 45.0  # in which Triton may compile and tune
+FIRST_CALL_SECONDS = {"cuda": 45.0, "cpu": 15.0}  # in which Triton may compile and tune
 CALL_SECONDS = 5.0
 BASELINE_SECONDS = 20.0
 RETAKES = 3
@@ -139,7 +139,7 @@ class Judgement:
         bench.synchronize()
         bench.release()
         self.process.ask({"op": "seed", "value": seed, "seed": seed}, self.left())
-        self.process.row(1, min(self.left(), FIRST_CALL_SECONDS))
+        self.process.row(1, min(self.left(), FIRST_CALL_SECONDS[bench.device]))
         sample = bench.sample(1, self.places)
         drawn = bench.problem.draw(inputs, signed)
         truth = bench.problem.truth(drawn, seed)
@@ -225,7 +225,7 @@ class Judgement:
             bench.learn_costs(baseline, self.row_length, seconds)
         except Fault as e:
             raise bench.blame_problem(e) from None
-        bench.row(self.process, self.row_length, min(self.left(), FIRST_CALL_SECONDS))
+        bench.row(self.process, self.row_length, min(self.left(), FIRST_CALL_SECONDS[bench.device]))
         self.lap("baseline")
 
     def block(self) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class Judgement:
         self.timed += count
         bench.fill(seeds)
         reference = self.baseline_row() if reference_first else (0.0, 0.0)
-        reference_seconds = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS
+        reference_seconds = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
         bench.poison(count)
         bench.release_if_large()
         candidate = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * reference_seconds))

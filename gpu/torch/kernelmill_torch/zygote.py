@@ -8,6 +8,7 @@ On the compilers' side it forks recorders: {"op": "record"} with source, product
 perhaps the arguments of ModelNew."""
 
 import argparse
+import fcntl
 import gc
 import os
 import resource
@@ -63,18 +64,21 @@ def files_below(directory: str) -> dict[str, bytes]:
     return result
 
 
+def place(wanted: dict[int, int]) -> None:
+    """Puts descriptors at numbers below 100 and closes all others; 0 is /dev/null."""
+    high = {at: fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for at, fd in wanted.items()}
+    high[0] = fcntl.fcntl(os.open("/dev/null", os.O_RDONLY), fcntl.F_DUPFD, 100)
+    os.closerange(3, 100)
+    for at, fd in high.items():
+        os.dup2(fd, at)
+    os.closerange(100, 1024)
+
+
 def become_candidate(lib, options, descriptors: list[int], number: int) -> None:
     """In the forked process: walls first, then the loop of the candidate; never returns."""
     try:
         page, sock, printed = descriptors
-        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
-        os.dup2(printed, 1)
-        os.dup2(printed, 2)
-        os.dup2(sock, 10)
-        os.dup2(page, 11)
-        os.dup2(FILTER, 12)
-        os.closerange(3, 10)
-        os.closerange(13, 1024)
+        place({1: printed, 2: printed, 10: sock, 11: page, 12: FILTER})
         walls = native.Isolation(options.uid_base + number % 200, 256, options.tmpfs_bytes, options.data_bytes,
                                  options.file_bytes, 12)
         if lib.km_isolate(walls) != 0:
@@ -101,14 +105,7 @@ def become_recorder(lib, options, request: dict, descriptors: list[int], number:
             with os.fdopen(os.dup(descriptors[4]), "rb") as file:
                 file.seek(0)
                 init = file.read()
-        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
-        os.dup2(descriptors[2], 1)
-        os.dup2(descriptors[2], 2)
-        os.dup2(descriptors[1], 10)
-        os.dup2(FILTER, 12)
-        os.closerange(3, 10)
-        os.close(11)
-        os.closerange(13, 1024)
+        place({1: descriptors[2], 2: descriptors[2], 10: descriptors[1], 12: FILTER})
         walls = native.Isolation(options.uid_base + number % 200, 256, options.tmpfs_bytes, options.data_bytes,
                                  options.file_bytes, 12)
         if lib.km_isolate(walls) != 0:

@@ -142,7 +142,7 @@ from torch.utils.cpp_extension import load_inline
 class ModelNew(torch.nn.Module):
     def __init__(self, number, word):
         super().__init__()
-        if any("problem" in x for x in os.listdir("/build")): raise SystemExit
+        if any("problem" in x for x in os.listdir(os.path.dirname(__file__))): raise SystemExit
         load_inline(f"made_{number}_{word}", "int f() { return 1; }", functions=["f"])
 )",
                      0, task.path());
