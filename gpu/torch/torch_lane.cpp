@@ -39,6 +39,9 @@ std::vector<std::string> environment_of(const torch_lane_options& x, const pytho
   result.push_back("PATH=" + cuda + "/usr/local/cuda/bin:/usr/bin:/bin:/usr/sbin:/sbin");
   result.insert(result.end(), {"USER=candidate", "LOGNAME=candidate"});
   if (x.gpu_node.empty()) return result;
+  // Else modules that ask at import whether there is a GPU start the driver, and torch refuses CUDA
+  // in every process that is forked afterwards.
+  result.emplace_back("PYTORCH_NVML_BASED_CUDA_CHECK=1");
   // A context with its usual eight queues takes twice as long to make.
   result.insert(result.end(),
                 {"CUDA_DEVICE_MAX_CONNECTIONS=2", "CUDA_DEVICE_MAX_COPY_CONNECTIONS=1"});
