@@ -44,8 +44,6 @@ class ExtensionNotBuilt(RuntimeError):
 
 def offer_extensions(found: Artifact, directory: str) -> None:
     """Lets load_inline and load give what was built ahead instead of building."""
-    import torch.utils.cpp_extension as cpp_extension
-
     loaded: dict[str, Any] = {}
 
     def give(request: dict):
@@ -66,5 +64,4 @@ def offer_extensions(found: Artifact, directory: str) -> None:
         loaded[key] = module
         return module
 
-    cpp_extension.load_inline = lambda *a, **k: give(extension_request.normalize_inline(*a, **k))
-    cpp_extension.load = lambda *a, **k: give(extension_request.normalize_files(*a, **k))
+    extension_request.install(give)

@@ -155,8 +155,11 @@ def normalize_files(**arguments: Any) -> Request:
 
 
 def key(request: Request) -> str:
-    """SHA-256 of the request's canonical JSON text, 64 hexadecimal digits."""
-    text = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    """SHA-256 of the request's canonical JSON text, 64 hexadecimal digits.
+
+    Folders of the module's own are left out: they have other names each time, and their files are in it."""
+    lasting = [x for x in request.get("include_paths") or [] if not x.startswith("/tmp")]
+    text = json.dumps(dict(request, include_paths=lasting), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -41,6 +41,7 @@ class Judgement:
         self.mark = time.monotonic()
         self.timed = FIRST_TIMED
         self.rules: list[compare.Rule] = []
+        self.previous: Optional[list[torch.Tensor]] = None  # the truth of the trial before
         self.row_length = 0
         self.flushes: list[float] = []
         # Draws places to look at; nothing else draws from it.
@@ -123,7 +124,7 @@ class Judgement:
             if not self.trial(f"trial {index + 1}", index, False):
                 return False
         if self.mode == "honest" and self.bench.problem.can_be_signed() and not self.bench.is_random:
-            if not self.trial("hidden: inputs in [-1, 1]", count, True):
+            if not self.trial("hidden: other signs", count, True):
                 return False
         return True
 
@@ -150,16 +151,24 @@ class Judgement:
         self.trials.append({"name": name, "hidden": signed, "max_error": finite(difference.max_error),
                             "bound": finite(difference.bound),
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
-                            "distribution": "in [-1, 1]" if signed else "the problem's own"})
+                            "distribution": "half of the signs turned" if signed else "the problem's own"})
         if not signed:
             self.rules = self.rules_for(truth, timed=True)
             self.look_for_degeneracy(truth, rules)
         return difference.bad == 0
 
     def look_for_degeneracy(self, truth: Truth, rules: list[compare.Rule]) -> None:
-        """Whether an answer that knows nothing of the inputs would have passed: then this verdict says little."""
-        if all(compare.judge(torch.zeros_like(want), want, rule)[0] == 0 for want, rule in zip(truth.want, rules)):
-            self.find("degenerate_problem", "warning", "an output of zeros passes; see `kernelmill task check`")
+        """Whether an answer that knows nothing of the inputs would have passed: then no verdict can be had, and in
+        honest mode none is paid."""
+        severity = "critical" if self.mode == "honest" else "warning"
+        known = {"zeros": [torch.zeros_like(x) for x in truth.want]}
+        if self.previous is not None:
+            known["the answer to other inputs"] = self.previous
+        for what, outputs in known.items():
+            if all(compare.judge(x, want, rule)[0] == 0 for x, want, rule in zip(outputs, truth.want, rules)):
+                self.find("degenerate_problem", severity, f"{what} would have passed: this problem cannot tell right from "
+                          "wrong; see `kernelmill task check`")
+        self.previous = truth.want if self.bench.layout.set_bytes <= LARGE else None
 
     def is_defined(self, inputs: int) -> bool:
         """Whether the problem has a finite answer for signed inputs where it has one for its own."""
@@ -225,8 +234,20 @@ class Judgement:
             bench.learn_costs(baseline, self.row_length, seconds)
         except Fault as e:
             raise bench.blame_problem(e) from None
-        bench.row(self.process, self.row_length, min(self.left(), FIRST_CALL_SECONDS[bench.device]))
+        self.warm_up(contents)
         self.lap("baseline")
+
+    def warm_up(self, contents: list[int]) -> None:
+        """The candidate's first row. One that gives its outputs in memory of its own, again and again, is right call by
+        call and not in a row: then a row is one call."""
+        bench = self.bench
+        seconds = min(self.left(), FIRST_CALL_SECONDS[bench.device])
+        bench.row(self.process, self.row_length, seconds)
+        if self.row_length == 1 or bench.is_random or self.count_bad(contents[:self.row_length]) == 0:
+            return
+        self.row_length = 1
+        bench.learn_costs(bench.baseline, 1, max(self.left(), BASELINE_SECONDS))
+        bench.row(self.process, 1, seconds)
 
     def block(self) -> dict[str, Any]:
         """Two pairs of rows, the second in the other order. Seconds a call."""
@@ -283,6 +304,15 @@ class Judgement:
 
     def audit(self, seeds: list[int], sample: list) -> None:
         """Every output of a row. Raises Fault when one is wrong."""
+        bad = self.count_bad(seeds)
+        self.check_late(sample, len(seeds))
+        if bad:
+            evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
+            self.find("wrong_when_timed", "critical", evidence)
+            raise Fault("candidate", "wrong_result", evidence)
+
+    def count_bad(self, seeds: list[int]) -> float:
+        """Wrong elements in the outputs of a row; looks at its inputs too."""
         problem = self.bench.problem
         found = []
         for index, seed in enumerate(seeds):
@@ -293,12 +323,7 @@ class Judgement:
             want = problem.run(drawn)
             for got, right, rule in zip(self.bench.sets[index].outputs, want, self.rules):
                 found.append(compare.judge(got, right, rule))
-        self.check_late(sample, len(seeds))
-        bad = sum(x[0] for x in torch.stack(found).tolist()) if found else 0
-        if bad:
-            evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
-            self.find("wrong_when_timed", "critical", evidence)
-            raise Fault("candidate", "wrong_result", evidence)
+        return sum(x[0] for x in torch.stack(found).tolist()) if found else 0.0
 
     def close(self) -> bool:
         """Ends the candidate; False when its process cannot be ended."""

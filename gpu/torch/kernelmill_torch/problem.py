@@ -97,7 +97,7 @@ class Problem:
         return file.getvalue()
 
     def draw(self, seed: int, signed: bool = False) -> list[Any]:
-        """Fresh inputs on the device. `signed` moves floating ones from [0, 1] to [-1, 1]."""
+        """Fresh inputs on the device. `signed` turns the signs of about half of the floating ones."""
         seed_everything(seed)
         with made_in(self.device):
             inputs = self._call("get_inputs")
@@ -107,7 +107,7 @@ class Problem:
                 x = x.detach().to(self.device)
                 if x.is_floating_point():
                     x = x.to(self.dtype)
-                    x = x * 2 - 1 if signed else x
+                    x = half_turned(x) if signed else x
             elif not isinstance(x, (int, float, bool, type(None), str)):
                 raise BadProblem("unsupported_problem", f"get_inputs() of {self.path} returns a {type(x).__name__}")
             result.append(x)
@@ -176,7 +176,7 @@ class Problem:
         return result
 
     def can_be_signed(self) -> bool:
-        """Whether inputs may leave [0, 1] without ending the process."""
+        """Whether inputs may have other signs without ending the process."""
         return self.dtype == torch.float32 and not CHECKED_DOMAIN.search(self.text)
 
     def layout(self, place: str) -> Layout:
@@ -188,6 +188,14 @@ class Problem:
                       [TensorSpec(tuple(x.shape), tuple(torch.empty(x.shape, device="meta").stride()), x.dtype)
                        for x in outputs],
                       [None if isinstance(x, torch.Tensor) else x for x in inputs])
+
+
+def half_turned(x: torch.Tensor) -> torch.Tensor:
+    """The same numbers, some with the other sign, as bits of each say. Zeros stay, and equal numbers stay equal, so
+    that triangular, diagonal and symmetric matrices stay what they are."""
+    bits = x.contiguous().view(torch.int32).reshape(-1)
+    turned = ((bits >> 9) ^ (bits >> 14)) & 1
+    return torch.where(turned.bool().reshape(x.shape), -x, x)
 
 
 def fill(into: BufferSet, drawn: list[Any]) -> None:
