@@ -102,7 +102,7 @@ def seed_everything(seed: int) -> None:
         pass
 
 
-def output_checker(layout: buffers.Layout) -> Callable[[Any], list[torch.Tensor]]:
+def output_checker(layout: buffers.Layout, device: str) -> Callable[[Any], list[torch.Tensor]]:
     """Returns a function that takes what forward returned and gives its tensors, or raises Refused."""
     tensor = torch.Tensor
     specs = [(x.shape, x.dtype) for x in layout.outputs]
@@ -131,7 +131,8 @@ def output_checker(layout: buffers.Layout) -> Callable[[Any], list[torch.Tensor]
         if several and (not isinstance(out, (tuple, list)) or len(out) != len(specs)):
             raise refuse(out)
         for x, (shape, dtype) in zip(items, specs):
-            if type(x) is not tensor or x.__dict__ or x.shape != shape or x.dtype is not dtype:
+            if (type(x) is not tensor or x.__dict__ or x.shape != shape or x.dtype is not dtype
+                    or x.device.type != device):
                 raise refuse(out)
         return items
 
@@ -154,7 +155,7 @@ class Serving:
         """Answers commands of the page until told to leave it."""
         lib, page, copy_, sync, sets = self.lib, self.page, self.copy_, self.sync, self.sets
         wait, done = lib.km_page_wait, lib.km_page_done
-        model, check = self.model, output_checker(self.layout)
+        model, check = self.model, output_checker(self.layout, self.device)
         number = self.number
         while True:
             number = wait(page, number)

@@ -24,7 +24,8 @@ TEST(report_of_a_run, agrees_with_what_show_says_of_its_episodes) {
     lost += e["outcome"] == "infrastructure";
     turns += e["turns"].get<int>();
     accepted += e["outcome"] == "accepted";
-    if (e["outcome"] != "accepted") continue;
+    // A busy machine may leave no time for a single block.
+    if (e["outcome"] != "accepted" || !e["best_speedup"].is_object()) continue;
     faster += e["best_speedup"]["estimate"] > 1;
     certainly += e["best_speedup"]["low"] > 1;
   }
