@@ -81,6 +81,27 @@ def get_init_inputs():
   EXPECT_THAT(message(result), HasSubstr("hidden"));
 }
 
+TEST_F(torch_referee, hidden_contents_keep_the_structure_of_matrices) {
+  const char* problem = R"(
+import torch
+class Model(torch.nn.Module):
+    def forward(self, a, s):
+        return torch.matmul(a, a) + torch.matmul(s, s)
+def get_inputs():
+    s = torch.rand(48, 48)
+    return [torch.triu(torch.rand(48, 48)), (s + s.t()) / 2]
+def get_init_inputs():
+    return []
+)";
+  // Right for upper triangular and for symmetric inputs alone.
+  auto result =
+      evaluate(problem, "import torch\nclass ModelNew(torch.nn.Module):\n"
+                        "    def forward(self, a, s):\n"
+                        "        return torch.triu(torch.matmul(a, a)) + torch.matmul(s.t(), s)\n");
+  EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
+  EXPECT_EQ(result.open()->getCases().size(), 3u);
+}
+
 TEST_F(torch_referee, outputs_of_another_shape_type_or_kind_are_told_apart) {
   EXPECT_EQ(
       category(evaluate(linear_problem, linear_answer("return torch.relu(self.linear(x))[:1]"))),
