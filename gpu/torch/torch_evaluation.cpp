@@ -66,7 +66,8 @@ public:
   }
 
   void run() {
-    if (begin() && request_.getTiming().getEnabled() && !request_.getProfile()) measure();
+    bool timed = request_.getTiming().getEnabled() && !request_.getProfile();
+    if (begin() && timed && !condemned()) measure();
     end();
   }
 
@@ -101,6 +102,12 @@ private:
     if (auto fault = x.find("fault"); fault != x.end() && fault->is_object())
       if (record_.fault.cls == fault_class::none) record_.fault = fault_from(*fault);
     return record_.fault.cls == fault_class::none;
+  }
+
+  // Whose verdict is certain is not timed any longer.
+  bool condemned() const {
+    return std::any_of(record_.findings.begin(), record_.findings.end(),
+                       [](const finding& x) { return x.level == severity::critical; });
   }
 
   int patience() const {
@@ -191,6 +198,7 @@ private:
         record_.correct = record_.fault.cls != fault_class::candidate;
         return;
       }
+      if (condemned()) return;
       if (blocks.empty()) started = now_seconds(); // the first includes getting ready
       try {
         timed_block block{};

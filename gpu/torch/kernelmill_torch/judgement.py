@@ -36,7 +36,8 @@ class Judgement:
         self.replays = bool(self.secret)
         self.process: Optional[Process] = None
         self.trials: list[dict[str, Any]] = []
-        self.findings: list[dict[str, str]] = []
+        self.findings: list[dict[str, str]] = []  # not handed over yet
+        self.rules_found: set[str] = set()
         self.spans: list[tuple[str, float]] = []
         self.mark = time.monotonic()
         self.timed = FIRST_TIMED
@@ -69,7 +70,8 @@ class Judgement:
         return int.from_bytes(digest[:8], "little") >> 1
 
     def find(self, rule: str, severity: str, evidence: str) -> None:
-        if all(x["rule"] != rule for x in self.findings):
+        if rule not in self.rules_found:  # once each
+            self.rules_found.add(rule)
             self.findings.append({"rule": rule, "severity": severity, "evidence": evidence})
 
     # -- correctness ------------------------------------------------------------------------------
@@ -110,6 +112,8 @@ class Judgement:
         if right or place == "cpu" or not self.bench.has_parameters():
             return right
         self.trials = []
+        self.findings = []
+        self.rules_found.clear()
         self.process.close()
         self.process = None
         self.load(self.artifact)
