@@ -45,14 +45,8 @@ expected<descriptor> make_printed_file() {
 void add_gpu(sandbox_spec& spec, const candidate_options& options) {
   spec.argv.emplace_back("gpu");
   spec.environment.emplace_back("CUDA_CACHE_DISABLE=1");
-  // A context with its usual eight queues takes twice as long to make and to tear down, and nothing
-  // limits a GPU slot more: H200, four at once, 375 a minute, and 650 with these.
-  spec.environment.emplace_back("CUDA_DEVICE_MAX_CONNECTIONS=2");
-  spec.environment.emplace_back("CUDA_DEVICE_MAX_COPY_CONNECTIONS=1");
-  for (const std::string& node :
-       {options.gpu_node, std::string{"/dev/nvidiactl"}, std::string{"/dev/nvidia-uvm"},
-        std::string{"/dev/nvidia-uvm-tools"}})
-    if (::access(node.c_str(), F_OK) == 0) spec.devices.push_back(node);
+  for (auto& variable : small_context_environment()) spec.environment.push_back(variable);
+  spec.devices = gpu_device_nodes(options.gpu_node);
   auto folder = options.driver.substr(0, options.driver.rfind('/'));
   bool visible = folder.starts_with("/usr/lib") || folder.starts_with("/lib") ||
                  folder.starts_with("/usr/local/lib");
@@ -106,6 +100,19 @@ std::string cleaned(std::string_view text) {
 }
 
 } // namespace
+
+std::vector<std::string> gpu_device_nodes(const std::string& gpu_node) {
+  std::vector<std::string> result;
+  for (const std::string& node :
+       {gpu_node, std::string{"/dev/nvidiactl"}, std::string{"/dev/nvidia-uvm"},
+        std::string{"/dev/nvidia-uvm-tools"}})
+    if (::access(node.c_str(), F_OK) == 0) result.push_back(node);
+  return result;
+}
+
+std::vector<std::string> small_context_environment() {
+  return {"CUDA_DEVICE_MAX_CONNECTIONS=2", "CUDA_DEVICE_MAX_COPY_CONNECTIONS=1"};
+}
 
 // -- starting ---------------------------------------------------------------------------------
 

@@ -23,6 +23,14 @@ struct candidate_options {
   std::string driver;    ///< path of the driver's library
 };
 
+/// The driver's device nodes that a process on one GPU needs, of those that are there.
+std::vector<std::string> gpu_device_nodes(const std::string& gpu_node);
+
+/// The environment that keeps a GPU's contexts small: one with its usual eight queues takes twice
+/// as long to make and to tear down, and nothing limits a GPU slot more (H200, four at once: 375 a
+/// minute, and 650 with these).
+std::vector<std::string> small_context_environment();
+
 /// What a candidate gets for one parameter.
 struct shared_memory {
   int descriptor = -1; ///< below 0: a scalar

@@ -46,13 +46,8 @@ expected<built_file> open_built(const std::string& path, const std::string& dige
 
 evaluation_options options_of(wire::EvaluateRequest::Reader request) {
   evaluation_options result;
-  auto timing = request.getTiming();
-  result.timed = timing.getEnabled();
-  result.stopping.min_blocks = std::clamp<uint32_t>(timing.getMinBlocks(), 1, 1000);
-  result.stopping.max_blocks =
-      std::clamp<uint32_t>(timing.getMaxBlocks(), result.stopping.min_blocks, 1000);
-  result.stopping.half_width = timing.getHalfWidth();
-  result.stopping.budget_seconds = timing.getBudgetMs() * 1e-3;
+  result.timed = request.getTiming().getEnabled();
+  result.stopping = stopping_of(request.getTiming());
   result.profiled = request.getProfile();
   auto seed = request.getSeed();
   result.seeded = seed.size() == result.seed.size();
@@ -105,6 +100,15 @@ void write_cases(const evaluation_record& x, const task* spec, wire::EvaluateRes
 }
 
 } // namespace
+
+stopping_rule stopping_of(wire::TimingPolicy::Reader policy) {
+  stopping_rule result;
+  result.min_blocks = std::clamp<uint32_t>(policy.getMinBlocks(), 1, 1000);
+  result.max_blocks = std::clamp<uint32_t>(policy.getMaxBlocks(), result.min_blocks, 1000);
+  result.half_width = policy.getHalfWidth();
+  result.budget_seconds = policy.getBudgetMs() * 1e-3;
+  return result;
+}
 
 Message<wire::EvaluateResult> evaluate_request(referee_parts parts,
                                                wire::EvaluateRequest::Reader request) {

@@ -79,6 +79,12 @@ struct evaluation_options {
   double deadline = 0; ///< by now_seconds()
 };
 
+/// How long to time, as a request asks for it.
+stopping_rule stopping_of(wire::TimingPolicy::Reader policy);
+
+/// Adds what the GPU's clocks, heat and power are now, and a note where they slow it down.
+void note_conditions(const device& gpu, evaluation_record& record);
+
 /// What outlives single evaluations.
 struct referee_parts {
   prepared_tasks& tasks;

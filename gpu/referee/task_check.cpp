@@ -335,13 +335,17 @@ Message<wire::CheckResult> check_request(referee_parts parts, wire::CheckRequest
   } else {
     record.problems.push_back(render(prepared.error()));
   }
+  return check_result(record, now_seconds() - started);
+}
+
+Message<wire::CheckResult> check_result(const check_record& record, double seconds) {
   return build<wire::CheckResult>([&](wire::CheckResult::Builder out) {
     out.setOk(record.problems.empty());
     auto problems = out.initProblems(static_cast<unsigned>(record.problems.size()));
     for (unsigned i = 0; i < record.problems.size(); ++i) problems.set(i, record.problems[i]);
     auto notes = out.initNotes(static_cast<unsigned>(record.notes.size()));
     for (unsigned i = 0; i < record.notes.size(); ++i) notes.set(i, record.notes[i]);
-    out.setSeconds(now_seconds() - started);
+    out.setSeconds(seconds);
   });
 }
 

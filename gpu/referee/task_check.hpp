@@ -15,6 +15,8 @@ struct check_record {
 
 check_record check_task(referee_parts parts, prepared_task& prepared);
 
+Message<wire::CheckResult> check_result(const check_record& record, double seconds);
+
 Message<wire::CheckResult> check_request(referee_parts parts, wire::CheckRequest::Reader request);
 
 } // namespace kernelmill

@@ -50,8 +50,7 @@ expected<void> warm_recorder::state::start() {
   if (!sockets) return tl::unexpected<error>{sockets.error()};
   auto filter = sandbox_seccomp_program();
   if (!filter) return tl::unexpected<error>{filter.error()};
-  sandbox_spec spec;
-  spec.forks_sandboxes = true;
+  auto spec = warm_process_walls(python);
   spec.argv = {
       python.executable,
       "-B",
@@ -65,18 +64,11 @@ expected<void> warm_recorder::state::start() {
       std::to_string(data_limit),
       "--uid-base",
       std::to_string((uint64_t{1} << 30) + (uint64_t{1} << 29) + ((::getpid() & 0x3fffffu) << 6))};
-  spec.environment = python_environment();
-  spec.environment.push_back(std::string{"PYTHONPATH="} + python_package_mount);
+  for (auto& variable : python_environment()) spec.environment.push_back(variable);
   spec.environment.emplace_back("PATH=/usr/local/cuda/bin:/usr/bin:/bin:/usr/sbin:/sbin");
   spec.environment.emplace_back("USER=candidate");
-  spec.mounts = python_mounts(python);
-  spec.mounts.push_back({native_library(), native_library_mount, false});
   spec.descriptors = {{sockets->theirs.get(), 3}, {filter->get(), 4}};
-  spec.limits.address_space = no_limit;
-  spec.limits.processes = 8192;
-  spec.limits.open_files = 1024;
   spec.memory_bytes = memory_limit;
-  spec.process_count = 4096;
   auto started = walls.start(spec);
   if (!started) return tl::unexpected<error>{started.error()};
   process = std::move(*started);

@@ -169,6 +169,19 @@ std::vector<bind_mount> python_mounts(const python_facts& facts) {
   return result;
 }
 
+sandbox_spec warm_process_walls(const python_facts& facts) {
+  sandbox_spec spec;
+  spec.forks_sandboxes = true;
+  spec.mounts = python_mounts(facts);
+  spec.mounts.push_back({native_library(), native_library_mount, false});
+  spec.environment = {std::string{"PYTHONPATH="} + python_package_mount};
+  spec.limits.address_space = no_limit;
+  spec.limits.processes = 8192;
+  spec.limits.open_files = 1024;
+  spec.process_count = 4096;
+  return spec;
+}
+
 std::vector<std::string> python_environment() {
   return {"HOME=/tmp",         "LC_ALL=C.UTF-8",        "PYTHONDONTWRITEBYTECODE=1",
           "OMP_NUM_THREADS=2", "MKL_NUM_THREADS=2",     "OPENBLAS_NUM_THREADS=2",

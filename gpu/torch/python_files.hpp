@@ -52,6 +52,10 @@ expected<python_facts> ask_python(spawner& processes, const std::string& interpr
 /// package at python_package_mount.
 std::vector<bind_mount> python_mounts(const python_facts& facts);
 
+/// The walls around kernelmill_torch/zygote.py, which walls in what it forks: all but what it runs,
+/// its memory, and the environment besides PYTHONPATH.
+sandbox_spec warm_process_walls(const python_facts& facts);
+
 /// The environment in which our Python programs run, besides PATH.
 std::vector<std::string> python_environment();
 

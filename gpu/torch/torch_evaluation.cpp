@@ -11,6 +11,7 @@
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/result_words.hpp"
+#include "gpu/referee/task_check.hpp"
 #include "gpu/task/task.hpp"
 #include "messages/fault.hpp"
 
@@ -178,18 +179,9 @@ private:
     return {fault_class::candidate, "wrong_result", "an output is wrong", {}};
   }
 
-  stopping_rule rule() const {
-    auto timing = request_.getTiming();
-    stopping_rule result;
-    result.min_blocks = std::clamp<uint32_t>(timing.getMinBlocks(), 1, 1000);
-    result.max_blocks = std::clamp<uint32_t>(timing.getMaxBlocks(), result.min_blocks, 1000);
-    result.half_width = timing.getHalfWidth();
-    result.budget_seconds = timing.getBudgetMs() * 1e-3;
-    return result;
-  }
-
   void measure() {
     double started = now_seconds();
+    auto rule = stopping_of(request_.getTiming());
     std::vector<timed_block> blocks;
     auto& timing = record_.timing;
     do {
@@ -213,7 +205,7 @@ private:
                                   std::string{"failed to read a block: "} + problem.what()));
         return;
       }
-      timing.note = stop_reason(blocks, rule(), now_seconds() - started);
+      timing.note = stop_reason(blocks, rule, now_seconds() - started);
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
     summarize(blocks);
@@ -233,22 +225,10 @@ private:
     timing.candidate_seconds = median(candidate);
     timing.speedup = estimate_speedup(blocks);
     if (parts_.gpu == nullptr) return;
-    note_conditions();
+    note_conditions(*parts_.gpu, record_);
     // Outputs must at least be written; what of the inputs must be read, the problem alone knows.
     timing.roofline_seconds =
         output_bytes_ / parts_.gpu->memory_bytes_per_second() / roofline_margin;
-  }
-
-  void note_conditions() {
-    auto now = parts_.gpu->state();
-    if (!now) return;
-    auto& into = record_.conditions;
-    into.push_back({"sm_clock", static_cast<double>(now->clock_mhz), "MHz"});
-    into.push_back({"memory_clock", static_cast<double>(now->memory_clock_mhz), "MHz"});
-    into.push_back({"temperature", static_cast<double>(now->celsius), "C"});
-    into.push_back({"power", now->milliwatts * 1e-3, "W"});
-    into.push_back({"throttle_reasons", static_cast<double>(now->throttle_reasons), "NVML bits"});
-    if (now->slowed()) record_.timing.note += "; the GPU was slowed down by heat or power";
   }
 
   // Whose kernels ran matters only of what is right.
@@ -312,22 +292,15 @@ Message<wire::CheckResult> check_torch(torch_parts parts, const std::string& dir
                                                  {"precision", spec->torch.precision}},
                                                 static_cast<int>(default_deadline_ms))
                                : tl::unexpected<error>{spec.error()};
-  std::vector<std::string> problems;
-  std::vector<std::string> notes;
+  check_record record;
   if (!answer)
-    problems.push_back(render(answer.error()));
+    record.problems.push_back(render(answer.error()));
   else
-    for (auto [name, into] : {std::pair{"problems", &problems}, std::pair{"notes", &notes}})
+    for (auto [name, into] :
+         {std::pair{"problems", &record.problems}, std::pair{"notes", &record.notes}})
       for (const auto& x : answer->value(name, json::array()))
         if (x.is_string()) into->push_back(x.get<std::string>());
-  return build<wire::CheckResult>([&](wire::CheckResult::Builder out) {
-    out.setOk(problems.empty());
-    auto list = out.initProblems(static_cast<unsigned>(problems.size()));
-    for (unsigned i = 0; i < list.size(); ++i) list.set(i, problems[i]);
-    auto others = out.initNotes(static_cast<unsigned>(notes.size()));
-    for (unsigned i = 0; i < others.size(); ++i) others.set(i, notes[i]);
-    out.setSeconds(now_seconds() - started);
-  });
+  return check_result(record, now_seconds() - started);
 }
 
 } // namespace kernelmill

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gpu/referee/candidate_process.hpp"
 #include "gpu/sandbox/seccomp.hpp"
 #include "gpu/torch/packets.hpp"
 
@@ -42,9 +43,7 @@ std::vector<std::string> environment_of(const torch_lane_options& x, const pytho
   // Else modules that ask at import whether there is a GPU start the driver, and torch refuses CUDA
   // in every process that is forked afterwards.
   result.emplace_back("PYTORCH_NVML_BASED_CUDA_CHECK=1");
-  // A context with its usual eight queues takes twice as long to make.
-  result.insert(result.end(),
-                {"CUDA_DEVICE_MAX_CONNECTIONS=2", "CUDA_DEVICE_MAX_COPY_CONNECTIONS=1"});
+  for (auto& variable : small_context_environment()) result.push_back(variable);
   if (auto folder = directory_of(x.driver); !folder.empty()) {
     result.push_back("LD_LIBRARY_PATH=" + folder);
     result.push_back("TRITON_LIBCUDA_PATH=" + folder);
@@ -53,24 +52,13 @@ std::vector<std::string> environment_of(const torch_lane_options& x, const pytho
 }
 
 sandbox_spec walls_of(const torch_lane_options& x, const python_facts& facts) {
-  sandbox_spec spec;
-  spec.forks_sandboxes = true;
-  spec.mounts = python_mounts(facts);
-  spec.mounts.push_back({native_library(), native_library_mount, false});
-  spec.environment = environment_of(x, facts);
-  spec.environment.push_back(std::string{"PYTHONPATH="} + python_package_mount);
+  auto spec = warm_process_walls(facts);
+  for (auto& variable : environment_of(x, facts)) spec.environment.push_back(variable);
   spec.cpus = x.cpus;
-  spec.limits.address_space = no_limit;
   spec.limits.file_size = uint64_t{1} << 40;
-  spec.limits.processes = 8192;
-  spec.limits.open_files = 1024;
   spec.memory_bytes = x.gpu_node.empty() ? memory_limit : gpu_memory_limit;
-  spec.process_count = 4096;
   if (x.gpu_node.empty()) return spec;
-  for (const std::string& node :
-       {x.gpu_node, std::string{"/dev/nvidiactl"}, std::string{"/dev/nvidia-uvm"},
-        std::string{"/dev/nvidia-uvm-tools"}})
-    if (::access(node.c_str(), F_OK) == 0) spec.devices.push_back(node);
+  spec.devices = gpu_device_nodes(x.gpu_node);
   auto folder = directory_of(x.driver);
   bool visible = folder.starts_with("/usr/") || folder.starts_with("/lib");
   if (!visible && !folder.empty()) spec.mounts.push_back({folder, folder, false});

@@ -233,20 +233,8 @@ private:
     if (left_out > 0) record_.note += fmt::format("; {} rows were disturbed", left_out);
     look_for_background_work();
     compare_with_roofline();
-    note_conditions();
+    note_conditions(gpu_, run_.record);
     if (run_.program != nullptr) compare_clocks();
-  }
-
-  void note_conditions() {
-    auto now = gpu_.state();
-    if (!now) return;
-    auto& into = run_.record.conditions;
-    into.push_back({"sm_clock", static_cast<double>(now->clock_mhz), "MHz"});
-    into.push_back({"memory_clock", static_cast<double>(now->memory_clock_mhz), "MHz"});
-    into.push_back({"temperature", static_cast<double>(now->celsius), "C"});
-    into.push_back({"power", now->milliwatts * 1e-3, "W"});
-    into.push_back({"throttle_reasons", static_cast<double>(now->throttle_reasons), "NVML bits"});
-    if (now->slowed()) record_.note += "; the GPU was slowed down by heat or power";
   }
 
   // Nobody but us can reach either clock. Should they disagree, the machine or the measurement has
@@ -325,6 +313,18 @@ private:
 };
 
 } // namespace
+
+void note_conditions(const device& gpu, evaluation_record& record) {
+  auto now = gpu.state();
+  if (!now) return;
+  auto& into = record.conditions;
+  into.push_back({"sm_clock", static_cast<double>(now->clock_mhz), "MHz"});
+  into.push_back({"memory_clock", static_cast<double>(now->memory_clock_mhz), "MHz"});
+  into.push_back({"temperature", static_cast<double>(now->celsius), "C"});
+  into.push_back({"power", now->milliwatts * 1e-3, "W"});
+  into.push_back({"throttle_reasons", static_cast<double>(now->throttle_reasons), "NVML bits"});
+  if (now->slowed()) record.timing.note += "; the GPU was slowed down by heat or power";
+}
 
 void judge_device_timing(judged_run& run) {
   device_timing{run}.measure();

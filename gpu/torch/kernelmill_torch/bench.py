@@ -34,7 +34,7 @@ class Bench:
     """Thread safety: none. REQUIRES: close() before the next one needs the memory."""
 
     def __init__(self, lib, device: str, directory: str, precision: str):
-        self.lib, self.device, self.directory, self.precision = lib, device, directory, precision
+        self.lib, self.device, self.directory = lib, device, directory
         self.baseline: Optional[Process] = None
         self.baseline_seed: Optional[int] = None
         self.memory: Optional[SharedMemory] = None

@@ -122,7 +122,7 @@ def output_checker(layout: buffers.Layout, device: str) -> Callable[[Any], list[
                 return Refused("wrong_shape", f"{name} has shape {list(x.shape)}, wanted {list(shape)}")
             if x.dtype is not dtype:
                 return Refused("wrong_dtype", f"{name} is {x.dtype}, wanted {dtype}")
-        return Refused("wrong_type", f"the output must be on the device of the inputs")
+        return Refused("wrong_type", "the output must be on the device of the inputs")
 
     def check(out) -> list[torch.Tensor]:
         if not several and type(out) is not tensor and isinstance(out, (tuple, list)) and len(out) == 1:
@@ -145,6 +145,7 @@ class Serving:
     def __init__(self, lib, sock: socket.socket, page: int, device: str):
         self.lib, self.sock, self.page, self.device = lib, sock, page, device
         self.module = self.model = self.layout = None
+        self.number = 0  # of the latest command of the page
         self.sets: list[buffers.BufferSet] = []
         self.returned: list = []  # of the latest calls, kept until they are copied
         # Taken before anything is loaded that could replace them.
@@ -192,7 +193,6 @@ class Serving:
                 raise Refused("missing_model", f"the module defines no class {message['class']}")
         elif op == "build":
             self.model = make_model(self.module, message, descriptors[0], self.device)
-            return {"parameters": sum(x.numel() for x in self.model.parameters())}
         elif op == "buffers":
             self.layout = buffers.Layout.from_json(message["layout"])
             memory = buffers.SharedMemory.attach(self.lib, self.device, descriptors[0], message["capacity"])
@@ -204,10 +204,6 @@ class Serving:
                 self.clocked()
         elif op == "profile":
             return {"kernels": profile(self, message["calls"])}
-        elif op == "free":
-            self.returned = []
-            if self.device == "cuda":
-                torch.cuda.empty_cache()
         return {}
 
 
@@ -240,7 +236,6 @@ def serve(lib, sock: socket.socket, page_fd: int, device: str) -> None:
     page = lib.km_page_map(page_fd)
     os.close(page_fd)
     state = Serving(lib, sock, page, device)
-    state.number = 0
     channel.send(sock, {"up": True})
     while True:
         try:

@@ -143,7 +143,7 @@ class Judgement:
         bench.poison(1)
         bench.synchronize()
         bench.release()
-        self.process.ask({"op": "seed", "value": seed, "seed": seed}, self.left())
+        self.process.ask({"op": "seed", "seed": seed}, self.left())
         self.process.row(1, min(self.left(), FIRST_CALL_SECONDS[bench.device]))
         sample = bench.sample(1, self.places)
         drawn = bench.problem.draw(inputs, signed)
