@@ -4,7 +4,6 @@
 // the contract `torch` is there: importing torch takes seconds.
 
 #include <string>
-#include <vector>
 
 #include "messages/error.hpp"
 
@@ -16,13 +15,11 @@ struct found_python {
   std::string torch;   ///< "2.11.0+cu130"
   std::string cuda;    ///< that torch was built for, "13.0"; empty: none
   std::string triton;  ///< version, or empty
-  std::string prefix;  ///< sys.prefix: of the virtual environment
-  std::string base_prefix;
-  std::vector<std::string> import_paths; ///< sys.path, without empty entries
 };
 
 /// Asks `wanted`, a path or a name on PATH, and nobody else; when it is empty, the first that
-/// imports torch of $KERNELMILL_PYTHON, python3 on PATH and /usr/bin/python3. Fails with
+/// imports torch of $KERNELMILL_PYTHON, python3 on PATH and /usr/bin/python3. What it learns, this
+/// process keeps for its toolchain (ask_python). Fails with
 /// "python_missing" (configuration), which names every one that was asked and what it said.
 expected<found_python> find_python(const std::string& wanted);
 
