@@ -40,9 +40,6 @@ TEST(eval, an_honest_candidate_is_accepted_with_every_documented_key) {
   EXPECT_EQ(d["candidate_sha256"], sha256_hex(honest));
   EXPECT_EQ(d["integrity"]["clean"], true);
   EXPECT_EQ(d["timing"]["clock"], "outside");
-  EXPECT_GT(d["timing"]["speedup"]["low"], 0);
-  EXPECT_LE(d["timing"]["speedup"]["low"], d["timing"]["speedup"]["high"]);
-  EXPECT_GE(d["timing"]["samples"], 1);
   bool visible = false, hidden = false;
   for (const auto& c : d["cases"]) {
     for (const auto* key : {"name", "shape", "visibility", "max_error", "bound", "pass"})
@@ -52,6 +49,18 @@ TEST(eval, an_honest_candidate_is_accepted_with_every_documented_key) {
   }
   EXPECT_TRUE(visible && hidden);
   EXPECT_EQ(d["error"]["class"], "none");
+}
+
+TEST(eval, a_measured_speedup_has_an_interval_and_samples) {
+  auto x = eval(honest);
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto timing = x.document()["timing"];
+  // The referee refuses to guess on a busy machine, which is right and no failure of a test.
+  if (timing["note"].get<std::string>().find("too busy") != std::string::npos)
+    GTEST_SKIP() << timing["note"];
+  EXPECT_GT(timing["speedup"]["low"], 0);
+  EXPECT_LE(timing["speedup"]["low"], timing["speedup"]["high"]);
+  EXPECT_GE(timing["samples"], 1);
 }
 
 TEST(eval, says_where_the_time_of_the_slot_went) {
