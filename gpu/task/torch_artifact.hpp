@@ -1,9 +1,10 @@
 #pragma once
 
-// What a build of the contract `torch` makes: the module's source and the extensions that it asked
-// for when it was imported. kernelmill_torch/artifact.py reads the same bytes.
+// What a build of the contract `torch` makes: the module's source, the extensions that it asked for
+// when it was imported, and what Triton compiled ahead. kernelmill_torch/artifact.py reads the same
+// bytes.
 
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,13 +21,15 @@ struct torch_extension {
 struct torch_artifact {
   std::string source;
   std::vector<torch_extension> extensions;
+  std::map<std::string, std::string> triton_files; ///< path within Triton's cache, base64
 };
 
-inline constexpr char torch_artifact_magic[] = "kernelmill-torch-1\n";
+inline constexpr char torch_artifact_magic[] = "kernelmill-torch-2\n";
 
 inline std::string pack_torch_artifact(const torch_artifact& x) {
   nlohmann::json header = {{"source_bytes", x.source.size()},
-                           {"extensions", nlohmann::json::array()}};
+                           {"extensions", nlohmann::json::array()},
+                           {"triton_files", x.triton_files}};
   std::string blobs = x.source;
   for (const auto& e : x.extensions) {
     header["extensions"].push_back({{"key", e.key}, {"name", e.name}, {"bytes", e.library.size()}});

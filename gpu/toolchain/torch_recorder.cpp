@@ -45,7 +45,7 @@ std::optional<std::string> init_arguments(sandbox& walls, const python_facts& py
   if (task_directory.empty()) return {};
   auto problem = read_whole(task_directory + "/problem.py");
   if (!problem) return {};
-  auto key = sha256_hex("init\n" + python.torch + '\n' + *problem);
+  auto key = sha256_hex("init-2\n" + python.torch + '\n' + *problem);
   auto folder = options.cache_directory + "/" + key.substr(0, 2);
   auto place = folder + "/" + key + ".init";
   if (auto known = read_whole(place)) return known;
@@ -178,7 +178,12 @@ recorded record_candidate(sandbox& walls, const python_facts& python,
     found.log = clean_log(outcome->text, most_log);
   } else if (said.problem) {
     add_problem(*said.problem, found);
-  } else if (!said.has_model_new) {
+  } else if (said.has_model_new) {
+    if (!said.triton_problem.empty())
+      found.log +=
+          "Triton kernels are compiled in the slot, because ahead of it forward stopped:\n" +
+          clean_log(said.triton_problem, most_log);
+  } else {
     found.fault =
         candidate_fault("missing_model", "failed to find the class ModelNew in the candidate",
                         "define class ModelNew(nn.Module) at the module's top level");

@@ -142,6 +142,9 @@ recording recording_of(const json& x) {
                       line > 0 && line < 10'000'000 ? static_cast<unsigned>(line) : 0,
                       text_of(problem.at("traceback"), most_word * 32)};
   }
+  for (auto& [path, data] : x.at("triton_files").items())
+    result.triton_files.emplace(path, data.get<std::string>());
+  result.triton_problem = text_of(x.at("triton_problem"), most_word * 8);
   auto& requests = x.at("requests");
   if (requests.size() > most_extensions) throw refused{"it asks for more than 16 extensions"};
   std::set<std::string> keys;

@@ -4,6 +4,7 @@
 // every word of it, so it is read with limits; what it decides is only what is built, in the
 // sandbox.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,10 +49,12 @@ struct python_problem {
 };
 
 struct recording {
-  std::string stage; ///< "ready", "imported" or "constructed"
+  std::string stage; ///< "ready", "imported", "constructed" or "compiled"
   std::vector<extension_request> requests;
   std::optional<python_problem> problem;
   bool has_model_new = false;
+  std::map<std::string, std::string> triton_files; ///< as of torch_artifact
+  std::string triton_problem; ///< why Triton's compilation ahead stopped, or empty
 };
 
 inline constexpr size_t most_extensions = 16;

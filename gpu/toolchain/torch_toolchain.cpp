@@ -24,7 +24,7 @@ namespace {
 constexpr int import_deadline_ms = 45'000; // defining a model is no work
 
 // Part of every key: raise it when the meaning of an entry changes.
-constexpr const char* cache_generation = "kernelmill-torch-build-1";
+constexpr const char* cache_generation = "kernelmill-torch-build-2";
 
 // What our Python and our headers say is part of every key too.
 std::string digest_of_package() {
@@ -32,8 +32,8 @@ std::string digest_of_package() {
   std::vector<std::filesystem::path> files;
   std::error_code code;
   auto root = std::filesystem::path{python_package_directory()} / "kernelmill_torch";
-  for (auto& x : {root / "record.py", root / "extension_request.py", root / "init_inputs.py"})
-    files.push_back(x);
+  for (auto* name : {"record.py", "extension_request.py", "init_inputs.py", "triton_ahead.py"})
+    files.push_back(root / name);
   for (auto& x : std::filesystem::recursive_directory_iterator{root / "slim", code})
     if (x.is_regular_file(code)) files.push_back(x.path());
   std::sort(files.begin(), files.end());
@@ -107,7 +107,7 @@ expected<const torch_toolchain::state::known*> torch_toolchain::state::learn() {
   if (!compilers) return tl::unexpected{compilers.error()};
   known x;
   x.python = *python;
-  x.recorder = std::make_unique<warm_recorder>(walls, *python);
+  x.recorder = std::make_unique<warm_recorder>(walls, *python, options.backend == "cuda");
   x.identity = "Python " + python->version + ", torch " + python->torch;
   if (!python->triton.empty()) x.identity += ", triton " + python->triton;
   x.identity += ", " + compilers->host.identity.substr(0, compilers->host.identity.find(" -"));
@@ -152,13 +152,14 @@ void torch_toolchain::state::build_extensions(const known& x,
 
 build_findings torch_toolchain::state::make(const known& x, const std::string& key,
                                             wire::BuildRequest::Reader request, int deadline_ms) {
-  torch_artifact artifact{request.getSource(), {}};
+  torch_artifact artifact{request.getSource(), {}, {}};
   auto begin = std::chrono::steady_clock::now();
   recorder_options how{options.backend, options.architecture, cache.directory(), x.recorder.get()};
   auto recorded = record_candidate(walls, x.python, how, artifact.source, request.getTaskDir(),
                                    std::min(deadline_ms, import_deadline_ms));
   auto result = std::move(recorded.findings);
   auto& requests = recorded.report.requests;
+  artifact.triton_files = std::move(recorded.report.triton_files);
   auto none = [](auto& y) { return y.has_cuda(); };
   if (result.fault.cls == fault_class::none && options.backend == "cpu" &&
       std::any_of(requests.begin(), requests.end(), none))

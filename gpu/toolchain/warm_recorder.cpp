@@ -35,6 +35,7 @@ tl::unexpected<error> failed(const std::string& cause) {
 struct warm_recorder::state {
   sandbox& walls;
   python_facts python;
+  bool triton_ahead;
   std::mutex mutex; // guards the rest: one asks for a fork at a time
   std::optional<sandboxed_child> process;
   descriptor socket;
@@ -64,6 +65,7 @@ expected<void> warm_recorder::state::start() {
       std::to_string(data_limit),
       "--uid-base",
       std::to_string((uint64_t{1} << 30) + (uint64_t{1} << 29) + ((::getpid() & 0x3fffffu) << 6))};
+  if (triton_ahead) spec.argv.emplace_back("--triton-ahead");
   for (auto& variable : python_environment()) spec.environment.push_back(variable);
   spec.environment.emplace_back("PATH=/usr/local/cuda/bin:/usr/bin:/bin:/usr/sbin:/sbin");
   spec.environment.emplace_back("USER=candidate");
@@ -99,8 +101,8 @@ expected<descriptor> warm_recorder::state::fork(const recorder_job& job, int pro
   return failed("it does not answer");
 }
 
-warm_recorder::warm_recorder(sandbox& walls, python_facts python)
-    : state_(new state{walls, std::move(python), {}, {}, {}}) {
+warm_recorder::warm_recorder(sandbox& walls, python_facts python, bool triton_ahead)
+    : state_(new state{walls, std::move(python), triton_ahead, {}, {}, {}}) {
   // nop
 }
 

@@ -24,7 +24,8 @@ struct recorder_job {
 /// Thread safety: any number of threads may record at once.
 class warm_recorder {
 public:
-  warm_recorder(sandbox& walls, python_facts python);
+  /// With `triton_ahead` the recorders are prepared to compile Triton for a GPU.
+  warm_recorder(sandbox& walls, python_facts python, bool triton_ahead);
   ~warm_recorder();
 
   /// The same outcome as that of a fresh interpreter that runs record.py. Fails only when there is

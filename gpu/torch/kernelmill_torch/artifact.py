@@ -10,13 +10,15 @@ from typing import Any
 
 from kernelmill_torch import extension_request
 
-MAGIC = b"kernelmill-torch-1\n"
+MAGIC = b"kernelmill-torch-2\n"
+MODULE_NAME = "candidate"  # Triton's digests of a kernel hold its module's name
 
 
 @dataclass
 class Artifact:
     source: bytes
     extensions: dict[str, tuple[str, bytes]] = field(default_factory=dict)  # key -> (name, library)
+    triton_files: dict[str, str] = field(default_factory=dict)  # see triton_ahead.py
 
 
 def read(fd: int) -> Artifact:
@@ -30,7 +32,7 @@ def read(fd: int) -> Artifact:
     size = int(data[len(MAGIC):end])
     header = json.loads(data[end + 1:end + 1 + size])
     at = end + 1 + size
-    result = Artifact(data[at:at + header["source_bytes"]])
+    result = Artifact(data[at:at + header["source_bytes"]], triton_files=header["triton_files"])
     at += header["source_bytes"]
     for x in header["extensions"]:
         result.extensions[x["key"]] = (x["name"], data[at:at + x["bytes"]])

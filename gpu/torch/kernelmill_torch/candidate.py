@@ -13,12 +13,11 @@ from typing import Any, Callable
 
 import torch
 
-from kernelmill_torch import artifact, buffers, channel, native
+from kernelmill_torch import artifact, buffers, channel, native, triton_ahead
 
 MOST_TEXT = 4000
 DIRECTORY = "/tmp/candidate"
-TRITON_DIRECTORY = "/tmp/triton"
-TRITON_FILES: dict[str, bytes] = {}  # what the warm process built of Triton's own, by relative path
+TRITON_FILES: dict[str, str] = {}  # what the warm process built of Triton's own
 
 
 class Refused(Exception):
@@ -50,20 +49,17 @@ def describe(problem: BaseException, category: str) -> dict[str, str]:
 def import_module(found: artifact.Artifact):
     """Imports the candidate's module, with its extensions at hand instead of being built."""
     os.makedirs(DIRECTORY, exist_ok=True)
-    for name, data in TRITON_FILES.items():
-        file_path = os.path.join(TRITON_DIRECTORY, name)
-        os.makedirs(os.path.dirname(file_path), exist_ok=True)
-        with open(file_path, "wb") as file:
-            file.write(data)
-    os.environ.update(HOME="/tmp", TRITON_CACHE_DIR=TRITON_DIRECTORY, TORCH_EXTENSIONS_DIR="/tmp/extensions",
+    triton_ahead.put_files(TRITON_FILES)
+    triton_ahead.put_files(found.triton_files)
+    os.environ.update(HOME="/tmp", TRITON_CACHE_DIR=triton_ahead.DIRECTORY, TORCH_EXTENSIONS_DIR="/tmp/extensions",
                       TMPDIR="/tmp")
     path = DIRECTORY + "/candidate.py"
     with open(path, "wb") as file:
         file.write(found.source)
     artifact.offer_extensions(found, DIRECTORY)
-    spec = importlib.util.spec_from_file_location("candidate", path)
+    spec = importlib.util.spec_from_file_location(artifact.MODULE_NAME, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules["candidate"] = module
+    sys.modules[artifact.MODULE_NAME] = module
     spec.loader.exec_module(module)
     return module
 

@@ -3,20 +3,22 @@
     python record.py CANDIDATE.py OUTPUT BACKEND CAPABILITY INIT
 
 Runs in the sandbox. OUTPUT (a path) gets lines of JSON; the last one is the report. BACKEND is "cpu"
-or "cuda"; CAPABILITY is "9.0" or so; INIT is a file of torch.save with the arguments of ModelNew, or "-".
+or "cuda"; CAPABILITY is "9.0" or so; INIT is what init_inputs.py wrote of the problem, or "-".
 
-A report: {"stage": "ready" | "imported" | "constructed",
+A report: {"stage": "ready" | "imported" | "constructed" | "compiled",
            "requests": [{"key": HEX, "request": {...}}],    see extension_request.py
            "error": null | {"type", "message", "line", "traceback"},   of the import; line 0: unknown
            "has_model_new": bool,
            "incomplete": bool,       the import ended because it wanted the GPU
-           "triton_kernels": [names], "cuda_kernels": [names]}
+           "triton_files": {PATH: BASE64},   Triton's cache, of the kernels that could be compiled ahead
+           "triton_problem": TRACEBACK}   why not all of them, or ""
 
 The candidate runs in this very process and can forge the report. All that it decides is what the
 toolchain builds, in the sandbox, into the candidate's own artifact.
 """
 
 import ast
+import contextlib
 import importlib.util
 import json
 import os
@@ -24,18 +26,19 @@ import re
 import signal
 import sys
 import traceback
-from typing import Any, Dict, List, Optional
+import types
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 if __name__ == "__main__":
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from kernelmill_torch import extension_request  # noqa: E402
+from kernelmill_torch import artifact, extension_request, triton_ahead  # noqa: E402
 
-MODULE_NAME = "kernelmill_candidate"
 SHOWN_NAME = "<candidate>"
 MOST_EXTENSIONS = 16
 MOST_MESSAGE = 4000
 CONSTRUCTION_SECONDS = 15
+COMPILATION_SECONDS = 25
 
 
 class NoDevice(RuntimeError):
@@ -85,27 +88,6 @@ class Recorder:
 # -- what the source says ---------------------------------------------------------------------------
 
 
-def _is_triton_jit(node: ast.expr) -> bool:
-    if isinstance(node, ast.Call):
-        node = node.func
-    return (isinstance(node, ast.Attribute) and node.attr == "jit") or (
-        isinstance(node, ast.Name) and node.id in ("jit", "triton_jit")
-    )
-
-
-def triton_kernels(tree: ast.AST) -> List[str]:
-    """Names of the functions that a decorator named jit makes kernels of."""
-    functions = (x for x in ast.walk(tree) if isinstance(x, ast.FunctionDef))
-    return [x.name for x in functions if any(_is_triton_jit(d) for d in x.decorator_list)]
-
-
-def cuda_kernels(text: str) -> List[str]:
-    """Names of the __global__ functions in CUDA source text."""
-    bounds = r"(?:__launch_bounds__\s*\([^()]*(?:\([^()]*\)[^()]*)*\)\s*)?"
-    before = r"__global__\s+(?:static\s+|inline\s+)?" + bounds
-    return re.findall(before + r"void\s+" + bounds + r"(\w+)\s*\(", text)
-
-
 def defines(tree: ast.Module, name: str) -> bool:
     """Whether a statement of the module's top level binds `name`."""
     for x in ast.walk(tree):
@@ -123,18 +105,21 @@ def _lazy_init(*_args: Any, **_kwargs: Any) -> None:
     raise NoDevice("there is no GPU where extensions are recorded")
 
 
-def pretend_cuda(capability: str) -> None:
-    """Makes torch.cuda look as if one GPU were there, as far as that is harmless."""
-    import types
-
-    import torch
-
+def gpu_properties(capability: str) -> types.SimpleNamespace:
+    """The words of torch.cuda.get_device_properties, of an H200 but for the capability."""
     major, minor = (int(x) for x in capability.split("."))
-    properties = types.SimpleNamespace(
+    return types.SimpleNamespace(
         name="NVIDIA GPU", major=major, minor=minor, multi_processor_count=132, total_memory=80 << 30,
         warp_size=32, max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536,
         shared_memory_per_block=48 << 10, shared_memory_per_block_optin=227 << 10, L2_cache_size=50 << 20,
     )
+
+
+def pretend_cuda(properties: types.SimpleNamespace) -> None:
+    """Makes torch.cuda look as if one GPU were there, as far as that is harmless."""
+    import torch
+
+    major, minor = properties.major, properties.minor
     answers = {
         "is_available": True, "device_count": 1, "current_device": 0, "is_initialized": False,
         "get_device_name": properties.name, "get_device_capability": (major, minor),
@@ -217,17 +202,15 @@ class Session:
     def __init__(self, path: str, output: str) -> None:
         self.path = path
         self.output = output
+        self.source = ""
         self.recorder = Recorder()
         self.report: Dict[str, Any] = {
-            "error": None, "has_model_new": False, "incomplete": False,
-            "triton_kernels": [], "cuda_kernels": [],
+            "error": None, "has_model_new": False, "incomplete": False, "triton_files": {}, "triton_problem": "",
         }
 
     def say(self, stage: str) -> None:
         requests = [{"key": key, "request": request} for key, request in self.recorder.requests.items()]
-        texts = [s["text"] for r in self.recorder.requests.values() for s in r["sources"]]
-        kernels = [name for text in texts for name in cuda_kernels(text)]
-        report = dict(self.report, stage=stage, requests=requests, cuda_kernels=kernels[:100])
+        report = dict(self.report, stage=stage, requests=requests)
         with open(self.output, "ab") as file:
             file.write(json.dumps(report).encode() + b"\n")
 
@@ -235,14 +218,14 @@ class Session:
         """The imported module; None when the import failed, and then the report says why."""
         try:
             with open(self.path, encoding="utf-8") as file:
-                tree = ast.parse(file.read(), self.path)
-            self.report["triton_kernels"] = triton_kernels(tree)[:100]
+                self.source = file.read()
+            tree = ast.parse(self.source, self.path)
         except (SyntaxError, ValueError) as problem:
             self.report["error"] = describe(problem, self.path)
             return None
-        spec = importlib.util.spec_from_file_location(MODULE_NAME, self.path)
+        spec = importlib.util.spec_from_file_location(artifact.MODULE_NAME, self.path)
         module = importlib.util.module_from_spec(spec)
-        sys.modules[MODULE_NAME] = module
+        sys.modules[artifact.MODULE_NAME] = module
         try:
             spec.loader.exec_module(module)
         except BaseException as problem:  # SystemExit and KeyboardInterrupt too
@@ -255,31 +238,66 @@ class Session:
         self.report["has_model_new"] = callable(getattr(module, "ModelNew", None))
         return module
 
-    def construct(self, module: Any, init: str) -> None:
+    def construct(self, module: Any, init: List[Any]) -> None:
         """Calls ModelNew for the requests that its constructor makes. What goes wrong is no matter here."""
         import torch
 
-        def too_slow(*_args: Any) -> None:
-            raise TooSlow()
-
-        signal.signal(signal.SIGALRM, too_slow)
-        signal.alarm(CONSTRUCTION_SECONDS)
-        try:
-            try:
-                values = torch.load(init, weights_only=False)
-            except TypeError:  # torch 1.13 knows no weights_only
-                values = torch.load(init)
+        with time_limit(CONSTRUCTION_SECONDS, lambda _problem: None):
             for context in (lambda: torch.device("meta"), on_cpu):
                 try:
                     with context():
-                        module.ModelNew(*values)
+                        module.ModelNew(*init)
                     break
                 except Exception:
                     continue
-        except BaseException:
-            pass
-        finally:
-            signal.alarm(0)
+
+    def compile_triton(self, module: Any, problem: Dict[str, Any], capability: str) -> None:
+        """Compiles the Triton kernels that forward launches, as far as that goes without a GPU."""
+        def stopped(problem: BaseException) -> None:
+            self.report["triton_problem"] = describe(problem, self.path)["traceback"][-MOST_MESSAGE:]
+
+        with time_limit(COMPILATION_SECONDS, stopped):
+            inputs = [without_memory(x) for x in problem["inputs"]]
+            triton_ahead.compile_forward(lambda: module.ModelNew(*problem["init"]), inputs, self.path, capability,
+                                         gpu_properties(capability))
+        self.report["triton_files"] = triton_ahead.cache_files()
+
+
+@contextlib.contextmanager
+def time_limit(seconds: int, stopped: Callable[[BaseException], None]) -> Iterator[None]:
+    """Whatever is raised within ends it, and so does the time; `stopped` hears of it."""
+    def too_slow(*_args: Any) -> None:
+        raise TooSlow()
+
+    signal.signal(signal.SIGALRM, too_slow)
+    signal.alarm(seconds)
+    try:
+        yield
+    except BaseException as problem:
+        stopped(problem)
+    finally:
+        signal.alarm(0)
+
+
+def without_memory(x: Any) -> Any:
+    """An input as init_inputs.py tells it: a tensor's shape, strides and type become one on "meta"."""
+    import torch
+
+    if not isinstance(x, dict):
+        return x
+    return torch.empty_strided(x["shape"], x["strides"], dtype=getattr(torch, x["dtype"]), device="meta")
+
+
+def read_problem(path: str) -> Optional[Dict[str, Any]]:
+    """What init_inputs.py wrote; None when it could not write anything."""
+    import torch
+
+    if path == "-":
+        return None
+    try:
+        return torch.load(path, weights_only=False)
+    except TypeError:  # torch 1.13 knows no weights_only
+        return torch.load(path)
 
 
 def main(arguments: List[str]) -> int:
@@ -289,15 +307,19 @@ def main(arguments: List[str]) -> int:
     session = Session(candidate, output)
     extension_request.install(session.recorder.answer)
     if backend == "cuda":
-        pretend_cuda(capability)
+        pretend_cuda(gpu_properties(capability))
     session.say("ready")
     sys.argv = [candidate]
     with on_cpu():
         module = session.load()
     session.say("imported")
-    if module is not None and session.report["has_model_new"] and init != "-":
-        session.construct(module, init)
+    problem = read_problem(init)
+    if module is not None and session.report["has_model_new"] and problem is not None:
+        session.construct(module, problem["init"])
         session.say("constructed")
+        if backend == "cuda" and problem["inputs"] is not None and "triton" in session.source:
+            session.compile_triton(module, problem, capability)
+            session.say("compiled")
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # neither its threads nor its exit handlers are waited for

@@ -18,13 +18,13 @@ import socket
 import sys
 import traceback
 
-from kernelmill_torch import candidate, channel, native, record
+from kernelmill_torch import candidate, channel, native, record, triton_ahead
 
 CONTROL, FILTER = 3, 4
 MOST_CHILDREN = 64
 
 
-def import_ahead(cuda: bool) -> dict[str, str]:
+def import_ahead(cuda: bool, ahead: bool) -> dict[str, str]:
     """Imports what candidates import; says which versions these are."""
     import torch
     import torch.nn.functional  # noqa: F401
@@ -47,21 +47,13 @@ def import_ahead(cuda: bool) -> dict[str, str]:
 
             CudaUtils()
             # Each candidate has a cache of its own and would build it again.
-            candidate.TRITON_FILES.update(files_below(os.environ["TRITON_CACHE_DIR"]))
+            candidate.TRITON_FILES.update(triton_ahead.cache_files())
+            triton_ahead.read_compiler_key()
+        if ahead:
+            triton_ahead.warm_up()
     except Exception as problem:  # a candidate that wants Triton will say so itself
         found["triton_problem"] = str(problem)[:200]
     return found
-
-
-def files_below(directory: str) -> dict[str, bytes]:
-    """The files of a directory by their relative paths."""
-    result = {}
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                result[os.path.relpath(path, directory)] = file.read()
-    return result
 
 
 def place(wanted: dict[int, int]) -> None:
@@ -132,13 +124,14 @@ def main() -> None:
     parser.add_argument("--data-bytes", type=int, default=0)
     parser.add_argument("--file-bytes", type=int, default=256 << 20)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--triton-ahead", action="store_true", help="recorders will compile Triton for a GPU")
     options = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(options.threads)
-    os.environ.setdefault("TRITON_CACHE_DIR", "/tmp/triton")
+    os.environ["TRITON_CACHE_DIR"] = triton_ahead.DIRECTORY
     lib = native.load(options.library)
     control = socket.socket(fileno=CONTROL)
-    facts = import_ahead(options.device == "cuda")
+    facts = import_ahead(options.device == "cuda", options.triton_ahead)
     gc.collect()
     gc.freeze()  # pages stay shared with the children
     channel.send(control, {"ready": facts})

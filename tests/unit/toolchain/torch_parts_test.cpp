@@ -51,7 +51,8 @@ TEST(flags_of_candidates, may_ask_for_features_of_the_present_architecture) {
 }
 
 std::string report_of(const std::string& request) {
-  return "{\"stage\":\"imported\",\"error\":null,\"has_model_new\":true,\"requests\":[{\"key\":\"" +
+  return "{\"stage\":\"compiled\",\"error\":null,\"has_model_new\":true,\"triton_problem\":\"\","
+         "\"triton_files\":{\"AB/relu.cubin\":\"AP8=\"},\"requests\":[{\"key\":\"" +
          std::string(64, 'a') + "\",\"request\":" + request + "}]}\n";
 }
 
@@ -69,6 +70,7 @@ TEST(a_recording, is_read_from_its_last_whole_line) {
   auto whole = report_of(request_text("relu", "{\"f\":\"says \\\"f\\\"\"}"));
   auto read = parse_recording("{}\n" + whole + "{\"stage\":");
   ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->triton_files.at("AB/relu.cubin"), "AP8=");
   ASSERT_EQ(read->requests.size(), 1u);
   auto text = translation_unit(read->requests[0], 0);
   EXPECT_THAT(text,

@@ -7,15 +7,6 @@ from kernelmill_torch import record
 
 
 class Reading(unittest.TestCase):
-    def test_kernels_are_found_by_their_marks(self):
-        tree = ast.parse(
-            "@triton.jit\ndef a(): pass\n@triton.autotune(configs=[])\n@triton.jit\ndef b(): pass\n"
-            "@other\ndef c(): pass\n@triton.jit(do_not_specialize=[])\ndef d(): pass\n")
-        self.assertEqual(record.triton_kernels(tree), ["a", "b", "d"])
-        text = ("__global__ void f(int x) {}\ntemplate <class T>\n__global__ void\n"
-                "__launch_bounds__(256, 2) g(T* x);\nstatic __global__ __launch_bounds__(N*(2)) void h ();")
-        self.assertEqual(record.cuda_kernels(text), ["f", "g", "h"])
-
     def test_definitions_are_found(self):
         for text in ("class ModelNew: pass", "ModelNew = 1", "if 1:\n  class ModelNew: pass"):
             self.assertTrue(record.defines(ast.parse(text), "ModelNew"))
