@@ -14,6 +14,7 @@
 #include <caf/typed_actor.hpp>
 
 #include "messages/build.capnp.h"
+#include "messages/cluster.capnp.h"
 #include "messages/envelope.hpp"
 #include "messages/evaluate.capnp.h"
 #include "messages/lineage.capnp.h"
@@ -90,6 +91,11 @@ KERNELMILL_MESSAGE(RunSummary)
 KERNELMILL_MESSAGE(Snapshot)
 KERNELMILL_MESSAGE(TurnFacts)
 KERNELMILL_MESSAGE(Verdict)
+KERNELMILL_MESSAGE(NodeOffer)
+KERNELMILL_MESSAGE(Welcome)
+KERNELMILL_MESSAGE(Parcel)
+KERNELMILL_MESSAGE(ControlRequest)
+KERNELMILL_MESSAGE(ControlReply)
 
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, build, "build")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, cancel, "cancel")
@@ -109,6 +115,10 @@ CAF_ADD_ATOM(kernelmill, kernelmill::atom, read, "read")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, start, "start")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, status, "status")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, tick, "tick")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, control, "control")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, drain, "drain")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, join, "join")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, retire, "retire")
 CAF_END_TYPE_ID_BLOCK(kernelmill)
 #undef KERNELMILL_MESSAGE
 
@@ -166,8 +176,35 @@ using cluster_actor = status_actor::extend<
     caf::reacts_to<atom::lease, gpu_runner_actor, uint32_t>,
     // Offers a profiler that takes so many profiles at once.
     caf::reacts_to<atom::lease, profiler_actor, uint32_t>,
+    // Gives a worker no more jobs; what it has it may finish.
+    caf::reacts_to<atom::retire, caf::actor_addr>,
     // INTERNAL: looks for leases that have expired.
     caf::reacts_to<atom::tick>>;
+
+/// The NODE GATE actor interface: all that a head asks of another node.
+using node_gate_actor = status_actor::extend<
+    // Builds; the library comes back in the parcel.
+    caf::replies_to<atom::build, envelope, Message<wire::BuildRequest>,
+                    Message<wire::Parcel>>::with<Message<wire::BuildResult>, Message<wire::Parcel>>,
+    // Evaluates what the parcels of this or earlier jobs brought.
+    caf::replies_to<atom::evaluate, envelope, Message<wire::EvaluateRequest>,
+                    Message<wire::Parcel>>::with<Message<wire::EvaluateResult>>,
+    // Profiles it.
+    caf::replies_to<atom::profile, envelope, Message<wire::ProfileRequest>,
+                    Message<wire::Parcel>>::with<Message<wire::ProfileResult>>,
+    // Ends the node once it has answered what it has; the head gives it nothing more.
+    caf::reacts_to<atom::drain>>;
+
+/// The HEAD GATE actor interface: what nodes and users' commands reach on the head's port.
+using head_gate_actor = status_actor::extend<
+    // A node offers itself.
+    caf::replies_to<atom::join, Message<wire::NodeOffer>,
+                    node_gate_actor>::with<Message<wire::Welcome>>,
+    // A node wants no more work and to leave when it has answered.
+    caf::reacts_to<atom::drain, std::string>,
+    // A user's command.
+    caf::replies_to<atom::control,
+                    Message<wire::ControlRequest>>::with<Message<wire::ControlReply>>>;
 
 /// The GOVERNANCE actor interface.
 using governance_actor = status_actor::extend<
@@ -219,4 +256,5 @@ CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::status_actor))
 CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::compiler_actor))
 CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::gpu_runner_actor))
 CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::profiler_actor))
+CAF_ADD_TYPE_ID(kernelmill_handles, (kernelmill::node_gate_actor))
 CAF_END_TYPE_ID_BLOCK(kernelmill_handles)

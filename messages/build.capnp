@@ -13,6 +13,7 @@ struct BuildRequest {
   sha256 @4 :Text;         # of the source
   deadlineMs @5 :UInt32;
   taskDir @6 :Text;        # the folder that holds task.json; of "torch" alone
+  taskDigest @7 :Text;     # of that folder
 }
 
 struct Diagnostic {

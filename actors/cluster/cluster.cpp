@@ -24,7 +24,9 @@ Message<wire::Snapshot> snapshot(const leasing_cluster_state& x) {
                       {"evaluations_waiting", x.evaluations.waiting()},
                       {"evaluations_done", x.evaluations.done()},
                       {"leased_again", x.builds.leased_again() + x.evaluations.leased_again() +
-                                           x.profiles.leased_again()}});
+                                           x.profiles.leased_again()},
+                      {"leased_twice", x.builds.leased_twice() + x.evaluations.leased_twice() +
+                                           x.profiles.leased_twice()}});
 }
 
 } // namespace
@@ -57,6 +59,12 @@ leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lea
       },
       [self](atom::lease, const profiler_actor& who, uint32_t credits) {
         self->state.profiles.join(self, self->state.policy, who, credits);
+      },
+      [self](atom::retire, const caf::actor_addr& who) {
+        auto& s = self->state;
+        s.builds.retire(who);
+        s.evaluations.retire(who);
+        s.profiles.retire(who);
       },
       [self](atom::tick) {
         auto& s = self->state;

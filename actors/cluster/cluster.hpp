@@ -23,6 +23,7 @@ struct leasing_cluster_state {
     if (looking) return;
     looking = true;
     auto interval = std::clamp(policy.lease / 16, milliseconds{10}, milliseconds{5000});
+    if (policy.hedge_factor > 0) interval = std::min(interval, policy.hedge_floor / 2);
     self->delayed_send(self, interval, atom::tick_v);
   }
 

@@ -2,18 +2,18 @@
 
 // Jobs of one kind on their way to workers that offered credits. A job is a pure function of its
 // request, so a worker that dies or misses its lease costs time, never a result: the job is leased
-// again, and an answer that comes after its lease has expired is ignored.
+// again, and an answer that comes after its lease has expired is ignored. When no job waits, one
+// that takes far longer than others is leased a second time, and the first answer counts.
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
 #include <caf/all.hpp>
 
+#include "actors/cluster/job_line.hpp"
 #include "messages/actors.hpp"
 
 namespace kernelmill {
@@ -22,6 +22,9 @@ struct lease_policy {
   std::chrono::milliseconds lease = std::chrono::minutes{3};
   uint32_t attempts = 3;      ///< workers that a job may be leased to before its fault is believed
   bool workers_return = true; ///< false: when the last worker is gone, its jobs are lost
+  double hedge_factor =
+      0; ///< times the median duration after which a job is leased twice; 0: never
+  std::chrono::milliseconds hedge_floor = std::chrono::seconds{2}; ///< but not before this
 };
 
 /// `Result` holds a `fault`; class infrastructure there, or no answer, leases the job again.
@@ -38,11 +41,14 @@ public:
   template <class Self>
   caf::result<Message<Result>> submit(Self* self, const lease_policy& policy, const envelope& where,
                                       const Message<Request>& request) {
-    auto answer = self->template make_response_promise<Message<Result>>();
-    waiting_.push_back({where, request, answer, 0, 1, {}, {}});
+    auto next = std::make_shared<job>();
+    next->where = where;
+    next->request = request;
+    next->answer = self->template make_response_promise<Message<Result>>();
+    waiting_.push_back(where.run, next);
     if (deserted_) lose_waiting();
     dispatch(self, policy);
-    return answer;
+    return next->answer;
   }
 
   template <class Self>
@@ -53,6 +59,12 @@ public:
     dispatch(self, policy);
   }
 
+  /// Gives a worker no more jobs.
+  void retire(const caf::actor_addr& who) {
+    for (auto& x : workers_)
+      if (x.handle.address() == who) x.credits = 0;
+  }
+
   /// Forgets a worker that is gone and leases its jobs again at once.
   template <class Self>
   void leave(Self* self, const lease_policy& policy, const caf::actor_addr& who) {
@@ -61,31 +73,33 @@ public:
     if (i == workers_.end()) return;
     auto orphans = std::move(i->leases);
     workers_.erase(i);
-    for (auto& orphan : orphans) settle(orphan, "the worker is gone");
+    for (auto& orphan : orphans) settle(orphan->what, "the worker is gone");
     deserted_ = workers_.empty() && !policy.workers_return;
     if (deserted_) lose_waiting();
     dispatch(self, policy);
   }
 
-  /// Takes back every lease that is older than the policy allows.
+  /// Takes back every lease that is older than the policy allows, and leases stragglers twice.
   template <class Self>
   void expire(Self* self, const lease_policy& policy) {
     auto oldest = self->clock().now() - policy.lease;
     std::vector<lease_ptr> expired;
     for (auto& x : workers_)
-      for (auto& lease : x.leases)
-        if (lease->leased_at <= oldest) expired.push_back(lease);
-    for (auto& lease : expired) {
-      give_back(lease);
-      settle(lease, "the lease has expired");
+      for (auto& one : x.leases)
+        if (one->since <= oldest) expired.push_back(one);
+    for (auto& one : expired) {
+      give_back(one);
+      settle(one->what, "the lease has expired");
     }
     dispatch(self, policy);
+    if (policy.hedge_factor > 0 && waiting_.empty()) hedge(self, policy);
   }
 
   size_t waiting() const { return waiting_.size(); }
   size_t workers() const { return workers_.size(); }
   uint64_t done() const { return done_; }
   uint64_t leased_again() const { return leased_again_; }
+  uint64_t leased_twice() const { return leased_twice_; }
 
   size_t leased() const {
     size_t result = 0;
@@ -100,18 +114,25 @@ private:
     promise answer;
     uint32_t attempts = 0;
     uint32_t attempts_allowed = 1;
+    uint32_t leases = 0; // that may still answer
+    bool answered = false;
     caf::actor_addr last; // where the latest attempt went
-    caf::actor_clock::time_point leased_at;
   };
+  using job_ptr = std::shared_ptr<job>;
 
-  using lease_ptr = std::shared_ptr<job>;
+  // One worker's hold on a job.
+  struct lease {
+    job_ptr what;
+    caf::actor_clock::time_point since;
+  };
+  using lease_ptr = std::shared_ptr<lease>;
 
   struct worker {
     Worker handle;
     uint32_t credits;
-    std::unordered_set<lease_ptr> leases;
+    std::vector<lease_ptr> leases;
 
-    uint32_t free() const { return credits - static_cast<uint32_t>(leases.size()); }
+    size_t free() const { return credits > leases.size() ? credits - leases.size() : 0; }
   };
 
   // The worker with the most free credits; one that just failed this job only when it is alone.
@@ -128,67 +149,113 @@ private:
   template <class Self>
   void dispatch(Self* self, const lease_policy& policy) {
     while (!waiting_.empty()) {
-      auto* chosen = choose(waiting_.front());
+      auto* chosen = choose(*waiting_.front());
       if (chosen == nullptr) return;
-      auto next = std::make_shared<job>(std::move(waiting_.front()));
-      waiting_.pop_front();
-      lease(self, policy, *chosen, std::move(next));
+      auto next = waiting_.pop();
+      ++next->attempts;
+      next->attempts_allowed = policy.attempts;
+      lease_to(self, policy, *chosen, std::move(next));
+    }
+  }
+
+  // The straggler's second lease costs no attempt: it is nobody's fault yet.
+  template <class Self>
+  void hedge(Self* self, const lease_policy& policy) {
+    constexpr size_t enough_to_know = 8;
+    if (durations_.size() < enough_to_know) return;
+    auto sorted = durations_;
+    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
+    std::chrono::duration<double> limit{sorted[sorted.size() / 2] * policy.hedge_factor};
+    auto now = self->clock().now();
+    std::vector<job_ptr> slow;
+    for (auto& x : workers_)
+      for (auto& one : x.leases)
+        if (!one->what->answered && one->what->leases == 1 && now - one->since > limit &&
+            now - one->since > policy.hedge_floor)
+          slow.push_back(one->what);
+    for (auto& what : slow) {
+      if (workers_.size() < 2) return;
+      auto* chosen = choose(*what);
+      if (chosen == nullptr) return;
+      ++leased_twice_;
+      lease_to(self, policy, *chosen, what);
     }
   }
 
   template <class Self>
-  void lease(Self* self, const lease_policy& policy, worker& to, lease_ptr what) {
-    ++what->attempts;
-    what->attempts_allowed = policy.attempts;
+  void lease_to(Self* self, const lease_policy& policy, worker& to, job_ptr what) {
     what->last = to.handle.address();
-    what->leased_at = self->clock().now();
-    to.leases.insert(what);
+    ++what->leases;
+    auto held = std::make_shared<lease>(lease{what, self->clock().now()});
+    to.leases.push_back(held);
     // No timeout here: CAF's clock keeps each until it is due, answered or not. expire() looks.
     self->state.look_later(self);
     self->request(to.handle, caf::infinite, Atom{}, what->where, what->request)
         .then(
-            [this, self, policy, what](const Message<Result>& result) {
-              if (!give_back(what)) return; // the worker was given up before it answered
-              auto fault = result.open();
-              bool ours = fault->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
-              if (ours && what->attempts < what->attempts_allowed) {
-                again(what);
-              } else {
-                ++done_;
-                what->answer.deliver(result);
-              }
+            [this, self, policy, held](const Message<Result>& result) {
+              if (!give_back(held)) return; // the worker was given up before it answered
+              take(*held, result, self->clock().now());
               dispatch(self, policy);
             },
-            [this, self, policy, what](caf::error& why) {
-              if (!give_back(what)) return;
-              settle(what, self->system().render(why));
+            [this, self, policy, held](caf::error& why) {
+              if (!give_back(held)) return;
+              settle(held->what, self->system().render(why));
               dispatch(self, policy);
             });
   }
 
+  void take(lease& from, const Message<Result>& result, caf::actor_clock::time_point now) {
+    auto& what = from.what;
+    --what->leases;
+    if (what->answered) return; // by the other of two leases
+    bool ours = result.open()->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
+    if (ours && what->leases > 0) return;
+    if (ours && what->attempts < what->attempts_allowed) return again(what);
+    ++done_;
+    if (!ours) remember(std::chrono::duration<double>(now - from.since).count());
+    what->answered = true;
+    what->answer.deliver(result);
+  }
+
+  void remember(double seconds) {
+    constexpr size_t kept = 64;
+    if (durations_.size() < kept)
+      durations_.push_back(seconds);
+    else
+      durations_[done_ % kept] = seconds;
+  }
+
   // Takes the lease from its worker; false when the worker no longer holds it.
   bool give_back(const lease_ptr& what) {
-    for (auto& x : workers_)
-      if (x.leases.erase(what) > 0) return true;
+    for (auto& x : workers_) {
+      auto i = std::find(x.leases.begin(), x.leases.end(), what);
+      if (i == x.leases.end()) continue;
+      x.leases.erase(i);
+      return true;
+    }
     return false;
   }
 
   // Ends a lease that got no answer.
-  void settle(const lease_ptr& what, const std::string& why) {
-    if (what->attempts < what->attempts_allowed)
-      again(what);
-    else
-      what->answer.deliver(lost(*what, why));
+  void settle(const job_ptr& what, const std::string& why) {
+    --what->leases;
+    if (what->answered || what->leases > 0) return;
+    if (what->attempts < what->attempts_allowed) return again(what);
+    what->answered = true;
+    what->answer.deliver(lost(*what, why));
   }
 
   void lose_waiting() {
-    for (auto& x : waiting_) x.answer.deliver(lost(x, "no worker is left"));
+    waiting_.for_each([this](job_ptr& x) {
+      x->answered = true;
+      x->answer.deliver(lost(*x, "no worker is left"));
+    });
     waiting_.clear();
   }
 
-  void again(const lease_ptr& what) {
+  void again(const job_ptr& what) {
     ++leased_again_;
-    waiting_.push_front(*what);
+    waiting_.push_front(what->where.run, what);
   }
 
   Message<Result> lost(const job& what, const std::string& why) const {
@@ -203,10 +270,12 @@ private:
 
   const char* kind_;
   bool deserted_ = false; // the last worker has gone, and none will come
-  std::deque<job> waiting_;
+  job_line<job_ptr> waiting_;
   std::vector<worker> workers_;
+  std::vector<double> durations_; // seconds, of the latest jobs
   uint64_t done_ = 0;
   uint64_t leased_again_ = 0;
+  uint64_t leased_twice_ = 0;
 };
 
 } // namespace kernelmill

@@ -126,7 +126,10 @@ Message<wire::BuildRequest> build_request(const refining_episode_state& state) {
     x.setSource(state.current->parsed.kernel);
     x.setSha256(state.current->candidate_sha256);
     x.setDeadlineMs(static_cast<uint32_t>(build_deadline(state).count()));
-    if (what.is_torch()) x.setTaskDir(what.directory);
+    if (what.is_torch()) {
+      x.setTaskDir(what.directory);
+      x.setTaskDigest(what.digest);
+    }
   });
 }
 

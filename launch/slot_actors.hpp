@@ -1,0 +1,20 @@
+#pragma once
+
+// The actors of a machine's slots, and their offers to a cluster.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launch/slots.hpp"
+#include "messages/actors.hpp"
+
+namespace kernelmill {
+
+/// Spawns a compiler for each build slot, a runner and a profiler for each evaluation slot, and
+/// offers them to `cluster`. Whoever spawned them ends them.
+std::vector<status_actor>
+spawn_slot_actors(caf::actor_system& system, const node_slots& slots, const cluster_actor& cluster,
+                  std::function<void(const std::string& slot, const error& why)> on_quarantine);
+
+} // namespace kernelmill
