@@ -27,6 +27,7 @@ struct EvaluateRequest {
   mode @10 :Text;                  # of "torch": "honest" or "kernelbench"; empty: honest
   language @11 :Text;              # of "torch": "cuda", "triton", "torch", "hip"; empty or "any": any
   float32 @12 :Text;               # of "torch": "ieee" or "tf32"; empty: ieee
+  taskId @13 :Text;                # "native/row_sum"
 }
 
 struct CaseResult {

@@ -139,6 +139,7 @@ Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& 
   return build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder x) {
     x.setTaskDir(state.where.what->directory);
     x.setTaskDigest(state.where.what->digest);
+    x.setTaskId(state.where.what->id);
     x.setCandidateSha256(state.current->candidate_sha256);
     x.setLibraryPath(built->getLibraryPath());
     x.setLibrarySha256(built->getLibrarySha256());

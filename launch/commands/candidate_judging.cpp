@@ -125,6 +125,7 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& refer
   auto request = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder b) {
     b.setTaskDir(x.what.directory);
     b.setTaskDigest(x.what.digest);
+    b.setTaskId(x.what.id);
     b.setCandidateSha256(x.sha256);
     b.setLibraryPath(built.getLibraryPath());
     b.setLibrarySha256(built.getLibrarySha256());

@@ -1,0 +1,191 @@
+#include "actors/cluster/node_gate.hpp"
+
+#include <caf/all.hpp>
+
+#include "actors/snapshots.hpp"
+#include "messages/fault.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// Above the deadlines of the slots, which are above that of the request.
+constexpr std::chrono::seconds patience{120};
+// A job that the head sent before it heard of the end is still on its way.
+constexpr milliseconds farewell{500};
+
+struct node_gate_state {
+  std::string name_of_node;
+  cluster_actor slots;
+  std::shared_ptr<const parcel_shelf> shelf;
+  uint32_t open = 0;
+  uint64_t done = 0;
+  bool draining = false;
+
+  static inline const char* name = "node-gate";
+};
+
+using gate = node_gate_actor::stateful_pointer<node_gate_state>;
+
+template <class Result>
+Message<Result> fault_result(const error& why) {
+  return build<Result>([&](typename Result::Builder x) { set_fault(x.initFault(), why); });
+}
+
+template <class T, class F>
+Message<T> changed(const Message<T>& x, F change) {
+  auto view = x.open();
+  capnp::MallocMessageBuilder builder;
+  builder.setRoot(*view);
+  change(builder.getRoot<T>());
+  return Message<T>{builder};
+}
+
+expected<void> unpack(const parcel_shelf& shelf, wire::Parcel::Reader parcel,
+                      wire::EvaluateRequest::Builder into) {
+  auto task = shelf.task(parcel);
+  if (!task) return tl::unexpected<error>{task.error()};
+  auto library = shelf.library(parcel);
+  if (!library) return tl::unexpected<error>{library.error()};
+  into.setTaskDir(*task);
+  into.setLibraryPath(*library);
+  return {};
+}
+
+void look_whether_done(gate self) {
+  auto& s = self->state;
+  if (s.draining && s.open == 0) self->delayed_send(self, farewell, atom::drain_v);
+}
+
+// Hands a job to the slots; `deliver` answers the head.
+template <class Result, class Atom, class Request, class Deliver>
+void hand_over(gate self, Atom what, const envelope& where, const Message<Request>& request,
+               uint32_t deadline_ms, Deliver deliver) {
+  ++self->state.open;
+  self->request(self->state.slots, milliseconds{deadline_ms} + patience, what, where, request)
+      .then(
+          [self, deliver](const Message<Result>& result) mutable {
+            --self->state.open;
+            ++self->state.done;
+            deliver(result);
+            look_whether_done(self);
+          },
+          [self, deliver](caf::error& why) mutable {
+            --self->state.open;
+            deliver(fault_result<Result>(
+                {fault_class::infrastructure, "worker_lost",
+                 "failed on node " + self->state.name_of_node + ": " + self->system().render(why),
+                 ""}));
+            look_whether_done(self);
+          });
+}
+
+caf::result<Message<wire::BuildResult>, Message<wire::Parcel>>
+build_here(gate self, const envelope& where, const Message<wire::BuildRequest>& request,
+           const Message<wire::Parcel>& parcel) {
+  auto answer = self->make_response_promise<Message<wire::BuildResult>, Message<wire::Parcel>>();
+  auto deliver = [answer](const Message<wire::BuildResult>& result) mutable {
+    auto x = result.open();
+    expected<Message<wire::Parcel>> back = Message<wire::Parcel>{};
+    if (x->getCompiled()) back = parcel_of_library(x->getLibrarySha256(), x->getLibraryPath());
+    if (back)
+      answer.deliver(result, *back);
+    else
+      answer.deliver(fault_result<wire::BuildResult>(back.error()), Message<wire::Parcel>{});
+  };
+  auto view = request.open();
+  auto local = request;
+  if (view->getTaskDigest().size() > 0) {
+    auto task = self->state.shelf->task(*parcel.open());
+    if (!task) {
+      deliver(fault_result<wire::BuildResult>(task.error()));
+      return answer;
+    }
+    local = changed(request, [&](wire::BuildRequest::Builder x) { x.setTaskDir(*task); });
+  }
+  hand_over<wire::BuildResult>(self, atom::build_v, where, local, view->getDeadlineMs(), deliver);
+  return answer;
+}
+
+caf::result<Message<wire::EvaluateResult>>
+evaluate_here(gate self, const envelope& where, const Message<wire::EvaluateRequest>& request,
+              const Message<wire::Parcel>& parcel) {
+  auto answer = self->make_response_promise<Message<wire::EvaluateResult>>();
+  expected<void> ok;
+  auto local = changed(request, [&](wire::EvaluateRequest::Builder x) {
+    ok = unpack(*self->state.shelf, *parcel.open(), x);
+  });
+  if (!ok) {
+    answer.deliver(fault_result<wire::EvaluateResult>(ok.error()));
+    return answer;
+  }
+  hand_over<wire::EvaluateResult>(self, atom::evaluate_v, where, local,
+                                  request.open()->getDeadlineMs(),
+                                  [answer](const auto& x) mutable { answer.deliver(x); });
+  return answer;
+}
+
+caf::result<Message<wire::ProfileResult>> profile_here(gate self, const envelope& where,
+                                                       const Message<wire::ProfileRequest>& request,
+                                                       const Message<wire::Parcel>& parcel) {
+  auto answer = self->make_response_promise<Message<wire::ProfileResult>>();
+  expected<void> ok;
+  auto local = changed(request, [&](wire::ProfileRequest::Builder x) {
+    ok = unpack(*self->state.shelf, *parcel.open(), x.getEvaluation());
+  });
+  if (!ok) {
+    answer.deliver(fault_result<wire::ProfileResult>(ok.error()));
+    return answer;
+  }
+  hand_over<wire::ProfileResult>(self, atom::profile_v, where, local,
+                                 request.open()->getEvaluation().getDeadlineMs(),
+                                 [answer](const auto& x) mutable { answer.deliver(x); });
+  return answer;
+}
+
+node_gate_actor::behavior_type node_gate(gate self, std::string name, cluster_actor slots,
+                                         std::shared_ptr<const parcel_shelf> shelf) {
+  self->state.name_of_node = std::move(name);
+  self->state.slots = std::move(slots);
+  self->state.shelf = std::move(shelf);
+  return {
+      [self](atom::status) {
+        auto& s = self->state;
+        return snapshot_of("node", s.name_of_node, s.draining ? "draining" : "serving", {},
+                           {{"open", s.open}, {"done", s.done}});
+      },
+      [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request,
+             const Message<wire::Parcel>& parcel) {
+        return build_here(self, where, request, parcel);
+      },
+      [self](atom::evaluate, const envelope& where, const Message<wire::EvaluateRequest>& request,
+             const Message<wire::Parcel>& parcel) {
+        return evaluate_here(self, where, request, parcel);
+      },
+      [self](atom::profile, const envelope& where, const Message<wire::ProfileRequest>& request,
+             const Message<wire::Parcel>& parcel) {
+        return profile_here(self, where, request, parcel);
+      },
+      [self](atom::drain) {
+        auto& s = self->state;
+        bool asked_before = s.draining;
+        s.draining = true;
+        if (!asked_before)
+          look_whether_done(self);
+        else if (s.open == 0)
+          self->quit(caf::exit_reason::normal);
+      },
+  };
+}
+
+} // namespace
+
+node_gate_actor spawn_node_gate(caf::actor_system& system, std::string name, cluster_actor slots,
+                                std::shared_ptr<const parcel_shelf> shelf) {
+  return system.spawn<caf::detached>(node_gate, std::move(name), std::move(slots),
+                                     std::move(shelf));
+}
+
+} // namespace kernelmill

@@ -1,0 +1,198 @@
+#include "actors/cluster/parcels.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include "gpu/task/task.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr uint64_t most_task_bytes = uint64_t{64} << 20;
+
+std::optional<std::string> read_file(const fs::path& path) {
+  std::ifstream in{path, std::ios::binary};
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf())) return {};
+  return std::move(text).str();
+}
+
+tl::unexpected<error> cannot(const char* verb, const std::string& path, const char* category) {
+  return infrastructure_error(category, std::string{"failed to "} + verb + " " + path,
+                              "look at the file system's space and rights");
+}
+
+expected<std::vector<std::pair<std::string, std::string>>> read_folder(const std::string& folder) {
+  std::vector<std::pair<std::string, std::string>> result;
+  uint64_t total = 0;
+  std::error_code code;
+  for (const auto& entry : fs::recursive_directory_iterator{folder, code}) {
+    if (!entry.is_regular_file()) continue;
+    auto bytes = read_file(entry.path());
+    if (!bytes) return cannot("read", entry.path().string(), "io_error");
+    total += bytes->size();
+    if (total > most_task_bytes)
+      return configuration_error("task_too_large",
+                                 "failed to send the task in " + folder +
+                                     ": its files have more than 64 MiB",
+                                 "make the task smaller");
+    result.emplace_back(entry.path().lexically_relative(folder).string(), std::move(*bytes));
+  }
+  if (code || result.empty()) return cannot("read", folder, "io_error");
+  return result;
+}
+
+// Within the folder, whatever the sender says.
+bool is_plain(const std::string& path) {
+  if (path.empty() || path.front() == '/' || path.size() > 300) return false;
+  for (const auto& part : fs::path{path})
+    if (part == ".." || part == "." || part.empty()) return false;
+  return path.find('\0') == path.npos;
+}
+
+bool is_digest(const std::string& x) {
+  return x.size() == 64 && x.find_first_not_of("0123456789abcdef") == x.npos;
+}
+
+std::string unique_suffix() {
+  static std::atomic<uint64_t> count{0};
+  return "." + std::to_string(::getpid()) + "." + std::to_string(count++);
+}
+
+bool write_file(const fs::path& path, const void* bytes, size_t size) {
+  std::error_code code;
+  fs::create_directories(path.parent_path(), code);
+  std::ofstream out{path, std::ios::binary};
+  out.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(size));
+  return static_cast<bool>(out.flush());
+}
+
+tl::unexpected<error> missing(const std::string& what) {
+  return infrastructure_error("parcel_missing", "failed to find " + what + " on this node",
+                              "the head sends it again");
+}
+
+tl::unexpected<error> damaged(const std::string& what) {
+  return infrastructure_error("parcel_damaged",
+                              "failed to take " + what + ": its content is not what it is named",
+                              "is the head of another version?");
+}
+
+} // namespace
+
+// -- on the head
+// ------------------------------------------------------------------------------------
+
+expected<Message<wire::Parcel>> parcel_packer::pack(const needs& x) {
+  std::lock_guard guard{mutex_};
+  std::vector<std::pair<std::string, std::string>> files;
+  std::string library;
+  if (!x.task_digest.empty() && !sent_.contains(x.task_digest)) {
+    auto read = read_folder(x.task_directory);
+    if (!read) return tl::unexpected<error>{read.error()};
+    files = std::move(*read);
+  }
+  if (!x.library_sha256.empty() && !sent_.contains(x.library_sha256)) {
+    auto read = read_file(x.library_path);
+    if (!read) return cannot("read", x.library_path, "io_error");
+    library = std::move(*read);
+  }
+  auto result = build<wire::Parcel>([&](wire::Parcel::Builder b) {
+    b.setTaskId(x.task_id);
+    b.setTaskDigest(x.task_digest);
+    auto list = b.initTaskFiles(static_cast<unsigned>(files.size()));
+    for (unsigned i = 0; i < list.size(); ++i) {
+      list[i].setPath(files[i].first);
+      list[i].setBytes(
+          {reinterpret_cast<const kj::byte*>(files[i].second.data()), files[i].second.size()});
+    }
+    b.setLibrarySha256(x.library_sha256);
+    b.setLibrary({reinterpret_cast<const kj::byte*>(library.data()), library.size()});
+  });
+  if (!files.empty()) sent_.insert(x.task_digest);
+  if (!library.empty()) sent_.insert(x.library_sha256);
+  return result;
+}
+
+void parcel_packer::forget(const needs& x) {
+  std::lock_guard guard{mutex_};
+  sent_.erase(x.task_digest);
+  sent_.erase(x.library_sha256);
+}
+
+expected<Message<wire::Parcel>> parcel_of_library(const std::string& sha256,
+                                                  const std::string& path) {
+  return parcel_packer{}.pack({{}, {}, {}, sha256, path});
+}
+
+// -- on a node
+// --------------------------------------------------------------------------------------
+
+parcel_shelf::parcel_shelf(std::string directory) : directory_(std::move(directory)) {
+  // nop
+}
+
+expected<std::string> parcel_shelf::task(wire::Parcel::Reader parcel) const {
+  std::string id = parcel.getTaskId(), digest = parcel.getTaskDigest();
+  if (!is_digest(digest) || !is_plain(id)) return damaged("the task " + id);
+  auto folder = fs::path{directory_} / "tasks" / digest;
+  auto place = (folder / id).string();
+  std::error_code code;
+  if (fs::exists(place, code)) return place;
+  auto files = parcel.getTaskFiles();
+  if (files.size() == 0) return missing("the task " + id);
+  auto drawn = folder.string() + unique_suffix();
+  for (auto file : files) {
+    std::string path = file.getPath();
+    if (!is_plain(path)) return damaged("the task " + id);
+    auto bytes = file.getBytes();
+    if (!write_file(fs::path{drawn} / id / path, bytes.begin(), bytes.size()))
+      return cannot("write", drawn, "disk_full");
+  }
+  auto loaded = load_task_folder((fs::path{drawn} / id).string());
+  bool right = loaded && loaded->digest == digest;
+  if (right) fs::rename(drawn, folder, code);
+  if (!right || code) fs::remove_all(drawn, code);
+  if (!right) return damaged("the task " + id);
+  if (!fs::exists(place, code)) return cannot("write", place, "disk_full");
+  return place; // another process may have been faster, with the same content
+}
+
+expected<std::string> parcel_shelf::library(wire::Parcel::Reader parcel) const {
+  std::string sha256 = parcel.getLibrarySha256();
+  if (!is_digest(sha256)) return damaged("a library");
+  auto place = (fs::path{directory_} / "libraries" / (sha256 + ".so")).string();
+  std::error_code code;
+  if (fs::exists(place, code)) return place;
+  auto bytes = parcel.getLibrary();
+  if (bytes.size() == 0) return missing("the library " + sha256.substr(0, 12));
+  return keep_library(sha256, bytes.begin(), bytes.size());
+}
+
+expected<std::string> parcel_shelf::keep_library(const std::string& sha256, const void* bytes,
+                                                 size_t size) const {
+  if (sha256_hex({static_cast<const char*>(bytes), size}) != sha256)
+    return damaged("the library " + sha256.substr(0, 12));
+  auto place = (fs::path{directory_} / "libraries" / (sha256 + ".so")).string();
+  std::error_code code;
+  if (fs::exists(place, code)) return place;
+  auto drawn = place + unique_suffix();
+  if (!write_file(drawn, bytes, size)) return cannot("write", drawn, "disk_full");
+  fs::permissions(drawn, fs::perms{0444}, code);
+  fs::rename(drawn, place, code);
+  if (code) return cannot("write", place, "disk_full");
+  return place;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,64 @@
+#pragma once
+
+// What jobs need that a node may not have: the task's folder and the candidate's library. Both are
+// named by their content, so each travels once to each node. Plain files and values, no actors.
+
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "messages/cluster.capnp.h"
+#include "messages/error.hpp"
+#include "messages/message.hpp"
+
+namespace kernelmill {
+
+/// On the head, one for each node: remembers what the node was sent.
+class parcel_packer {
+public:
+  struct needs {
+    std::string task_id;
+    std::string task_digest;    ///< empty: no task
+    std::string task_directory; ///< absolute
+    std::string library_sha256; ///< empty: no library
+    std::string library_path;
+  };
+
+  /// Everything that the node was not sent before. Thread-safe.
+  expected<Message<wire::Parcel>> pack(const needs& x);
+
+  /// The node has lost something: the next parcel holds all of it again.
+  void forget(const needs& x);
+
+private:
+  std::mutex mutex_;
+  std::set<std::string> sent_; // digests
+};
+
+/// A parcel that holds a library alone: what a build sends back.
+expected<Message<wire::Parcel>> parcel_of_library(const std::string& sha256,
+                                                  const std::string& path);
+
+/// A folder of what came: `tasks/DIGEST/ID/` and `libraries/SHA256.so`. Thread-safe; several
+/// processes may share one.
+class parcel_shelf {
+public:
+  explicit parcel_shelf(std::string directory);
+
+  /// Puts the task of a parcel in its place and returns its folder. Errors: "parcel_missing" when
+  /// it is neither in the parcel nor here, "parcel_damaged" when its content is not what it is
+  /// named.
+  expected<std::string> task(wire::Parcel::Reader parcel) const;
+
+  /// The same for the library; returns its path.
+  expected<std::string> library(wire::Parcel::Reader parcel) const;
+
+  /// Keeps bytes under their name. Returns their path.
+  expected<std::string> keep_library(const std::string& sha256, const void* bytes,
+                                     size_t size) const;
+
+private:
+  std::string directory_;
+};
+
+} // namespace kernelmill
