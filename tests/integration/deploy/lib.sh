@@ -64,6 +64,7 @@ nothing_left() { [ -z "$(left_over)" ]; }
 
 end_test() {
   local code=$? process
+  disown -a # or the shell reports each
   for process in $(left_over); do kill -KILL "$process" 2>/dev/null || true; done
   if [ "$failures" -gt 0 ] || [ "$code" -ne 0 ]; then
     cat "$FAKE_STATE/log" "$scratch"/*.log 2>/dev/null

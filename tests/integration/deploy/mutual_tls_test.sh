@@ -34,10 +34,11 @@ address=$(sed -n 's/^ACCEPT //p' "$scratch/server.log" | head -n 1)
 # With TLS 1.3 a client learns that it was turned away only when it reads: so it must get an answer.
 answer() { # OPTIONS...
   local line='' client
-  coproc client { timeout 20 openssl s_client -connect "$address" -quiet -verify_return_error "$@" 2>/dev/null; }
-  # shellcheck disable=SC2154 # set by coproc
+  coproc client { exec timeout 20 openssl s_client -connect "$address" -quiet -verify_return_error "$@" 2>/dev/null; }
+  # shellcheck disable=SC2154 # client and client_PID are set by coproc
   echo llimlenrek >&"${client[1]}" || true
   read -r line <&"${client[0]}" || true
+  # shellcheck disable=SC2154
   kill "$client_PID" 2>/dev/null || true
   wait "$client_PID" 2>/dev/null || true
   [ "$line" = kernelmill ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# shellcheck over every shell script of the project.
+# Runs shellcheck over every shell script of the project.
 set -euo pipefail
 cd "${KERNELMILL_SOURCE_DIR:?}"
 
