@@ -309,6 +309,29 @@ void add_task_commands(cli::command_table& table) {
        task_import});
 }
 
+void add_credentials_commands(cli::command_table& table) {
+  table.push_back(
+      {"cluster init",
+       "Makes what lets the machines of a cluster know each other: a CA, a certificate, a key.",
+       "kernelmill cluster init\n"
+       "kernelmill cluster init --dir credentials",
+       "Once for a cluster. Every machine then gets ca.pem, node.pem and node.key, and whoever has "
+       "the key is a node\n"
+       "of the cluster. ca.key stays where it is made. Exit code 4 when there are credentials "
+       "already. Prints the\n"
+       "directory on stdout.",
+       {},
+       {{"--dir",
+         "DIR",
+         "Where; without it $KERNELMILL_CREDENTIALS, then $XDG_STATE_HOME/kernelmill/cluster, then "
+         "~/.local/state/kernelmill/cluster.",
+         "",
+         false,
+         {},
+         completes::directory}},
+       cluster_init});
+}
+
 void add_policy_and_index_commands(cli::command_table& table) {
   table.push_back(
       {"policy scripted",
@@ -419,6 +442,7 @@ const cli::command_table& all() {
     cli::command_table result;
     add_run_commands(result);
     add_task_commands(result);
+    add_credentials_commands(result);
     add_policy_and_index_commands(result);
     add_config_commands(result);
     add_other_commands(result);

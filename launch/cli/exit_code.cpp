@@ -21,6 +21,8 @@ constexpr rule rules[] = {
     {"unknown_task", exit_not_found},
     {"index_missing", exit_not_found},
     {"knowledge_missing", exit_not_found},
+    {"credentials_missing", exit_not_found},
+    {"credentials_exist", exit_conflict},
     {"run_exists", exit_conflict},
     {"run_name_taken", exit_conflict},
     {"run_torn", exit_conflict},
@@ -40,6 +42,8 @@ constexpr rule rules[] = {
     {"policy_timeout", exit_unavailable},
     {"store_read_only", exit_permission},
     {"read_only", exit_permission},
+    {"credentials_exposed", exit_permission},
+    {"credentials_unreadable", exit_permission},
     {"sandbox_layer_missing", exit_permission},
     {"sandbox_unavailable", exit_permission},
 };

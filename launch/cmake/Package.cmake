@@ -31,6 +31,14 @@ install(FILES ${CMAKE_SOURCE_DIR}/tests/bench/event_timer.cu
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs
   DESTINATION ${CMAKE_INSTALL_DATADIR}/kernelmill COMPONENT programs)
+# What starts a cluster. The .deb puts the units where systemd looks; nothing enables them.
+install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/local_cluster.sh
+  DESTINATION share/kernelmill/launch COMPONENT programs)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/slurm ${CMAKE_SOURCE_DIR}/launch/kubernetes
+  DESTINATION share/kernelmill/launch COMPONENT programs)
+install(FILES ${CMAKE_SOURCE_DIR}/launch/systemd/kernelmill-head.service
+    ${CMAKE_SOURCE_DIR}/launch/systemd/kernelmill-node.service
+  DESTINATION lib/systemd/system COMPONENT programs)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/kernelmill COMPONENT programs)
 

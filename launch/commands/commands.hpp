@@ -20,6 +20,7 @@ expected<int> doctor(const invocation& in);
 expected<int> show(const invocation& in);
 expected<int> report(const invocation& in);
 expected<int> ps(const invocation& in);
+expected<int> cluster_init(const invocation& in);
 expected<int> policy_scripted(const invocation& in);
 expected<int> config_show(const invocation& in);
 expected<int> config_validate(const invocation& in);

@@ -25,8 +25,8 @@ std::vector<std::string> words(const std::string& text) {
 TEST(help, of_every_command_shows_an_example_first_and_ends_well) {
   for (const auto& name :
        {"run", "resume", "eval", "show", "ps", "doctor", "task list", "task show", "task check",
-        "policy scripted", "index build", "index query", "config show", "config validate",
-        "config schema", "completion", "version"}) {
+        "cluster init", "policy scripted", "index build", "index query", "config show",
+        "config validate", "config schema", "completion", "version"}) {
     auto typed = words(name);
     typed.push_back("--help");
     auto x = kernelmill(typed);

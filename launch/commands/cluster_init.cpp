@@ -1,0 +1,62 @@
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/cluster/certificates.hpp"
+#include "launch/cluster/credentials.hpp"
+#include "launch/commands/commands.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+const ordered_json next_steps = {
+    "kernelmill head --listen ADDRESS:7612",
+    "kernelmill node --head ADDRESS:7612",
+    "kernelmill submit quickstart --head ADDRESS:7612 --wait",
+};
+
+void explain(const cluster_credentials& made, const std::string& expires) {
+  cli::talk("made a certificate authority and one certificate, valid until " + expires);
+  cli::talk("copy to every other machine, as files that only their owner may read:");
+  for (const auto& file : {made.ca, made.certificate, made.key}) cli::talk("  " + file);
+  cli::talk("never copy ca.key: it makes new members; keep it offline, or delete it");
+  cli::talk("there, name their directory with --credentials or KERNELMILL_CREDENTIALS; then");
+  for (const auto& step : next_steps) cli::talk("  " + step.get<std::string>());
+}
+
+} // namespace
+
+expected<int> cluster_init(const invocation& in) {
+  auto directory = in.value("--dir");
+  if (directory.empty()) directory = default_credentials_directory();
+  auto made = make_credentials(directory);
+  if (!made) return tl::unexpected<error>{made.error()};
+  // Read again as every node will: what cannot be found now helps nobody later.
+  auto found = find_credentials(made->directory);
+  if (!found) return tl::unexpected<error>{found.error()};
+  auto authority = certificates::read_certificate(found->ca);
+  auto node = certificates::read_certificate(found->certificate);
+  if (!authority) return tl::unexpected<error>{authority.error()};
+  if (!node) return tl::unexpected<error>{node.error()};
+  auto expires = certificates::day(X509_get0_notAfter(node->get()));
+  if (in.json) {
+    cli::print_json({{"directory", found->directory},
+                     {"ca_sha256", certificates::fingerprint(authority->get())},
+                     {"ca_expires", certificates::day(X509_get0_notAfter(authority->get()))},
+                     {"certificate_expires", expires},
+                     {"copy", {found->ca, found->certificate, found->key}},
+                     {"keep", {found->directory + "/ca.key"}},
+                     {"next", next_steps}});
+  } else {
+    cli::print(found->directory + "\n");
+    explain(*found, expires);
+  }
+  return cli::exit_ok;
+}
+
+} // namespace kernelmill::commands
