@@ -74,6 +74,7 @@ expected<chosen_backend> choose_hip_compiler(std::string architecture) {
 } // namespace
 
 std::string hardware_text(const chosen_backend& x) {
+  if (!x.hardware.empty()) return x.hardware;
   if (!x.gpus.empty()) return x.gpus.front().name + " (" + x.gpus.front().architecture + ")";
   if (x.name != "cpu") return x.architecture;
   std::ifstream facts{"/proc/cpuinfo"};

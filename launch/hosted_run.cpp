@@ -198,9 +198,7 @@ std::vector<std::string> hosted_run::task_directories() const {
 expected<void> hosted_run::open(const execution_facts& facts) {
   auto& x = *state_;
   auto& config = x.options.config;
-  x.plan.sandbox_complete = std::none_of(facts.layers.begin(), facts.layers.end(), [](auto& layer) {
-    return layer.state == layer_state::missing;
-  });
+  x.plan.sandbox_complete = facts.sandbox_complete;
   expected<run_directory> directory;
   if (x.options.resume) {
     directory = open_run(x.options.directory);

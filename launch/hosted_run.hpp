@@ -22,6 +22,7 @@ struct execution_facts {
   std::string toolchain;
   std::vector<std::string> slots;
   std::vector<sandbox_layer> layers;
+  bool sandbox_complete = true; ///< no layer is missing, on any machine
 };
 
 /// The longest that a job of such a run may be leased for.

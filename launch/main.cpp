@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "actors/governance/judge.hpp"
+#include "launch/cluster_commands.hpp"
 #include "launch/commands/commands.hpp"
 
 namespace kernelmill::commands {
@@ -95,10 +96,11 @@ void add_run_commands(cli::command_table& table) {
                    "kernelmill resume runs/first",
                    "Overrides may change how the run goes on (addresses, keys, slots, deadlines, "
                    "the log), not what it\n"
-                   "measures.",
+                   "measures. With --head it is a run of a head that was paused, cancelled, or has "
+                   "failed.",
                    {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}},
                     {"OVERRIDE", "a.b=value.", false, true, nothing, {}}},
-                   {runs_root},
+                   with_head_options({runs_root}),
                    resume});
   table.push_back(
       {"eval",
@@ -442,6 +444,7 @@ const cli::command_table& all() {
     cli::command_table result;
     add_run_commands(result);
     add_task_commands(result);
+    add_cluster_commands(result);
     add_credentials_commands(result);
     add_policy_and_index_commands(result);
     add_config_commands(result);

@@ -36,7 +36,8 @@ expected<Message<wire::RunSummary>> run_node(const run_options& options, std::st
   }
   auto slots = start_slots(config, *backend, (*run)->task_directories());
   if (!slots) return tl::unexpected<error>{slots.error()};
-  if (auto ok = (*run)->open({slots->toolchain->identity(), slots->referee_names, slots->layers});
+  if (auto ok = (*run)->open({slots->toolchain->identity(), slots->referee_names, slots->layers,
+                              slots->sandbox_complete()});
       !ok)
     return tl::unexpected<error>{ok.error()};
 

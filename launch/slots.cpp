@@ -62,8 +62,13 @@ std::vector<std::vector<int>> slot_cpus(const evaluation_section& config) {
   return result;
 }
 
+bool node_slots::sandbox_complete() const {
+  return std::none_of(layers.begin(), layers.end(),
+                      [](auto& layer) { return layer.state == layer_state::missing; });
+}
+
 expected<node_slots> start_slots(const run_config& config, const chosen_backend& backend,
-                                 const std::vector<std::string>& task_directories) {
+                                 const std::vector<std::string>& task_directories, bool evaluate) {
   node_slots result;
   auto processes = spawner::launch(helper_program("kernelmill-spawner"));
   if (!processes) return tl::unexpected<error>{processes.error()};
@@ -84,6 +89,7 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
                              : static_cast<uint32_t>(std::max<size_t>(1, cores().size()));
   result.toolchain = std::make_shared<native_toolchain>(*result.walls, options);
   build_ahead(*result.processes, backend, options.cache_directory, task_directories);
+  if (!evaluate) return result;
   // On GPUs the slots are the GPUs, and every core serves them all.
   auto slots = backend.gpus.empty() ? slot_cpus(config.evaluation)
                                     : std::vector<std::vector<int>>(backend.gpus.size());

@@ -28,11 +28,15 @@ struct node_slots {
   uint32_t compile_slots = 1;
   std::vector<std::shared_ptr<referee_client>> referees;
   std::vector<std::string> referee_names; ///< "cpu0 (cores 0,1)"
+
+  bool sandbox_complete() const; ///< no layer is missing
 };
 
 /// Starts everything, and refuses when a sandbox layer that the configuration requires is missing.
-/// For GPUs it first compiles what the tasks in these directories bring along.
+/// For GPUs it first compiles what the tasks in these directories bring along. Without `evaluate`
+/// there are no referees: a machine that only compiles.
 expected<node_slots> start_slots(const run_config& config, const chosen_backend& backend,
-                                 const std::vector<std::string>& task_directories);
+                                 const std::vector<std::string>& task_directories,
+                                 bool evaluate = true);
 
 } // namespace kernelmill

@@ -164,7 +164,8 @@ remote_profiler(profiler_actor::stateful_pointer<remote_profiler_state> self,
   return {
       [self](atom::status) { return self->state.snapshot("profiler"); },
       [self](atom::profile, const envelope& where, const Message<wire::ProfileRequest>& request) {
-        auto x = request.open()->getEvaluation();
+        auto view = request.open();
+        auto x = view->getEvaluation();
         return send<atom::profile, wire::ProfileResult>(self, where, request, needs_of(x),
                                                         x.getDeadlineMs(),
                                                         [](const auto& result) { return result; });

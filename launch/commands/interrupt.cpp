@@ -25,18 +25,19 @@ void on_signal(int number) {
   errno = saved;
 }
 
-void install(void (*handler)(int)) {
+void install(void (*handler)(int), bool usr1) {
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  if (usr1) ::sigaction(SIGUSR1, &action, nullptr);
 }
 
 } // namespace
 
-interrupt::interrupt() {
+interrupt::interrupt(bool usr1) {
   first_signal = 0;
   if (::pipe2(wake_, O_CLOEXEC) != 0) return; // then signals end the process as they always did
   wake_descriptor = wake_[1];
@@ -47,11 +48,11 @@ interrupt::interrupt() {
     }
     source_.request_stop();
   }};
-  install(on_signal);
+  install(on_signal, usr1);
 }
 
 interrupt::~interrupt() {
-  install(SIG_DFL);
+  install(SIG_DFL, false);
   if (wake_[1] >= 0) ::close(wake_[1]); // the watcher reads the end of the pipe
   if (watcher_.joinable()) watcher_.join();
   if (wake_[0] >= 0) ::close(wake_[0]);

@@ -1,7 +1,8 @@
 #pragma once
 
-// Ctrl-C and SIGTERM. The first asks, the second ends the process at once. A handler, not a
-// blocked mask: processes that we start would inherit the mask.
+// Ctrl-C, SIGTERM, and SIGUSR1 where it is wanted (Slurm's warning). The first asks, the second
+// ends the process at once. A handler, not a blocked mask: processes that we start would inherit
+// the mask.
 
 #include <stop_token>
 #include <thread>
@@ -11,7 +12,7 @@ namespace kernelmill::commands {
 /// Lives once at a time; while it lives, the first signal requests a stop.
 class interrupt {
 public:
-  interrupt();
+  explicit interrupt(bool usr1 = false);
   ~interrupt();
   interrupt(const interrupt&) = delete;
   interrupt& operator=(const interrupt&) = delete;

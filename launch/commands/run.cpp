@@ -2,12 +2,9 @@
 
 #include <unistd.h>
 
-#include <cctype>
-#include <ctime>
 #include <filesystem>
 #include <stop_token>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -16,6 +13,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/progress_display.hpp"
+#include "launch/commands/run_name.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
@@ -38,21 +36,12 @@ std::string shown_path(const std::string& path) {
   return relative.empty() || relative.starts_with("..") ? path : relative;
 }
 
-/// "quickstart-20260731-142233".
-std::string made_name(const config_sources& sources) {
-  auto stem =
-      sources.files.empty() ? std::string{"run"} : fs::path{sources.files.front()}.stem().string();
-  for (auto& c : stem)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-') c = '_';
-  return fmt::format("{}-{:%Y%m%d-%H%M%S}", stem, fmt::localtime(std::time(nullptr)));
-}
-
 /// Fills in the name and the directory that were not given; `run.dir` alone names the run too.
 void name_run(run_config& config, const config_sources& sources) {
   std::error_code code;
   bool made = config.run.name.empty() && config.run.dir.empty();
   if (config.run.name.empty())
-    config.run.name = made ? made_name(sources)
+    config.run.name = made ? made_run_name(sources)
                            : fs::path{config.run.dir + "/"}.parent_path().filename().string();
   if (!config.run.dir.empty()) return;
   auto base = fs::current_path(code) / "runs";
@@ -179,6 +168,7 @@ expected<int> run(const invocation& in) {
 }
 
 expected<int> resume(const invocation& in) {
+  if (in.has("--head")) return resume_at_head(in);
   auto found = find_run(in.value("RUN"), in.value("--root"));
   if (!found) return tl::unexpected<error>{found.error()};
   std::error_code code;

@@ -1,0 +1,235 @@
+#include "actors/cluster/head_gate.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <caf/all.hpp>
+
+#include "actors/cluster/remote_workers.hpp"
+#include "actors/snapshots.hpp"
+#include "messages/fault.hpp"
+
+namespace kernelmill {
+
+// -- roster
+// -----------------------------------------------------------------------------------------
+
+cluster_roster::cluster_roster(caf::actor_system& system, lease_policy policy)
+    : system_(system), policy_(policy) {
+  // nop
+}
+
+cluster_roster::~cluster_roster() {
+  for (auto& [lane, who] : queues_) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+}
+
+std::vector<member_facts> cluster_roster::members() const {
+  std::lock_guard guard{mutex_};
+  std::vector<member_facts> result;
+  for (auto& [name, x] : members_) result.push_back(x);
+  return result;
+}
+
+std::vector<std::string> cluster_roster::lanes() const {
+  std::lock_guard guard{mutex_};
+  std::vector<std::string> result;
+  for (auto& [lane, who] : queues_) result.push_back(lane);
+  return result;
+}
+
+cluster_actor cluster_roster::queues(const std::string& lane) {
+  std::lock_guard guard{mutex_};
+  auto i = queues_.find(lane);
+  if (i == queues_.end()) i = queues_.emplace(lane, system_.spawn(leasing_cluster, policy_)).first;
+  return i->second;
+}
+
+void cluster_roster::put(const member_facts& x) {
+  std::lock_guard guard{mutex_};
+  members_[x.name] = x;
+}
+
+void cluster_roster::remove(const std::string& name) {
+  std::lock_guard guard{mutex_};
+  auto i = members_.find(name);
+  if (i == members_.end()) return;
+  if (!i->second.draining) ++lost_;
+  members_.erase(i);
+}
+
+uint64_t cluster_roster::lost() const {
+  std::lock_guard guard{mutex_};
+  return lost_;
+}
+
+// -- gate
+// -------------------------------------------------------------------------------------------
+
+namespace {
+
+struct member {
+  member_facts facts;
+  uint64_t epoch = 0;
+  node_gate_actor gate;
+  std::vector<caf::actor> workers;
+};
+
+using control_desk_actor = caf::typed_actor<
+    // Does what a user's command asks for, blocking.
+    caf::replies_to<atom::control,
+                    Message<wire::ControlRequest>>::with<Message<wire::ControlReply>>>;
+
+control_desk_actor::behavior_type control_desk(control_desk_actor::pointer,
+                                               control_handler handle) {
+  return {[handle = std::move(handle)](atom::control, const Message<wire::ControlRequest>& x) {
+    return handle(x);
+  }};
+}
+
+Message<wire::Welcome> refusal(const error& why) {
+  return build<wire::Welcome>([&](wire::Welcome::Builder x) { set_fault(x.initFault(), why); });
+}
+
+member_facts facts_of(wire::NodeOffer::Reader x) {
+  member_facts result;
+  result.name = x.getName();
+  result.backend = x.getBackend();
+  result.architecture = x.getArchitecture();
+  result.hardware = x.getHardware();
+  result.toolchain = x.getToolchain();
+  result.compilers = x.getCompilers();
+  for (auto slot : x.getSlots()) result.slots.emplace_back(slot.cStr());
+  result.sandbox_complete = x.getSandboxComplete();
+  result.since =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return result;
+}
+
+} // namespace
+
+struct head_gate_state {
+  head_gate_settings settings;
+  control_desk_actor desk;
+  std::map<std::string, member> members;
+
+  static inline const char* name = "head-gate";
+
+  void forget(std::map<std::string, member>::iterator i) {
+    for (auto& who : i->second.workers)
+      caf::anon_send_exit(who, caf::exit_reason::remote_link_unreachable);
+    settings.roster->remove(i->first);
+    members.erase(i);
+  }
+};
+
+namespace {
+
+using gate = head_gate_actor::stateful_pointer<head_gate_state>;
+
+template <class Handle>
+void offer(gate self, member& x, const cluster_actor& queues, const Handle& worker,
+           uint32_t credits) {
+  x.workers.push_back(caf::actor_cast<caf::actor>(worker));
+  self->send(queues, atom::lease_v, worker, credits);
+}
+
+void add_workers(gate self, member& x) {
+  auto node = std::make_shared<remote_node>();
+  node->name = x.facts.name;
+  node->gate = x.gate;
+  node->shelf = self->state.settings.shelf;
+  auto queues = self->state.settings.roster->queues(x.facts.lane());
+  auto& system = self->system();
+  auto slots = static_cast<uint32_t>(x.facts.slots.size());
+  if (x.facts.compilers > 0)
+    offer(self, x, queues, spawn_remote_compiler(system, node), x.facts.compilers);
+  if (slots == 0) return;
+  // Two credits a slot: the next job is already there when a candidate is done.
+  offer(self, x, queues, spawn_remote_runner(system, node), 2 * slots);
+  offer(self, x, queues, spawn_remote_profiler(system, node), slots);
+}
+
+// Two machines may have one name; a node that came back has another epoch than its old self, whose
+// end is noticed in a moment.
+std::string free_name(const head_gate_state& s, const std::string& wanted, uint64_t epoch) {
+  auto name = wanted;
+  for (int n = 2;; ++n) {
+    auto i = s.members.find(name);
+    if (i == s.members.end() || i->second.epoch == epoch) return name;
+    name = wanted + "-" + std::to_string(n);
+  }
+}
+
+Message<wire::Welcome> admit(gate self, const Message<wire::NodeOffer>& offered,
+                             const node_gate_actor& who) {
+  auto& s = self->state;
+  auto x = offered.open();
+  if (x->getBuild() != s.settings.build)
+    return refusal({fault_class::configuration, "build_differs",
+                    "failed to join: the node is of build " + std::string{x->getBuild()} +
+                        ", the head of " + s.settings.build,
+                    "install the same version on all machines"});
+  if (x->getName().size() == 0 || x->getName().size() > 200)
+    return refusal({fault_class::configuration, "usage", "failed to join: the node has no name",
+                    "give it one with --name"});
+  member m;
+  m.facts = facts_of(*x);
+  m.epoch = x->getEpoch();
+  m.gate = who;
+  m.facts.name = free_name(s, m.facts.name, m.epoch);
+  // The same process again: its connection broke before we knew.
+  if (auto old = s.members.find(m.facts.name); old != s.members.end()) s.forget(old);
+  self->monitor(who);
+  add_workers(self, m);
+  s.settings.roster->put(m.facts);
+  auto name = m.facts.name;
+  s.members.emplace(name, std::move(m));
+  return build<wire::Welcome>([&](wire::Welcome::Builder w) {
+    w.setEpoch(s.settings.epoch);
+    w.setName(name);
+  });
+}
+
+void drain(gate self, const std::string& name) {
+  auto i = self->state.members.find(name);
+  if (i == self->state.members.end()) return;
+  auto& x = i->second;
+  x.facts.draining = true;
+  auto queues = self->state.settings.roster->queues(x.facts.lane());
+  for (auto& who : x.workers) self->send(queues, atom::retire_v, who.address());
+  self->state.settings.roster->put(x.facts);
+  self->send(x.gate, atom::drain_v);
+}
+
+head_gate_actor::behavior_type head_gate(gate self, head_gate_settings settings) {
+  self->state.desk = self->spawn<caf::detached + caf::linked>(control_desk, settings.control);
+  self->state.settings = std::move(settings);
+  self->set_down_handler([self](caf::down_msg& down) {
+    auto& all = self->state.members;
+    auto i = std::find_if(all.begin(), all.end(),
+                          [&](auto& x) { return x.second.gate.address() == down.source; });
+    if (i != all.end()) self->state.forget(i);
+  });
+  return {
+      [self](atom::status) {
+        auto& s = self->state;
+        return snapshot_of("head", {}, "serving", {},
+                           {{"nodes", s.members.size()}, {"lost", s.settings.roster->lost()}});
+      },
+      [self](atom::join, const Message<wire::NodeOffer>& offered, const node_gate_actor& who) {
+        return admit(self, offered, who);
+      },
+      [self](atom::drain, const std::string& name) { drain(self, name); },
+      [self](atom::control, const Message<wire::ControlRequest>& x) {
+        return self->delegate(self->state.desk, atom::control_v, x);
+      },
+  };
+}
+
+} // namespace
+
+head_gate_actor spawn_head_gate(caf::actor_system& system, head_gate_settings settings) {
+  return system.spawn(head_gate, std::move(settings));
+}
+
+} // namespace kernelmill

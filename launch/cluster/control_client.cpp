@@ -1,0 +1,55 @@
+#include "launch/cluster/control_client.hpp"
+
+#include <caf/all.hpp>
+#include <nlohmann/json.hpp>
+
+#include "messages/fault.hpp"
+
+namespace kernelmill {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+// A submission loads tasks and an index before it is answered.
+constexpr auto answer_deadline = std::chrono::minutes{2};
+
+expected<json> read_reply(const Message<wire::ControlReply>& reply) {
+  auto x = reply.open();
+  if (auto fault = fault_of(x->getFault()); fault.cls != fault_class::none)
+    return tl::unexpected<error>{fault};
+  auto document = json::parse(x->getDocument().cStr(), nullptr, false);
+  if (document.is_object()) return document;
+  return infrastructure_error("malformed_message", "failed to read the head's answer", "");
+}
+
+} // namespace
+
+expected<json> ask_head(const network_address& head, const link_options& link,
+                        const std::string& verb, const std::string& subject,
+                        const std::string& document) {
+  auto tls = choose_link(link, head);
+  if (!tls) return tl::unexpected<error>{tls.error()};
+  cluster_config config{*tls};
+  caf::actor_system system{config};
+  auto gate = reach_head(system, head, tls->has_value());
+  if (!gate) return tl::unexpected<error>{gate.error()};
+  auto request = build<wire::ControlRequest>([&](wire::ControlRequest::Builder x) {
+    x.setVerb(verb);
+    x.setSubject(subject);
+    x.setDocument(document);
+  });
+  expected<json> result;
+  caf::scoped_actor self{system};
+  self->request(*gate, answer_deadline, atom::control_v, request)
+      .receive([&](const Message<wire::ControlReply>& x) { result = read_reply(x); },
+               [&](caf::error& why) {
+                 result = infrastructure_error(
+                     "head_unreachable",
+                     "failed to get an answer of the head: " + system.render(why),
+                     "`kernelmill status` shows whether it took the command");
+               });
+  return result;
+}
+
+} // namespace kernelmill

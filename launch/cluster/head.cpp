@@ -1,0 +1,180 @@
+#include "launch/cluster/head.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <filesystem>
+#include <mutex>
+#include <random>
+
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
+#include <nlohmann/json.hpp>
+
+#include "actors/cluster/head_gate.hpp"
+#include "launch/cluster/build_id.hpp"
+#include "launch/cluster/head_runs.hpp"
+#include "launch/config/paths.hpp"
+#include "messages/fault.hpp"
+
+namespace kernelmill {
+
+using json = nlohmann::ordered_json;
+using namespace std::chrono_literals;
+
+namespace {
+
+// No job may take longer, whatever a run's configuration says; a node that is lost is noticed long
+// before.
+constexpr auto longest_lease_of_all = 30min;
+constexpr double straggler_factor = 3;
+
+/// What users' commands do. Called on one thread, after the roster and the runs are there.
+class control_desk {
+public:
+  control_desk(const network_address& address, uint64_t epoch, std::shared_ptr<cluster_roster> who,
+               head_runs& runs, caf::actor_system& system)
+      : address_(address), epoch_(epoch), roster_(std::move(who)), runs_(runs), system_(system) {
+    // nop
+  }
+
+  head_gate_actor gate;
+  std::atomic<uint16_t> port{0}; ///< once it listens
+
+  expected<json> handle(wire::ControlRequest::Reader x) {
+    std::string verb = x.getVerb(), subject = x.getSubject();
+    if (verb == "status") return status();
+    if (verb == "submit") {
+      auto name = runs_.submit(x.getDocument());
+      if (!name) return tl::unexpected<error>{name.error()};
+      return json{{"run", *name}};
+    }
+    if (verb == "drain") return drain(subject);
+    if (verb == "cancel") return done(runs_.cancel(subject), subject);
+    if (verb == "pause") return done(runs_.pause(subject), subject);
+    if (verb == "resume") return done(runs_.resume(subject), subject);
+    return configuration_error("usage", "failed to understand the command '" + verb + "'",
+                               "is the head of another version?");
+  }
+
+private:
+  static expected<json> done(expected<void> x, const std::string& run) {
+    if (!x) return tl::unexpected<error>{x.error()};
+    return json{{"run", run}};
+  }
+
+  expected<json> drain(const std::string& name) {
+    for (const auto& x : roster_->members())
+      if (x.name == name) {
+        caf::anon_send(gate, atom::drain_v, name);
+        return json{{"node", name}};
+      }
+    return configuration_error("not_found", "failed to find the node '" + name + "'",
+                               "`kernelmill status` lists the nodes");
+  }
+
+  json queues(const std::string& lane) {
+    json result = {{"lane", lane}};
+    caf::scoped_actor self{system_};
+    self->request(roster_->queues(lane), 2s, atom::status_v)
+        .receive(
+            [&](const Message<wire::Snapshot>& snapshot) {
+              auto view = snapshot.open();
+              for (auto number : view->getNumbers())
+                result[number.getName().cStr()] = static_cast<uint64_t>(number.getValue());
+            },
+            [](caf::error&) {});
+    return result;
+  }
+
+  json status() {
+    json nodes = json::array(), lanes = json::array();
+    for (const auto& x : roster_->members())
+      nodes.push_back({{"node", x.name},
+                       {"state", x.draining ? "draining" : "serving"},
+                       {"backend", x.backend},
+                       {"architecture", x.architecture},
+                       {"hardware", x.hardware},
+                       {"toolchain", x.toolchain},
+                       {"compilers", x.compilers},
+                       {"slots", x.slots},
+                       {"since", x.since}});
+    for (const auto& lane : roster_->lanes()) lanes.push_back(queues(lane));
+    return {{"address", network_address{address_.host, port}.text()},
+            {"build", build_id()},
+            {"epoch", std::to_string(epoch_)},
+            {"nodes_lost", roster_->lost()},
+            {"nodes", nodes},
+            {"lanes", lanes},
+            {"runs", runs_.status()}};
+  }
+
+  network_address address_;
+  uint64_t epoch_;
+  std::shared_ptr<cluster_roster> roster_;
+  head_runs& runs_;
+  caf::actor_system& system_;
+};
+
+Message<wire::ControlReply> reply_of(const expected<json>& x) {
+  return build<wire::ControlReply>([&](wire::ControlReply::Builder b) {
+    if (x)
+      b.setDocument(x->dump());
+    else
+      set_fault(b.initFault(), x.error());
+  });
+}
+
+void wait_for(std::stop_token stop) {
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::unique_lock lock{mutex};
+  wake.wait(lock, stop, [] { return false; });
+}
+
+} // namespace
+
+expected<void> run_head(const head_options& options, std::stop_token stop) {
+  auto tls = choose_link(options.link, options.listen);
+  if (!tls) return tl::unexpected<error>{tls.error()};
+  std::error_code code;
+  std::filesystem::create_directories(options.root, code);
+  auto root = std::filesystem::canonical(options.root, code).string();
+  if (code)
+    return configuration_error("io_error", "failed to use " + options.root + ": " + code.message(),
+                               "name a folder for the runs with --root");
+  cluster_config config{*tls};
+  caf::actor_system system{config};
+  lease_policy policy;
+  policy.lease = longest_lease_of_all;
+  policy.hedge_factor = straggler_factor;
+  auto roster = std::make_shared<cluster_roster>(system, policy);
+  auto epoch = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+  auto runs = std::make_unique<head_runs>(system, roster, root);
+  auto desk = std::make_shared<control_desk>(options.listen, epoch, roster, *runs, system);
+  head_gate_settings settings;
+  settings.build = build_id();
+  settings.epoch = epoch;
+  settings.roster = roster;
+  settings.shelf = std::make_shared<parcel_shelf>(default_build_cache() + "/cluster");
+  settings.control = [desk](const Message<wire::ControlRequest>& x) {
+    return reply_of(desk->handle(*x.open()));
+  };
+  auto gate = spawn_head_gate(system, std::move(settings));
+  desk->gate = gate;
+  // The runs first: whoever can ask is told of them.
+  for (const auto& problem : runs->recover())
+    if (options.on_warning) options.on_warning("failed to go on with " + problem);
+  auto port = publish_head(system, gate, options.listen, tls->has_value());
+  if (!port) return tl::unexpected<error>{port.error()};
+  desk->port = *port;
+  if (options.on_listening) options.on_listening({options.listen.host, *port});
+  wait_for(stop);
+  runs.reset();
+  desk->gate = nullptr;
+  caf::anon_send_exit(gate, caf::exit_reason::user_shutdown);
+  gate = nullptr;
+  roster.reset();
+  return {};
+}
+
+} // namespace kernelmill

@@ -1,0 +1,167 @@
+#include "launch/cluster/link.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <caf/io/all.hpp>
+#include <caf/openssl/all.hpp>
+
+namespace kernelmill {
+
+namespace {
+
+constexpr int probe_deadline_ms = 3000;
+
+// A machine that is frozen or cut off is noticed after these two together, at the latest. Shorter
+// ones break links of machines that are merely busy.
+constexpr auto heartbeat = std::chrono::milliseconds{500};
+constexpr auto silence = std::chrono::milliseconds{5000};
+
+struct addresses {
+  addrinfo* first = nullptr;
+  ~addresses() {
+    if (first != nullptr) ::freeaddrinfo(first);
+  }
+};
+
+tl::unexpected<error> unreachable(const network_address& at, const std::string& cause) {
+  return infrastructure_error("head_unreachable",
+                              "failed to reach the head at " + at.text() + ": " + cause,
+                              "is `kernelmill head` running there?");
+}
+
+// Connects and hangs up: CAF's own connect would wait for minutes for a host that says nothing, and
+// everything else with it.
+expected<void> probe(const network_address& at) {
+  addresses found;
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  auto port = std::to_string(at.port);
+  if (int code = ::getaddrinfo(at.host.c_str(), port.c_str(), &wanted, &found.first); code != 0)
+    return unreachable(at, ::gai_strerror(code));
+  std::string cause = "no address";
+  for (auto* x = found.first; x != nullptr; x = x->ai_next) {
+    int fd = ::socket(x->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) continue;
+    int code = ::connect(fd, x->ai_addr, x->ai_addrlen) == 0 ? 0 : errno;
+    if (code == EINPROGRESS) {
+      pollfd wait{fd, POLLOUT, 0};
+      code = ETIMEDOUT;
+      socklen_t size = sizeof code;
+      if (::poll(&wait, 1, probe_deadline_ms) == 1)
+        ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size);
+    }
+    ::close(fd);
+    if (code == 0) return {};
+    cause = std::strerror(code);
+  }
+  return unreachable(at, cause);
+}
+
+} // namespace
+
+bool network_address::is_loopback() const {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+std::string network_address::text() const {
+  auto name = host.find(':') == host.npos ? host : "[" + host + "]";
+  return name + ":" + std::to_string(port);
+}
+
+expected<network_address> parse_address(const std::string& text) {
+  auto bad = [&] {
+    return configuration_error("usage", "failed to read the address \"" + text + "\"",
+                               "write it like 10.0.0.1:7612 or [::1]:7612");
+  };
+  network_address result;
+  result.port = default_head_port;
+  auto rest = text;
+  if (text.starts_with("[")) {
+    auto end = text.find(']');
+    if (end == text.npos) return bad();
+    result.host = text.substr(1, end - 1);
+    rest = text.substr(end + 1);
+  } else {
+    auto colon = text.find(':');
+    if (colon != text.npos && text.find(':', colon + 1) != text.npos) return bad();
+    result.host = text.substr(0, colon);
+    rest = colon == text.npos ? "" : text.substr(colon);
+  }
+  if (result.host.empty()) return bad();
+  if (rest.empty()) return result;
+  if (rest[0] != ':') return bad();
+  auto [end, code] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), result.port);
+  if (code != std::errc{} || end != rest.data() + rest.size() || rest.size() < 2) return bad();
+  return result;
+}
+
+expected<std::optional<cluster_credentials>> choose_link(const link_options& options,
+                                                         const network_address& address) {
+  if (options.insecure_loopback) {
+    if (address.is_loopback()) return std::optional<cluster_credentials>{};
+    return configuration_error(
+        "insecure_link",
+        "failed to use " + address.text() +
+            " without TLS: --insecure-loopback is for 127.0.0.1 and ::1 alone",
+        "make credentials with `kernelmill cluster init` and leave the flag out");
+  }
+  auto directory =
+      options.credentials.empty() ? default_credentials_directory() : options.credentials;
+  auto found = find_credentials(directory);
+  if (!found) return tl::unexpected<error>{found.error()};
+  return std::optional<cluster_credentials>{std::move(*found)};
+}
+
+cluster_config::cluster_config(const std::optional<cluster_credentials>& tls) {
+  add_message_types<caf::id_block::kernelmill>();
+  add_message_types<caf::id_block::kernelmill_handles>();
+  set("scheduler.policy", caf::atom("sharing"));
+  set("scheduler.max-throughput", size_t{100});
+  load<caf::io::middleman>();
+  set("middleman.workers", size_t{0});
+  set("middleman.heartbeat-interval", caf::timespan{heartbeat});
+  set("middleman.connection-timeout", caf::timespan{silence});
+  set("middleman.app-identifiers", std::vector<std::string>{"kernelmill/1"});
+  if (!tls) return;
+  load<caf::openssl::manager>();
+  openssl_certificate = tls->certificate;
+  openssl_key = tls->key;
+  openssl_cafile = tls->ca;
+}
+
+expected<uint16_t> publish_head(caf::actor_system& system, const head_gate_actor& who,
+                                const network_address& at, bool tls) {
+  auto port = tls ? caf::openssl::publish(who, at.port, at.host.c_str(), true)
+                  : system.middleman().publish(who, at.port, at.host.c_str(), true);
+  if (port) return *port;
+  return tl::unexpected<error>{
+      error{fault_class::configuration, "address_in_use",
+            "failed to listen on " + at.text() + ": " + system.render(port.error()),
+            "name another with --listen ADDR:PORT"}};
+}
+
+expected<head_gate_actor> reach_head(caf::actor_system& system, const network_address& at,
+                                     bool tls) {
+  if (auto ok = probe(at); !ok) return tl::unexpected<error>{ok.error()};
+  auto who = tls ? caf::openssl::remote_actor<head_gate_actor>(system, at.host, at.port)
+                 : system.middleman().remote_actor<head_gate_actor>(at.host, at.port);
+  if (who) return *who;
+  auto why = system.render(who.error());
+  if (who.error() == caf::sec::disconnect_during_handshake)
+    return infrastructure_error("head_refused",
+                                "failed to reach the head at " + at.text() +
+                                    ": it broke off the handshake (" + why + ")",
+                                "are the credentials of one and the same `kernelmill cluster "
+                                "init`, and is TLS on at both ends?");
+  return unreachable(at, why);
+}
+
+} // namespace kernelmill

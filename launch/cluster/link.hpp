@@ -1,0 +1,55 @@
+#pragma once
+
+// Connections between the machines of a cluster: CAF's network layer over mutual TLS. CAF's own
+// wire protocol believes whoever speaks it, so nothing here listens without TLS except on the
+// loopback interface, and there only when told to.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+
+#include "launch/cluster/credentials.hpp"
+#include "messages/actors.hpp"
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+inline constexpr uint16_t default_head_port = 7612;
+
+struct network_address {
+  std::string host;
+  uint16_t port = 0;
+
+  bool is_loopback() const;
+  std::string text() const; ///< "[::1]:7612"
+};
+
+/// Reads "10.0.0.1:7612", "head.example:7612", "[::1]:7612", or a host alone.
+expected<network_address> parse_address(const std::string& text);
+
+struct link_options {
+  std::string credentials;        ///< directory; empty: the default one
+  bool insecure_loopback = false; ///< no TLS, on the loopback interface alone
+};
+
+/// Checked: what a process of the cluster shows to the others. None: plain, on loopback.
+expected<std::optional<cluster_credentials>> choose_link(const link_options& options,
+                                                         const network_address& address);
+
+/// A CAF configuration for the cluster; the same values on every machine, or links break.
+struct cluster_config : caf::actor_system_config {
+  explicit cluster_config(const std::optional<cluster_credentials>& tls);
+};
+
+/// Lets others reach `who`; returns the port. A host name must be one of this machine.
+expected<uint16_t> publish_head(caf::actor_system& system, const head_gate_actor& who,
+                                const network_address& at, bool tls);
+
+/// Reaches a head, or says within some seconds why not. Blocks; call it from one thread alone.
+expected<head_gate_actor> reach_head(caf::actor_system& system, const network_address& at,
+                                     bool tls);
+
+} // namespace kernelmill

@@ -1,0 +1,252 @@
+#include "launch/cluster/member.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <fstream>
+#include <random>
+#include <set>
+
+#include <unistd.h>
+
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
+
+#include "actors/caf_error.hpp"
+#include "actors/cluster/cluster.hpp"
+#include "actors/cluster/node_gate.hpp"
+#include "launch/backend.hpp"
+#include "launch/cluster/build_id.hpp"
+#include "launch/config/paths.hpp"
+#include "launch/hosted_run.hpp"
+#include "launch/python.hpp"
+#include "launch/slot_actors.hpp"
+#include "launch/slots.hpp"
+#include "messages/digest.hpp"
+#include "messages/fault.hpp"
+
+namespace kernelmill {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto first_pause = 100ms; // between attempts to reach the head
+constexpr auto longest_pause = 2000ms;
+constexpr auto join_deadline = 10s;
+
+std::string host_name() {
+  char text[256] = {};
+  ::gethostname(text, sizeof text - 1);
+  return text;
+}
+
+// Code for "this machine" runs on machines that have the same instructions.
+std::string processor_kind() {
+  std::ifstream facts{"/proc/cpuinfo"};
+  std::string seen;
+  for (std::string line; std::getline(facts, line) && !line.empty();)
+    if (line.starts_with("flags") || line.starts_with("Features") ||
+        line.starts_with("model name") || line.starts_with("CPU part"))
+      seen += line + "\n";
+  return "cpu-" + sha256_hex(seen).substr(0, 8);
+}
+
+expected<std::set<unsigned>> numbers_of(const std::string& text) {
+  std::set<unsigned> result;
+  for (size_t at = 0; at <= text.size();) {
+    auto end = std::min(text.find(',', at), text.size());
+    unsigned number = 0;
+    auto [stop, code] = std::from_chars(text.data() + at, text.data() + end, number);
+    if (code != std::errc{} || stop != text.data() + end)
+      return configuration_error("usage", "failed to read --gpus: \"" + text + "\"",
+                                 "use all, none, or numbers like 0,2");
+    result.insert(number);
+    at = end + 1;
+  }
+  return result;
+}
+
+expected<chosen_backend> choose(const member_options& options) {
+  const auto& wanted = options.config.evaluation.backend;
+  if (!options.architecture.empty()) return choose_compiler(wanted, options.architecture);
+  if (options.gpus == "none") return choose_backend("cpu");
+  auto result = choose_backend(wanted);
+  if (!result || options.gpus == "all" || result->gpus.empty()) return result;
+  auto only = numbers_of(options.gpus);
+  if (!only) return tl::unexpected<error>{only.error()};
+  auto count = result->gpus.size();
+  std::erase_if(result->gpus, [&](const auto& x) { return !only->contains(x.index); });
+  if (result->gpus.size() != only->size())
+    return configuration_error(
+        "usage", "failed to use GPUs " + options.gpus + ": there are " + std::to_string(count),
+        "`kernelmill doctor` lists them, from 0 on");
+  return result;
+}
+
+/// What joins: the slots of this machine behind one gate.
+struct station {
+  chosen_backend backend;
+  node_slots slots;
+  std::string name;
+  uint64_t epoch = 0;
+  cluster_actor local;
+  node_gate_actor gate;
+  std::vector<status_actor> workers;
+
+  Message<wire::NodeOffer> offer() const {
+    return build<wire::NodeOffer>([&](wire::NodeOffer::Builder x) {
+      x.setName(name);
+      x.setBuild(build_id());
+      x.setEpoch(epoch);
+      x.setBackend(backend.name);
+      x.setArchitecture(architecture());
+      x.setHardware(hardware_text(backend));
+      x.setToolchain(slots.toolchain->identity());
+      x.setCompilers(slots.compile_slots);
+      auto list = x.initSlots(static_cast<unsigned>(slots.referee_names.size()));
+      for (unsigned i = 0; i < list.size(); ++i) list.set(i, slots.referee_names[i]);
+      x.setProcessId(static_cast<uint32_t>(::getpid()));
+      x.setSandboxComplete(slots.sandbox_complete());
+    });
+  }
+
+  std::string architecture() const {
+    if (backend.name == "cpu") return processor_kind();
+    return backend.gpus.empty() ? backend.architecture : backend.gpus.front().architecture;
+  }
+};
+
+expected<void> open(station& x, const member_options& options) {
+  auto backend = choose(options);
+  if (!backend) return tl::unexpected<error>{backend.error()};
+  x.backend = std::move(*backend);
+  // Tasks that need Python come later; without one they are given to other nodes.
+  if (auto python = find_python(options.config.evaluation.python)) x.backend.python = python->path;
+  auto slots = start_slots(options.config, x.backend, {}, options.architecture.empty());
+  if (!slots) return tl::unexpected<error>{slots.error()};
+  x.slots = std::move(*slots);
+  x.name = options.name.empty() ? host_name() : options.name;
+  x.epoch = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+  return {};
+}
+
+void tell(const member_options& options, const std::string& what) {
+  if (options.on_event) options.on_event(what);
+}
+
+// -- joining
+// ----------------------------------------------------------------------------------------
+
+/// Where the gate stands, seen by the thread that dials.
+struct dialer {
+  caf::actor_system& system;
+  const member_options& options;
+  station& here;
+  bool tls;
+  std::stop_token stop;
+  caf::scoped_actor self{system};
+  bool drained = false;
+  std::string known_as{}; // by the head
+
+  // Waits for DOWN of the head or of the gate; asks for the end when told to stop.
+  void attend(const head_gate_actor& head) {
+    self->monitor(head);
+    bool joined = true, asked = false;
+    while (joined && !drained) {
+      if (stop.stop_requested() && !asked) {
+        asked = true;
+        tell(options, "draining: takes no new jobs and ends when it has answered");
+        self->send(head, atom::drain_v, known_as);
+      }
+      self->receive(
+          [&](const caf::down_msg& down) {
+            if (down.source == here.gate.address())
+              drained = true;
+            else
+              joined = down.source != head.address();
+          },
+          caf::after(200ms) >> [] {});
+    }
+  }
+
+  expected<void> join() {
+    auto head = reach_head(system, options.head, tls);
+    if (!head) return tl::unexpected<error>{head.error()};
+    expected<void> result;
+    self->request(*head, join_deadline, atom::join_v, here.offer(), here.gate)
+        .receive(
+            [&](const Message<wire::Welcome>& welcome) {
+              auto x = welcome.open();
+              known_as = x->getName().cStr();
+              auto fault = fault_of(x->getFault());
+              if (fault.cls != fault_class::none) result = tl::unexpected<error>{fault};
+            },
+            [&](caf::error& why) { result = tl::unexpected<error>{from_caf(why)}; });
+    if (!result) return result;
+    tell(options, "joined the head at " + options.head.text() + " as " + known_as);
+    attend(*head);
+    if (!drained) tell(options, "lost the head at " + options.head.text());
+    return {};
+  }
+
+  // What will not change by waiting ends the node; everything else is tried again.
+  expected<void> serve() {
+    auto pause = std::chrono::milliseconds{first_pause};
+    std::string said;
+    self->monitor(here.gate);
+    while (!drained) {
+      auto ok = join();
+      if (drained) break;
+      if (ok) {
+        pause = first_pause;
+        said.clear();
+      } else if (ok.error().cls == fault_class::configuration) {
+        return ok;
+      } else if (ok.error().message != said) {
+        said = ok.error().message;
+        tell(options, render(ok.error()) + "; trying again");
+      }
+      if (stop.stop_requested()) break; // nobody to say good-bye to
+      std::this_thread::sleep_for(pause);
+      pause = std::min<std::chrono::milliseconds>(pause * 2, longest_pause);
+    }
+    return {};
+  }
+};
+
+} // namespace
+
+expected<void> run_member(const member_options& options, std::stop_token stop) {
+  auto tls = choose_link(options.link, options.head);
+  if (!tls) return tl::unexpected<error>{tls.error()};
+  station here;
+  if (auto ok = open(here, options); !ok) return ok;
+  cluster_config config{*tls};
+  caf::actor_system system{config};
+  lease_policy policy;
+  policy.lease = longest_lease(options.config);
+  policy.attempts = 1; // the head leases again, elsewhere
+  policy.workers_return = false;
+  here.local = system.spawn(leasing_cluster, policy);
+  here.workers =
+      spawn_slot_actors(system, here.slots, here.local, [&](const std::string&, const error& why) {
+        tell(options, "warning: " + render(why));
+      });
+  here.gate = spawn_node_gate(system, here.name, here.local,
+                              std::make_shared<parcel_shelf>(default_build_cache() + "/cluster"));
+  expected<void> result;
+  {
+    dialer dial{system, options, here, tls->has_value(), stop};
+    result = dial.serve();
+  }
+  caf::anon_send_exit(here.gate, caf::exit_reason::user_shutdown);
+  for (auto& who : here.workers) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(here.local, caf::exit_reason::user_shutdown);
+  here.gate = nullptr;
+  here.local = nullptr;
+  here.workers.clear();
+  return result;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,155 @@
+#include "launch/cluster_commands.hpp"
+
+#include "launch/commands/commands.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using cli::argument_spec;
+using cli::completes;
+using cli::option_spec;
+
+constexpr auto nothing = completes::nothing;
+
+const option_spec credentials{"--credentials",
+                              "DIR",
+                              "What `cluster init` made; without it $KERNELMILL_CREDENTIALS, then "
+                              "the default place.",
+                              "",
+                              false,
+                              {},
+                              completes::directory};
+const option_spec insecure{
+    "--insecure-loopback", "", "No TLS, for 127.0.0.1 and ::1 alone.", "", false, {}, nothing};
+const argument_spec config_words{
+    "CONFIG",
+    "A configuration file or preset, or an override a.b=value, +a.b=value, ~a.b.",
+    true,
+    true,
+    completes::config,
+    {}};
+
+argument_spec run_name() {
+  return {"RUN", "Name of a run of the head.", true, false, nothing, {}};
+}
+
+} // namespace
+
+std::vector<option_spec> with_head_options(std::vector<option_spec> options) {
+  options.push_back({"--head",
+                     "ADDR:PORT",
+                     "The head; without it $KERNELMILL_HEAD, then 127.0.0.1:7612.",
+                     "",
+                     false,
+                     {},
+                     nothing});
+  options.push_back(credentials);
+  options.push_back(insecure);
+  return options;
+}
+
+void add_cluster_commands(cli::command_table& table) {
+  table.push_back(
+      {"head",
+       "Serves as the head of a cluster: owns runs, and gives their work to nodes.",
+       "kernelmill head --listen 10.0.0.1:7612\n"
+       "kernelmill head --insecure-loopback",
+       "Prints its address once it listens. Links are mutual TLS with the credentials of "
+       "`kernelmill cluster init`.\n"
+       "Ctrl-C or SIGTERM ends it; runs in progress stay resumable, and the next head of the same "
+       "--root goes on with\n"
+       "them by itself, as it does after kill -9.",
+       {},
+       {{"--listen",
+         "ADDR:PORT",
+         "Where to listen; port 0 is any.",
+         "127.0.0.1:7612",
+         false,
+         {},
+         nothing},
+        {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory},
+        credentials,
+        insecure},
+       head});
+  auto words = config_words;
+  words.required = false;
+  table.push_back(
+      {"node",
+       "Offers this machine's compilers and GPUs to a head.",
+       "kernelmill node --head 10.0.0.1:7612\n"
+       "kernelmill node --head 10.0.0.1:7612 --gpus 0,2 --compilers 8\n"
+       "kernelmill node --head 10.0.0.1:7612 --arch sm_90 --compilers 32",
+       "Joins again by itself when the connection or the head is lost. SIGTERM, SIGUSR1 and Ctrl-C "
+       "drain it: it takes\n"
+       "nothing new, answers what it has, and ends; a second signal ends it at once. Of the "
+       "configuration the sections\n"
+       "`compile` and `evaluation` matter.",
+       {words},
+       with_head_options(
+           {{"--name",
+             "NAME",
+             "What the cluster calls it; without it the host's name.",
+             "",
+             false,
+             {},
+             nothing},
+            {"--gpus", "LIST", "`all`, `none`, or numbers like 0,2.", "all", false, {}, nothing},
+            {"--arch",
+             "ARCH",
+             "Compile for GPUs of this kind (sm_90) and judge nothing.",
+             "",
+             false,
+             {},
+             nothing},
+            {"--compilers",
+             "N",
+             "Builds at once; without it one a core.",
+             "",
+             false,
+             {},
+             nothing}}),
+       node});
+  table.push_back(
+      {"submit",
+       "Gives a run to a head.",
+       "kernelmill submit quickstart --head 10.0.0.1:7612 --wait\n"
+       "kernelmill submit base.json run.name=first tasks.groups=8",
+       "Files are read here, and paths in them must exist on the head's machine. With "
+       "--wait it stays until the run\n"
+       "has ended and exits with 0 when it has finished.",
+       {config_words},
+       with_head_options({{"--wait", "", "Stay until the run has ended.", "", false, {}, nothing}}),
+       submit});
+  table.push_back({"status",
+                   "Shows a head's nodes, queues and runs.",
+                   "kernelmill status --head 10.0.0.1:7612",
+                   "Exit code 69 when the head cannot be reached.",
+                   {},
+                   with_head_options({}),
+                   status});
+  table.push_back({"drain",
+                   "Gives a node no more jobs; it ends when it has answered.",
+                   "kernelmill drain gpu-host-3",
+                   "",
+                   {{"NODE", "Name of a node, as `status` shows it.", true, false, nothing, {}}},
+                   with_head_options({}),
+                   drain});
+  table.push_back({"cancel",
+                   "Ends a run of a head; committed turns stay.",
+                   "kernelmill cancel first",
+                   "`kernelmill resume first --head ADDR:PORT` goes on with it.",
+                   {run_name()},
+                   with_head_options({}),
+                   cancel});
+  table.push_back({"pause",
+                   "Lets a run of a head start no more episodes.",
+                   "kernelmill pause first",
+                   "Episodes in progress go on. `kernelmill resume first --head ADDR:PORT` ends "
+                   "the pause.",
+                   {run_name()},
+                   with_head_options({}),
+                   pause});
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,220 @@
+// `kernelmill head`, `node`, and the commands that ask a head.
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/cluster/control_client.hpp"
+#include "launch/cluster/head.hpp"
+#include "launch/cluster/member.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/interrupt.hpp"
+#include "launch/commands/run_name.hpp"
+#include "launch/commands/sources.hpp"
+#include "launch/config/keys.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+link_options link_of(const invocation& in) {
+  return {in.value("--credentials"), in.has("--insecure-loopback")};
+}
+
+// --head, or the environment, or this machine.
+expected<network_address> head_of(const invocation& in) {
+  auto text = in.value("--head");
+  if (text.empty())
+    if (const auto* value = std::getenv("KERNELMILL_HEAD")) text = value;
+  return parse_address(text.empty() ? "127.0.0.1" : text);
+}
+
+expected<json> ask(const invocation& in, const std::string& verb, const std::string& subject = {},
+                   const std::string& document = {}) {
+  auto head = head_of(in);
+  if (!head) return tl::unexpected<error>{head.error()};
+  return ask_head(*head, link_of(in), verb, subject, document);
+}
+
+expected<int> ask_for_one(const invocation& in, const char* verb, const char* what,
+                          const std::string& said) {
+  auto answer = ask(in, verb, in.value(what));
+  if (!answer) return tl::unexpected<error>{answer.error()};
+  if (in.json)
+    cli::print_json(*answer);
+  else
+    cli::talk(said + " " + in.value(what));
+  return cli::exit_ok;
+}
+
+std::string count_of(const json& x, const char* key) {
+  return std::to_string(x.value(key, uint64_t{0}));
+}
+
+std::string status_text(const json& x) {
+  std::vector<std::vector<std::string>> nodes, runs, lanes;
+  for (const auto& n : x["nodes"])
+    nodes.push_back({n["node"], n["state"], n["backend"], n["architecture"],
+                     count_of(n, "compilers"), std::to_string(n["slots"].size()),
+                     cli::clean(n["hardware"].get<std::string>())});
+  for (const auto& l : x["lanes"])
+    lanes.push_back({l["lane"], count_of(l, "builds_waiting"), count_of(l, "builds_done"),
+                     count_of(l, "evaluations_waiting"), count_of(l, "evaluations_done"),
+                     count_of(l, "leased_again"), count_of(l, "leased_twice")});
+  for (const auto& r : x["runs"])
+    runs.push_back({r["run"], r["state"], count_of(r, "ended") + "/" + count_of(r, "episodes"),
+                    count_of(r, "turns"), count_of(r, "accepted"), count_of(r, "rejected"),
+                    count_of(r, "infrastructure"),
+                    r.contains("error") ? r["error"].value("category", "") : ""});
+  auto result =
+      fmt::format("head {} of build {}\n\n", x.value("address", ""), x.value("build", ""));
+  result += cli::format_table(
+      {"NODE", "STATE", "BACKEND", "ARCHITECTURE", "COMPILERS>", "SLOTS>", "HARDWARE"}, nodes);
+  result += "\n" + cli::format_table({"LANE", "BUILDS WAITING>", "DONE>", "EVALUATIONS WAITING>",
+                                      "DONE>", "LEASED AGAIN>", "TWICE>"},
+                                     lanes);
+  result += "\n" + cli::format_table({"RUN", "STATE", "ENDED>", "TURNS>", "ACCEPTED>", "REJECTED>",
+                                      "INFRA>", "WHY"},
+                                     runs);
+  return result;
+}
+
+// Until the run has ended one way or the other; the head may be away for a while.
+expected<int> wait_for_run(const invocation& in, const std::string& name) {
+  interrupt signals;
+  int failures = 0;
+  constexpr int most_failures = 60; // in a row, about half a minute and more
+  while (!signals.token().stop_requested()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{500});
+    auto answer = ask(in, "status");
+    if (!answer) {
+      if (++failures > most_failures) return tl::unexpected<error>{answer.error()};
+      continue;
+    }
+    failures = 0;
+    for (const auto& r : (*answer)["runs"]) {
+      if (r["run"] != name) continue;
+      std::string state = r["state"];
+      if (state == "running" || state == "paused" || state == "stopping" || state == "left") break;
+      if (in.json)
+        cli::print_json(r);
+      else
+        cli::print(fmt::format("{}: {}/{} episodes, {} turns, {} accepted, {} rejected, {} "
+                               "infrastructure\nrun: {}\n",
+                               state, count_of(r, "ended"), count_of(r, "episodes"),
+                               count_of(r, "turns"), count_of(r, "accepted"),
+                               count_of(r, "rejected"), count_of(r, "infrastructure"),
+                               r["directory"].get<std::string>()));
+      if (r.contains("error")) cli::talk(r["error"].value("message", ""));
+      return state == "finished" ? cli::exit_ok : cli::exit_failed;
+    }
+  }
+  cli::talk("the run goes on without us; `kernelmill cancel " + name + "` ends it");
+  return 128 + interrupt::signal();
+}
+
+} // namespace
+
+expected<int> head(const invocation& in) {
+  auto listen = parse_address(in.value("--listen"));
+  if (!listen) return tl::unexpected<error>{listen.error()};
+  head_options options;
+  options.listen = *listen;
+  options.link = link_of(in);
+  options.root = in.value("--root");
+  options.on_listening = [&](const network_address& at) {
+    if (in.json)
+      cli::print_json({{"address", at.text()}});
+    else
+      cli::print(at.text() + "\n");
+    std::fflush(stdout);
+    cli::talk("serving; Ctrl-C ends it, and its runs stay resumable");
+  };
+  options.on_warning = [](const std::string& text) { cli::talk("warning: " + text); };
+  interrupt signals;
+  if (auto ok = run_head(options, signals.token()); !ok) return tl::unexpected<error>{ok.error()};
+  return cli::exit_ok;
+}
+
+expected<int> node(const invocation& in) {
+  auto address = head_of(in);
+  if (!address) return tl::unexpected<error>{address.error()};
+  auto sources = sources_of(in.list("CONFIG"));
+  // A node asks no policy server; a configuration that is for a run may name its own over these.
+  sources.overrides.insert(sources.overrides.begin(),
+                           {"policy.base_url=http://unused", "policy.model=unused"});
+  auto loaded = load_config(sources);
+  if (!loaded) return tl::unexpected<error>{loaded.error()};
+  member_options options;
+  options.head = *address;
+  options.link = link_of(in);
+  options.name = in.value("--name");
+  options.config = std::move(loaded->config);
+  options.gpus = in.value("--gpus");
+  options.architecture = in.value("--arch");
+  if (in.has("--compilers")) {
+    auto count = in.integer("--compilers", 1, 1024);
+    if (!count) return tl::unexpected<error>{count.error()};
+    options.config.compile.slots = static_cast<uint32_t>(*count);
+  }
+  options.on_event = [](const std::string& what) { cli::talk(what); };
+  interrupt signals{true};
+  if (auto ok = run_member(options, signals.token()); !ok) return tl::unexpected<error>{ok.error()};
+  return cli::exit_ok;
+}
+
+expected<int> submit(const invocation& in) {
+  auto sources = sources_of(in.list("CONFIG"));
+  auto loaded = load_config(sources);
+  if (!loaded) return tl::unexpected<error>{loaded.error()};
+  auto& config = loaded->config;
+  if (config.run.name.empty()) config.run.name = made_run_name(sources);
+  config.run.dir.clear(); // below the head's root
+  auto answer = ask(in, "submit", config.run.name, kernelmill::to_json(config).dump());
+  if (!answer) return tl::unexpected<error>{answer.error()};
+  auto name = (*answer)["run"].get<std::string>();
+  if (in.has("--wait")) {
+    cli::talk("run " + name);
+    return wait_for_run(in, name);
+  }
+  if (in.json)
+    cli::print_json(*answer);
+  else
+    cli::print(name + "\n");
+  return cli::exit_ok;
+}
+
+expected<int> status(const invocation& in) {
+  auto answer = ask(in, "status");
+  if (!answer) return tl::unexpected<error>{answer.error()};
+  if (in.json)
+    cli::print_json(*answer);
+  else
+    cli::print(status_text(*answer));
+  return cli::exit_ok;
+}
+
+expected<int> drain(const invocation& in) {
+  return ask_for_one(in, "drain", "NODE", "draining");
+}
+
+expected<int> cancel(const invocation& in) {
+  return ask_for_one(in, "cancel", "RUN", "cancelling");
+}
+
+expected<int> pause(const invocation& in) {
+  return ask_for_one(in, "pause", "RUN", "paused");
+}
+
+expected<int> resume_at_head(const invocation& in) {
+  return ask_for_one(in, "resume", "RUN", "goes on:");
+}
+
+} // namespace kernelmill::commands

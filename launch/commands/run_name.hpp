@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+#include "launch/config/load.hpp"
+
+namespace kernelmill::commands {
+
+/// "quickstart-20260731-142233": for a run that was given no name.
+std::string made_run_name(const config_sources& sources);
+
+} // namespace kernelmill::commands
