@@ -142,6 +142,7 @@ expected<void> start_policy_server(node& x, const policy_section& config) {
   auto script = load_policy_script(config.script);
   if (!script) return tl::unexpected<error>{script.error()};
   x.policy.model = script->model;
+  x.policy.kind = script->kind;
   auto server = scripted_server::start(std::move(*script));
   if (!server) return tl::unexpected<error>{server.error()};
   x.server = std::move(*server);

@@ -21,6 +21,7 @@ expected<int> show(const invocation& in);
 expected<int> report(const invocation& in);
 expected<int> ps(const invocation& in);
 expected<int> policy_scripted(const invocation& in);
+expected<int> policy_probe(const invocation& in);
 expected<int> config_show(const invocation& in);
 expected<int> config_validate(const invocation& in);
 expected<int> config_schema(const invocation& in);
