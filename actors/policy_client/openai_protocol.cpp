@@ -57,7 +57,8 @@ void append_logprob(completion_answer& answer, const json& entry, bool take_id) 
   answer.logprobs.push_back(value.is_number() ? value.get<float>()
                                               : std::numeric_limits<float>::quiet_NaN());
   if (!take_id) return;
-  if (auto id = token_id_of(member(entry, "token_id"))) return answer.token_ids.push_back(*id);
+  for (const char* key : {"token_id", "id"})
+    if (auto id = token_id_of(member(entry, key))) return answer.token_ids.push_back(*id);
   auto token = text_of(member(entry, "token"));
   if (!std::string_view{token}.starts_with(token_id_prefix)) return;
   int32_t id = 0;
