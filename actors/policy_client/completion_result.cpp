@@ -55,6 +55,7 @@ expected<request_facts> open_request(const Message<wire::CompletionRequest>& req
       x.getContent();
     }
     for (auto x : view->getSampling().getStop()) static_cast<void>(x);
+    static_cast<void>(view->getThreadIds().size());
     return request_facts{view->getSession().cStr(), view->getTurn(), view->getDeadlineMs()};
   } catch (const kj::Exception& e) {
     return infrastructure_error("malformed_message",

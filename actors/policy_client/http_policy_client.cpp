@@ -23,6 +23,9 @@ constexpr uint32_t transport_grace_ms = 2000;
 // A streamed token comes in a frame of a few hundred bytes.
 constexpr size_t stream_overhead = 64;
 
+// A token with its log-probability takes many times the bytes of its text.
+constexpr size_t token_overhead = 16;
+
 constexpr uint32_t probe_timeout_ms = 10000;
 
 int64_t unix_now() {
@@ -143,7 +146,9 @@ http_request http_policy_client_state::make_request(job& x,
   http_request result;
   result.bearer = key_;
   result.connect_timeout_ms = config_.connect_timeout_ms;
-  result.body_limit = config_.max_response_bytes * (stream ? stream_overhead : 1);
+  result.body_limit = config_.max_response_bytes * (stream     ? stream_overhead
+                                                    : x.tokens ? token_overhead
+                                                               : 1);
   auto left = std::chrono::duration_cast<milliseconds>(x.deadline - now()).count();
   result.timeout_ms = static_cast<uint32_t>(std::max<int64_t>(left, 0)) + transport_grace_ms;
   x.request_id = attempt_id(x.session, x.turn, x.attempts, config_.request_salt);

@@ -12,6 +12,11 @@ bool lacks_route(long status) {
   return status == 400 || status == 404 || status == 405 || status == 422 || status == 501;
 }
 
+// Such an answer is asked for again, with the same prompt.
+bool was_aborted(const completion_answer& x) {
+  return x.finish_reason == "abort" || x.finish_reason == "error";
+}
+
 } // namespace
 
 token_exchange::token_exchange(Message<wire::CompletionRequest> request, chat_options options)
@@ -70,6 +75,7 @@ attempt_reading token_exchange::read(const http_response& response) {
   switch (stage_) {
     case stage::generate: take_generated(result.answer); break;
     case stage::chat:
+      if (was_aborted(result.answer)) break;
       answer_ = result.answer;
       answer_.route = "chat: " + why_chat_;
       stage_ = stage::done;
@@ -107,8 +113,7 @@ void token_exchange::take_rendered(std::vector<int32_t> ids) {
 }
 
 void token_exchange::take_generated(const completion_answer& answer) {
-  // An abort is tried again with the same prompt.
-  if (answer.finish_reason == "abort" || answer.finish_reason == "error") return;
+  if (was_aborted(answer)) return;
   answer_ = answer;
   answer_.prompt_token_ids = prompt_;
   answer_.prompt_tokens = static_cast<uint32_t>(prompt_.size());

@@ -161,6 +161,19 @@ TEST(token_exchange, a_server_that_cannot_render_is_asked_by_chat_and_the_answer
   EXPECT_NE(end.answer.route.find("cannot render messages (it answered 422)"), std::string::npos);
 }
 
+TEST(token_exchange, an_abort_in_the_chat_is_asked_for_again_too) {
+  token_exchange x{request_of(), options(server_kind::sglang)};
+  x.read(status(404));
+  auto chat = [](const char* finish) {
+    return ok({{"choices", {{{"message", {{"content", "hi"}}}, {"finish_reason", finish}}}}});
+  };
+  EXPECT_EQ(classify(x.read(chat("abort")).signal, {}, 0).action, attempt_action::retry);
+  EXPECT_TRUE(x.more());
+  EXPECT_EQ(x.next("r").path, "chat/completions");
+  EXPECT_EQ(x.read(chat("stop")).answer.content, "hi");
+  EXPECT_FALSE(x.more());
+}
+
 TEST(token_exchange, a_missing_generate_route_leads_to_chat_and_a_full_server_does_not) {
   token_exchange x{request_of(), options(server_kind::vllm)};
   x.read(ok(tokens({1, 2})));
