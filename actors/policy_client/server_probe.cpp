@@ -183,8 +183,8 @@ void prober::ask_version() {
 
 void prober::ask_tokenizer() {
   constexpr auto lost = "prompts cannot be counted or made in tokens beforehand";
-  constexpr auto lost_render = "exact prompts: turns are asked for by chat, and every prompt is "
-                               "tokenized anew (a branch wherever that differs)";
+  constexpr auto lost_render = "prompts are rendered by a chat of one token where the server "
+                               "tells prompt ids; else every prompt is tokenized anew";
   if (report.kind == server_kind::openai) {
     add("tokenize", false, "this kind has no such route", lost);
     add("render", false, "this kind has no such route", lost_render);
@@ -228,11 +228,12 @@ void prober::ask_token_route() {
   constexpr auto lost = "policy.tokens exact: turns do not go on from the ids that were sampled";
   if (!takes_token_ids(report.kind)) {
     add("token_route", false, "this kind takes no ids", lost);
-  } else if (prompt_.empty()) {
+  } else if (prompt_.empty() && chat_.prompt_token_ids.empty()) {
     add("token_route", std::nullopt, "not asked: nothing renders a prompt", lost);
   } else {
     auto path = std::string{generate_path(report.kind)};
     auto request = request_of();
+    if (prompt_.empty()) prompt_ = chat_.prompt_token_ids;
     auto x = post(path, generate_body(report.kind, *request.open(), prompt_, report.model,
                                       "kernelmill-probe"));
     auto parsed = good(x) ? parse_generated(report.kind, x.body)

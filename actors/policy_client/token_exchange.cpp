@@ -32,11 +32,9 @@ token_exchange::wanted token_exchange::next(const std::string& request_id) const
   const auto& model = options_.model;
   auto kind = options_.kind;
   switch (stage_) {
-    case stage::whole: return {true, tokenize_path(kind), tokenize_body(*view, model)};
-    case stage::first:
-      return {true, tokenize_path(kind), tokenize_body(*view, model, &placeholders[0])};
-    case stage::second:
-      return {true, tokenize_path(kind), tokenize_body(*view, model, &placeholders[1])};
+    case stage::whole: return rendering(nullptr);
+    case stage::first: return rendering(&placeholders[0]);
+    case stage::second: return rendering(&placeholders[1]);
     case stage::generate:
       return {true, generate_path(kind), generate_body(kind, *view, prompt_, model, request_id)};
     case stage::text:
@@ -46,6 +44,13 @@ token_exchange::wanted token_exchange::next(const std::string& request_id) const
     case stage::done: break;
   }
   return {false, "chat/completions", chat_body(*view, options_)};
+}
+
+token_exchange::wanted token_exchange::rendering(const std::string* placeholder) const {
+  auto view = request_.open();
+  if (by_chat_)
+    return {false, "chat/completions", render_by_chat_body(*view, options_, placeholder)};
+  return {true, tokenize_path(options_.kind), tokenize_body(*view, options_.model, placeholder)};
 }
 
 attempt_reading token_exchange::read(const http_response& response) {
@@ -68,8 +73,12 @@ attempt_reading token_exchange::read(const http_response& response) {
       case stage::generate: return parse_generated(options_.kind, body);
       case stage::text: return keep(text)(parse_detokenized(body));
       case stage::chat: return parse_chat_response(body);
-      default: return keep(ids)(parse_token_list(body));
+      default: break;
     }
+    if (!by_chat_) return keep(ids)(parse_token_list(body));
+    auto parsed = parse_chat_response(body);
+    if (parsed) ids = parsed->prompt_token_ids;
+    return parsed;
   });
   if (!result.understood) return result;
   switch (stage_) {
@@ -82,13 +91,20 @@ attempt_reading token_exchange::read(const http_response& response) {
       break;
     case stage::text: take_text(std::move(text)); break;
     case stage::done: break;
-    default: take_rendered(std::move(ids)); break;
+    default:
+      if (!was_aborted(result.answer)) take_rendered(std::move(ids));
+      break;
   }
   if (stage_ == stage::done) result.answer = answer_;
   return result;
 }
 
 void token_exchange::take_rendered(std::vector<int32_t> ids) {
+  if (ids.empty()) {
+    why_chat_ = "the server neither tokenizes messages nor tells the ids of a prompt";
+    stage_ = stage::chat;
+    return;
+  }
   auto goes_on = [&](token_span prompt) {
     return common_prefix(thread_.ids, prompt) == thread_.ids.size();
   };
@@ -137,13 +153,13 @@ bool token_exchange::falls_back(const http_response& response) {
   auto rendering = stage_ == stage::whole || stage_ == stage::first || stage_ == stage::second;
   auto absent = response.status == 404 || response.status == 405 || response.status == 501;
   if (response.fault != transport_fault::none) return false;
-  if (rendering && lacks_route(response.status))
-    why_chat_ = "the server cannot render messages";
-  else if (stage_ == stage::generate && absent)
-    why_chat_ = "the server has no /" + std::string{generate_path(options_.kind)};
-  else
-    return false;
-  why_chat_ += " (it answered " + std::to_string(response.status) + ")";
+  if (rendering && !by_chat_ && lacks_route(response.status)) {
+    by_chat_ = true;
+    return true;
+  }
+  if (stage_ != stage::generate || !absent) return false;
+  why_chat_ = "the server has no /" + std::string{generate_path(options_.kind)} + " (it answered " +
+              std::to_string(response.status) + ")";
   stage_ = stage::chat;
   return true;
 }

@@ -5,7 +5,9 @@
 // completion comes back as it was sampled. The order of requests, without the requests: whoever
 // owns an exchange sends what it wants and shows it what came.
 //
-// A server that lacks one of the routes is asked by chat instead; the answer then says so.
+// A server that does not tokenize messages is asked for one token by chat, which may tell the ids
+// of the prompt. Where that fails too, or the server completes no ids, the completion itself is
+// asked for by chat, and the answer says so.
 
 #include <string>
 
@@ -36,6 +38,7 @@ private:
   // shows what follows an answer.
   enum class stage : unsigned char { whole, first, second, generate, text, chat, done };
 
+  wanted rendering(const std::string* placeholder) const;
   void take_rendered(std::vector<int32_t> ids);
   void take_generated(const completion_answer& answer);
   void take_text(std::string text);
@@ -45,6 +48,7 @@ private:
   chat_options options_;
   token_thread thread_;
   stage stage_ = stage::whole;
+  bool by_chat_ = false; ///< the server renders for completions only
   std::vector<int32_t> whole_;
   std::vector<int32_t> first_;
   std::vector<int32_t> prompt_;

@@ -60,6 +60,18 @@ void add_sampling(json& to, wire::Sampling::Reader sampling) {
   for (auto x : sampling.getStop()) stop.push_back(x.cStr());
 }
 
+json messages_of(wire::CompletionRequest::Reader request, const std::string* placeholder) {
+  auto messages = json::array();
+  size_t last_answer = 0;
+  for (auto x : request.getMessages()) {
+    if (std::string_view{x.getRole().cStr()} == "assistant") last_answer = messages.size();
+    messages.push_back({{"role", x.getRole().cStr()},
+                        {"content", std::string{x.getContent().begin(), x.getContent().size()}}});
+  }
+  if (placeholder != nullptr && last_answer > 0) messages[last_answer]["content"] = *placeholder;
+  return messages;
+}
+
 } // namespace
 
 bool takes_token_ids(server_kind kind) noexcept {
@@ -82,15 +94,19 @@ const char* detokenize_path(server_kind kind) noexcept {
 
 std::string tokenize_body(wire::CompletionRequest::Reader request, const std::string& model,
                           const std::string* placeholder) {
-  auto messages = json::array();
-  size_t last_answer = 0;
-  for (auto x : request.getMessages()) {
-    if (std::string_view{x.getRole().cStr()} == "assistant") last_answer = messages.size();
-    messages.push_back({{"role", x.getRole().cStr()},
-                        {"content", std::string{x.getContent().begin(), x.getContent().size()}}});
-  }
-  if (placeholder != nullptr && last_answer > 0) messages[last_answer]["content"] = *placeholder;
-  return dump({{"model", model}, {"messages", messages}, {"add_generation_prompt", true}});
+  return dump({{"model", model},
+               {"messages", messages_of(request, placeholder)},
+               {"add_generation_prompt", true}});
+}
+
+std::string render_by_chat_body(wire::CompletionRequest::Reader request,
+                                const chat_options& options, const std::string* placeholder) {
+  auto body = json::parse(chat_body(request, options));
+  body["messages"] = messages_of(request, placeholder);
+  body[options.max_tokens_field] = 1;
+  body.erase("stop");
+  body.erase("logprobs");
+  return dump(body);
 }
 
 std::string generate_body(server_kind kind, wire::CompletionRequest::Reader request,

@@ -25,6 +25,12 @@ const char* detokenize_path(server_kind kind) noexcept;
 std::string tokenize_body(wire::CompletionRequest::Reader request, const std::string& model,
                           const std::string* placeholder = nullptr);
 
+/// The same of a server that renders for completions only: asks for one token by chat, whose
+/// answer tells the ids of its prompt where the server has `return_token_ids`.
+std::string render_by_chat_body(wire::CompletionRequest::Reader request,
+                                const chat_options& options,
+                                const std::string* placeholder = nullptr);
+
 /// Asks for a completion of these ids, with log-probabilities and neutral filters.
 std::string generate_body(server_kind kind, wire::CompletionRequest::Reader request,
                           std::span<const int32_t> prompt, const std::string& model,

@@ -150,11 +150,9 @@ TEST_P(policy_tokens, by_chat_the_same_server_leads_to_branches_that_are_seen) {
   EXPECT_LT(second.position, second.kept);
 }
 
-TEST_P(policy_tokens, without_a_route_that_renders_turns_are_asked_for_by_chat) {
-  if (std::string{GetParam()} == "vllm") GTEST_SKIP() << "every vLLM renders";
-  start(R"(,"renders":false)");
-  EXPECT_EQ(turn().state, wire::TokenState::EXACT);
-  EXPECT_NE(std::string{last.open()->getRoute().cStr()}.find("chat: "), std::string::npos);
+TEST_P(policy_tokens, without_a_route_that_tokenizes_messages_a_chat_of_one_token_renders) {
+  start(R"(,"renders":false,"drift":true,"strip_thoughts":true)");
+  expect_exact_turns(3);
 }
 
 TEST_P(policy_tokens, faults_on_the_way_are_survived_and_change_nothing) {

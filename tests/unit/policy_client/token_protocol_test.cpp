@@ -145,33 +145,49 @@ TEST(token_exchange, an_abort_with_a_status_is_that_error) {
       "context_overflow");
 }
 
-TEST(token_exchange, a_server_that_cannot_render_is_asked_by_chat_and_the_answer_says_so) {
-  token_exchange x{request_of(), options(server_kind::sglang)};
-  EXPECT_EQ(classify(x.read(status(422)).signal, {}, 0).action, attempt_action::answer);
-  ASSERT_TRUE(x.more());
-  auto chat = x.next("r");
-  EXPECT_FALSE(chat.from_root);
-  EXPECT_EQ(chat.path, "chat/completions");
-  EXPECT_EQ(json::parse(chat.body)["return_token_ids"], true);
-  EXPECT_EQ(json::parse(chat.body)["logprobs"], true);
-  auto end =
-      x.read(ok({{"choices", {{{"message", {{"content", "hi"}}}, {"finish_reason", "stop"}}}}}));
-  EXPECT_FALSE(x.more());
-  EXPECT_EQ(end.answer.content, "hi");
-  EXPECT_NE(end.answer.route.find("cannot render messages (it answered 422)"), std::string::npos);
+namespace {
+
+http_response chat(const char* finish, const ids& prompt = {}) {
+  json body{{"choices", {{{"message", {{"content", "hi"}}}, {"finish_reason", finish}}}}};
+  if (!prompt.empty()) body["prompt_token_ids"] = prompt;
+  return ok(body);
 }
 
-TEST(token_exchange, an_abort_in_the_chat_is_asked_for_again_too) {
+} // namespace
+
+TEST(token_exchange, a_server_that_tokenizes_no_messages_renders_by_a_chat_of_one_token) {
+  token_exchange x{request_of({1, 2, 33, 99}, 2), options(server_kind::sglang)};
+  EXPECT_EQ(classify(x.read(status(422)).signal, {}, 0).action, attempt_action::answer);
+  auto whole = x.next("r");
+  EXPECT_FALSE(whole.from_root);
+  EXPECT_EQ(whole.path, "chat/completions");
+  EXPECT_EQ(json::parse(whole.body)["max_tokens"], 1);
+  EXPECT_EQ(json::parse(whole.body)["return_token_ids"], true);
+  EXPECT_EQ(json::parse(whole.body)["messages"][1]["content"], "done");
+  x.read(chat("length", {1, 2, 3, 99, 50}));
+  EXPECT_NE(json::parse(x.next("r").body)["messages"][1]["content"], "done");
+  EXPECT_EQ(classify(x.read(chat("abort", {7})).signal, {}, 0).action, attempt_action::retry);
+  x.read(chat("length", {1, 2, 7, 99, 50}));
+  x.read(chat("length", {1, 2, 8, 99, 50}));
+  EXPECT_EQ(x.next("r").path, "generate");
+  EXPECT_EQ(json::parse(x.next("r").body)["input_ids"], (ids{1, 2, 33, 99, 50}));
+}
+
+TEST(token_exchange, without_any_ids_the_completion_is_asked_for_by_chat_and_says_so) {
   token_exchange x{request_of(), options(server_kind::sglang)};
   x.read(status(404));
-  auto chat = [](const char* finish) {
-    return ok({{"choices", {{{"message", {{"content", "hi"}}}, {"finish_reason", finish}}}}});
-  };
+  x.read(chat("length"));
+  auto asked = x.next("r");
+  EXPECT_EQ(asked.path, "chat/completions");
+  EXPECT_EQ(json::parse(asked.body)["max_tokens"], 7);
+  EXPECT_EQ(json::parse(asked.body)["logprobs"], true);
   EXPECT_EQ(classify(x.read(chat("abort")).signal, {}, 0).action, attempt_action::retry);
-  EXPECT_TRUE(x.more());
+  ASSERT_TRUE(x.more());
   EXPECT_EQ(x.next("r").path, "chat/completions");
-  EXPECT_EQ(x.read(chat("stop")).answer.content, "hi");
+  auto end = x.read(chat("stop"));
   EXPECT_FALSE(x.more());
+  EXPECT_EQ(end.answer.content, "hi");
+  EXPECT_NE(end.answer.route.find("nor tells the ids of a prompt"), std::string::npos);
 }
 
 TEST(token_exchange, a_missing_generate_route_leads_to_chat_and_a_full_server_does_not) {
