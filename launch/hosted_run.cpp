@@ -136,6 +136,7 @@ expected<void> hosted_run::state::start_policy_server() {
   auto script = load_policy_script(config.script);
   if (!script) return tl::unexpected<error>{script.error()};
   policy.model = script->model;
+  policy.kind = script->kind;
   auto made = scripted_server::start(std::move(*script));
   if (!made) return tl::unexpected<error>{made.error()};
   server = std::move(*made);

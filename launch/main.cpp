@@ -73,6 +73,8 @@ std::vector<option_spec> with_torch_options(std::vector<option_spec> options) {
   return options;
 }
 
+const std::vector<std::string> server_kinds{"openai", "vllm", "sglang", "llamacpp"};
+
 option_spec flag(const char* name, const char* doc) {
   return {name, "", doc, "", false, {}, nothing};
 }
@@ -337,14 +339,39 @@ void add_credentials_commands(cli::command_table& table) {
 void add_policy_and_index_commands(cli::command_table& table) {
   table.push_back(
       {"policy scripted",
-       "Serves a script as an OpenAI-compatible policy server.",
-       "kernelmill policy scripted --script configs/policies/quickstart/script.json --port 8080",
-       "Prints its address on stdout once it listens.",
+       "Serves a script as a policy server of any kind.",
+       "kernelmill policy scripted --script configs/policies/quickstart/script.json --port 8080\n"
+       "kernelmill policy scripted --script script.json --kind vllm --port 8000",
+       "Prints its address on stdout once it listens. docs/reference/policy-script.md lists what a "
+       "script says.",
        {},
        {{"--script", "FILE", "The script.", "", true, {}, completes::file},
         {"--port", "N", "Port; 0 takes a free one.", "0", false, {}, nothing},
-        {"--host", "HOST", "Address to listen on.", "127.0.0.1", false, {}, nothing}},
+        {"--host", "HOST", "Address to listen on.", "127.0.0.1", false, {}, nothing},
+        {"--kind", "KIND", "Kind of server to behave like; without it what the script says.", "",
+         false, server_kinds, nothing}},
        policy_scripted});
+  table.push_back(
+      {"policy probe",
+       "Asks a policy server what it can do, and says what a trainer loses where it cannot.",
+       "kernelmill policy probe http://127.0.0.1:8000/v1\n"
+       "kernelmill policy probe http://127.0.0.1:8000/v1 --kind vllm --model my-model --json",
+       "Samples a few dozen tokens. Without --kind it goes by the routes that the server has, "
+       "without --model it takes\nthe first that the server lists. 69: no server answers there.",
+       {{"URL", "Address with its version path.", true, false, nothing, {}}},
+       {{"--kind", "KIND", "Kind of the server.", "", false, server_kinds, nothing},
+        {"--model", "MODEL", "Model to ask for.", "", false, {}, nothing},
+        {"--api-key-env",
+         "NAME",
+         "Environment variable that holds the API key.",
+         "",
+         false,
+         {},
+         nothing},
+        {"--api-key-file", "FILE", "File that holds the API key.", "", false, {}, completes::file},
+        {"--ca-file", "FILE", "Certificates to trust.", "", false, {}, completes::file},
+        {"--timeout-ms", "MS", "Time for one answer.", "60000", false, {}, nothing}},
+       policy_probe});
   table.push_back(
       {"index build",
        "Builds a retrieval index from knowledge cards.",

@@ -92,6 +92,7 @@ expected<policy_config> policy_of(const run_config& config) {
   result.api_key_env = section.api_key_env;
   result.api_key_file = section.api_key_file;
   result.stream = section.stream;
+  result.exact_tokens = section.tokens == "exact";
   result.max_in_flight = section.max_in_flight;
   result.request_timeout_ms = section.timeout_ms;
   result.connect_timeout_ms = section.connect_timeout_ms;

@@ -6,6 +6,7 @@ $Cxx.namespace("kernelmill::wire");
 using Common = import "common.capnp";
 using Build = import "build.capnp";
 using Evaluate = import "evaluate.capnp";
+using Policy = import "policy.capnp";
 using Profile = import "profile.capnp";
 using Verdict = import "verdict.capnp";
 
@@ -29,6 +30,9 @@ struct Completion {
   promptTokenIds @7 :List(Int32);
   tokenIds @8 :List(Int32);
   logprobs @9 :List(Float32);
+  weightVersions @10 :List(Policy.WeightSpan);
+  audit @11 :Policy.TokenAudit;    # of these ids against the turn before
+  route @12 :Text;                 # how the completion was asked for
 }
 
 struct TurnRecord {

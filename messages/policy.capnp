@@ -22,6 +22,27 @@ struct CompletionRequest {
   messages @2 :List(ChatMessage);
   sampling @3 :Sampling;
   deadlineMs @4 :UInt32;
+  threadIds @5 :List(Int32);       # prompt and completion of the turn before, as the server used them; empty: none kept
+  threadSampled @6 :UInt32;        # how many of them, at the end, were sampled
+}
+
+struct WeightSpan {                # which weights made which tokens of a completion
+  version @0 :Text;
+  start @1 :UInt32;                # half-open, in tokens of the completion
+  end @2 :UInt32;
+}
+
+enum TokenState {
+  unknown @0;                      # of a record that is older than the audit
+  exact @1;                        # ids are there, and the prompt goes on from the turn before
+  branch @2;                       # ids are there, and the prompt departs from the turn before
+  inexact @3;                      # ids of the prompt or of the completion are missing
+}
+
+struct TokenAudit {
+  state @0 :TokenState;
+  position @1 :UInt32;             # first token of the prompt that is not the kept one's; `exact`: all that was kept
+  kept @2 :UInt32;                 # tokens that were kept of the turn before
 }
 
 struct CompletionResult {
@@ -37,4 +58,6 @@ struct CompletionResult {
   logprobs @9 :List(Float32);      # of the sampled tokens, same length as tokenIds when both exist
   seconds @10 :Float64;
   fault @11 :Common.Fault;
+  weightVersions @12 :List(WeightSpan);
+  route @13 :Text;                 # "tokens", or "chat" and why not tokens when they were asked for
 }

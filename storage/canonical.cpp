@@ -131,7 +131,9 @@ void prune_verdict(ordered_json& verdict) {
 
 void prune_turn(ordered_json& turn) {
   erase(turn, {"seconds", "started_at", "committed_at"});
-  erase(turn["completion"], {"request_id", "attempts", "prompt_tokens", "prompt_token_ids"});
+  erase(turn["completion"],
+        {"request_id", "attempts", "prompt_tokens", "prompt_token_ids", "weight_versions"});
+  erase(turn["completion"]["audit"], {"position", "kept"});
   prune_facts(turn["facts"]);
   prune_verdict(turn["verdict"]);
 }

@@ -4,13 +4,14 @@
 // and resumed, and one that nobody disturbed.
 //
 // Left out, because it is timed, or follows from the inputs that the referee draws afresh:
-//   turns     seconds, startedAt, committedAt; the completion's requestId, attempts, promptTokens
-//             and promptTokenIds; the build's seconds, cached, libraryPath and librarySha256; the
-//             evaluation's seconds, seed, timing, counters, device, output, spans and conditions;
-//             of each case maxError, bound, badCount and firstBad; the profile; evidence of
-//             findings; the reward, its components named "speed...", "performance..." or
-//             "timing...", and the performance gate; the feedback of an accepted turn, and whether
-//             its category is "success" or "slower", which becomes "success"
+//   turns     seconds, startedAt, committedAt; the completion's requestId, attempts, promptTokens,
+//             promptTokenIds and weightVersions, and where its audit stands; the build's seconds,
+//             cached, libraryPath and librarySha256; the evaluation's seconds, seed, timing,
+//             counters, device, output, spans and conditions; of each case maxError, bound,
+//             badCount and firstBad; the profile; evidence of findings; the reward, its components
+//             named "speed...", "performance..." or "timing...", and the performance gate; the
+//             feedback of an accepted turn, and whether its category is "success" or "slower",
+//             which becomes "success"
 //   episodes  seconds, bestTurn, bestSpeedup, rewards, returns
 //   groups    returns, advantages, mean, deviation
 //   texts     feedback, prompts after the first turn, messages of faults, reasons: lines about

@@ -13,6 +13,7 @@
 #include "storage/files.hpp"
 #include "storage/group_reader.hpp"
 #include "storage/run_directory.hpp"
+#include "storage/token_json.hpp"
 
 namespace kernelmill {
 
@@ -41,19 +42,6 @@ ordered_json text_of(capnp::Text::Reader x) {
 
 ordered_json number(double x) {
   return std::isfinite(x) ? ordered_json(x) : ordered_json(nullptr);
-}
-
-template <class T>
-ordered_json list_of(typename capnp::List<T>::Reader xs) {
-  auto result = ordered_json::array();
-  for (auto x : xs) {
-    if constexpr (std::is_floating_point_v<T>) {
-      result.push_back(number(x));
-    } else {
-      result.push_back(x);
-    }
-  }
-  return result;
 }
 
 bool is_lost(turn_reader turn) {
@@ -211,12 +199,10 @@ expected<ordered_json> exporter::rl_turn(turn_reader turn, wire::EpisodeRecord::
                       {"response", *text},
                       {"finish_reason", text_of(completion.getFinishReason())},
                       {"model", text_of(completion.getModel())}};
-  if (completion.getPromptTokenIds().size() > 0)
-    row["prompt_token_ids"] = list_of<int32_t>(completion.getPromptTokenIds());
-  if (completion.getTokenIds().size() > 0)
-    row["token_ids"] = list_of<int32_t>(completion.getTokenIds());
-  if (completion.getLogprobs().size() > 0)
-    row["logprobs"] = list_of<float>(completion.getLogprobs());
+  add_token_lists(row, completion);
+  row["tokens"] = token_audit_json(completion);
+  if (completion.getWeightVersions().size() > 0)
+    row["weight_versions"] = weight_versions_json(completion);
   row["reward"] = number(turn.getVerdict().getReward());
   row["return"] = number_of_turn < returns.size() ? number(returns[number_of_turn]) : nullptr;
   auto outcome = turn.getVerdict().getOutcome();

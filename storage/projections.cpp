@@ -8,6 +8,7 @@
 
 #include "messages/json.hpp"
 #include "storage/files.hpp"
+#include "storage/token_json.hpp"
 
 namespace kernelmill {
 
@@ -93,6 +94,15 @@ ordered_json stage_json(wire::StageSeconds::Reader x) {
           {"time/profile", number(x.getProfile())},   {"time/judge", number(x.getJudge())}};
 }
 
+// Only where a server told ids: there is nothing to say of texts.
+void add_tokens(ordered_json& to, wire::Completion::Reader x) {
+  if (x.getWeightVersions().size() > 0) to["weight_versions"] = weight_versions_json(x);
+  if (x.getPromptTokenIds().size() == 0 && x.getTokenIds().size() == 0) return;
+  auto& tokens = to["tokens"];
+  tokens = token_audit_json(x);
+  add_token_lists(tokens, x);
+}
+
 expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
   ordered_json result = {{"turn", turn.getTurn()}, {"turn_id", text_of(turn.getTurnId())}};
   auto& messages = result["prompt_messages"] = ordered_json::array();
@@ -112,6 +122,7 @@ expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_
                         {"kernel", *kernel},
                         {"format_ok", turn.getFacts().getParsed().getOk()}};
   result["model"] = text_of(turn.getCompletion().getModel());
+  add_tokens(result, turn.getCompletion());
   result["eval_result"] = evaluation_json(turn);
   bool paid = turn.getVerdict().getOutcome() != wire::Outcome::INFRASTRUCTURE;
   result["reward"] = paid ? number(turn.getVerdict().getReward()) : nullptr;

@@ -169,6 +169,7 @@ void refining_episode_state::restore(wire::EpisodeHistory::Reader history) {
     if (record.getTurn() == 0) first_prompt = prompt_of(record);
     conversation.push_back({true, text_of(record.getCompletion().getText())});
     conversation.push_back({false, text_of(record.getFeedback())});
+    thread = thread_of(record.getCompletion());
     ++turn;
   }
   if (history.getFinished()) {
@@ -329,6 +330,7 @@ void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) 
         {
           auto committed = record.open();
           turns.push_back(digest_of(committed->getTurn()));
+          thread = thread_of(committed->getTurn().getCompletion());
         }
         conversation.push_back({true, current->text});
         conversation.push_back({false, feedback});

@@ -16,6 +16,7 @@
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/prompt_book.hpp"
 #include "actors/governance/judge.hpp"
+#include "actors/policy_client/token_thread.hpp"
 #include "gpu/task/task.hpp"
 #include "messages/actors.hpp"
 #include "messages/identity.hpp"
@@ -180,6 +181,7 @@ struct refining_episode_state {
   std::shared_ptr<const prompt_text> first_prompt;
   std::vector<std::string> example_ids;
   std::vector<text_part> conversation; // after the first prompt
+  token_thread thread;                 // of the last committed turn; empty: its ids are not known
   std::vector<turn_digest> turns;
   std::unique_ptr<turn_scratch> current;
   double retrieve_seconds = 0;

@@ -93,6 +93,8 @@ Message<wire::CompletionRequest> completion_request(const refining_episode_state
     x.setTurn(state.turn);
     x.setDeadlineMs(static_cast<uint32_t>(deadline.count()));
     x.setSampling(defaults->getSampling());
+    x.setThreadIds(kj::arrayPtr(state.thread.ids.data(), state.thread.ids.size()));
+    x.setThreadSampled(state.thread.sampled);
     auto count = static_cast<unsigned>(2 + state.conversation.size());
     auto messages = x.initMessages(count);
     messages[0].setRole("system");
@@ -203,6 +205,13 @@ Message<wire::TurnFacts> turn_facts(const refining_episode_state& state) {
 
 namespace {
 
+std::vector<int32_t> values_of(capnp::List<int32_t>::Reader xs) {
+  std::vector<int32_t> result;
+  result.reserve(xs.size());
+  for (auto x : xs) result.push_back(x);
+  return result;
+}
+
 void set_completion(wire::Completion::Builder x, const refining_episode_state& state,
                     artifact_batch& artifacts) {
   auto answer = state.current->completion.open();
@@ -216,6 +225,15 @@ void set_completion(wire::Completion::Builder x, const refining_episode_state& s
   if (answer->hasPromptTokenIds()) x.setPromptTokenIds(answer->getPromptTokenIds());
   if (answer->hasTokenIds()) x.setTokenIds(answer->getTokenIds());
   if (answer->hasLogprobs()) x.setLogprobs(answer->getLogprobs());
+  if (answer->hasWeightVersions()) x.setWeightVersions(answer->getWeightVersions());
+  x.setRoute(answer->getRoute());
+  auto found =
+      audit_tokens(state.turn == 0, state.thread.ids, values_of(answer->getPromptTokenIds()),
+                   values_of(answer->getTokenIds()));
+  auto audit = x.initAudit();
+  audit.setState(found.state);
+  audit.setPosition(found.position);
+  audit.setKept(found.kept);
 }
 
 void set_first_prompt(wire::TurnRecord::Builder x, const prompt_text& text,
@@ -386,6 +404,11 @@ refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
 std::shared_ptr<const std::string> text_of(wire::Content::Reader content) {
   auto text = content.isInline() ? content.getInline() : capnp::Text::Reader("");
   return std::make_shared<const std::string>(text.begin(), text.size());
+}
+
+token_thread thread_of(wire::Completion::Reader completion) {
+  return keep_thread(values_of(completion.getPromptTokenIds()),
+                     values_of(completion.getTokenIds()));
 }
 
 std::shared_ptr<const prompt_text> prompt_of(wire::TurnRecord::Reader record) {

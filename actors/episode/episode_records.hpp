@@ -57,5 +57,7 @@ Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& st
 refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record);
 std::shared_ptr<const prompt_text> prompt_of(wire::TurnRecord::Reader record);
 std::shared_ptr<const std::string> text_of(wire::Content::Reader content);
+/// What the next turn's prompt has to go on from; empty when ids are missing.
+token_thread thread_of(wire::Completion::Reader completion);
 
 } // namespace kernelmill

@@ -37,6 +37,7 @@ unsigned count(const std::vector<T>& xs) {
 void judge(attempt_reading& to, tl::expected<completion_answer, bad_answer> parsed) {
   if (parsed) {
     to.answer = std::move(*parsed);
+    to.understood = true;
     to.signal.finish_reason = to.answer.finish_reason;
     return;
   }
@@ -54,6 +55,7 @@ expected<request_facts> open_request(const Message<wire::CompletionRequest>& req
       x.getContent();
     }
     for (auto x : view->getSampling().getStop()) static_cast<void>(x);
+    static_cast<void>(view->getThreadIds().size());
     return request_facts{view->getSession().cStr(), view->getTurn(), view->getDeadlineMs()};
   } catch (const kj::Exception& e) {
     return infrastructure_error("malformed_message",
@@ -87,9 +89,11 @@ attempt_headers(const std::string& session, const std::string& request_id, const
   return result;
 }
 
-attempt_reading read_attempt(const http_response& response, chat_stream* stream) {
-  attempt_reading result;
-  auto& signal = result.signal;
+namespace {
+
+// Reads what every answer has, whatever its body is; true when the body is to be read as an answer.
+bool read_frame(attempt_reading& to, const http_response& response) {
+  auto& signal = to.signal;
   signal.transport = response.fault;
   signal.detail = response.detail;
   signal.status = response.status;
@@ -98,20 +102,32 @@ attempt_reading read_attempt(const http_response& response, chat_stream* stream)
   signal.location = parse_error_body(response.header("location")).message;
   // The reader stopped the transfer because of what it read.
   auto by_reader = response.fault == transport_fault::refused_by_reader;
-  if (response.fault != transport_fault::none && !by_reader) return result;
-  if (response.status < 200 || response.status > 299) {
-    signal.server = parse_error_body(response.body);
-  } else if (stream != nullptr) {
-    // A transport that knows no streams has kept the body.
-    if (!response.body.empty()) stream->feed(response.body);
-    judge(result, stream->finish());
-    if (stream->too_large()) {
-      signal.unreadable = false;
-      signal.transport = transport_fault::too_large;
-      signal.detail = signal.server.message;
-    }
-  } else {
-    judge(result, parse_chat_response(response.body));
+  if (response.fault != transport_fault::none && !by_reader) return false;
+  if (response.status >= 200 && response.status <= 299) return true;
+  signal.server = parse_error_body(response.body);
+  return false;
+}
+
+} // namespace
+
+attempt_reading read_attempt(const http_response& response, const completion_parser& parse) {
+  attempt_reading result;
+  if (read_frame(result, response)) judge(result, parse(response.body));
+  return result;
+}
+
+attempt_reading read_attempt(const http_response& response, chat_stream* stream) {
+  if (stream == nullptr) return read_attempt(response, parse_chat_response);
+  attempt_reading result;
+  if (!read_frame(result, response)) return result;
+  // A transport that knows no streams has kept the body.
+  if (!response.body.empty()) stream->feed(response.body);
+  judge(result, stream->finish());
+  if (stream->too_large()) {
+    auto& signal = result.signal;
+    signal.unreadable = false;
+    signal.transport = transport_fault::too_large;
+    signal.detail = signal.server.message;
   }
   return result;
 }
@@ -131,6 +147,13 @@ Message<wire::CompletionResult> completed_result(const completion_answer& answer
     fill(x.initPromptTokenIds(count(answer.prompt_token_ids)), answer.prompt_token_ids);
     fill(x.initTokenIds(count(answer.token_ids)), answer.token_ids);
     fill(x.initLogprobs(count(answer.logprobs)), answer.logprobs);
+    auto versions = x.initWeightVersions(count(answer.weight_versions));
+    for (unsigned i = 0; i < versions.size(); ++i) {
+      versions[i].setVersion(kj_text(answer.weight_versions[i].version));
+      versions[i].setStart(answer.weight_versions[i].start);
+      versions[i].setEnd(answer.weight_versions[i].end);
+    }
+    x.setRoute(kj_text(answer.route));
     x.setSeconds(seconds);
   });
 }

@@ -3,6 +3,7 @@
 // What the policy client reads from and writes into messages and HTTP: plain functions, so that
 // the actor holds nothing but the order of events.
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +40,14 @@ attempt_headers(const std::string& session, const std::string& request_id, const
 struct attempt_reading {
   attempt_signal signal;
   completion_answer answer; ///< when the signal says so
+  bool understood = false;  ///< a 200 that could be read
 };
+
+using completion_parser =
+    std::function<tl::expected<completion_answer, bad_answer>(std::string_view body)>;
+
+/// Reads the end of an attempt whose answer came whole.
+attempt_reading read_attempt(const http_response& response, const completion_parser& parse);
 
 /// Reads the end of an attempt; `stream` is null when none was asked for.
 attempt_reading read_attempt(const http_response& response, chat_stream* stream);

@@ -23,6 +23,9 @@ constexpr uint32_t transport_grace_ms = 2000;
 // A streamed token comes in a frame of a few hundred bytes.
 constexpr size_t stream_overhead = 64;
 
+// A token with its log-probability takes many times the bytes of its text.
+constexpr size_t token_overhead = 16;
+
 constexpr uint32_t probe_timeout_ms = 10000;
 
 int64_t unix_now() {
@@ -94,6 +97,9 @@ http_policy_client_state::accept(const envelope& env,
   x.turn = admitted->turn;
   x.deadline = x.started + milliseconds{admitted->deadline_ms > 0 ? admitted->deadline_ms
                                                                   : config_.request_timeout_ms};
+  if (config_.exact_tokens)
+    x.tokens = std::make_shared<token_exchange>(
+        request, chat_options{config_.model, config_.kind, false, config_.max_tokens_field, true});
   watch(x.asker);
   timers_.emplace(x.deadline, x.id);
   queue_.push(env.run, x.id);
@@ -115,10 +121,15 @@ void http_policy_client_state::dispatch(job& x) {
   ++x.attempts;
   ++attempts_;
   if (x.attempts > 1) ++retries_;
-  ++in_flight_;
-  x.trial = breaker_.begin();
   x.history.model_known = model_known_;
   if (!first_attempt_) first_attempt_ = now();
+  send(x);
+}
+
+// An attempt in token ids consists of several requests, one after the other.
+void http_policy_client_state::send(job& x) {
+  ++in_flight_;
+  x.trial = breaker_.begin();
   auto stream = config_.stream ? std::make_shared<chat_stream>(config_.max_response_bytes)
                                : std::shared_ptr<chat_stream>{};
   policy_event event{x.id, x.attempts, nullptr, stream};
@@ -133,16 +144,25 @@ void http_policy_client_state::dispatch(job& x) {
 http_request http_policy_client_state::make_request(job& x,
                                                     const std::shared_ptr<chat_stream>& stream) {
   http_request result;
-  result.url = endpoint(config_, "chat/completions");
   result.bearer = key_;
   result.connect_timeout_ms = config_.connect_timeout_ms;
-  result.body_limit = config_.max_response_bytes * (stream ? stream_overhead : 1);
+  result.body_limit = config_.max_response_bytes * (stream     ? stream_overhead
+                                                    : x.tokens ? token_overhead
+                                                               : 1);
   auto left = std::chrono::duration_cast<milliseconds>(x.deadline - now()).count();
   result.timeout_ms = static_cast<uint32_t>(std::max<int64_t>(left, 0)) + transport_grace_ms;
-  auto view = x.request.open();
-  result.body =
-      chat_body(*view, {config_.model, config_.kind, config_.stream, config_.max_tokens_field});
   x.request_id = attempt_id(x.session, x.turn, x.attempts, config_.request_salt);
+  if (x.tokens) {
+    auto wanted = x.tokens->next(x.request_id);
+    result.url =
+        wanted.from_root ? root_endpoint(config_, wanted.path) : endpoint(config_, wanted.path);
+    result.body = std::move(wanted.body);
+  } else {
+    auto view = x.request.open();
+    result.url = endpoint(config_, "chat/completions");
+    result.body =
+        chat_body(*view, {config_.model, config_.kind, config_.stream, config_.max_tokens_field});
+  }
   result.headers = attempt_headers(x.session, x.request_id, x.env);
   if (stream) {
     result.stall_ms = config_.stall_ms;
@@ -195,7 +215,8 @@ void http_policy_client_state::on_models(const http_response& response) {
 void http_policy_client_state::on_response(job& x, policy_event& event) {
   auto trial = x.trial;
   leave_flight(x);
-  auto [signal, answer] = read_attempt(*event.response, event.stream.get());
+  auto [signal, answer, understood] = x.tokens ? x.tokens->read(*event.response)
+                                               : read_attempt(*event.response, event.stream.get());
   reached_ = reached_ || signal.status != 0;
   auto decision = classify(signal, x.history, unix_now());
   if (key_) decision.fault.message = key_->redact(std::move(decision.fault.message));
@@ -206,7 +227,10 @@ void http_policy_client_state::on_response(job& x, policy_event& event) {
   else
     breaker_.release(trial);
   switch (decision.action) {
-    case attempt_action::answer: return succeed(x, answer);
+    case attempt_action::answer:
+      if (x.tokens && x.tokens->more()) return send(x);
+      settle_version(answer, config_.kind);
+      return succeed(x, answer);
     case attempt_action::retry: return retry_or_give_up(x, decision);
     case attempt_action::stop:
       if (decision.fault.category == "policy_not_found" && !models_.empty())

@@ -24,6 +24,7 @@
 #include "actors/policy_client/fair_queue.hpp"
 #include "actors/policy_client/policy_config.hpp"
 #include "actors/policy_client/retry_policy.hpp"
+#include "actors/policy_client/token_exchange.hpp"
 #include "messages/actors.hpp"
 
 namespace kernelmill {
@@ -80,12 +81,14 @@ private:
     bool trial = false;    ///< of the half-open circuit
     bool waiting = false;  ///< for `due`
     std::string request_id;
-    error last; ///< why the last attempt failed
+    std::shared_ptr<token_exchange> tokens; ///< null: asked by chat
+    error last;                             ///< why the last attempt failed
   };
 
   time_point now() const;
   void pump();
   void dispatch(job& x);
+  void send(job& x);
   http_request make_request(job& x, const std::shared_ptr<chat_stream>& stream);
   void probe();
 

@@ -1,5 +1,6 @@
 #include "actors/policy_client/openai_protocol.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -56,7 +57,8 @@ void append_logprob(completion_answer& answer, const json& entry, bool take_id) 
   answer.logprobs.push_back(value.is_number() ? value.get<float>()
                                               : std::numeric_limits<float>::quiet_NaN());
   if (!take_id) return;
-  if (auto id = token_id_of(member(entry, "token_id"))) return answer.token_ids.push_back(*id);
+  for (const char* key : {"token_id", "id"})
+    if (auto id = token_id_of(member(entry, key))) return answer.token_ids.push_back(*id);
   auto token = text_of(member(entry, "token"));
   if (!std::string_view{token}.starts_with(token_id_prefix)) return;
   int32_t id = 0;
@@ -80,8 +82,10 @@ void add_number(json& body, const char* key, double value) {
 void add_kind_fields(json& body, server_kind kind) {
   switch (kind) {
     case server_kind::openai: break;
-    case server_kind::vllm: body["return_token_ids"] = true; [[fallthrough]];
+    case server_kind::vllm:
     case server_kind::sglang:
+      // Servers that do not know the field pass over it.
+      body["return_token_ids"] = true;
       body["top_k"] = -1;
       body["min_p"] = 0.0;
       body["repetition_penalty"] = 1.0;
@@ -124,7 +128,7 @@ std::string chat_body(wire::CompletionRequest::Reader request, const chat_option
     auto& stop = body["stop"] = json::array();
     for (auto x : sampling.getStop()) stop.push_back(x.cStr());
   }
-  if (sampling.getLogprobs()) body["logprobs"] = true;
+  if (sampling.getLogprobs() || options.logprobs) body["logprobs"] = true;
   if (options.stream) {
     body["stream"] = true;
     body["stream_options"] = {{"include_usage", true}};
@@ -149,6 +153,7 @@ void add_choice(completion_answer& answer, const json& choice, bool streamed) {
   if (finish.is_string()) answer.finish_reason = finish.get<std::string>();
   if (finish.is_object()) answer.finish_reason = text_of(member(finish, "type"));
   add_prompt_ids(answer, choice);
+  read_weight_versions(answer.weight_versions, choice);
   const auto& ids = member(choice, "token_ids");
   append_ids(answer.token_ids, ids);
   const auto& entries = member(member(choice, "logprobs"), "content");
@@ -164,6 +169,20 @@ void add_frame(completion_answer& answer, const json& frame) {
     answer.completion_tokens = count_of(member(usage, "completion_tokens"));
   }
   add_prompt_ids(answer, frame);
+  read_weight_versions(answer.weight_versions, frame);
+  read_weight_versions(answer.weight_versions, member(frame, "metadata"));
+  if (const auto& x = member(frame, "system_fingerprint"); x.is_string())
+    answer.fingerprint = x.get<std::string>();
+}
+
+void settle_version(completion_answer& answer, server_kind kind) {
+  auto tokens = std::max<size_t>(answer.token_ids.size(), answer.completion_tokens);
+  if (answer.weight_versions.empty() && !answer.fingerprint.empty()) {
+    auto version = answer.fingerprint;
+    if (kind == server_kind::llamacpp) version = answer.model + "@" + version;
+    read_weight_versions(answer.weight_versions, {{"weight_version", version}});
+  }
+  settle_weight_versions(answer.weight_versions, tokens);
 }
 
 void settle_tokens(completion_answer& answer) {

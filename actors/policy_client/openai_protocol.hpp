@@ -11,6 +11,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "actors/policy_client/weight_versions.hpp"
 #include "messages/error.hpp"
 #include "messages/policy.capnp.h"
 
@@ -27,6 +28,7 @@ struct chat_options {
   server_kind kind = server_kind::openai;
   bool stream = false;
   std::string max_tokens_field = "max_tokens"; ///< OpenAI's own newer models want another name
+  bool logprobs = false;                       ///< ask for them whatever the request says
 };
 
 /// Returns the body of POST /v1/chat/completions. Bytes that are not UTF-8 become U+FFFD. For
@@ -46,7 +48,14 @@ struct completion_answer {
   std::vector<int32_t> token_ids;
   std::vector<float> logprobs;   ///< NaN where the server said null
   bool logprobs_dropped = false; ///< there were some, but not one for each token id
+  std::vector<weight_span> weight_versions;
+  std::string fingerprint;    ///< of the system, where a server tells one
+  std::string route = "chat"; ///< how it was asked for; see wire::CompletionResult
 };
+
+/// Where a server tells no version of its weights, what it tells of itself stands for one: the
+/// fingerprint, for llama.cpp the model's name and its build.
+void settle_version(completion_answer& answer, server_kind kind);
 
 /// The content, with the thought put back in front of it inside <think> tags.
 std::string full_text(const completion_answer& x);

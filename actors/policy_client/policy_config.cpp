@@ -3,6 +3,8 @@
 #include <curl/curl.h>
 #include <unistd.h>
 
+#include "actors/policy_client/token_protocol.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -76,6 +78,13 @@ expected<void> validate(const policy_config& config) {
     return bad("model", "it is missing", "GET /v1/models of the server lists what it serves");
   if (config.max_tokens_field.empty())
     return bad("max_tokens_field", "it is empty", "use max_tokens or max_completion_tokens");
+  if (config.exact_tokens && !takes_token_ids(config.kind))
+    return bad("tokens",
+               "servers of kind " + std::string{to_string(config.kind)} + " take no token ids",
+               "use policy.kind vllm or sglang, or policy.tokens chat");
+  if (config.exact_tokens && config.stream)
+    return bad("stream", "completions in token ids are not streamed",
+               "leave policy.stream out, or use policy.tokens chat");
   if (!config.api_key_env.empty() && !config.api_key_file.empty())
     return bad("api_key_file", "policy.api_key_env is set too", "keep one of the two");
   if (!config.ca_file.empty() && ::access(config.ca_file.c_str(), R_OK) != 0)
@@ -91,6 +100,13 @@ std::string endpoint(const policy_config& config, std::string_view path) {
   auto host = base.find("://");
   auto has_path = base.find('/', host == std::string::npos ? 0 : host + 3) != std::string::npos;
   return base + (has_path ? "/" : "/v1/") + std::string{path};
+}
+
+std::string root_endpoint(const policy_config& config, std::string_view path) {
+  auto base = config.base_url;
+  while (base.ends_with('/')) base.pop_back();
+  if (base.ends_with("/v1")) base.resize(base.size() - 3);
+  return base + "/" + std::string{path};
 }
 
 } // namespace kernelmill

@@ -18,6 +18,7 @@ struct policy_config {
   std::string api_key_file; ///< path of a file; empty: none
   server_kind kind = server_kind::openai;
   bool stream = false;
+  bool exact_tokens = false;            ///< ask in token ids and go on from those that were sampled
   uint32_t max_in_flight = 64;          ///< requests at the server at once; the rest wait here
   uint32_t request_timeout_ms = 600000; ///< deadline of a request that names none, retries included
   uint32_t connect_timeout_ms = 5000;
@@ -43,5 +44,8 @@ expected<void> validate(const policy_config& config);
 
 /// Returns the address of e.g. "chat/completions".
 std::string endpoint(const policy_config& config, std::string_view path);
+
+/// Returns the address of a route that stands beside the version path, e.g. "tokenize".
+std::string root_endpoint(const policy_config& config, std::string_view path);
 
 } // namespace kernelmill

@@ -75,6 +75,12 @@ public:
     to = x.get<T>();
   }
 
+  void read(const char* key, bool& to) {
+    if (!has(key)) return;
+    if (!object_[key].is_boolean()) return fail(key, "is neither true nor false");
+    to = object_[key].get<bool>();
+  }
+
   void read(const char* key, std::optional<uint32_t>& to) {
     if (!has(key)) return;
     uint32_t value = 0;
@@ -180,6 +186,43 @@ expected<scripted_fault> read_fault(const json& x, const std::string& source,
   return checked(f, std::move(result));
 }
 
+expected<scripted_latency> read_latency(const json& x, const std::string& source) {
+  constexpr double day_ms = 86'400'000;
+  fields f{x, source, "latency"};
+  f.allow({"kind", "ms", "low_ms", "high_ms", "median_ms", "sigma", "max_ms", "per_token_ms"});
+  scripted_latency result;
+  std::string kind = "constant";
+  f.read("kind", kind);
+  using shape = scripted_latency::shape;
+  if (kind == "uniform")
+    result.kind = shape::uniform;
+  else if (kind == "lognormal")
+    result.kind = shape::lognormal;
+  else if (kind != "constant")
+    f.fail("kind", "is \"" + kind + "\"", "use constant, uniform or lognormal");
+  f.read_number("ms", result.ms, 0, day_ms);
+  f.read_number("low_ms", result.low_ms, 0, day_ms);
+  f.read_number("high_ms", result.high_ms, result.low_ms, day_ms);
+  f.read_number("median_ms", result.median_ms, 0, day_ms);
+  f.read_number("sigma", result.sigma, 0, 10);
+  f.read_number("max_ms", result.max_ms, 0, day_ms);
+  f.read_number("per_token_ms", result.per_token_ms, 0, day_ms);
+  if (result.kind == shape::uniform && result.high_ms < result.low_ms)
+    f.fail("high_ms", "is below low_ms");
+  return checked(f, result);
+}
+
+expected<scripted_version> read_version(const json& x, const std::string& source,
+                                        const std::string& path) {
+  fields f{x, source, path};
+  f.allow({"version", "from_request"});
+  scripted_version result;
+  f.read("version", result.version);
+  f.read_number("from_request", result.from_request, 1, 1e15);
+  if (result.version.empty()) f.fail("version", "is missing or empty");
+  return checked(f, std::move(result));
+}
+
 // Turns the place of a syntax error into line and column.
 std::string place_of(const std::string& text, size_t byte) {
   auto end =
@@ -231,12 +274,33 @@ expected<policy_script> parse_policy_script(const std::string& text, const std::
   auto document = parse_json(text, source);
   if (!document) return tl::unexpected<error>{document.error()};
   fields f{*document, source, ""};
-  f.allow({"model", "latency_ms", "require_key_env", "replies", "faults"});
+  f.allow({"model", "kind", "latency_ms", "latency", "versions", "drift", "strip_thoughts",
+           "renders", "require_key_env", "replies", "faults"});
   policy_script result;
   f.read("model", result.model);
   f.read("require_key_env", result.require_key_env);
-  f.read_number("latency_ms", result.latency_ms, 0, 3'600'000);
+  std::string kind = "openai";
+  f.read("kind", kind);
+  if (auto known = parse_server_kind(kind))
+    result.kind = *known;
+  else
+    f.fail("kind", "is \"" + kind + "\"", "use openai, vllm, sglang or llamacpp");
+  f.read_number("latency_ms", result.latency.ms, 0, 3'600'000);
+  if (f.has("latency") && f.has("latency_ms"))
+    f.fail("latency", "stands beside \"latency_ms\"", "keep one of the two");
+  f.read("drift", result.drift);
+  f.read("strip_thoughts", result.strip_thoughts);
+  f.read("renders", result.renders);
   if (f.fault()) return tl::unexpected<error>{*f.fault()};
+  if (f.has("latency")) {
+    auto latency = read_latency((*document)["latency"], source);
+    if (!latency) return tl::unexpected<error>{latency.error()};
+    result.latency = *latency;
+  }
+  auto versions = read_list(
+      *document, "versions", source, result.versions,
+      [&](const json& x, const std::string& path) { return read_version(x, source, path); });
+  if (!versions) return tl::unexpected<error>{versions.error()};
   auto replies = read_list(
       *document, "replies", source, result.replies,
       [&](const json& x, const std::string& path) { return read_reply(x, source, path, folder); });

@@ -10,6 +10,20 @@
 //                {"text": "I cannot do this."}],
 //    "faults": [{"status": 503, "every": 7, "retry_after": 1}, {"kind": "stall", "times": 1}]}
 //
+// For capacity planning and for trainers:
+//
+//   "kind": "vllm"                     openai, vllm, sglang or llamacpp: the routes that it has,
+//                                      and how it counts and names tokens
+//   "latency": {"kind": "lognormal", "median_ms": 900, "sigma": 0.6, "max_ms": 60000,
+//               "per_token_ms": 8}     or {"kind": "uniform", "low_ms": .., "high_ms": ..}, or
+//                                      {"kind": "constant", "ms": ..}; instead of latency_ms
+//   "versions": [{"version": "step-1"}, {"version": "step-2", "from_request": 40}]
+//                                      of the weights, by number of the completion from 1; POST
+//                                      /update_weight_version {"new_version": ".."} changes it too
+//   "drift": true                      engines sample cuts that the tokenizer would not make
+//   "strip_thoughts": true             the chat template leaves out what earlier answers thought
+//   "renders": false                   no route tokenizes messages, as on older SGLang
+//
 // Comments are allowed, unknown keys are not. Paths of kernels are relative to the script.
 
 #include <cstdint>
@@ -18,6 +32,8 @@
 #include <string>
 #include <vector>
 
+#include "actors/policy_client/openai_protocol.hpp"
+#include "actors/policy_client/scripted_latency.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {
@@ -63,9 +79,20 @@ struct scripted_fault {
   uint64_t bytes = uint64_t{64} << 20;
 };
 
+/// From this completion on, counted from 1, the weights have this version.
+struct scripted_version {
+  std::string version;
+  uint64_t from_request = 1;
+};
+
 struct policy_script {
   std::string model = "scripted";
-  uint32_t latency_ms = 0;
+  server_kind kind = server_kind::openai;
+  scripted_latency latency;
+  std::vector<scripted_version> versions;
+  bool drift = false;
+  bool strip_thoughts = false;
+  bool renders = true;
   std::string require_key_env; ///< names the variable whose value clients must send as their key
   std::vector<scripted_reply> replies;
   std::vector<scripted_fault> faults;

@@ -11,7 +11,7 @@ using nlohmann::json;
 namespace {
 
 constexpr size_t tokens_per_event = 8;
-constexpr int32_t vocabulary = 50000;
+constexpr int32_t word_count = 50000;
 
 // FNV-1a: the same on every machine, so that scripted runs can be compared byte for byte.
 uint64_t hash_of(std::string_view text, uint64_t x = 0xcbf29ce484222325) {
@@ -53,25 +53,6 @@ bool fits(const script_match& match, const scripted_request& request) {
          (!match.member || match.member == request.member);
 }
 
-expected<void> read_messages(const json& body, scripted_request& to) {
-  auto messages = body.find("messages");
-  if (messages == body.end() || !messages->is_array() || messages->empty())
-    return bad("\"messages\" is not a list of messages");
-  bool user_seen = false;
-  for (const auto& x : *messages) {
-    if (!x.is_object() || !x.contains("role") || !x["role"].is_string() || !x.contains("content") ||
-        !x["content"].is_string())
-      return bad("a message lacks \"role\" or \"content\"");
-    const auto& role = x["role"].get_ref<const std::string&>();
-    const auto& content = x["content"].get_ref<const std::string&>();
-    if (role == "user" && !user_seen) to.task = task_of(content);
-    user_seen = user_seen || role == "user";
-    to.turn += role == "assistant" ? 1 : 0;
-    to.prompt += content + "\n";
-  }
-  return {};
-}
-
 bool flag(const json& x, const char* key) {
   auto i = x.find(key);
   return i != x.end() && i->is_boolean() && i->get<bool>();
@@ -79,12 +60,40 @@ bool flag(const json& x, const char* key) {
 
 } // namespace
 
+expected<std::vector<scripted_message>> read_messages(const json& body) {
+  auto messages = body.find("messages");
+  if (messages == body.end() || !messages->is_array() || messages->empty())
+    return bad("\"messages\" is not a list of messages");
+  std::vector<scripted_message> result;
+  for (const auto& x : *messages) {
+    if (!x.is_object() || !x.contains("role") || !x["role"].is_string() || !x.contains("content") ||
+        !x["content"].is_string())
+      return bad("a message lacks \"role\" or \"content\"");
+    result.push_back({x["role"].get<std::string>(), x["content"].get<std::string>()});
+  }
+  return result;
+}
+
+void note_messages(scripted_request& to, const std::vector<scripted_message>& messages) {
+  bool user_seen = false;
+  for (const auto& x : messages) {
+    if (x.role == "user" && !user_seen) to.task = task_of(x.content);
+    user_seen = user_seen || x.role == "user";
+    to.turn += x.role == "assistant" ? 1 : 0;
+    to.prompt += x.content + "\n";
+  }
+}
+
+void note_session(scripted_request& to, std::string_view session) {
+  to.session = session;
+  if (auto name = parse_name(episode_of(session))) to.member = name->member;
+}
+
 expected<scripted_request> read_chat_request(std::string_view text, std::string_view session) {
   auto body = json::parse(text, nullptr, false);
   if (!body.is_object()) return bad("it is no JSON object");
   scripted_request result;
-  result.session = session;
-  if (auto name = parse_name(episode_of(session))) result.member = name->member;
+  note_session(result, session);
   if (body.contains("model") && body["model"].is_string())
     result.model = body["model"].get<std::string>();
   for (const auto* key : {"max_tokens", "max_completion_tokens"})
@@ -95,7 +104,9 @@ expected<scripted_request> read_chat_request(std::string_view text, std::string_
     result.include_usage = flag(*i, "include_usage");
   result.logprobs = flag(body, "logprobs");
   result.token_ids = flag(body, "return_token_ids");
-  if (auto read = read_messages(body, result); !read) return tl::unexpected<error>{read.error()};
+  auto messages = read_messages(body);
+  if (!messages) return tl::unexpected<error>{messages.error()};
+  note_messages(result, *messages);
   return result;
 }
 
@@ -163,23 +174,27 @@ std::vector<std::string_view> synthetic_tokens(std::string_view text) {
 }
 
 int32_t synthetic_token_id(std::string_view token) {
-  return static_cast<int32_t>(hash_of(token) % vocabulary);
+  return static_cast<int32_t>(hash_of(token) % word_count);
 }
 
 double synthetic_logprob(std::string_view token) {
   return -static_cast<double>(hash_of(token, 7) % 4000) / 1000.0;
 }
 
-namespace {
-
-// The part of a reply that max_tokens lets through.
-struct cut_reply {
-  std::vector<std::string_view> tokens;
-  std::string finish_reason;
-};
-
-cut_reply cut(const scripted_request& request, const scripted_reply& reply) {
-  cut_reply result{synthetic_tokens(reply.text), reply.finish_reason};
+sampled_reply sample(const scripted_request& request, const scripted_reply& reply) {
+  sampled_reply result{{}, reply.finish_reason};
+  if (request.kind == server_kind::openai) {
+    for (auto word : synthetic_tokens(reply.text))
+      result.tokens.push_back(
+          {std::string{word}, synthetic_token_id(word), synthetic_logprob(word)});
+  } else {
+    auto how = request.drift ? vocabulary::cut::sampled : vocabulary::cut::canonical;
+    for (auto id : vocabulary::encode(reply.text, how)) {
+      auto text = vocabulary::decode(id);
+      result.tokens.push_back({text, id, static_cast<float>(synthetic_logprob(text) / 3)});
+    }
+    if (reply.finish_reason == "stop") result.tokens.push_back({{}, vocabulary::message_end, 0});
+  }
   if (request.max_tokens > 0 && result.tokens.size() > request.max_tokens) {
     result.tokens.resize(request.max_tokens);
     result.finish_reason = "length";
@@ -187,37 +202,65 @@ cut_reply cut(const scripted_request& request, const scripted_reply& reply) {
   return result;
 }
 
-std::string joined(const std::vector<std::string_view>& tokens, size_t first, size_t last) {
+std::string text_of(const sampled_reply& x, size_t first, size_t last) {
   std::string result;
-  for (size_t i = first; i < last; ++i) result.append(tokens[i]);
+  for (size_t i = first; i < std::min(last, x.tokens.size()); ++i) result += x.tokens[i].text;
   return result;
 }
 
-json ids_of(const std::vector<std::string_view>& tokens, size_t first, size_t last) {
+json weight_versions(const scripted_request& request, size_t tokens) {
+  if (request.version_after.empty()) return nullptr;
+  auto span = [](const std::string& version, size_t start, size_t end) {
+    return json{{"version", version}, {"start", start}, {"end", end}};
+  };
+  if (request.version_before == request.version_after || tokens < 2)
+    return json::array({span(request.version_after, 0, tokens)});
+  return json::array({span(request.version_before, 0, tokens / 2),
+                      span(request.version_after, tokens / 2, tokens)});
+}
+
+namespace {
+
+json ids_of(const sampled_reply& x, size_t first, size_t last) {
   auto result = json::array();
-  for (size_t i = first; i < last; ++i) result.push_back(synthetic_token_id(tokens[i]));
+  for (size_t i = first; i < last; ++i) result.push_back(x.tokens[i].id);
   return result;
 }
 
-json logprobs_of(const std::vector<std::string_view>& tokens, size_t first, size_t last) {
+json logprobs_of(const sampled_reply& x, size_t first, size_t last) {
   auto content = json::array();
   for (size_t i = first; i < last; ++i)
-    content.push_back({{"token", tokens[i]},
-                       {"logprob", synthetic_logprob(tokens[i])},
+    content.push_back({{"token", x.tokens[i].text},
+                       {"logprob", x.tokens[i].logprob},
                        {"top_logprobs", json::array()}});
   return {{"content", std::move(content)}};
 }
 
 json usage_of(const scripted_request& request, size_t tokens) {
-  auto prompt = synthetic_tokens(request.prompt).size();
+  auto prompt = request.prompt_ids.empty() ? synthetic_tokens(request.prompt).size()
+                                           : request.prompt_ids.size();
   return {
       {"prompt_tokens", prompt}, {"completion_tokens", tokens}, {"total_tokens", prompt + tokens}};
 }
 
-void add_tokens(json& choice, const scripted_request& request,
-                const std::vector<std::string_view>& tokens, size_t first, size_t last) {
-  if (request.logprobs) choice["logprobs"] = logprobs_of(tokens, first, last);
-  if (request.token_ids) choice["token_ids"] = ids_of(tokens, first, last);
+void add_tokens(json& choice, const scripted_request& request, const sampled_reply& x, size_t first,
+                size_t last) {
+  if (request.logprobs) choice["logprobs"] = logprobs_of(x, first, last);
+  if (request.token_ids) choice["token_ids"] = ids_of(x, first, last);
+}
+
+// Each kind tells the version of its weights where its own clients look for it.
+void add_versions(json& frame, json& choice, const scripted_request& request, size_t tokens) {
+  auto versions = weight_versions(request, tokens);
+  if (versions.is_null()) return;
+  switch (request.kind) {
+    case server_kind::vllm: choice["weight_versions"] = std::move(versions); break;
+    case server_kind::sglang:
+      frame["metadata"] = {{"weight_version", request.version_after}};
+      break;
+    case server_kind::openai:
+    case server_kind::llamacpp: frame["system_fingerprint"] = request.version_after; break;
+  }
 }
 
 json frame_of(const char* object, const scripted_request& request, const std::string& id,
@@ -230,21 +273,24 @@ json frame_of(const char* object, const scripted_request& request, const std::st
 }
 
 json prompt_ids(const scripted_request& request) {
-  auto tokens = synthetic_tokens(request.prompt);
-  return ids_of(tokens, 0, tokens.size());
+  if (!request.prompt_ids.empty()) return request.prompt_ids;
+  auto result = json::array();
+  for (auto word : synthetic_tokens(request.prompt)) result.push_back(synthetic_token_id(word));
+  return result;
 }
 
 } // namespace
 
 std::string chat_answer(const scripted_request& request, const scripted_reply& reply,
                         const std::string& id, int64_t created) {
-  auto part = cut(request, reply);
+  auto part = sample(request, reply);
   auto count = part.tokens.size();
   json choice{{"index", 0},
-              {"message", {{"role", "assistant"}, {"content", joined(part.tokens, 0, count)}}},
+              {"message", {{"role", "assistant"}, {"content", text_of(part)}}},
               {"finish_reason", part.finish_reason}};
-  add_tokens(choice, request, part.tokens, 0, count);
+  add_tokens(choice, request, part, 0, count);
   auto frame = frame_of("chat.completion", request, id, created);
+  add_versions(frame, choice, request, count);
   frame["choices"].push_back(std::move(choice));
   frame["usage"] = usage_of(request, count);
   if (request.token_ids) frame["prompt_token_ids"] = prompt_ids(request);
@@ -253,10 +299,11 @@ std::string chat_answer(const scripted_request& request, const scripted_reply& r
 
 std::vector<std::string> chat_events(const scripted_request& request, const scripted_reply& reply,
                                      const std::string& id, int64_t created) {
-  auto part = cut(request, reply);
+  auto part = sample(request, reply);
   std::vector<std::string> result;
-  auto push = [&](json choice, bool with_prompt) {
+  auto push = [&](json choice, bool with_prompt, bool with_versions = false) {
     auto frame = frame_of("chat.completion.chunk", request, id, created);
+    if (with_versions) add_versions(frame, choice, request, part.tokens.size());
     frame["choices"].push_back(std::move(choice));
     if (with_prompt && request.token_ids) frame["prompt_token_ids"] = prompt_ids(request);
     result.push_back("data: " + dump(frame) + "\n\n");
@@ -267,13 +314,13 @@ std::vector<std::string> chat_events(const scripted_request& request, const scri
        true);
   for (size_t i = 0; i < part.tokens.size(); i += tokens_per_event) {
     auto last = std::min(i + tokens_per_event, part.tokens.size());
-    json choice{{"index", 0},
-                {"delta", {{"content", joined(part.tokens, i, last)}}},
-                {"finish_reason", nullptr}};
-    add_tokens(choice, request, part.tokens, i, last);
+    json choice{
+        {"index", 0}, {"delta", {{"content", text_of(part, i, last)}}}, {"finish_reason", nullptr}};
+    add_tokens(choice, request, part, i, last);
     push(std::move(choice), false);
   }
-  push({{"index", 0}, {"delta", json::object()}, {"finish_reason", part.finish_reason}}, false);
+  push({{"index", 0}, {"delta", json::object()}, {"finish_reason", part.finish_reason}}, false,
+       true);
   if (request.include_usage) {
     auto frame = frame_of("chat.completion.chunk", request, id, created);
     frame["usage"] = usage_of(request, part.tokens.size());

@@ -11,7 +11,10 @@
 #include <tuple>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "actors/policy_client/policy_script.hpp"
+#include "actors/policy_client/scripted_vocabulary.hpp"
 
 namespace kernelmill {
 
@@ -29,10 +32,22 @@ struct scripted_request {
   bool include_usage = false;
   bool logprobs = false;
   bool token_ids = false;
+  server_kind kind = server_kind::openai;
+  bool drift = false;              ///< completions are cut as no tokenizer would cut them
+  std::vector<int32_t> prompt_ids; ///< of an engine: what the model sees
+  std::string version_before;      ///< of the weights when the request came; empty: not told
+  std::string version_after;       ///< when it was answered
 };
 
 /// Reads the body of a chat request; `session` is the X-Session-ID header.
 expected<scripted_request> read_chat_request(std::string_view body, std::string_view session);
+
+/// Reads "messages" of a body.
+expected<std::vector<scripted_message>> read_messages(const nlohmann::json& body);
+/// Takes from a conversation what a script can match on.
+void note_messages(scripted_request& to, const std::vector<scripted_message>& messages);
+/// Takes from a session's name what a script can match on.
+void note_session(scripted_request& to, std::string_view session);
 
 /// Returns null when no reply fits.
 const scripted_reply* choose_reply(const policy_script& script, const scripted_request& request);
@@ -62,6 +77,25 @@ std::vector<std::string_view> synthetic_tokens(std::string_view text);
 int32_t synthetic_token_id(std::string_view token);
 /// Between -4 and 0.
 double synthetic_logprob(std::string_view token);
+
+/// One token of a completion. The mark that ends an engine's completion has no text.
+struct sampled_token {
+  std::string text;
+  int32_t id = 0;
+  double logprob = 0; ///< exactly a float of 32 bits where the kind is an engine
+};
+
+/// What a reply becomes for a request: cut by max_tokens, and ended by a mark as engines do.
+struct sampled_reply {
+  std::vector<sampled_token> tokens;
+  std::string finish_reason;
+};
+sampled_reply sample(const scripted_request& request, const scripted_reply& reply);
+std::string text_of(const sampled_reply& x, size_t first = 0, size_t last = SIZE_MAX);
+
+/// [{"version","start","end"}, ...] of a completion of so many tokens: where the weights changed
+/// while it was made, the second half is the new ones'. Null when versions are not told.
+nlohmann::json weight_versions(const scripted_request& request, size_t tokens);
 
 /// The answer as one JSON object.
 std::string chat_answer(const scripted_request& request, const scripted_reply& reply,

@@ -1,9 +1,10 @@
 #pragma once
 
 // An OpenAI-compatible server that says what a script says: POST /v1/chat/completions (JSON and
-// server-sent events), GET /v1/models, /health and /metrics. One thread with kj-http. It lets a
-// run, a demonstration or a test talk real HTTP, with real faults, and get the same answers on
-// every machine.
+// server-sent events), GET /v1/models, /health and /metrics, and the routes for token ids of the
+// engine that the script names (scripted_kinds.hpp). One thread with kj-http. It lets a run, a
+// demonstration or a test talk real HTTP, with real faults, and get the same answers on every
+// machine.
 
 #include <functional>
 #include <memory>
@@ -13,7 +14,7 @@
 
 namespace kernelmill {
 
-/// What the server did with one chat request.
+/// What the server did with one request for a completion.
 struct scripted_observation {
   scripted_request request;
   int status = 0;            ///< 0: no answer was sent
@@ -24,7 +25,7 @@ struct scripted_observation {
 struct scripted_server_options {
   std::string host = "127.0.0.1";
   uint16_t port = 0; ///< 0: any free one
-  /// Called on the server's thread for each chat request, before it is answered.
+  /// Called on the server's thread for each of them, before it is answered.
   std::function<void(const scripted_observation&)> observe;
 };
 
@@ -44,7 +45,7 @@ public:
   uint16_t port() const noexcept;
   /// Returns "http://127.0.0.1:4711/v1".
   std::string base_url() const;
-  /// Chat requests so far.
+  /// Requests for completions so far.
   uint64_t requests() const noexcept;
   /// Those of them that a fault hit.
   uint64_t faults() const noexcept;

@@ -4,7 +4,10 @@
 #include <sstream>
 
 #include <kj/debug.h>
+#include <nlohmann/json.hpp>
 #include <openssl/crypto.h>
+
+#include "actors/policy_client/retry_policy.hpp"
 
 namespace kernelmill {
 
@@ -66,6 +69,13 @@ kj::ArrayPtr<const kj::byte> bytes_of(const std::string& x) {
   return {reinterpret_cast<const kj::byte*>(x.data()), x.size()};
 }
 
+// Who asks, at which turn: the same after a resume. Requests without a session share one draw.
+uint64_t draw_of(const scripted_request& x) {
+  auto slash = x.session.rfind('/');
+  auto episode = slash == std::string::npos ? x.session : x.session.substr(slash + 1);
+  return mix(hash_of(episode), hash_of(x.task), x.turn);
+}
+
 // Writes one text after the other.
 kj::Promise<void> write_all(kj::AsyncOutputStream& to, const std::vector<std::string>& texts,
                             size_t first) {
@@ -95,35 +105,49 @@ kj::Promise<void> scripted_service::request(kj::HttpMethod method, kj::StringPtr
   auto get = method == kj::HttpMethod::GET;
   if (get && path == "/v1/models")
     return send(response, 200, models_answer(script_.model, created()), json_type);
-  if (get && path == "/health") return send(response, 200, "{\"status\":\"ok\"}", json_type);
   if (get && path == "/metrics") return send(response, 200, metrics(), "text/plain; version=0.0.4");
-  if (path != "/v1/chat/completions")
-    return refuse(response, 404, "there is no " + path + " here; try /v1/chat/completions", "");
-  if (method != kj::HttpMethod::POST)
+  if (!get && method != kj::HttpMethod::POST)
     return refuse(response, 405, "completions are asked for with POST", "");
   scripted_request from_headers;
   from_headers.session = text_of(headers.get(ids_.session));
   from_headers.request_id = text_of(headers.get(ids_.request_id));
   auto authorization = text_of(headers.get(ids_.authorization));
   return body.readAllBytes(max_request_bytes)
-      .then([this, from_headers = std::move(from_headers), authorization = std::move(authorization),
+      .then([this, get, path = std::move(path), from_headers = std::move(from_headers),
+             authorization = std::move(authorization),
              &response](kj::Array<kj::byte> bytes) mutable {
-        return chat({reinterpret_cast<const char*>(bytes.begin()), bytes.size()},
+        return take(!get, path, {reinterpret_cast<const char*>(bytes.begin()), bytes.size()},
                     std::move(from_headers), std::move(authorization), response);
       });
 }
 
-kj::Promise<void> scripted_service::chat(std::string body, scripted_request from_headers,
-                                         std::string authorization, Response& response) {
+kj::Promise<void> scripted_service::take(bool post, const std::string& path, std::string body,
+                                         scripted_request from_headers, std::string authorization,
+                                         Response& response) {
+  auto route = completion_route(script_.kind, path);
+  if (route != scripted_route::none && !post)
+    return refuse(response, 405, "completions are asked for with POST", "");
+  if (route != scripted_route::none)
+    return complete(route, body, from_headers, authorization, response);
+  if (post && (path == "/update_weight_version" || path == "/abort_request"))
+    return control(path, body, response);
+  auto side = answer_side_route(script_, post, path, body, version_now());
+  if (side.status != 0) return send(response, side.status, std::move(side.body), json_type);
+  return refuse(response, 404, "there is no " + path + " here; try /v1/chat/completions", "");
+}
+
+kj::Promise<void> scripted_service::complete(scripted_route route, const std::string& body,
+                                             const scripted_request& from_headers,
+                                             const std::string& authorization, Response& response) {
   ++counters_.requests;
   ++counters_.in_flight;
   auto leave = kj::defer([this] { --counters_.in_flight; });
-  auto request = read_chat_request(body, from_headers.session);
+  auto request = read_request(route, script_, body, from_headers.session);
   if (!request) {
     note(from_headers, 400, "", authorization);
     return refuse(response, 400, request.error().message, "");
   }
-  request->request_id = from_headers.request_id;
+  if (request->request_id.empty()) request->request_id = from_headers.request_id;
   if (key_ && !same(authorization, "Bearer " + std::string{key_->reveal()})) {
     note(*request, 401, "", authorization);
     return refuse(response, 401, "the key is wrong", "invalid_api_key");
@@ -147,29 +171,89 @@ kj::Promise<void> scripted_service::chat(std::string body, scripted_request from
        : fault->kind == fault_kind::status ? fault->status
                                            : 0,
        fault == nullptr ? "" : name_of(fault->kind), authorization);
-  return timer_.afterDelay(script_.latency_ms * kj::MILLISECONDS)
-      .then([this, fault, reply, request = std::move(*request), &response] {
-        return fault != nullptr ? fail(*fault, request, *reply, response)
-                                : answer(request, *reply, response);
+  request->version_before = version_now();
+  auto draw = draw_of(*request);
+  auto ms = wait_ms(script_.latency, draw, sample(*request, *reply).tokens.size());
+  auto x = kj::heap<task>(task{route, std::move(*request), reply, fault, false});
+  auto& kept = *x;
+  return wait(kept.request.request_id, static_cast<uint64_t>(ms))
+      .then([] { return false; },
+            [](kj::Exception&&) { return true; }) // somebody has asked to abort it
+      .then([this, &kept, &response](bool aborted) {
+        kept.aborted = aborted;
+        return finish(kept, response);
       })
-      .attach(kj::mv(leave));
+      .attach(kj::mv(x), kj::mv(leave));
 }
 
-kj::Promise<void> scripted_service::answer(const scripted_request& request,
-                                           const scripted_reply& reply, Response& response) {
-  counters_.tokens += synthetic_tokens(reply.text).size();
+// Waits, unless the request is aborted: then it fails at once.
+kj::Promise<void> scripted_service::wait(const std::string& request_id, uint64_t milliseconds) {
+  auto over = timer_.afterDelay(milliseconds * kj::MILLISECONDS);
+  if (request_id.empty() || milliseconds == 0) return over;
+  auto abort = kj::newPromiseAndFulfiller<void>();
+  auto entry = waiting_.emplace(request_id, kj::mv(abort.fulfiller));
+  return over.exclusiveJoin(kj::mv(abort.promise)).attach(kj::defer([this, entry] {
+    waiting_.erase(entry);
+  }));
+}
+
+kj::Promise<void> scripted_service::finish(task& x, Response& response) {
+  x.request.version_after = version_now();
+  if (x.fault != nullptr) return fail(x, response);
+  if (!x.aborted) return answer(x, *x.reply, response);
+  auto aborted = *x.reply;
+  aborted.finish_reason = abort_reason;
+  return answer(x, aborted, response);
+}
+
+kj::Promise<void> scripted_service::answer(const task& x, const scripted_reply& reply,
+                                           Response& response) {
+  const auto& request = x.request;
+  counters_.tokens += sample(request, reply).tokens.size();
   auto id =
       "chatcmpl-" + (request.request_id.empty() ? std::string{"scripted"} : request.request_id);
   if (request.stream)
     return send_events(response, chat_events(request, reply, id, created()), kj::READY_NOW);
-  return send(response, 200, chat_answer(request, reply, id, created()), json_type);
+  return send(response, 200, answer_body(x.route, request, reply, id, created()), json_type);
+}
+
+// What an operator does to a server while it runs.
+kj::Promise<void> scripted_service::control(const std::string& path, const std::string& body,
+                                            Response& response) {
+  auto asked = nlohmann::json::parse(body, nullptr, false);
+  auto text = [&](const char* key) {
+    return asked.is_object() && asked.contains(key) && asked[key].is_string()
+               ? asked[key].get<std::string>()
+               : std::string{};
+  };
+  if (path == "/update_weight_version") {
+    auto version = text("new_version").empty() ? text("weight_version") : text("new_version");
+    if (version.empty()) return refuse(response, 400, "\"new_version\" is missing", "");
+    set_version_ = version;
+    return send(response, 200, R"({"success":true})", json_type);
+  }
+  auto all = asked.is_object() && asked.value("abort_all", false);
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>*> hit;
+  for (auto& [id, fulfiller] : waiting_)
+    if (all || id == text("rid")) hit.push_back(&fulfiller);
+  for (auto* x : hit) (*x)->reject(KJ_EXCEPTION(FAILED, "aborted"));
+  return send(response, 200, "", json_type);
+}
+
+std::string scripted_service::version_now() const {
+  if (!set_version_.empty()) return set_version_;
+  std::string result;
+  for (const auto& x : script_.versions)
+    if (x.from_request <= std::max<uint64_t>(counters_.requests.load(), 1)) result = x.version;
+  return result;
 }
 
 // -- faults -----------------------------------------------------------------------------------
 
-kj::Promise<void> scripted_service::fail(const scripted_fault& fault,
-                                         const scripted_request& request,
-                                         const scripted_reply& reply, Response& response) {
+kj::Promise<void> scripted_service::fail(const task& x, Response& response) {
+  const auto& fault = *x.fault;
+  const auto& request = x.request;
+  const auto& reply = *x.reply;
   auto message = fault.message.empty() ? "a scripted fault" : fault.message;
   switch (fault.kind) {
     case fault_kind::status: {
@@ -183,14 +267,14 @@ kj::Promise<void> scripted_service::fail(const scripted_fault& fault,
     case fault_kind::reset: return KJ_EXCEPTION(DISCONNECTED, "a scripted reset");
     case fault_kind::abort: {
       auto aborted = reply;
-      aborted.finish_reason = "abort";
-      return answer(request, aborted, response);
+      aborted.finish_reason = abort_reason;
+      return answer(x, aborted, response);
     }
     case fault_kind::huge: {
       auto large = reply;
       large.text.assign(fault.bytes, 'x');
       for (size_t i = huge_piece; i < large.text.size(); i += huge_piece) large.text[i] = ' ';
-      return answer(request, large, response);
+      return answer(x, large, response);
     }
     case fault_kind::error: {
       auto error = error_answer(fault.status, message, "scripted", fault.code);
@@ -200,7 +284,8 @@ kj::Promise<void> scripted_service::fail(const scripted_fault& fault,
     }
     case fault_kind::truncate: {
       if (!request.stream)
-        return send_part(response, chat_answer(request, reply, "chatcmpl-scripted", created()));
+        return send_part(response,
+                         answer_body(x.route, request, reply, "chatcmpl-scripted", created()));
       auto events = chat_events(request, reply, "chatcmpl-scripted", created());
       events.resize(events.size() / 2);
       return send_events(response, std::move(events), kj::READY_NOW);
@@ -279,6 +364,9 @@ std::string scripted_service::metrics() const {
   line("scripted_faults_total", "counter", counters_.faults.load());
   line("scripted_generation_tokens_total", "counter", counters_.tokens.load());
   line("scripted_requests_running", "gauge", counters_.in_flight.load());
+  auto names = gauges_of(script_.kind);
+  line(names.running, "gauge", counters_.in_flight.load());
+  line(names.waiting, "gauge", 0);
   return out.str();
 }
 

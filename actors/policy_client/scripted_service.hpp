@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
 #include <kj/timer.h>
 
+#include "actors/policy_client/scripted_kinds.hpp"
 #include "actors/policy_client/scripted_server.hpp"
 #include "actors/policy_client/secret.hpp"
 
@@ -46,12 +48,26 @@ public:
                             Response& response) override;
 
 private:
-  kj::Promise<void> chat(std::string body, scripted_request from_headers, std::string authorization,
+  // A completion between its request and its answer.
+  struct task {
+    scripted_route route = scripted_route::chat;
+    scripted_request request;
+    const scripted_reply* reply = nullptr;
+    const scripted_fault* fault = nullptr;
+    bool aborted = false;
+  };
+
+  kj::Promise<void> take(bool post, const std::string& path, std::string body,
+                         scripted_request from_headers, std::string authorization,
                          Response& response);
-  kj::Promise<void> answer(const scripted_request& request, const scripted_reply& reply,
-                           Response& response);
-  kj::Promise<void> fail(const scripted_fault& fault, const scripted_request& request,
-                         const scripted_reply& reply, Response& response);
+  kj::Promise<void> complete(scripted_route route, const std::string& body,
+                             const scripted_request& from_headers, const std::string& authorization,
+                             Response& response);
+  kj::Promise<void> wait(const std::string& request_id, uint64_t milliseconds);
+  kj::Promise<void> finish(task& x, Response& response);
+  kj::Promise<void> control(const std::string& path, const std::string& body, Response& response);
+  kj::Promise<void> answer(const task& x, const scripted_reply& reply, Response& response);
+  kj::Promise<void> fail(const task& x, Response& response);
   kj::Promise<void> send(Response& response, int status, std::string body, const char* type,
                          kj::Maybe<kj::StringPtr> retry_after = nullptr);
   kj::Promise<void> send_part(Response& response, const std::string& body);
@@ -63,6 +79,7 @@ private:
   void note(const scripted_request& request, int status, const char* fault,
             const std::string& authorization);
   std::string metrics() const;
+  std::string version_now() const;
 
   const policy_script& script_;
   const kj::HttpHeaderTable& table_;
@@ -72,6 +89,8 @@ private:
   secret_ptr key_;
   std::function<void(const scripted_observation&)> observe_;
   fault_schedule schedule_;
+  std::string set_version_; ///< by the control route; then the script's list says no more
+  std::multimap<std::string, kj::Own<kj::PromiseFulfiller<void>>> waiting_; ///< by request id
 };
 
 #pragma GCC diagnostic pop

@@ -30,6 +30,7 @@ expected<int> cancel(const invocation& in);
 expected<int> pause(const invocation& in);
 expected<int> resume_at_head(const invocation& in);
 expected<int> policy_scripted(const invocation& in);
+expected<int> policy_probe(const invocation& in);
 expected<int> config_show(const invocation& in);
 expected<int> config_validate(const invocation& in);
 expected<int> config_schema(const invocation& in);

@@ -15,6 +15,7 @@ expected<int> policy_scripted(const invocation& in) {
   if (!port) return tl::unexpected<error>{port.error()};
   auto script = load_policy_script(in.value("--script"));
   if (!script) return tl::unexpected<error>{script.error()};
+  if (const auto& kind = in.value("--kind"); !kind.empty()) script->kind = *parse_server_kind(kind);
   interrupt signals;
   auto server =
       scripted_server::start(std::move(*script), in.value("--host"), static_cast<uint16_t>(*port));

@@ -84,6 +84,23 @@ std::string section(const std::string& title, const std::string& text, bool colo
          (text.ends_with("\n") ? "" : "\n") + "\n";
 }
 
+/// Nothing where the server told no ids.
+std::string tokens_text(wire::Completion::Reader x) {
+  if (x.getTokenIds().size() == 0) return {};
+  auto audit = x.getAudit();
+  auto state = audit.getState();
+  auto result =
+      fmt::format("{} of prompt, {} sampled, {}", x.getPromptTokenIds().size(),
+                  x.getTokenIds().size(), enum_name(capnp::DynamicEnum{std::move(state)}));
+  if (audit.getState() == wire::TokenState::BRANCH)
+    result += fmt::format(" at {} of the {} that were kept", audit.getPosition(), audit.getKept());
+  result += std::string{"; by "} + cli::clean(x.getRoute().cStr());
+  for (auto span : x.getWeightVersions())
+    result += fmt::format("\nweights {} [{}, {})", cli::clean(span.getVersion().cStr()),
+                          span.getStart(), span.getEnd());
+  return result;
+}
+
 std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artifacts, bool colour) {
   auto e = turn.getEpisode();
   auto result =
@@ -94,6 +111,7 @@ std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artif
     result += section(std::string{"prompt: "} + part.getRole().cStr(),
                       content(artifacts, part.getContent()), colour);
   result += section("completion", content(artifacts, turn.getCompletion().getText()), colour);
+  result += section("tokens", tokens_text(turn.getCompletion()), colour);
   result += section("verdict", verdict_text(turn.getFacts(), turn.getVerdict(), colour), colour);
   result += section("feedback", content(artifacts, turn.getFeedback()), colour);
   return result;

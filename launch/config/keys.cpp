@@ -80,6 +80,10 @@ void add_policy_keys(std::vector<config_key>& k) {
       KEY(policy.api_key_env, "Name of the environment variable that holds the API key.")));
   k.push_back(file(KEY(policy.api_key_file, "File that holds the API key.")));
   k.push_back(KEY(policy.stream, "Whether completions are streamed (SSE)."));
+  k.push_back(one_of(KEY(policy.tokens,
+                         "`chat` sends texts. `exact` (kinds vllm and sglang) sends token ids, and "
+                         "every turn's prompt goes on from the ids that were sampled before it."),
+                     {"chat", "exact"}));
   k.push_back(within(KEY(policy.max_in_flight, "Most requests open at once."), 1, 65536));
   k.push_back(
       within(KEY(policy.timeout_ms, "Time for one completion, with its retries."), 1, week_ms));

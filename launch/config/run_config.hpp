@@ -42,6 +42,7 @@ struct policy_section {
   std::string api_key_env;
   std::string api_key_file;
   bool stream = false;
+  std::string tokens = "chat";
   uint32_t max_in_flight = 64;
   uint32_t timeout_ms = 300'000;
   uint32_t connect_timeout_ms = 5'000;

@@ -100,3 +100,82 @@ TEST(scripted_server, stops_while_requests_hang) {
   server.reset();
   EXPECT_EQ(promise.get_future().get().fault, transport_fault::reset);
 }
+
+namespace {
+
+struct running_engine {
+  explicit running_engine(const std::string& kind, double latency_ms) {
+    auto script = script_of(R"({"model":"m","replies":[{"text":"one two three"}],
+                                "versions":[{"version":"a"}],"kind":")" +
+                            kind + R"(","latency":{"ms":)" + std::to_string(latency_ms) + "}}");
+    server = std::move(*scripted_server::start(script, "127.0.0.1", 0));
+    client = std::move(*http_client::start());
+    auto base = server->base_url();
+    root = base.substr(0, base.size() - 3);
+  }
+
+  std::future<http_response> begin(const std::string& path, const json& body) {
+    http_request request;
+    request.url = root + path;
+    request.body = body.dump();
+    auto promise = std::make_shared<std::promise<http_response>>();
+    auto result = promise->get_future();
+    client->submit(std::move(request), [promise](http_response x) { promise->set_value(x); });
+    return result;
+  }
+
+  void wait_for_request() {
+    while (server->requests() == 0) std::this_thread::yield();
+  }
+
+  std::unique_ptr<scripted_server> server;
+  std::unique_ptr<http_client> client;
+  std::string root;
+};
+
+const std::vector<int32_t> prompt_ids = {65, 66};
+
+} // namespace
+
+TEST(scripted_server, weights_that_change_within_a_completion_show_in_its_spans) {
+  running_engine x{"vllm", 700};
+  auto answer = x.begin("/inference/v1/generate", {{"token_ids", prompt_ids}});
+  x.wait_for_request();
+  auto set = ask(*x.client, true, x.root + "/update_weight_version", R"({"new_version":"b"})");
+  EXPECT_EQ(set.status, 200);
+  auto choice = json::parse(answer.get().body)["choices"][0];
+  auto count = choice["token_ids"].size();
+  ASSERT_EQ(choice["weight_versions"].size(), 2u) << choice;
+  EXPECT_EQ(choice["weight_versions"][0]["version"], "a");
+  EXPECT_EQ(choice["weight_versions"][1],
+            (json{{"version", "b"}, {"start", count / 2}, {"end", count}}));
+}
+
+TEST(scripted_server, a_request_can_be_aborted_by_its_id) {
+  running_engine x{"sglang", 60000};
+  auto answer = x.begin("/generate", {{"input_ids", prompt_ids}, {"rid", "mine"}});
+  x.wait_for_request();
+  EXPECT_EQ(ask(*x.client, true, x.root + "/abort_request", R"({"rid":"other"})").status, 200);
+  EXPECT_EQ(ask(*x.client, true, x.root + "/abort_request", R"({"rid":"mine"})").status, 200);
+  auto body = json::parse(answer.get().body);
+  EXPECT_EQ(body["meta_info"]["finish_reason"]["type"], "abort");
+}
+
+TEST(scripted_server, metrics_have_the_names_of_the_kind) {
+  running_engine x{"vllm", 0};
+  auto metrics = ask(*x.client, false, x.root + "/metrics", "").body;
+  EXPECT_NE(metrics.find("vllm:num_requests_running 0"), std::string::npos) << metrics;
+}
+
+TEST(scripted_server, llama_completes_ids_and_texts_alike) {
+  running_engine x{"llamacpp", 0};
+  auto by_text =
+      ask(*x.client, true, x.root + "/completion", R"({"prompt":"AB","n_predict":9,"n_probs":1})");
+  auto body = json::parse(by_text.body);
+  EXPECT_EQ(body["content"], "one two three");
+  EXPECT_EQ(body["stop_type"], "eos");
+  EXPECT_EQ(body["completion_probabilities"].size(), body["tokens"].size());
+  auto by_ids = ask(*x.client, true, x.root + "/completion",
+                    json{{"prompt", prompt_ids}, {"n_predict", 2}}.dump());
+  EXPECT_EQ(json::parse(by_ids.body)["stop_type"], "limit");
+}

@@ -48,6 +48,9 @@ TEST(policy_config, names_the_key_that_is_wrong) {
   expect([](auto& x) { x.base_url = "127.0.0.1:8000"; }, "policy.base_url");
   expect([](auto& x) { x.base_url = "ftp://host/v1"; }, "policy.base_url");
   expect([](auto& x) { x.base_url = "http://host/v1?key=1"; }, "policy.base_url");
+  expect([](auto& x) { x.exact_tokens = true; }, "policy.tokens");
+  expect([](auto& x) { x.exact_tokens = x.stream = true, x.kind = server_kind::vllm; },
+         "policy.stream");
   expect([](auto& x) { x.model = ""; }, "policy.model");
   expect([](auto& x) { x.max_in_flight = 0; }, "policy.max_in_flight");
   expect([](auto& x) { x.request_timeout_ms = 0; }, "policy.timeout_ms");
@@ -109,4 +112,13 @@ TEST(secret, is_taken_out_of_the_words_of_a_server) {
   secret key{text};
   EXPECT_EQ(text, "");
   EXPECT_EQ(key.redact("bad key sk-abcdef, sk-abcdef!"), "bad key [key], [key]!");
+}
+
+TEST(policy_config, routes_beside_the_version_path_are_found) {
+  auto x = good();
+  EXPECT_EQ(root_endpoint(x, "tokenize"), "http://127.0.0.1:8000/tokenize");
+  x.base_url = "http://127.0.0.1:8000";
+  EXPECT_EQ(root_endpoint(x, "tokenize"), "http://127.0.0.1:8000/tokenize");
+  x.base_url = "http://router/pool/v1/";
+  EXPECT_EQ(root_endpoint(x, "generate"), "http://router/pool/generate");
 }

@@ -37,7 +37,7 @@ TEST(policy_script, loads_kernels_beside_it_and_composes_the_completion) {
     "faults": [{"status": 503, "every": 7, "retry_after": 1}, {"kind": "stall", "times": 2}]})";
   auto x = load_policy_script(dir.path / "script.json");
   ASSERT_TRUE(x) << render(x.error());
-  EXPECT_EQ(x->latency_ms, 20u);
+  EXPECT_EQ(x->latency.ms, 20);
   ASSERT_EQ(x->replies.size(), 1u);
   EXPECT_EQ(x->replies[0].text, "<think>\nhm\n</think>\n<DIAGNOSIS>race</DIAGNOSIS>\n"
                                 "<KERNEL>\n```cpp\nint x;\n```\n</KERNEL>");

@@ -1,0 +1,60 @@
+#pragma once
+
+// One completion in token ids, over several requests: the conversation is rendered by the server's
+// own tokenizer and template, the prompt is made to go on from the ids that were kept, and the
+// completion comes back as it was sampled. The order of requests, without the requests: whoever
+// owns an exchange sends what it wants and shows it what came.
+//
+// A server that does not tokenize messages is asked for one token by chat, which may tell the ids
+// of the prompt. Where that fails too, or the server completes no ids, the completion itself is
+// asked for by chat, and the answer says so.
+
+#include <string>
+
+#include "actors/policy_client/completion_result.hpp"
+#include "actors/policy_client/token_protocol.hpp"
+#include "actors/policy_client/token_thread.hpp"
+
+namespace kernelmill {
+
+class token_exchange {
+public:
+  token_exchange(Message<wire::CompletionRequest> request, chat_options options);
+
+  struct wanted {
+    bool from_root = true; ///< else below the address with its version path
+    std::string path;
+    std::string body;
+  };
+  /// The request to send next; the same again when it has failed.
+  wanted next(const std::string& request_id) const;
+
+  /// Reads an answer. Its `answer` is the completion once more() is false.
+  attempt_reading read(const http_response& response);
+  bool more() const noexcept { return stage_ != stage::done; }
+
+private:
+  // `whole` renders what was said; `first` and `second` render it with another answer each, which
+  // shows what follows an answer.
+  enum class stage : unsigned char { whole, first, second, generate, text, chat, done };
+
+  wanted rendering(const std::string* placeholder) const;
+  void take_rendered(std::vector<int32_t> ids);
+  void take_generated(const completion_answer& answer);
+  void take_text(std::string text);
+  bool falls_back(const http_response& response);
+
+  Message<wire::CompletionRequest> request_;
+  chat_options options_;
+  token_thread thread_;
+  stage stage_ = stage::whole;
+  bool by_chat_ = false; ///< the server renders for completions only
+  std::vector<int32_t> whole_;
+  std::vector<int32_t> first_;
+  std::vector<int32_t> prompt_;
+  completion_answer answer_;
+  bool stop_texts_ = false;
+  std::string why_chat_;
+};
+
+} // namespace kernelmill

@@ -1,0 +1,248 @@
+#include "actors/policy_client/token_protocol.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+namespace kernelmill {
+
+using nlohmann::json;
+
+namespace {
+
+const json& member(const json& object, const char* key) {
+  static const json none;
+  if (!object.is_object()) return none;
+  auto i = object.find(key);
+  return i == object.end() ? none : *i;
+}
+
+std::string dump(const json& x) {
+  return x.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+tl::unexpected<bad_answer> bad(const json& frame, const char* what, std::string_view body) {
+  if (is_error_object(frame)) return tl::unexpected<bad_answer>{{true, read_error_object(frame)}};
+  auto cause = frame.is_discarded() ? std::string{"the body is not JSON"}
+                                    : std::string{"the body has no "} + what;
+  return tl::unexpected<bad_answer>{
+      {false, {cause + ": \"" + parse_error_body(body).message + "\"", {}, {}}}};
+}
+
+// All of them or nothing: a list with a hole would be another list.
+std::optional<std::vector<int32_t>> ids_in(const json& x) {
+  if (!x.is_array()) return std::nullopt;
+  std::vector<int32_t> result;
+  result.reserve(x.size());
+  for (const auto& id : x) {
+    if (!id.is_number_integer()) return std::nullopt;
+    auto value = id.get<int64_t>();
+    if (value < 0 || value > std::numeric_limits<int32_t>::max()) return std::nullopt;
+    result.push_back(static_cast<int32_t>(value));
+  }
+  return result;
+}
+
+float logprob_of(const json& x) {
+  return x.is_number() ? x.get<float>() : std::numeric_limits<float>::quiet_NaN();
+}
+
+void add_sampling(json& to, wire::Sampling::Reader sampling) {
+  if (std::isfinite(sampling.getTemperature())) to["temperature"] = sampling.getTemperature();
+  if (std::isfinite(sampling.getTopP())) to["top_p"] = sampling.getTopP();
+  to["top_k"] = -1;
+  to["min_p"] = 0.0;
+  to["repetition_penalty"] = 1.0;
+  if (sampling.getStop().size() == 0) return;
+  auto& stop = to["stop"] = json::array();
+  for (auto x : sampling.getStop()) stop.push_back(x.cStr());
+}
+
+json messages_of(wire::CompletionRequest::Reader request, const std::string* placeholder) {
+  auto messages = json::array();
+  size_t last_answer = 0;
+  for (auto x : request.getMessages()) {
+    if (std::string_view{x.getRole().cStr()} == "assistant") last_answer = messages.size();
+    messages.push_back({{"role", x.getRole().cStr()},
+                        {"content", std::string{x.getContent().begin(), x.getContent().size()}}});
+  }
+  if (placeholder != nullptr && last_answer > 0) messages[last_answer]["content"] = *placeholder;
+  return messages;
+}
+
+} // namespace
+
+bool takes_token_ids(server_kind kind) noexcept {
+  return kind == server_kind::vllm || kind == server_kind::sglang;
+}
+
+const char* tokenize_path(server_kind kind) noexcept {
+  return kind == server_kind::sglang ? "v1/tokenize" : "tokenize";
+}
+
+const char* generate_path(server_kind kind) noexcept {
+  return kind == server_kind::sglang ? "generate" : "inference/v1/generate";
+}
+
+const char* detokenize_path(server_kind kind) noexcept {
+  return kind == server_kind::sglang ? "v1/detokenize" : "detokenize";
+}
+
+// -- requests ---------------------------------------------------------------------------------
+
+std::string tokenize_body(wire::CompletionRequest::Reader request, const std::string& model,
+                          const std::string* placeholder) {
+  return dump({{"model", model},
+               {"messages", messages_of(request, placeholder)},
+               {"add_generation_prompt", true}});
+}
+
+std::string render_by_chat_body(wire::CompletionRequest::Reader request,
+                                const chat_options& options, const std::string* placeholder) {
+  auto body = json::parse(chat_body(request, options));
+  body["messages"] = messages_of(request, placeholder);
+  body[options.max_tokens_field] = 1;
+  body.erase("stop");
+  body.erase("logprobs");
+  return dump(body);
+}
+
+std::string generate_body(server_kind kind, wire::CompletionRequest::Reader request,
+                          std::span<const int32_t> prompt, const std::string& model,
+                          const std::string& request_id) {
+  auto sampling = request.getSampling();
+  json params;
+  add_sampling(params, sampling);
+  auto ids = json::array();
+  for (auto id : prompt) ids.push_back(id);
+  if (kind == server_kind::sglang) {
+    params["max_new_tokens"] = sampling.getMaxTokens();
+    if (sampling.getSeed() >= 0) params["sampling_seed"] = sampling.getSeed();
+    return dump({{"rid", request_id},
+                 {"input_ids", std::move(ids)},
+                 {"sampling_params", std::move(params)},
+                 {"return_logprob", true},
+                 {"logprob_start_len", -1},
+                 {"stream", false}});
+  }
+  params["max_tokens"] = sampling.getMaxTokens();
+  params["logprobs"] = 1;
+  if (sampling.getSeed() >= 0) params["seed"] = sampling.getSeed();
+  return dump({{"request_id", request_id},
+               {"model", model},
+               {"token_ids", std::move(ids)},
+               {"sampling_params", std::move(params)},
+               {"stream", false}});
+}
+
+std::string detokenize_body(std::span<const int32_t> ids, const std::string& model) {
+  auto list = json::array();
+  for (auto id : ids) list.push_back(id);
+  return dump({{"model", model}, {"tokens", std::move(list)}});
+}
+
+// -- answers ----------------------------------------------------------------------------------
+
+tl::expected<std::vector<int32_t>, bad_answer> parse_token_list(std::string_view body) {
+  auto frame = json::parse(body, nullptr, false);
+  auto ids = ids_in(member(frame, "tokens"));
+  if (!ids || ids->empty()) return bad(frame, "token ids", body);
+  return std::move(*ids);
+}
+
+namespace {
+
+tl::expected<completion_answer, bad_answer> parse_vllm(const json& frame, std::string_view body) {
+  const auto& choices = member(frame, "choices");
+  if (!choices.is_array() || choices.empty()) return bad(frame, "choices", body);
+  const auto& choice = choices[0];
+  completion_answer answer;
+  if (const auto& x = member(choice, "finish_reason"); x.is_string())
+    answer.finish_reason = x.get<std::string>();
+  auto ids = ids_in(member(choice, "token_ids"));
+  // An aborted request may have sampled nothing.
+  if (!ids && answer.finish_reason != "abort") return bad(frame, "token ids", body);
+  if (ids) answer.token_ids = std::move(*ids);
+  for (const auto& x : member(member(choice, "logprobs"), "content"))
+    answer.logprobs.push_back(logprob_of(member(x, "logprob")));
+  read_weight_versions(answer.weight_versions, frame);
+  read_weight_versions(answer.weight_versions, choice);
+  return answer;
+}
+
+// With a status the abort is that error; without one it is the server's own business.
+std::optional<bad_answer> abort_of(const json& finish) {
+  const auto& status = member(finish, "status_code");
+  if (!status.is_number_integer()) return std::nullopt;
+  const auto& message = member(finish, "message");
+  return bad_answer{
+      true,
+      {parse_error_body(message.is_string() ? message.get<std::string>() : "").message, "abort",
+       std::to_string(status.get<int64_t>())}};
+}
+
+tl::expected<completion_answer, bad_answer> parse_sglang(const json& frame, std::string_view body) {
+  const auto& meta = member(frame, "meta_info");
+  if (!meta.is_object()) return bad(frame, "meta_info", body);
+  completion_answer answer;
+  const auto& finish = member(meta, "finish_reason");
+  const auto& type = finish.is_object() ? member(finish, "type") : finish;
+  if (type.is_string()) answer.finish_reason = type.get<std::string>();
+  if (answer.finish_reason == "abort")
+    if (auto aborted = abort_of(finish)) return tl::unexpected<bad_answer>{std::move(*aborted)};
+  const auto& text = member(frame, "text");
+  if (text.is_string()) answer.content = text.get<std::string>();
+  auto ids = ids_in(member(frame, "output_ids"));
+  const auto& entries = member(meta, "output_token_logprobs");
+  if (entries.is_array()) {
+    std::vector<int32_t> sampled;
+    for (const auto& x : entries) {
+      if (!x.is_array() || x.size() < 2 || !x[1].is_number_integer()) continue;
+      answer.logprobs.push_back(logprob_of(x[0]));
+      sampled.push_back(x[1].get<int32_t>());
+    }
+    if (!ids) ids = std::move(sampled);
+  }
+  if (!ids && answer.finish_reason != "abort") return bad(frame, "output_ids", body);
+  if (ids) answer.token_ids = std::move(*ids);
+  read_weight_versions(answer.weight_versions, meta);
+  return answer;
+}
+
+} // namespace
+
+tl::expected<completion_answer, bad_answer> parse_generated(server_kind kind,
+                                                            std::string_view body) {
+  auto frame = json::parse(body, nullptr, false);
+  auto result = kind == server_kind::sglang ? parse_sglang(frame, body) : parse_vllm(frame, body);
+  if (!result) return result;
+  result->completion_tokens = static_cast<uint32_t>(result->token_ids.size());
+  settle_tokens(*result);
+  settle_weight_versions(result->weight_versions, result->token_ids.size());
+  return result;
+}
+
+tl::expected<std::string, bad_answer> parse_detokenized(std::string_view body) {
+  auto frame = json::parse(body, nullptr, false);
+  for (const char* key : {"prompt", "text", "content"})
+    if (const auto& x = member(frame, key); x.is_string()) return x.get<std::string>();
+  return bad(frame, "text", body);
+}
+
+std::span<const int32_t> ids_of_text(const completion_answer& answer, bool stop_texts) noexcept {
+  std::span<const int32_t> ids{answer.token_ids};
+  return answer.finish_reason == "stop" && !stop_texts && !ids.empty() ? ids.first(ids.size() - 1)
+                                                                       : ids;
+}
+
+std::string cut_at_stop(std::string text, wire::CompletionRequest::Reader request) {
+  auto cut = text.size();
+  for (auto x : request.getSampling().getStop())
+    if (x.size() > 0) cut = std::min(cut, text.find(x.cStr()));
+  text.resize(std::min(cut, text.size()));
+  return text;
+}
+
+} // namespace kernelmill

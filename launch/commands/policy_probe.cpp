@@ -1,0 +1,76 @@
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "actors/policy_client/server_probe.hpp"
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json document_of(const std::string& url, const server_report& x) {
+  ordered_json result = {{"base_url", url},
+                         {"kind", to_string(x.kind)},
+                         {"kind_was_found", x.kind_was_found},
+                         {"model", x.model},
+                         {"models", x.models},
+                         {"version", x.version},
+                         {"weight_version", x.weight_version}};
+  auto& list = result["capabilities"] = ordered_json::array();
+  for (const auto& c : x.capabilities)
+    list.push_back({{"name", c.name},
+                    {"has", c.has ? ordered_json(*c.has) : ordered_json(nullptr)},
+                    {"seen", c.seen},
+                    {"without_it", c.without}});
+  return result;
+}
+
+std::string text_of(const server_report& x, bool colour) {
+  auto result = "kind     " + std::string{to_string(x.kind)} +
+                (x.kind_was_found ? " (found by its routes)" : "") + "\nmodel    " +
+                cli::clean(x.model) + "\n\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& c : x.capabilities)
+    rows.push_back({c.name, !c.has ? "unknown" : *c.has ? "yes" : "no", cli::clean(c.seen)});
+  result += cli::format_table({"CAPABILITY", "HAS", "SEEN"}, rows);
+  bool any = false;
+  for (const auto& c : x.capabilities) {
+    if (c.has.value_or(false)) continue;
+    if (!any) result += "\n" + cli::paint(colour, cli::colour::bold, "What is lost") + "\n";
+    any = true;
+    result += "  " + c.name + ": " + c.without + "\n";
+  }
+  return result;
+}
+
+} // namespace
+
+expected<int> policy_probe(const invocation& in) {
+  policy_config config;
+  config.base_url = in.value("URL");
+  config.model = in.value("--model");
+  config.api_key_env = in.value("--api-key-env");
+  config.api_key_file = in.value("--api-key-file");
+  config.ca_file = in.value("--ca-file");
+  auto timeout = in.integer("--timeout-ms", 1, 3'600'000);
+  if (!timeout) return tl::unexpected<error>{timeout.error()};
+  auto checked = config;
+  if (checked.model.empty()) checked.model = "?"; // the server may know one
+  if (auto ok = validate(checked); !ok) return tl::unexpected<error>{ok.error()};
+  std::optional<server_kind> kind;
+  if (const auto& name = in.value("--kind"); !name.empty()) kind = parse_server_kind(name);
+  auto report = probe_server(config, kind, static_cast<uint32_t>(*timeout));
+  if (!report) return tl::unexpected<error>{report.error()};
+  if (in.json)
+    cli::print_json(document_of(config.base_url, *report));
+  else
+    cli::print(text_of(*report, in.colour_out));
+  return cli::exit_ok;
+}
+
+} // namespace kernelmill::commands

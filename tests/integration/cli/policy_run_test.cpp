@@ -1,0 +1,183 @@
+// Runs against scripted servers of the kinds that take token ids, as a user would start them.
+
+#include <filesystem>
+#include <fstream>
+
+#include <signal.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/cli/program.hpp"
+
+namespace kernelmill::test {
+
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+/// Answers without a kernel, so that nothing is built; the tokens drift and thoughts are dropped.
+std::string script_of(const std::string& name, const std::string& more) {
+  return write_file(name, R"({"model": "m", "replies": [
+    {"text": "<think>\nhm\n</think>\nno kernel at all, first"},
+    {"turn": 1, "text": "<think>\nstill\n</think>\nno kernel, second"}],
+    "drift": true, "strip_thoughts": true, "versions": [{"version": "step-1"}])" +
+                              more + "}");
+}
+
+std::vector<std::string> run_of(const std::string& directory, std::vector<std::string> more) {
+  std::vector<std::string> result{"run",
+                                  source_file("configs/quickstart.json"),
+                                  "tasks.ids=[\"native/row_sum\"]",
+                                  "tasks.group_size=2",
+                                  "tasks.max_turns=3",
+                                  "policy.model=m",
+                                  "run.dir=" + directory};
+  result.insert(result.end(), more.begin(), more.end());
+  return result;
+}
+
+std::vector<json> traces_of(const std::string& directory) {
+  std::ifstream in{scratch() + "/" + directory + "/traces.jsonl"};
+  std::vector<json> result;
+  for (std::string line; std::getline(in, line);) result.push_back(json::parse(line));
+  return result;
+}
+
+/// Every turn's prompt begins with the prompt and the completion of the turn before.
+void expect_threads(const std::vector<json>& traces, size_t turns) {
+  ASSERT_EQ(traces.size(), 2u);
+  for (const auto& episode : traces) {
+    std::vector<int32_t> kept;
+    ASSERT_EQ(episode["turns"].size(), turns);
+    for (const auto& turn : episode["turns"]) {
+      const auto& tokens = turn["tokens"];
+      EXPECT_EQ(tokens["audit"], "exact") << turn["turn"];
+      EXPECT_EQ(tokens["kept"], kept.size());
+      EXPECT_EQ(tokens["route"], "tokens");
+      auto prompt = tokens["prompt_token_ids"].get<std::vector<int32_t>>();
+      ASSERT_GT(prompt.size(), kept.size());
+      EXPECT_TRUE(std::equal(kept.begin(), kept.end(), prompt.begin()));
+      auto sampled = tokens["token_ids"].get<std::vector<int32_t>>();
+      EXPECT_EQ(tokens["logprobs"].size(), sampled.size());
+      for (const auto& x : tokens["logprobs"])
+        EXPECT_EQ(x.get<double>(), static_cast<double>(x.get<float>())) << "a float, bit by bit";
+      EXPECT_EQ(turn["weight_versions"], json::parse(R"([{"version":"step-1","start":0,"end":)" +
+                                                     std::to_string(sampled.size()) + "}]"));
+      kept = prompt;
+      kept.insert(kept.end(), sampled.begin(), sampled.end());
+    }
+  }
+}
+
+class policy_run : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(kinds, policy_run, testing::Values("vllm", "sglang"),
+                         [](const auto& x) { return std::string{x.param}; });
+
+} // namespace
+
+TEST_P(policy_run, exact_tokens_are_in_the_traces_over_all_turns) {
+  auto script = script_of("exact.json", "");
+  running_program server{{"policy", "scripted", "--script", script, "--kind", GetParam()}};
+  auto directory = std::string{"exact_"} + GetParam();
+  auto x = kernelmill(
+      run_of(directory, {"policy.kind=" + std::string{GetParam()},
+                         "policy.base_url=" + server.first_line(), "policy.tokens=exact"}));
+  EXPECT_EQ(x.code, 0) << x.err;
+  expect_threads(traces_of(directory), 3);
+  EXPECT_EQ(server.stop(SIGTERM).code, 0);
+}
+
+TEST_P(policy_run, by_chat_the_branches_are_marked_with_their_position) {
+  auto script = script_of("chat.json", "");
+  running_program server{{"policy", "scripted", "--script", script, "--kind", GetParam()}};
+  auto directory = std::string{"chat_"} + GetParam();
+  auto x = kernelmill(run_of(directory, {"policy.kind=" + std::string{GetParam()},
+                                         "policy.base_url=" + server.first_line()}));
+  EXPECT_EQ(x.code, 0) << x.err;
+  for (const auto& episode : traces_of(directory)) {
+    EXPECT_EQ(episode["turns"][0]["tokens"]["audit"], "exact");
+    for (size_t i : {1, 2}) {
+      const auto& tokens = episode["turns"][i]["tokens"];
+      EXPECT_EQ(tokens["audit"], "branch");
+      EXPECT_LT(tokens["position"], tokens["kept"]);
+      EXPECT_GT(tokens["position"], 0);
+    }
+  }
+}
+
+TEST(policy_run_resumed, goes_on_from_the_committed_ids_after_kill_9) {
+  // In this process, so that kill -9 takes the server away too: nothing but the store remembers.
+  auto script = script_of("slow.json", R"(, "kind": "vllm", "latency_ms": 1500)");
+  auto arguments =
+      run_of("killed", {"policy.kind=scripted", "policy.script=" + script, "policy.tokens=exact"});
+  running_program started{arguments};
+  started.wait_for_error("run killed");
+  // Until every episode has a committed turn, and none has three.
+  auto committed = [] {
+    auto asked = kernelmill({"ps", "killed", "--json"});
+    if (asked.code != 0) return std::string{};
+    return asked.document().dump();
+  };
+  for (auto seen = committed(); started.running(); seen = committed())
+    if (seen.find("turn 2 of 3") != std::string::npos) break;
+  EXPECT_EQ(started.stop(SIGKILL).code, 128 + SIGKILL);
+  auto resumed = kernelmill({"resume", "killed"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  expect_threads(traces_of("killed"), 3);
+}
+
+TEST(policy_run_refused, exact_tokens_need_a_server_that_takes_them) {
+  auto x = kernelmill(run_of("refused", {"policy.kind=openai", "policy.tokens=exact",
+                                         "policy.base_url=http://127.0.0.1:9/v1"}));
+  EXPECT_EQ(x.code, 2) << x.err;
+  EXPECT_THAT(x.err, HasSubstr("policy.tokens"));
+}
+
+TEST(policy_probe, lists_what_each_kind_has_and_what_is_lost_without) {
+  for (const char* kind : {"openai", "vllm", "sglang", "llamacpp"}) {
+    SCOPED_TRACE(kind);
+    auto script = script_of("probe.json", "");
+    running_program server{{"policy", "scripted", "--script", script, "--kind", kind}};
+    auto url = server.first_line();
+    auto x = kernelmill({"policy", "probe", url, "--json"});
+    ASSERT_EQ(x.code, 0) << x.err;
+    auto d = x.document();
+    EXPECT_EQ(d["kind"], kind);
+    EXPECT_EQ(d["model"], "m");
+    std::map<std::string, json> has;
+    for (const auto& c : d["capabilities"]) has[c["name"]] = c["has"];
+    auto engine = std::string_view{kind} == "vllm" || std::string_view{kind} == "sglang";
+    for (const char* name :
+         {"models", "health", "logprobs", "streaming", "seed_repeat", "metrics", "weight_version"})
+      EXPECT_EQ(has[name], true) << name;
+    for (const char* name : {"token_route", "prompt_ids"}) EXPECT_EQ(has[name], engine) << name;
+    EXPECT_EQ(has["abort"], std::string_view{kind} == "sglang");
+    auto text = kernelmill({"policy", "probe", url, "--kind", kind, "--model", "m"});
+    EXPECT_EQ(text.code, 0) << text.err;
+    EXPECT_THAT(text.out, HasSubstr("CAPABILITY"));
+    EXPECT_EQ(text.out.find("What is lost") != std::string::npos, !has["abort"].get<bool>());
+  }
+}
+
+TEST(policy_probe, says_what_is_wrong_by_its_exit_code) {
+  EXPECT_EQ(kernelmill({"policy", "probe", "http://127.0.0.1:9/v1"}).code, 69);
+  EXPECT_EQ(kernelmill({"policy", "probe", "127.0.0.1:9"}).code, 2);
+  EXPECT_EQ(kernelmill({"policy", "probe", "http://127.0.0.1:9/v1", "--kind", "other"}).code, 2);
+  auto script = write_file("keyed.json", R"({"model": "m", "require_key_env": "SOME_KEY",
+                                             "replies": [{"text": "hello"}]})");
+  program_options options;
+  options.environment = {"SOME_KEY=TOPSECRET", "OTHER_KEY=WRONGSECRET"};
+  running_program server{{"policy", "scripted", "--script", script}, options};
+  auto url = server.first_line();
+  auto good = kernelmill({"policy", "probe", url, "--api-key-env", "SOME_KEY"}, options);
+  EXPECT_EQ(good.code, 0) << good.err;
+  auto wrong = kernelmill({"policy", "probe", url, "--api-key-env", "OTHER_KEY"}, options);
+  EXPECT_EQ(wrong.code, 2) << wrong.err;
+  EXPECT_THAT(wrong.err + good.out + good.err, Not(HasSubstr("SECRET")));
+}
+
+} // namespace kernelmill::test
