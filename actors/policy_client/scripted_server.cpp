@@ -50,6 +50,7 @@ public:
   uint16_t port() const { return port_; }
   const std::string& host() const { return options_.host; }
   const scripted_counters& counters() const { return counters_; }
+  uint64_t take_peak() { return counters_.peak.exchange(counters_.in_flight.load()); }
 
 private:
   // `listening` lives until it is fulfilled, which happens exactly once.
@@ -132,6 +133,9 @@ uint64_t scripted_server::requests() const noexcept {
 }
 uint64_t scripted_server::faults() const noexcept {
   return thread_->counters().faults.load();
+}
+uint64_t scripted_server::take_peak() noexcept {
+  return thread_->take_peak();
 }
 
 } // namespace kernelmill

@@ -116,7 +116,7 @@ kj::Promise<void> scripted_service::request(kj::HttpMethod method, kj::StringPtr
 kj::Promise<void> scripted_service::chat(std::string body, scripted_request from_headers,
                                          std::string authorization, Response& response) {
   ++counters_.requests;
-  ++counters_.in_flight;
+  if (auto now = ++counters_.in_flight; now > counters_.peak.load()) counters_.peak.store(now);
   auto leave = kj::defer([this] { --counters_.in_flight; });
   auto request = read_chat_request(body, from_headers.session);
   if (!request) {
