@@ -194,7 +194,7 @@ void http_policy_client_state::on_models(const http_response& response) {
 
 void http_policy_client_state::on_response(job& x, policy_event& event) {
   auto trial = x.trial;
-  leave_flight(x);
+  leave_flight(x, true);
   auto [signal, answer] = read_attempt(*event.response, event.stream.get());
   reached_ = reached_ || signal.status != 0;
   auto decision = classify(signal, x.history, unix_now());

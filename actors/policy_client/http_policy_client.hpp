@@ -100,7 +100,7 @@ private:
   void succeed(job& x, const completion_answer& answer);
   void fail(job& x, error why);
   void finish(job& x, result_message result);
-  void leave_flight(job& x);
+  void leave_flight(job& x, bool ended = false);
   void watch(const caf::actor_addr& asker);
   void unwatch(const caf::actor_addr& asker);
   void schedule();

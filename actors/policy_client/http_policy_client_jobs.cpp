@@ -49,10 +49,10 @@ void http_policy_client_state::finish(job& x, result_message result) {
   jobs_.erase(x.id);
 }
 
-void http_policy_client_state::leave_flight(job& x) {
+// `ended`: the transport has said so, and needs no word.
+void http_policy_client_state::leave_flight(job& x, bool ended) {
   if (x.transfer == 0) return;
-  // Of no effect on a transfer that has ended.
-  transport_->cancel(x.transfer);
+  if (!ended) transport_->cancel(x.transfer);
   x.transfer = 0;
   --in_flight_;
   breaker_.release(x.trial);

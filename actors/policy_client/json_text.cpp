@@ -1,9 +1,11 @@
 #include "actors/policy_client/json_text.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include <nlohmann/json.hpp>
 
@@ -16,25 +18,33 @@ namespace {
 // Deeper ones are left to nlohmann, which needs no stack for them.
 constexpr int deepest = 64;
 
-// Returns how many bytes from `p` on stand for themselves within a string: ASCII without control
-// characters, quote and backslash. Eight at a time: in each byte of `hit` that matters the highest
-// bit is set, and the lowest of them is exact.
-size_t plain_prefix(const char* p, const char* end) {
+constexpr size_t word_size = sizeof(uint64_t);
+
+// A byte becomes six at most.
+constexpr size_t longest_escape = 6;
+
+// Copies bytes that stand for themselves within a string: ASCII without control characters, quote
+// and backslash. Eight at a time: in each byte of `hit` that matters the highest bit is set, and
+// the lowest of them is exact. REQUIRES: behind `out` there is room for what is copied, and for a
+// word more.
+void copy_plain(const char*& p, const char* end, char*& out) {
   static_assert(std::endian::native == std::endian::little);
   constexpr uint64_t ones = 0x0101010101010101;
   constexpr uint64_t tops = 0x8080808080808080;
   auto zero_bytes = [](uint64_t x) { return (x - ones) & ~x; };
-  const auto* first = p;
-  for (; end - p >= 8; p += 8) {
+  while (end - p >= static_cast<ptrdiff_t>(word_size)) {
     uint64_t x;
-    std::memcpy(&x, p, sizeof x);
-    auto hit =
-        x | ((x - ones * 0x20) & ~x) | zero_bytes(x ^ (ones * '"')) | zero_bytes(x ^ (ones * '\\'));
-    if (hit & tops)
-      return static_cast<size_t>(p - first) + static_cast<size_t>(std::countr_zero(hit & tops)) / 8;
+    std::memcpy(&x, p, word_size);
+    std::memcpy(out, &x, word_size);
+    auto hit = (x | ((x - ones * 0x20) & ~x) | zero_bytes(x ^ (ones * '"')) |
+                zero_bytes(x ^ (ones * '\\'))) &
+               tops;
+    auto plain = hit == 0 ? word_size : static_cast<size_t>(std::countr_zero(hit)) / 8;
+    p += plain;
+    out += plain;
+    if (hit != 0) return;
   }
-  while (p < end && *p >= 0x20 && *p != '"' && *p != '\\') ++p;
-  return static_cast<size_t>(p - first);
+  while (p < end && *p >= 0x20 && *p != '"' && *p != '\\') *out++ = *p++;
 }
 
 // Returns the length of the well-formed UTF-8 sequence at `p` whose first byte is above 0x7f; 0 for
@@ -56,8 +66,8 @@ size_t sequence_at(const char* p, const char* end) {
   return length;
 }
 
-void append_code_point(std::string& to, uint32_t x) {
-  auto put = [&](uint32_t c) { to.push_back(static_cast<char>(c)); };
+void put_code_point(char*& out, uint32_t x) {
+  auto put = [&](uint32_t c) { *out++ = static_cast<char>(c); };
   if (x < 0x80) return put(x);
   if (x < 0x800) {
     put(0xc0 | (x >> 6));
@@ -76,7 +86,8 @@ void append_code_point(std::string& to, uint32_t x) {
 // Each function takes what it reads off the text, and answers false for what it leaves to nlohmann.
 class reader {
 public:
-  explicit reader(std::string_view text) : p_(text.data()), end_(text.data() + text.size()) {}
+  explicit reader(std::string_view text)
+      : p_(text.data()), end_(text.data() + text.size()), size_(text.size()) {}
 
   bool whole(json& to) {
     if (!value(to, 0)) return false;
@@ -153,42 +164,45 @@ private:
     }
   }
 
+  // What is decoded is never longer than its text, so the scratch buffer always has room.
   bool string(std::string& to) {
     ++p_;
+    if (!scratch_) scratch_ = std::make_unique_for_overwrite<char[]>(size_ + word_size);
+    auto* out = scratch_.get();
     for (;;) {
-      auto n = plain_prefix(p_, end_);
-      to.append(p_, n);
-      p_ += n;
+      copy_plain(p_, end_, out);
       if (p_ == end_) return false;
       if (*p_ == '"') {
         ++p_;
+        to.assign(scratch_.get(), out);
         return true;
       }
       if (*p_ == '\\') {
-        if (!escape(to)) return false;
+        if (!escape(out)) return false;
       } else {
         auto length = sequence_at(p_, end_);
         if (length == 0) return false;
-        to.append(p_, length);
+        std::memcpy(out, p_, length);
+        out += length;
         p_ += length;
       }
     }
   }
 
-  bool escape(std::string& to) {
+  bool escape(char*& out) {
     if (end_ - p_ < 2) return false;
     auto c = p_[1];
     p_ += 2;
     switch (c) {
       case '"':
       case '\\':
-      case '/': to.push_back(c); return true;
-      case 'b': to.push_back('\b'); return true;
-      case 'f': to.push_back('\f'); return true;
-      case 'n': to.push_back('\n'); return true;
-      case 'r': to.push_back('\r'); return true;
-      case 't': to.push_back('\t'); return true;
-      case 'u': return code_point(to);
+      case '/': *out++ = c; return true;
+      case 'b': *out++ = '\b'; return true;
+      case 'f': *out++ = '\f'; return true;
+      case 'n': *out++ = '\n'; return true;
+      case 'r': *out++ = '\r'; return true;
+      case 't': *out++ = '\t'; return true;
+      case 'u': return code_point(out);
       default: return false;
     }
   }
@@ -201,7 +215,7 @@ private:
     return true;
   }
 
-  bool code_point(std::string& to) {
+  bool code_point(char*& out) {
     uint32_t x = 0;
     if (!unit(x) || (x >= 0xdc00 && x <= 0xdfff)) return false;
     if (x >= 0xd800 && x <= 0xdbff) {
@@ -209,7 +223,7 @@ private:
       if (!take('\\') || !take('u') || !unit(low) || low < 0xdc00 || low > 0xdfff) return false;
       x = 0x10000 + ((x - 0xd800) << 10) + (low - 0xdc00);
     }
-    append_code_point(to, x);
+    put_code_point(out, x);
     return true;
   }
 
@@ -252,39 +266,62 @@ private:
 
   const char* p_;
   const char* end_;
+  size_t size_;
+  std::unique_ptr<char[]> scratch_;
 };
 
+// The two characters that stand for one, or zero.
+char short_escape(char c) {
+  switch (c) {
+    case '"':
+    case '\\': return c;
+    case '\b': return 'b';
+    case '\f': return 'f';
+    case '\n': return 'n';
+    case '\r': return 'r';
+    case '\t': return 't';
+    default: return 0;
+  }
+}
+
+// Takes one byte or one sequence that does not stand for itself; false when it is not UTF-8.
+bool put_escaped(const char*& p, const char* end, char*& out) {
+  constexpr auto hex = "0123456789abcdef";
+  if (static_cast<unsigned char>(*p) >= 0x80) {
+    auto length = sequence_at(p, end);
+    if (length == 0) return false;
+    std::memcpy(out, p, length);
+    out += length;
+    p += length;
+    return true;
+  }
+  *out++ = '\\';
+  if (auto c = short_escape(*p)) {
+    *out++ = c;
+  } else {
+    for (auto digit : {'u', '0', '0', hex[*p >> 4], hex[*p & 15]}) *out++ = digit;
+  }
+  ++p;
+  return true;
+}
+
+// Appends in pieces, each of which fits into the room that its worst case needs.
 bool append_string(std::string& to, const std::string& text) {
+  constexpr ptrdiff_t piece = 1024;
   const auto* p = text.data();
   const auto* end = p + text.size();
   to.push_back('"');
-  for (;;) {
-    auto n = plain_prefix(p, end);
-    to.append(p, n);
-    p += n;
-    if (p == end) break;
-    switch (*p) {
-      case '"': to += "\\\""; break;
-      case '\\': to += "\\\\"; break;
-      case '\b': to += "\\b"; break;
-      case '\f': to += "\\f"; break;
-      case '\n': to += "\\n"; break;
-      case '\r': to += "\\r"; break;
-      case '\t': to += "\\t"; break;
-      default:
-        if (static_cast<unsigned char>(*p) >= 0x80) {
-          auto length = sequence_at(p, end);
-          if (length == 0) return false;
-          to.append(p, length);
-          p += length - 1;
-        } else {
-          constexpr auto hex = "0123456789abcdef";
-          to += "\\u00";
-          to.push_back(hex[*p >> 4]);
-          to.push_back(hex[*p & 15]);
-        }
+  while (p < end) {
+    const auto* stop = std::min(end, p + piece);
+    auto used = to.size();
+    to.resize(used + static_cast<size_t>(stop - p) * longest_escape + word_size);
+    auto* out = to.data() + used;
+    while (p < stop) {
+      copy_plain(p, stop, out);
+      // A sequence may cross the border of pieces: it is copied whole, and is as long as it was.
+      if (p < stop && !put_escaped(p, end, out)) return false;
     }
-    ++p;
+    to.resize(static_cast<size_t>(out - to.data()));
   }
   to.push_back('"');
   return true;
@@ -328,6 +365,19 @@ void append(std::string& to, const json& x) {
   }
 }
 
+// About how long the text will be; a long string has some escapes.
+size_t size_hint(const json& x) {
+  constexpr size_t other = 16;
+  if (x.is_string()) {
+    auto size = x.get_ref<const std::string&>().size();
+    return size + size / 8 + other;
+  }
+  auto result = other;
+  if (x.is_structured())
+    for (const auto& value : x) result += size_hint(value) + other;
+  return result;
+}
+
 } // namespace
 
 json read_json(std::string_view text) {
@@ -338,6 +388,7 @@ json read_json(std::string_view text) {
 
 std::string write_json(const json& x) {
   std::string result;
+  result.reserve(size_hint(x));
   append(result, x);
   return result;
 }

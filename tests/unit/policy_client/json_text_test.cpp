@@ -119,3 +119,21 @@ TEST(json_text, writes_what_nlohmann_writes) {
   json x{{"\xff", "a\xc3"}, {"n", 1.5}, {"list", {nullptr, true, -3, 4u, ""}}};
   EXPECT_EQ(write_json(x), dumped(x));
 }
+
+TEST(json_text, long_strings_of_any_bytes_are_written_and_read) {
+  std::mt19937 random{11};
+  const std::vector<std::string> pieces{"x", "\n", "\"", "\\",          "\x01",
+                                        "é", "漢", "😀",  "plain words "};
+  for (size_t size : {1020, 1023, 1024, 1025, 2050, 20000}) {
+    std::string text;
+    while (text.size() < size) text += pieces[random() % pieces.size()];
+    EXPECT_EQ(write_json(json(text)), dumped(json(text)));
+    expect_same_reading(dumped(json{{"a", text}, {text, 1}}));
+    expect_same_reading(json{{"a", text}}.dump(-1, ' ', true));
+    text.resize(size);
+    EXPECT_EQ(write_json(json(text)), dumped(json(text)));
+    std::string bad(size, '\x02');
+    bad.back() = '\xff';
+    EXPECT_EQ(write_json(json(bad)), dumped(json(bad)));
+  }
+}
