@@ -23,18 +23,10 @@ constexpr uint32_t transport_grace_ms = 2000;
 // A streamed token comes in a frame of a few hundred bytes.
 constexpr size_t stream_overhead = 64;
 
-constexpr uint32_t probe_timeout_ms = 10000;
-
 int64_t unix_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-// Sends an event to the actor unless it is gone; callable from any thread.
-void tell(const caf::weak_actor_ptr& to, policy_event event) {
-  if (auto actor = caf::actor_cast<caf::strong_actor_ptr>(to))
-    caf::anon_send(caf::actor_cast<policy_event_sink>(actor), std::move(event));
 }
 
 } // namespace
@@ -55,6 +47,7 @@ http_policy_client_state::time_point http_policy_client_state::now() const {
 void http_policy_client_state::start(policy_config config) {
   config_ = std::move(config);
   breaker_ = circuit_breaker{config_.breaker_threshold};
+  window_ = adaptive_window{config_.max_in_flight, config_.first_window};
   auto refuse = [this](const error& why) {
     held_ = last_error_ = why;
     held_until_ = time_point::max();
@@ -105,7 +98,7 @@ http_policy_client_state::accept(const envelope& env,
 }
 
 void http_policy_client_state::pump() {
-  while (in_flight_ < config_.max_in_flight && !queue_.empty() && breaker_.allows(now())) {
+  while (in_flight_ < window_.size() && !queue_.empty() && breaker_.allows(now())) {
     auto id = queue_.pop();
     if (auto i = jobs_.find(*id); i != jobs_.end()) dispatch(i->second);
   }
@@ -116,6 +109,7 @@ void http_policy_client_state::dispatch(job& x) {
   ++attempts_;
   if (x.attempts > 1) ++retries_;
   ++in_flight_;
+  x.sent = now();
   x.trial = breaker_.begin();
   x.history.model_known = model_known_;
   if (!first_attempt_) first_attempt_ = now();
@@ -126,7 +120,7 @@ void http_policy_client_state::dispatch(job& x) {
   x.transfer =
       transport_->submit(make_request(x, stream), [self, event](http_response response) mutable {
         event.response = std::make_shared<http_response>(std::move(response));
-        tell(self, std::move(event));
+        tell_policy_client(self, std::move(event));
       });
 }
 
@@ -152,28 +146,11 @@ http_request http_policy_client_state::make_request(job& x,
   return result;
 }
 
-// Asks once what the server serves. It says nothing that a completion depends on: a server
-// without this endpoint is as good as any.
-void http_policy_client_state::probe() {
-  if (probed_) return;
-  probed_ = true;
-  http_request request;
-  request.post = false;
-  request.url = endpoint(config_, "models");
-  request.bearer = key_;
-  request.connect_timeout_ms = config_.connect_timeout_ms;
-  request.timeout_ms = probe_timeout_ms;
-  caf::weak_actor_ptr self{self_->ctrl()};
-  transport_->submit(std::move(request), [self](http_response response) {
-    tell(self, {0, 0, std::make_shared<http_response>(std::move(response)), nullptr});
-  });
-}
-
 // -- what comes back --------------------------------------------------------------------------
 
 void http_policy_client_state::handle(policy_event& event) {
   if (event.job == 0 && event.response) {
-    on_models(*event.response);
+    event.attempt == 0 ? on_models(*event.response) : on_metrics(*event.response);
   } else if (event.job == 0) {
     on_timer(event.attempt);
   } else if (auto i = jobs_.find(event.job); i != jobs_.end()) {
@@ -185,19 +162,14 @@ void http_policy_client_state::handle(policy_event& event) {
   schedule();
 }
 
-void http_policy_client_state::on_models(const http_response& response) {
-  if (response.fault == transport_fault::none && response.status == 200)
-    models_ = parse_model_list(response.body);
-  // What the probe cannot do, the completion will report.
-  if (response.fault != transport_fault::none) probed_ = reached_;
-}
-
 void http_policy_client_state::on_response(job& x, policy_event& event) {
   auto trial = x.trial;
-  leave_flight(x, true);
-  auto [signal, answer] = read_attempt(*event.response, event.stream.get());
+  auto reading = read_attempt(*event.response, event.stream.get());
+  const auto& [signal, answer] = reading;
   reached_ = reached_ || signal.status != 0;
   auto decision = classify(signal, x.history, unix_now());
+  adapt(x, reading, decision.action == attempt_action::answer);
+  leave_flight(x, true);
   if (key_) decision.fault.message = key_->redact(std::move(decision.fault.message));
   if (decision.sick)
     breaker_.fail(now(), trial, mix(hash_of(x.session), x.turn, x.attempts));
@@ -274,6 +246,7 @@ void http_policy_client_state::on_timer(uint32_t number) {
       queue_.push(x.env.run, x.id);
     }
   }
+  poll_metrics();
   // A connection attempt that hangs brings no response that would lead here.
   if (last_error_.cls != fault_class::none && !jobs_.empty()) first_contact_failed();
 }

@@ -79,7 +79,7 @@ public:
     policy_config config;
     config.base_url = url;
     config.model = "scripted";
-    config.max_in_flight = count;
+    config.max_in_flight = config.first_window = count;
     client_ = system_.spawn(http_policy_client, config);
     asker_ = system_.spawn([this](caf::event_based_actor* self) -> caf::behavior {
       return {[this, self](uint64_t number) { send(self, number); }};
