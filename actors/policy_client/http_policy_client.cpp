@@ -7,6 +7,7 @@
 
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http_client.hpp"
+#include "actors/policy_client/open_files.hpp"
 
 namespace kernelmill {
 
@@ -58,6 +59,7 @@ void http_policy_client_state::start(policy_config config) {
   key_ = *key;
   transport_ = config_.transport;
   if (transport_) return;
+  allow_open_files(open_files_for(config_.max_in_flight));
   auto client = http_client::start({config_.keep_alive_s, config_.max_in_flight, config_.ca_file});
   if (!client) return refuse(client.error());
   transport_ = std::move(*client);

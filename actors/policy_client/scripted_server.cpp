@@ -6,11 +6,14 @@
 
 #include <pthread.h>
 
+#include "actors/policy_client/open_files.hpp"
 #include "actors/policy_client/scripted_service.hpp"
 
 namespace kernelmill {
 
 namespace {
+
+constexpr uint64_t most_connections = 65536;
 
 std::string description(const kj::Exception& e) {
   auto text = e.getDescription();
@@ -70,6 +73,7 @@ private:
   }
 
   void serve(std::promise<expected<uint16_t>>& listening, bool& told) {
+    allow_open_files(open_files_for(most_connections));
     auto io = kj::setupAsyncIo();
     auto address = io.provider->getNetwork()
                        .parseAddress(options_.host.c_str(), options_.port)

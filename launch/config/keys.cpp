@@ -80,7 +80,10 @@ void add_policy_keys(std::vector<config_key>& k) {
       KEY(policy.api_key_env, "Name of the environment variable that holds the API key.")));
   k.push_back(file(KEY(policy.api_key_file, "File that holds the API key.")));
   k.push_back(KEY(policy.stream, "Whether completions are streamed (SSE)."));
-  k.push_back(within(KEY(policy.max_in_flight, "Most requests open at once."), 1, 65536));
+  k.push_back(within(KEY(policy.max_in_flight,
+                         "Most requests open at once; fewer while the server answers 429 or 503, "
+                         "or says that its queue grows."),
+                     1, 65536));
   k.push_back(
       within(KEY(policy.timeout_ms, "Time for one completion, with its retries."), 1, week_ms));
   k.push_back(within(KEY(policy.connect_timeout_ms, "Time to open a connection."), 1, 600e3));

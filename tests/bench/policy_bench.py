@@ -18,7 +18,6 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 LOAD = HERE.parent.parent / "build" / "bench" / "policy_load"
-SPARE_FILES = 64
 
 
 class Server:
@@ -79,9 +78,10 @@ def measure(load, client, count, latency_ms, seconds, body):
 
 def check_limits(counts):
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY and hard < max(counts) + SPARE_FILES:
+    needed = max(counts) + max(counts) // 8 + 64  # connections, and what libcurl opens beside them
+    if hard != resource.RLIM_INFINITY and hard < needed:
         sys.exit(
-            f"policy_bench: {max(counts)} in flight need as many open files, and the hard limit is {hard} "
+            f"policy_bench: {max(counts)} in flight need {needed} open files, and the hard limit is {hard} "
             "(ulimit -Hn); raise it, or choose --in-flight"
         )
     low, high = map(int, pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())

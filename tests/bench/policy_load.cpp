@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "actors/policy_client/open_files.hpp"
 #include "actors/policy_client/scripted_server.hpp"
 #include "tests/bench/policy_askers.hpp"
 
@@ -108,20 +109,6 @@ void measure(askers& who, uint64_t count, milliseconds latency, double seconds) 
   report("warm", steady, reading{sum});
 }
 
-// The soft limit is for programs that still use select().
-void raise_open_files(uint64_t needed) {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-  if (limit.rlim_cur < needed)
-    std::fprintf(stderr,
-                 "policy_load: %llu connections need more open files than the %llu that "
-                 "the hard limit allows (ulimit -Hn)\n",
-                 static_cast<unsigned long long>(needed),
-                 static_cast<unsigned long long>(limit.rlim_cur));
-}
-
 template <class T>
 T number(const char* text) {
   T result{};
@@ -136,12 +123,11 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (what == "serve" && argc == 3) {
-    raise_open_files(0);
     return serve(number<uint32_t>(argv[2]));
   }
   if ((what == "http" || what == "actor") && argc == 6) {
     auto count = number<uint32_t>(argv[3]);
-    raise_open_files(count + 64);
+    allow_open_files(open_files_for(count));
     auto prompt = program_text(prompt_bytes);
     auto who =
         what == "http" ? http_askers(argv[2], prompt, count) : actor_askers(argv[2], prompt, count);

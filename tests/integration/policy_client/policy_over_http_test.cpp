@@ -10,9 +10,9 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include "actors/policy_client/http_policy_client.hpp"
+#include "actors/policy_client/open_files.hpp"
 #include "actors/policy_client/scripted_server.hpp"
 #include "tests/integration/policy_client/raw_server.hpp"
 
@@ -346,11 +346,8 @@ TEST_F(policy_over_http, five_hundred_requests_at_once_are_all_answered) {
 // The server's thread stands still until all requests are on connections of their own.
 TEST_F(policy_over_http, two_thousand_requests_are_in_flight_at_once_and_all_answered) {
   constexpr int count = 2000;
-  rlimit files{};
-  ::getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &files);
-  if (files.rlim_cur < 3 * count) GTEST_SKIP() << "the hard limit of open files is too low";
+  if (allow_open_files(3 * count) < 3 * count)
+    GTEST_SKIP() << "the hard limit of open files is too low";
   std::promise<void> all_are_there;
   std::shared_future<void> wait{all_are_there.get_future()};
   scripted_server_options options;
