@@ -100,8 +100,9 @@ private:
   };
 
   void send(caf::event_based_actor* self, uint64_t number) {
-    self->request(client_, std::chrono::milliseconds{timeout_ms}, atom::complete_v,
-                  envelope{1, 1, number, 0}, request_of(prompt_, number))
+    // As episodes do, without a timeout of CAF's: docs/decisions/0006.
+    self->request(client_, caf::infinite, atom::complete_v, envelope{1, 1, number, 0},
+                  request_of(prompt_, number))
         .then(
             [this, self](const Message<wire::CompletionResult>& x) {
               auto view = x.open();
