@@ -307,21 +307,20 @@ bool put_escaped(const char*& p, const char* end, char*& out) {
 
 // Appends in pieces, each of which fits into the room that its worst case needs.
 bool append_string(std::string& to, const std::string& text) {
-  constexpr ptrdiff_t piece = 1024;
+  constexpr size_t piece = 1024;
+  char room[piece * longest_escape + word_size];
   const auto* p = text.data();
   const auto* end = p + text.size();
   to.push_back('"');
   while (p < end) {
-    const auto* stop = std::min(end, p + piece);
-    auto used = to.size();
-    to.resize(used + static_cast<size_t>(stop - p) * longest_escape + word_size);
-    auto* out = to.data() + used;
+    const auto* stop = p + std::min(static_cast<size_t>(end - p), piece);
+    auto* out = room;
     while (p < stop) {
       copy_plain(p, stop, out);
       // A sequence may cross the border of pieces: it is copied whole, and is as long as it was.
       if (p < stop && !put_escaped(p, end, out)) return false;
     }
-    to.resize(static_cast<size_t>(out - to.data()));
+    to.append(room, out);
   }
   to.push_back('"');
   return true;
