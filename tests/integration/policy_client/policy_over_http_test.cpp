@@ -364,13 +364,12 @@ TEST_F(policy_over_http, two_thousand_requests_are_in_flight_at_once_and_all_ans
   for (int i = 0; i < count; ++i)
     self->send(client, atom::complete_v, envelope{},
                request(100000, "run/g" + std::to_string(i) + ".e0"));
-  auto begin = std::chrono::steady_clock::now();
-  while (number_of("in_flight") < count || open_files() < count) {
+  auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds{60};
+  while ((number_of("in_flight") < count || open_files() < count) &&
+         std::chrono::steady_clock::now() < give_up)
     std::this_thread::sleep_for(std::chrono::milliseconds{20});
-    if (std::chrono::steady_clock::now() - begin < std::chrono::seconds{60}) continue;
-    ADD_FAILURE() << number_of("in_flight") << " in flight with " << open_files() << " files";
-    break;
-  }
+  EXPECT_EQ(number_of("in_flight"), count);
+  EXPECT_GE(open_files(), count) << "connections";
   EXPECT_EQ(number_of("completed"), 0);
   all_are_there.set_value();
   EXPECT_EQ(receive_good(count), count);
@@ -387,7 +386,6 @@ TEST_F(policy_over_http, a_storm_of_429_ends_with_every_request_answered) {
   EXPECT_EQ(receive_good(count), count);
   EXPECT_EQ(server->faults(), 400u);
   EXPECT_EQ(server->requests(), count + server->faults());
-  EXPECT_GE(number_of("window"), 1);
 }
 
 TEST_F(policy_over_http, the_end_of_the_actor_ends_its_requests) {
