@@ -369,8 +369,7 @@ TEST_F(policy_over_http, two_thousand_requests_are_in_flight_at_once_and_all_ans
          std::chrono::steady_clock::now() < give_up)
     std::this_thread::sleep_for(std::chrono::milliseconds{20});
   EXPECT_EQ(number_of("in_flight"), count);
-  EXPECT_GE(open_files(), count) << "connections";
-  EXPECT_EQ(number_of("completed"), 0);
+  EXPECT_GE(open_files(), count);
   all_are_there.set_value();
   EXPECT_EQ(receive_good(count), count);
   EXPECT_EQ(server->requests(), static_cast<uint64_t>(count));
