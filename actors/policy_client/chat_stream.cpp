@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/policy_client/json_text.hpp"
+
 namespace kernelmill {
 
 using nlohmann::json;
@@ -35,7 +37,7 @@ bool chat_stream::take(const sse_event& event) {
     done_ = true;
     return false;
   }
-  auto frame = json::parse(event.data, nullptr, false);
+  auto frame = read_json(event.data);
   if (is_error_object(frame)) return fail(true, read_error_object(frame));
   if (event.type == "error") return fail(true, parse_error_body(event.data));
   if (!frame.is_object())

@@ -99,7 +99,8 @@ bool read_frame(attempt_reading& to, const http_response& response) {
   signal.status = response.status;
   signal.retry_after = response.header("retry-after");
   signal.date = response.header("date");
-  signal.location = parse_error_body(response.header("location")).message;
+  if (auto location = response.header("location"); !location.empty())
+    signal.location = parse_error_body(location).message;
   // The reader stopped the transfer because of what it read.
   auto by_reader = response.fault == transport_fault::refused_by_reader;
   if (response.fault != transport_fault::none && !by_reader) return false;

@@ -1,6 +1,6 @@
 #pragma once
 
-// One thread, one libcurl multi handle, one epoll set: thousands of requests in flight cost a
+// One thread, libcurl's multi handles, one epoll set: thousands of requests in flight cost a
 // socket and a buffer each. HTTP/1.1 with kept connections; a connection that was idle for longer
 // than `keep_alive_s` is not used again, since servers close theirs after about five seconds, and
 // one that turns out dead before the first byte of an answer is replaced without a word (libcurl
@@ -18,7 +18,7 @@ namespace kernelmill {
 
 struct http_client_options {
   uint32_t keep_alive_s = 3;        ///< oldest idle connection that is used again
-  uint32_t kept_connections = 1024; ///< idle ones at most
+  uint32_t kept_connections = 1024; ///< idle ones at most, of each 64 in flight
   std::string ca_file;              ///< empty: the system's
 };
 

@@ -7,6 +7,7 @@
 
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http_client.hpp"
+#include "actors/policy_client/open_files.hpp"
 
 namespace kernelmill {
 
@@ -26,18 +27,10 @@ constexpr size_t stream_overhead = 64;
 // A token with its log-probability takes many times the bytes of its text.
 constexpr size_t token_overhead = 16;
 
-constexpr uint32_t probe_timeout_ms = 10000;
-
 int64_t unix_now() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-// Sends an event to the actor unless it is gone; callable from any thread.
-void tell(const caf::weak_actor_ptr& to, policy_event event) {
-  if (auto actor = caf::actor_cast<caf::strong_actor_ptr>(to))
-    caf::anon_send(caf::actor_cast<policy_event_sink>(actor), std::move(event));
 }
 
 } // namespace
@@ -58,6 +51,7 @@ http_policy_client_state::time_point http_policy_client_state::now() const {
 void http_policy_client_state::start(policy_config config) {
   config_ = std::move(config);
   breaker_ = circuit_breaker{config_.breaker_threshold};
+  window_ = adaptive_window{config_.max_in_flight, config_.first_window};
   auto refuse = [this](const error& why) {
     held_ = last_error_ = why;
     held_until_ = time_point::max();
@@ -68,6 +62,7 @@ void http_policy_client_state::start(policy_config config) {
   key_ = *key;
   transport_ = config_.transport;
   if (transport_) return;
+  allow_open_files(open_files_for(config_.max_in_flight));
   auto client = http_client::start({config_.keep_alive_s, config_.max_in_flight, config_.ca_file});
   if (!client) return refuse(client.error());
   transport_ = std::move(*client);
@@ -111,7 +106,7 @@ http_policy_client_state::accept(const envelope& env,
 }
 
 void http_policy_client_state::pump() {
-  while (in_flight_ < config_.max_in_flight && !queue_.empty() && breaker_.allows(now())) {
+  while (in_flight_ < window_.size() && !queue_.empty() && breaker_.allows(now())) {
     auto id = queue_.pop();
     if (auto i = jobs_.find(*id); i != jobs_.end()) dispatch(i->second);
   }
@@ -129,6 +124,7 @@ void http_policy_client_state::dispatch(job& x) {
 // An attempt in token ids consists of several requests, one after the other.
 void http_policy_client_state::send(job& x) {
   ++in_flight_;
+  x.sent = now();
   x.trial = breaker_.begin();
   auto stream = config_.stream ? std::make_shared<chat_stream>(config_.max_response_bytes)
                                : std::shared_ptr<chat_stream>{};
@@ -137,7 +133,7 @@ void http_policy_client_state::send(job& x) {
   x.transfer =
       transport_->submit(make_request(x, stream), [self, event](http_response response) mutable {
         event.response = std::make_shared<http_response>(std::move(response));
-        tell(self, std::move(event));
+        tell_policy_client(self, std::move(event));
       });
 }
 
@@ -172,28 +168,11 @@ http_request http_policy_client_state::make_request(job& x,
   return result;
 }
 
-// Asks once what the server serves. It says nothing that a completion depends on: a server
-// without this endpoint is as good as any.
-void http_policy_client_state::probe() {
-  if (probed_) return;
-  probed_ = true;
-  http_request request;
-  request.post = false;
-  request.url = endpoint(config_, "models");
-  request.bearer = key_;
-  request.connect_timeout_ms = config_.connect_timeout_ms;
-  request.timeout_ms = probe_timeout_ms;
-  caf::weak_actor_ptr self{self_->ctrl()};
-  transport_->submit(std::move(request), [self](http_response response) {
-    tell(self, {0, 0, std::make_shared<http_response>(std::move(response)), nullptr});
-  });
-}
-
 // -- what comes back --------------------------------------------------------------------------
 
 void http_policy_client_state::handle(policy_event& event) {
   if (event.job == 0 && event.response) {
-    on_models(*event.response);
+    event.attempt == 0 ? on_models(*event.response) : on_metrics(*event.response);
   } else if (event.job == 0) {
     on_timer(event.attempt);
   } else if (auto i = jobs_.find(event.job); i != jobs_.end()) {
@@ -205,20 +184,15 @@ void http_policy_client_state::handle(policy_event& event) {
   schedule();
 }
 
-void http_policy_client_state::on_models(const http_response& response) {
-  if (response.fault == transport_fault::none && response.status == 200)
-    models_ = parse_model_list(response.body);
-  // What the probe cannot do, the completion will report.
-  if (response.fault != transport_fault::none) probed_ = reached_;
-}
-
 void http_policy_client_state::on_response(job& x, policy_event& event) {
   auto trial = x.trial;
-  leave_flight(x);
-  auto [signal, answer, understood] = x.tokens ? x.tokens->read(*event.response)
-                                               : read_attempt(*event.response, event.stream.get());
+  auto reading = x.tokens ? x.tokens->read(*event.response)
+                          : read_attempt(*event.response, event.stream.get());
+  auto& [signal, answer, understood] = reading;
   reached_ = reached_ || signal.status != 0;
   auto decision = classify(signal, x.history, unix_now());
+  adapt(x, reading, decision.action == attempt_action::answer);
+  leave_flight(x, true);
   if (key_) decision.fault.message = key_->redact(std::move(decision.fault.message));
   if (decision.sick)
     breaker_.fail(now(), trial, mix(hash_of(x.session), x.turn, x.attempts));
@@ -298,6 +272,7 @@ void http_policy_client_state::on_timer(uint32_t number) {
       queue_.push(x.env.run, x.id);
     }
   }
+  poll_metrics();
   // A connection attempt that hangs brings no response that would lead here.
   if (last_error_.cls != fault_class::none && !jobs_.empty()) first_contact_failed();
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// The POLICY CLIENT over HTTP: one attached server, a window of requests in flight, a fair queue
-// behind it, attempts until the deadline, and a circuit breaker. An event-based actor beside the
+// The POLICY CLIENT over HTTP: one attached server, an adaptive window of requests in flight, a
+// fair queue behind it, attempts until the deadline, and a circuit breaker. An actor beside the
 // thread of an http_client: the thread answers by message, and every promise is fulfilled here.
 // All time is the actor system's clock, so the same code runs on virtual time with a scripted
 // transport.
@@ -19,6 +19,7 @@
 
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/policy_client/adaptive_window.hpp"
 #include "actors/policy_client/chat_stream.hpp"
 #include "actors/policy_client/circuit_breaker.hpp"
 #include "actors/policy_client/fair_queue.hpp"
@@ -29,10 +30,12 @@
 
 namespace kernelmill {
 
+struct attempt_reading;
+
 /// INTERNAL: what the actor hears from its transport and from its timer; in-process only.
 struct policy_event {
-  uint64_t job = 0;     ///< 0: the timer, or with a response the answer of /v1/models
-  uint32_t attempt = 0; ///< of the job; for the timer its number
+  uint64_t job = 0;     ///< 0: the timer, or with a response the answer of what `attempt` says
+  uint32_t attempt = 0; ///< of the job; for the timer its number; 0: /v1/models, 1: /metrics
   std::shared_ptr<http_response> response;
   std::shared_ptr<chat_stream> stream;
 };
@@ -74,7 +77,8 @@ private:
     caf::actor_addr asker;
     time_point started;
     time_point deadline;
-    time_point due; ///< of the next attempt; meaningless while queued or in flight
+    time_point sent; ///< of the last attempt
+    time_point due;  ///< of the next attempt; meaningless while queued or in flight
     uint32_t attempts = 0;
     attempt_history history;
     uint64_t transfer = 0; ///< in flight when not 0
@@ -91,9 +95,13 @@ private:
   void send(job& x);
   http_request make_request(job& x, const std::shared_ptr<chat_stream>& stream);
   void probe();
+  void poll_metrics();
+  void get(const std::string& url, uint32_t what);
 
   void on_response(job& x, policy_event& event);
   void on_models(const http_response& response);
+  void on_metrics(const http_response& response);
+  void adapt(const job& x, const attempt_reading& reading, bool good);
   void on_timer(uint32_t number);
   void retry_or_give_up(job& x, const attempt_decision& decision);
   void expire(job& x);
@@ -103,7 +111,7 @@ private:
   void succeed(job& x, const completion_answer& answer);
   void fail(job& x, error why);
   void finish(job& x, result_message result);
-  void leave_flight(job& x);
+  void leave_flight(job& x, bool ended = false);
   void watch(const caf::actor_addr& asker);
   void unwatch(const caf::actor_addr& asker);
   void schedule();
@@ -117,6 +125,7 @@ private:
   std::set<std::pair<time_point, uint64_t>> timers_; ///< deadlines, and ends of back-offs
   std::map<caf::actor_addr, uint32_t> askers_;       ///< with how many requests each
   fair_queue queue_;
+  adaptive_window window_;
   circuit_breaker breaker_;
   uint64_t next_job_ = 1;
   uint32_t in_flight_ = 0;
@@ -129,6 +138,10 @@ private:
   bool model_known_ = false;
   bool probed_ = false;
   std::optional<time_point> first_attempt_;
+
+  // /metrics of servers that tell of their load.
+  bool polling_ = false;
+  time_point next_poll_{};
 
   uint32_t timer_number_ = 0;
   time_point timer_at_ = time_point::max();
@@ -144,6 +157,9 @@ private:
   uint64_t completion_tokens_ = 0;
   double seconds_ = 0;
 };
+
+/// INTERNAL: sends an event to the actor unless it is gone; callable from any thread.
+void tell_policy_client(const caf::weak_actor_ptr& to, policy_event event);
 
 policy_client_actor::behavior_type
 http_policy_client(policy_client_actor::stateful_pointer<http_policy_client_state> self,

@@ -49,10 +49,10 @@ void http_policy_client_state::finish(job& x, result_message result) {
   jobs_.erase(x.id);
 }
 
-void http_policy_client_state::leave_flight(job& x) {
+// `ended`: the transport has said so, and needs no word.
+void http_policy_client_state::leave_flight(job& x, bool ended) {
   if (x.transfer == 0) return;
-  // Of no effect on a transfer that has ended.
-  transport_->cancel(x.transfer);
+  if (!ended) transport_->cancel(x.transfer);
   x.transfer = 0;
   --in_flight_;
   breaker_.release(x.trial);
@@ -109,6 +109,8 @@ std::string http_policy_client_state::describe(const job& x) const {
 Message<wire::Snapshot> http_policy_client_state::snapshot() const {
   std::vector<std::pair<const char*, double>> numbers{
       {"in_flight", in_flight_},
+      {"window", window_.size()},
+      {"window_limit", window_.limit()},
       {"queued", static_cast<double>(queue_.size())},
       {"backing_off", waiting_},
       {"completed", static_cast<double>(completed_)},
@@ -120,7 +122,8 @@ Message<wire::Snapshot> http_policy_client_state::snapshot() const {
       {"logprobs_dropped", static_cast<double>(logprobs_dropped_)},
       {"mean_seconds", completed_ > 0 ? seconds_ / static_cast<double>(completed_) : 0.0},
   };
-  auto detail = fmt::format("{} at {}", config_.model, config_.base_url);
+  auto detail = fmt::format("{} at {}; window of {} ({})", config_.model, config_.base_url,
+                            window_.size(), window_.why(now()));
   if (!last_error_.message.empty()) detail += "; last error: " + last_error_.message;
   auto state = now() < held_until_ ? std::string{"stopped"} : std::string{breaker_.name()};
   return make_snapshot(config_.model, state, detail, numbers);

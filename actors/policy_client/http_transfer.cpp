@@ -24,7 +24,8 @@ std::string lower(std::string_view x) {
   return result;
 }
 
-// A proxy of the environment must not catch what stays on this machine.
+constexpr size_t idle_handles = 1024;
+
 bool is_loopback(const std::string& url) {
   std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parts{curl_url(), curl_url_cleanup};
   char* host = nullptr;
@@ -68,6 +69,47 @@ transport_fault fault_of(CURLcode code, CURL* easy, long status) {
 
 } // namespace
 
+// -- handles ----------------------------------------------------------------------------------
+
+easy_handles::~easy_handles() {
+  for (auto* x : idle_) curl_easy_cleanup(x);
+}
+
+CURL* easy_handles::take(curl_shards& shards) {
+  if (!idle_.empty()) {
+    auto* result = idle_.back();
+    idle_.pop_back();
+    return result;
+  }
+  auto* easy = curl_easy_init();
+  if (easy == nullptr) return nullptr;
+  shards.prepare(easy);
+  curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
+  curl_easy_setopt(easy, CURLOPT_USERAGENT, "kernelmill/0.1");
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, static_cast<long>(options_.keep_alive_s));
+  curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  if (!options_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, options_.ca_file.c_str());
+  return easy;
+}
+
+void easy_handles::give(CURL* easy) {
+  if (idle_.size() < idle_handles)
+    idle_.push_back(easy);
+  else
+    curl_easy_cleanup(easy);
+}
+
+const easy_handles::place& easy_handles::look_at(const std::string& url) {
+  if (last_.url != url) last_ = {url, is_loopback(url), lower(url.substr(0, 6)) == "https:"};
+  return last_;
+}
+
+// -- a request --------------------------------------------------------------------------------
+
 http_transfer::http_transfer(uint64_t id, http_request request, http_transport::callback done)
     : id_(id), request_(std::move(request)), done_(std::move(done)) {
   // nop
@@ -75,10 +117,15 @@ http_transfer::http_transfer(uint64_t id, http_request request, http_transport::
 
 http_transfer::~http_transfer() {
   if (easy_ != nullptr) curl_easy_cleanup(easy_);
+  forget_headers();
+}
+
+void http_transfer::forget_headers() {
   // One of the lines may hold the key.
   for (auto* line = headers_; line != nullptr; line = line->next)
     explicit_bzero(line->data, std::strlen(line->data));
   curl_slist_free_all(headers_);
+  headers_ = nullptr;
 }
 
 bool http_transfer::add_header(const std::string& line) {
@@ -104,45 +151,57 @@ bool http_transfer::set_headers() {
   return curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, headers_) == CURLE_OK;
 }
 
-void http_transfer::set_limits(const http_client_options& options) {
+void http_transfer::set_limits() {
   curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
                    static_cast<long>(request_.connect_timeout_ms));
   curl_easy_setopt(easy_, CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout_ms));
-  curl_easy_setopt(easy_, CURLOPT_MAXAGE_CONN, static_cast<long>(options.keep_alive_s));
-  if (!request_.on_data)
-    curl_easy_setopt(easy_, CURLOPT_MAXFILESIZE_LARGE,
-                     static_cast<curl_off_t>(request_.body_limit));
-  curl_easy_setopt(easy_, CURLOPT_FOLLOWLOCATION, 0L);
-  curl_easy_setopt(easy_, CURLOPT_PROTOCOLS_STR, "http,https");
-  if (!options.ca_file.empty()) curl_easy_setopt(easy_, CURLOPT_CAINFO, options.ca_file.c_str());
-  if (is_loopback(request_.url)) curl_easy_setopt(easy_, CURLOPT_PROXY, "");
+  curl_easy_setopt(easy_, CURLOPT_MAXFILESIZE_LARGE,
+                   static_cast<curl_off_t>(request_.on_data ? 0 : request_.body_limit));
 }
 
-bool http_transfer::prepare(const http_client_options& options) {
-  easy_ = curl_easy_init();
+void http_transfer::set_body() {
+  if (!request_.post) {
+    curl_easy_setopt(easy_, CURLOPT_HTTPGET, 1L);
+    return;
+  }
+  curl_easy_setopt(easy_, CURLOPT_POST, 1L);
+  curl_easy_setopt(easy_, CURLOPT_POSTFIELDSIZE_LARGE,
+                   static_cast<curl_off_t>(request_.body.size()));
+  curl_easy_setopt(easy_, CURLOPT_POSTFIELDS, request_.body.data());
+}
+
+bool http_transfer::prepare(easy_handles& handles, curl_shards& shards) {
+  easy_ = handles.take(shards);
   if (easy_ == nullptr) return false;
+  const auto& place = handles.look_at(request_.url);
   curl_easy_setopt(easy_, CURLOPT_PRIVATE, this);
-  curl_easy_setopt(easy_, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(easy_, CURLOPT_URL, request_.url.c_str());
-  curl_easy_setopt(easy_, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  curl_easy_setopt(easy_, CURLOPT_USERAGENT, "kernelmill/0.1");
-  curl_easy_setopt(easy_, CURLOPT_TCP_KEEPALIVE, 1L);
-  curl_easy_setopt(easy_, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  curl_easy_setopt(easy_, CURLOPT_PROXY, place.loopback ? "" : nullptr);
   curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, error_text_.data());
   curl_easy_setopt(easy_, CURLOPT_HEADERFUNCTION, on_header);
   curl_easy_setopt(easy_, CURLOPT_HEADERDATA, this);
   curl_easy_setopt(easy_, CURLOPT_WRITEFUNCTION, on_body);
   curl_easy_setopt(easy_, CURLOPT_WRITEDATA, this);
-  if (request_.post) {
-    curl_easy_setopt(easy_, CURLOPT_POST, 1L);
-    curl_easy_setopt(easy_, CURLOPT_POSTFIELDSIZE_LARGE,
-                     static_cast<curl_off_t>(request_.body.size()));
-    curl_easy_setopt(easy_, CURLOPT_POSTFIELDS, request_.body.data());
-  } else {
-    curl_easy_setopt(easy_, CURLOPT_HTTPGET, 1L);
-  }
-  set_limits(options);
-  return set_headers();
+  set_body();
+  set_limits();
+  if (!set_headers()) return false;
+  shard_ = shards.add(easy_, place.tls);
+  return shard_.has_value();
+}
+
+void http_transfer::leave(curl_shards& shards, bool kept) {
+  if (shard_) shards.remove(*shard_, easy_, kept);
+  shard_.reset();
+}
+
+void http_transfer::give_back(easy_handles& handles) {
+  if (easy_ == nullptr) return;
+  curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, nullptr);
+  curl_easy_setopt(easy_, CURLOPT_POSTFIELDS, nullptr);
+  curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, nullptr);
+  curl_easy_setopt(easy_, CURLOPT_PRIVATE, nullptr);
+  handles.give(easy_);
+  easy_ = nullptr;
 }
 
 // -- what libcurl brings ----------------------------------------------------------------------

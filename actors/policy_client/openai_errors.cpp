@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/policy_client/json_text.hpp"
+
 #include "actors/policy_client/openai_protocol.hpp"
 
 namespace kernelmill {
@@ -78,7 +80,7 @@ server_error read_error_object(const json& frame) {
 }
 
 server_error parse_error_body(std::string_view body) {
-  auto frame = json::parse(body, nullptr, false);
+  auto frame = read_json(body);
   if (is_error_object(frame)) {
     auto result = read_error_object(frame);
     if (!result.message.empty() || !result.code.empty()) return result;

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/policy_client/json_text.hpp"
+
 namespace kernelmill {
 
 using nlohmann::json;
@@ -134,7 +136,7 @@ std::string chat_body(wire::CompletionRequest::Reader request, const chat_option
     body["stream_options"] = {{"include_usage", true}};
   }
   add_kind_fields(body, options.kind);
-  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  return write_json(body);
 }
 
 // -- answers ----------------------------------------------------------------------------------
@@ -195,7 +197,7 @@ void settle_tokens(completion_answer& answer) {
 }
 
 tl::expected<completion_answer, bad_answer> parse_chat_response(std::string_view body) {
-  auto frame = json::parse(body, nullptr, false);
+  auto frame = read_json(body);
   if (is_error_object(frame)) return tl::unexpected<bad_answer>{{true, read_error_object(frame)}};
   const auto& choices = member(frame, "choices");
   if (!choices.is_array() || choices.empty() || !member(choices[0], "message").is_object()) {
@@ -212,7 +214,7 @@ tl::expected<completion_answer, bad_answer> parse_chat_response(std::string_view
 
 std::vector<std::string> parse_model_list(std::string_view body) {
   std::vector<std::string> result;
-  auto frame = json::parse(body, nullptr, false);
+  auto frame = read_json(body);
   const auto& data = member(frame, "data");
   if (!data.is_array()) return result;
   for (const auto& x : data)

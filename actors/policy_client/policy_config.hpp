@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/policy_client/adaptive_window.hpp"
 #include "actors/policy_client/http_transport.hpp"
 #include "actors/policy_client/openai_protocol.hpp"
 #include "messages/error.hpp"
@@ -19,7 +20,8 @@ struct policy_config {
   server_kind kind = server_kind::openai;
   bool stream = false;
   bool exact_tokens = false;            ///< ask in token ids and go on from those that were sampled
-  uint32_t max_in_flight = 64;          ///< requests at the server at once; the rest wait here
+  uint32_t max_in_flight = 64; ///< requests at the server at once; the rest wait here
+  uint32_t first_window = adaptive_window::default_first; ///< of those, before the server was tried
   uint32_t request_timeout_ms = 600000; ///< deadline of a request that names none, retries included
   uint32_t connect_timeout_ms = 5000;
   uint32_t stall_ms = 120000;        ///< longest silence within a stream; 0: no limit

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/policy_client/json_text.hpp"
 #include "messages/identity.hpp"
 
 namespace kernelmill {
@@ -17,10 +18,6 @@ constexpr int32_t word_count = 50000;
 uint64_t hash_of(std::string_view text, uint64_t x = 0xcbf29ce484222325) {
   for (unsigned char c : text) x = (x ^ c) * 0x100000001b3;
   return x ^ (x >> 29);
-}
-
-std::string dump(const json& x) {
-  return x.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 tl::unexpected<error> bad(std::string cause) {
@@ -90,7 +87,7 @@ void note_session(scripted_request& to, std::string_view session) {
 }
 
 expected<scripted_request> read_chat_request(std::string_view text, std::string_view session) {
-  auto body = json::parse(text, nullptr, false);
+  auto body = read_json(text);
   if (!body.is_object()) return bad("it is no JSON object");
   scripted_request result;
   note_session(result, session);
@@ -162,13 +159,13 @@ bool fault_schedule::hits(const scripted_fault& fault, progress& p,
 // -- tokens -----------------------------------------------------------------------------------
 
 std::vector<std::string_view> synthetic_tokens(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r\n";
+  auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
   std::vector<std::string_view> result;
-  while (!text.empty()) {
-    auto word = text.find_first_not_of(blanks);
-    auto end = word == std::string_view::npos ? word : text.find_first_of(blanks, word);
-    result.push_back(text.substr(0, end));
-    text.remove_prefix(result.back().size());
+  result.reserve(text.size() / 4);
+  for (size_t first = 0, end = 0; first < text.size(); first = end) {
+    while (end < text.size() && blank(text[end])) ++end;
+    while (end < text.size() && !blank(text[end])) ++end;
+    result.push_back(text.substr(first, end - first));
   }
   return result;
 }
@@ -294,7 +291,7 @@ std::string chat_answer(const scripted_request& request, const scripted_reply& r
   frame["choices"].push_back(std::move(choice));
   frame["usage"] = usage_of(request, count);
   if (request.token_ids) frame["prompt_token_ids"] = prompt_ids(request);
-  return dump(frame);
+  return write_json(frame);
 }
 
 std::vector<std::string> chat_events(const scripted_request& request, const scripted_reply& reply,
@@ -306,7 +303,7 @@ std::vector<std::string> chat_events(const scripted_request& request, const scri
     if (with_versions) add_versions(frame, choice, request, part.tokens.size());
     frame["choices"].push_back(std::move(choice));
     if (with_prompt && request.token_ids) frame["prompt_token_ids"] = prompt_ids(request);
-    result.push_back("data: " + dump(frame) + "\n\n");
+    result.push_back("data: " + write_json(frame) + "\n\n");
   };
   push({{"index", 0},
         {"delta", {{"role", "assistant"}, {"content", ""}}},
@@ -324,7 +321,7 @@ std::vector<std::string> chat_events(const scripted_request& request, const scri
   if (request.include_usage) {
     auto frame = frame_of("chat.completion.chunk", request, id, created);
     frame["usage"] = usage_of(request, part.tokens.size());
-    result.push_back("data: " + dump(frame) + "\n\n");
+    result.push_back("data: " + write_json(frame) + "\n\n");
   }
   result.push_back("data: [DONE]\n\n");
   return result;
@@ -337,11 +334,11 @@ std::string error_answer(int status, const std::string& message, const std::stri
     error["code"] = status;
   else
     error["code"] = code;
-  return dump({{"error", std::move(error)}});
+  return write_json({{"error", std::move(error)}});
 }
 
 std::string models_answer(const std::string& model, int64_t created) {
-  return dump(
+  return write_json(
       {{"object", "list"},
        {"data",
         {{{"id", model}, {"object", "model"}, {"created", created}, {"owned_by", "kernelmill"}}}}});

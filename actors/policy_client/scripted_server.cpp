@@ -6,11 +6,14 @@
 
 #include <pthread.h>
 
+#include "actors/policy_client/open_files.hpp"
 #include "actors/policy_client/scripted_service.hpp"
 
 namespace kernelmill {
 
 namespace {
+
+constexpr uint64_t most_connections = 65536;
 
 std::string description(const kj::Exception& e) {
   auto text = e.getDescription();
@@ -50,6 +53,7 @@ public:
   uint16_t port() const { return port_; }
   const std::string& host() const { return options_.host; }
   const scripted_counters& counters() const { return counters_; }
+  uint64_t take_peak() { return counters_.peak.exchange(counters_.in_flight.load()); }
 
 private:
   // `listening` lives until it is fulfilled, which happens exactly once.
@@ -69,6 +73,7 @@ private:
   }
 
   void serve(std::promise<expected<uint16_t>>& listening, bool& told) {
+    allow_open_files(open_files_for(most_connections));
     auto io = kj::setupAsyncIo();
     auto address = io.provider->getNetwork()
                        .parseAddress(options_.host.c_str(), options_.port)
@@ -132,6 +137,9 @@ uint64_t scripted_server::requests() const noexcept {
 }
 uint64_t scripted_server::faults() const noexcept {
   return thread_->counters().faults.load();
+}
+uint64_t scripted_server::take_peak() noexcept {
+  return thread_->take_peak();
 }
 
 } // namespace kernelmill

@@ -49,6 +49,8 @@ public:
   uint64_t requests() const noexcept;
   /// Those of them that a fault hit.
   uint64_t faults() const noexcept;
+  /// Most chat requests that were in flight at once, since it was last asked for.
+  uint64_t take_peak() noexcept;
 
 private:
   class thread;

@@ -140,7 +140,7 @@ kj::Promise<void> scripted_service::complete(scripted_route route, const std::st
                                              const scripted_request& from_headers,
                                              const std::string& authorization, Response& response) {
   ++counters_.requests;
-  ++counters_.in_flight;
+  if (auto now = ++counters_.in_flight; now > counters_.peak.load()) counters_.peak.store(now);
   auto leave = kj::defer([this] { --counters_.in_flight; });
   auto request = read_request(route, script_, body, from_headers.session);
   if (!request) {

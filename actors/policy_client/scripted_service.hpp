@@ -20,6 +20,7 @@ struct scripted_counters {
   std::atomic<uint64_t> requests{0};
   std::atomic<uint64_t> faults{0};
   std::atomic<uint64_t> in_flight{0};
+  std::atomic<uint64_t> peak{0}; ///< of `in_flight`, since it was last taken
   std::atomic<uint64_t> tokens{0};
 };
 

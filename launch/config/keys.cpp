@@ -84,7 +84,10 @@ void add_policy_keys(std::vector<config_key>& k) {
                          "`chat` sends texts. `exact` (kinds vllm and sglang) sends token ids, and "
                          "every turn's prompt goes on from the ids that were sampled before it."),
                      {"chat", "exact"}));
-  k.push_back(within(KEY(policy.max_in_flight, "Most requests open at once."), 1, 65536));
+  k.push_back(within(KEY(policy.max_in_flight,
+                         "Most requests open at once; fewer while the server answers 429 or 503, "
+                         "or says that its queue grows."),
+                     1, 65536));
   k.push_back(
       within(KEY(policy.timeout_ms, "Time for one completion, with its retries."), 1, week_ms));
   k.push_back(within(KEY(policy.connect_timeout_ms, "Time to open a connection."), 1, 600e3));

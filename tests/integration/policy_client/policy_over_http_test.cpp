@@ -1,6 +1,8 @@
 // The real actor, the real libcurl thread and the real scripted server, over loopback.
 
 #include <cstdlib>
+#include <filesystem>
+#include <future>
 #include <mutex>
 
 #include <caf/actor_system.hpp>
@@ -10,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/policy_client/http_policy_client.hpp"
+#include "actors/policy_client/open_files.hpp"
 #include "actors/policy_client/scripted_server.hpp"
 #include "tests/integration/policy_client/raw_server.hpp"
 
@@ -78,6 +81,37 @@ struct policy_over_http : testing::Test {
         .receive([&](const result_message& x) { result = x; },
                  [&](caf::error& e) { ADD_FAILURE() << system.render(e); });
     return result;
+  }
+
+  // Returns how many of the next answers are what the script says.
+  int receive_good(int count) {
+    int good = 0;
+    for (int i = 0; i < count; ++i)
+      self->receive(
+          [&](const result_message& message) {
+            good += message.open()->getText() == "one two three" ? 1 : 0;
+          },
+          caf::after(std::chrono::seconds{90}) >> [] { ADD_FAILURE() << "a request is lost"; });
+    return good;
+  }
+
+  double number_of(const std::string& name) {
+    double result = -1;
+    caf::scoped_actor asker{system};
+    asker->request(client, std::chrono::seconds{30}, atom::status_v)
+        .receive(
+            [&](const Message<wire::Snapshot>& x) {
+              auto view = x.open();
+              for (auto n : view->getNumbers())
+                if (n.getName() == name) result = n.getValue();
+            },
+            [&](caf::error& e) { ADD_FAILURE() << system.render(e); });
+    return result;
+  }
+
+  static int open_files() {
+    std::filesystem::directory_iterator files{"/proc/self/fd"};
+    return static_cast<int>(std::distance(begin(files), end(files)));
   }
 
   void expect_text(const result_message& message, uint32_t attempts) {
@@ -307,6 +341,50 @@ TEST_F(policy_over_http, five_hundred_requests_at_once_are_all_answered) {
   EXPECT_EQ(ids.size(), static_cast<size_t>(count));
   EXPECT_EQ(server->requests(), count + server->faults());
   EXPECT_GT(server->faults(), 50u);
+}
+
+// The server's thread stands still until all requests are on connections of their own.
+TEST_F(policy_over_http, two_thousand_requests_are_in_flight_at_once_and_all_answered) {
+  constexpr int count = 2000;
+  if (allow_open_files(3 * count) < 3 * count)
+    GTEST_SKIP() << "the hard limit of open files is too low";
+  std::promise<void> all_are_there;
+  std::shared_future<void> wait{all_are_there.get_future()};
+  scripted_server_options options;
+  options.observe = [wait](const scripted_observation&) { wait.wait(); };
+  auto started = scripted_server::start(
+      *parse_policy_script(R"({"model":"m","replies":[{"text":"one two three"}]})", "test", "/"),
+      options);
+  ASSERT_TRUE(started) << render(started.error());
+  server = std::move(*started);
+  config.base_url = server->base_url();
+  config.max_in_flight = config.first_window = count;
+  config.connect_timeout_ms = 60000;
+  connect();
+  for (int i = 0; i < count; ++i)
+    self->send(client, atom::complete_v, envelope{},
+               request(100000, "run/g" + std::to_string(i) + ".e0"));
+  auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds{60};
+  while ((number_of("in_flight") < count || open_files() < count) &&
+         std::chrono::steady_clock::now() < give_up)
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  EXPECT_EQ(number_of("in_flight"), count);
+  EXPECT_GE(open_files(), count);
+  all_are_there.set_value();
+  EXPECT_EQ(receive_good(count), count);
+  EXPECT_EQ(server->requests(), static_cast<uint64_t>(count));
+}
+
+TEST_F(policy_over_http, a_storm_of_429_ends_with_every_request_answered) {
+  constexpr int count = 200;
+  config.max_in_flight = 64;
+  start(R"({"status":429,"times":400})");
+  for (int i = 0; i < count; ++i)
+    self->send(client, atom::complete_v, envelope{},
+               request(100000, "run/g" + std::to_string(i) + ".e0"));
+  EXPECT_EQ(receive_good(count), count);
+  EXPECT_EQ(server->faults(), 400u);
+  EXPECT_EQ(server->requests(), count + server->faults());
 }
 
 TEST_F(policy_over_http, the_end_of_the_actor_ends_its_requests) {

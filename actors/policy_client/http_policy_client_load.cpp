@@ -1,0 +1,88 @@
+// What the policy client asks a server about itself, and what it makes of the server's load.
+
+#include <caf/send.hpp>
+
+#include "actors/policy_client/completion_result.hpp"
+#include "actors/policy_client/http_policy_client.hpp"
+#include "actors/policy_client/server_metrics.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr uint32_t probe_timeout_ms = 10000;
+
+constexpr uint32_t about_models = 0;
+constexpr uint32_t about_metrics = 1;
+
+// A server whose metrics are not on may be started again with them.
+constexpr std::chrono::seconds poll_interval{3};
+constexpr std::chrono::seconds poll_interval_without{60};
+
+// Servers put the status that they would have sent into the code of an error within a 200.
+bool refused_for_load(const attempt_signal& x) {
+  if (x.error_within) return x.server.code == "429" || x.server.code == "503";
+  return x.status == 429 || x.status == 503;
+}
+
+} // namespace
+
+void tell_policy_client(const caf::weak_actor_ptr& to, policy_event event) {
+  if (auto actor = caf::actor_cast<caf::strong_actor_ptr>(to))
+    caf::anon_send(caf::actor_cast<policy_event_sink>(actor), std::move(event));
+}
+
+void http_policy_client_state::get(const std::string& url, uint32_t what) {
+  http_request request;
+  request.post = false;
+  request.url = url;
+  request.bearer = key_;
+  request.connect_timeout_ms = config_.connect_timeout_ms;
+  request.timeout_ms = probe_timeout_ms;
+  caf::weak_actor_ptr self{self_->ctrl()};
+  transport_->submit(std::move(request), [self, what](http_response response) {
+    tell_policy_client(self,
+                       {0, what, std::make_shared<http_response>(std::move(response)), nullptr});
+  });
+}
+
+// Asks once what the server serves. It says nothing that a completion depends on: a server
+// without this endpoint is as good as any.
+void http_policy_client_state::probe() {
+  if (probed_) return;
+  probed_ = true;
+  get(endpoint(config_, "models"), about_models);
+}
+
+void http_policy_client_state::on_models(const http_response& response) {
+  if (response.fault == transport_fault::none && response.status == 200)
+    models_ = parse_model_list(response.body);
+  // What the probe cannot do, the completion will report.
+  if (response.fault != transport_fault::none) probed_ = reached_;
+}
+
+void http_policy_client_state::poll_metrics() {
+  if (config_.kind == server_kind::openai || polling_ || !reached_ || in_flight_ == 0) return;
+  if (now() < next_poll_) return;
+  polling_ = true;
+  get(metrics_address(config_.base_url), about_metrics);
+}
+
+void http_policy_client_state::on_metrics(const http_response& response) {
+  polling_ = false;
+  auto load = response.fault == transport_fault::none && response.status == 200
+                  ? parse_server_load(response.body)
+                  : std::nullopt;
+  if (load) window_.observe(now(), *load);
+  next_poll_ = now() + (load ? poll_interval : poll_interval_without);
+}
+
+// REQUIRES: the attempt still counts as in flight.
+void http_policy_client_state::adapt(const job& x, const attempt_reading& reading, bool good) {
+  if (good)
+    window_.succeed(now(), in_flight_);
+  else if (refused_for_load(reading.signal))
+    window_.refuse(now(), x.sent);
+}
+
+} // namespace kernelmill
