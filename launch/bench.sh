@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs every benchmark, one after the other; nothing else should run meanwhile.
 #   launch/bench.sh [--quick] [Google Benchmark arguments...]
-# --quick shortens the comparison with aiohttp, which takes seven minutes otherwise.
+# --quick shortens the comparison with aiohttp, which takes seven minutes otherwise, and the cluster's
+# rows, which take three.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,8 +19,11 @@ benchmarks=(build/bench/*_bench)
 [ "${#benchmarks[@]}" -gt 0 ] || { echo "bench.sh: no benchmark was built" >&2; exit 1; }
 export KERNELMILL_BIN_DIR="$PWD/build/bin" KERNELMILL_SOURCE_DIR="$PWD"
 for program in "${benchmarks[@]}"; do
+  [ "$program" != build/bench/cluster_bench ] || continue # takes other arguments
   echo "== $(basename "$program")"
   "$program" "$@"
 done
+echo "== cluster_bench"
+build/bench/cluster_bench "${quick[@]}"
 echo "== policy_bench.py"
 tests/bench/policy_bench.py "${quick[@]}"

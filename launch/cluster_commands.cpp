@@ -150,6 +150,59 @@ void add_cluster_commands(cli::command_table& table) {
                    {run_name()},
                    with_head_options({}),
                    pause});
+  table.push_back(
+      {"simulate",
+       "Says how long a run would take on machines that need not be there, and what limits it.",
+       "kernelmill simulate quickstart --nodes 2 --slots 8 --compilers 64\n"
+       "kernelmill simulate base.json tasks.groups=64 --servers 4 --policy-seconds 20:60\n"
+       "kernelmill simulate base.json --from runs/first --nodes 4 --slots 8",
+       "DIST is a number of seconds (0.15), any between two (1..3), or a median and a 90th "
+       "percentile (20:60). Without\n"
+       "--from the policy takes 20:60, a build 5:15 and an evaluation 0.15: guesses. The same seed "
+       "(run.seed) gives the\n"
+       "same figures.",
+       {config_words},
+       {{"--from",
+         "RUN",
+         "Takes the seconds of each stage, turns, and what builds and compiles from this run.",
+         "",
+         false,
+         {},
+         completes::run},
+        {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory},
+        {"--nodes", "N", "Nodes.", "1", false, {}, nothing},
+        {"--slots",
+         "S",
+         "Evaluations at once on a node; without it evaluation.slots, else 1.",
+         "",
+         false,
+         {},
+         nothing},
+        {"--compilers",
+         "C",
+         "Builds at once on a node; without it compile.slots, else this machine's cores.",
+         "",
+         false,
+         {},
+         nothing},
+        {"--servers", "N", "Policy servers.", "1", false, {}, nothing},
+        {"--in-flight",
+         "W",
+         "Requests at once to a server; without it policy.max_in_flight.",
+         "",
+         false,
+         {},
+         nothing},
+        {"--policy-seconds", "DIST", "Of a completion.", "", false, {}, nothing},
+        {"--build-seconds", "DIST", "Of a build that is not cached.", "", false, {}, nothing},
+        {"--evaluate-seconds",
+         "DIST",
+         "That an evaluation, with its profile, holds a slot.",
+         "",
+         false,
+         {},
+         nothing}},
+       simulate});
 }
 
 } // namespace kernelmill::commands

@@ -29,6 +29,7 @@ expected<int> drain(const invocation& in);
 expected<int> cancel(const invocation& in);
 expected<int> pause(const invocation& in);
 expected<int> resume_at_head(const invocation& in);
+expected<int> simulate(const invocation& in);
 expected<int> policy_scripted(const invocation& in);
 expected<int> policy_probe(const invocation& in);
 expected<int> config_show(const invocation& in);
