@@ -49,6 +49,88 @@ std::vector<option_spec> with_head_options(std::vector<option_spec> options) {
   return options;
 }
 
+namespace {
+
+void add_policy_commands(cli::command_table& table) {
+  table.push_back(
+      {"policy attach",
+       "Gives a head a policy server, also while runs are in progress.",
+       "kernelmill policy attach http://10.0.0.5:8000/v1\n"
+       "kernelmill policy attach http://10.0.0.5:8000/v1 --kind vllm --model my-model --name a",
+       "Runs with policy.kind=attached ask all servers of the head, each conversation the same one "
+       "as long as that\n"
+       "serves. Without --kind or --model the head asks the server; with both it need not be up "
+       "yet. Keys are named\n"
+       "and never sent: the head reads them. A head that starts again attaches its servers again.",
+       {{"URL",
+         "Address with its version path, as the head reaches it.",
+         true,
+         false,
+         nothing,
+         {}}},
+       with_head_options(
+           {{"--name", "NAME", "What to call it; without it HOST:PORT.", "", false, {}, nothing},
+            {"--kind",
+             "KIND",
+             "Kind of the server.",
+             "",
+             false,
+             {"openai", "vllm", "sglang", "llamacpp"},
+             nothing},
+            {"--model", "MODEL", "Model to ask for.", "", false, {}, nothing},
+            {"--max-in-flight", "N", "Most requests open at once.", "64", false, {}, nothing},
+            {"--api-key-env",
+             "NAME",
+             "Environment variable of the head that holds the API key.",
+             "",
+             false,
+             {},
+             nothing},
+            {"--api-key-file",
+             "FILE",
+             "File on the head's machine that holds the API key.",
+             "",
+             false,
+             {},
+             nothing}}),
+       policy_attach});
+  table.push_back(
+      {"policy list",
+       "Shows the policy servers of a head.",
+       "kernelmill policy list",
+       "`resting` is a server that fails: it gets no requests while others serve. `unattached`: a "
+       "head that started again\ncould not attach it.",
+       {},
+       with_head_options({}),
+       policy_list});
+  table.push_back(
+      {"policy detach",
+       "Takes a policy server away from a head; what is in flight may finish.",
+       "kernelmill policy detach 10.0.0.5:8000\n"
+       "kernelmill policy detach a --drain-ms 0",
+       "Returns at once; `kernelmill policy list` shows the server until it is drained. What is in "
+       "flight after the\n"
+       "time goes to another server, or waits for one.",
+       {{"NAME_OR_URL", "A server, as `policy list` shows it.", true, false, nothing, {}}},
+       with_head_options(
+           {{"--drain-ms", "MS", "Time for what is in flight.", "600000", false, {}, nothing}}),
+       policy_detach});
+  table.push_back(
+      {"policy weights",
+       "Declares which version of the weights servers have from now on.",
+       "kernelmill policy weights step-12\n"
+       "kernelmill policy weights step-12 --server a",
+       "Recorded with every turn as half-open spans of tokens. What a server of kind vllm or "
+       "sglang says itself wins.\n"
+       "A completion that was in flight gets one span of the version BEFORE..AFTER.",
+       {{"VERSION", "Any text without blanks and without `..`.", true, false, nothing, {}}},
+       with_head_options(
+           {{"--server", "NAME", "This server alone; without it all.", "", false, {}, nothing}}),
+       policy_weights});
+}
+
+} // namespace
+
 void add_cluster_commands(cli::command_table& table) {
   table.push_back(
       {"head",
@@ -203,6 +285,7 @@ void add_cluster_commands(cli::command_table& table) {
          {},
          nothing}},
        simulate});
+  add_policy_commands(table);
 }
 
 } // namespace kernelmill::commands

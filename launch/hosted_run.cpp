@@ -93,7 +93,7 @@ struct hosted_run::state {
   expected<void> start_policy_server();
   nlohmann::ordered_json manifest(const execution_facts& facts) const;
   std::shared_ptr<record_sink> make_sink() const;
-  void spawn_services(episode_services& services);
+  void spawn_services(episode_services& services, const policy_client_actor& attached);
   std::string introspection() const;
   progress read_progress() const;
 
@@ -126,12 +126,16 @@ nlohmann::ordered_json hosted_run::state::manifest(const execution_facts& facts)
           {"toolchain", facts.toolchain},
           {"slots", facts.slots},
           {"sandbox", layers_json(facts.layers)},
-          {"policy", {{"base_url", policy.base_url}, {"model", policy.model}}},
+          {"policy",
+           {{"kind", options.config.policy.kind},
+            {"base_url", policy.base_url},
+            {"model", policy.model}}},
           {"tasks", listed}};
 }
 
 expected<void> hosted_run::state::start_policy_server() {
   const auto& config = options.config.policy;
+  if (config.kind == "attached") return {}; // the head knows its servers
   if (config.kind != "scripted") return validate(policy);
   auto script = load_policy_script(config.script);
   if (!script) return tl::unexpected<error>{script.error()};
@@ -244,8 +248,11 @@ std::shared_ptr<record_sink> hosted_run::state::make_sink() const {
   return sink;
 }
 
-void hosted_run::state::spawn_services(episode_services& services) {
-  services.policy = keep(system->spawn(http_policy_client, policy));
+void hosted_run::state::spawn_services(episode_services& services,
+                                       const policy_client_actor& attached) {
+  services.policy = options.config.policy.kind == "attached"
+                        ? attached
+                        : keep(system->spawn(http_policy_client, policy));
   services.retriever =
       keep(retrieval.index ? spawn_indexed_retriever(*system, retrieval.index, retrieval.feed)
                            : system->spawn(no_retriever));
@@ -258,13 +265,14 @@ void hosted_run::state::spawn_services(episode_services& services) {
 }
 
 void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
-                       const std::vector<status_actor>& others) {
+                       const std::vector<status_actor>& others,
+                       const policy_client_actor& attached) {
   auto& x = *state_;
   x.system = &system;
   x.cluster = cluster;
   x.monitor = x.keep(system.spawn(gathering_monitor));
   auto services = std::make_shared<episode_services>();
-  x.spawn_services(*services);
+  x.spawn_services(*services, attached);
   x.run = x.keep(system.spawn(batch_run, x.plan, x.settings,
                               std::shared_ptr<const episode_services>{services}, x.board));
   x.watch(x.run);

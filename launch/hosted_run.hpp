@@ -43,9 +43,10 @@ public:
   expected<void> open(const execution_facts& facts);
 
   /// Spawns the run's actors; `cluster` builds and evaluates for them. REQUIRES: open() succeeded.
-  /// The system must outlive this, and `others` are shown beside the run's own actors.
+  /// The system must outlive this, and `others` are shown beside the run's own actors. A run of
+  /// policy.kind `attached` asks `attached`, which must be somebody then.
   void start(caf::actor_system& system, const cluster_actor& cluster,
-             const std::vector<status_actor>& others);
+             const std::vector<status_actor>& others, const policy_client_actor& attached = {});
 
   /// Waits for the end. When `stop` is requested it admits nothing more and lets committed turns
   /// stand.

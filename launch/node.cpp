@@ -25,6 +25,12 @@ struct node_config : caf::actor_system_config {
 
 expected<Message<wire::RunSummary>> run_node(const run_options& options, std::stop_token stop) {
   const auto& config = options.config;
+  if (config.policy.kind == "attached")
+    return configuration_error(
+        "config_inconsistent",
+        "failed to start the run: policy.kind is attached, and only a head has attached servers",
+        "`kernelmill submit` gives the run to a head; or give policy.kind=openai and "
+        "policy.base_url=http://HOST:PORT/v1");
   auto backend = choose_backend(config.evaluation.backend);
   if (!backend) return tl::unexpected<error>{backend.error()};
   auto run = hosted_run::plan(options, *backend);

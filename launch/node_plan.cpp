@@ -100,11 +100,11 @@ expected<policy_config> policy_of(const run_config& config) {
   result.stall_ms = section.stall_ms;
   result.max_response_bytes = section.max_response_bytes;
   result.ca_file = section.ca_file;
-  if (section.kind != "scripted") {
+  if (section.kind != "scripted" && section.kind != "attached") {
     auto kind = parse_server_kind(section.kind);
     if (!kind)
       return configuration_error("invalid_value", "policy.kind: unknown kind " + section.kind,
-                                 "use scripted, openai, vllm, sglang or llamacpp");
+                                 "use scripted, attached, openai, vllm, sglang or llamacpp");
     result.kind = *kind;
   }
   return result;

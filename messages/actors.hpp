@@ -96,6 +96,7 @@ KERNELMILL_MESSAGE(Welcome)
 KERNELMILL_MESSAGE(Parcel)
 KERNELMILL_MESSAGE(ControlRequest)
 KERNELMILL_MESSAGE(ControlReply)
+KERNELMILL_MESSAGE(PolicyServer)
 
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, build, "build")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, cancel, "cancel")
@@ -119,6 +120,9 @@ CAF_ADD_ATOM(kernelmill, kernelmill::atom, control, "control")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, drain, "drain")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, join, "join")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, retire, "retire")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, attach, "attach")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, detach, "detach")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, weights, "weights")
 CAF_END_TYPE_ID_BLOCK(kernelmill)
 #undef KERNELMILL_MESSAGE
 
@@ -134,6 +138,17 @@ using policy_client_actor = status_actor::extend<
     // Completes a conversation; a fault comes back inside the result.
     caf::replies_to<atom::complete, envelope,
                     Message<wire::CompletionRequest>>::with<Message<wire::CompletionResult>>>;
+
+/// The POLICY POOL actor interface: one policy client that stands before many servers.
+using policy_pool_actor = policy_client_actor::extend<
+    // Attaches a server; requests go to it from now on.
+    caf::replies_to<atom::attach, Message<wire::PolicyServer>>::with<void>,
+    // Gives a server no more requests; those that it has may take so many milliseconds more.
+    caf::replies_to<atom::detach, std::string, uint32_t>::with<void>,
+    // Says which version of the weights a server has from now on; without a name all of them.
+    caf::replies_to<atom::weights, std::string, std::string>::with<void>,
+    // INTERNAL: looks at the clock and at the servers' health.
+    caf::reacts_to<atom::tick>>;
 
 /// The RETRIEVER actor interface.
 using retriever_actor = status_actor::extend<

@@ -61,3 +61,13 @@ struct CompletionResult {
   weightVersions @12 :List(WeightSpan);
   route @13 :Text;                 # "tokens", or "chat" and why not tokens when they were asked for
 }
+
+struct PolicyServer {              # what `kernelmill policy attach` says of a server
+  name @0 :Text;                   # unique among those that are attached
+  url @1 :Text;                    # "http://host:8000/v1"
+  kind @2 :Text;                   # "openai", "vllm", "sglang", "llamacpp"
+  model @3 :Text;
+  maxInFlight @4 :UInt32 = 64;
+  apiKeyEnv @5 :Text;              # the name of a variable of the head's; keys themselves never travel
+  apiKeyFile @6 :Text;             # a file on the head's machine
+}

@@ -25,6 +25,7 @@ constexpr rule rules[] = {
     {"credentials_exist", exit_conflict},
     {"run_exists", exit_conflict},
     {"run_name_taken", exit_conflict},
+    {"policy_attached", exit_conflict},
     {"run_torn", exit_conflict},
     {"directory_not_empty", exit_conflict},
     {"store_locked", exit_conflict},

@@ -12,6 +12,7 @@
 
 #include "actors/cluster/head_gate.hpp"
 #include "launch/cluster/build_id.hpp"
+#include "launch/cluster/head_policies.hpp"
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/paths.hpp"
 #include "messages/fault.hpp"
@@ -32,8 +33,9 @@ constexpr double straggler_factor = 3;
 class control_desk {
 public:
   control_desk(const network_address& address, uint64_t epoch, std::shared_ptr<cluster_roster> who,
-               head_runs& runs, caf::actor_system& system)
-      : address_(address), epoch_(epoch), roster_(std::move(who)), runs_(runs), system_(system) {
+               head_runs& runs, head_policies& policies, caf::actor_system& system)
+      : address_(address), epoch_(epoch), roster_(std::move(who)), runs_(runs), policies_(policies),
+        system_(system) {
     // nop
   }
 
@@ -52,6 +54,10 @@ public:
     if (verb == "cancel") return done(runs_.cancel(subject), subject);
     if (verb == "pause") return done(runs_.pause(subject), subject);
     if (verb == "resume") return done(runs_.resume(subject), subject);
+    if (verb == "policy_attach") return policies_.attach(x.getDocument());
+    if (verb == "policy_detach") return policies_.detach(subject, x.getDocument());
+    if (verb == "policy_weights") return policies_.weights(subject, x.getDocument());
+    if (verb == "policy_list") return policies_.list();
     return configuration_error("usage", "failed to understand the command '" + verb + "'",
                                "is the head of another version?");
   }
@@ -112,6 +118,7 @@ private:
   uint64_t epoch_;
   std::shared_ptr<cluster_roster> roster_;
   head_runs& runs_;
+  head_policies& policies_;
   caf::actor_system& system_;
 };
 
@@ -149,8 +156,10 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   policy.hedge_factor = straggler_factor;
   auto roster = std::make_shared<cluster_roster>(system, policy);
   auto epoch = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
-  auto runs = std::make_unique<head_runs>(system, roster, root);
-  auto desk = std::make_shared<control_desk>(options.listen, epoch, roster, *runs, system);
+  auto policies = std::make_unique<head_policies>(system, root);
+  auto runs = std::make_unique<head_runs>(system, roster, root, policies->pool());
+  auto desk =
+      std::make_shared<control_desk>(options.listen, epoch, roster, *runs, *policies, system);
   head_gate_settings settings;
   settings.build = build_id();
   settings.epoch = epoch;
@@ -161,9 +170,12 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   };
   auto gate = spawn_head_gate(system, std::move(settings));
   desk->gate = gate;
-  // The runs first: whoever can ask is told of them.
-  for (const auto& problem : runs->recover())
-    if (options.on_warning) options.on_warning("failed to go on with " + problem);
+  auto warn = [&](const std::string& text) {
+    if (options.on_warning) options.on_warning(text);
+  };
+  // Servers before the runs that ask them, and both before anybody can ask for them.
+  for (const auto& problem : policies->recover()) warn("failed to attach again: " + problem);
+  for (const auto& problem : runs->recover()) warn("failed to go on with " + problem);
   auto port = publish_head(system, gate, options.listen, tls->has_value());
   if (!port) return tl::unexpected<error>{port.error()};
   desk->port = *port;

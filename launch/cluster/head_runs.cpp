@@ -73,8 +73,9 @@ struct head_runs::entry {
 };
 
 head_runs::head_runs(caf::actor_system& system, std::shared_ptr<cluster_roster> roster,
-                     std::string root)
-    : system_(system), roster_(std::move(roster)), root_(std::move(root)) {
+                     std::string root, policy_client_actor attached)
+    : system_(system), roster_(std::move(roster)), root_(std::move(root)),
+      attached_(std::move(attached)) {
   // nop
 }
 
@@ -142,7 +143,7 @@ expected<void> head_runs::start(const std::shared_ptr<entry>& x, run_options opt
   if (!run) return tl::unexpected<error>{run.error()};
   if (auto ok = (*run)->open(facts); !ok) return ok;
   if (auto ok = write_json(marker_of(x->directory), {{"lane", lane}}); !ok) return ok;
-  (*run)->start(system_, roster_->queues(lane), {});
+  (*run)->start(system_, roster_->queues(lane), {}, attached_);
   x->run = std::move(*run);
   x->state = "running";
   x->thread = std::jthread{[this, raw = x.get()](std::stop_token stop) { attend(*raw, stop); }};

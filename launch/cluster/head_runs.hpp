@@ -21,7 +21,9 @@ namespace kernelmill {
 /// Thread-safe; it ends its runs resumably when it is destroyed.
 class head_runs {
 public:
-  head_runs(caf::actor_system& system, std::shared_ptr<cluster_roster> roster, std::string root);
+  /// Runs of kind `attached` ask `attached` for completions.
+  head_runs(caf::actor_system& system, std::shared_ptr<cluster_roster> roster, std::string root,
+            policy_client_actor attached);
   ~head_runs();
 
   /// Takes up every run below the root that is marked as in progress. Returns what could not be.
@@ -50,6 +52,7 @@ private:
   caf::actor_system& system_;
   std::shared_ptr<cluster_roster> roster_;
   std::string root_;
+  policy_client_actor attached_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<entry>> runs_; // the latest of each name
   std::vector<std::shared_ptr<entry>> all_;

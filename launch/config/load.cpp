@@ -77,6 +77,15 @@ void check_policy(const policy_section& policy, std::vector<error>& problems) {
                                       "policy.script=configs/policies/quickstart/script.json"));
     return;
   }
+  if (policy.kind == "attached") {
+    if (policy.tokens == "exact" || policy.stream)
+      problems.push_back(
+          inconsistent("failed to set up the policy: attached servers are asked by chat and "
+                       "without streams",
+                       "leave policy.tokens and policy.stream out, or name one server with "
+                       "policy.kind and policy.base_url"));
+    return;
+  }
   if (policy.base_url.empty())
     problems.push_back(inconsistent("failed to set up the policy: policy.base_url is not given",
                                     "give the server's address, e.g. "
