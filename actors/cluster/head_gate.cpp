@@ -114,6 +114,10 @@ struct head_gate_state {
 
   static inline const char* name = "head-gate";
 
+  ~head_gate_state() {
+    while (!members.empty()) forget(members.begin());
+  }
+
   void forget(std::map<std::string, member>::iterator i) {
     for (auto& who : i->second.workers)
       caf::anon_send_exit(who, caf::exit_reason::remote_link_unreachable);

@@ -3,6 +3,7 @@
 // Jobs that wait, in a line for each run. Runs take turns, so that a run of ten thousand jobs does
 // not make one of ten wait; within a run the oldest goes first, which lets groups end early.
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -25,7 +26,7 @@ public:
   }
 
   bool empty() const { return size_ == 0; }
-  size_t size() const { return size_; }
+  std::size_t size() const { return size_; }
 
   /// The job whose turn it is. REQUIRES: !empty()
   Job& front() { return turn()->second.front(); }
@@ -62,7 +63,7 @@ private:
   }
 
   lines lines_;
-  size_t size_ = 0;
+  std::size_t size_ = 0;
   uint64_t served_ = 0; // the run that had the latest turn
   bool begun_ = false;
 };

@@ -21,6 +21,7 @@ namespace kernelmill {
 struct lease_policy {
   std::chrono::milliseconds lease = std::chrono::minutes{3};
   uint32_t attempts = 3;      ///< workers that a job may be leased to before its fault is believed
+  uint32_t losses = 0;        ///< of workers that a job survives without being charged an attempt
   bool workers_return = true; ///< false: when the last worker is gone, its jobs are lost
   double hedge_factor =
       0; ///< times the median duration after which a job is leased twice; 0: never
@@ -73,7 +74,10 @@ public:
     if (i == workers_.end()) return;
     auto orphans = std::move(i->leases);
     workers_.erase(i);
-    for (auto& orphan : orphans) settle(orphan->what, "the worker is gone");
+    for (auto& orphan : orphans) {
+      forgive(*orphan->what, policy);
+      settle(orphan->what, "the worker is gone");
+    }
     deserted_ = workers_.empty() && !policy.workers_return;
     if (deserted_) lose_waiting();
     dispatch(self, policy);
@@ -114,6 +118,7 @@ private:
     promise answer;
     uint32_t attempts = 0;
     uint32_t attempts_allowed = 1;
+    uint32_t losses = 0; // of workers, that cost no attempt
     uint32_t leases = 0; // that may still answer
     bool answered = false;
     caf::actor_addr last; // where the latest attempt went
@@ -153,7 +158,7 @@ private:
       if (chosen == nullptr) return;
       auto next = waiting_.pop();
       ++next->attempts;
-      next->attempts_allowed = policy.attempts;
+      next->attempts_allowed = policy.attempts + next->losses;
       lease_to(self, policy, *chosen, std::move(next));
     }
   }
@@ -199,6 +204,7 @@ private:
             },
             [this, self, policy, held](caf::error& why) {
               if (!give_back(held)) return;
+              forgive(*held->what, policy);
               settle(held->what, self->system().render(why));
               dispatch(self, policy);
             });
@@ -234,6 +240,13 @@ private:
       return true;
     }
     return false;
+  }
+
+  // A node that is lost says nothing of the job, unless one node after another is lost with it.
+  static void forgive(job& what, const lease_policy& policy) {
+    if (what.losses >= policy.losses) return;
+    ++what.losses;
+    ++what.attempts_allowed;
   }
 
   // Ends a lease that got no answer.

@@ -28,6 +28,8 @@ namespace {
 // before.
 constexpr auto longest_lease_of_all = 30min;
 constexpr double straggler_factor = 3;
+// A job may be on nodes that are killed one after the other; one that kills them all must end.
+constexpr uint32_t losses_of_nodes = 8;
 
 /// What users' commands do. Called on one thread, after the roster and the runs are there.
 class control_desk {
@@ -149,10 +151,10 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   if (code)
     return configuration_error("io_error", "failed to use " + options.root + ": " + code.message(),
                                "name a folder for the runs with --root");
-  cluster_config config{*tls};
-  caf::actor_system system{config};
+  auto& system = lasting_system(*tls);
   lease_policy policy;
   policy.lease = longest_lease_of_all;
+  policy.losses = losses_of_nodes;
   policy.hedge_factor = straggler_factor;
   auto roster = std::make_shared<cluster_roster>(system, policy);
   auto epoch = uint64_t{std::random_device{}()} << 32 | std::random_device{}();

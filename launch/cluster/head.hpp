@@ -20,7 +20,7 @@ struct head_options {
 };
 
 /// Serves until `stop` is requested; the runs in progress stay resumable, and the next head of the
-/// same root goes on with them.
+/// same root goes on with them. Whoever calls it ends the process with leave().
 expected<void> run_head(const head_options& options, std::stop_token stop);
 
 } // namespace kernelmill

@@ -285,8 +285,9 @@ json head_runs::status() const {
                 {"rejected", p.rejected},
                 {"infrastructure", p.infrastructure},
                 {"seconds", p.seconds}};
-    if (x->fault.cls != fault_class::none)
-      one["error"] = {{"category", x->fault.category}, {"message", x->fault.message}};
+    // Flat, so that a shell script can read it.
+    one["category"] = x->fault.category;
+    one["message"] = x->fault.message;
     result.push_back(std::move(one));
   }
   return result;

@@ -44,6 +44,14 @@ struct cluster_config : caf::actor_system_config {
   explicit cluster_config(const std::optional<cluster_credentials>& tls);
 };
 
+/// An actor system that lasts until the process ends, which must not wait for it: CAF 0.17.6 waits
+/// for every connection, also for a stranger's that stopped in its handshake. End with leave().
+caf::actor_system& lasting_system(const std::optional<cluster_credentials>& tls);
+
+/// Ends the process at once, as kill -9 would, but for what is already said. Whatever must be
+/// durable is so by then.
+[[noreturn]] void leave(int code);
+
 /// Lets others reach `who`; returns the port. A host name must be one of this machine.
 expected<uint16_t> publish_head(caf::actor_system& system, const head_gate_actor& who,
                                 const network_address& at, bool tls);

@@ -220,10 +220,9 @@ struct dialer {
 expected<void> run_member(const member_options& options, std::stop_token stop) {
   auto tls = choose_link(options.link, options.head);
   if (!tls) return tl::unexpected<error>{tls.error()};
-  station here;
+  auto& here = *new station; // its actors last as long
   if (auto ok = open(here, options); !ok) return ok;
-  cluster_config config{*tls};
-  caf::actor_system system{config};
+  auto& system = lasting_system(*tls);
   lease_policy policy;
   policy.lease = longest_lease(options.config);
   policy.attempts = 1; // the head leases again, elsewhere
@@ -240,12 +239,6 @@ expected<void> run_member(const member_options& options, std::stop_token stop) {
     dialer dial{system, options, here, tls->has_value(), stop};
     result = dial.serve();
   }
-  caf::anon_send_exit(here.gate, caf::exit_reason::user_shutdown);
-  for (auto& who : here.workers) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
-  caf::anon_send_exit(here.local, caf::exit_reason::user_shutdown);
-  here.gate = nullptr;
-  here.local = nullptr;
-  here.workers.clear();
   return result;
 }
 

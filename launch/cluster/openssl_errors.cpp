@@ -1,7 +1,7 @@
-// CAF 0.17.6 asks SSL_get_error() what became of a call, and that answer also depends on errors that
-// earlier calls of the same thread have left behind. It never clears them, so one stranger who breaks
-// off a handshake makes every other link of the head look broken. These stand in front of OpenSSL's
-// own functions, for the whole program, and forget what was before.
+// CAF 0.17.6 asks SSL_get_error() what became of a call, and that answer also depends on errors
+// that earlier calls of the same thread have left behind. It never clears them, so one stranger who
+// breaks off a handshake makes every other link of the head look broken. These stand in front of
+// OpenSSL's own functions, for the whole program, and forget what was before.
 
 #include <dlfcn.h>
 

@@ -54,6 +54,11 @@ expected<int> ask_for_one(const invocation& in, const char* verb, const char* wh
   return cli::exit_ok;
 }
 
+[[noreturn]] void leave_with(const invocation& in, const error& why) {
+  cli::print_error(why, in.json, in.colour_err);
+  leave(cli::exit_code(why));
+}
+
 std::string count_of(const json& x, const char* key) {
   return std::to_string(x.value(key, uint64_t{0}));
 }
@@ -72,7 +77,7 @@ std::string status_text(const json& x) {
     runs.push_back({r["run"], r["state"], count_of(r, "ended") + "/" + count_of(r, "episodes"),
                     count_of(r, "turns"), count_of(r, "accepted"), count_of(r, "rejected"),
                     count_of(r, "infrastructure"),
-                    r.contains("error") ? r["error"].value("category", "") : ""});
+                    r.value("category", "")});
   auto result =
       fmt::format("head {} of build {}\n\n", x.value("address", ""), x.value("build", ""));
   result += cli::format_table(
@@ -112,7 +117,7 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
                                count_of(r, "turns"), count_of(r, "accepted"),
                                count_of(r, "rejected"), count_of(r, "infrastructure"),
                                r["directory"].get<std::string>()));
-      if (r.contains("error")) cli::talk(r["error"].value("message", ""));
+      if (auto why = r.value("message", ""); !why.empty()) cli::talk(why);
       return state == "finished" ? cli::exit_ok : cli::exit_failed;
     }
   }
@@ -139,8 +144,8 @@ expected<int> head(const invocation& in) {
   };
   options.on_warning = [](const std::string& text) { cli::talk("warning: " + text); };
   interrupt signals;
-  if (auto ok = run_head(options, signals.token()); !ok) return tl::unexpected<error>{ok.error()};
-  return cli::exit_ok;
+  if (auto ok = run_head(options, signals.token()); !ok) leave_with(in, ok.error());
+  leave(cli::exit_ok);
 }
 
 expected<int> node(const invocation& in) {
@@ -166,8 +171,8 @@ expected<int> node(const invocation& in) {
   }
   options.on_event = [](const std::string& what) { cli::talk(what); };
   interrupt signals{true};
-  if (auto ok = run_member(options, signals.token()); !ok) return tl::unexpected<error>{ok.error()};
-  return cli::exit_ok;
+  if (auto ok = run_member(options, signals.token()); !ok) leave_with(in, ok.error());
+  leave(cli::exit_ok);
 }
 
 expected<int> submit(const invocation& in) {

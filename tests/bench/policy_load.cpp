@@ -45,7 +45,7 @@ std::string program_text(size_t bytes) {
 
 int serve(uint32_t latency_ms) {
   policy_script script;
-  script.latency_ms = latency_ms;
+  script.latency.ms = latency_ms;
   scripted_reply reply;
   reply.text = program_text(answer_bytes);
   script.replies.push_back(reply);

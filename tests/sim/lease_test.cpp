@@ -1,4 +1,7 @@
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <caf/all.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
@@ -42,6 +45,156 @@ TEST(Lease, AFaultThatPersistsIsRecordedAndPaysNothing) {
   auto summary = result.summary->open();
   EXPECT_GT(summary->getTotals().getInfrastructure(), 0u);
   EXPECT_EQ(summary->getTotals().getAccepted(), 0u);
+}
+
+// A cluster actor on virtual time, workers that answer when the test says so, and jobs.
+class queues : public testing::Test {
+protected:
+  using promise = caf::typed_response_promise<Message<wire::BuildResult>>;
+
+  struct simulated : caf::actor_system_config {
+    simulated() {
+      add_message_types<caf::id_block::kernelmill>();
+      add_message_types<caf::id_block::kernelmill_handles>();
+      set("scheduler.policy", caf::atom("testing"));
+    }
+  };
+
+  void start(lease_policy policy) {
+    scheduler().clock().current_time += std::chrono::hours{1}; // time 0 has a special meaning
+    cluster_ = system_.spawn(leasing_cluster, policy);
+  }
+
+  caf::scheduler::test_coordinator& scheduler() {
+    return dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
+  }
+
+  // Takes `credits` jobs and keeps their promises in held_[name].
+  void add_worker(const std::string& name, uint32_t credits = 1) {
+    auto worker =
+        system_.spawn([this, name](compiler_actor::pointer self) -> compiler_actor::behavior_type {
+          return {
+              [this, name](atom::status) { // a promise is kept by its own actor
+                auto& mine = held_[name];
+                if (!mine.empty()) {
+                  mine.front().deliver(Message<wire::BuildResult>{});
+                  mine.erase(mine.begin());
+                }
+                return Message<wire::Snapshot>{};
+              },
+              [this, name, self](atom::build, const envelope&, const Message<wire::BuildRequest>&) {
+                auto& mine = held_[name];
+                return mine.emplace_back(self->make_response_promise<Message<wire::BuildResult>>());
+              },
+          };
+        });
+    workers_[name] = worker;
+    caf::anon_send(cluster_, atom::lease_v, worker, credits);
+    scheduler().run();
+  }
+
+  void submit(int n = 1) {
+    for (int i = 0; i < n; ++i)
+      system_.spawn([this](caf::event_based_actor* self) {
+        self->request(cluster_, caf::infinite, atom::build_v, envelope{},
+                      Message<wire::BuildRequest>{})
+            .then([this](const Message<wire::BuildResult>& x) {
+              answers_.emplace_back(x.open()->getFault().getCategory().cStr());
+            });
+      });
+    scheduler().run();
+  }
+
+  void answer(const std::string& name) {
+    caf::anon_send(workers_[name], atom::status_v);
+    scheduler().run();
+  }
+
+  void lose(const std::string& name) {
+    held_[name].clear();
+    caf::anon_send_exit(workers_[name], caf::exit_reason::kill);
+    workers_.erase(name);
+    scheduler().run();
+  }
+
+  void advance(std::chrono::milliseconds time) {
+    for (auto end = scheduler().clock().current_time + time;
+         scheduler().clock().current_time < end;) {
+      scheduler().clock().advance_time(std::chrono::milliseconds{500});
+      scheduler().run();
+    }
+  }
+
+  void TearDown() override {
+    for (auto& [name, who] : workers_) caf::anon_send_exit(who, caf::exit_reason::kill);
+    caf::anon_send_exit(cluster_, caf::exit_reason::kill);
+    scheduler().run();
+    held_.clear();
+    cluster_ = nullptr;
+    workers_.clear();
+  }
+
+  simulated config_;
+  caf::actor_system system_{config_};
+  cluster_actor cluster_;
+  std::map<std::string, compiler_actor> workers_;
+  std::map<std::string, std::vector<promise>> held_;
+  std::vector<std::string> answers_; // categories of faults, empty: none
+};
+
+TEST_F(queues, lease_a_straggler_twice_and_take_the_first_answer) {
+  lease_policy policy;
+  policy.hedge_factor = 3;
+  start(policy);
+  add_worker("quick");
+  for (int i = 0; i < 8; ++i) { // to know how long a job takes
+    submit();
+    answer("quick");
+  }
+  ASSERT_EQ(answers_.size(), 8u);
+  submit();
+  ASSERT_EQ(held_["quick"].size(), 1u);
+  add_worker("idle");
+  advance(std::chrono::seconds{5});
+  ASSERT_EQ(held_["idle"].size(), 1u) << "nobody took the straggler's job a second time";
+  answer("idle");
+  EXPECT_EQ(answers_.size(), 9u);
+  answer("quick"); // late, and of no matter
+  EXPECT_EQ(answers_.size(), 9u);
+  submit(2); // both are free again
+  EXPECT_EQ(held_["quick"].size() + held_["idle"].size(), 2u);
+}
+
+TEST_F(queues, survive_the_loss_of_many_nodes_but_not_of_any_number) {
+  lease_policy policy;
+  policy.attempts = 2;
+  policy.losses = 4;
+  start(policy);
+  submit();
+  int lost = 0;
+  for (; answers_.empty() && lost < 20; ++lost) {
+    add_worker("n");
+    ASSERT_EQ(held_["n"].size(), 1u);
+    lose("n");
+  }
+  EXPECT_EQ(lost, 6);
+  EXPECT_EQ(answers_, std::vector<std::string>{"worker_lost"});
+}
+
+TEST_F(queues, give_a_retired_worker_nothing_and_take_what_it_has) {
+  start({});
+  add_worker("old", 2);
+  submit();
+  ASSERT_EQ(held_["old"].size(), 1u);
+  caf::anon_send(cluster_, atom::retire_v, workers_["old"].address());
+  submit();
+  EXPECT_EQ(held_["old"].size(), 1u);
+  answer("old");
+  EXPECT_EQ(answers_.size(), 1u);
+  add_worker("new");
+  EXPECT_EQ(held_["new"].size(), 1u);
+  answer("new");
+  EXPECT_EQ(answers_.size(), 2u);
 }
 
 // The job comes before any worker; the worker that then takes it never answers, and no other job

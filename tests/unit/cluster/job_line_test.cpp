@@ -1,0 +1,50 @@
+#include "actors/cluster/job_line.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace kernelmill {
+namespace {
+
+std::string all_of(job_line<std::string> x) {
+  std::string result;
+  while (!x.empty()) result += x.pop() + " ";
+  return result;
+}
+
+TEST(job_line, lets_runs_take_turns) {
+  job_line<std::string> x;
+  for (auto* job : {"a1", "a2", "a3"}) x.push_back(1, job);
+  for (auto* job : {"b1", "b2"}) x.push_back(2, job);
+  EXPECT_EQ(x.size(), 5u);
+  EXPECT_EQ(all_of(x), "a1 b1 a2 b2 a3 ");
+}
+
+TEST(job_line, does_not_let_a_long_run_starve_one_that_comes_later) {
+  job_line<std::string> x;
+  for (int i = 0; i < 1000; ++i) x.push_back(1, "long");
+  EXPECT_EQ(x.pop(), "long");
+  x.push_back(2, "short");
+  EXPECT_EQ(x.pop(), "short");
+}
+
+TEST(job_line, takes_first_what_was_taken_before) {
+  job_line<std::string> x;
+  x.push_back(1, "new");
+  x.push_front(1, "again");
+  EXPECT_EQ(x.front(), "again");
+  EXPECT_EQ(all_of(x), "again new ");
+}
+
+TEST(job_line, front_is_what_pop_takes) {
+  job_line<std::string> x;
+  for (uint64_t run = 1; run < 5; ++run) x.push_back(run * 7 % 5, std::to_string(run));
+  while (!x.empty()) {
+    auto next = x.front();
+    EXPECT_EQ(x.pop(), next);
+  }
+}
+
+} // namespace
+} // namespace kernelmill

@@ -1,0 +1,105 @@
+#include "actors/cluster/parcels.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "gpu/task/task.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill {
+namespace {
+
+namespace fs = std::filesystem;
+
+class parcels : public testing::Test {
+protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/parcels-" + std::to_string(::getpid());
+    fs::create_directories(folder_);
+    std::ofstream{folder_ + "/library.so"} << library_;
+    task_ = std::string{KERNELMILL_TASKS} + "/native/row_sum";
+    auto loaded = load_task_folder(task_);
+    ASSERT_TRUE(loaded) << loaded.error().message;
+    digest_ = loaded->digest;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  parcel_packer::needs needs() const {
+    return {"native/row_sum", digest_, task_, sha256_hex(library_), folder_ + "/library.so"};
+  }
+
+  parcel_shelf shelf() const { return parcel_shelf{folder_ + "/shelf"}; }
+
+  const std::string library_ = "not really a library";
+  std::string folder_, task_, digest_;
+};
+
+TEST_F(parcels, bring_a_task_and_a_library_once) {
+  parcel_packer packer;
+  auto first = packer.pack(needs());
+  ASSERT_TRUE(first) << first.error().message;
+  auto here = shelf();
+  auto task = here.task(*first->open());
+  ASSERT_TRUE(task) << task.error().message;
+  EXPECT_TRUE(task->ends_with("/native/row_sum"));
+  EXPECT_EQ(load_task_folder(*task)->digest, digest_);
+  auto library = here.library(*first->open());
+  ASSERT_TRUE(library) << library.error().message;
+  auto second = packer.pack(needs());
+  EXPECT_EQ(second->open()->getTaskFiles().size(), 0u);
+  EXPECT_EQ(second->open()->getLibrary().size(), 0u);
+  EXPECT_EQ(*here.task(*second->open()), *task);
+  EXPECT_EQ(*here.library(*second->open()), *library);
+}
+
+TEST_F(parcels, of_what_a_node_has_lost_are_sent_again) {
+  parcel_packer packer;
+  (void)packer.pack(needs());
+  auto bare = packer.pack(needs());
+  auto here = shelf();
+  EXPECT_EQ(here.task(*bare->open()).error().category, "parcel_missing");
+  EXPECT_EQ(here.library(*bare->open()).error().category, "parcel_missing");
+  packer.forget(needs());
+  auto whole = packer.pack(needs());
+  EXPECT_TRUE(here.task(*whole->open()));
+  EXPECT_TRUE(here.library(*whole->open()));
+}
+
+TEST_F(parcels, whose_content_is_not_their_name_are_refused) {
+  auto forged = build<wire::Parcel>([&](wire::Parcel::Builder x) {
+    x.setTaskId("native/row_sum");
+    x.setTaskDigest(digest_);
+    auto files = x.initTaskFiles(1);
+    files[0].setPath("task.json");
+    files[0].setBytes(kj::arrayPtr(reinterpret_cast<const kj::byte*>("{}"), 2));
+    x.setLibrarySha256(sha256_hex("something else"));
+    x.setLibrary(kj::arrayPtr(reinterpret_cast<const kj::byte*>(library_.data()), library_.size()));
+  });
+  auto here = shelf();
+  EXPECT_EQ(here.task(*forged.open()).error().category, "parcel_damaged");
+  EXPECT_EQ(here.library(*forged.open()).error().category, "parcel_damaged");
+}
+
+TEST_F(parcels, do_not_leave_the_shelf) {
+  for (std::string path : {"../x", "/etc/x", "a/../../x", "./x", ""}) {
+    auto escaping = build<wire::Parcel>([&](wire::Parcel::Builder x) {
+      x.setTaskId("native/row_sum");
+      x.setTaskDigest(std::string(64, 'a'));
+      x.initTaskFiles(1)[0].setPath(path);
+    });
+    EXPECT_EQ(shelf().task(*escaping.open()).error().category, "parcel_damaged") << path;
+  }
+  for (std::string id : {"../../x", "/x", ""}) {
+    auto escaping = build<wire::Parcel>([&](wire::Parcel::Builder x) {
+      x.setTaskId(id);
+      x.setTaskDigest(std::string(64, 'a'));
+    });
+    EXPECT_EQ(shelf().task(*escaping.open()).error().category, "parcel_damaged") << id;
+  }
+  EXPECT_FALSE(fs::exists(folder_ + "/x"));
+}
+
+} // namespace
+} // namespace kernelmill
