@@ -131,23 +131,25 @@ private:
   std::vector<uint64_t> bytes_;
 };
 
-/// Jobs that are served one after the other, each after a fixed time of waiting.
+/// Jobs that are served one after the other, each for a fixed time of waiting. As a GPU does, the
+/// next one that is there begins when the one before ends, whenever our timer notices that.
 template <class Result>
 struct waiting_line {
   std::deque<caf::typed_response_promise<Message<Result>>> jobs;
+  clock::time_point free_at;
 
   template <class Self>
   caf::result<Message<Result>> take(Self* self, std::chrono::milliseconds time) {
     jobs.push_back(self->template make_response_promise<Message<Result>>());
-    if (jobs.size() == 1) self->delayed_send(self, time, atom::tick_v);
+    auto now = clock::now();
+    free_at = std::max(now, free_at) + time;
+    self->delayed_send(self, free_at - now, atom::tick_v);
     return jobs.back();
   }
 
-  template <class Self>
-  void serve(Self* self, std::chrono::milliseconds time, const Message<Result>& result) {
+  void serve(const Message<Result>& result) {
     auto done = std::move(jobs.front());
     jobs.pop_front();
-    if (!jobs.empty()) self->delayed_send(self, time, atom::tick_v);
     done.deliver(result);
   }
 };
@@ -168,7 +170,7 @@ virtual_compiler(ticking_compiler::stateful_pointer<virtual_compiler_state> self
       [self](atom::build, const envelope&, const Message<wire::BuildRequest>&) {
         return self->state.line.take(self, build_time);
       },
-      [self, maker](atom::tick) { self->state.line.serve(self, build_time, maker->make()); },
+      [self, maker](atom::tick) { self->state.line.serve(maker->make()); },
   };
 }
 
@@ -189,9 +191,7 @@ virtual_runner(ticking_runner::stateful_pointer<virtual_runner_state> self) {
           give_up("a job came without its files");
         return self->state.line.take(self, evaluate_time);
       },
-      [self, answer = verdict()](atom::tick) {
-        self->state.line.serve(self, evaluate_time, answer);
-      },
+      [self, answer = verdict()](atom::tick) { self->state.line.serve(answer); },
   };
 }
 
