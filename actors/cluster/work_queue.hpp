@@ -21,11 +21,12 @@ namespace kernelmill {
 struct lease_policy {
   std::chrono::milliseconds lease = std::chrono::minutes{3};
   uint32_t attempts = 3;      ///< workers that a job may be leased to before its fault is believed
-  uint32_t losses = 0;        ///< of workers that a job survives without being charged an attempt
   bool workers_return = true; ///< false: when the last worker is gone, its jobs are lost
-  double hedge_factor =
-      0; ///< times the median duration after which a job is leased twice; 0: never
-  std::chrono::milliseconds hedge_floor = std::chrono::seconds{2}; ///< but not before this
+  uint32_t losses = 0;        ///< of workers that cost a job none of its attempts
+
+  /// Times the median duration after which a job is leased twice; 0: never. Not before the floor.
+  double hedge_factor = 0;
+  std::chrono::milliseconds hedge_floor = std::chrono::seconds{2};
 };
 
 /// `Result` holds a `fault`; class infrastructure there, or no answer, leases the job again.

@@ -76,8 +76,7 @@ std::string status_text(const json& x) {
   for (const auto& r : x["runs"])
     runs.push_back({r["run"], r["state"], count_of(r, "ended") + "/" + count_of(r, "episodes"),
                     count_of(r, "turns"), count_of(r, "accepted"), count_of(r, "rejected"),
-                    count_of(r, "infrastructure"),
-                    r.value("category", "")});
+                    count_of(r, "infrastructure"), r.value("category", "")});
   auto result =
       fmt::format("head {} of build {}\n\n", x.value("address", ""), x.value("build", ""));
   result += cli::format_table(
@@ -123,6 +122,22 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
   }
   cli::talk("the run goes on without us; `kernelmill cancel " + name + "` ends it");
   return 128 + interrupt::signal();
+}
+
+// Whoever starts a cluster and submits at once need not know how long nodes take to join.
+expected<json> submit_when_there_is_a_node(const invocation& in, const run_config& config) {
+  constexpr auto patience = std::chrono::minutes{10};
+  auto document = kernelmill::to_json(config).dump();
+  auto until = std::chrono::steady_clock::now() + patience;
+  interrupt signals;
+  for (bool told = false;; told = true) {
+    auto answer = ask(in, "submit", config.run.name, document);
+    bool waits = !answer && answer.error().category == "no_nodes";
+    if (!waits || signals.token().stop_requested() || std::chrono::steady_clock::now() > until)
+      return answer;
+    if (!told) cli::talk("no node offers what the run needs yet; waiting, Ctrl-C gives up");
+    std::this_thread::sleep_for(std::chrono::seconds{1});
+  }
 }
 
 } // namespace
@@ -182,7 +197,7 @@ expected<int> submit(const invocation& in) {
   auto& config = loaded->config;
   if (config.run.name.empty()) config.run.name = made_run_name(sources);
   config.run.dir.clear(); // below the head's root
-  auto answer = ask(in, "submit", config.run.name, kernelmill::to_json(config).dump());
+  auto answer = submit_when_there_is_a_node(in, config);
   if (!answer) return tl::unexpected<error>{answer.error()};
   auto name = (*answer)["run"].get<std::string>();
   if (in.has("--wait")) {
