@@ -178,7 +178,8 @@ expected<Message<wire::Parcel>> parcel_of_library(const std::string& sha256,
 // -- on a node
 // --------------------------------------------------------------------------------------
 
-parcel_shelf::parcel_shelf(std::string directory) : directory_(std::move(directory)) {
+parcel_shelf::parcel_shelf(std::string directory, uint64_t most_bytes)
+    : directory_(std::move(directory)), most_bytes_(most_bytes) {
   // nop
 }
 
@@ -231,7 +232,34 @@ expected<std::string> parcel_shelf::keep_library(const std::string& sha256, cons
   fs::permissions(drawn, fs::perms{0444}, code);
   fs::rename(drawn, place, code);
   if (code) return cannot("write", place, "disk_full");
+  constexpr uint64_t often_enough = 256;
+  if (kept_++ % often_enough == 0) make_room();
   return place;
+}
+
+// Down to three quarters. What a node misses then is sent to it again.
+void parcel_shelf::make_room() const {
+  struct kept {
+    fs::file_time_type time;
+    fs::path path;
+    uint64_t size;
+  };
+  std::vector<kept> all;
+  uint64_t total = 0;
+  std::error_code code;
+  for (const auto& x : fs::directory_iterator{fs::path{directory_} / "libraries", code}) {
+    auto size = x.file_size(code);
+    if (code) continue; // another process was faster
+    all.push_back({x.last_write_time(code), x.path(), size});
+    total += size;
+  }
+  if (total <= most_bytes_) return;
+  std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.time < b.time; });
+  for (const auto& x : all) {
+    if (total <= most_bytes_ / 4 * 3) return;
+    fs::remove(x.path, code);
+    total -= x.size;
+  }
 }
 
 } // namespace kernelmill

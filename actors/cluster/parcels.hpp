@@ -3,6 +3,8 @@
 // What jobs need that a node may not have: the task's folder and the candidate's library. Both are
 // named by their content, so each travels once to each node. Plain files and values, no actors.
 
+#include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <set>
 #include <string>
@@ -43,7 +45,8 @@ expected<Message<wire::Parcel>> parcel_of_library(const std::string& sha256,
 /// processes may share one.
 class parcel_shelf {
 public:
-  explicit parcel_shelf(std::string directory);
+  /// The oldest libraries go when all of them are larger than `most_bytes`; tasks are small.
+  explicit parcel_shelf(std::string directory, uint64_t most_bytes = uint64_t{8} << 30);
 
   /// Puts the task of a parcel in its place and returns its folder. Errors: "parcel_missing" when
   /// it is neither in the parcel nor here, "parcel_damaged" when its content is not what it is
@@ -58,7 +61,11 @@ public:
                                      size_t size) const;
 
 private:
+  void make_room() const;
+
   std::string directory_;
+  uint64_t most_bytes_;
+  mutable std::atomic<uint64_t> kept_{0}; // libraries, by this process
 };
 
 } // namespace kernelmill

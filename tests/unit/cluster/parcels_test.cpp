@@ -1,5 +1,6 @@
 #include "actors/cluster/parcels.hpp"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -80,6 +81,25 @@ TEST_F(parcels, whose_content_is_not_their_name_are_refused) {
   auto here = shelf();
   EXPECT_EQ(here.task(*forged.open()).error().category, "parcel_damaged");
   EXPECT_EQ(here.library(*forged.open()).error().category, "parcel_damaged");
+}
+
+TEST_F(parcels, of_long_ago_make_room) {
+  parcel_shelf small{folder_ + "/small", 1000};
+  std::string first, last;
+  for (int i = 0; i < 300; ++i) { // it looks at the first and at the 257th
+    auto bytes = "library " + std::to_string(1000 + i);
+    auto path = small.keep_library(sha256_hex(bytes), bytes.data(), bytes.size());
+    ASSERT_TRUE(path) << path.error().message;
+    if (i == 0) {
+      first = *path;
+      fs::last_write_time(first, fs::file_time_type::clock::now() - std::chrono::hours{1});
+    }
+    last = *path;
+  }
+  EXPECT_FALSE(fs::exists(first));
+  EXPECT_TRUE(fs::exists(last));
+  auto names = fs::directory_iterator{folder_ + "/small/libraries"};
+  EXPECT_LT(std::distance(begin(names), end(names)), 120);
 }
 
 TEST_F(parcels, do_not_leave_the_shelf) {
