@@ -22,19 +22,20 @@ const option_spec credentials{"--credentials",
                               completes::directory};
 const option_spec insecure{
     "--insecure-loopback", "", "No TLS, for 127.0.0.1 and ::1 alone.", "", false, {}, nothing};
-const argument_spec config_words{
-    "CONFIG",
-    "A configuration file or preset, or an override a.b=value, +a.b=value, ~a.b.",
-    true,
-    true,
-    completes::config,
-    {}};
-
 argument_spec run_name() {
   return {"RUN", "Name of a run of the head.", true, false, nothing, {}};
 }
 
 } // namespace
+
+argument_spec config_words() {
+  return {"CONFIG",
+          "A configuration file or preset, or an override a.b=value, +a.b=value, ~a.b.",
+          true,
+          true,
+          completes::config,
+          {}};
+}
 
 std::vector<option_spec> with_head_options(std::vector<option_spec> options) {
   options.push_back({"--head",
@@ -154,7 +155,7 @@ void add_cluster_commands(cli::command_table& table) {
         credentials,
         insecure},
        head});
-  auto words = config_words;
+  auto words = config_words();
   words.required = false;
   table.push_back(
       {"node",
@@ -200,7 +201,7 @@ void add_cluster_commands(cli::command_table& table) {
        "Files are read here, and paths in them must exist on the head's machine. With "
        "--wait it stays until the run\n"
        "has ended and exits with 0 when it has finished.",
-       {config_words},
+       {config_words()},
        with_head_options({{"--wait", "", "Stay until the run has ended.", "", false, {}, nothing}}),
        submit});
   table.push_back({"status",
@@ -243,7 +244,7 @@ void add_cluster_commands(cli::command_table& table) {
        "--from the policy takes 20:60, a build 5:15 and an evaluation 0.15: guesses. The same seed "
        "(run.seed) gives the\n"
        "same figures.",
-       {config_words},
+       {config_words()},
        {{"--from",
          "RUN",
          "Takes the seconds of each stage, turns, and what builds and compiles from this run.",

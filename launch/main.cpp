@@ -16,13 +16,6 @@ using cli::option_spec;
 
 constexpr auto nothing = completes::nothing;
 
-const argument_spec config_words{
-    "CONFIG",
-    "A configuration file or preset, or an override a.b=value, +a.b=value, ~a.b.",
-    true,
-    true,
-    completes::config,
-    {}};
 const option_spec runs_root{"--root", "DIR", "Folder that holds the runs.", "runs",
                             false,    {},    completes::directory};
 const option_spec tasks_root{
@@ -90,7 +83,7 @@ void add_run_commands(cli::command_table& table) {
        "kept; a second\n"
        "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows what "
        "would be run.",
-       {config_words},
+       {config_words()},
        {flag("--dry-run", "Prints the resolved configuration and runs nothing.")},
        run});
   table.push_back({"resume",
@@ -411,7 +404,7 @@ void add_config_commands(cli::command_table& table) {
                    "kernelmill config show configs/quickstart.json tasks.groups=2\n"
                    "kernelmill config show --resolved --origin quickstart",
                    "",
-                   {config_words},
+                   {config_words()},
                    {flag("--resolved", "Shows every key, defaults too."),
                     flag("--origin", "Says where each value comes from.")},
                    config_show});
@@ -419,7 +412,7 @@ void add_config_commands(cli::command_table& table) {
                    "Checks a configuration and lists everything that is wrong with it.",
                    "kernelmill config validate configs/quickstart.json",
                    "",
-                   {config_words},
+                   {config_words()},
                    {},
                    config_validate});
   table.push_back({"config schema",

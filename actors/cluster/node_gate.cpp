@@ -2,8 +2,8 @@
 
 #include <caf/all.hpp>
 
+#include "actors/made_messages.hpp"
 #include "actors/snapshots.hpp"
-#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -28,20 +28,6 @@ struct node_gate_state {
 };
 
 using gate = node_gate_actor::stateful_pointer<node_gate_state>;
-
-template <class Result>
-Message<Result> fault_result(const error& why) {
-  return build<Result>([&](typename Result::Builder x) { set_fault(x.initFault(), why); });
-}
-
-template <class T, class F>
-Message<T> changed(const Message<T>& x, F change) {
-  auto view = x.open();
-  capnp::MallocMessageBuilder builder;
-  builder.setRoot(*view);
-  change(builder.getRoot<T>());
-  return Message<T>{builder};
-}
 
 expected<void> unpack(const parcel_shelf& shelf, wire::Parcel::Reader parcel,
                       wire::EvaluateRequest::Builder into) {
@@ -109,39 +95,24 @@ build_here(gate self, const envelope& where, const Message<wire::BuildRequest>& 
   return answer;
 }
 
-caf::result<Message<wire::EvaluateResult>>
-evaluate_here(gate self, const envelope& where, const Message<wire::EvaluateRequest>& request,
-              const Message<wire::Parcel>& parcel) {
-  auto answer = self->make_response_promise<Message<wire::EvaluateResult>>();
+// An evaluation or a profile; `part` finds the evaluation in the request.
+template <class Result, class Atom, class Request, class Part>
+caf::result<Message<Result>> run_here(gate self, Atom what, const envelope& where,
+                                      const Message<Request>& request,
+                                      const Message<wire::Parcel>& parcel, Part part) {
+  auto answer = self->make_response_promise<Message<Result>>();
   expected<void> ok;
-  auto local = changed(request, [&](wire::EvaluateRequest::Builder x) {
-    ok = unpack(*self->state.shelf, *parcel.open(), x);
+  uint32_t deadline_ms = 0;
+  auto local = changed(request, [&](typename Request::Builder x) {
+    wire::EvaluateRequest::Builder evaluation = part(x);
+    deadline_ms = evaluation.getDeadlineMs();
+    ok = unpack(*self->state.shelf, *parcel.open(), evaluation);
   });
-  if (!ok) {
-    answer.deliver(fault_result<wire::EvaluateResult>(ok.error()));
-    return answer;
-  }
-  hand_over<wire::EvaluateResult>(self, atom::evaluate_v, where, local,
-                                  request.open()->getDeadlineMs(),
-                                  [answer](const auto& x) mutable { answer.deliver(x); });
-  return answer;
-}
-
-caf::result<Message<wire::ProfileResult>> profile_here(gate self, const envelope& where,
-                                                       const Message<wire::ProfileRequest>& request,
-                                                       const Message<wire::Parcel>& parcel) {
-  auto answer = self->make_response_promise<Message<wire::ProfileResult>>();
-  expected<void> ok;
-  auto local = changed(request, [&](wire::ProfileRequest::Builder x) {
-    ok = unpack(*self->state.shelf, *parcel.open(), x.getEvaluation());
-  });
-  if (!ok) {
-    answer.deliver(fault_result<wire::ProfileResult>(ok.error()));
-    return answer;
-  }
-  hand_over<wire::ProfileResult>(self, atom::profile_v, where, local,
-                                 request.open()->getEvaluation().getDeadlineMs(),
-                                 [answer](const auto& x) mutable { answer.deliver(x); });
+  if (ok)
+    hand_over<Result>(self, what, where, local, deadline_ms,
+                      [answer](const auto& x) mutable { answer.deliver(x); });
+  else
+    answer.deliver(fault_result<Result>(ok.error()));
   return answer;
 }
 
@@ -162,11 +133,13 @@ node_gate_actor::behavior_type node_gate(gate self, std::string name, cluster_ac
       },
       [self](atom::evaluate, const envelope& where, const Message<wire::EvaluateRequest>& request,
              const Message<wire::Parcel>& parcel) {
-        return evaluate_here(self, where, request, parcel);
+        return run_here<wire::EvaluateResult>(self, atom::evaluate_v, where, request, parcel,
+                                              [](auto x) { return x; });
       },
       [self](atom::profile, const envelope& where, const Message<wire::ProfileRequest>& request,
              const Message<wire::Parcel>& parcel) {
-        return profile_here(self, where, request, parcel);
+        return run_here<wire::ProfileResult>(self, atom::profile_v, where, request, parcel,
+                                             [](auto x) { return x.getEvaluation(); });
       },
       [self](atom::drain) {
         auto& s = self->state;

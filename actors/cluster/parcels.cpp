@@ -1,20 +1,17 @@
 #include "actors/cluster/parcels.hpp"
 
+#include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <filesystem>
 #include <fstream>
-#include <optional>
-#include <sstream>
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gpu/task/task.hpp"
 #include "messages/digest.hpp"
+#include "storage/files.hpp"
 
 namespace kernelmill {
 
@@ -23,48 +20,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr uint64_t most_task_bytes = uint64_t{64} << 20;
-
-std::optional<std::string> read_file(const fs::path& path) {
-  std::ifstream in{path, std::ios::binary};
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf())) return {};
-  return std::move(text).str();
-}
-
-/// A file that is read right into the message that takes it along: libraries are large, and every
-/// candidate has one.
-class source_file {
-public:
-  explicit source_file(const std::string& path)
-      : descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    struct stat facts {};
-    if (descriptor_ >= 0 && ::fstat(descriptor_, &facts) == 0)
-      size_ = static_cast<size_t>(facts.st_size);
-  }
-  ~source_file() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  source_file(const source_file&) = delete;
-  source_file& operator=(const source_file&) = delete;
-
-  bool is_open() const { return descriptor_ >= 0; }
-  size_t size() const { return size_; }
-
-  /// REQUIRES: `into` has size() bytes. False when the file has become shorter or cannot be read.
-  bool read(kj::ArrayPtr<kj::byte> into) const {
-    for (size_t at = 0; at < into.size();) {
-      auto count = ::read(descriptor_, into.begin() + at, into.size() - at);
-      if (count < 0 && errno == EINTR) continue;
-      if (count <= 0) return false;
-      at += static_cast<size_t>(count);
-    }
-    return true;
-  }
-
-private:
-  int descriptor_;
-  size_t size_ = 0;
-};
 
 tl::unexpected<error> cannot(const char* verb, const std::string& path, const char* category) {
   return infrastructure_error(category, std::string{"failed to "} + verb + " " + path,
@@ -77,7 +32,7 @@ expected<std::vector<std::pair<std::string, std::string>>> read_folder(const std
   std::error_code code;
   for (const auto& entry : fs::recursive_directory_iterator{folder, code}) {
     if (!entry.is_regular_file()) continue;
-    auto bytes = read_file(entry.path());
+    auto bytes = read_file(entry.path().string());
     if (!bytes) return cannot("read", entry.path().string(), "io_error");
     total += bytes->size();
     if (total > most_task_bytes)
@@ -135,17 +90,17 @@ tl::unexpected<error> damaged(const std::string& what) {
 expected<Message<wire::Parcel>> parcel_packer::pack(const needs& x) {
   std::lock_guard guard{mutex_};
   std::vector<std::pair<std::string, std::string>> files;
-  std::optional<source_file> library;
+  std::string library;
   if (!x.task_digest.empty() && !sent_.contains(x.task_digest)) {
     auto read = read_folder(x.task_directory);
     if (!read) return tl::unexpected<error>{read.error()};
     files = std::move(*read);
   }
   if (!x.library_sha256.empty() && !sent_.contains(x.library_sha256)) {
-    library.emplace(x.library_path);
-    if (!library->is_open()) return cannot("read", x.library_path, "io_error");
+    auto read = read_file(x.library_path);
+    if (!read) return cannot("read", x.library_path, "io_error");
+    library = std::move(*read);
   }
-  bool complete = true;
   auto result = build<wire::Parcel>([&](wire::Parcel::Builder b) {
     b.setTaskId(x.task_id);
     b.setTaskDigest(x.task_digest);
@@ -156,11 +111,10 @@ expected<Message<wire::Parcel>> parcel_packer::pack(const needs& x) {
           {reinterpret_cast<const kj::byte*>(files[i].second.data()), files[i].second.size()});
     }
     b.setLibrarySha256(x.library_sha256);
-    if (library) complete = library->read(b.initLibrary(static_cast<unsigned>(library->size())));
+    b.setLibrary({reinterpret_cast<const kj::byte*>(library.data()), library.size()});
   });
-  if (!complete) return cannot("read", x.library_path, "io_error");
   if (!files.empty()) sent_.insert(x.task_digest);
-  if (library && library->size() > 0) sent_.insert(x.library_sha256);
+  if (!library.empty()) sent_.insert(x.library_sha256);
   return result;
 }
 

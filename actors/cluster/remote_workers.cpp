@@ -2,8 +2,8 @@
 
 #include <caf/all.hpp>
 
+#include "actors/made_messages.hpp"
 #include "actors/snapshots.hpp"
-#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -34,11 +34,6 @@ struct remote_runner_state : remote_worker_state {
 struct remote_profiler_state : remote_worker_state {
   static inline const char* name = "remote-profiler";
 };
-
-template <class Result>
-Message<Result> fault_result(const error& why) {
-  return build<Result>([&](typename Result::Builder x) { set_fault(x.initFault(), why); });
-}
 
 template <class Self>
 void serve(Self* self, std::shared_ptr<remote_node> node) {
@@ -118,10 +113,7 @@ Message<wire::BuildResult> bring_home(const parcel_shelf& shelf,
   if (!view->getCompiled()) return result;
   auto path = shelf.library(*parcel.open());
   if (!path) return fault_result<wire::BuildResult>(path.error());
-  capnp::MallocMessageBuilder builder;
-  builder.setRoot(*view);
-  builder.getRoot<wire::BuildResult>().setLibraryPath(*path);
-  return Message<wire::BuildResult>{builder};
+  return changed(result, [&](wire::BuildResult::Builder x) { x.setLibraryPath(*path); });
 }
 
 compiler_actor::behavior_type

@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "actors/caf_error.hpp"
+#include "actors/made_messages.hpp"
 #include "actors/slot.hpp"
-#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -14,11 +14,6 @@ using evaluate_worker_actor = caf::typed_actor<
     // Evaluates, blocking until the referee has answered.
     caf::replies_to<atom::evaluate, envelope,
                     Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>>;
-
-Message<wire::EvaluateResult> fault_result(const error& why) {
-  return build<wire::EvaluateResult>(
-      [&](wire::EvaluateResult::Builder x) { set_fault(x.initFault(), why); });
-}
 
 // The referee ends candidates at the deadline in the request; this much later it is itself ended.
 constexpr std::chrono::seconds patience{15};
@@ -63,7 +58,8 @@ evaluate_worker(evaluate_worker_actor::stateful_pointer<worker_state> self,
         auto& x = self->state;
         auto answer =
             x.referee->evaluate(request, static_cast<int>(referee_deadline(request).count()));
-        auto result = answer ? std::move(*answer) : fault_result(answer.error());
+        auto result =
+            answer ? std::move(*answer) : fault_result<wire::EvaluateResult>(answer.error());
         if (auto sick = x.look_after(result)) {
           if (x.on_quarantine) x.on_quarantine(x.slot, *sick);
           self->quit(to_caf(*sick)); // and the runner, which is linked, with it

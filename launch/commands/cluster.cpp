@@ -9,10 +9,9 @@
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
-#include "launch/cluster/control_client.hpp"
 #include "launch/cluster/head.hpp"
 #include "launch/cluster/member.hpp"
-#include "launch/commands/commands.hpp"
+#include "launch/commands/head_asking.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/run_name.hpp"
 #include "launch/commands/sources.hpp"
@@ -23,25 +22,6 @@ namespace kernelmill::commands {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-link_options link_of(const invocation& in) {
-  return {in.value("--credentials"), in.has("--insecure-loopback")};
-}
-
-// --head, or the environment, or this machine.
-expected<network_address> head_of(const invocation& in) {
-  auto text = in.value("--head");
-  if (text.empty())
-    if (const auto* value = std::getenv("KERNELMILL_HEAD")) text = value;
-  return parse_address(text.empty() ? "127.0.0.1" : text);
-}
-
-expected<json> ask(const invocation& in, const std::string& verb, const std::string& subject = {},
-                   const std::string& document = {}) {
-  auto head = head_of(in);
-  if (!head) return tl::unexpected<error>{head.error()};
-  return ask_head(*head, link_of(in), verb, subject, document);
-}
 
 expected<int> ask_for_one(const invocation& in, const char* verb, const char* what,
                           const std::string& said) {
@@ -57,10 +37,6 @@ expected<int> ask_for_one(const invocation& in, const char* verb, const char* wh
 [[noreturn]] void leave_with(const invocation& in, const error& why) {
   cli::print_error(why, in.json, in.colour_err);
   leave(cli::exit_code(why));
-}
-
-std::string count_of(const json& x, const char* key) {
-  return std::to_string(x.value(key, uint64_t{0}));
 }
 
 std::string status_text(const json& x) {

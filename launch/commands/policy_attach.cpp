@@ -1,32 +1,17 @@
 // `kernelmill policy attach`, `list`, `detach`, `weights`: what a head's runs sample from.
 
-#include <cstdlib>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
-#include "launch/cluster/control_client.hpp"
-#include "launch/commands/commands.hpp"
+#include "launch/commands/head_asking.hpp"
 
 namespace kernelmill::commands {
 
 namespace {
 
 using json = nlohmann::ordered_json;
-
-// The head is --head, or the environment's, or on this machine.
-expected<json> ask(const invocation& in, const char* verb, const std::string& subject,
-                   const json& document) {
-  auto text = in.value("--head");
-  if (text.empty())
-    if (const auto* value = std::getenv("KERNELMILL_HEAD")) text = value;
-  auto head = parse_address(text.empty() ? "127.0.0.1" : text);
-  if (!head) return tl::unexpected<error>{head.error()};
-  return ask_head(*head, {in.value("--credentials"), in.has("--insecure-loopback")}, verb, subject,
-                  document.dump());
-}
 
 expected<int> show(const invocation& in, const expected<json>& answer, const std::string& said) {
   if (!answer) return tl::unexpected<error>{answer.error()};
@@ -39,10 +24,6 @@ expected<int> show(const invocation& in, const expected<json>& answer, const std
 
 std::string text_of(const json& x, const char* key) {
   return cli::clean(x.value(key, std::string{}));
-}
-
-std::string count_of(const json& x, const char* key) {
-  return std::to_string(x.value(key, uint64_t{0}));
 }
 
 std::string list_text(const json& x) {
@@ -72,7 +53,7 @@ expected<int> policy_attach(const invocation& in) {
       if (c == '-') c = '_';
     if (in.has(key)) facts[name] = in.value(key);
   }
-  auto answer = ask(in, "policy_attach", {}, facts);
+  auto answer = ask(in, "policy_attach", {}, facts.dump());
   return show(in, answer,
               !answer ? ""
                       : fmt::format("attached {}: {}, model {}", text_of(*answer, "name"),
@@ -83,11 +64,12 @@ expected<int> policy_detach(const invocation& in) {
   auto patience = in.integer("--drain-ms", 0, 86'400'000);
   if (!patience) return tl::unexpected<error>{patience.error()};
   const auto& name = in.value("NAME_OR_URL");
-  return show(in, ask(in, "policy_detach", name, {{"drain_ms", *patience}}), "draining " + name);
+  auto how = json{{"drain_ms", *patience}}.dump();
+  return show(in, ask(in, "policy_detach", name, how), "draining " + name);
 }
 
 expected<int> policy_list(const invocation& in) {
-  auto answer = ask(in, "policy_list", {}, json::object());
+  auto answer = ask(in, "policy_list");
   if (!answer) return tl::unexpected<error>{answer.error()};
   if (in.json)
     cli::print_json(*answer);
@@ -99,7 +81,8 @@ expected<int> policy_list(const invocation& in) {
 expected<int> policy_weights(const invocation& in) {
   const auto& version = in.value("VERSION");
   const auto& server = in.value("--server");
-  return show(in, ask(in, "policy_weights", server, {{"version", version}}),
+  auto what = json{{"version", version}}.dump();
+  return show(in, ask(in, "policy_weights", server, what),
               fmt::format("weights {} at {}", version, server.empty() ? "every server" : server));
 }
 
