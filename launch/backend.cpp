@@ -19,6 +19,7 @@ void chosen_backend::apply(toolchain_options& options) const {
 
 void chosen_backend::apply(referee_options& options, size_t index) const {
   options.python = python;
+  options.python_at_once = python_at_once;
   if (name == "cpu") return;
   options.gpu_node = gpus[index].node;
   options.gpu_uuid = gpus[index].uuid;

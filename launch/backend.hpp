@@ -19,6 +19,7 @@ struct chosen_backend {
   std::vector<cuda::gpu> gpus; ///< of "cuda": at least one, unless `architecture` is set
   std::string architecture;    ///< what to compile for; empty: that of the GPUs
   std::string python = {};     ///< path of found_python; empty: no task of the contract `torch`
+  bool python_at_once = true;  ///< slots start it before the first task that needs it
   std::string hardware = {};   ///< of other machines that judge; empty: this one does
 
   /// Sets what compilers and referees must know of it. REQUIRES: index < gpus.size() for "cuda".

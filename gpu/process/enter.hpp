@@ -38,6 +38,7 @@ inline std::vector<std::string> to_argv(const enter_arguments& x) {
                                   std::to_string(limits.processes),
                                   std::to_string(limits.cpu_seconds),
                                   std::to_string(limits.open_files),
+                                  std::to_string(limits.nice),
                                   std::to_string(x.keep.size()),
                                   std::to_string(x.environment.size())};
   for (auto fd : x.keep) result.push_back(std::to_string(fd));

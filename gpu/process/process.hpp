@@ -22,6 +22,7 @@ struct resource_limits {      // 0 means: leave as it is
   uint64_t processes = 0;     ///< RLIMIT_NPROC
   uint64_t cpu_seconds = 0;   ///< RLIMIT_CPU
   uint64_t open_files = 0;    ///< RLIMIT_NOFILE
+  uint64_t nice = 0;          ///< steps behind the spawner in the scheduler's eyes
 };
 
 struct process_spec {

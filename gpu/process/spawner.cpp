@@ -46,7 +46,7 @@ std::string encode(const process_spec& spec) {
   for (auto x : spec.cpus) out.number(static_cast<uint64_t>(x));
   auto& limits = spec.limits;
   for (auto x : {limits.address_space, limits.file_size, limits.processes, limits.cpu_seconds,
-                 limits.open_files})
+                 limits.open_files, limits.nice})
     out.number(x);
   out.number(spec.cgroups.size());
   for (auto& x : spec.cgroups) out.text(x);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 
 #include <fcntl.h>
@@ -90,6 +91,22 @@ int place_descriptors(const spawn_request& request, int& report_fd) {
 
 } // namespace
 
+// A session may be a scheduling group of its own; nice within one hardly counts, so the group gets
+// it too.
+static int stand_behind(uint64_t steps) {
+  auto nice = std::min(19, ::getpriority(PRIO_PROCESS, 0) +
+                               static_cast<int>(std::min<uint64_t>(steps, 19)));
+  if (::setpriority(PRIO_PROCESS, 0, nice) != 0) return errno;
+  char text[16];
+  int size = std::snprintf(text, sizeof text, "%d", nice);
+  if (int fd = ::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC); fd >= 0) {
+    [[maybe_unused]] auto n =
+        ::write(fd, text, static_cast<size_t>(size)); // where there are such groups
+    ::close(fd);
+  }
+  return 0;
+}
+
 int apply_limits(const resource_limits& limits) {
   auto set = [](__rlimit_resource_t what, uint64_t value, uint64_t grace = 0) {
     if (value == 0) return 0;
@@ -106,7 +123,7 @@ int apply_limits(const resource_limits& limits) {
                       // SIGXCPU says why, a second before SIGKILL.
                       set(RLIMIT_CPU, limits.cpu_seconds, 1)})
     if (failed != 0) return failed;
-  return 0;
+  return limits.nice > 0 ? stand_behind(limits.nice) : 0;
 }
 
 void become(const spawn_request& request, int report_fd, int spawner_pid) {

@@ -51,7 +51,7 @@ int redirect_stderr(int fd) {
 } // namespace
 
 int enter_main(int argc, char** argv) {
-  constexpr int fixed = 12; // argv[0], "enter", nine numbers and at least argv[0] of the target
+  constexpr int fixed = 13; // argv[0], "enter", ten numbers and at least argv[0] of the target
   if (argc < fixed) return 64;
   int at = 2;
   auto number = [&] { return std::strtoull(argv[at++], nullptr, 10); };
@@ -60,7 +60,7 @@ int enter_main(int argc, char** argv) {
   long uid = std::atol(argv[at++]);
   resource_limits limits;
   for (auto* x : {&limits.address_space, &limits.file_size, &limits.processes, &limits.cpu_seconds,
-                  &limits.open_files})
+                  &limits.open_files, &limits.nice})
     *x = number();
   auto kept = number();
   auto variables = number();

@@ -101,7 +101,7 @@ bool server::parse(size_t size, spawn_request& request) {
   if (!numbers(request.cpus, 1 << 20)) return false;
   auto& limits = request.limits;
   for (auto* x : {&limits.address_space, &limits.file_size, &limits.processes, &limits.cpu_seconds,
-                  &limits.open_files})
+                  &limits.open_files, &limits.nice})
     *x = in.number();
   texts(request.cgroups);
   if (!in.ok() || !in.at_end() || request.argv.empty()) return false;

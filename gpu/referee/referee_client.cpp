@@ -45,6 +45,7 @@ expected<void> referee_client::state::start() {
   for (int cpu : options.cpus) list += (list.empty() ? "" : ",") + std::to_string(cpu);
   if (!list.empty()) spec.argv.insert(spec.argv.end(), {"--cpus", list});
   if (!options.python.empty()) spec.argv.insert(spec.argv.end(), {"--python", options.python});
+  if (options.python_at_once) spec.argv.emplace_back("--python-at-once");
   spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
   if (!options.gpu_node.empty()) {
     spec.argv.insert(spec.argv.end(), {"--gpu-node", options.gpu_node});
@@ -52,6 +53,9 @@ expected<void> referee_client::state::start() {
   }
   for (const char* name : {"CUDA_HOME", "LD_LIBRARY_PATH"}) // where toolkit and driver are
     if (const char* value = std::getenv(name); value != nullptr && !options.gpu_node.empty())
+      spec.environment.push_back(std::string{name} + "=" + value);
+  for (const char* name : {"XDG_CACHE_HOME", "HOME"}) // where answers of Python are kept
+    if (const char* value = std::getenv(name); value != nullptr && !options.python.empty())
       spec.environment.push_back(std::string{name} + "=" + value);
   // The one setting of the sandbox that its user makes by environment.
   if (const char* group = std::getenv("KERNELMILL_CGROUP"))

@@ -20,6 +20,7 @@ struct referee_options {
   std::string gpu_node = {};   ///< "/dev/nvidia0"; empty: a CPU slot
   std::string gpu_uuid = {};   ///< of the same
   std::string python = {};     ///< interpreter that has torch; empty: no contract `torch`
+  bool python_at_once = false; ///< started before the first request that needs it
 };
 
 /// Thread safety: one thread at a time.

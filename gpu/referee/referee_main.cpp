@@ -30,6 +30,7 @@ struct options {
   size_t pool = 2;
   std::string gpu_node;
   std::string python;
+  bool python_at_once = false;
 };
 
 /// What outlives single requests.
@@ -121,6 +122,7 @@ expected<void> serve(const options& given) {
         *processes, walls,
         torch_lane_options{given.python, given.cpus, of_candidates.threads, given.gpu_node,
                            of_candidates.driver, std::max<size_t>(1, (given.pool * 3) / 4)});
+  if (torch && given.python_at_once) torch->launch(); // what fails is told to who asks
   const lanes all{{tasks, pool, hardware, gpu.get()}, torch.get()};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {
@@ -145,6 +147,8 @@ int main(int argc, char** argv) {
   app.add_option("--gpu-node", given.gpu_node,
                  "device node of the one GPU that CUDA_VISIBLE_DEVICES shows; none: a CPU slot");
   app.add_option("--python", given.python, "interpreter that has torch; none: no contract torch");
+  app.add_flag("--python-at-once", given.python_at_once,
+               "start it before the first request that needs it");
   CLI11_PARSE(app, argc, argv);
   auto result = kernelmill::serve(given);
   if (result) return 0;

@@ -55,6 +55,7 @@ sandbox_spec spec_of(const compiler_job& job) {
   spec.limits.file_size = job.product_bytes;
   spec.limits.cpu_seconds = job.cpu_seconds;
   spec.limits.processes = job.process_count;
+  spec.limits.nice = behind_slots;
   spec.memory_bytes = job.memory_bytes;
   spec.process_count = job.process_count;
   return spec;

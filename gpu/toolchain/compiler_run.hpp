@@ -11,6 +11,9 @@
 
 namespace kernelmill {
 
+/// How far compilers stand behind slots, whose calls and clocks need their cores at once.
+inline constexpr uint64_t behind_slots = 10;
+
 struct compiler_job {
   std::vector<std::string> argv; ///< "-o" product_path where a product is wanted
   std::string path = "/usr/bin"; ///< PATH of its processes

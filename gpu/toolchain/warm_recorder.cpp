@@ -12,6 +12,7 @@
 #include "gpu/process/pidfd.hpp"
 #include "gpu/sandbox/seccomp.hpp"
 #include "gpu/toolchain/build_cache.hpp"
+#include "gpu/toolchain/compiler_run.hpp"
 #include "gpu/torch/packets.hpp"
 
 namespace kernelmill {
@@ -71,6 +72,7 @@ expected<void> warm_recorder::state::start() {
   spec.environment.emplace_back("USER=candidate");
   spec.descriptors = {{sockets->theirs.get(), 3}, {filter->get(), 4}};
   spec.memory_bytes = memory_limit;
+  spec.limits.nice = behind_slots;
   auto started = walls.start(spec);
   if (!started) return tl::unexpected<error>{started.error()};
   process = std::move(*started);

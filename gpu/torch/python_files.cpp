@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu/process/descriptor.hpp"
+#include "gpu/torch/python_answers.hpp"
 
 namespace kernelmill {
 
@@ -111,7 +112,9 @@ expected<python_facts> run_to_ask(spawner& processes, const std::string& interpr
   auto text = read_answer(ends.read.get(), ask_deadline_ms);
   auto status = started->wait(1000);
   if (!status) started->kill();
-  return parse_answer(interpreter, text);
+  auto answer = parse_answer(interpreter, text);
+  if (answer) keep_answer(interpreter, text);
+  return answer;
 }
 
 } // namespace
@@ -139,7 +142,8 @@ expected<python_facts> ask_python(spawner& processes, const std::string& interpr
   static std::map<std::string, python_facts> known;
   std::lock_guard guard{mutex};
   if (auto found = known.find(interpreter); found != known.end()) return found->second;
-  auto answer = run_to_ask(processes, interpreter);
+  auto answer = parse_answer(interpreter, kept_answer(interpreter));
+  if (!answer) answer = run_to_ask(processes, interpreter);
   if (answer) known.emplace(interpreter, *answer);
   return answer;
 }

@@ -44,7 +44,7 @@ std::string native_library();
 inline constexpr const char* native_library_mount = "/kernelmill-native/libkernelmill-torch.so";
 
 /// Runs the interpreter once, outside the sandbox, and imports torch (2 to 6 s). Answers are kept
-/// for the life of this process, errors are not. Fails with "python_missing" (class configuration)
+/// (python_answers.hpp), errors are not. Fails with "python_missing" (class configuration)
 /// when it cannot be run or has no torch.
 expected<python_facts> ask_python(spawner& processes, const std::string& interpreter);
 

@@ -145,7 +145,8 @@ expected<void> torch_lane::start_referee(const python_facts& facts, int control,
   return {};
 }
 
-expected<void> torch_lane::start() {
+expected<void> torch_lane::launch() {
+  ready_ = false;
   auto facts = ask_python(processes_, options_.python);
   if (!facts) return tl::unexpected<error>{facts.error()};
   if (on_gpu() && facts->torch_cuda.empty())
@@ -160,13 +161,18 @@ expected<void> torch_lane::start() {
   if (auto ok = start_warm_process(*facts, zygote->theirs.get()); !ok) return ok;
   if (auto ok = start_referee(*facts, control->theirs.get(), zygote->ours.get()); !ok) return ok;
   control_ = std::move(control->ours);
-  control->theirs.reset();
+  return {};
+}
+
+expected<void> torch_lane::await_ready() {
+  if (ready_) return {};
   auto text = receive_packet(control_.get(), start_deadline_ms);
   if (!text) return lost("it did not start in time");
   auto hello = nlohmann::json::parse(text->text, nullptr, false);
   if (!hello.is_object() || !hello.contains("ready"))
     return lost(hello.is_object() && hello.contains("failed") ? hello["failed"].dump()
                                                               : "the torch referee ended");
+  ready_ = true;
   return {};
 }
 
@@ -176,8 +182,9 @@ expected<nlohmann::json> torch_lane::ask(const nlohmann::json& request, int dead
     referee_.reset();
     warm_.reset();
     control_.reset();
-    if (auto ok = start(); !ok) return tl::unexpected<error>{ok.error()};
+    if (auto ok = launch(); !ok) return tl::unexpected<error>{ok.error()};
   }
+  if (auto ok = await_ready(); !ok) return tl::unexpected<error>{ok.error()};
   if (!send_packet(control_.get(), request.dump(), descriptors))
     return lost(std::string{"nobody takes the request: "} + std::strerror(errno));
   auto text = receive_packet(control_.get(), deadline_ms);

@@ -32,6 +32,10 @@ public:
   torch_lane(spawner& processes, sandbox& walls, torch_lane_options options);
   ~torch_lane();
 
+  /// Starts the processes and does not wait until they are ready. Fails as ask() does, which
+  /// starts those that are missing.
+  expected<void> launch();
+
   /// One exchange with the torch referee; descriptors are lent. Fails with class configuration when
   /// there is no such interpreter, else with class infrastructure.
   expected<nlohmann::json> ask(const nlohmann::json& request, int deadline_ms,
@@ -40,7 +44,7 @@ public:
   bool on_gpu() const noexcept { return !options_.gpu_node.empty(); }
 
 private:
-  expected<void> start();
+  expected<void> await_ready();
   expected<void> start_warm_process(const python_facts& facts, int socket);
   expected<void> start_referee(const python_facts& facts, int control, int zygote);
   tl::unexpected<error> lost(const std::string& cause);
@@ -51,6 +55,7 @@ private:
   std::optional<sandboxed_child> warm_;
   std::optional<child> referee_;
   descriptor control_;
+  bool ready_ = false;
   descriptor printed_; // by both
 };
 

@@ -123,6 +123,7 @@ expected<void> open(station& x, const member_options& options) {
   x.backend = std::move(*backend);
   // Tasks that need Python come later; without one they are given to other nodes.
   if (auto python = find_python(options.config.evaluation.python)) x.backend.python = python->path;
+  x.backend.python_at_once = false;
   auto slots = start_slots(options.config, x.backend, {}, options.architecture.empty());
   if (!slots) return tl::unexpected<error>{slots.error()};
   x.slots = std::move(*slots);

@@ -377,6 +377,7 @@ def read_verdict(line: str) -> dict:
         "cached": record.get("cached", False),
         "build_s": record.get("build_s") or 0.0,
         "slot_s": record.get("slot_s") or 0.0,
+        "slot_seconds": record.get("slot_seconds") or {},
         "measured": bool(timing.get("measured")),
         "candidate_ms": timing.get("candidate_ms"),
         "reference_ms": timing.get("reference_ms"),
@@ -559,7 +560,8 @@ def agreement(rows: list[Row], state: State) -> dict:
                                 "benchmark": reason_of_benchmark(theirs),
                                 "kernelmill": reason_of_ours(ours), "note": row["note"]})
     surprises = [x["file"] for x in rows if x["key"] in state.data["ours"] and
-                 (state.data["ours"][x["key"]]["outcome"] == "accepted") != (x["kind"] == "right")]
+                 state.data["ours"][x["key"]]["outcome"] != x.get(
+                     "kernelmill", "accepted" if x["kind"] == "right" else "rejected")]
     return {"counts": {k: len(v) for k, v in table.items()}, "differences": differences,
             "kernelmill_unlike_manifest": surprises}
 

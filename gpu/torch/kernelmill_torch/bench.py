@@ -13,6 +13,7 @@ from kernelmill_torch.problem import BadProblem, Problem, fill
 from kernelmill_torch.processes import Fault, Pool, Process
 
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
+ROOM = 0.3                 # of it that a candidate finds free
 MOST_SETS = 16
 SETS_BYTES = 2 << 30       # that several sets may take together
 FLUSH_BYTES = 256 << 20    # several times any cache
@@ -39,6 +40,7 @@ class Bench:
         self.baseline_seed: Optional[int] = None
         self.memory: Optional[SharedMemory] = None
         self.notes: list[str] = []
+        self.blind: dict[str, str] = {}  # by mode, what passes without knowing the inputs
         # Where parameters are made first. One that is made elsewhere has other numbers; see Judgement.
         self.place = device
         try:
@@ -62,6 +64,7 @@ class Bench:
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""
         self.release()
+        others = self._allocated()
         try:
             layout = self.problem.layout(self.place)
         except BadProblem:
@@ -69,7 +72,7 @@ class Bench:
                 raise
             self.place = "cpu"  # a model that insists on it
             layout = self.problem.layout(self.place)
-        peak = self._peak(layout)
+        peak = self._peak(layout) - others
         total = memory_of_gpu(self.lib)[1] if self.device == "cuda" else os.sysconf("SC_PHYS_PAGES") * os.sysconf(
             "SC_PAGE_SIZE")
         allowed = SHARE_OF_MEMORY * total
@@ -91,6 +94,9 @@ class Bench:
         self.sets = sets_of(self.memory, layout)
         self.needed = needed
 
+    def _allocated(self) -> int:
+        return torch.cuda.memory_allocated() if self.device == "cuda" else 0
+
     def _peak(self, layout) -> int:
         """Bytes of a run of the model: parameters, inputs, outputs, what it needs in between."""
         if self.device != "cuda":
@@ -106,17 +112,20 @@ class Bench:
         first = self.problem.run(inputs)
         second = self.problem.run(inputs)
         rule = compare.Rule(1e-3, 1e-3)
-        return any(compare.judge(a, b, rule)[0] > 0 for a, b in zip(first, second))
+        return compare.count_bad([(a, b, rule) for a, b in zip(first, second)]) > 0
 
     def release(self) -> None:
         """Gives torch's spare memory back to the GPU, before somebody else needs it."""
         if self.device == "cuda":
             torch.cuda.empty_cache()
 
-    def release_if_large(self) -> None:
-        """The same, where a candidate could need it; for small problems it would only cost time."""
-        if self.device == "cuda" and torch.cuda.memory_reserved() > 4 << 30:
-            torch.cuda.empty_cache()
+    def make_room(self) -> None:
+        """The same, where less is free than a candidate may need: giving back and taking again costs time, and the GPU
+        wipes what was given back while others work."""
+        if self.device == "cuda":
+            free, total = memory_of_gpu(self.lib)
+            if free < max(ROOM * total, self.needed):
+                torch.cuda.empty_cache()
 
     def synchronize(self) -> None:
         if self.device == "cuda":
@@ -124,18 +133,20 @@ class Bench:
 
     # -- processes ------------------------------------------------------------------------------
 
-    def attach(self, process: Process, name: str, seed: int, place: str, seconds: float) -> None:
-        """Builds the model with the parameters of a seed and maps the buffers."""
+    def attach(self, process: Process, name: str, seed: int, place: str, seconds: float) -> list[int]:
+        """Builds the model with the parameters of a seed and maps the buffers. Returns what the process says are the
+        fingerprints of its tensors."""
         blob = native.memory_file("kernelmill-init", 0)
         os.write(blob, self.problem.init_blob())
         os.lseek(blob, 0, os.SEEK_SET)
         try:
-            process.ask({"op": "build", "class": name, "seed": seed, "place": place,
-                         "dtype": str(self.problem.dtype)[6:]}, seconds, (blob,))
+            said = process.ask({"op": "build", "class": name, "seed": seed, "place": place,
+                                "dtype": str(self.problem.dtype)[6:]}, seconds, (blob,)).get("fingerprints")
         finally:
             os.close(blob)
         process.ask({"op": "buffers", "layout": self.layout.to_json(), "capacity": self.memory.capacity}, seconds,
                     (self.memory.fd,))
+        return said if isinstance(said, list) and all(isinstance(x, int) for x in said) else []
 
     def start_baseline(self, pool: Pool, seed: int, seconds: float) -> Process:
         """The problem's own model in a process of its own, with the parameters of a seed."""
@@ -168,6 +179,8 @@ class Bench:
         """A fault of the baseline is the problem's, or ours; never the candidate's."""
         if e.cls != "candidate":
             return e
+        if e.category == "out_of_memory":
+            return Fault("infrastructure", "gpu_memory", f"the problem's own model found too little memory: {e.message}")
         return Fault("configuration", "bad_problem", f"the problem {self.directory} cannot be timed: {e.message}")
 
     # -- rows -----------------------------------------------------------------------------------
@@ -193,6 +206,7 @@ class Bench:
 
     def row(self, process: Process, count: int, seconds: float) -> tuple[float, float]:
         """Seconds of the calls of one row on cold caches, and of the copies, by the clock out here."""
+        self.make_room()
         self.latest_flush = self.flush()
         return process.row(count, seconds)
 

@@ -35,7 +35,8 @@ def describe(problem: BaseException, category: str) -> dict[str, str]:
     text = str(problem)
     if isinstance(problem, artifact.ExtensionNotBuilt):
         category = "extension_not_built"
-    if isinstance(problem, MemoryError) or "out of memory" in text.lower():
+    # Without NVML, which no sandbox shows, torch fails to say how much memory there was.
+    if isinstance(problem, MemoryError) or "out of memory" in text.lower() or "nvmlInit" in text:
         category = "out_of_memory"
     frames = [x for x in traceback.extract_tb(problem.__traceback__) if x.filename.startswith(DIRECTORY)]
     trace = "".join(traceback.format_list(frames[-6:])).replace(DIRECTORY + "/", "")
@@ -76,6 +77,20 @@ def make_model(module, message: dict[str, Any], init_fd: int, device: str):
     dtype = getattr(torch, message["dtype"])
     model = model.to(device) if dtype == torch.float32 else model.to(device=device, dtype=dtype)
     return model
+
+
+def fingerprints(model: torch.nn.Module) -> list[int]:
+    """One number for each parameter, buffer and other tensor of a model, sorted; the order of a tensor's elements does
+    not change it."""
+    found = [*model.parameters(), *model.buffers()]
+    found += [x for module in model.modules() for x in vars(module).values() if isinstance(x, torch.Tensor)]
+    sums = []
+    for x in found:
+        words = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
+        x = x.detach()
+        x = x.to(torch.uint8) if x.dtype == torch.bool else x.contiguous().reshape(-1).view(words)
+        sums.append(x.sum(dtype=torch.int64))
+    return sorted(torch.stack(sums).tolist()) if sums else []
 
 
 def made_in(place: str):
@@ -189,6 +204,8 @@ class Serving:
                 raise Refused("missing_model", f"the module defines no class {message['class']}")
         elif op == "build":
             self.model = make_model(self.module, message, descriptors[0], self.device)
+            with contextlib.suppress(Exception):
+                return {"fingerprints": fingerprints(self.model)}
         elif op == "buffers":
             self.layout = buffers.Layout.from_json(message["layout"])
             memory = buffers.SharedMemory.attach(self.lib, self.device, descriptors[0], message["capacity"])

@@ -5,13 +5,16 @@ import math
 import os
 import statistics
 import time
+from collections import Counter
 from typing import Any, Optional
 
 import torch
 
 from kernelmill_torch import compare, native
 from kernelmill_torch.bench import Bench, same_bytes
+from kernelmill_torch.candidate import fingerprints
 from kernelmill_torch.problem import Truth
+from kernelmill_torch.problem_check import blind_answers
 from kernelmill_torch.processes import Fault, Pool, Process
 
 TRIALS = {"honest": 2, "kernelbench": 5}
@@ -21,11 +24,12 @@ CALL_SECONDS = 5.0
 BASELINE_SECONDS = 20.0
 RETAKES = 3
 DISTURBED = 1.15
+BLIND_DRAWS = 8
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
 
 class Judgement:
-    """REQUIRES: nobody else uses the bench until close()."""
+    """REQUIRES: nobody else uses the bench meanwhile."""
 
     def __init__(self, bench: Bench, pool: Pool, options: dict[str, Any]):
         self.bench, self.pool = bench, pool
@@ -35,6 +39,7 @@ class Judgement:
         self.secret = bytes.fromhex(options.get("seed") or "")
         self.replays = bool(self.secret)
         self.process: Optional[Process] = None
+        self.same_parameters = False  # as the problem's, as the candidate says, which it can only lose by
         self.trials: list[dict[str, Any]] = []
         self.findings: list[dict[str, str]] = []  # not handed over yet
         self.rules_found: set[str] = set()
@@ -42,7 +47,6 @@ class Judgement:
         self.mark = time.monotonic()
         self.timed = FIRST_TIMED
         self.rules: list[compare.Rule] = []
-        self.previous: Optional[list[torch.Tensor]] = None  # the truth of the trial before
         self.row_length = 0
         self.flushes: list[float] = []
         # Draws places to look at; nothing else draws from it.
@@ -93,14 +97,17 @@ class Judgement:
         """The model with its parameters, made in a place."""
         seed = self.bench.baseline_seed
         self.bench.problem.build(seed, place)
-        self.bench.attach(self.process, "ModelNew", seed, place, self.left())
+        said = self.bench.attach(self.process, "ModelNew", seed, place, self.left())
+        missing = Counter(fingerprints(self.bench.problem.models[self.bench.problem.dtype])) - Counter(said)
+        self.same_parameters = not missing
         self.lap("build")
 
     def judge_correctness(self) -> bool:
         """Builds the model and runs the trials; False when one is wrong.
 
         Parameters are made on the device at first. A module that makes its own on the CPU has other numbers then, as it
-        would not have with the benchmark: so what is wrong is tried once more with all of them made on the CPU."""
+        would not have with the benchmark: so what is wrong is tried once more with all of them made on the CPU, unless it
+        says that it has the problem's numbers."""
         place = self.bench.place
         try:
             self.build(place)
@@ -109,7 +116,7 @@ class Judgement:
             if e.category != "init_error" or place == "cpu":
                 raise
             right = False
-        if right or place == "cpu" or not self.bench.has_parameters():
+        if right or place == "cpu" or self.same_parameters or not self.bench.has_parameters():
             return right
         self.trials = []
         self.findings = []
@@ -142,7 +149,7 @@ class Judgement:
         bench.fill([inputs], signed)
         bench.poison(1)
         bench.synchronize()
-        bench.release()
+        bench.make_room()
         self.process.ask({"op": "seed", "seed": seed}, self.left())
         self.process.row(1, min(self.left(), FIRST_CALL_SECONDS[bench.device]))
         sample = bench.sample(1, self.places)
@@ -158,21 +165,20 @@ class Judgement:
                             "distribution": "half of the signs turned" if signed else "the problem's own"})
         if not signed:
             self.rules = self.rules_for(truth, timed=True)
-            self.look_for_degeneracy(truth, rules)
+            self.look_for_degeneracy(truth)
         return difference.bad == 0
 
-    def look_for_degeneracy(self, truth: Truth, rules: list[compare.Rule]) -> None:
+    def look_for_degeneracy(self, truth: Truth) -> None:
         """Whether an answer that knows nothing of the inputs would have passed: then no verdict can be had, and in
-        honest mode none is paid."""
-        severity = "critical" if self.mode == "honest" else "warning"
-        known = {"zeros": [torch.zeros_like(x) for x in truth.want]}
-        if self.previous is not None:
-            known["the answer to other inputs"] = self.previous
-        for what, outputs in known.items():
-            if all(compare.judge(x, want, rule)[0] == 0 for x, want, rule in zip(outputs, truth.want, rules)):
-                self.find("degenerate_problem", severity, f"{what} would have passed: this problem cannot tell right from "
-                          "wrong; see `kernelmill task check`")
-        self.previous = truth.want if self.bench.layout.set_bytes <= LARGE else None
+        honest mode none is paid. Found out once for each problem."""
+        known = self.bench.blind.get(self.mode)
+        if known is None:
+            answers = {"zeros": [None for _ in truth.want], "the answer to other inputs": list(truth.want)}
+            found = blind_answers(self.bench, answers, self.rules, (self.number("blind", i) for i in range(BLIND_DRAWS)))
+            known = self.bench.blind[self.mode] = found[0] if found else ""
+        if known:
+            self.find("degenerate_problem", "critical" if self.mode == "honest" else "warning",
+                      f"{known} would have passed: this problem cannot tell right from wrong; see `kernelmill task check`")
 
     def is_defined(self, inputs: int) -> bool:
         """Whether the problem has a finite answer for signed inputs where it has one for its own."""
@@ -194,7 +200,7 @@ class Judgement:
         outputs = self.bench.sets[index].outputs
         for i, (got, want, rule) in enumerate(zip(outputs, truth.want, rules)):
             name = f"output{i}" if len(outputs) > 1 else "output"
-            bad, exceeding = compare.judge(got, want, rule).tolist()
+            bad, exceeding = compare.judge(got, want, rule)
             one = compare.explain(got, want, rule, name) if bad else compare.Difference(
                 0, exceeding * rule.absolute, rule.absolute, "", exceeding)
             result = result.worse_of(one)
@@ -259,16 +265,20 @@ class Judgement:
             self.prepare_timing()
         first = self.undisturbed_pair(True)
         second = self.undisturbed_pair(False)
+        self.look_for_background_work()
         return {"reference": [first[0], second[0]], "candidate": [first[1], second[1]], "calls": 2 * self.row_length}
 
     def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
-        """A pair of which neither row is plainly longer than others of its kind: something else had the GPU or the
-        core then. It is taken again, for either alike; nothing is ever subtracted."""
+        """A pair of which neither row is plainly longer than others of its kind, nor the flushes before them: something
+        else had the GPU or the core then. It is taken again, for either alike; nothing is ever subtracted."""
         for _ in range(RETAKES):
+            flushes, self.flushes = self.flushes, []
             pair = self.pair(reference_first)
+            disturbed = max(self.flushes) > self.longest_flush()
+            self.flushes = flushes + self.flushes
             for past, seconds in zip(self.rows, pair):
                 past.append(seconds)
-            if all(seconds <= DISTURBED * statistics.median(past) for past, seconds in zip(self.rows, pair)):
+            if not disturbed and all(x <= DISTURBED * statistics.median(past) for past, x in zip(self.rows, pair)):
                 break
         return pair
 
@@ -281,30 +291,50 @@ class Judgement:
         reference = self.baseline_row() if reference_first else (0.0, 0.0)
         reference_seconds = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
         bench.poison(count)
-        bench.release_if_large()
         candidate = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * reference_seconds))
-        sample = bench.sample(count, self.places)
         self.flushes.append(bench.latest_flush)
+        sample = bench.sample(count, self.places)
         self.audit(seeds, sample)
         if not reference_first:
             reference = self.baseline_row()
-        self.look_for_background_work()
         return (bench.per_call(*reference, count), bench.per_call(*candidate, count))
 
-    def look_for_background_work(self) -> None:
-        """A flush of the caches before a row takes longer when the candidate, which is stopped, left the GPU busy."""
+    def longest_flush(self) -> float:
+        """What a flush of the caches takes at most while nobody else has the GPU."""
         usual = self.bench.usual_flush
-        now = statistics.median(self.flushes)
-        if self.bench.device == "cuda" and len(self.flushes) >= 4 and now > max(1.5 * usual, usual + 1e-4):
-            self.find("background_work", "critical", f"a flush of the cache before calls took {now * 1e3:.3f} ms instead of "
-                      f"{usual * 1e3:.3f} ms: somebody else used the GPU")
+        return max(1.5 * usual, usual + 1e-4) if self.bench.device == "cuda" else math.inf
+
+    def look_for_background_work(self) -> None:
+        """Flushes before rows take longer when somebody has the GPU. If that ends with the candidate, which is stopped
+        meanwhile, it was the candidate; else nobody can be timed now. Raises Fault then."""
+        if len(self.flushes) < 4 or statistics.median(self.flushes) <= self.longest_flush():
+            return
+        before = statistics.median(self.flushes)
+        if self.flushes_settle():
+            raise Fault("infrastructure", "gpu_disturbed", "somebody else used the GPU while rows were timed")
+        self.process.close()
+        self.process = None
+        if not self.flushes_settle():
+            raise Fault("infrastructure", "gpu_disturbed", "somebody else uses the GPU, also without the candidate")
+        self.find("background_work", "critical", f"a flush of the cache before calls took {before * 1e3:.3f} ms instead of "
+                  f"{self.bench.usual_flush * 1e3:.3f} ms, until the candidate was ended")
+
+    def flushes_settle(self) -> bool:
+        """Whether several flushes in a row take what is usual, within a second."""
+        end = time.monotonic() + 1
+        good = 0
+        while good < 5 and time.monotonic() < end:
+            good = good + 1 if self.bench.flush() <= self.longest_flush() else 0
+        return good == 5
 
     def baseline_row(self) -> tuple[float, float]:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
         try:
-            return self.bench.row(self.bench.baseline, self.row_length, seconds)
+            row = self.bench.row(self.bench.baseline, self.row_length, seconds)
         except Fault as e:
             raise self.bench.blame_problem(e) from None
+        self.flushes.append(self.bench.latest_flush)
+        return row
 
     def audit(self, seeds: list[int], sample: list) -> None:
         """Every output of a row. Raises Fault when one is wrong."""
@@ -324,14 +354,8 @@ class Judgement:
             self.check_inputs(index, drawn)
             if self.bench.is_random:
                 continue
-            want = problem.run(drawn)
-            for got, right, rule in zip(self.bench.sets[index].outputs, want, self.rules):
-                found.append(compare.judge(got, right, rule))
-        return sum(x[0] for x in torch.stack(found).tolist()) if found else 0.0
-
-    def close(self) -> bool:
-        """Ends the candidate; False when its process cannot be ended."""
-        return self.process is None or self.process.close()
+            found.append(compare.count_bad(list(zip(self.bench.sets[index].outputs, problem.run(drawn), self.rules))))
+        return sum(found)
 
 
 def finite(x: float) -> Optional[float]:

@@ -7,6 +7,7 @@ says in double precision where it can run so."""
 import copy
 import importlib.util
 import io
+import math
 import os
 import re
 import sys
@@ -205,7 +206,7 @@ def fill(into: BufferSet, drawn: list[Any]) -> None:
             to.copy_(x)
 
 
-CHUNK = 1 << 26  # elements that a comparison widens at once: half a GiB in double precision
+CHUNK = 1 << 23  # elements that are looked at together: what is made of them stays in a GPU's cache
 
 
 def chunks(*tensors: torch.Tensor):
@@ -217,19 +218,27 @@ def chunks(*tensors: torch.Tensor):
 
 def root_mean_square(x: torch.Tensor) -> float:
     """Of the finite elements; 0 when there are none."""
-    total = torch.zeros((), dtype=torch.float64, device=x.device)
-    count = torch.zeros((), dtype=torch.float64, device=x.device)
-    for (part,) in chunks(x):
-        good = torch.isfinite(part)
-        total += torch.where(good, part, torch.zeros_like(part)).double().square().sum()
-        count += good.sum()
-    return float((total / count.clamp(min=1)).sqrt())
+    if not x.numel():
+        return 0.0
+    norm = torch.linalg.vector_norm(
+        torch.stack([torch.linalg.vector_norm(part, dtype=torch.float64) for (part,) in chunks(x)]))
+    if math.isfinite(value := float(norm)):
+        return value / math.sqrt(x.numel())
+    finite = [part[torch.isfinite(part)].double() for (part,) in chunks(x)]
+    count = sum(part.numel() for part in finite)
+    return math.sqrt(sum(float(part.square().sum()) for part in finite) / max(1, count))
 
 
 def relative_error(got: torch.Tensor, want: torch.Tensor, spread: float) -> float:
     """The largest |got - want| / (|want| + spread) over finite elements."""
+    if not want.numel():
+        return 0.0
+    least = max(spread, 1e-300)
+    worst = torch.stack([(a.double() - b).abs_().div_(b.abs().add_(least)).max() for a, b in chunks(got, want)]).max()
+    if math.isfinite(value := float(worst)):
+        return value
     worst = torch.zeros((), dtype=torch.float64, device=want.device)
     for a, b in chunks(got, want):
-        off = (a.double() - b).abs() / (b.abs() + max(spread, 1e-300))
+        off = (a.double() - b).abs() / (b.abs() + least)
         worst = torch.maximum(worst, torch.where(torch.isfinite(off), off, torch.zeros_like(off)).max())
-    return float(worst) if want.numel() else 0.0
+    return float(worst)

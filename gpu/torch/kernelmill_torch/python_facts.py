@@ -18,6 +18,15 @@ def _version(module: str) -> str:
         return ""
 
 
+def _state(path: str) -> list:
+    """By what a change of a file or folder is seen: path, time of the last change in ns, bytes."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return [path, 0, -1]
+    return [path, found.st_mtime_ns, found.st_size]
+
+
 def main() -> int:
     here = os.path.dirname(os.path.abspath(__file__))
     paths = [p for p in sys.path if p and os.path.isabs(p) and os.path.realpath(p) != os.path.realpath(here)]
@@ -45,6 +54,11 @@ def main() -> int:
         "extension_suffix": sysconfig.get_config_var("EXT_SUFFIX") or ".so",
         "python_include": sysconfig.get_path("include", scheme="posix_prefix") or "",
     }
+    home = os.path.dirname(torch.__file__)
+    # The folder that torch is in changes whenever a package beside it comes or goes.
+    facts["depends"] = [_state(x) for x in (
+        sys.executable, os.path.abspath(__file__), os.path.dirname(home), home + "/version.py",
+        cpp_extension.__file__, "/usr/local", "/usr/local/cuda", "/usr/bin/nvcc", facts["cuda_home"])]
     print(json.dumps(facts))
     return 0
 

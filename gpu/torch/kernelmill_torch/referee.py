@@ -20,12 +20,14 @@ import torch
 
 from kernelmill_torch import channel, kernels, native, problem_check
 from kernelmill_torch.artifact import read
-from kernelmill_torch.bench import Bench
+from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.judgement import Judgement
-from kernelmill_torch.processes import Fault, Pool, Zygote
+from kernelmill_torch.processes import Fault, Pool, Process, Zygote
 
-MOST_BENCHES = 4
-SMALL_BENCH = 4 << 30  # bytes; larger ones are not kept beside others
+MOST_BENCHES = {"cuda": 16, "cpu": 4}
+LEAST_FREE = 0.5       # of a GPU's memory, while several benches are kept
+SMALL_BENCH = 4 << 30  # bytes; on a CPU larger ones are not kept beside others
+OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 START_SECONDS = 180.0
 # The least share of the GPU's time that the candidate's own kernels must have, where a language is asked for.
 LEAST_SHARE = {2: 0.05, 3: 0.05, 4: 0.05}  # several operators, of which some may stay the framework's
@@ -40,56 +42,85 @@ class Referee:
         self.pool = Pool(lib, zygote, pool_size)
         self.benches: dict[tuple[str, str], Bench] = {}  # latest last
         self.judgement: Optional[Judgement] = None
+        self.ending: list[Process] = []  # candidates, killed
+        self.crowded = False  # somebody found too little memory
         self.source = b""
         self.artifact = -1
         self.options: dict[str, Any] = {}
 
     def bench(self, directory: str, digest: str, precision: str) -> Bench:
         """The bench of a problem; the ones that were used longest ago make room."""
-        key = (directory, digest)
-        found = self.benches.pop(key, None)
+        found = self.benches.pop((directory, digest), None)
         if found is None:
-            while self.benches and (len(self.benches) >= MOST_BENCHES or self._crowded()):
-                self.benches.pop(next(iter(self.benches))).close()
+            self.await_ended()  # its memory may be needed
             found = Bench(self.lib, self.device, directory, precision)
-            if found.needed > SMALL_BENCH:
-                for other in self.benches.values():
-                    other.close()
-                self.benches.clear()
-        self.benches[key] = found
+        self.benches[directory, digest] = found
+        while len(self.benches) > 1 and self._crowded(found):
+            self.benches.pop(next(iter(self.benches))).close()
         return found
 
-    def _crowded(self) -> bool:
-        return any(x.needed > SMALL_BENCH for x in self.benches.values())
+    def _crowded(self, latest: Bench) -> bool:
+        if len(self.benches) > MOST_BENCHES[self.device]:
+            return True
+        if self.device == "cpu":
+            return any(x.needed > SMALL_BENCH for x in self.benches.values())
+        latest.make_room()
+        free, total = memory_of_gpu(self.lib)
+        return free < max(LEAST_FREE * total, latest.needed)
+
+    def close_benches(self) -> None:
+        while self.benches:
+            self.benches.popitem()[1].close()
 
     # -- requests -----------------------------------------------------------------------------------
 
     def begin(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         self.drop()
+        if self.crowded:
+            self.close_benches()
+            self.crowded = False
         self.options = request
         if self.artifact >= 0:
             os.close(self.artifact)
         self.artifact = descriptors[0]
         self.source = read(os.dup(self.artifact)).source
         reply: dict[str, Any] = {"correct": False, "fault": None}
-        bench = None
-        started = time.monotonic()
         try:
-            bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
-            judgement = self.judgement = Judgement(bench, self.pool, request)
-            judgement.mark = started
-            judgement.lap("task")
-            self.check_language()
-            judgement.load(self.artifact)
-            reply["correct"] = judgement.judge_correctness() and judgement.judge_determinism() is not None
-            judgement.lap("correctness")
+            reply["correct"] = self.judge_with_room()
         except Fault as e:
             reply["fault"] = e.to_json()
-        except (MemoryError, torch.cuda.OutOfMemoryError) as e:
+        except OUT_OF_MEMORY as e:
             reply["fault"] = Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}").to_json()
-        return {**reply, **self.found(bench)}
+        return {**reply, **self.found()}
 
-    def found(self, bench: Optional[Bench] = None) -> dict[str, Any]:
+    def judge_with_room(self) -> bool:
+        """Whether the candidate is right. One that finds too little memory beside what is kept of other problems is
+        judged once more without them. Raises Fault and OUT_OF_MEMORY."""
+        try:
+            return self.judge()
+        except (Fault, *OUT_OF_MEMORY) as e:
+            others = self.benches.keys() - {(self.options["directory"], self.options.get("digest", ""))}
+            if not others or isinstance(e, Fault) and e.category not in ("out_of_memory", "unsupported_problem"):
+                raise
+        self.drop()
+        self.close_benches()
+        return self.judge()
+
+    def judge(self) -> bool:
+        """Whether the candidate is right."""
+        request, started = self.options, time.monotonic()
+        bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
+        self.judgement = Judgement(bench, self.pool, request)
+        self.judgement.mark = started
+        self.judgement.lap("task")
+        self.check_language()
+        self.judgement.load(self.artifact)
+        self.await_ended()
+        right = self.judgement.judge_correctness() and self.judgement.judge_determinism() is not None
+        self.judgement.lap("correctness")
+        return right
+
+    def found(self) -> dict[str, Any]:
         """What the judgement has found out so far; lists are handed over once."""
         x = self.judgement
         if x is None:
@@ -119,6 +150,8 @@ class Referee:
             reply.update(self.judgement.block())
         except Fault as e:
             reply["fault"] = e.to_json()
+            if e.category in ("out_of_memory", "gpu_memory"):
+                self.crowded = True
         except (MemoryError, torch.cuda.OutOfMemoryError) as e:
             reply["fault"] = Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}").to_json()
         return {**reply, **self.found()}
@@ -133,9 +166,7 @@ class Referee:
                 x.lap("profile")
             reply["output"] = x.process.output()
             reply.update(self.found())
-        if not self.drop():
-            reply["fault"] = Fault("infrastructure", "gpu_stuck", "failed to end a candidate's process within 10 s",
-                                   "`nvidia-smi` shows the GPU's state").to_json()
+        self.drop()
         self.pool.refill()
         return reply
 
@@ -160,16 +191,26 @@ class Referee:
 
     def check(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         self.drop()
+        self.close_benches()  # what is too large beside another need not be too large
         try:
             bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
         except Fault as e:
             return {"problems": [e.message], "notes": []}
         return problem_check.check(bench)
 
-    def drop(self) -> bool:
-        """Ends the candidate; False when that failed."""
+    def drop(self) -> None:
+        """Ends the candidate without waiting until it is gone."""
         judgement, self.judgement = self.judgement, None
-        return judgement is None or judgement.close()
+        if judgement is not None and judgement.process is not None:
+            judgement.process.kill()
+            self.ending.append(judgement.process)
+
+    def await_ended(self) -> None:
+        """Waits until candidates that were ended hold nothing of the GPU any longer. Raises Fault."""
+        while self.ending:
+            if not self.ending.pop().close():
+                raise Fault("infrastructure", "gpu_stuck", "failed to end a candidate's process within 10 s",
+                            "`nvidia-smi` shows the GPU's state")
 
 
 def main() -> None:

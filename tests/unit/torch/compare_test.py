@@ -1,0 +1,86 @@
+"""Which elements are right: the quick way must say what the thorough one says."""
+
+import importlib.util
+import math
+import random
+import unittest
+
+if importlib.util.find_spec("torch"):
+    import torch
+
+    from kernelmill_torch import compare, problem
+    from kernelmill_torch.candidate import fingerprints
+
+INF, NAN = math.inf, math.nan
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "this Python has no torch")
+class Compare(unittest.TestCase):
+    rule = compare.Rule(1e-3, 1e-3) if importlib.util.find_spec("torch") else None
+
+    def bad(self, got, want, dtype="float32"):
+        return compare.judge(torch.tensor(got), torch.tensor(want, dtype=getattr(torch, dtype)), self.rule)[0]
+
+    def test_kinds_of_numbers(self):
+        for got, want, bad in (([1.0, 2.0], [1.0, 2.0], 0), ([1.0, 2.0], [1.0, 2.1], 1), ([INF], [INF], 0),
+                               ([INF], [-INF], 1), ([INF], [1.0], 1), ([1.0], [INF], 1), ([NAN], [NAN], 0), ([NAN], [1.0], 1),
+                               ([1.0], [NAN], 1), ([0.0], [-0.0], 0), ([INF, 1.0, 5.0], [INF, 1.0, 1.0], 1)):
+            for dtype in ("float32", "float64"):
+                self.assertEqual(self.bad(got, want, dtype), bad, (got, want, dtype))
+
+    def test_whole_numbers_are_right_exactly(self):
+        self.assertEqual(compare.judge(torch.tensor([1, 2, 3]), torch.tensor([1, 2, 4]), self.rule)[0], 1)
+        self.assertEqual(compare.judge(torch.tensor([True]), torch.tensor([True]), self.rule), (0.0, 0.0))
+
+    def test_wanted_numbers_are_left_as_they_are(self):
+        want = torch.tensor([1.0, -2.0], dtype=torch.float64)
+        compare.judge(torch.tensor([1.0, 2.0]), want, self.rule)
+        problem.relative_error(torch.tensor([1.0, 2.0]), want, problem.root_mean_square(want))
+        self.assertEqual(want.tolist(), [1.0, -2.0])
+
+    def test_several_outputs_are_counted_as_one_by_one(self):
+        random.seed(1)
+        pairs = []
+        for _ in range(20):
+            want = torch.randn(257)
+            got = want + 1e-3 * torch.randn(257)
+            if random.random() < 0.5:
+                got[random.randrange(257)] = random.choice((INF, NAN, 7.0))
+            pairs.append((got, want, self.rule))
+        by_one = sum(int(compare.judge_part(*x)[0].sum()) for x in pairs)
+        self.assertGreater(by_one, 0)
+        self.assertEqual(compare.count_bad(pairs), by_one)
+        self.assertEqual(compare.count_bad([]), 0)
+
+    def test_what_would_pass_is_seen_in_all_places(self):
+        want = torch.zeros(1 << 20)
+        self.assertTrue(compare.would_pass(None, want, self.rule))
+        want[12345] = 1  # between the places that are looked at first
+        self.assertFalse(compare.would_pass(None, want, self.rule))
+        self.assertTrue(compare.would_pass(want.clone(), want, self.rule))
+
+    def test_spread_and_error_are_those_of_finite_elements(self):
+        x = torch.tensor([3.0, 4.0, INF, NAN])
+        self.assertAlmostEqual(problem.root_mean_square(x), math.sqrt(12.5))
+        self.assertAlmostEqual(problem.root_mean_square(x[:2]), math.sqrt(12.5))
+        got = torch.tensor([3.0, 4.5, INF, NAN])
+        self.assertAlmostEqual(problem.relative_error(got, x.double(), 1.0), 0.1)
+        self.assertEqual(problem.relative_error(x[:0], x[:0].double(), 1.0), 0.0)
+
+    def test_fingerprints_know_numbers_and_not_their_order(self):
+        torch.manual_seed(1)
+        one = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+        one.mask = torch.tensor([True, False])
+        torch.manual_seed(1)
+        other = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+        other.mask = torch.tensor([True, False])
+        self.assertEqual(fingerprints(one), fingerprints(other))
+        other[0].weight.data = other[0].weight.data.t().contiguous()
+        self.assertEqual(fingerprints(one), fingerprints(other))
+        other[0].weight.data[0, 0] += 1
+        self.assertNotEqual(fingerprints(one), fingerprints(other))
+        self.assertEqual(fingerprints(torch.nn.ReLU()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
