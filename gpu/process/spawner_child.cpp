@@ -91,17 +91,15 @@ int place_descriptors(const spawn_request& request, int& report_fd) {
 
 } // namespace
 
-// A session may be a scheduling group of its own; nice within one hardly counts, so the group gets
-// it too.
-static int stand_behind(uint64_t steps) {
-  auto nice = std::min(19, ::getpriority(PRIO_PROCESS, 0) +
-                               static_cast<int>(std::min<uint64_t>(steps, 19)));
+int stand_behind(uint64_t steps) {
+  if (steps == 0) return 0;
+  auto behind = static_cast<int>(std::min<uint64_t>(steps, 19));
+  auto nice = std::min(19, ::getpriority(PRIO_PROCESS, 0) + behind);
   if (::setpriority(PRIO_PROCESS, 0, nice) != 0) return errno;
   char text[16];
-  int size = std::snprintf(text, sizeof text, "%d", nice);
+  auto size = static_cast<size_t>(std::snprintf(text, sizeof text, "%d", nice));
   if (int fd = ::open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC); fd >= 0) {
-    [[maybe_unused]] auto n =
-        ::write(fd, text, static_cast<size_t>(size)); // where there are such groups
+    [[maybe_unused]] auto n = ::write(fd, text, size); // where there are such groups
     ::close(fd);
   }
   return 0;
@@ -123,7 +121,7 @@ int apply_limits(const resource_limits& limits) {
                       // SIGXCPU says why, a second before SIGKILL.
                       set(RLIMIT_CPU, limits.cpu_seconds, 1)})
     if (failed != 0) return failed;
-  return limits.nice > 0 ? stand_behind(limits.nice) : 0;
+  return 0;
 }
 
 void become(const spawn_request& request, int report_fd, int spawner_pid) {
@@ -139,6 +137,7 @@ void become(const spawn_request& request, int report_fd, int spawner_pid) {
     if (int failed = pin(request.cpus)) give_up(report_fd, step::affinity, failed);
   if (::chdir(request.directory) != 0) give_up(report_fd, step::directory, errno);
   // Last: the limits may be too small for anything but the program.
+  if (int failed = stand_behind(request.limits.nice)) give_up(report_fd, step::limits, failed);
   if (int failed = apply_limits(request.limits)) give_up(report_fd, step::limits, failed);
   ::execve(request.argv[0], request.argv.data(), request.environment.data());
   give_up(report_fd, step::exec, errno);

@@ -73,6 +73,9 @@ int enter_main(int argc, char** argv) {
 
   ::fcntl(status_fd, F_SETFD, FD_CLOEXEC);
   if (::write(status_fd, "R", 1) != 1) return 127;
+  // Before it is somebody who cannot write to its own entries in /proc.
+  if (int failed = stand_behind(limits.nice))
+    fail(status_fd, "failed to stand behind others", failed);
   if (uid >= 0)
     if (int failed = become_user(static_cast<unsigned>(uid)))
       fail(status_fd, "failed to leave root", failed);

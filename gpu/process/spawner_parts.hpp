@@ -34,6 +34,10 @@ struct child_failure {
 /// Applies what is not 0, and never a core file. Returns 0 or errno.
 int apply_limits(const resource_limits& limits);
 
+/// Makes this process, and its session where that is a scheduling group, less urgent than others by
+/// as many steps of nice. Returns 0 or errno.
+int stand_behind(uint64_t steps);
+
 /// The program's second life, inside a sandbox between bubblewrap and the target: gives up root,
 /// sets the limits, says that it got this far, and execs. See gpu/process/enter.hpp.
 int enter_main(int argc, char** argv);

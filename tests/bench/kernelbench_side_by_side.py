@@ -458,7 +458,8 @@ class Ours:
             alarm.start()
         try:
             for line in process.stdout:
-                yield time.monotonic() - started, read_verdict(line)
+                if line.endswith("\n"):  # the last one is half a line when the time was up
+                    yield time.monotonic() - started, read_verdict(line)
             if process.wait() not in (0, -signal.SIGKILL):
                 raise SystemExit(f"failed to judge {batch}: kernelmill ended with {process.returncode}")
         finally:

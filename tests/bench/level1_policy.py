@@ -7,6 +7,8 @@ then with one of kernelbench_candidates or, where there is none, in PyTorch once
     python level1_policy.py --problems problems.jsonl --out DIR [--kernelmill build/bin/kernelmill]
     build/bin/kernelmill run DIR/level1.json
 
+    python level1_policy.py --compare RUN --out DIR
+
 DIR gets script.json, level1.json and expected.json (what each turn should come to), and with --kernelmill
 the imported tasks. Answers hold code of the benchmark's problems: DIR stays outside of this project's tree.
 """
@@ -101,7 +103,7 @@ def replies_of(task: str, number: int, code: str, own: list[tuple[str, str]]) ->
     """Returns the four replies to a task, each with what its turn should come to."""
     kind = BROKEN[number % len(BROKEN)]
     file, source = own[number % len(own)] if own else ("PyTorch, contiguous", otherwise(code))
-    wanted = {"syntax_error": "import_error", "wrong_result": "wrong_result", "exception": "runtime_error"}
+    wanted = {"syntax_error": "compile_error", "wrong_result": "wrong_result", "exception": "runtime_error"}
     turns = [
         (0, 0, "A first attempt.", broken(code, kind), "rejected", wanted[kind], kind),
         (0, 1, "Back to the framework's operators, which are right.", plain(code), "accepted", "", "PyTorch"),
@@ -135,10 +137,30 @@ def configuration(options: argparse.Namespace, ids: list[str]) -> dict:
     }
 
 
+def compare(run: pathlib.Path, expected: pathlib.Path) -> int:
+    """Prints what the turns of a run came to beside what they should have; returns how many differ."""
+    known = {(x["task"], x["member"], x["turn"]): x for x in json.loads(expected.read_text())}
+    table: Counter = Counter()
+    odd = []
+    for line in (run / "traces.jsonl").read_text().splitlines():
+        episode = json.loads(line)
+        for turn in episode["turns"]:
+            wanted = known.pop((episode["task"], episode["member"], turn["turn"]))
+            got = turn["eval_result"]
+            table[wanted["outcome"], wanted["category"], got["outcome"], got["category"]] += 1
+            if (wanted["outcome"], wanted["category"] or got["category"]) != (got["outcome"], got["category"]):
+                odd.append(f"{episode['task']} member {episode['member']} turn {turn['turn']} ({wanted['answer']}): "
+                           f"{got['outcome']}, {got['category']}")
+    for (outcome, category, *got), count in sorted(table.items()):
+        print(f"{count:4}  wanted {outcome} {category:15} got {' '.join(got)}")
+    print(f"{sum(table.values())} turns, {len(known)} missing, {len(odd)} unlike what was wanted", *odd, sep="\n  ")
+    return len(odd) + len(known)
+
+
 def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     path = pathlib.Path
-    parser.add_argument("--problems", type=path, required=True, help="problems.jsonl of KernelBench")
+    parser.add_argument("--problems", type=path, help="problems.jsonl of KernelBench")
     parser.add_argument("--out", type=path, required=True, help="folder to write to, outside of the project")
     parser.add_argument("--candidates", type=path, default=HERE / "kernelbench_candidates")
     parser.add_argument("--level", type=int, default=1)
@@ -146,11 +168,17 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--backend", default="cuda", help="evaluation.backend. Default: cuda")
     parser.add_argument("--python", type=path, help="evaluation.python")
     parser.add_argument("--kernelmill", type=path, help="imports the tasks and validates the configuration")
-    return parser.parse_args(arguments)
+    parser.add_argument("--compare", type=path, metavar="RUN", help="compares a run's traces with expected.json in --out")
+    options = parser.parse_args(arguments)
+    if not options.problems and not options.compare:
+        parser.error("the problems come from --problems")
+    return options
 
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
+    if options.compare:
+        return 1 if compare(options.compare, options.out / "expected.json") else 0
     root = HERE.parents[1]
     if options.out.resolve().is_relative_to(root):
         print(f"failed to write to {options.out}: it is inside of {root}, and the benchmark's code does not "

@@ -116,7 +116,9 @@ class Referee:
         self.check_language()
         self.judgement.load(self.artifact)
         self.await_ended()
-        right = self.judgement.judge_correctness() and self.judgement.judge_determinism() is not None
+        right = self.judgement.judge_correctness()
+        if right:
+            self.judgement.judge_determinism()
         self.judgement.lap("correctness")
         return right
 
