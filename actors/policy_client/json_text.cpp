@@ -306,7 +306,7 @@ bool put_escaped(const char*& p, const char* end, char*& out) {
 }
 
 // Appends in pieces, each of which fits into the room that its worst case needs.
-bool append_string(std::string& to, const std::string& text) {
+bool append_string(std::string& to, std::string_view text) {
   constexpr size_t piece = 1024;
   char room[piece * longest_escape + word_size];
   const auto* p = text.data();
@@ -335,17 +335,11 @@ void append(std::string& to, const json& x) {
     if (!first) to.push_back(',');
     first = false;
   };
-  auto append_text = [&](const std::string& text) {
-    auto before = to.size();
-    if (append_string(to, text)) return;
-    to.resize(before);
-    to += dumped(json(text));
-  };
   if (x.is_object()) {
     to.push_back('{');
     for (const auto& [key, value] : x.get_ref<const json::object_t&>()) {
       comma();
-      append_text(key);
+      append_json(to, key);
       to.push_back(':');
       append(to, value);
     }
@@ -358,7 +352,7 @@ void append(std::string& to, const json& x) {
     }
     to.push_back(']');
   } else if (x.is_string()) {
-    append_text(x.get_ref<const std::string&>());
+    append_json(to, x.get_ref<const std::string&>());
   } else {
     to += dumped(x);
   }
@@ -378,6 +372,13 @@ size_t size_hint(const json& x) {
 }
 
 } // namespace
+
+void append_json(std::string& to, std::string_view text) {
+  auto before = to.size();
+  if (append_string(to, text)) return;
+  to.resize(before);
+  to += dumped(json(text));
+}
 
 json read_json(std::string_view text) {
   json result;

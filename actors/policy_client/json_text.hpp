@@ -15,6 +15,9 @@ namespace kernelmill {
 /// Returns what json::parse(text, nullptr, false) returns: a discarded value for a malformed text.
 nlohmann::json read_json(std::string_view text);
 
+/// Appends a text as a JSON string, with its quotes; bytes that are not UTF-8 become U+FFFD.
+void append_json(std::string& to, std::string_view text);
+
 /// Returns the compact text; bytes that are not UTF-8 become U+FFFD.
 std::string write_json(const nlohmann::json& x);
 

@@ -69,11 +69,31 @@ void append_logprob(completion_answer& answer, const json& entry, bool take_id) 
   if (status == std::errc{} && end == token.data() + token.size()) answer.token_ids.push_back(id);
 }
 
-json messages_of(wire::CompletionRequest::Reader request) {
-  auto result = json::array();
+std::string_view view_of(capnp::Text::Reader x) {
+  return {x.begin(), x.size()};
+}
+
+// The messages are nearly all of a body: they go into it as they are, by way of no tree.
+std::string with_messages(wire::CompletionRequest::Reader request, const json& rest) {
+  constexpr size_t around_a_message = 64;
+  auto fields = write_json(rest);
+  size_t size = fields.size() + around_a_message;
   for (auto x : request.getMessages())
-    result.push_back({{"role", x.getRole().cStr()},
-                      {"content", std::string{x.getContent().begin(), x.getContent().size()}}});
+    size += view_of(x.getContent()).size() * 9 / 8 + around_a_message; // some bytes are escaped
+  std::string result;
+  result.reserve(size);
+  result += R"({"messages":[)";
+  for (auto separator = ""; auto x : request.getMessages()) {
+    result += separator;
+    result += R"({"role":)";
+    append_json(result, view_of(x.getRole()));
+    result += R"(,"content":)";
+    append_json(result, view_of(x.getContent()));
+    result += '}';
+    separator = ",";
+  }
+  result += "],";
+  result.append(fields, 1);
   return result;
 }
 
@@ -121,7 +141,7 @@ std::optional<server_kind> parse_server_kind(std::string_view name) {
 
 std::string chat_body(wire::CompletionRequest::Reader request, const chat_options& options) {
   auto sampling = request.getSampling();
-  json body{{"model", options.model}, {"messages", messages_of(request)}};
+  json body{{"model", options.model}};
   add_number(body, "temperature", sampling.getTemperature());
   add_number(body, "top_p", sampling.getTopP());
   body[options.max_tokens_field] = sampling.getMaxTokens();
@@ -136,7 +156,7 @@ std::string chat_body(wire::CompletionRequest::Reader request, const chat_option
     body["stream_options"] = {{"include_usage", true}};
   }
   add_kind_fields(body, options.kind);
-  return write_json(body);
+  return with_messages(request, body);
 }
 
 // -- answers ----------------------------------------------------------------------------------

@@ -129,6 +129,8 @@ def main() -> None:
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(options.threads)
     os.environ["TRITON_CACHE_DIR"] = triton_ahead.DIRECTORY
+    if options.device == "cpu" and not options.triton_ahead:
+        os.environ["TRITON_INTERPRET"] = "1"  # no kernel of it could run otherwise; read when it is imported
     lib = native.load(options.library)
     control = socket.socket(fileno=CONTROL)
     facts = import_ahead(options.device == "cuda", options.triton_ahead)
