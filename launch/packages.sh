@@ -8,7 +8,7 @@ set -euo pipefail
 build=(
   g++ cmake ninja-build ccache pkg-config
   libcaf-dev capnproto libcapnp-dev liblmdb-dev libfaiss-dev libopenblas-pthread-dev
-  nlohmann-json3-dev libcurl4-openssl-dev libssl-dev libzstd-dev libcli11-dev
+  nlohmann-json3-dev libcurl4-openssl-dev libssl-dev libsimdjson-dev libzstd-dev libcli11-dev
   libspdlog-dev libmimalloc-dev libfmt-dev libxxhash-dev libexpected-dev libseccomp-dev bubblewrap
 )
 test=(

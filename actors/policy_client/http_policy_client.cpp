@@ -101,6 +101,7 @@ http_policy_client_state::accept(const envelope& env,
   jobs_.emplace(x.id, std::move(x));
   probe();
   pump();
+  deliver();
   schedule();
   return result;
 }
@@ -130,10 +131,10 @@ void http_policy_client_state::send(job& x) {
                                : std::shared_ptr<chat_stream>{};
   policy_event event{x.id, x.attempts, nullptr, stream};
   caf::weak_actor_ptr self{self_->ctrl()};
-  x.transfer =
-      transport_->submit(make_request(x, stream), [self, event](http_response response) mutable {
+  x.transfer = transport_->submit(
+      make_request(x, stream), [self, inbox = inbox_, event](http_response response) mutable {
         event.response = std::make_shared<http_response>(std::move(response));
-        tell_policy_client(self, std::move(event));
+        tell_policy_client(self, *inbox, std::move(event));
       });
 }
 
@@ -171,17 +172,24 @@ http_request http_policy_client_state::make_request(job& x,
 // -- what comes back --------------------------------------------------------------------------
 
 void http_policy_client_state::handle(policy_event& event) {
-  if (event.job == 0 && event.response) {
+  if (event.attempt != 0) on_timer(event.attempt);
+  for (auto& x : inbox_->take()) {
+    take(x);
+    pump(); // at once, so that the window sees itself used
+  }
+  pump();
+  deliver();
+  schedule();
+}
+
+void http_policy_client_state::take(policy_event& event) {
+  if (event.job == 0) {
     event.attempt == 0 ? on_models(*event.response) : on_metrics(*event.response);
-  } else if (event.job == 0) {
-    on_timer(event.attempt);
   } else if (auto i = jobs_.find(event.job); i != jobs_.end()) {
     // An attempt that was given up may still answer.
     if (i->second.transfer != 0 && i->second.attempts == event.attempt)
       on_response(i->second, event);
   }
-  pump();
-  schedule();
 }
 
 void http_policy_client_state::on_response(job& x, policy_event& event) {

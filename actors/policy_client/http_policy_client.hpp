@@ -12,6 +12,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -34,10 +35,24 @@ struct attempt_reading;
 
 /// INTERNAL: what the actor hears from its transport and from its timer; in-process only.
 struct policy_event {
-  uint64_t job = 0;     ///< 0: the timer, or with a response the answer of what `attempt` says
-  uint32_t attempt = 0; ///< of the job; for the timer its number; 0: /v1/models, 1: /metrics
+  uint64_t job = 0;     ///< 0: with a response the answer of what `attempt` says, else a call
+  uint32_t attempt = 0; ///< of the job; 0: /v1/models, 1: /metrics; of a call 0: see the inbox, or
+                        ///< the timer's number
   std::shared_ptr<http_response> response;
   std::shared_ptr<chat_stream> stream;
+};
+
+/// INTERNAL: events of the transport that the actor has not seen. One call is for all that come
+/// until it looks: what the transport's thread finds in one round wakes the actor once.
+class policy_inbox {
+public:
+  /// True when the actor is to be called.
+  bool put(policy_event event);
+  std::vector<policy_event> take();
+
+private:
+  std::mutex mutex_;
+  std::vector<policy_event> events_; // guarded by mutex_
 };
 
 /// INTERNAL: the side of the actor that only its transport and its timer know.
@@ -90,6 +105,7 @@ private:
   };
 
   time_point now() const;
+  void take(policy_event& event);
   void pump();
   void dispatch(job& x);
   void send(job& x);
@@ -114,6 +130,7 @@ private:
   void leave_flight(job& x, bool ended = false);
   void watch(const caf::actor_addr& asker);
   void unwatch(const caf::actor_addr& asker);
+  void deliver();
   void schedule();
   std::string describe(const job& x) const;
 
@@ -121,7 +138,9 @@ private:
   policy_config config_;
   secret_ptr key_;
   std::shared_ptr<http_transport> transport_;
+  std::shared_ptr<policy_inbox> inbox_ = std::make_shared<policy_inbox>();
   std::unordered_map<uint64_t, job> jobs_;
+  std::vector<std::pair<promise, result_message>> answers_; ///< not delivered yet
   std::set<std::pair<time_point, uint64_t>> timers_; ///< deadlines, and ends of back-offs
   std::map<caf::actor_addr, uint32_t> askers_;       ///< with how many requests each
   fair_queue queue_;
@@ -158,8 +177,9 @@ private:
   double seconds_ = 0;
 };
 
-/// INTERNAL: sends an event to the actor unless it is gone; callable from any thread.
-void tell_policy_client(const caf::weak_actor_ptr& to, policy_event event);
+/// INTERNAL: puts an event into the actor's inbox and calls it unless it is gone; callable from any
+/// thread.
+void tell_policy_client(const caf::weak_actor_ptr& to, policy_inbox& inbox, policy_event event);
 
 policy_client_actor::behavior_type
 http_policy_client(policy_client_actor::stateful_pointer<http_policy_client_state> self,

@@ -1,6 +1,7 @@
 // How jobs of the policy client end, what it looks at the clock for, and what it says of itself.
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -45,8 +46,13 @@ void http_policy_client_state::finish(job& x, result_message result) {
   timers_.erase({x.deadline, x.id});
   timers_.erase({x.due, x.id});
   unwatch(x.asker);
-  x.answer.deliver(std::move(result));
+  answers_.emplace_back(std::move(x.answer), std::move(result));
   jobs_.erase(x.id);
+}
+
+// Together, when all that was at hand is looked at: askers that share a worker wake once.
+void http_policy_client_state::deliver() {
+  for (auto& [to, result] : std::exchange(answers_, {})) to.deliver(std::move(result));
 }
 
 // `ended`: the transport has said so, and needs no word.
@@ -61,6 +67,7 @@ void http_policy_client_state::leave_flight(job& x, bool ended) {
 
 void http_policy_client_state::abort(const error& why) {
   while (!jobs_.empty()) fail(jobs_.begin()->second, why);
+  deliver();
 }
 
 void http_policy_client_state::drop_asker(const caf::actor_addr& asker) {
@@ -71,6 +78,7 @@ void http_policy_client_state::drop_asker(const caf::actor_addr& asker) {
   error why{fault_class::infrastructure, "cancelled", "the asker has ended", {}};
   for (auto id : orphans) fail(jobs_.at(id), why);
   pump();
+  deliver();
   schedule();
 }
 

@@ -1,5 +1,7 @@
 // What the policy client asks a server about itself, and what it makes of the server's load.
 
+#include <utility>
+
 #include <caf/send.hpp>
 
 #include "actors/policy_client/completion_result.hpp"
@@ -27,9 +29,21 @@ bool refused_for_load(const attempt_signal& x) {
 
 } // namespace
 
-void tell_policy_client(const caf::weak_actor_ptr& to, policy_event event) {
+bool policy_inbox::put(policy_event event) {
+  std::lock_guard guard{mutex_};
+  events_.push_back(std::move(event));
+  return events_.size() == 1;
+}
+
+std::vector<policy_event> policy_inbox::take() {
+  std::lock_guard guard{mutex_};
+  return std::exchange(events_, {});
+}
+
+void tell_policy_client(const caf::weak_actor_ptr& to, policy_inbox& inbox, policy_event event) {
+  if (!inbox.put(std::move(event))) return;
   if (auto actor = caf::actor_cast<caf::strong_actor_ptr>(to))
-    caf::anon_send(caf::actor_cast<policy_event_sink>(actor), std::move(event));
+    caf::anon_send(caf::actor_cast<policy_event_sink>(actor), policy_event{});
 }
 
 void http_policy_client_state::get(const std::string& url, uint32_t what) {
@@ -40,8 +54,8 @@ void http_policy_client_state::get(const std::string& url, uint32_t what) {
   request.connect_timeout_ms = config_.connect_timeout_ms;
   request.timeout_ms = probe_timeout_ms;
   caf::weak_actor_ptr self{self_->ctrl()};
-  transport_->submit(std::move(request), [self, what](http_response response) {
-    tell_policy_client(self,
+  transport_->submit(std::move(request), [self, inbox = inbox_, what](http_response response) {
+    tell_policy_client(self, *inbox,
                        {0, what, std::make_shared<http_response>(std::move(response)), nullptr});
   });
 }

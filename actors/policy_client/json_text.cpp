@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cstdint>
 #include <cstring>
-#include <memory>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #include <nlohmann/json.hpp>
+#include <simdjson.h>
 
 namespace kernelmill {
 
@@ -15,36 +18,33 @@ using nlohmann::json;
 
 namespace {
 
-// Deeper ones are left to nlohmann, which needs no stack for them.
-constexpr int deepest = 64;
+constexpr size_t vector_size = 16;
 
-constexpr size_t word_size = sizeof(uint64_t);
+// A parser keeps its memory for the next text; that of a longer text is given back.
+constexpr size_t longest_kept = 1 << 20;
 
 // A byte becomes six at most.
 constexpr size_t longest_escape = 6;
 
 // Copies bytes that stand for themselves within a string: ASCII without control characters, quote
-// and backslash. Eight at a time: in each byte of `hit` that matters the highest bit is set, and
-// the lowest of them is exact. REQUIRES: behind `out` there is room for what is copied, and for a
-// word more.
+// and backslash. REQUIRES: behind `out` there is room for what is copied, and for a vector more.
 void copy_plain(const char*& p, const char* end, char*& out) {
-  static_assert(std::endian::native == std::endian::little);
-  constexpr uint64_t ones = 0x0101010101010101;
-  constexpr uint64_t tops = 0x8080808080808080;
-  auto zero_bytes = [](uint64_t x) { return (x - ones) & ~x; };
-  while (end - p >= static_cast<ptrdiff_t>(word_size)) {
-    uint64_t x;
-    std::memcpy(&x, p, word_size);
-    std::memcpy(out, &x, word_size);
-    auto hit = (x | ((x - ones * 0x20) & ~x) | zero_bytes(x ^ (ones * '"')) |
-                zero_bytes(x ^ (ones * '\\'))) &
-               tops;
-    auto plain = hit == 0 ? word_size : static_cast<size_t>(std::countr_zero(hit)) / 8;
+#ifdef __SSE2__
+  while (end - p >= static_cast<ptrdiff_t>(vector_size)) {
+    auto x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), x);
+    // Compared with sign, bytes above 0x7f are below the blank too.
+    auto hit = _mm_or_si128(_mm_cmplt_epi8(x, _mm_set1_epi8(' ')),
+                            _mm_or_si128(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')),
+                                         _mm_cmpeq_epi8(x, _mm_set1_epi8('\\'))));
+    auto hits = static_cast<unsigned>(_mm_movemask_epi8(hit));
+    auto plain = hits == 0 ? vector_size : static_cast<size_t>(std::countr_zero(hits));
     p += plain;
     out += plain;
-    if (hit != 0) return;
+    if (hits != 0) return;
   }
-  while (p < end && *p >= 0x20 && *p != '"' && *p != '\\') *out++ = *p++;
+#endif
+  while (p < end && *p >= ' ' && *p != '"' && *p != '\\') *out++ = *p++;
 }
 
 // Returns the length of the well-formed UTF-8 sequence at `p` whose first byte is above 0x7f; 0 for
@@ -66,209 +66,33 @@ size_t sequence_at(const char* p, const char* end) {
   return length;
 }
 
-void put_code_point(char*& out, uint32_t x) {
-  auto put = [&](uint32_t c) { *out++ = static_cast<char>(c); };
-  if (x < 0x80) return put(x);
-  if (x < 0x800) {
-    put(0xc0 | (x >> 6));
-  } else {
-    if (x < 0x10000) {
-      put(0xe0 | (x >> 12));
-    } else {
-      put(0xf0 | (x >> 18));
-      put(0x80 | ((x >> 12) & 0x3f));
+json tree_of(simdjson::dom::element x) {
+  using simdjson::dom::element_type;
+  switch (x.type()) {
+    case element_type::OBJECT: {
+      auto result = json::object();
+      auto& members = result.get_ref<json::object_t&>();
+      for (auto [key, value] : simdjson::dom::object{x}) members[std::string{key}] = tree_of(value);
+      return result;
     }
-    put(0x80 | ((x >> 6) & 0x3f));
+    case element_type::ARRAY: {
+      auto result = json::array();
+      auto& elements = result.get_ref<json::array_t&>();
+      for (auto value : simdjson::dom::array{x}) elements.push_back(tree_of(value));
+      return result;
+    }
+    case element_type::STRING: return std::string{std::string_view{x}};
+    case element_type::INT64: {
+      auto value = int64_t{x};
+      return value < 0 ? json(value) : json(static_cast<uint64_t>(value));
+    }
+    case element_type::UINT64: return uint64_t{x};
+    case element_type::DOUBLE: return double{x};
+    case element_type::BOOL: return bool{x};
+    case element_type::NULL_VALUE: break;
   }
-  put(0x80 | (x & 0x3f));
+  return nullptr;
 }
-
-// Each function takes what it reads off the text, and answers false for what it leaves to nlohmann.
-class reader {
-public:
-  explicit reader(std::string_view text)
-      : p_(text.data()), end_(text.data() + text.size()), size_(text.size()) {}
-
-  bool whole(json& to) {
-    if (!value(to, 0)) return false;
-    blanks();
-    return p_ == end_;
-  }
-
-private:
-  void blanks() {
-    while (p_ < end_ && (*p_ == ' ' || *p_ == '\n' || *p_ == '\t' || *p_ == '\r')) ++p_;
-  }
-
-  bool take(char c) {
-    if (p_ == end_ || *p_ != c) return false;
-    ++p_;
-    return true;
-  }
-
-  bool word(std::string_view text, json x, json& to) {
-    if (static_cast<size_t>(end_ - p_) < text.size() || std::memcmp(p_, text.data(), text.size()))
-      return false;
-    p_ += text.size();
-    to = std::move(x);
-    return true;
-  }
-
-  bool value(json& to, int depth) {
-    blanks();
-    if (p_ == end_ || depth > deepest) return false;
-    switch (*p_) {
-      case '{': return object(to, depth);
-      case '[': return array(to, depth);
-      case '"': {
-        to = json::string_t{};
-        return string(to.get_ref<std::string&>());
-      }
-      case 't': return word("true", true, to);
-      case 'f': return word("false", false, to);
-      case 'n': return word("null", nullptr, to);
-      default: return number(to);
-    }
-  }
-
-  bool object(json& to, int depth) {
-    ++p_;
-    to = json::object();
-    auto& members = to.get_ref<json::object_t&>();
-    blanks();
-    if (take('}')) return true;
-    std::string key;
-    for (;;) {
-      blanks();
-      key.clear();
-      if (p_ == end_ || *p_ != '"' || !string(key)) return false;
-      blanks();
-      if (!take(':') || !value(members[key], depth + 1)) return false;
-      blanks();
-      if (take('}')) return true;
-      if (!take(',')) return false;
-    }
-  }
-
-  bool array(json& to, int depth) {
-    ++p_;
-    to = json::array();
-    auto& elements = to.get_ref<json::array_t&>();
-    blanks();
-    if (take(']')) return true;
-    for (;;) {
-      if (!value(elements.emplace_back(), depth + 1)) return false;
-      blanks();
-      if (take(']')) return true;
-      if (!take(',')) return false;
-    }
-  }
-
-  // What is decoded is never longer than its text, so the scratch buffer always has room.
-  bool string(std::string& to) {
-    ++p_;
-    if (!scratch_) scratch_ = std::make_unique_for_overwrite<char[]>(size_ + word_size);
-    auto* out = scratch_.get();
-    for (;;) {
-      copy_plain(p_, end_, out);
-      if (p_ == end_) return false;
-      if (*p_ == '"') {
-        ++p_;
-        to.assign(scratch_.get(), out);
-        return true;
-      }
-      if (*p_ == '\\') {
-        if (!escape(out)) return false;
-      } else {
-        auto length = sequence_at(p_, end_);
-        if (length == 0) return false;
-        std::memcpy(out, p_, length);
-        out += length;
-        p_ += length;
-      }
-    }
-  }
-
-  bool escape(char*& out) {
-    if (end_ - p_ < 2) return false;
-    auto c = p_[1];
-    p_ += 2;
-    switch (c) {
-      case '"':
-      case '\\':
-      case '/': *out++ = c; return true;
-      case 'b': *out++ = '\b'; return true;
-      case 'f': *out++ = '\f'; return true;
-      case 'n': *out++ = '\n'; return true;
-      case 'r': *out++ = '\r'; return true;
-      case 't': *out++ = '\t'; return true;
-      case 'u': return code_point(out);
-      default: return false;
-    }
-  }
-
-  bool unit(uint32_t& to) {
-    if (end_ - p_ < 4) return false;
-    auto [end, status] = std::from_chars(p_, p_ + 4, to, 16);
-    if (status != std::errc{} || end != p_ + 4) return false;
-    p_ = end;
-    return true;
-  }
-
-  bool code_point(char*& out) {
-    uint32_t x = 0;
-    if (!unit(x) || (x >= 0xdc00 && x <= 0xdfff)) return false;
-    if (x >= 0xd800 && x <= 0xdbff) {
-      uint32_t low = 0;
-      if (!take('\\') || !take('u') || !unit(low) || low < 0xdc00 || low > 0xdfff) return false;
-      x = 0x10000 + ((x - 0xd800) << 10) + (low - 0xdc00);
-    }
-    put_code_point(out, x);
-    return true;
-  }
-
-  // Returns how many digits follow.
-  size_t digits() {
-    const auto* first = p_;
-    while (p_ < end_ && *p_ >= '0' && *p_ <= '9') ++p_;
-    return static_cast<size_t>(p_ - first);
-  }
-
-  bool number(json& to) {
-    const auto* first = p_;
-    auto negative = take('-');
-    auto zero = p_ < end_ && *p_ == '0';
-    auto whole = digits();
-    if (whole == 0 || (zero && whole > 1)) return false;
-    auto integer = true;
-    if (take('.')) {
-      integer = false;
-      if (digits() == 0) return false;
-    }
-    if (take('e') || take('E')) {
-      integer = false;
-      if (!take('+')) take('-');
-      if (digits() == 0) return false;
-    }
-    if (integer && negative) return convert<json::number_integer_t>(first, to);
-    if (integer) return convert<json::number_unsigned_t>(first, to);
-    return convert<json::number_float_t>(first, to);
-  }
-
-  template <class T>
-  bool convert(const char* first, json& to) {
-    T x{};
-    auto [end, status] = std::from_chars(first, p_, x);
-    if (status != std::errc{} || end != p_) return false;
-    to = x;
-    return true;
-  }
-
-  const char* p_;
-  const char* end_;
-  size_t size_;
-  std::unique_ptr<char[]> scratch_;
-};
 
 // The two characters that stand for one, or zero.
 char short_escape(char c) {
@@ -308,7 +132,7 @@ bool put_escaped(const char*& p, const char* end, char*& out) {
 // Appends in pieces, each of which fits into the room that its worst case needs.
 bool append_string(std::string& to, std::string_view text) {
   constexpr size_t piece = 1024;
-  char room[piece * longest_escape + word_size];
+  char room[piece * longest_escape + vector_size];
   const auto* p = text.data();
   const auto* end = p + text.size();
   to.push_back('"');
@@ -381,8 +205,11 @@ void append_json(std::string& to, std::string_view text) {
 }
 
 json read_json(std::string_view text) {
-  json result;
-  if (reader{text}.whole(result)) return result;
+  thread_local simdjson::dom::parser kept;
+  simdjson::dom::parser once;
+  simdjson::dom::element root;
+  auto& parser = text.size() <= longest_kept ? kept : once;
+  if (!parser.parse(text.data(), text.size()).get(root)) return tree_of(root);
   return json::parse(text, nullptr, false);
 }
 

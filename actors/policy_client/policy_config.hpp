@@ -19,7 +19,7 @@ struct policy_config {
   std::string api_key_file; ///< path of a file; empty: none
   server_kind kind = server_kind::openai;
   bool stream = false;
-  bool exact_tokens = false;            ///< ask in token ids and go on from those that were sampled
+  bool exact_tokens = false;   ///< ask in token ids and go on from those that were sampled
   uint32_t max_in_flight = 64; ///< requests at the server at once; the rest wait here
   uint32_t first_window = adaptive_window::default_first; ///< of those, before the server was tried
   uint32_t request_timeout_ms = 600000; ///< deadline of a request that names none, retries included

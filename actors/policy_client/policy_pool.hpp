@@ -149,7 +149,7 @@ private:
   std::set<uint64_t> waiting_;
   std::set<std::pair<time_point, uint64_t>> timers_;
   std::map<caf::actor_addr, uint32_t> askers_; ///< with how many requests each
-  std::string weights_of_all_; ///< also of those that are attached later
+  std::string weights_of_all_;                 ///< also of those that are attached later
   uint64_t next_job_ = 1;
   uint64_t next_attempt_ = 1;
   uint64_t next_server_ = 1;

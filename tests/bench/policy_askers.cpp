@@ -94,7 +94,7 @@ private:
       add_message_types<caf::id_block::kernelmill>();
       add_message_types<caf::id_block::kernelmill_handles>();
       set("scheduler.policy", caf::atom("sharing"));
-      set("scheduler.max-threads", size_t{2});
+      set("scheduler.max-threads", size_t{1});
       set("scheduler.max-throughput", size_t{100});
     }
   };

@@ -23,7 +23,7 @@ class Tally:
     next = 0
 
 
-async def ask(session, url, body, tally):
+async def ask(session, url, request, tally):
     """Asks once, and again as long as it shall go on."""
     while True:
         number = tally.next
@@ -38,9 +38,13 @@ async def ask(session, url, body, tally):
         }
         good = False
         try:
+            # As in a rollout, where every prompt is another one: the body is made for each request.
+            body = json.dumps(request).encode()
             async with session.post(url, data=body, headers=headers) as response:
                 answer = json.loads(await response.read())
-                good = response.status == 200 and bool(answer["choices"][0]["message"]["content"])
+                choice = answer["choices"][0]
+                text, why = choice["message"]["content"], choice["finish_reason"]
+                good = response.status == 200 and bool(text) and bool(why) and answer["usage"]["completion_tokens"] >= 0
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as cause:
             if tally.failed == 0:
                 print(f"aiohttp: first failure: {cause!r}", file=sys.stderr)
@@ -71,7 +75,7 @@ def report(phase, start, end):
     print(json.dumps(line), flush=True)
 
 
-async def measure(url, count, latency, seconds, body):
+async def measure(url, count, latency, seconds, request):
     tally = Tally()
     # Ours gives idle connections up after 3 s too: the server closes them after 5.
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=3)
@@ -80,7 +84,7 @@ async def measure(url, count, latency, seconds, body):
         url += "/chat/completions"
         start = reading(tally)
         loop = asyncio.get_running_loop()
-        tasks = [loop.create_task(ask(session, url, body, tally)) for _ in range(count)]
+        tasks = [loop.create_task(ask(session, url, request, tally)) for _ in range(count)]
         await asyncio.wait(tasks)
         report("cold", start, reading(tally))
 
@@ -91,7 +95,7 @@ async def measure(url, count, latency, seconds, body):
             due = begin + latency * i / count
             if due > loop.time() + 0.001:
                 await asyncio.sleep(due - loop.time())
-            tasks.append(loop.create_task(ask(session, url, body, tally)))
+            tasks.append(loop.create_task(ask(session, url, request, tally)))
         await asyncio.sleep(latency)
         print('{"phase":"warm-up"}', flush=True)
         start = reading(tally)
@@ -107,8 +111,8 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     url, count, latency, seconds, file = sys.argv[1:]
     with open(file, "rb") as body:
-        content = body.read()
-    asyncio.run(measure(url, int(count), int(latency) / 1000, float(seconds), content))
+        request = json.load(body)
+    asyncio.run(measure(url, int(count), int(latency) / 1000, float(seconds), request))
 
 
 if __name__ == "__main__":
