@@ -1,12 +1,8 @@
 #include "actors/policy_client/chat_stream.hpp"
 
-#include <nlohmann/json.hpp>
-
-#include "actors/policy_client/json_text.hpp"
+#include "actors/policy_client/json_view.hpp"
 
 namespace kernelmill {
-
-using nlohmann::json;
 
 chat_stream::chat_stream(size_t limit)
     : limit_(limit), parser_([this](const sse_event& x) { return take(x); }, limit) {
@@ -37,18 +33,19 @@ bool chat_stream::take(const sse_event& event) {
     done_ = true;
     return false;
   }
-  auto frame = read_json(event.data);
-  if (is_error_object(frame)) return fail(true, read_error_object(frame));
+  json_document frame{event.data};
+  auto choice = first_of(member(frame.root(), "choices"));
+  if (!choice)
+    if (auto why = reported_error(event.data)) return fail(true, std::move(*why));
   if (event.type == "error") return fail(true, parse_error_body(event.data));
-  if (!frame.is_object())
+  if (!is_object(frame.root()))
     return fail(false,
                 {"an event is not JSON: \"" + parse_error_body(event.data).message + "\"", {}, {}});
-  add_frame(answer_, frame);
-  auto choices = frame.find("choices");
+  add_frame(answer_, *frame.root());
   // The frame that carries the usage has no choices.
-  if (choices == frame.end() || !choices->is_array() || choices->empty()) return true;
+  if (!choice) return true;
   any_choice_ = true;
-  add_choice(answer_, choices->front(), true);
+  add_choice(answer_, *choice, true);
   if (answer_.content.size() + answer_.reasoning.size() <= limit_) return true;
   return overflow("the completion");
 }

@@ -23,9 +23,11 @@ using std::chrono::milliseconds;
 // Silence is measured in seconds, so looking four times a second is enough.
 constexpr milliseconds silence_check{250};
 
-// The thread looks after its sockets and inboxes this often at most: under load several requests
-// share one waking, of this thread and of those that it calls. Completions take seconds.
-constexpr milliseconds shortest_round{2};
+// With many transfers the thread looks after its sockets and inboxes this often at most: several
+// requests share one waking, of this thread and of those that it calls. Completions take seconds
+// then.
+constexpr milliseconds shortest_round{4};
+constexpr size_t many_transfers = 64;
 
 } // namespace
 
@@ -110,6 +112,7 @@ private:
 
   // Lets work come together when the last round was just now; the first after a pause is at once.
   void gather() {
+    if (transfers_.size() < many_transfers) return;
     auto now = clock::now();
     if (now < next_round_) {
       std::this_thread::sleep_until(next_round_);

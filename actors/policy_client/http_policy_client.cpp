@@ -96,7 +96,9 @@ http_policy_client_state::accept(const envelope& env,
     x.tokens = std::make_shared<token_exchange>(
         request, chat_options{config_.model, config_.kind, false, config_.max_tokens_field, true});
   watch(x.asker);
-  timers_.emplace(x.deadline, x.id);
+  // The latest as a rule, so the hint spares a walk through a large tree.
+  x.at_deadline = timers_.emplace_hint(timers_.end(), x.deadline, x.id);
+  x.at_due = timers_.end();
   queue_.push(env.run, x.id);
   jobs_.emplace(x.id, std::move(x));
   probe();
@@ -230,10 +232,8 @@ void http_policy_client_state::retry_or_give_up(job& x, const attempt_decision& 
   auto left = std::chrono::duration_cast<milliseconds>(x.deadline - now());
   auto wait = next_wait(decision, x.attempts, left, mix(hash_of(x.session), x.turn, x.attempts));
   if (!wait) return expire(x);
-  x.due = now() + *wait;
-  x.waiting = true;
   ++waiting_;
-  timers_.emplace(x.due, x.id);
+  x.at_due = timers_.emplace(now() + *wait, x.id).first;
 }
 
 // A server that was never there is a wrong address or was never started: nobody should wait for
@@ -267,16 +267,11 @@ void http_policy_client_state::on_timer(uint32_t number) {
   if (number == timer_number_) timer_at_ = time_point::max();
   auto t = now();
   while (!timers_.empty() && timers_.begin()->first <= t) {
-    auto id = timers_.begin()->second;
-    timers_.erase(timers_.begin());
-    auto i = jobs_.find(id);
-    if (i == jobs_.end()) continue;
-    auto& x = i->second;
-    if (x.deadline <= t) {
+    auto& x = jobs_.at(timers_.begin()->second);
+    if (timers_.begin() == x.at_deadline) {
       expire(x);
-    } else if (x.waiting && x.due <= t) {
-      x.waiting = false;
-      --waiting_;
+    } else {
+      stop_waiting(x);
       queue_.push(x.env.run, x.id);
     }
   }

@@ -81,6 +81,8 @@ public:
   void abort(const error& why);
 
 private:
+  using timer_set = std::set<std::pair<time_point, uint64_t>>;
+
   // A completion that is asked for, over all its attempts.
   struct job {
     uint64_t id = 0;
@@ -93,12 +95,12 @@ private:
     time_point started;
     time_point deadline;
     time_point sent; ///< of the last attempt
-    time_point due;  ///< of the next attempt; meaningless while queued or in flight
+    timer_set::iterator at_deadline;
+    timer_set::iterator at_due; ///< of the next attempt; past the end: none waits
     uint32_t attempts = 0;
     attempt_history history;
     uint64_t transfer = 0; ///< in flight when not 0
     bool trial = false;    ///< of the half-open circuit
-    bool waiting = false;  ///< for `due`
     std::string request_id;
     std::shared_ptr<token_exchange> tokens; ///< null: asked by chat
     error last;                             ///< why the last attempt failed
@@ -127,6 +129,7 @@ private:
   void succeed(job& x, const completion_answer& answer);
   void fail(job& x, error why);
   void finish(job& x, result_message result);
+  void stop_waiting(job& x);
   void leave_flight(job& x, bool ended = false);
   void watch(const caf::actor_addr& asker);
   void unwatch(const caf::actor_addr& asker);
@@ -141,8 +144,8 @@ private:
   std::shared_ptr<policy_inbox> inbox_ = std::make_shared<policy_inbox>();
   std::unordered_map<uint64_t, job> jobs_;
   std::vector<std::pair<promise, result_message>> answers_; ///< not delivered yet
-  std::set<std::pair<time_point, uint64_t>> timers_; ///< deadlines, and ends of back-offs
-  std::map<caf::actor_addr, uint32_t> askers_;       ///< with how many requests each
+  timer_set timers_;                                        ///< deadlines, and ends of back-offs
+  std::map<caf::actor_addr, uint32_t> askers_;              ///< with how many requests each
   fair_queue queue_;
   adaptive_window window_;
   circuit_breaker breaker_;

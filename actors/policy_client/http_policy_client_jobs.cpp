@@ -41,10 +41,9 @@ void http_policy_client_state::fail(job& x, error why) {
 
 void http_policy_client_state::finish(job& x, result_message result) {
   leave_flight(x);
-  if (x.waiting) --waiting_;
+  stop_waiting(x);
   queue_.erase(x.env.run, x.id);
-  timers_.erase({x.deadline, x.id});
-  timers_.erase({x.due, x.id});
+  timers_.erase(x.at_deadline);
   unwatch(x.asker);
   answers_.emplace_back(std::move(x.answer), std::move(result));
   jobs_.erase(x.id);
@@ -53,6 +52,13 @@ void http_policy_client_state::finish(job& x, result_message result) {
 // Together, when all that was at hand is looked at: askers that share a worker wake once.
 void http_policy_client_state::deliver() {
   for (auto& [to, result] : std::exchange(answers_, {})) to.deliver(std::move(result));
+}
+
+void http_policy_client_state::stop_waiting(job& x) {
+  if (x.at_due == timers_.end()) return;
+  timers_.erase(x.at_due);
+  x.at_due = timers_.end();
+  --waiting_;
 }
 
 // `ended`: the transport has said so, and needs no word.

@@ -2,8 +2,8 @@
 
 // JSON as nlohmann reads and writes it, several times faster where it counts: prompts and answers
 // are a few long strings, and nlohmann takes those byte by byte. simdjson reads. Whatever is out of
-// the ordinary (malformed text, numbers out of range, bytes that are not UTF-8) is left to nlohmann,
-// so results never differ.
+// the ordinary (malformed text, numbers out of range, bytes that are not UTF-8) is left to
+// nlohmann, so results never differ.
 
 #include <string>
 #include <string_view>

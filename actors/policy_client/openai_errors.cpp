@@ -4,8 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/policy_client/json_text.hpp"
-
 #include "actors/policy_client/openai_protocol.hpp"
 
 namespace kernelmill {
@@ -59,8 +57,7 @@ bool says(std::string text, const char* phrase) {
   return text.find(phrase) != std::string::npos;
 }
 
-} // namespace
-
+// True for an object that reports an error instead of choices.
 bool is_error_object(const json& frame) {
   if (!frame.is_object()) return false;
   if (frame.contains("choices") && frame["choices"].is_array() && !frame["choices"].empty())
@@ -79,12 +76,23 @@ server_error read_error_object(const json& frame) {
   return fields_of(frame);
 }
 
+} // namespace
+
+std::optional<server_error> reported_error(std::string_view text) {
+  auto frame = json::parse(text, nullptr, false);
+  if (!is_error_object(frame)) return std::nullopt;
+  return read_error_object(frame);
+}
+
+bad_answer answer_without(std::string_view body, const std::string& what) {
+  if (auto why = reported_error(body)) return {true, std::move(*why)};
+  auto cause = json::accept(body) ? "the body has no " + what : "the body is not JSON";
+  return {false, {cause + ": \"" + parse_error_body(body).message + "\"", {}, {}}};
+}
+
 server_error parse_error_body(std::string_view body) {
-  auto frame = read_json(body);
-  if (is_error_object(frame)) {
-    auto result = read_error_object(frame);
-    if (!result.message.empty() || !result.code.empty()) return result;
-  }
+  if (auto result = reported_error(body))
+    if (!result->message.empty() || !result->code.empty()) return *result;
   // A page of a proxy, or a plain sentence.
   return {printable(body.substr(0, 2 * max_text)), {}, {}};
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/json_text.hpp"
+#include "actors/policy_client/json_view.hpp"
 
 namespace kernelmill {
 
@@ -17,55 +18,45 @@ namespace {
 
 constexpr std::string_view token_id_prefix = "token_id:";
 
-const json& member(const json& object, const char* key) {
-  static const json none;
-  if (!object.is_object()) return none;
-  auto i = object.find(key);
-  return i == object.end() ? none : *i;
-}
-
-std::string text_of(const json& x) {
-  return x.is_string() ? x.get<std::string>() : std::string{};
-}
-
-uint32_t count_of(const json& x) {
-  if (!x.is_number()) return 0;
-  auto value = x.get<double>();
+uint32_t count_of(const json_found& x) {
+  auto value = as<double>(x).value_or(0);
   return value > 0 && value < 4294967295.0 ? static_cast<uint32_t>(value) : 0;
 }
 
-std::optional<int32_t> token_id_of(const json& x) {
-  if (!x.is_number_integer()) return std::nullopt;
-  auto value = x.get<int64_t>();
-  if (value < 0 || value > std::numeric_limits<int32_t>::max()) return std::nullopt;
-  return static_cast<int32_t>(value);
+std::optional<int32_t> token_id_of(const json_found& x) {
+  auto value = as<int64_t>(x);
+  if (!value || *value < 0 || *value > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  return static_cast<int32_t>(*value);
 }
 
-void append_ids(std::vector<int32_t>& to, const json& ids) {
-  if (!ids.is_array()) return;
-  for (const auto& x : ids)
+// False when there is no list.
+bool append_ids(std::vector<int32_t>& to, const json_found& list) {
+  auto ids = list_in(list);
+  if (!ids) return false;
+  for (auto x : *ids)
     if (auto id = token_id_of(x)) to.push_back(*id);
+  return true;
 }
 
 // They stand beside the choices or in the first one, depending on server and version.
-void add_prompt_ids(completion_answer& answer, const json& x) {
+void add_prompt_ids(completion_answer& answer, const json_found& x) {
   if (answer.prompt_token_ids.empty())
     append_ids(answer.prompt_token_ids, member(x, "prompt_token_ids"));
 }
 
 // One entry of logprobs.content. Some servers tell the id there, as a number or as "token_id:42".
-void append_logprob(completion_answer& answer, const json& entry, bool take_id) {
-  const auto& value = member(entry, "logprob");
-  answer.logprobs.push_back(value.is_number() ? value.get<float>()
-                                              : std::numeric_limits<float>::quiet_NaN());
+void append_logprob(completion_answer& answer, json_element entry, bool take_id) {
+  auto value = as<double>(member(entry, "logprob"));
+  answer.logprobs.push_back(value ? static_cast<float>(*value)
+                                  : std::numeric_limits<float>::quiet_NaN());
   if (!take_id) return;
   for (const char* key : {"token_id", "id"})
     if (auto id = token_id_of(member(entry, key))) return answer.token_ids.push_back(*id);
-  auto token = text_of(member(entry, "token"));
-  if (!std::string_view{token}.starts_with(token_id_prefix)) return;
+  auto token = as<std::string_view>(member(entry, "token")).value_or(std::string_view{});
+  if (!token.starts_with(token_id_prefix)) return;
+  token.remove_prefix(token_id_prefix.size());
   int32_t id = 0;
-  auto* first = token.data() + token_id_prefix.size();
-  auto [end, status] = std::from_chars(first, token.data() + token.size(), id);
+  auto [end, status] = std::from_chars(token.data(), token.data() + token.size(), id);
   if (status == std::errc{} && end == token.data() + token.size()) answer.token_ids.push_back(id);
 }
 
@@ -166,35 +157,31 @@ std::string full_text(const completion_answer& x) {
   return "<think>\n" + x.reasoning + "\n</think>\n" + x.content;
 }
 
-void add_choice(completion_answer& answer, const json& choice, bool streamed) {
-  const auto& words = member(choice, streamed ? "delta" : "message");
+void add_choice(completion_answer& answer, json_element choice, bool streamed) {
+  auto words = member(choice, streamed ? "delta" : "message");
   answer.content += text_of(member(words, "content"));
-  const auto& reasoning = member(words, "reasoning_content");
-  answer.reasoning += text_of(reasoning.is_string() ? reasoning : member(words, "reasoning"));
-  const auto& finish = member(choice, "finish_reason");
-  if (finish.is_string()) answer.finish_reason = finish.get<std::string>();
-  if (finish.is_object()) answer.finish_reason = text_of(member(finish, "type"));
+  auto reasoning = as<std::string_view>(member(words, "reasoning_content"));
+  answer.reasoning += reasoning ? std::string{*reasoning} : text_of(member(words, "reasoning"));
+  auto finish = member(choice, "finish_reason");
+  if (auto text = as<std::string_view>(finish)) answer.finish_reason = *text;
+  if (is_object(finish)) answer.finish_reason = text_of(member(finish, "type"));
   add_prompt_ids(answer, choice);
   read_weight_versions(answer.weight_versions, choice);
-  const auto& ids = member(choice, "token_ids");
-  append_ids(answer.token_ids, ids);
-  const auto& entries = member(member(choice, "logprobs"), "content");
-  if (!entries.is_array()) return;
-  for (const auto& x : entries) append_logprob(answer, x, !ids.is_array());
+  bool ids = append_ids(answer.token_ids, member(choice, "token_ids"));
+  if (auto entries = list_in(member(member(choice, "logprobs"), "content")))
+    for (auto x : *entries) append_logprob(answer, x, !ids);
 }
 
-void add_frame(completion_answer& answer, const json& frame) {
-  if (const auto& model = member(frame, "model"); model.is_string())
-    answer.model = model.get<std::string>();
-  if (const auto& usage = member(frame, "usage"); usage.is_object()) {
+void add_frame(completion_answer& answer, json_element frame) {
+  if (auto model = as<std::string_view>(member(frame, "model"))) answer.model = *model;
+  if (auto usage = member(frame, "usage"); is_object(usage)) {
     answer.prompt_tokens = count_of(member(usage, "prompt_tokens"));
     answer.completion_tokens = count_of(member(usage, "completion_tokens"));
   }
   add_prompt_ids(answer, frame);
   read_weight_versions(answer.weight_versions, frame);
   read_weight_versions(answer.weight_versions, member(frame, "metadata"));
-  if (const auto& x = member(frame, "system_fingerprint"); x.is_string())
-    answer.fingerprint = x.get<std::string>();
+  if (auto x = as<std::string_view>(member(frame, "system_fingerprint"))) answer.fingerprint = *x;
 }
 
 void settle_version(completion_answer& answer, server_kind kind) {
@@ -202,7 +189,7 @@ void settle_version(completion_answer& answer, server_kind kind) {
   if (answer.weight_versions.empty() && !answer.fingerprint.empty()) {
     auto version = answer.fingerprint;
     if (kind == server_kind::llamacpp) version = answer.model + "@" + version;
-    read_weight_versions(answer.weight_versions, {{"weight_version", version}});
+    add_weight_version(answer.weight_versions, version);
   }
   settle_weight_versions(answer.weight_versions, tokens);
 }
@@ -217,28 +204,23 @@ void settle_tokens(completion_answer& answer) {
 }
 
 tl::expected<completion_answer, bad_answer> parse_chat_response(std::string_view body) {
-  auto frame = read_json(body);
-  if (is_error_object(frame)) return tl::unexpected<bad_answer>{{true, read_error_object(frame)}};
-  const auto& choices = member(frame, "choices");
-  if (!choices.is_array() || choices.empty() || !member(choices[0], "message").is_object()) {
-    auto cause = frame.is_discarded() ? "the body is not JSON" : "the body has no choices";
-    auto quoted = parse_error_body(body).message;
-    return tl::unexpected<bad_answer>{{false, {cause + (": \"" + quoted + "\""), {}, {}}}};
-  }
+  json_document frame{body};
+  auto choice = first_of(member(frame.root(), "choices"));
+  if (!is_object(member(choice, "message")))
+    return tl::unexpected<bad_answer>{answer_without(body, "choices")};
   completion_answer answer;
-  add_frame(answer, frame);
-  add_choice(answer, choices[0], false);
+  add_frame(answer, *frame.root());
+  add_choice(answer, *choice, false);
   settle_tokens(answer);
   return answer;
 }
 
 std::vector<std::string> parse_model_list(std::string_view body) {
   std::vector<std::string> result;
-  auto frame = read_json(body);
-  const auto& data = member(frame, "data");
-  if (!data.is_array()) return result;
-  for (const auto& x : data)
-    if (auto id = text_of(member(x, "id")); !id.empty() && id.size() <= 500) result.push_back(id);
+  json_document frame{body};
+  if (auto data = list_in(member(frame.root(), "data")))
+    for (auto x : *data)
+      if (auto id = text_of(member(x, "id")); !id.empty() && id.size() <= 500) result.push_back(id);
   return result;
 }
 

@@ -9,11 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "actors/policy_client/weight_versions.hpp"
 #include "messages/error.hpp"
 #include "messages/policy.capnp.h"
+
+namespace simdjson::dom {
+class element;
+}
 
 namespace kernelmill {
 
@@ -88,13 +90,14 @@ std::vector<std::string> parse_model_list(std::string_view body);
 // -- shared with the parser of streams --------------------------------------------------------
 
 /// Adds what one element of `choices` (or its delta, when streamed) brings.
-void add_choice(completion_answer& answer, const nlohmann::json& choice, bool streamed);
+void add_choice(completion_answer& answer, simdjson::dom::element choice, bool streamed);
 /// Adds model, usage and prompt token ids, which stand beside `choices`.
-void add_frame(completion_answer& answer, const nlohmann::json& frame);
+void add_frame(completion_answer& answer, simdjson::dom::element frame);
 /// Makes ids and log-probabilities agree, once all is there.
 void settle_tokens(completion_answer& answer);
-/// True for an object that reports an error instead of choices.
-bool is_error_object(const nlohmann::json& frame);
-server_error read_error_object(const nlohmann::json& frame);
+/// The error that a text reports instead of choices, if it is one.
+std::optional<server_error> reported_error(std::string_view text);
+/// Why a body that has no `what` is no answer.
+bad_answer answer_without(std::string_view body, const std::string& what);
 
 } // namespace kernelmill

@@ -6,47 +6,39 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/policy_client/json_view.hpp"
+
 namespace kernelmill {
 
 using nlohmann::json;
 
 namespace {
 
-const json& member(const json& object, const char* key) {
-  static const json none;
-  if (!object.is_object()) return none;
-  auto i = object.find(key);
-  return i == object.end() ? none : *i;
-}
-
 std::string dump(const json& x) {
   return x.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-tl::unexpected<bad_answer> bad(const json& frame, const char* what, std::string_view body) {
-  if (is_error_object(frame)) return tl::unexpected<bad_answer>{{true, read_error_object(frame)}};
-  auto cause = frame.is_discarded() ? std::string{"the body is not JSON"}
-                                    : std::string{"the body has no "} + what;
-  return tl::unexpected<bad_answer>{
-      {false, {cause + ": \"" + parse_error_body(body).message + "\"", {}, {}}}};
+tl::unexpected<bad_answer> bad(std::string_view body, const char* what) {
+  return tl::unexpected<bad_answer>{answer_without(body, what)};
 }
 
 // All of them or nothing: a list with a hole would be another list.
-std::optional<std::vector<int32_t>> ids_in(const json& x) {
-  if (!x.is_array()) return std::nullopt;
+std::optional<std::vector<int32_t>> ids_in(const json_found& list) {
+  auto ids = list_in(list);
+  if (!ids) return std::nullopt;
   std::vector<int32_t> result;
-  result.reserve(x.size());
-  for (const auto& id : x) {
-    if (!id.is_number_integer()) return std::nullopt;
-    auto value = id.get<int64_t>();
-    if (value < 0 || value > std::numeric_limits<int32_t>::max()) return std::nullopt;
-    result.push_back(static_cast<int32_t>(value));
+  result.reserve(ids->size());
+  for (auto x : *ids) {
+    auto value = as<int64_t>(x);
+    if (!value || *value < 0 || *value > std::numeric_limits<int32_t>::max()) return std::nullopt;
+    result.push_back(static_cast<int32_t>(*value));
   }
   return result;
 }
 
-float logprob_of(const json& x) {
-  return x.is_number() ? x.get<float>() : std::numeric_limits<float>::quiet_NaN();
+float logprob_of(const json_found& x) {
+  auto value = as<double>(x);
+  return value ? static_cast<float>(*value) : std::numeric_limits<float>::quiet_NaN();
 }
 
 void add_sampling(json& to, wire::Sampling::Reader sampling) {
@@ -140,72 +132,69 @@ std::string generate_body(server_kind kind, wire::CompletionRequest::Reader requ
 std::string detokenize_body(std::span<const int32_t> ids, const std::string& model) {
   auto list = json::array();
   for (auto id : ids) list.push_back(id);
-  return dump({{"model", model}, {"tokens", std::move(list)}});
+  return dump({{"model", model}, {"tokens", list}});
 }
 
 // -- answers ----------------------------------------------------------------------------------
 
 tl::expected<std::vector<int32_t>, bad_answer> parse_token_list(std::string_view body) {
-  auto frame = json::parse(body, nullptr, false);
-  auto ids = ids_in(member(frame, "tokens"));
-  if (!ids || ids->empty()) return bad(frame, "token ids", body);
+  json_document frame{body};
+  auto ids = ids_in(member(frame.root(), "tokens"));
+  if (!ids || ids->empty()) return bad(body, "token ids");
   return std::move(*ids);
 }
 
 namespace {
 
-tl::expected<completion_answer, bad_answer> parse_vllm(const json& frame, std::string_view body) {
-  const auto& choices = member(frame, "choices");
-  if (!choices.is_array() || choices.empty()) return bad(frame, "choices", body);
-  const auto& choice = choices[0];
+tl::expected<completion_answer, bad_answer> parse_vllm(const json_found& frame,
+                                                       std::string_view body) {
+  auto choice = first_of(member(frame, "choices"));
+  if (!choice) return bad(body, "choices");
   completion_answer answer;
-  if (const auto& x = member(choice, "finish_reason"); x.is_string())
-    answer.finish_reason = x.get<std::string>();
+  answer.finish_reason = text_of(member(choice, "finish_reason"));
   auto ids = ids_in(member(choice, "token_ids"));
   // An aborted request may have sampled nothing.
-  if (!ids && answer.finish_reason != "abort") return bad(frame, "token ids", body);
+  if (!ids && answer.finish_reason != "abort") return bad(body, "token ids");
   if (ids) answer.token_ids = std::move(*ids);
-  for (const auto& x : member(member(choice, "logprobs"), "content"))
-    answer.logprobs.push_back(logprob_of(member(x, "logprob")));
+  if (auto entries = list_in(member(member(choice, "logprobs"), "content")))
+    for (auto x : *entries) answer.logprobs.push_back(logprob_of(member(x, "logprob")));
   read_weight_versions(answer.weight_versions, frame);
   read_weight_versions(answer.weight_versions, choice);
   return answer;
 }
 
 // With a status the abort is that error; without one it is the server's own business.
-std::optional<bad_answer> abort_of(const json& finish) {
-  const auto& status = member(finish, "status_code");
-  if (!status.is_number_integer()) return std::nullopt;
-  const auto& message = member(finish, "message");
-  return bad_answer{
-      true,
-      {parse_error_body(message.is_string() ? message.get<std::string>() : "").message, "abort",
-       std::to_string(status.get<int64_t>())}};
+std::optional<bad_answer> abort_of(const json_found& finish) {
+  auto status = as<int64_t>(member(finish, "status_code"));
+  if (!status) return std::nullopt;
+  return bad_answer{true,
+                    {parse_error_body(text_of(member(finish, "message"))).message, "abort",
+                     std::to_string(*status)}};
 }
 
-tl::expected<completion_answer, bad_answer> parse_sglang(const json& frame, std::string_view body) {
-  const auto& meta = member(frame, "meta_info");
-  if (!meta.is_object()) return bad(frame, "meta_info", body);
+tl::expected<completion_answer, bad_answer> parse_sglang(const json_found& frame,
+                                                         std::string_view body) {
+  auto meta = member(frame, "meta_info");
+  if (!is_object(meta)) return bad(body, "meta_info");
   completion_answer answer;
-  const auto& finish = member(meta, "finish_reason");
-  const auto& type = finish.is_object() ? member(finish, "type") : finish;
-  if (type.is_string()) answer.finish_reason = type.get<std::string>();
+  auto finish = member(meta, "finish_reason");
+  answer.finish_reason = text_of(is_object(finish) ? member(finish, "type") : finish);
   if (answer.finish_reason == "abort")
     if (auto aborted = abort_of(finish)) return tl::unexpected<bad_answer>{std::move(*aborted)};
-  const auto& text = member(frame, "text");
-  if (text.is_string()) answer.content = text.get<std::string>();
+  answer.content = text_of(member(frame, "text"));
   auto ids = ids_in(member(frame, "output_ids"));
-  const auto& entries = member(meta, "output_token_logprobs");
-  if (entries.is_array()) {
+  if (auto entries = list_in(member(meta, "output_token_logprobs"))) {
     std::vector<int32_t> sampled;
-    for (const auto& x : entries) {
-      if (!x.is_array() || x.size() < 2 || !x[1].is_number_integer()) continue;
-      answer.logprobs.push_back(logprob_of(x[0]));
-      sampled.push_back(x[1].get<int32_t>());
+    for (auto x : *entries) {
+      auto pair = list_in(x);
+      int64_t id = 0;
+      if (!pair || pair->at(1).get(id)) continue;
+      answer.logprobs.push_back(logprob_of(first_of(x)));
+      sampled.push_back(static_cast<int32_t>(id));
     }
     if (!ids) ids = std::move(sampled);
   }
-  if (!ids && answer.finish_reason != "abort") return bad(frame, "output_ids", body);
+  if (!ids && answer.finish_reason != "abort") return bad(body, "output_ids");
   if (ids) answer.token_ids = std::move(*ids);
   read_weight_versions(answer.weight_versions, meta);
   return answer;
@@ -215,8 +204,9 @@ tl::expected<completion_answer, bad_answer> parse_sglang(const json& frame, std:
 
 tl::expected<completion_answer, bad_answer> parse_generated(server_kind kind,
                                                             std::string_view body) {
-  auto frame = json::parse(body, nullptr, false);
-  auto result = kind == server_kind::sglang ? parse_sglang(frame, body) : parse_vllm(frame, body);
+  json_document frame{body};
+  auto result = kind == server_kind::sglang ? parse_sglang(frame.root(), body)
+                                            : parse_vllm(frame.root(), body);
   if (!result) return result;
   result->completion_tokens = static_cast<uint32_t>(result->token_ids.size());
   settle_tokens(*result);
@@ -225,10 +215,10 @@ tl::expected<completion_answer, bad_answer> parse_generated(server_kind kind,
 }
 
 tl::expected<std::string, bad_answer> parse_detokenized(std::string_view body) {
-  auto frame = json::parse(body, nullptr, false);
+  json_document frame{body};
   for (const char* key : {"prompt", "text", "content"})
-    if (const auto& x = member(frame, key); x.is_string()) return x.get<std::string>();
-  return bad(frame, "text", body);
+    if (auto text = as<std::string_view>(member(frame.root(), key))) return std::string{*text};
+  return bad(body, "text");
 }
 
 std::span<const int32_t> ids_of_text(const completion_answer& answer, bool stop_texts) noexcept {

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include <nlohmann/json.hpp>
+#include "actors/policy_client/json_view.hpp"
 
 namespace kernelmill {
-
-using nlohmann::json;
 
 namespace {
 
@@ -15,40 +13,45 @@ constexpr size_t longest_version = 200;
 constexpr size_t most_spans = 4096;
 constexpr auto no_end = std::numeric_limits<uint32_t>::max();
 
-// Versions are texts, numbers in some servers.
-std::string version_of(const json& x) {
-  if (x.is_number_integer()) return std::to_string(x.get<int64_t>());
-  if (!x.is_string()) return {};
+std::string printable(std::string_view text) {
   std::string result;
-  for (unsigned char c : x.get_ref<const std::string&>().substr(0, longest_version))
+  for (unsigned char c : text.substr(0, longest_version))
     result.push_back(c >= ' ' && c < 0x7f ? static_cast<char>(c) : '?');
   return result;
 }
 
-uint32_t bound_of(const json& object, const char* key, uint32_t fallback) {
-  auto i = object.find(key);
-  if (i == object.end() || !i->is_number_integer() || i->get<int64_t>() < 0) return fallback;
-  return static_cast<uint32_t>(std::min<int64_t>(i->get<int64_t>(), no_end));
+// Versions are texts, numbers in some servers.
+std::string version_of(const json_found& x) {
+  if (auto number = as<int64_t>(x)) return std::to_string(*number);
+  return printable(as<std::string_view>(x).value_or(std::string_view{}));
+}
+
+uint32_t bound_of(const json_found& x, uint32_t fallback) {
+  auto value = as<int64_t>(x);
+  if (!value || *value < 0) return fallback;
+  return static_cast<uint32_t>(std::min<int64_t>(*value, no_end));
 }
 
 } // namespace
 
-void read_weight_versions(std::vector<weight_span>& to, const json& object) {
-  if (!object.is_object()) return;
-  if (auto list = object.find("weight_versions"); list != object.end() && list->is_array()) {
+void read_weight_versions(std::vector<weight_span>& to, const json_found& object) {
+  if (auto list = list_in(member(object, "weight_versions"))) {
     std::vector<weight_span> spans;
-    for (const auto& x : *list) {
-      if (!x.is_object() || !x.contains("version") || spans.size() >= most_spans) continue;
-      weight_span span{version_of(x["version"]), bound_of(x, "start", 0),
-                       bound_of(x, "end", no_end)};
+    for (auto x : *list) {
+      if (spans.size() >= most_spans) break;
+      weight_span span{version_of(member(x, "version")), bound_of(member(x, "start"), 0),
+                       bound_of(member(x, "end"), no_end)};
       if (!span.version.empty()) spans.push_back(std::move(span));
     }
     if (!spans.empty()) to = std::move(spans);
     return;
   }
-  auto one = object.find("weight_version");
-  if (one == object.end()) return;
-  if (auto version = version_of(*one); !version.empty()) to = {{version, 0, no_end}};
+  if (auto version = version_of(member(object, "weight_version")); !version.empty())
+    to = {{version, 0, no_end}};
+}
+
+void add_weight_version(std::vector<weight_span>& to, std::string_view version) {
+  if (auto text = printable(version); !text.empty()) to = {{text, 0, no_end}};
 }
 
 void settle_weight_versions(std::vector<weight_span>& spans, size_t tokens) {

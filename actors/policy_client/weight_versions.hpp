@@ -3,10 +3,14 @@
 // Which weights made which tokens of a completion, as far as a server tells.
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
+namespace simdjson::dom {
+class element;
+}
 
 namespace kernelmill {
 
@@ -20,7 +24,11 @@ struct weight_span {
 
 /// Reads `weight_versions`, or a single `weight_version`, of a choice, of meta_info or of
 /// metadata. What is read last stands: a stream tells it all in its last event.
-void read_weight_versions(std::vector<weight_span>& to, const nlohmann::json& object);
+void read_weight_versions(std::vector<weight_span>& to,
+                          const std::optional<simdjson::dom::element>& object);
+
+/// One version of all tokens, in the same words.
+void add_weight_version(std::vector<weight_span>& to, std::string_view version);
 
 /// Makes spans that fit a completion of so many tokens: ordered, within it, none inside another. A
 /// version that came without bounds is that of all of them.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/policy_client/json_view.hpp"
 #include "actors/policy_client/token_exchange.hpp"
 
 using namespace kernelmill;
@@ -235,15 +236,17 @@ TEST(parse_generated, keeps_logprobs_bit_by_bit) {
 
 TEST(weight_versions, are_ordered_clipped_and_never_overlap) {
   std::vector<weight_span> x;
-  read_weight_versions(x, json::parse(R"({"weight_versions":[{"version":"b","start":4,"end":99},
-                                          {"version":"a","start":0,"end":6}, {"start":1}]})"));
+  json_document said{R"({"weight_versions":[{"version":"b","start":4,"end":99},
+                         {"version":"a","start":0,"end":6}, {"start":1}]})"};
+  read_weight_versions(x, said.root());
   settle_weight_versions(x, 10);
   EXPECT_EQ(x, (std::vector<weight_span>{{"a", 0, 6}, {"b", 6, 10}}));
 }
 
 TEST(weight_versions, one_version_is_that_of_all_tokens) {
   std::vector<weight_span> x;
-  read_weight_versions(x, json::parse(R"({"weight_version":42})"));
+  json_document said{R"({"weight_version":42})"};
+  read_weight_versions(x, said.root());
   settle_weight_versions(x, 3);
   EXPECT_EQ(x, (std::vector<weight_span>{{"42", 0, 3}}));
 }
