@@ -16,11 +16,6 @@ namespace {
 // A policy server that answers nobody is not worth asking a thousand times.
 constexpr uint32_t departures_before_giving_up = 8;
 
-// A problem that cannot be judged says nothing of the others.
-bool concerns_one_task(const error& why) {
-  return why.category == "bad_problem" || why.category == "unsupported_problem";
-}
-
 // How often episodes look at the clock: often enough for the shortest of their deadlines.
 std::chrono::milliseconds watch_interval(const episode_settings& x) {
   using std::chrono::milliseconds;
@@ -107,11 +102,10 @@ void batch_run_state::note_departure(wire::EpisodeOutcome::Reader outcome) {
   auto why = fault_of(outcome.getFault());
   if (why.cls == fault_class::none) return; // cancelled
   ++counters.infrastructure;
-  if (!fault) fault = why;
-  if (concerns_one_task(why)) return;
   bool hopeless = why.cls == fault_class::configuration ||
                   outcome.getStopReason() == "commit_failed" ||
                   ++departures_in_a_row >= departures_before_giving_up;
+  if (!fault) fault = why;
   if (hopeless) stop("failed", std::move(why));
 }
 

@@ -77,8 +77,10 @@ def look(bench: Bench, inputs: list[Any], truths: list[Truth], problems: list[st
     problems.extend(blind_answers(bench, known, rules, SEEDS[1:])[:1])
     same = [x for x in inputs if isinstance(x, torch.Tensor)]
     if same and len(truth.want) == 1 and same[0].shape == truth.want[0].shape and passes(same[:1], truth, rules):
-        problems.append("an unchanged input passes" if not problem.can_be_signed() else
-                        "an unchanged input passes on the problem's own inputs; hidden ones tell it apart")
+        if problem.can_be_signed():
+            notes.append("an unchanged input passes on the problem's own inputs; hidden ones tell it apart")
+        else:
+            problems.append("an unchanged input passes")
     if not problem.exact:
         notes.append("the model does not run in double precision here: its own precision is the truth")
     for i, level in enumerate(truth.level):

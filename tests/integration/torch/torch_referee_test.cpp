@@ -210,6 +210,14 @@ TEST_F(torch_referee, a_broken_problem_is_the_configurations_fault) {
       << summary(result);
 }
 
+TEST_F(torch_referee, bits_that_vary_within_the_bound_are_a_warning) {
+  auto result = evaluate(linear_problem, linear_answer("return torch.relu(self.linear(x)) + 1e-7 * "
+                                                       "torch.rand(x.shape[0], 32)"));
+  EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
+  EXPECT_TRUE(result.open()->getDeterministic()) << summary(result);
+  EXPECT_THAT(rules_of(result), Contains("bits_vary"));
+}
+
 TEST_F(torch_referee, check_finds_problems_that_decide_nothing) {
   auto problem = [](const std::string& body) {
     return "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        "
@@ -222,7 +230,10 @@ TEST_F(torch_referee, check_finds_problems_that_decide_nothing) {
   EXPECT_THAT(check(problem("x * 0")),
               Contains(AnyOf(HasSubstr("zeros"), HasSubstr("does not depend"))));
   EXPECT_THAT(check(problem("torch.nn.functional.dropout(x, 0.5)")), Contains(HasSubstr("random")));
-  EXPECT_THAT(check(problem("torch.relu(x)")), Contains(HasSubstr("unchanged input passes")));
+  // Hidden trials turn signs, unless a word of the problem says that it may not bear that.
+  EXPECT_THAT(check(problem("torch.relu(x)")), Not(Contains(HasSubstr("passes"))));
+  EXPECT_THAT(check(problem("torch.relu(x)  # as after an embedding")),
+              Contains(HasSubstr("unchanged input passes")));
   EXPECT_THAT(check(linear_problem), Not(Contains(HasSubstr("passes"))));
 }
 
