@@ -164,6 +164,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
 run_plan plan_of(const run_config& config, const std::vector<std::shared_ptr<const task>>& tasks) {
   run_plan result;
   result.group_size = config.tasks.group_size;
+  result.quorum = config.tasks.quorum;
   result.max_live = config.episode.max_live;
   for (auto& what : tasks) result.groups.insert(result.groups.end(), config.tasks.groups, what);
   return result;

@@ -100,6 +100,7 @@ KERNELMILL_MESSAGE(PolicyServer)
 
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, build, "build")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, cancel, "cancel")
+CAF_ADD_ATOM(kernelmill, kernelmill::atom, drop, "drop")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, commit, "commit")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, complete, "complete")
 CAF_ADD_ATOM(kernelmill, kernelmill::atom, evaluate, "evaluate")
@@ -239,6 +240,8 @@ using lineage_actor = status_actor::extend<
 using episode_actor = status_actor::extend<
     // Ends the episode after the step in progress.
     caf::reacts_to<atom::cancel>,
+    // Closes the episode after the step in progress: its group has enough without it.
+    caf::reacts_to<atom::drop>,
     // Looks at the clock: an answer past its deadline is not waited for any longer.
     caf::reacts_to<atom::tick>,
     // INTERNAL: takes the next step.

@@ -23,6 +23,7 @@ struct Totals {
   accepted @3 :UInt32;             # episodes
   rejected @4 :UInt32;
   infrastructure @5 :UInt32;
+  dropped @6 :UInt32;              # ended because their group had its quorum
 }
 
 struct RunSummary {

@@ -218,6 +218,7 @@ void refining_episode_state::retrieve() {
 
 void refining_episode_state::ask_policy() {
   if (cancelled) return leave(wire::Outcome::INFRASTRUCTURE, cancellation());
+  if (dropped) return close(stopped_by_quorum);
   if (over_deadline()) return close("rollout_timeout");
   enter(episode_phase::thinking);
   current = std::make_unique<turn_scratch>();
@@ -407,6 +408,12 @@ refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
         // The policy may take minutes; everything after it is short and worth finishing.
         if (self->state.phase == episode_phase::thinking)
           self->state.leave(wire::Outcome::INFRASTRUCTURE, cancellation());
+      },
+      [self](atom::drop) {
+        self->state.dropped = true;
+        if (self->state.phase != episode_phase::thinking) return;
+        self->state.current.reset();
+        self->state.close(stopped_by_quorum);
       },
       [self](atom::tick) { self->state.look_at_clock(); },
       [self](atom::proceed) { self->state.open(); },

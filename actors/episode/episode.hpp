@@ -58,6 +58,10 @@ struct episode_services {
   std::shared_ptr<prompt_book> prompts;
 };
 
+/// The stop reason of an episode that its group did not wait for. Its outcome is INFRASTRUCTURE: a
+/// return that was cut short is nobody's.
+inline constexpr const char* stopped_by_quorum = "quorum";
+
 struct episode_assignment {
   std::shared_ptr<const std::string> run;
   std::shared_ptr<const task> what;
@@ -177,6 +181,7 @@ struct refining_episode_state {
   clock::time_point phase_since;
   clock::time_point started;
   bool cancelled = false;
+  bool dropped = false; // its group has its quorum
   uint32_t turn = 0;
   std::shared_ptr<const prompt_text> first_prompt;
   std::vector<std::string> example_ids;

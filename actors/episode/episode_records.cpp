@@ -313,9 +313,10 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     set_episode(x.initEpisode(), state.where);
     x.setTurns(static_cast<uint32_t>(state.turns.size()));
     x.setStopReason(reason);
-    x.setOutcome(infrastructure || state.turns.empty() ? wire::Outcome::INFRASTRUCTURE
-                 : accepted                            ? wire::Outcome::ACCEPTED
-                                                       : wire::Outcome::REJECTED);
+    bool left_out = infrastructure || state.turns.empty() || reason == stopped_by_quorum;
+    x.setOutcome(left_out   ? wire::Outcome::INFRASTRUCTURE
+                 : accepted ? wire::Outcome::ACCEPTED
+                            : wire::Outcome::REJECTED);
     x.setBestTurn(best);
     auto count = static_cast<unsigned>(rewards.size());
     auto reward_list = x.initRewards(count);

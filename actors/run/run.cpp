@@ -50,6 +50,7 @@ void batch_run_state::admit() {
   auto episode = self->spawn<caf::monitored>(refining_episode, settings, services, where,
                                              caf::actor_cast<run_actor>(self));
   ordinals.emplace(episode.address(), ordinal);
+  if (has_quorum(where.group)) self->send(episode, atom::drop_v);
   live.emplace(ordinal, live_episode{episode, std::move(where)});
   counters.live = static_cast<uint32_t>(live.size());
   watch();
@@ -85,8 +86,11 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
     ++counters.ended;
     ++group.ended;
     count_outcome(counters, kinds, outcome);
-    if (outcome.getOutcome() != wire::Outcome::INFRASTRUCTURE)
+    if (outcome.getOutcome() != wire::Outcome::INFRASTRUCTURE) {
       group.returns[ref.getMember()] = outcome.getReturn();
+      ++group.usable;
+      if (has_quorum(ref.getGroup())) drop_rest(ref.getGroup());
+    }
     if (group.ended == plan.group_size) commit_group(ref.getGroup());
   } else {
     ++counters.left_open;
@@ -122,6 +126,16 @@ void batch_run_state::stop(const char* why, std::optional<error> cause) {
   if (cause) fault = std::move(cause);
   for (auto& [ordinal, episode] : live) self->send(episode.handle, atom::cancel_v);
   finish_if_done();
+}
+
+bool batch_run_state::has_quorum(uint32_t group) const {
+  return plan.quorum > 0 && groups[group].usable >= plan.quorum;
+}
+
+// Each closes with a record of its own, so a resumed run does not take it up again.
+void batch_run_state::drop_rest(uint32_t group) {
+  for (auto& [ordinal, episode] : live)
+    if (episode.where.group == group) self->send(episode.handle, atom::drop_v);
 }
 
 // -- records

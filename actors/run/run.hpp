@@ -25,6 +25,7 @@ struct run_plan {
   std::string config_digest;
   std::vector<std::shared_ptr<const task>> groups; ///< the task of each group, in order
   uint32_t group_size = 4;
+  uint32_t quorum = 0;     ///< usable episodes after which the rest of a group is dropped; 0: all
   uint32_t max_live = 256; ///< episodes at once
   advantage_kind advantages = advantage_kind::mean_centered;
   bool sandbox_complete = true; ///< for the run's readiness
@@ -33,7 +34,7 @@ struct run_plan {
 struct run_counters {
   uint32_t planned = 0, live = 0, ended = 0, left_open = 0;
   uint64_t turns = 0;
-  uint32_t accepted = 0, rejected = 0, infrastructure = 0;
+  uint32_t accepted = 0, rejected = 0, infrastructure = 0, dropped = 0;
 };
 
 /// Hears of a run's progress on the run actor's thread; keep it short.
@@ -48,6 +49,7 @@ struct batch_run_state {
     std::vector<std::optional<double>> returns;
     uint32_t ended = 0;
     uint32_t left_open = 0;
+    uint32_t usable = 0;
   };
 
   struct live_episode {
@@ -67,6 +69,8 @@ struct batch_run_state {
   void on_finished(wire::EpisodeOutcome::Reader outcome);
   void on_lost(const caf::actor_addr& who, const std::string& why);
   void note_departure(wire::EpisodeOutcome::Reader outcome);
+  bool has_quorum(uint32_t group) const;
+  void drop_rest(uint32_t group);
   void commit_group(uint32_t group);
   void stop(const char* why, std::optional<error> fault);
   void finish_if_done();

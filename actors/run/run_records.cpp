@@ -11,6 +11,10 @@ namespace kernelmill {
 
 void count_outcome(run_counters& counters, run_counts& kinds,
                    wire::EpisodeOutcome::Reader outcome) {
+  if (outcome.getStopReason() == stopped_by_quorum) {
+    ++counters.dropped;
+    return;
+  }
   switch (outcome.getOutcome()) {
     case wire::Outcome::ACCEPTED: ++counters.accepted; break;
     case wire::Outcome::REJECTED: ++counters.rejected; break;
@@ -114,6 +118,7 @@ Message<wire::RunSummary> run_summary(const run_plan& plan, const run_counters& 
     totals.setAccepted(counters.accepted);
     totals.setRejected(counters.rejected);
     totals.setInfrastructure(counters.infrastructure);
+    totals.setDropped(counters.dropped);
     x.setOutcome(outcome);
     x.setSeconds(seconds);
     auto list = x.initStages(static_cast<unsigned>(stages.size()));

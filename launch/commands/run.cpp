@@ -80,8 +80,10 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   result += fmt::format("{}: {} groups, {} episodes, {} turns in {}\n", x.getOutcome().cStr(),
                         t.getGroups(), t.getEpisodes(), t.getTurns(),
                         cli::format_seconds(x.getSeconds()));
-  result += fmt::format("{} accepted, {} rejected, {} infrastructure\n", t.getAccepted(),
+  result += fmt::format("{} accepted, {} rejected, {} infrastructure", t.getAccepted(),
                         t.getRejected(), t.getInfrastructure());
+  if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
+  result += "\n";
   if (auto stages = stages_text(x, false); !stages.empty())
     result += "time in stages, all episodes together: " + stages + "\n";
   if (auto slots = stages_text(x, true); !slots.empty())

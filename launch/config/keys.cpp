@@ -64,6 +64,10 @@ void add_run_keys(std::vector<config_key>& k) {
       KEY(tasks.ids, "Ids of tasks, or globs such as \"native/*soft*\"; \"!ID\" leaves one out."));
   k.push_back(within(KEY(tasks.groups, "Groups of episodes for each task."), 1, 1e6));
   k.push_back(within(KEY(tasks.group_size, "Sibling episodes in a group."), 1, 4096));
+  k.push_back(within(KEY(tasks.quorum,
+                         "Usable episodes of a group after which the others are dropped: they "
+                         "are closed, left out of its advantages and counted. 0: waits for all."),
+                     0, 4096));
   k.push_back(within(KEY(tasks.max_turns, "Most turns of an episode."), 1, 256));
 }
 

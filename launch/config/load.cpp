@@ -99,11 +99,20 @@ void check_policy(const policy_section& policy, std::vector<error>& problems) {
         "keep one of them"));
 }
 
+void check_groups(const tasks_section& tasks, std::vector<error>& problems) {
+  if (tasks.quorum > tasks.group_size)
+    problems.push_back(
+        inconsistent("failed to set up the groups: tasks.quorum (" + std::to_string(tasks.quorum) +
+                         ") is above tasks.group_size (" + std::to_string(tasks.group_size) + ")",
+                     "lower tasks.quorum, or raise tasks.group_size"));
+}
+
 } // namespace
 
 std::vector<error> check_consistency(const run_config& config) {
   std::vector<error> problems;
   check_timeouts(config, problems);
+  check_groups(config.tasks, problems);
   check_policy(config.policy, problems);
   const auto& timing = config.evaluation.timing;
   if (timing.min_blocks > timing.max_blocks)

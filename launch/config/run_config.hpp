@@ -22,6 +22,7 @@ struct tasks_section {
   std::vector<std::string> ids = {"*"};
   uint32_t groups = 1;
   uint32_t group_size = 4;
+  uint32_t quorum = 0;
   uint32_t max_turns = 4;
 };
 

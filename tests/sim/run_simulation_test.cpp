@@ -1,7 +1,10 @@
 // Invariants of a run under faults, over a thousand seeds. A failing seed is printed; replay it
 // with KERNELMILL_SIM_SEED=N build/tests/sim_test --gtest_filter='Simulation.*'.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -140,6 +143,52 @@ TEST(Simulation, EveryEpisodeEndsAndNoTurnIsLostDoubledOrMispaid) {
               static_cast<unsigned long long>(end - first), static_cast<unsigned long long>(steps),
               static_cast<unsigned long long>(killed), static_cast<unsigned long long>(resumed),
               virtual_seconds / 3600);
+}
+
+// A group's advantages are of those it waited for; the others are closed, whatever they had done.
+void check_quorum(const lineage& records, const plan& what) {
+  std::map<uint32_t, std::set<uint32_t>> dropped;
+  for (auto& [key, record] : records) {
+    auto view = record.open();
+    if (!view->isEpisode() || view->getEpisode().getStopReason() != "quorum") continue;
+    EXPECT_EQ(view->getEpisode().getOutcome(), wire::Outcome::INFRASTRUCTURE) << key;
+    auto ref = view->getEpisode().getEpisode();
+    dropped[ref.getGroup()].insert(ref.getMember());
+  }
+  for (auto& [key, record] : records) {
+    auto view = record.open();
+    if (!view->isGroup()) continue;
+    auto group = view->getGroup();
+    std::set<uint32_t> left_out{group.getLeftOut().begin(), group.getLeftOut().end()};
+    const auto& late = dropped[group.getGroup()];
+    EXPECT_TRUE(std::includes(left_out.begin(), left_out.end(), late.begin(), late.end())) << key;
+    if (!late.empty()) {
+      EXPECT_GE(what.group_size - left_out.size(), what.quorum) << key;
+    }
+    for (auto member : left_out) EXPECT_TRUE(std::isnan(group.getAdvantages()[member])) << key;
+  }
+}
+
+TEST(Simulation, AQuorumIsEnoughAndTheRestIsClosed) {
+  plan what;
+  what.group_size = 5;
+  what.quorum = 3;
+  what.max_live = 7;
+  auto [first, last] = seed_range();
+  uint64_t dropped = 0;
+  for (auto seed = first; seed < std::min(last, first + 200); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    auto lived = live_through(seed, what, some_faults(seed));
+    check_episodes(lived.records, what);
+    check_quorum(lived.records, what);
+    auto totals = lived.attempts.back().summary->open()->getTotals();
+    EXPECT_EQ(totals.getAccepted() + totals.getRejected() + totals.getInfrastructure() +
+                  totals.getDropped(),
+              what.groups * what.group_size);
+    dropped += totals.getDropped();
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(dropped, 0u);
 }
 
 TEST(Simulation, TheSameSeedTakesTheSameStepsAtTheSameTimes) {

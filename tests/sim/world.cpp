@@ -356,6 +356,7 @@ private:
     run_plan batch;
     batch.name = "sim";
     batch.group_size = what.group_size;
+    batch.quorum = what.quorum;
     batch.max_live = what.max_live;
     for (uint32_t i = 0; i < what.groups; ++i) batch.groups.push_back(simulated_task(i));
     auto run = keep(system_.spawn(batch_run, batch, settings, services, nullptr));

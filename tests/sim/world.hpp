@@ -33,6 +33,7 @@ struct faults {
 struct plan {
   uint32_t groups = 2;
   uint32_t group_size = 3;
+  uint32_t quorum = 0;
   uint32_t max_turns = 3;
   uint32_t workers = 3; ///< compilers, and as many runners
   uint32_t max_live = 4;
