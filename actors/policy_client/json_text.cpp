@@ -10,7 +10,8 @@
 #endif
 
 #include <nlohmann/json.hpp>
-#include <simdjson.h>
+
+#include "actors/policy_client/json_view.hpp"
 
 namespace kernelmill {
 
@@ -19,9 +20,6 @@ using nlohmann::json;
 namespace {
 
 constexpr size_t vector_size = 16;
-
-// A parser keeps its memory for the next text; that of a longer text is given back.
-constexpr size_t longest_kept = 1 << 20;
 
 // A byte becomes six at most.
 constexpr size_t longest_escape = 6;
@@ -66,7 +64,7 @@ size_t sequence_at(const char* p, const char* end) {
   return length;
 }
 
-json tree_of(simdjson::dom::element x) {
+json tree_of(json_element x) {
   using simdjson::dom::element_type;
   switch (x.type()) {
     case element_type::OBJECT: {
@@ -205,11 +203,8 @@ void append_json(std::string& to, std::string_view text) {
 }
 
 json read_json(std::string_view text) {
-  thread_local simdjson::dom::parser kept;
-  simdjson::dom::parser once;
-  simdjson::dom::element root;
-  auto& parser = text.size() <= longest_kept ? kept : once;
-  if (!parser.parse(text.data(), text.size()).get(root)) return tree_of(root);
+  json_document document{text};
+  if (auto root = document.root()) return tree_of(*root);
   return json::parse(text, nullptr, false);
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
 // What servers say, as simdjson reads it: no tree is made of thousands of tokens. Private to the
-// files that read answers; everybody else sees what they make of it.
+// files that read JSON; everybody else sees what they make of it.
 
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,6 +83,18 @@ inline json_found first_of(const json_found& x) {
   auto list = list_in(x);
   if (!list || list->at(0).get(value)) return std::nullopt;
   return value;
+}
+
+inline std::optional<int32_t> token_id_of(const json_found& x) {
+  auto value = as<int64_t>(x);
+  if (!value || *value < 0 || *value > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  return static_cast<int32_t>(*value);
+}
+
+/// NaN where there is no number.
+inline float logprob_of(const json_found& x) {
+  auto value = as<double>(x);
+  return value ? static_cast<float>(*value) : std::numeric_limits<float>::quiet_NaN();
 }
 
 } // namespace kernelmill

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -23,12 +22,6 @@ uint32_t count_of(const json_found& x) {
   return value > 0 && value < 4294967295.0 ? static_cast<uint32_t>(value) : 0;
 }
 
-std::optional<int32_t> token_id_of(const json_found& x) {
-  auto value = as<int64_t>(x);
-  if (!value || *value < 0 || *value > std::numeric_limits<int32_t>::max()) return std::nullopt;
-  return static_cast<int32_t>(*value);
-}
-
 // False when there is no list.
 bool append_ids(std::vector<int32_t>& to, const json_found& list) {
   auto ids = list_in(list);
@@ -46,9 +39,7 @@ void add_prompt_ids(completion_answer& answer, const json_found& x) {
 
 // One entry of logprobs.content. Some servers tell the id there, as a number or as "token_id:42".
 void append_logprob(completion_answer& answer, json_element entry, bool take_id) {
-  auto value = as<double>(member(entry, "logprob"));
-  answer.logprobs.push_back(value ? static_cast<float>(*value)
-                                  : std::numeric_limits<float>::quiet_NaN());
+  answer.logprobs.push_back(logprob_of(member(entry, "logprob")));
   if (!take_id) return;
   for (const char* key : {"token_id", "id"})
     if (auto id = token_id_of(member(entry, key))) return answer.token_ids.push_back(*id);

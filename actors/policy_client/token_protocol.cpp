@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include <nlohmann/json.hpp>
 
@@ -29,16 +28,11 @@ std::optional<std::vector<int32_t>> ids_in(const json_found& list) {
   std::vector<int32_t> result;
   result.reserve(ids->size());
   for (auto x : *ids) {
-    auto value = as<int64_t>(x);
-    if (!value || *value < 0 || *value > std::numeric_limits<int32_t>::max()) return std::nullopt;
-    result.push_back(static_cast<int32_t>(*value));
+    auto id = token_id_of(x);
+    if (!id) return std::nullopt;
+    result.push_back(*id);
   }
   return result;
-}
-
-float logprob_of(const json_found& x) {
-  auto value = as<double>(x);
-  return value ? static_cast<float>(*value) : std::numeric_limits<float>::quiet_NaN();
 }
 
 void add_sampling(json& to, wire::Sampling::Reader sampling) {
