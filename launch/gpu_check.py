@@ -51,18 +51,16 @@ def judge(name, candidates, cache=None, options=()):
     batch.write_text("".join(
         json.dumps({"name": c[0], "task": c[1], "file": str(c[2]),
                     "contract": c[3] if len(c) > 3 else "native"}) + "\n" for c in candidates))
+    # Straight into the file: what was judged is there also when somebody ends this script.
+    answers = OUT / f"{name}.verdicts.ndjson"
     started = time.monotonic()
-    done = subprocess.run([PROGRAM, "judge", batch, "--backend", "cuda", *options],
-                          capture_output=True, text=True, env=environment(cache))
+    with answers.open("w") as into:
+        done = subprocess.run([PROGRAM, "judge", batch, "--backend", "cuda", *options], stdout=into,
+                              stderr=subprocess.PIPE, text=True, env=environment(cache))
     seconds = time.monotonic() - started
-    (OUT / f"{name}.verdicts.ndjson").write_text(done.stdout)
     if done.returncode != 0:
         say(done.stderr)
-    verdicts = {}
-    for line in done.stdout.splitlines():
-        verdict = json.loads(line)
-        verdicts[verdict["name"]] = verdict
-    return verdicts, seconds
+    return {v["name"]: v for v in map(json.loads, answers.read_text().splitlines())}, seconds
 
 
 def manifest():

@@ -3,14 +3,14 @@
 import os
 import statistics
 import time
-from typing import Optional
+from typing import Callable, Optional
 
 import torch
 
 from kernelmill_torch import compare, native
 from kernelmill_torch.buffers import SharedMemory, sets_of
 from kernelmill_torch.problem import BadProblem, Problem, fill
-from kernelmill_torch.processes import Fault, Pool, Process
+from kernelmill_torch.processes import Fault, Pool, Process, Row
 
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
 ROOM = 0.3                 # of it that a candidate finds free
@@ -59,7 +59,8 @@ class Bench:
                                         device=device)
         self.usual_flush = statistics.median(self.flush() for _ in range(9))
         self.latest_flush = 0.0
-        self.copy_seconds = self.command_seconds = 0.0
+        self.wake_core: Callable[[], None] = lambda: None
+        self.wake_seconds = self.copy_seconds = self.command_seconds = 0.0
 
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""
@@ -204,10 +205,11 @@ class Bench:
         self.synchronize()
         return time.monotonic() - started
 
-    def row(self, process: Process, count: int, seconds: float) -> tuple[float, float]:
-        """Seconds of the calls of one row on cold caches, and of the copies, by the clock out here."""
+    def row(self, process: Process, count: int, seconds: float) -> Row:
+        """One row on cold caches."""
         self.make_room()
         self.latest_flush = self.flush()
+        self.wake_core()
         return process.row(count, seconds)
 
     def sample(self, count: int, generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:
@@ -228,22 +230,26 @@ class Bench:
 
     def calibrate(self, process: Process, seconds: float) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
-        times = [self.row(process, 1, seconds)[0] for _ in range(4)][1:]
+        times = [self.row(process, 1, seconds).calls for _ in range(4)][1:]
         target = 2e-3 if self.device == "cuda" else 20e-3
         return max(1, min(self.layout.sets, int(target / max(min(times), 1e-6))))
 
     def learn_costs(self, process: Process, count: int, seconds: float) -> None:
-        """What a row of the baseline costs besides its calls: a command that does nothing, and copying."""
-        copies = [self.row(process, count, seconds)[1] for _ in range(7)][1:]
+        """What a row of the baseline costs besides its calls: waking, a command that does nothing, and copying."""
+        rows = [self.row(process, count, seconds) for _ in range(7)][1:]
+        self.wake_seconds = statistics.median(x.waking for x in rows)
+        copies = [x.copying for x in rows]
         usual = statistics.median(copies)
         # The most that an undisturbed copy took.
         self.copy_seconds = max(x for x in copies if x <= 1.2 * usual + 5e-6)
         process.call(native.NOTHING, 0, 0, seconds)
         self.command_seconds = statistics.median(process.call(native.NOTHING, 0, 0, seconds) for _ in range(9))
 
-    def per_call(self, calls: float, copies: float, count: int) -> float:
-        """Seconds of one call. Who leaves work to the copies pays for what they take longer than the baseline's."""
-        return max(calls - self.command_seconds + max(0.0, copies - self.copy_seconds), calls * 0.1) / count
+    def per_call(self, row: Row, count: int) -> float:
+        """Seconds of one call. Who works while it is woken, or leaves work to the copies, pays for what these take longer
+        than the baseline's."""
+        besides = max(0.0, row.waking - self.wake_seconds) + max(0.0, row.copying - self.copy_seconds)
+        return max(row.calls - self.command_seconds + besides, row.calls * 0.1) / count
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""

@@ -9,6 +9,7 @@ import os
 import socket
 import sys
 import traceback
+import warnings
 from typing import Any, Callable
 
 import torch
@@ -162,12 +163,14 @@ class Serving:
         # Taken before anything is loaded that could replace them.
         self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
         self.copy_ = torch.Tensor.copy_
+        self.one = torch.zeros(1, device=device)
 
     def clocked(self) -> None:
         """Answers commands of the page until told to leave it."""
         lib, page, copy_, sync, sets = self.lib, self.page, self.copy_, self.sync, self.sets
         wait, done = lib.km_page_wait, lib.km_page_done
-        model, check = self.model, output_checker(self.layout, self.device)
+        model, one_element = self.model, self.one
+        check = output_checker(self.layout, self.device) if self.layout else None
         number = self.number
         while True:
             number = wait(page, number)
@@ -179,6 +182,9 @@ class Serving:
                     self.returned = []
                     for one in sets[first:first + count]:
                         self.returned.append(check(model(*one.inputs)))
+                    sync()
+                elif command == native.WAKE:
+                    copy_(one_element, one_element)  # the GPU turns to this process
                     sync()
                 elif command == native.COPY:
                     for one, items in zip(sets[first:first + count], self.returned):
@@ -242,6 +248,8 @@ def profile(state: Serving, calls: int) -> list[list[Any]]:
 def serve(lib, sock: socket.socket, page_fd: int, device: str) -> None:
     """Runs until the socket closes."""
     sys.stdout.reconfigure(line_buffering=True)  # it is killed in the end, not closed
+    os.environ.pop("PYTORCH_NVML_BASED_CUDA_CHECK", None)  # for the warm process alone
+    warnings.filterwarnings("ignore", message="Can't initialize NVML")  # which no sandbox shows
     if device == "cuda":
         torch.cuda.init()
         torch.zeros(1, device="cuda")

@@ -13,9 +13,10 @@ import torch
 from kernelmill_torch import compare, native
 from kernelmill_torch.bench import Bench, same_bytes
 from kernelmill_torch.candidate import fingerprints
+from kernelmill_torch.cores import Core
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.problem_check import BLIND_DRAWS, blind_answers
-from kernelmill_torch.processes import Fault, Pool, Process
+from kernelmill_torch.processes import Fault, Pool, Process, Row
 
 TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
@@ -30,8 +31,9 @@ FIRST_TIMED = 1000  # numbers of contents below are those of trials
 class Judgement:
     """REQUIRES: nobody else uses the bench meanwhile."""
 
-    def __init__(self, bench: Bench, pool: Pool, options: dict[str, Any]):
-        self.bench, self.pool = bench, pool
+    def __init__(self, bench: Bench, pool: Pool, core: Optional[Core], options: dict[str, Any]):
+        self.bench, self.pool, self.core = bench, pool, core
+        self.held = False  # on that core
         self.mode = options.get("mode") or "honest"
         self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
         self.deadline = time.monotonic() + float(options["seconds"])
@@ -109,15 +111,21 @@ class Judgement:
         would not have with the benchmark: so what is wrong is tried once more with all of them made on the CPU, unless it
         says that it has the problem's numbers."""
         place = self.bench.place
+        refusal: Optional[Fault] = None
+        right = False
         try:
             self.build(place)
             right = self.run_trials()
         except Fault as e:
-            if e.category != "init_error" or place == "cpu":
+            if e.category != "init_error":
                 raise
-            right = False
-        if right or place == "cpu" or self.same_parameters or not self.bench.has_parameters():
-            return right
+            refusal = e
+        if right:
+            return True
+        if place == "cpu" or self.same_parameters or not self.bench.has_parameters():
+            if refusal is not None:
+                raise refusal
+            return False
         self.trials = []
         self.findings = []
         self.rules_found.clear()
@@ -240,6 +248,11 @@ class Judgement:
         bench = self.bench
         baseline = bench.start_baseline(self.pool, bench.baseline_seed, self.left())
         self.pool.settle()
+        if self.core is not None:
+            bench.wake_core = self.core.wake
+            self.core.ready(self.pool)
+            self.core.hold(baseline)
+            self.held = self.core.hold(self.process)
         contents = [self.number("warm", i) for i in range(bench.layout.sets)]
         bench.fill(contents)
         seconds = max(self.left(), BASELINE_SECONDS)
@@ -271,6 +284,8 @@ class Judgement:
         first = self.undisturbed_pair(True)
         second = self.undisturbed_pair(False)
         self.look_for_background_work()
+        if self.held and self.process is not None and not self.core.has(self.process):
+            self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
         return {"reference": [first[0], second[0]], "candidate": [first[1], second[1]], "calls": 2 * self.row_length}
 
     def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
@@ -293,7 +308,7 @@ class Judgement:
         seeds = [self.number("inputs", self.timed + i) for i in range(count)]
         self.timed += count
         bench.fill(seeds)
-        reference = self.baseline_row() if reference_first else (0.0, 0.0)
+        reference = self.baseline_row() if reference_first else None
         reference_seconds = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
         bench.poison(count)
         candidate = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * reference_seconds))
@@ -302,7 +317,7 @@ class Judgement:
         self.audit(seeds, sample)
         if not reference_first:
             reference = self.baseline_row()
-        return (bench.per_call(*reference, count), bench.per_call(*candidate, count))
+        return (bench.per_call(reference, count), bench.per_call(candidate, count))
 
     def longest_flush(self) -> float:
         """What a flush of the caches takes at most while nobody else has the GPU."""
@@ -332,7 +347,7 @@ class Judgement:
             good = good + 1 if self.bench.flush() <= self.longest_flush() else 0
         return good == 5
 
-    def baseline_row(self) -> tuple[float, float]:
+    def baseline_row(self) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
         try:
             row = self.bench.row(self.bench.baseline, self.row_length, seconds)

@@ -6,7 +6,7 @@ import os
 from ctypes import c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
 PAGE_SIZE = 4096
-NOTHING, CALL, COPY, LEAVE = range(4)  # commands of the page
+NOTHING, WAKE, CALL, COPY, LEAVE = range(5)  # commands of the page
 
 TIMED_OUT = -1.0
 ENDED = -2.0
@@ -27,7 +27,8 @@ def load(path: str) -> ctypes.CDLL:
         "km_page_map": (c_void_p, [c_int]),
         "km_page_unmap": (None, [c_void_p]),
         "km_page_call": (c_double, [c_void_p, c_int, c_uint32, c_uint32, c_uint32, c_double, c_uint32]),
-        "km_page_row": (c_double, [c_void_p, c_int, c_uint32, c_double, c_uint32, ctypes.POINTER(c_double)]),
+        "km_page_row": (c_double, [c_void_p, c_int, c_uint32, c_double, c_uint32, ctypes.POINTER(c_double),
+                                   ctypes.POINTER(c_double)]),
         "km_page_status": (c_uint32, [c_void_p]),
         "km_page_wait": (c_uint32, [c_void_p, c_uint32]),
         "km_page_command": (c_uint32, [c_void_p]),

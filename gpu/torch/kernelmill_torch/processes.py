@@ -6,7 +6,7 @@ import select
 import signal
 import socket
 from collections import deque
-from typing import Any, Optional
+from typing import Any, NamedTuple, Optional
 
 from kernelmill_torch import channel, native
 
@@ -23,6 +23,14 @@ class Fault(Exception):
 
     def to_json(self) -> dict[str, str]:
         return {"class": self.cls, "category": self.category, "message": self.message, "hint": self.hint}
+
+
+class Row(NamedTuple):
+    """Seconds of the parts of a row, by the clock out here."""
+
+    waking: float
+    calls: float
+    copying: float
 
 
 class Zygote:
@@ -126,29 +134,30 @@ class Process:
             raise self.told(reply["error"])
         return reply
 
-    def call(self, command: int, first: int, count: int, seconds: float) -> float:
+    def call(self, command: int, first: int, count: int, seconds: float, spin: int = SPIN) -> float:
         """Seconds of a command of the page, by the clock out here. Raises Fault."""
         self.go_on()
         if not self.clocked:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
-        taken = self.lib.km_page_call(self.page, self.pidfd, command, first, count, seconds, SPIN)
+        taken = self.lib.km_page_call(self.page, self.pidfd, command, first, count, seconds, spin)
         if taken >= 0 and self.lib.km_page_status(self.page) != 0:
             taken = native.FAILED
         return self._well(taken, seconds)
 
-    def row(self, count: int, seconds: float) -> tuple[float, float]:
-        """One row of calls: seconds of the calls, and of copying what they returned. Raises Fault.
+    def row(self, count: int, seconds: float) -> Row:
+        """One row of calls. Raises Fault.
 
         The process goes on for it and is stopped again when it is done."""
         if not self.clocked:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
-        copying = ctypes.c_double()
+        waking, copying = ctypes.c_double(), ctypes.c_double()
         self.go_on()
-        taken = self.lib.km_page_row(self.page, self.pidfd, count, seconds, SPIN, ctypes.byref(copying))
+        taken = self.lib.km_page_row(self.page, self.pidfd, count, seconds, SPIN, ctypes.byref(waking),
+                                     ctypes.byref(copying))
         self.stop()
-        return self._well(taken, seconds), copying.value
+        return Row(waking.value, self._well(taken, seconds), copying.value)
 
     def _well(self, taken: float, seconds: float) -> float:
         """The seconds, unless they stand for a fault."""
@@ -184,6 +193,12 @@ class Process:
                 self._signal(number, signal.SIGCONT)
         self.stopped = False
 
+    def number(self) -> int:
+        """Its number out here."""
+        if not self._first:
+            self._numbers()
+        return self._first
+
     @staticmethod
     def _signal(number: int, what: int) -> None:
         try:
@@ -194,7 +209,7 @@ class Process:
     def _numbers(self) -> list[int]:
         """Numbers out here of the process and all that it started; its waiter is none of them."""
         result: list[int] = []
-        waiting = self._children(self._number())
+        waiting = self._children(self._waiter())
         while waiting:
             number = waiting.pop()
             result.append(number)
@@ -260,8 +275,8 @@ class Process:
         except ProcessLookupError:
             pass
 
-    def _number(self) -> int:
-        """Its number out here, which is that of its waiter."""
+    def _waiter(self) -> int:
+        """The number out here of the process that waits for it."""
         with open(f"/proc/self/fdinfo/{self.pidfd}") as file:
             for line in file:
                 if line.startswith("Pid:"):

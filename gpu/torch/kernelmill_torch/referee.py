@@ -21,6 +21,7 @@ import torch
 from kernelmill_torch import channel, kernels, native, problem_check
 from kernelmill_torch.artifact import read
 from kernelmill_torch.bench import Bench, memory_of_gpu
+from kernelmill_torch.cores import Core
 from kernelmill_torch.judgement import Judgement
 from kernelmill_torch.processes import Fault, Pool, Process, Zygote
 
@@ -40,6 +41,7 @@ class Referee:
     def __init__(self, lib, zygote: Zygote, device: str, pool_size: int):
         self.lib, self.zygote, self.device = lib, zygote, device
         self.pool = Pool(lib, zygote, pool_size)
+        self.core = Core() if device == "cuda" else None
         self.benches: dict[tuple[str, str], Bench] = {}  # latest last
         self.judgement: Optional[Judgement] = None
         self.ending: list[Process] = []  # candidates, killed
@@ -110,7 +112,7 @@ class Referee:
         """Whether the candidate is right."""
         request, started = self.options, time.monotonic()
         bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
-        self.judgement = Judgement(bench, self.pool, request)
+        self.judgement = Judgement(bench, self.pool, self.core, request)
         self.judgement.mark = started
         self.judgement.lap("task")
         self.check_language()

@@ -12,7 +12,7 @@ namespace kernelmill::torch {
 
 inline constexpr size_t page_size = 4096;
 
-enum class command : uint32_t { nothing, call, copy, leave };
+enum class command : uint32_t { nothing, wake, call, copy, leave };
 
 struct page {
   alignas(64) std::atomic<uint32_t> sequence; ///< of the latest command; the referee writes it

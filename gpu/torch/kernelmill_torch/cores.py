@@ -1,0 +1,89 @@
+"""Where timed processes run. With a GPU a call of some 10 µs is mostly Python and launches, and as fast as the core that it
+happens to be on: asleep until now, or beside one that compiles. So baseline and candidate take turns on one core, and a
+third process wakes that core before every row of either."""
+
+import contextlib
+import ctypes
+import os
+import random
+import socket
+from typing import Optional
+
+from kernelmill_torch import native
+from kernelmill_torch.processes import Fault, Pool, Process
+
+FEWEST = 4  # cores, below which nobody can have one for himself
+TIMED_NICE = -10
+WAKES = 20  # some 0.3 ms
+SECONDS = 5.0
+
+
+class Core:
+    """A core for the timed processes of one slot, while this object lives; other slots and this process keep off it."""
+
+    def __init__(self):
+        self.allowed = os.sched_getaffinity(0)
+        self.mark: Optional[socket.socket] = None
+        self.waker: Optional[Process] = None
+        self.number = self._choose()
+        if self.number is not None:
+            os.sched_setaffinity(0, self.allowed - {self.number})
+
+    def _choose(self) -> Optional[int]:
+        here = ctypes.CDLL(None).sched_getcpu()
+        others = sorted(self.allowed - {here})
+        if len(others) + 1 < FEWEST:
+            return None
+        random.shuffle(others)
+        for number in others:
+            mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            try:
+                mark.bind(f"\0kernelmill-timed-core-{number}")
+            except OSError:  # another slot has it
+                mark.close()
+                continue
+            self.mark = mark
+            return number
+        return None
+
+    def hold(self, process: Process) -> bool:
+        """Puts the main thread of a process there, ahead of compilers; threads that it has already stay where they are.
+        False where that may not be."""
+        pid = process.number()
+        if self.number is None or pid <= 0:
+            return False
+        try:
+            os.sched_setaffinity(pid, {self.number})
+        except OSError:
+            return False
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, pid, TIMED_NICE)
+            with open(f"/proc/{pid}/autogroup", "w") as file:
+                file.write(str(TIMED_NICE))
+        return True
+
+    def has(self, process: Process) -> bool:
+        """Whether a process that was put there still is."""
+        try:
+            return os.sched_getaffinity(process.number()) == {self.number}
+        except OSError:
+            return True  # it ended
+
+    def ready(self, pool: Pool) -> None:
+        """REQUIRES: before wake(). Nothing is ever loaded into the process that wakes."""
+        if self.number is None or self.waker is not None and self.waker.alive():
+            return
+        self.waker = pool.take("the process that wakes the core")
+        if not self.hold(self.waker):
+            self.number = None
+
+    def wake(self) -> None:
+        """Python, launches and the core's clock as they are in the midst of work; it sleeps at once afterwards."""
+        if self.number is None or self.waker is None:
+            return
+        try:
+            for _ in range(WAKES):
+                self.waker.call(native.WAKE, 0, 0, SECONDS, spin=0)
+        except Fault:
+            self.waker.close()
+            self.waker = None
