@@ -2,8 +2,8 @@
 # Checks and measures Kernelmill on this machine's GPU: tasks, exploits, clocks, faults, throughput
 # and a run that is killed and resumed. It needs the unpacked tarball (it lies in its
 # share/kernelmill/gpu_check), the CUDA toolkit and python3.
-#   gpu_check.sh [PART...]    parts: tasks exploits torch_exploits clocks same planted faults speed run
-#                             device_run
+#   gpu_check.sh [PART...]    parts: tasks exploits torch_exploits clocks same torch_same planted
+#                             faults speed run device_run
 # Raw results go to $OUT, or to a new folder below /tmp, which is named at the end.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"

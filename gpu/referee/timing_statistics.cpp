@@ -98,6 +98,13 @@ speedup_interval estimate_speedup(const std::vector<timed_block>& blocks) {
   return {std::exp(middle), std::exp(low), std::exp(high)};
 }
 
+speedup_interval widened(const speedup_interval& x, double spread) {
+  if (!(x.low > 0) || !std::isfinite(x.high)) return x;
+  double more = 1.96 * spread;
+  return {x.estimate, x.estimate * std::exp(-std::hypot(std::log(x.estimate / x.low), more)),
+          x.estimate * std::exp(std::hypot(std::log(x.high / x.estimate), more))};
+}
+
 std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_rule& rule,
                         double elapsed_seconds) {
   if (blocks.empty()) return {};

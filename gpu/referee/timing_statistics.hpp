@@ -34,6 +34,10 @@ double median(std::vector<double> x);
 /// infinity. REQUIRES: at least one block.
 speedup_interval estimate_speedup(const std::vector<timed_block>& blocks);
 
+/// The same interval, wider by what one process differs from the next that runs the same code:
+/// `spread`, the standard deviation of the logarithm of the speedup.
+speedup_interval widened(const speedup_interval& x, double spread);
+
 struct stopping_rule {
   uint32_t min_blocks = 5;
   uint32_t max_blocks = 30;

@@ -91,6 +91,18 @@ TEST(timing_statistics, the_interval_covers_the_truth_though_it_decides_when_to_
   }
 }
 
+TEST(timing_statistics, a_wider_interval_holds_both_spreads) {
+  speedup_interval x{2, 2 * std::exp(-0.03), 2 * std::exp(0.04)};
+  auto wider = widened(x, 0.04 / 1.96);
+  EXPECT_EQ(wider.estimate, 2);
+  EXPECT_NEAR(std::log(2 / wider.low), 0.05, 1e-12);
+  EXPECT_NEAR(std::log(wider.high / 2), std::hypot(0.04, 0.04), 1e-12);
+  EXPECT_EQ(widened(x, 0).low, x.low);
+  speedup_interval nothing{1, 0, std::numeric_limits<double>::infinity()};
+  EXPECT_EQ(widened(nothing, 0.1).low, 0);
+  EXPECT_TRUE(std::isinf(widened(nothing, 0.1).high));
+}
+
 TEST(timing_statistics, stops_for_each_of_its_reasons) {
   stopping_rule rule;
   std::vector<timed_block> clear(5, block(2, 1));
