@@ -31,7 +31,8 @@ namespace kernelmill {
 
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, envelope& x) {
-  return f(caf::meta::type_name("envelope"), x.protocol, x.epoch, x.run, x.episode, x.trace);
+  return f(caf::meta::type_name("envelope"), x.protocol, x.epoch, x.run, x.episode, x.trace,
+           x.priority);
 }
 
 template <class T>

@@ -47,7 +47,7 @@ public:
     next->where = where;
     next->request = request;
     next->answer = self->template make_response_promise<Message<Result>>();
-    waiting_.push_back(where.run, next);
+    waiting_.push_back(where, next);
     if (deserted_) lose_waiting();
     dispatch(self, policy);
     return next->answer;
@@ -269,7 +269,7 @@ private:
 
   void again(const job_ptr& what) {
     ++leased_again_;
-    waiting_.push_front(what->where.run, what);
+    waiting_.push_front(what->where, what);
   }
 
   Message<Result> lost(const job& what, const std::string& why) const {

@@ -1,5 +1,8 @@
 #include "actors/episode/episode.hpp"
 
+#include <functional>
+#include <string>
+
 #include <caf/all.hpp>
 
 #include "actors/episode/episode_records.hpp"
@@ -49,8 +52,10 @@ episode_id refining_episode_state::id() const {
 
 envelope refining_episode_state::make_envelope() const {
   envelope result;
+  result.run = std::hash<std::string>{}(*where.run);
   result.episode = where.ordinal;
   result.trace = where.ordinal << 16 | turn;
+  result.priority = settings->priority;
   return result;
 }
 

@@ -25,6 +25,7 @@ namespace kernelmill {
 
 /// What all episodes of a run share; immutable once the run has started.
 struct episode_settings {
+  int32_t priority = 0; ///< among runs that share nodes and policy servers
   uint32_t max_turns = 4;
   double gamma = 0.4;
   bool stop_on_correct = false;

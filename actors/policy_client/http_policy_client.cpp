@@ -99,7 +99,7 @@ http_policy_client_state::accept(const envelope& env,
   // The latest as a rule, so the hint spares a walk through a large tree.
   x.at_deadline = timers_.emplace_hint(timers_.end(), x.deadline, x.id);
   x.at_due = timers_.end();
-  queue_.push(env.run, x.id);
+  queue_.push(env, x.id);
   jobs_.emplace(x.id, std::move(x));
   probe();
   pump();
@@ -272,7 +272,7 @@ void http_policy_client_state::on_timer(uint32_t number) {
       expire(x);
     } else {
       stop_waiting(x);
-      queue_.push(x.env.run, x.id);
+      queue_.push(x.env, x.id);
     }
   }
   poll_metrics();

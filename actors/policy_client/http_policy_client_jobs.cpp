@@ -42,7 +42,7 @@ void http_policy_client_state::fail(job& x, error why) {
 void http_policy_client_state::finish(job& x, result_message result) {
   leave_flight(x);
   stop_waiting(x);
-  queue_.erase(x.env.run, x.id);
+  queue_.erase(x.env, x.id);
   timers_.erase(x.at_deadline);
   unwatch(x.asker);
   answers_.emplace_back(std::move(x.answer), std::move(result));

@@ -62,6 +62,7 @@ struct head_runs::entry {
   std::string name;
   std::string directory;
   std::string lane;
+  int64_t priority = 0;
   std::string state = "running"; // paused, stopping, finished, failed, cancelled, left
   bool cancelled = false;        // by a user, not by the end of the head
   error fault;
@@ -139,6 +140,7 @@ expected<void> head_runs::start(const std::shared_ptr<entry>& x, run_options opt
   x->name = options.config.run.name;
   x->directory = options.directory;
   x->lane = lane;
+  x->priority = options.config.run.priority;
   auto run = hosted_run::plan(std::move(options), backend);
   if (!run) return tl::unexpected<error>{run.error()};
   if (auto ok = (*run)->open(facts); !ok) return ok;
@@ -276,6 +278,7 @@ json head_runs::status() const {
     json one = {{"run", name},
                 {"state", x->state},
                 {"lane", x->lane},
+                {"priority", x->priority},
                 {"directory", x->directory},
                 {"episodes", p.episodes_total},
                 {"ended", p.episodes_done},

@@ -50,7 +50,7 @@ std::string status_text(const json& x) {
                      count_of(l, "evaluations_waiting"), count_of(l, "evaluations_done"),
                      count_of(l, "leased_again"), count_of(l, "leased_twice")});
   for (const auto& r : x["runs"])
-    runs.push_back({r["run"], r["state"], count_of(r, "ended") + "/" + count_of(r, "episodes"),
+    runs.push_back({r["run"], r["state"], count_of(r, "priority"), count_of(r, "ended") + "/" + count_of(r, "episodes"),
                     count_of(r, "turns"), count_of(r, "accepted"), count_of(r, "rejected"),
                     count_of(r, "infrastructure"), r.value("category", "")});
   auto result =
@@ -60,7 +60,7 @@ std::string status_text(const json& x) {
   result += "\n" + cli::format_table({"LANE", "BUILDS WAITING>", "DONE>", "EVALUATIONS WAITING>",
                                       "DONE>", "LEASED AGAIN>", "TWICE>"},
                                      lanes);
-  result += "\n" + cli::format_table({"RUN", "STATE", "ENDED>", "TURNS>", "ACCEPTED>", "REJECTED>",
+  result += "\n" + cli::format_table({"RUN", "STATE", "PRIORITY>", "ENDED>", "TURNS>", "ACCEPTED>", "REJECTED>",
                                       "INFRA>", "WHY"},
                                      runs);
   return result;

@@ -25,7 +25,7 @@ expected<json> ask(const invocation& in, const std::string& verb, const std::str
 }
 
 std::string count_of(const json& x, const char* key) {
-  return std::to_string(x.value(key, uint64_t{0}));
+  return std::to_string(x.value(key, int64_t{0}));
 }
 
 } // namespace kernelmill::commands

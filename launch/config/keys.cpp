@@ -56,6 +56,10 @@ void add_run_keys(std::vector<config_key>& k) {
       KEY(run.dir, "Directory of the run; empty: runs/NAME below the working directory.")));
   k.push_back(within(KEY(run.seed, "Seed of every choice that the run makes by itself."), 0,
                      9007199254740991.0));
+  k.push_back(within(KEY(run.priority,
+                         "Among runs of one head: what waits of the highest goes first, on nodes "
+                         "and at policy servers; equals take turns."),
+                     -100, 100));
   k.push_back(directory(
       KEY(tasks.root,
           "Folder below which tasks are found; empty: configs/tasks of the installation, and "
@@ -201,6 +205,7 @@ void add_judgement_keys(std::vector<config_key>& k) {
 constexpr const char* changeable[] = {
     "run.name",
     "run.dir",
+    "run.priority",
     "policy.base_url",
     "policy.api_key_env",
     "policy.api_key_file",

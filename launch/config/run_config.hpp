@@ -15,6 +15,7 @@ struct run_section {
   std::string name; ///< empty: made from the first configuration file's name and the time
   std::string dir;  ///< empty: runs/NAME below the working directory
   uint64_t seed = 1;
+  int64_t priority = 0;
 };
 
 struct tasks_section {

@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,36 +48,92 @@ TEST(head_command, an_address_that_is_none_is_2) {
   EXPECT_EQ(kernelmill({"head", "--listen", "127.0.0.1:none"}).code, 2);
 }
 
+/// A head and a node with one compiler and one slot.
+class small_cluster {
+public:
+  explicit small_cluster(const std::string& root)
+      : head_({"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root", root}) {
+    address_ = head_.first_line();
+    while (!address_.empty() && address_.back() == '\n') address_.pop_back();
+    EXPECT_THAT(address_, HasSubstr("127.0.0.1:"));
+  }
+
+  void start_node() {
+    node_.emplace(std::vector<std::string>{"node", "--head", address_, "--insecure-loopback",
+                                           "--name", "worker", "--compilers", "1",
+                                           "evaluation.python=/bin/false", "evaluation.slots=1"});
+    node_->wait_for_error("joined the head");
+  }
+
+  program_result ask(std::vector<std::string> words) {
+    words.insert(words.end(), {"--head", address_, "--insecure-loopback"});
+    return kernelmill(words);
+  }
+
+  program_result submit(std::vector<std::string> words) {
+    words.insert(words.begin(),
+                 {"submit", "quickstart", "tasks.ids=[\"native/row_sum\"]", "tasks.max_turns=1",
+                  "evaluation.timing.enabled=false", "profile.enabled=false", "--json"});
+    return ask(std::move(words));
+  }
+
+  program_result stop() { return head_.stop(SIGTERM); }
+
+private:
+  running_program head_;
+  std::string address_;
+  std::optional<running_program> node_;
+};
+
 TEST(head_command, a_run_goes_from_submit_to_its_end_and_the_node_drains) {
   auto root = scratch() + "/head_runs";
-  running_program head({"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root", root});
-  auto address = head.first_line();
-  ASSERT_THAT(address, HasSubstr("127.0.0.1:"));
-  while (!address.empty() && address.back() == '\n') address.pop_back();
-  std::vector<std::string> at{"--head", address, "--insecure-loopback"};
-  auto ask = [&](std::vector<std::string> words) {
-    words.insert(words.end(), at.begin(), at.end());
-    return kernelmill(words);
-  };
-  EXPECT_EQ(ask({"drain", "nobody"}).code, 3);
-  EXPECT_EQ(ask({"cancel", "nothing"}).code, 3);
-  running_program node({"node", "--head", address, "--insecure-loopback", "--name", "worker",
-                        "--compilers", "1", "evaluation.python=/bin/false"});
-  node.wait_for_error("joined the head");
-  auto run = ask({"submit", "quickstart", "run.name=told", "tasks.ids=[\"native/row_sum\"]",
-                  "tasks.group_size=2", "tasks.max_turns=1", "evaluation.timing.enabled=false",
-                  "profile.enabled=false", "--wait", "--json"});
+  small_cluster cluster{root};
+  EXPECT_EQ(cluster.ask({"drain", "nobody"}).code, 3);
+  EXPECT_EQ(cluster.ask({"cancel", "nothing"}).code, 3);
+  cluster.start_node();
+  auto run = cluster.submit({"run.name=told", "tasks.group_size=2", "--wait"});
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_EQ(run.document()["state"], "finished");
   EXPECT_EQ(run.document()["ended"], 2);
   EXPECT_TRUE(std::filesystem::exists(root + "/told/traces.jsonl"));
   EXPECT_FALSE(std::filesystem::exists(root + "/told/head.json")) << "it is over";
-  auto status = ask({"status", "--json"}).document();
+  auto status = cluster.ask({"status", "--json"}).document();
   ASSERT_EQ(status["nodes"].size(), 1u);
   EXPECT_EQ(status["nodes"][0]["node"], "worker");
-  EXPECT_EQ(ask({"submit", "quickstart", "run.name=told"}).code, 4) << "the name is taken";
-  EXPECT_EQ(ask({"drain", "worker"}).code, 0);
-  EXPECT_EQ(head.stop(SIGTERM).code, 0);
+  EXPECT_EQ(cluster.ask({"submit", "quickstart", "run.name=told"}).code, 4) << "the name is taken";
+  EXPECT_EQ(cluster.ask({"drain", "worker"}).code, 0);
+  EXPECT_EQ(cluster.stop().code, 0);
+}
+
+TEST(head_command, a_short_run_has_its_turns_and_one_of_low_priority_waits) {
+  small_cluster cluster{scratch() + "/priorities"};
+  cluster.start_node();
+  auto state_of = [&](const std::string& name) {
+    auto status = cluster.ask({"status", "--json"}).document();
+    for (auto& x : status["runs"])
+      if (x["run"] == name) return x;
+    return nlohmann::json{{"state", "unknown"}, {"ended", -1}};
+  };
+  auto wait_while = [&](const std::string& name, auto holds) {
+    auto x = state_of(name);
+    while (x["state"] == "running" && holds(x)) x = state_of(name);
+    return x;
+  };
+  ASSERT_EQ(
+      cluster.submit({"run.name=long", "tasks.ids=[\"native/*\"]", "tasks.group_size=1"}).code, 0);
+  auto begun = wait_while("long", [](const nlohmann::json& x) { return x["ended"] == 0; });
+  ASSERT_EQ(begun["state"], "running") << begun;
+  ASSERT_EQ(cluster.submit({"run.name=low", "run.priority=-5", "tasks.group_size=2"}).code, 0);
+  auto brief = cluster.submit({"run.name=brief", "tasks.group_size=2", "--wait"});
+  ASSERT_EQ(brief.code, 0) << brief.err;
+  EXPECT_EQ(brief.document()["ended"], 2);
+  EXPECT_LT(state_of("long")["ended"], 16) << "runs of one priority take turns";
+  EXPECT_EQ(state_of("low")["ended"], 0);
+  wait_while("low", [](const nlohmann::json& x) { return x["ended"] == 0; });
+  EXPECT_GE(state_of("long")["ended"], 15) << "but for what a slot still works on";
+  auto low = wait_while("low", [](const nlohmann::json&) { return true; });
+  EXPECT_EQ(low["ended"], 2) << low;
+  EXPECT_EQ(cluster.stop().code, 0);
 }
 
 } // namespace

@@ -7,6 +7,13 @@
 namespace kernelmill {
 namespace {
 
+envelope of(uint64_t run, int32_t priority = 0) {
+  envelope result;
+  result.run = run;
+  result.priority = priority;
+  return result;
+}
+
 std::string all_of(job_line<std::string> x) {
   std::string result;
   while (!x.empty()) result += x.pop() + " ";
@@ -15,35 +22,46 @@ std::string all_of(job_line<std::string> x) {
 
 TEST(job_line, lets_runs_take_turns) {
   job_line<std::string> x;
-  for (auto* job : {"a1", "a2", "a3"}) x.push_back(1, job);
-  for (auto* job : {"b1", "b2"}) x.push_back(2, job);
+  for (auto* job : {"a1", "a2", "a3"}) x.push_back(of(1), job);
+  for (auto* job : {"b1", "b2"}) x.push_back(of(2), job);
   EXPECT_EQ(x.size(), 5u);
   EXPECT_EQ(all_of(x), "a1 b1 a2 b2 a3 ");
 }
 
 TEST(job_line, does_not_let_a_long_run_starve_one_that_comes_later) {
   job_line<std::string> x;
-  for (int i = 0; i < 1000; ++i) x.push_back(1, "long");
+  for (int i = 0; i < 1000; ++i) x.push_back(of(1), "long");
   EXPECT_EQ(x.pop(), "long");
-  x.push_back(2, "short");
+  x.push_back(of(2), "short");
   EXPECT_EQ(x.pop(), "short");
 }
 
 TEST(job_line, takes_first_what_was_taken_before) {
   job_line<std::string> x;
-  x.push_back(1, "new");
-  x.push_front(1, "again");
+  x.push_back(of(1), "new");
+  x.push_front(of(1), "again");
   EXPECT_EQ(x.front(), "again");
   EXPECT_EQ(all_of(x), "again new ");
 }
 
 TEST(job_line, front_is_what_pop_takes) {
   job_line<std::string> x;
-  for (uint64_t run = 1; run < 5; ++run) x.push_back(run * 7 % 5, std::to_string(run));
+  for (uint64_t run = 1; run < 5; ++run) x.push_back(of(run * 7 % 5), std::to_string(run));
   while (!x.empty()) {
     auto next = x.front();
     EXPECT_EQ(x.pop(), next);
   }
+}
+
+TEST(job_line, the_highest_priority_goes_first_also_when_it_comes_later) {
+  job_line<std::string> x;
+  for (auto* job : {"a1", "a2", "a3"}) x.push_back(of(1), job);
+  EXPECT_EQ(x.pop(), "a1");
+  x.push_back(of(2, 1), "b1");
+  x.push_back(of(3, 1), "c1");
+  x.push_back(of(2, 1), "b2");
+  x.push_back(of(4, -1), "d1");
+  EXPECT_EQ(all_of(x), "b1 c1 b2 a2 a3 d1 ");
 }
 
 } // namespace

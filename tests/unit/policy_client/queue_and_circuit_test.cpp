@@ -8,11 +8,22 @@ using kernelmill::fair_queue;
 using std::chrono::milliseconds;
 using state = circuit_breaker::state;
 
+namespace {
+
+kernelmill::envelope of(uint64_t run, int32_t priority = 0) {
+  kernelmill::envelope result;
+  result.run = run;
+  result.priority = priority;
+  return result;
+}
+
+} // namespace
+
 TEST(fair_queue, lets_runs_take_turns_and_keeps_order_within_one) {
   fair_queue queue;
-  for (uint64_t id : {1, 2, 3}) queue.push(10, id);
-  queue.push(20, 4);
-  queue.push(30, 5);
+  for (uint64_t id : {1, 2, 3}) queue.push(of(10), id);
+  queue.push(of(20), 4);
+  queue.push(of(30), 5);
   std::vector<uint64_t> order;
   while (auto id = queue.pop()) order.push_back(*id);
   EXPECT_EQ(order, (std::vector<uint64_t>{1, 4, 5, 2, 3}));
@@ -20,14 +31,26 @@ TEST(fair_queue, lets_runs_take_turns_and_keeps_order_within_one) {
 
 TEST(fair_queue, a_request_that_comes_back_keeps_its_place) {
   fair_queue queue;
-  queue.push(1, 7);
-  queue.push(1, 3);
-  queue.push(1, 3);
+  queue.push(of(1), 7);
+  queue.push(of(1), 3);
+  queue.push(of(1), 3);
   EXPECT_EQ(queue.size(), 2u);
   EXPECT_EQ(queue.pop(), 3u);
-  queue.erase(1, 7);
-  queue.erase(9, 9);
+  queue.erase(of(1), 7);
+  queue.erase(of(9), 9);
   EXPECT_FALSE(queue.pop());
+}
+
+TEST(fair_queue, the_highest_priority_goes_first) {
+  fair_queue queue;
+  for (uint64_t id : {1, 2}) queue.push(of(10, -5), id);
+  for (uint64_t id : {3, 4}) queue.push(of(20), id);
+  queue.push(of(30, 7), 5);
+  queue.push(of(40), 6);
+  queue.erase(of(20), 4);
+  std::vector<uint64_t> order;
+  while (auto id = queue.pop()) order.push_back(*id);
+  EXPECT_EQ(order, (std::vector<uint64_t>{5, 3, 6, 1, 2}));
 }
 
 TEST(circuit_breaker, opens_after_failures_in_a_row_and_closes_after_one_success) {

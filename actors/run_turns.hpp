@@ -1,0 +1,84 @@
+#pragma once
+
+// What waits, in a line for each run. The highest priority goes first; runs of the same priority
+// take turns, so that a run of ten thousand jobs does not make one of ten wait.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "messages/envelope.hpp"
+
+namespace kernelmill {
+
+/// `Line` is a container of what waits for one run, in its own order; none stays here empty.
+template <class Line>
+class run_turns {
+public:
+  bool empty() const { return ranks_.empty(); }
+
+  /// REQUIRES: the caller puts something in.
+  Line& line_of(const envelope& x) { return ranks_[x.priority].lines[x.run]; }
+
+  /// The line of a run, if anything waits in it. Call tidy() after taking something out.
+  Line* find(const envelope& x) {
+    auto rank = ranks_.find(x.priority);
+    if (rank == ranks_.end()) return nullptr;
+    auto i = rank->second.lines.find(x.run);
+    return i != rank->second.lines.end() ? &i->second : nullptr;
+  }
+
+  void tidy(const envelope& x) {
+    auto rank = ranks_.find(x.priority);
+    if (rank == ranks_.end()) return;
+    auto i = rank->second.lines.find(x.run);
+    if (i != rank->second.lines.end() && i->second.empty()) remove(rank, i);
+  }
+
+  /// The line whose turn it is. REQUIRES: !empty()
+  Line& turn() { return turn_in(ranks_.begin()->second)->second; }
+
+  /// Returns what `take_one` takes out of turn(), after which the next run has its turn.
+  template <class F>
+  auto take(F take_one) {
+    auto rank = ranks_.begin();
+    auto i = turn_in(rank->second);
+    auto result = take_one(i->second);
+    rank->second.served = i->first;
+    if (i->second.empty()) remove(rank, i);
+    return result;
+  }
+
+  template <class F>
+  void for_each_line(F f) {
+    for (auto& [priority, rank] : ranks_)
+      for (auto& [run, line] : rank.lines) f(line);
+  }
+
+  void clear() { ranks_.clear(); }
+
+private:
+  using line_map = std::map<uint64_t, Line>;
+
+  struct rank_lines {
+    line_map lines;
+    std::optional<uint64_t> served; ///< the run that had the latest turn
+  };
+  using rank_map = std::map<int32_t, rank_lines, std::greater<>>;
+
+  static typename line_map::iterator turn_in(rank_lines& x) {
+    auto i = x.served ? x.lines.upper_bound(*x.served) : x.lines.begin();
+    return i == x.lines.end() ? x.lines.begin() : i;
+  }
+
+  void remove(typename rank_map::iterator at, typename line_map::iterator line) {
+    at->second.lines.erase(line);
+    if (at->second.lines.empty()) ranks_.erase(at);
+  }
+
+  rank_map ranks_;
+};
+
+} // namespace kernelmill
