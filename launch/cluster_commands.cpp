@@ -1,4 +1,4 @@
-#include "launch/cluster_commands.hpp"
+#include "launch/command_rows.hpp"
 
 #include "launch/commands/commands.hpp"
 
@@ -35,6 +35,10 @@ argument_spec config_words() {
           true,
           completes::config,
           {}};
+}
+
+option_spec flag(const char* name, const char* doc) {
+  return {name, "", doc, "", false, {}, nothing};
 }
 
 std::vector<option_spec> with_head_options(std::vector<option_spec> options) {

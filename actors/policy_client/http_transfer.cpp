@@ -3,7 +3,10 @@
 #include <charconv>
 #include <cstring>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 namespace kernelmill {
 
@@ -25,6 +28,17 @@ std::string lower(std::string_view x) {
 }
 
 constexpr size_t idle_handles = 1024;
+
+// A machine that is gone, or cut off, sends no end of a connection. It must show that it is there
+// after these seconds of silence, and is given up after the last.
+constexpr long ask_after_s = 15;
+constexpr long ask_every_s = 5;
+constexpr unsigned give_up_after_ms = 30'000;
+
+int notice_lost_peers(void*, curl_socket_t fd, curlsocktype) {
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &give_up_after_ms, sizeof give_up_after_ms);
+  return CURL_SOCKOPT_OK;
+}
 
 bool is_loopback(const std::string& url) {
   std::unique_ptr<CURLU, decltype(&curl_url_cleanup)> parts{curl_url(), curl_url_cleanup};
@@ -88,6 +102,9 @@ CURL* easy_handles::take(curl_shards& shards) {
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy, CURLOPT_USERAGENT, "kernelmill/0.1");
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, ask_after_s);
+  curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, ask_every_s);
+  curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, notice_lost_peers);
   curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, static_cast<long>(options_.keep_alive_s));
   curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);

@@ -1,6 +1,10 @@
+#include <fstream>
 #include <future>
+#include <sstream>
+#include <string>
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "actors/policy_client/http_client.hpp"
 #include "tests/integration/policy_client/raw_server.hpp"
@@ -24,7 +28,40 @@ struct http_client_over_loopback : testing::Test {
   std::unique_ptr<http_client> client = std::move(*http_client::start());
 };
 
+// The timer of our socket to a port, as the kernel lists it: "02" for a question whether the other
+// is still there, and the seconds until then.
+std::pair<std::string, double> timer_of_connection_to(unsigned port) {
+  std::ifstream table{"/proc/self/net/tcp"};
+  std::string line;
+  while (std::getline(table, line)) {
+    std::istringstream fields{line};
+    std::string number, local, remote, state, queues, timer;
+    fields >> number >> local >> remote >> state >> queues >> timer;
+    auto colon = remote.find(':');
+    if (colon == std::string::npos || std::stoul(remote.substr(colon + 1), nullptr, 16) != port)
+      continue;
+    auto ticks = static_cast<double>(std::stoull(timer.substr(timer.find(':') + 1), nullptr, 16));
+    return {timer.substr(0, 2), ticks / static_cast<double>(::sysconf(_SC_CLK_TCK))};
+  }
+  return {"none", 0};
+}
+
 } // namespace
+
+TEST_F(http_client_over_loopback, asks_within_seconds_whether_a_silent_server_is_still_there) {
+  std::pair<std::string, double> timer;
+  unsigned port = 0;
+  raw_server server{[&](const std::string&, int) {
+    timer = timer_of_connection_to(port);
+    return http_ok("answer");
+  }};
+  auto url = server.url("/");
+  port = static_cast<unsigned>(std::stoul(url.substr(url.rfind(':') + 1)));
+  ASSERT_EQ(post(url).fault, transport_fault::none);
+  EXPECT_EQ(timer.first, "02");
+  EXPECT_GT(timer.second, 1);
+  EXPECT_LE(timer.second, 16) << "the system's own is two hours";
+}
 
 TEST_F(http_client_over_loopback, sends_what_it_is_told_and_keeps_the_connection) {
   std::vector<std::string> requests;
