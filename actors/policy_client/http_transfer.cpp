@@ -30,7 +30,8 @@ std::string lower(std::string_view x) {
 constexpr size_t idle_handles = 1024;
 
 // A machine that is gone, or cut off, sends no end of a connection. It must show that it is there
-// after these seconds of silence, and is given up after the last.
+// after these seconds of silence, and is given up after the last; so is one that takes in nothing
+// of a request for as long.
 constexpr long ask_after_s = 15;
 constexpr long ask_every_s = 5;
 constexpr unsigned give_up_after_ms = 30'000;

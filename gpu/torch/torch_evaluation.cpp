@@ -24,8 +24,10 @@ using nlohmann::json;
 constexpr uint32_t default_deadline_ms = 180'000;
 constexpr int grace_ms = 20'000; // the torch referee keeps the deadline itself
 constexpr double roofline_margin = 1.1;
-// Standard deviation of a call between processes that run the same code: their memory lies elsewhere.
+// Standard deviations in seconds of a call between processes that run the same code: on one core,
+// of which their memory lies elsewhere, and on any, of which some are beside busy ones.
 constexpr double process_spread = 0.7e-6;
+constexpr double core_spread = 10e-6;
 
 std::string text_of(const json& x, const char* name) {
   auto found = x.find(name);
@@ -202,6 +204,7 @@ private:
         }
         blocks.push_back(block);
         timing.samples += answer->at("calls").get<uint32_t>();
+        one_core_ = answer->at("held").get<bool>();
       } catch (const json::exception& problem) {
         take(infrastructure_error("python_failed",
                                   std::string{"failed to read a block: "} + problem.what()));
@@ -227,8 +230,9 @@ private:
     timing.candidate_seconds = median(candidate);
     timing.speedup = estimate_speedup(blocks);
     if (parts_.gpu == nullptr) return;
-    timing.speedup = widened(timing.speedup, std::hypot(process_spread / timing.reference_seconds,
-                                                        process_spread / timing.candidate_seconds));
+    auto spread = one_core_ ? process_spread : core_spread;
+    timing.speedup = widened(timing.speedup, std::hypot(spread / timing.reference_seconds,
+                                                        spread / timing.candidate_seconds));
     note_conditions(*parts_.gpu, record_);
     // Outputs must at least be written; what of the inputs must be read, the problem alone knows.
     timing.roofline_seconds =
@@ -275,6 +279,7 @@ private:
   std::vector<json> trials_;
   std::string inputs_;
   double output_bytes_ = 0;
+  bool one_core_ = false; // baseline and candidate took turns on one
 };
 
 } // namespace

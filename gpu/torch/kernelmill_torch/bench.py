@@ -237,7 +237,7 @@ class Bench:
     def learn_costs(self, process: Process, count: int, seconds: float) -> None:
         """What a row of the baseline costs besides its calls: waking, a command that does nothing, and copying."""
         rows = [self.row(process, count, seconds) for _ in range(7)][1:]
-        self.wake_seconds = statistics.median(x.waking for x in rows)
+        self.wake_seconds = min(x.waking for x in rows)  # nobody can work in what it takes at least
         copies = [x.copying for x in rows]
         usual = statistics.median(copies)
         # The most that an undisturbed copy took.
@@ -247,7 +247,7 @@ class Bench:
 
     def per_call(self, row: Row, count: int) -> float:
         """Seconds of one call. Who works while it is woken, or leaves work to the copies, pays for what these take longer
-        than the baseline's."""
+        than the baseline's: the least of its waking, the most of its copying."""
         besides = max(0.0, row.waking - self.wake_seconds) + max(0.0, row.copying - self.copy_seconds)
         return max(row.calls - self.command_seconds + besides, row.calls * 0.1) / count
 

@@ -163,13 +163,12 @@ class Serving:
         # Taken before anything is loaded that could replace them.
         self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
         self.copy_ = torch.Tensor.copy_
-        self.one = torch.zeros(1, device=device)
 
     def clocked(self) -> None:
         """Answers commands of the page until told to leave it."""
         lib, page, copy_, sync, sets = self.lib, self.page, self.copy_, self.sync, self.sets
         wait, done = lib.km_page_wait, lib.km_page_done
-        model, one_element = self.model, self.one
+        model = self.model
         check = output_checker(self.layout, self.device) if self.layout else None
         number = self.number
         while True:
@@ -184,7 +183,6 @@ class Serving:
                         self.returned.append(check(model(*one.inputs)))
                     sync()
                 elif command == native.WAKE:
-                    copy_(one_element, one_element)  # the GPU turns to this process
                     sync()
                 elif command == native.COPY:
                     for one, items in zip(sets[first:first + count], self.returned):

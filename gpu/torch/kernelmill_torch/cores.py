@@ -19,15 +19,19 @@ SECONDS = 5.0
 
 
 class Core:
-    """A core for the timed processes of one slot, while this object lives; other slots and this process keep off it."""
+    """A core for the timed processes of one slot, while this object lives: other slots choose another, and this process
+    keeps off it."""
 
     def __init__(self):
         self.allowed = os.sched_getaffinity(0)
         self.mark: Optional[socket.socket] = None
         self.waker: Optional[Process] = None
         self.number = self._choose()
-        if self.number is not None:
-            os.sched_setaffinity(0, self.allowed - {self.number})
+        try:
+            if self.number is not None:
+                os.sched_setaffinity(0, self.allowed - {self.number})
+        except OSError:  # a container that refuses it
+            self.number = None
 
     def _choose(self) -> Optional[int]:
         here = ctypes.CDLL(None).sched_getcpu()
@@ -46,17 +50,32 @@ class Core:
             return number
         return None
 
-    def hold(self, process: Process) -> bool:
-        """Puts the main thread of a process there, ahead of compilers; threads that it has already stay where they are.
-        False where that may not be."""
-        pid = process.number()
-        if self.number is None or pid <= 0:
+    def take_turns(self, pool: Pool, *timed: Process) -> bool:
+        """Puts timed processes there, and one that wakes it; nothing is ever loaded into that. False where that may not
+        be: then they run wherever the system puts them."""
+        if self.number is None:
             return False
+        if self.waker is not None and not self.waker.alive():
+            self.waker.close()
+            self.waker = None
+        if self.waker is None:
+            self.waker = pool.take("the process that wakes the core")
+        if all(self._hold(x) for x in (self.waker, *timed)):
+            return True
+        for x in timed:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(x.number(), self.allowed)
+        return False
+
+    def _hold(self, process: Process) -> bool:
+        """Puts the main thread of a process there, ahead of compilers; threads that it has already stay where they are."""
+        pid = process.number()
         try:
             os.sched_setaffinity(pid, {self.number})
         except OSError:
             return False
         with contextlib.suppress(OSError):
+            os.sched_setscheduler(pid, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
             os.setpriority(os.PRIO_PROCESS, pid, TIMED_NICE)
             with open(f"/proc/{pid}/autogroup", "w") as file:
                 file.write(str(TIMED_NICE))
@@ -69,17 +88,9 @@ class Core:
         except OSError:
             return True  # it ended
 
-    def ready(self, pool: Pool) -> None:
-        """REQUIRES: before wake(). Nothing is ever loaded into the process that wakes."""
-        if self.number is None or self.waker is not None and self.waker.alive():
-            return
-        self.waker = pool.take("the process that wakes the core")
-        if not self.hold(self.waker):
-            self.number = None
-
     def wake(self) -> None:
-        """Python, launches and the core's clock as they are in the midst of work; it sleeps at once afterwards."""
-        if self.number is None or self.waker is None:
+        """Python and the core as they are in the midst of work; who did it sleeps at once afterwards."""
+        if self.waker is None:
             return
         try:
             for _ in range(WAKES):

@@ -248,15 +248,13 @@ class Judgement:
         bench = self.bench
         baseline = bench.start_baseline(self.pool, bench.baseline_seed, self.left())
         self.pool.settle()
-        if self.core is not None:
-            bench.wake_core = self.core.wake
-            self.core.ready(self.pool)
-            self.core.hold(baseline)
-            self.held = self.core.hold(self.process)
         contents = [self.number("warm", i) for i in range(bench.layout.sets)]
         bench.fill(contents)
         seconds = max(self.left(), BASELINE_SECONDS)
         try:
+            bench.row(baseline, 1, seconds)  # its threads come to life where the candidate's did, on any core
+            self.held = self.core is not None and self.core.take_turns(self.pool, baseline, self.process)
+            bench.wake_core = self.core.wake if self.held else lambda: None
             length = bench.calibrate(baseline, seconds)
             self.row_length = length if self.mode == "honest" else 1
             bench.learn_costs(baseline, self.row_length, seconds)
@@ -275,6 +273,7 @@ class Judgement:
             return
         self.row_length = 1
         bench.learn_costs(bench.baseline, 1, max(self.left(), BASELINE_SECONDS))
+        bench.wake_seconds = 0.0  # in what it takes to wake, a whole call could be done beforehand: all of it counts
         bench.row(self.process, 1, seconds)
 
     def block(self) -> dict[str, Any]:
@@ -286,7 +285,8 @@ class Judgement:
         self.look_for_background_work()
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
-        return {"reference": [first[0], second[0]], "candidate": [first[1], second[1]], "calls": 2 * self.row_length}
+        return {"reference": [first[0], second[0]], "candidate": [first[1], second[1]], "calls": 2 * self.row_length,
+                "held": self.held}
 
     def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
         """A pair of which neither row is plainly longer than others of its kind, nor the flushes before them: something

@@ -5,6 +5,7 @@ import os
 import select
 import signal
 import socket
+import time
 from collections import deque
 from typing import Any, NamedTuple, Optional
 
@@ -153,11 +154,14 @@ class Process:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
         waking, copying = ctypes.c_double(), ctypes.c_double()
-        self.go_on()
+        numbers = self._numbers() if self.stopped else []
+        started = time.monotonic()
+        self.go_on(numbers)
+        going = time.monotonic() - started  # what it did by then it did while it was woken
         taken = self.lib.km_page_row(self.page, self.pidfd, count, seconds, SPIN, ctypes.byref(waking),
                                      ctypes.byref(copying))
         self.stop()
-        return Row(waking.value, self._well(taken, seconds), copying.value)
+        return Row(going + waking.value, self._well(taken, seconds), copying.value)
 
     def _well(self, taken: float, seconds: float) -> float:
         """The seconds, unless they stand for a fault."""
@@ -187,9 +191,10 @@ class Process:
             self._signal(number, signal.SIGSTOP)
         self.stopped = True
 
-    def go_on(self) -> None:
+    def go_on(self, numbers: Optional[list[int]] = None) -> None:
+        """Lets it and all that it started go on, itself last."""
         if self.stopped:
-            for number in self._numbers():
+            for number in reversed(self._numbers() if numbers is None else numbers):
                 self._signal(number, signal.SIGCONT)
         self.stopped = False
 

@@ -84,6 +84,7 @@ double km_page_row(void* at, int pidfd, uint32_t count, double deadline, uint32_
   const auto& x = *static_cast<page*>(at);
   *wake_seconds = km_page_call(at, pidfd, number(command::wake), 0, 0, deadline, spin);
   if (*wake_seconds < 0) return *wake_seconds;
+  if (x.status != 0) return -3;
   double called = km_page_call(at, pidfd, number(command::call), 0, count, deadline, spin);
   if (called < 0) return called;
   if (x.status != 0) return -3;
