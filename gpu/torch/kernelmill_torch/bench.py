@@ -18,7 +18,10 @@ MOST_SETS = 16
 SETS_BYTES = 2 << 30       # that several sets may take together
 FLUSH_BYTES = 256 << 20    # several times any cache
 POISON = 0xA7
+COPIED_BYTES = 1 << 30     # of outputs of a row that are put aside until the next row is done
 SAMPLES = 4096             # places of an output that are looked at when a row is done
+
+Outputs = list[list[torch.Tensor]]  # by set
 
 
 def memory_of_gpu(lib) -> tuple[int, int]:
@@ -223,10 +226,17 @@ class Bench:
         self.synchronize()
         return result
 
-    def has_changed(self, sample: list[tuple[torch.Tensor, torch.Tensor]], count: int) -> bool:
-        """Whether the outputs are no longer what a sample of them was."""
-        outputs = [x for one in self.sets[:count] for x in one.outputs]
-        return any(not same_bytes(x.reshape(-1)[places], was) for x, (places, was) in zip(outputs, sample))
+    def outputs(self, count: int) -> Outputs:
+        """Of the first sets, as they are in the shared buffers."""
+        return [one.outputs for one in self.sets[:count]]
+
+    def copy_outputs(self, count: int) -> Optional[Outputs]:
+        """Copies of them; None where they are too large for that."""
+        if sum(x.numel() * x.element_size() for x in self.sets[0].outputs) * count > COPIED_BYTES:
+            return None
+        copies = [[x.clone() for x in outputs] for outputs in self.outputs(count)]
+        self.synchronize()
+        return copies
 
     def calibrate(self, process: Process, seconds: float) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
@@ -263,6 +273,12 @@ class Bench:
             self.memory = None
         self.problem.models.clear()
         self.release()
+
+
+def has_changed(sample: list[tuple[torch.Tensor, torch.Tensor]], outputs: Outputs) -> bool:
+    """Whether outputs are not what a sample of them was."""
+    flat = [x for one in outputs for x in one]
+    return any(not same_bytes(x.reshape(-1)[places], was) for x, (places, was) in zip(flat, sample))
 
 
 def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:

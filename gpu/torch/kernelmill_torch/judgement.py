@@ -11,7 +11,7 @@ from typing import Any, Optional
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.bench import Bench, same_bytes
+from kernelmill_torch.bench import Bench, Outputs, has_changed, same_bytes
 from kernelmill_torch.candidate import fingerprints
 from kernelmill_torch.cores import Core
 from kernelmill_torch.problem import Truth
@@ -50,6 +50,7 @@ class Judgement:
         self.rules: list[compare.Rule] = []  # of timed outputs
         self.latest_rules: list[compare.Rule] = []  # of the latest trial
         self.row_length = 0
+        self.reference_first = True  # in the next pair
         self.flushes: list[float] = []
         # Draws places to look at; nothing else draws from it.
         self.places = torch.Generator(device=bench.device)
@@ -166,7 +167,7 @@ class Judgement:
         rules = self.latest_rules = self.rules_for(truth)
         self.check_inputs(0, drawn)
         difference = self.difference(0, truth, rules)
-        self.check_late(sample, 1)
+        self.check_late(sample, bench.outputs(1))
         self.trials.append({"name": name, "hidden": signed, "max_error": finite(difference.max_error),
                             "bound": finite(difference.bound),
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
@@ -220,9 +221,9 @@ class Judgement:
             if isinstance(was, torch.Tensor) and not same_bytes(now, was):
                 self.find("input_overwrite", "critical", f"input {i} was changed by the candidate")
 
-    def check_late(self, sample: list, count: int) -> None:
+    def check_late(self, sample: list, outputs: Outputs) -> None:
         """What was sampled when a row was done must not have changed since."""
-        if self.bench.has_changed(sample, count):
+        if has_changed(sample, outputs):
             self.find("late_write", "critical", "outputs changed after the candidate said that it was done")
 
     def judge_determinism(self) -> None:
@@ -269,7 +270,8 @@ class Judgement:
         bench = self.bench
         seconds = min(self.left(), FIRST_CALL_SECONDS[bench.device])
         bench.row(self.process, self.row_length, seconds)
-        if self.row_length == 1 or bench.is_random or self.count_bad(contents[:self.row_length]) == 0:
+        outputs = bench.outputs(self.row_length)
+        if self.row_length == 1 or bench.is_random or self.count_bad(contents[:self.row_length], outputs) == 0:
             return
         self.row_length = 1
         bench.learn_costs(bench.baseline, 1, max(self.left(), BASELINE_SECONDS))
@@ -277,15 +279,15 @@ class Judgement:
         bench.row(self.process, 1, seconds)
 
     def block(self) -> dict[str, Any]:
-        """Two pairs of rows, the second in the other order. Seconds a call."""
+        """Two pairs of rows, the second in the other order; the next block begins with that. Seconds a call."""
         if not self.row_length:
             self.prepare_timing()
-        first = self.undisturbed_pair(True)
-        second = self.undisturbed_pair(False)
+        pairs = [self.undisturbed_pair(order) for order in (self.reference_first, not self.reference_first)]
+        self.reference_first = not self.reference_first
         self.look_for_background_work()
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
-        return {"reference": [first[0], second[0]], "candidate": [first[1], second[1]], "calls": 2 * self.row_length,
+        return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
                 "held": self.held}
 
     def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
@@ -303,21 +305,33 @@ class Judgement:
         return pair
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each on the same contents, which nobody has seen before."""
+        """One row of each on the same contents, which nobody has seen before. What comes before a row changes what a short
+        call takes by some percent, so that is the same for both: outputs are checked when both rows are done."""
         bench, count = self.bench, self.row_length
         seeds = [self.number("inputs", self.timed + i) for i in range(count)]
         self.timed += count
         bench.fill(seeds)
-        reference = self.baseline_row() if reference_first else None
-        reference_seconds = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
         bench.poison(count)
-        candidate = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * reference_seconds))
-        self.flushes.append(bench.latest_flush)
+        first = self.baseline_row() if reference_first else self.candidate_row()
         sample = bench.sample(count, self.places)
-        self.audit(seeds, sample)
-        if not reference_first:
-            reference = self.baseline_row()
+        outputs = bench.copy_outputs(count)
+        if outputs is None and not reference_first:  # too large to copy; calls are long then
+            self.audit(seeds, bench.outputs(count), sample)
+        bench.poison(count)
+        second = self.candidate_row() if reference_first else self.baseline_row()
+        if reference_first:
+            self.audit(seeds, bench.outputs(count), bench.sample(count, self.places))
+        elif outputs is not None:
+            self.audit(seeds, outputs, sample)
+        reference, candidate = (first, second) if reference_first else (second, first)
         return (bench.per_call(reference, count), bench.per_call(candidate, count))
+
+    def candidate_row(self) -> Row:
+        bench, count = self.bench, self.row_length
+        reference_seconds = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
+        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * reference_seconds))
+        self.flushes.append(bench.latest_flush)
+        return row
 
     def longest_flush(self) -> float:
         """What a flush of the caches takes at most while nobody else has the GPU."""
@@ -356,16 +370,17 @@ class Judgement:
         self.flushes.append(self.bench.latest_flush)
         return row
 
-    def audit(self, seeds: list[int], sample: list) -> None:
-        """Every output of a row. Raises Fault when one is wrong."""
-        bad = self.count_bad(seeds)
-        self.check_late(sample, len(seeds))
+    def audit(self, seeds: list[int], outputs: Outputs, sample: list) -> None:
+        """Every output of a row, which are not what was sampled when it was done if they were written later. Raises Fault
+        when one is wrong."""
+        bad = self.count_bad(seeds, outputs)
+        self.check_late(sample, outputs)
         if bad:
             evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
             self.find("wrong_when_timed", "critical", evidence)
             raise Fault("candidate", "wrong_result", evidence)
 
-    def count_bad(self, seeds: list[int]) -> float:
+    def count_bad(self, seeds: list[int], outputs: Outputs) -> float:
         """Wrong elements in the outputs of a row; looks at its inputs too."""
         problem = self.bench.problem
         found = []
@@ -374,7 +389,7 @@ class Judgement:
             self.check_inputs(index, drawn)
             if self.bench.is_random:
                 continue
-            found.append(compare.count_bad(list(zip(self.bench.sets[index].outputs, problem.run(drawn), self.rules))))
+            found.append(compare.count_bad(list(zip(outputs[index], problem.run(drawn), self.rules))))
         return sum(found)
 
 
