@@ -45,6 +45,7 @@ parsed_completion as_source(std::string text, const task& what);
 
 Message<wire::BuildResult> build_candidate(native_toolchain& toolchain, const offered_candidate& x);
 
+/// A fault of the machine is tried once more: of a referee that ended by a fresh one.
 expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& referee,
                                                            const judging_options& options,
                                                            const offered_candidate& x,

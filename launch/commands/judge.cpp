@@ -178,8 +178,6 @@ private:
     std::optional<error> fault;
     if (auto built = x.built.open(); x.candidate.parsed.ok && built->getCompiled()) {
       auto result = evaluate_candidate(referee, options_, x.candidate, *built);
-      // A machine's fault is tried once more, by a fresh referee.
-      if (!result) result = evaluate_candidate(referee, options_, x.candidate, *built);
       if (result)
         evaluated = *result;
       else

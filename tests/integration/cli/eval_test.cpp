@@ -1,3 +1,9 @@
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -134,6 +140,63 @@ TEST(eval, text_for_people_says_the_verdict) {
   EXPECT_EQ(x.code, 0) << x.err;
   EXPECT_THAT(x.out, HasSubstr("accepted"));
   EXPECT_THAT(x.out, HasSubstr("hidden"));
+}
+
+// What /proc says of a process.
+struct process_row {
+  int parent = 0;
+  std::string name;
+  long ticks = 0; // of processor time
+};
+
+std::map<int, process_row> descendants(int of) {
+  std::map<int, process_row> all, result;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    auto number = std::atoi(entry.path().filename().c_str());
+    if (number <= 0) continue;
+    std::ifstream file{entry.path() / "stat"};
+    std::string text;
+    std::getline(file, text);
+    auto open = text.find('('), close = text.rfind(')');
+    if (open == std::string::npos || close == std::string::npos) continue; // it has ended
+    process_row row;
+    row.name = text.substr(open + 1, close - open - 1);
+    long skipped = 0;
+    char state = 0;
+    std::istringstream rest{text.substr(close + 1)};
+    rest >> state >> row.parent;
+    for (int i = 0; i < 9; ++i) rest >> skipped;
+    rest >> row.ticks;
+    all[number] = row;
+  }
+  for (const auto& [number, row] : all)
+    for (int up = number; up > 1; up = all.contains(up) ? all[up].parent : 0)
+      if (up == of) result[number] = row;
+  return result;
+}
+
+TEST(eval, what_a_lost_referee_judged_is_judged_again) {
+  auto file =
+      write_file("endless.cpp", "extern \"C\" void solve(const float* x, float* y, int rows, "
+                                "int cols) { for (volatile int i = 0;; ++i) {} }\n");
+  running_program x{{"eval", "--task", "native/row_sum", "--json", file}};
+  auto ended = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+  bool killed = false;
+  while (!killed && x.running() && std::chrono::steady_clock::now() < ended) {
+    auto family = descendants(x.number());
+    bool judging = std::any_of(family.begin(), family.end(), [](const auto& p) {
+      return p.second.name.starts_with("kernelmill-cand") && p.second.ticks > 20;
+    });
+    for (const auto& [number, row] : family)
+      if (judging && row.name.starts_with("kernelmill-refe"))
+        killed |= ::kill(number, SIGKILL) == 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  }
+  ASSERT_TRUE(killed);
+  auto done = x.stop(0); // which only waits
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_EQ(done.document()["outcome"], "rejected") << done.out;
+  EXPECT_EQ(done.document()["category"], "timed_out");
 }
 
 TEST(eval, a_missing_task_or_file_is_3) {

@@ -42,6 +42,7 @@ public:
   std::string first_line();
   void wait_for_error(const std::string& text); ///< until stderr holds it, or ends
   bool running() const;
+  int number() const { return pid_; }
   program_result stop(int signal);
 
 private:
