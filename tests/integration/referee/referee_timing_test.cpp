@@ -47,7 +47,10 @@ TEST_F(referee_timing, a_much_slower_kernel_is_given_up_early) {
   SKIP_WHEN_TOO_BUSY(t);
   ASSERT_TRUE(t.getMeasured()) << result.open()->getFault().getMessage().cStr();
   EXPECT_LT(t.getSpeedup().getHigh(), 0.5);
-  EXPECT_THAT(t.getNote().cStr(), HasSubstr("slower than"));
+  std::string note{t.getNote().cStr()};
+  if (note.starts_with("the time budget is spent") && note.find("disturbed") != std::string::npos)
+    GTEST_SKIP() << note; // a few quiet pairs are not enough to give up on
+  EXPECT_THAT(note, HasSubstr("slower than"));
 }
 
 TEST_F(referee_timing, right_in_the_cases_and_wrong_when_timed_is_found) {
