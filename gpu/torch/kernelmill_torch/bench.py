@@ -1,5 +1,6 @@
 """One problem, ready to judge candidates: its truth, the shared buffers, and its own model as the baseline."""
 
+import math
 import os
 import statistics
 import time
@@ -18,10 +19,7 @@ MOST_SETS = 16
 SETS_BYTES = 2 << 30       # that several sets may take together
 FLUSH_BYTES = 256 << 20    # several times any cache
 POISON = 0xA7
-COPIED_BYTES = 1 << 30     # of outputs of a row that are put aside until the next row is done
 SAMPLES = 4096             # places of an output that are looked at when a row is done
-
-Outputs = list[list[torch.Tensor]]  # by set
 
 
 def memory_of_gpu(lib) -> tuple[int, int]:
@@ -49,18 +47,20 @@ class Bench:
         try:
             self.problem = Problem(directory, device, precision)
             self._measure()
+            self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8, device=device)
+            self.usual_flush = self._usual_flush() if device == "cuda" else 0.0
         except BadProblem as e:
             raise Fault("configuration", e.category, str(e)) from None
         except Exception as e:
+            if self.memory is not None:
+                self.sets = []
+                self.memory.close()
             text = f"{type(e).__name__}: {str(e)[:300]}"
             if isinstance(e, MemoryError) or "out of memory" in text.lower():
                 raise Fault("configuration", "unsupported_problem",
                             f"the problem {directory} does not fit this machine: {text}") from None
             raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {text}",
                         "`kernelmill task check` says more") from None
-        self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8,
-                                        device=device)
-        self.usual_flush = statistics.median(self.flush() for _ in range(9))
         self.latest_flush = 0.0
         self.wake_core: Callable[[], None] = lambda: None
         self.wake_seconds = self.copy_seconds = self.command_seconds = 0.0
@@ -97,6 +97,15 @@ class Bench:
         self.memory = SharedMemory.create(self.lib, self.device, layout.sets * layout.set_bytes)
         self.sets = sets_of(self.memory, layout)
         self.needed = needed
+
+    def _usual_flush(self) -> float:
+        """Seconds of a flush right after contents were written, as they are before each row; nobody is judged yet."""
+        times = []
+        for seed in range(5):
+            self.fill([seed])
+            self.poison(1)
+            times.append(self.flush())
+        return statistics.median(times)
 
     def _allocated(self) -> int:
         return torch.cuda.memory_allocated() if self.device == "cuda" else 0
@@ -156,6 +165,7 @@ class Bench:
         """The problem's own model in a process of its own, with the parameters of a seed."""
         if self.baseline is not None and self.baseline.alive():
             return self.baseline
+        self.close_baseline()
         process = pool.take("the problem's own model")
         try:
             with open(self.problem.path, "rb") as source:
@@ -174,10 +184,14 @@ class Bench:
 
     def use_parameters(self, seed: int) -> None:
         """Parameters of another seed from now on."""
-        if self.baseline is not None and seed != self.baseline_seed:
+        if seed != self.baseline_seed:
+            self.close_baseline()
+        self.baseline_seed = seed
+
+    def close_baseline(self) -> None:
+        if self.baseline is not None:
             self.baseline.close()
             self.baseline = None
-        self.baseline_seed = seed
 
     def blame_problem(self, e: Fault) -> Fault:
         """A fault of the baseline is the problem's, or ours; never the candidate's."""
@@ -208,9 +222,20 @@ class Bench:
         self.synchronize()
         return time.monotonic() - started
 
+    def longest_flush(self) -> float:
+        """What a flush takes at most while nobody else has the GPU."""
+        return max(1.5 * self.usual_flush, self.usual_flush + 1e-4) if self.device == "cuda" else math.inf
+
+    def flushes_settle(self) -> bool:
+        """Whether several flushes in a row take what is usual, within a second."""
+        end = time.monotonic() + 1
+        good = 0
+        while good < 5 and time.monotonic() < end:
+            good = good + 1 if self.flush() <= self.longest_flush() else 0
+        return good == 5
+
     def row(self, process: Process, count: int, seconds: float) -> Row:
         """One row on cold caches."""
-        self.make_room()
         self.latest_flush = self.flush()
         self.wake_core()
         return process.row(count, seconds)
@@ -226,17 +251,10 @@ class Bench:
         self.synchronize()
         return result
 
-    def outputs(self, count: int) -> Outputs:
-        """Of the first sets, as they are in the shared buffers."""
-        return [one.outputs for one in self.sets[:count]]
-
-    def copy_outputs(self, count: int) -> Optional[Outputs]:
-        """Copies of them; None where they are too large for that."""
-        if sum(x.numel() * x.element_size() for x in self.sets[0].outputs) * count > COPIED_BYTES:
-            return None
-        copies = [[x.clone() for x in outputs] for outputs in self.outputs(count)]
-        self.synchronize()
-        return copies
+    def has_changed(self, sample: list[tuple[torch.Tensor, torch.Tensor]], count: int) -> bool:
+        """Whether the outputs are no longer what a sample of them was."""
+        outputs = [x for one in self.sets[:count] for x in one.outputs]
+        return any(not same_bytes(x.reshape(-1)[places], was) for x, (places, was) in zip(outputs, sample))
 
     def calibrate(self, process: Process, seconds: float) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
@@ -263,9 +281,7 @@ class Bench:
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""
-        if self.baseline is not None:
-            self.baseline.close()
-            self.baseline = None
+        self.close_baseline()
         self.sets = []
         self.flush_buffer = None
         if self.memory is not None:
@@ -273,12 +289,6 @@ class Bench:
             self.memory = None
         self.problem.models.clear()
         self.release()
-
-
-def has_changed(sample: list[tuple[torch.Tensor, torch.Tensor]], outputs: Outputs) -> bool:
-    """Whether outputs are not what a sample of them was."""
-    flat = [x for one in outputs for x in one]
-    return any(not same_bytes(x.reshape(-1)[places], was) for x, (places, was) in zip(flat, sample))
 
 
 def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:

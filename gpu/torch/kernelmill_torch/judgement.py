@@ -11,7 +11,7 @@ from typing import Any, Optional
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.bench import Bench, Outputs, has_changed, same_bytes
+from kernelmill_torch.bench import Bench, same_bytes
 from kernelmill_torch.candidate import fingerprints
 from kernelmill_torch.cores import Core
 from kernelmill_torch.problem import Truth
@@ -50,7 +50,6 @@ class Judgement:
         self.rules: list[compare.Rule] = []  # of timed outputs
         self.latest_rules: list[compare.Rule] = []  # of the latest trial
         self.row_length = 0
-        self.reference_first = True  # in the next pair
         self.flushes: list[float] = []
         # Draws places to look at; nothing else draws from it.
         self.places = torch.Generator(device=bench.device)
@@ -167,7 +166,7 @@ class Judgement:
         rules = self.latest_rules = self.rules_for(truth)
         self.check_inputs(0, drawn)
         difference = self.difference(0, truth, rules)
-        self.check_late(sample, bench.outputs(1))
+        self.check_late(sample, 1)
         self.trials.append({"name": name, "hidden": signed, "max_error": finite(difference.max_error),
                             "bound": finite(difference.bound),
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
@@ -221,9 +220,9 @@ class Judgement:
             if isinstance(was, torch.Tensor) and not same_bytes(now, was):
                 self.find("input_overwrite", "critical", f"input {i} was changed by the candidate")
 
-    def check_late(self, sample: list, outputs: Outputs) -> None:
+    def check_late(self, sample: list, count: int) -> None:
         """What was sampled when a row was done must not have changed since."""
-        if has_changed(sample, outputs):
+        if self.bench.has_changed(sample, count):
             self.find("late_write", "critical", "outputs changed after the candidate said that it was done")
 
     def judge_determinism(self) -> None:
@@ -250,6 +249,7 @@ class Judgement:
         baseline = bench.start_baseline(self.pool, bench.baseline_seed, self.left())
         self.pool.settle()
         contents = [self.number("warm", i) for i in range(bench.layout.sets)]
+        bench.make_room()
         bench.fill(contents)
         seconds = max(self.left(), BASELINE_SECONDS)
         try:
@@ -260,7 +260,7 @@ class Judgement:
             self.row_length = length if self.mode == "honest" else 1
             bench.learn_costs(baseline, self.row_length, seconds)
         except Fault as e:
-            raise bench.blame_problem(e) from None
+            raise self.fault_of_baseline(e) from None
         self.warm_up(contents)
         self.lap("baseline")
 
@@ -269,9 +269,9 @@ class Judgement:
         call and not in a row: then a row is one call."""
         bench = self.bench
         seconds = min(self.left(), FIRST_CALL_SECONDS[bench.device])
+        bench.make_room()
         bench.row(self.process, self.row_length, seconds)
-        outputs = bench.outputs(self.row_length)
-        if self.row_length == 1 or bench.is_random or self.count_bad(contents[:self.row_length], outputs) == 0:
+        if self.row_length == 1 or bench.is_random or self.count_bad(contents[:self.row_length]) == 0:
             return
         self.row_length = 1
         bench.learn_costs(bench.baseline, 1, max(self.left(), BASELINE_SECONDS))
@@ -279,11 +279,11 @@ class Judgement:
         bench.row(self.process, 1, seconds)
 
     def block(self) -> dict[str, Any]:
-        """Two pairs of rows, the second in the other order; the next block begins with that. Seconds a call."""
+        """Two pairs of rows, one in either order; which comes first nobody can know. Seconds a call."""
         if not self.row_length:
             self.prepare_timing()
-        pairs = [self.undisturbed_pair(order) for order in (self.reference_first, not self.reference_first)]
-        self.reference_first = not self.reference_first
+        reference_first = os.urandom(1)[0] % 2 == 0
+        pairs = [self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)]
         self.look_for_background_work()
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
@@ -292,95 +292,102 @@ class Judgement:
 
     def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
         """A pair of which neither row is plainly longer than others of its kind, nor the flushes before them: something
-        else had the GPU or the core then. It is taken again, for either alike; nothing is ever subtracted."""
+        else had the GPU or the core then. It is taken again, for either alike; nothing is ever subtracted. Where it is
+        disturbed each time, the shortest row of each kind counts."""
+        takes = []
         for _ in range(RETAKES):
             flushes, self.flushes = self.flushes, []
             pair = self.pair(reference_first)
-            disturbed = max(self.flushes) > self.longest_flush()
+            disturbed = max(self.flushes) > self.bench.longest_flush()
             self.flushes = flushes + self.flushes
             for past, seconds in zip(self.rows, pair):
                 past.append(seconds)
             if not disturbed and all(x <= DISTURBED * statistics.median(past) for past, x in zip(self.rows, pair)):
-                break
-        return pair
+                return pair
+            takes.append(pair)
+        return min(x[0] for x in takes), min(x[1] for x in takes)
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each on the same contents, which nobody has seen before. What comes before a row changes what a short
-        call takes by some percent, so that is the same for both: outputs are checked when both rows are done."""
-        bench, count = self.bench, self.row_length
-        seeds = [self.number("inputs", self.timed + i) for i in range(count)]
-        self.timed += count
-        bench.fill(seeds)
-        bench.poison(count)
-        first = self.baseline_row() if reference_first else self.candidate_row()
-        sample = bench.sample(count, self.places)
-        outputs = bench.copy_outputs(count)
-        if outputs is None and not reference_first:  # too large to copy; calls are long then
-            self.audit(seeds, bench.outputs(count), sample)
-        bench.poison(count)
-        second = self.candidate_row() if reference_first else self.baseline_row()
+        """One row of each on the same contents, which nobody has seen before. They are written for each row: what comes
+        just before a row changes what a short call takes by some percent, and who had the first row may have changed them."""
+        seeds = [self.number("inputs", self.timed + i) for i in range(self.row_length)]
+        self.timed += self.row_length
         if reference_first:
-            self.audit(seeds, bench.outputs(count), bench.sample(count, self.places))
-        elif outputs is not None:
-            self.audit(seeds, outputs, sample)
-        reference, candidate = (first, second) if reference_first else (second, first)
-        return (bench.per_call(reference, count), bench.per_call(candidate, count))
+            reference = self.baseline_row(seeds)
+            candidate = self.candidate_row(seeds)
+        else:
+            candidate = self.candidate_row(seeds)
+            reference = self.baseline_row(seeds)
+        return self.bench.per_call(reference, self.row_length), self.bench.per_call(candidate, self.row_length)
 
-    def candidate_row(self) -> Row:
+    def candidate_row(self, seeds: list[int]) -> Row:
+        """Its outputs are checked at once."""
         bench, count = self.bench, self.row_length
-        reference_seconds = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
-        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * reference_seconds))
+        usual = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
+        self.prepare_row(seeds)
+        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * usual))
         self.flushes.append(bench.latest_flush)
+        self.audit(seeds, bench.sample(count, self.places))
         return row
 
-    def longest_flush(self) -> float:
-        """What a flush of the caches takes at most while nobody else has the GPU."""
-        usual = self.bench.usual_flush
-        return max(1.5 * usual, usual + 1e-4) if self.bench.device == "cuda" else math.inf
+    def baseline_row(self, seeds: list[int]) -> Row:
+        seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
+        self.prepare_row(seeds)
+        try:
+            row = self.bench.row(self.bench.baseline, self.row_length, seconds)
+        except Fault as e:
+            raise self.fault_of_baseline(e) from None
+        self.flushes.append(self.bench.latest_flush)
+        return row
+
+    def prepare_row(self, seeds: list[int]) -> None:
+        self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
+        self.bench.fill(seeds)
+        self.bench.poison(len(seeds))
+
+    def fault_of_baseline(self, e: Fault) -> Fault:
+        """Whose fault it is that the baseline failed: the problem's only if it fails without the candidate too."""
+        bench = self.bench
+        bench.close_baseline()
+        if e.cls != "candidate" or e.category == "out_of_memory" or self.process is None:
+            return bench.blame_problem(e)
+        self.process.close()
+        self.process = None
+        try:
+            alone = bench.start_baseline(self.pool, bench.baseline_seed, BASELINE_SECONDS)
+            bench.fill([self.number("alone", 0)])
+            bench.row(alone, 1, BASELINE_SECONDS)
+        except Fault as again:
+            bench.close_baseline()
+            return bench.blame_problem(again)
+        return Fault("infrastructure", "baseline_disturbed", "the problem's own model failed beside the candidate, and "
+                     f"works without it: {e.message[:300]}")
 
     def look_for_background_work(self) -> None:
         """Flushes before rows take longer when somebody has the GPU. If that ends with the candidate, which is stopped
         meanwhile, it was the candidate; else nobody can be timed now. Raises Fault then."""
-        if len(self.flushes) < 4 or statistics.median(self.flushes) <= self.longest_flush():
+        if len(self.flushes) < 4 or statistics.median(self.flushes) <= self.bench.longest_flush():
             return
         before = statistics.median(self.flushes)
-        if self.flushes_settle():
+        if self.bench.flushes_settle():
             raise Fault("infrastructure", "gpu_disturbed", "somebody else used the GPU while rows were timed")
         self.process.close()
         self.process = None
-        if not self.flushes_settle():
+        if not self.bench.flushes_settle():
             raise Fault("infrastructure", "gpu_disturbed", "somebody else uses the GPU, also without the candidate")
         self.find("background_work", "critical", f"a flush of the cache before calls took {before * 1e3:.3f} ms instead of "
                   f"{self.bench.usual_flush * 1e3:.3f} ms, until the candidate was ended")
 
-    def flushes_settle(self) -> bool:
-        """Whether several flushes in a row take what is usual, within a second."""
-        end = time.monotonic() + 1
-        good = 0
-        while good < 5 and time.monotonic() < end:
-            good = good + 1 if self.bench.flush() <= self.longest_flush() else 0
-        return good == 5
-
-    def baseline_row(self) -> Row:
-        seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
-        try:
-            row = self.bench.row(self.bench.baseline, self.row_length, seconds)
-        except Fault as e:
-            raise self.bench.blame_problem(e) from None
-        self.flushes.append(self.bench.latest_flush)
-        return row
-
-    def audit(self, seeds: list[int], outputs: Outputs, sample: list) -> None:
-        """Every output of a row, which are not what was sampled when it was done if they were written later. Raises Fault
-        when one is wrong."""
-        bad = self.count_bad(seeds, outputs)
-        self.check_late(sample, outputs)
+    def audit(self, seeds: list[int], sample: list) -> None:
+        """Every output of a row. Raises Fault when one is wrong."""
+        bad = self.count_bad(seeds)
+        self.check_late(sample, len(seeds))
         if bad:
             evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
             self.find("wrong_when_timed", "critical", evidence)
             raise Fault("candidate", "wrong_result", evidence)
 
-    def count_bad(self, seeds: list[int], outputs: Outputs) -> float:
+    def count_bad(self, seeds: list[int]) -> float:
         """Wrong elements in the outputs of a row; looks at its inputs too."""
         problem = self.bench.problem
         found = []
@@ -389,7 +396,7 @@ class Judgement:
             self.check_inputs(index, drawn)
             if self.bench.is_random:
                 continue
-            found.append(compare.count_bad(list(zip(outputs[index], problem.run(drawn), self.rules))))
+            found.append(compare.count_bad(list(zip(self.bench.sets[index].outputs, problem.run(drawn), self.rules))))
         return sum(found)
 
 

@@ -154,10 +154,10 @@ class Referee:
             reply.update(self.judgement.block())
         except Fault as e:
             reply["fault"] = e.to_json()
-            if e.category in ("out_of_memory", "gpu_memory"):
-                self.crowded = True
-        except (MemoryError, torch.cuda.OutOfMemoryError) as e:
+            self.crowded = e.category in ("out_of_memory", "gpu_memory")
+        except OUT_OF_MEMORY as e:
             reply["fault"] = Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}").to_json()
+            self.crowded = True
         return {**reply, **self.found()}
 
     def end(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
