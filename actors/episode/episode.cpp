@@ -14,6 +14,13 @@ namespace kernelmill {
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
+namespace {
+
+// What a compiler or a GPU still works on is worth this long; where nobody does there is no end.
+constexpr std::chrono::seconds cancel_patience{8};
+
+} // namespace
+
 const char* to_string(episode_phase x) noexcept {
   switch (x) {
     case episode_phase::admitted: return "admitted";
@@ -106,7 +113,14 @@ void refining_episode_state::give_up_waiting(const caf::error& why) {
 
 void refining_episode_state::look_at_clock() {
   if (phase == episode_phase::admitted || phase == episode_phase::ended) return;
+  if (cancelled && waits_for_work() && now() >= cancelled_at + cancel_patience)
+    return leave(wire::Outcome::INFRASTRUCTURE, cancellation());
   if (now() >= answer_due) give_up_waiting(caf::make_error(caf::sec::request_timeout));
+}
+
+bool refining_episode_state::waits_for_work() const {
+  return phase == episode_phase::building || phase == episode_phase::evaluating ||
+         phase == episode_phase::profiling;
 }
 
 refining_episode_state::loss_handler refining_episode_state::turn_lost_to(const char* whom) {
@@ -409,10 +423,12 @@ refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
   return {
       [self](atom::status) { return self->state.snapshot(); },
       [self](atom::cancel) {
-        self->state.cancelled = true;
-        // The policy may take minutes; everything after it is short and worth finishing.
-        if (self->state.phase == episode_phase::thinking)
-          self->state.leave(wire::Outcome::INFRASTRUCTURE, cancellation());
+        auto& x = self->state;
+        if (!x.cancelled) x.cancelled_at = x.now();
+        x.cancelled = true;
+        // The policy may take minutes; what comes after it is short as a rule, and worth finishing.
+        if (x.phase == episode_phase::thinking)
+          x.leave(wire::Outcome::INFRASTRUCTURE, cancellation());
       },
       [self](atom::drop) {
         self->state.dropped = true;

@@ -134,6 +134,7 @@ struct refining_episode_state {
 
   void give_up_waiting(const caf::error& why);
   void look_at_clock();
+  bool waits_for_work() const; // of a compiler, a GPU or a profiler
   loss_handler turn_lost_to(const char* whom);
   loss_handler commit_lost();
 
@@ -182,6 +183,7 @@ struct refining_episode_state {
   clock::time_point phase_since;
   clock::time_point started;
   bool cancelled = false;
+  clock::time_point cancelled_at;
   bool dropped = false; // its group has its quorum
   uint32_t turn = 0;
   std::shared_ptr<const prompt_text> first_prompt;

@@ -33,7 +33,7 @@ struct hint {
   std::string_view text;
 };
 
-constexpr std::array<hint, 27> hints{{
+constexpr std::array<hint, 28> hints{{
     {"format_error",
      "Think inside <think> and </think>, then write one complete program between <KERNEL> and "
      "</KERNEL>, in capitals, and nothing else."},
@@ -77,6 +77,8 @@ constexpr std::array<hint, 27> hints{{
      "compiler use vector registers, and touch each element as few times as possible."},
     {"success",
      "The kernel is right and faster than the baseline. Make it faster still, and keep it right."},
+    {"untimed",
+     "The kernel is right; how fast it is was not measured. Make it fast, and keep it right."},
     {"import_error",
      "The module raised an exception when it was imported. Repair what the traceback names; import "
      "only what the machine has."},
@@ -311,8 +313,10 @@ private:
   }
 
   std::string last_line() const {
-    auto text =
-        hint_of(left_out() ? std::string_view{"infrastructure"} : view(verdict_.getCategory()));
+    auto category = view(verdict_.getCategory());
+    // Accepted, but nothing is known of its speed.
+    if (category == "success" && !evaluation_.getTiming().getMeasured()) category = "untimed";
+    auto text = hint_of(left_out() ? std::string_view{"infrastructure"} : category);
     if (text.empty()) text = hint_of("format_error");
     std::string result{"Next: "};
     result += text;

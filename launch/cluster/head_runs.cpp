@@ -51,7 +51,11 @@ expected<run_config> read_config(const std::string& text, const std::string& roo
   return std::move(loaded->config);
 }
 
-tl::unexpected<error> no_such_run(const std::string& name) {
+tl::unexpected<error> not_live(const std::string& name, const std::string& state) {
+  if (!state.empty())
+    return configuration_error(
+        "not_live", "failed to change the run '" + name + "': it is " + state,
+        "`kernelmill resume " + name + " --head ...` goes on with what is left of it");
   return configuration_error("not_found", "failed to find the run '" + name + "'",
                              "`kernelmill status` lists the runs of the head");
 }
@@ -241,7 +245,8 @@ std::vector<std::string> head_runs::recover() {
 expected<void> head_runs::cancel(const std::string& name) {
   std::lock_guard guard{mutex_};
   auto i = runs_.find(name);
-  if (i == runs_.end() || !i->second->live()) return no_such_run(name);
+  if (i == runs_.end() || !i->second->live())
+    return not_live(name, i == runs_.end() ? "" : i->second->state);
   i->second->cancelled = true;
   i->second->state = "stopping";
   i->second->thread.request_stop();
@@ -251,7 +256,8 @@ expected<void> head_runs::cancel(const std::string& name) {
 expected<void> head_runs::pause(const std::string& name) {
   std::lock_guard guard{mutex_};
   auto i = runs_.find(name);
-  if (i == runs_.end() || !i->second->live()) return no_such_run(name);
+  if (i == runs_.end() || !i->second->live())
+    return not_live(name, i == runs_.end() ? "" : i->second->state);
   i->second->state = "paused";
   i->second->run->pause(true);
   return {};

@@ -50,9 +50,10 @@ std::string status_text(const json& x) {
                      count_of(l, "evaluations_waiting"), count_of(l, "evaluations_done"),
                      count_of(l, "leased_again"), count_of(l, "leased_twice")});
   for (const auto& r : x["runs"])
-    runs.push_back({r["run"], r["state"], count_of(r, "priority"), count_of(r, "ended") + "/" + count_of(r, "episodes"),
-                    count_of(r, "turns"), count_of(r, "accepted"), count_of(r, "rejected"),
-                    count_of(r, "infrastructure"), r.value("category", "")});
+    runs.push_back({r["run"], r["state"], count_of(r, "priority"),
+                    count_of(r, "ended") + "/" + count_of(r, "episodes"), count_of(r, "turns"),
+                    count_of(r, "accepted"), count_of(r, "rejected"), count_of(r, "infrastructure"),
+                    r.value("category", "")});
   auto result =
       fmt::format("head {} of build {}\n\n", x.value("address", ""), x.value("build", ""));
   result += cli::format_table(
@@ -60,8 +61,8 @@ std::string status_text(const json& x) {
   result += "\n" + cli::format_table({"LANE", "BUILDS WAITING>", "DONE>", "EVALUATIONS WAITING>",
                                       "DONE>", "LEASED AGAIN>", "TWICE>"},
                                      lanes);
-  result += "\n" + cli::format_table({"RUN", "STATE", "PRIORITY>", "ENDED>", "TURNS>", "ACCEPTED>", "REJECTED>",
-                                      "INFRA>", "WHY"},
+  result += "\n" + cli::format_table({"RUN", "STATE", "PRIORITY>", "ENDED>", "TURNS>", "ACCEPTED>",
+                                      "REJECTED>", "INFRA>", "WHY"},
                                      runs);
   return result;
 }
@@ -69,7 +70,8 @@ std::string status_text(const json& x) {
 // Until the run has ended one way or the other; the head may be away for a while.
 expected<int> wait_for_run(const invocation& in, const std::string& name) {
   interrupt signals;
-  int failures = 0;
+  int failures = 0, missing = 0;
+  constexpr int most_missing = 20;  // in a row, about ten seconds
   constexpr int most_failures = 60; // in a row, about half a minute and more
   while (!signals.token().stop_requested()) {
     std::this_thread::sleep_for(std::chrono::milliseconds{500});
@@ -79,8 +81,10 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
       continue;
     }
     failures = 0;
+    bool listed = false;
     for (const auto& r : (*answer)["runs"]) {
       if (r["run"] != name) continue;
+      listed = true;
       std::string state = r["state"];
       if (state == "running" || state == "paused" || state == "stopping" || state == "left") break;
       if (in.json)
@@ -95,6 +99,14 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
       if (auto why = r.value("message", ""); !why.empty()) cli::talk(why);
       return state == "finished" ? cli::exit_ok : cli::exit_failed;
     }
+    // A head that was started again lists the runs that it goes on with, not those that have ended.
+    missing = listed ? 0 : missing + 1;
+    if (missing > most_missing)
+      return infrastructure_error("run_not_listed",
+                                  "failed to learn how the run '" + name +
+                                      "' ended: the head was started again and does not list it",
+                                  "`kernelmill show " + name +
+                                      "`, below the head's --root, says how it ended");
   }
   cli::talk("the run goes on without us; `kernelmill cancel " + name + "` ends it");
   return 128 + interrupt::signal();
@@ -108,7 +120,9 @@ expected<json> submit_when_there_is_a_node(const invocation& in, const run_confi
   interrupt signals;
   for (bool told = false;; told = true) {
     auto answer = ask(in, "submit", config.run.name, document);
-    bool waits = !answer && answer.error().category == "no_nodes";
+    // A head that has answered once is there, and may be slow for a moment.
+    bool waits = !answer && (answer.error().category == "no_nodes" ||
+                             (told && answer.error().category == "head_unreachable"));
     if (!waits || signals.token().stop_requested() || std::chrono::steady_clock::now() > until)
       return answer;
     if (!told) cli::talk("no node offers what the run needs yet; waiting, Ctrl-C gives up");
@@ -172,7 +186,9 @@ expected<int> submit(const invocation& in) {
   if (!loaded) return tl::unexpected<error>{loaded.error()};
   auto& config = loaded->config;
   if (config.run.name.empty()) config.run.name = made_run_name(sources);
-  config.run.dir.clear(); // below the head's root
+  if (!config.run.dir.empty())
+    cli::talk("run.dir is left out: a head keeps its runs below its own --root");
+  config.run.dir.clear();
   auto answer = submit_when_there_is_a_node(in, config);
   if (!answer) return tl::unexpected<error>{answer.error()};
   auto name = (*answer)["run"].get<std::string>();
@@ -210,6 +226,10 @@ expected<int> pause(const invocation& in) {
 }
 
 expected<int> resume_at_head(const invocation& in) {
+  if (auto more = in.list("OVERRIDE"); !more.empty())
+    return configuration_error(
+        "usage", "failed to use " + more.front() + ": a run of a head goes on as it was submitted",
+        "leave it out, or resume without --head where the run's directory is");
   return ask_for_one(in, "resume", "RUN", "goes on:");
 }
 

@@ -77,6 +77,15 @@ public:
     return ask(std::move(words));
   }
 
+  void kill_node() { node_.reset(); }
+
+  nlohmann::json state_of(const std::string& run) {
+    auto status = ask({"status", "--json"}).document();
+    for (auto& x : status["runs"])
+      if (x["run"] == run) return x;
+    return nlohmann::json{{"state", "unknown"}, {"ended", -1}};
+  }
+
   program_result stop() { return head_.stop(SIGTERM); }
 
 private:
@@ -105,15 +114,33 @@ TEST(head_command, a_run_goes_from_submit_to_its_end_and_the_node_drains) {
   EXPECT_EQ(cluster.stop().code, 0);
 }
 
+TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
+  small_cluster cluster{scratch() + "/no_nodes"};
+  cluster.start_node();
+  ASSERT_EQ(
+      cluster.submit({"run.name=left", "tasks.ids=[\"native/*\"]", "tasks.group_size=1"}).code, 0);
+  auto x = cluster.state_of("left");
+  while (x["state"] == "running" && x["ended"] == 0) x = cluster.state_of("left");
+  ASSERT_EQ(x["state"], "running") << x;
+  cluster.kill_node();
+  ASSERT_EQ(cluster.ask({"cancel", "left"}).code, 0);
+  do x = cluster.state_of("left");
+  while (x["state"] == "stopping");
+  EXPECT_EQ(x["state"], "cancelled") << x;
+  EXPECT_EQ(x["infrastructure"], 0) << "nothing that waited was called broken";
+  auto again = cluster.ask({"pause", "left"});
+  EXPECT_EQ(again.code, 2) << again.err;
+  EXPECT_THAT(again.err, HasSubstr("it is cancelled"));
+  auto changed = cluster.ask({"resume", "left", "tasks.max_turns=5"});
+  EXPECT_EQ(changed.code, 2) << changed.err;
+  EXPECT_THAT(changed.err, HasSubstr("as it was submitted"));
+  EXPECT_EQ(cluster.stop().code, 0);
+}
+
 TEST(head_command, a_short_run_has_its_turns_and_one_of_low_priority_waits) {
   small_cluster cluster{scratch() + "/priorities"};
   cluster.start_node();
-  auto state_of = [&](const std::string& name) {
-    auto status = cluster.ask({"status", "--json"}).document();
-    for (auto& x : status["runs"])
-      if (x["run"] == name) return x;
-    return nlohmann::json{{"state", "unknown"}, {"ended", -1}};
-  };
+  auto state_of = [&](const std::string& name) { return cluster.state_of(name); };
   auto wait_while = [&](const std::string& name, auto holds) {
     auto x = state_of(name);
     while (x["state"] == "running" && holds(x)) x = state_of(name);

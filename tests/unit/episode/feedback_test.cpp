@@ -88,6 +88,16 @@ TEST(feedback, a_success_shows_time_and_bottleneck) {
                     HasSubstr("Profile suggests: read x once\n")));
 }
 
+TEST(feedback, of_an_untimed_kernel_says_nothing_of_speed) {
+  auto text = told([](auto out) {
+    fill_good(out);
+    out.getEvaluation().getTiming().setMeasured(false);
+  });
+  EXPECT_THAT(text, AllOf(StartsWith("Turn 1 of 4: accepted (success)\n"),
+                          HasSubstr("Next: The kernel is right; how fast it is was not measured."),
+                          Not(HasSubstr("faster than"))));
+}
+
 TEST(feedback, a_hack_is_told_with_its_evidence) {
   auto text = told([](auto out) {
     fill_good(out);
