@@ -37,6 +37,14 @@ const option_spec python_path{"--python",
                               completes::file};
 
 /// What answers of the contract torch are asked for and judged by.
+std::vector<option_spec> resume_options() {
+  auto result = with_head_options({runs_root});
+  for (auto& x : result)
+    if (x.name == std::string_view{"--head"})
+      x.doc = "The head that has the run; without it the run is one of this machine.";
+  return result;
+}
+
 std::vector<option_spec> with_torch_options(std::vector<option_spec> options) {
   const option_spec torch[] = {
       python_path,
@@ -89,7 +97,7 @@ void add_run_commands(cli::command_table& table) {
                    "failed.",
                    {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}},
                     {"OVERRIDE", "a.b=value.", false, true, nothing, {}}},
-                   with_head_options({runs_root}),
+                   resume_options(),
                    resume});
   table.push_back(
       {"eval",

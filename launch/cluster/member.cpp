@@ -72,7 +72,7 @@ expected<chosen_backend> choose(const member_options& options) {
   if (!options.architecture.empty()) return choose_compiler(wanted, options.architecture);
   if (options.gpus == "none") return choose_backend("cpu");
   auto result = choose_backend(wanted);
-  if (!result || options.gpus == "all" || result->gpus.empty()) return result;
+  if (!result || options.gpus == "all") return result;
   auto only = numbers_of(options.gpus);
   if (!only) return tl::unexpected<error>{only.error()};
   auto count = result->gpus.size();

@@ -48,6 +48,14 @@ TEST(head_command, an_address_that_is_none_is_2) {
   EXPECT_EQ(kernelmill({"head", "--listen", "127.0.0.1:none"}).code, 2);
 }
 
+TEST(head_command, a_node_without_the_gpus_that_it_should_offer_does_not_join) {
+  for (const std::string list : {"x", "0,999"}) {
+    auto x = kernelmill({"node", "--head", nobody, "--insecure-loopback", "--gpus", list});
+    EXPECT_EQ(x.code, 2) << list << x.err;
+    EXPECT_THAT(x.err, HasSubstr(list));
+  }
+}
+
 /// A head and a node with one compiler and one slot.
 class small_cluster {
 public:
