@@ -1,71 +1,22 @@
 #include "launch/cluster/link.hpp"
 
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-
-#include <fcntl.h>
-#include <netdb.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <caf/io/all.hpp>
 #include <caf/openssl/all.hpp>
+
+#include "launch/cluster/head_probe.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-constexpr int probe_deadline_ms = 3000;
-
 // A machine that is frozen or cut off is noticed after these two together, at the latest. Shorter
 // ones break links of machines that are merely busy.
 constexpr auto heartbeat = std::chrono::milliseconds{500};
 constexpr auto silence = std::chrono::milliseconds{5000};
-
-struct addresses {
-  addrinfo* first = nullptr;
-  ~addresses() {
-    if (first != nullptr) ::freeaddrinfo(first);
-  }
-};
-
-tl::unexpected<error> unreachable(const network_address& at, const std::string& cause) {
-  return infrastructure_error("head_unreachable",
-                              "failed to reach the head at " + at.text() + ": " + cause,
-                              "is `kernelmill head` running there?");
-}
-
-// Connects and hangs up: CAF's own connect would wait for minutes for a host that says nothing, and
-// everything else with it.
-expected<void> probe(const network_address& at) {
-  addresses found;
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  auto port = std::to_string(at.port);
-  if (int code = ::getaddrinfo(at.host.c_str(), port.c_str(), &wanted, &found.first); code != 0)
-    return unreachable(at, ::gai_strerror(code));
-  std::string cause = "no address";
-  for (auto* x = found.first; x != nullptr; x = x->ai_next) {
-    int fd = ::socket(x->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0) continue;
-    int code = ::connect(fd, x->ai_addr, x->ai_addrlen) == 0 ? 0 : errno;
-    if (code == EINPROGRESS) {
-      pollfd wait{fd, POLLOUT, 0};
-      code = ETIMEDOUT;
-      socklen_t size = sizeof code;
-      if (::poll(&wait, 1, probe_deadline_ms) == 1)
-        ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size);
-    }
-    ::close(fd);
-    if (code == 0) return {};
-    cause = std::strerror(code);
-  }
-  return unreachable(at, cause);
-}
 
 } // namespace
 
@@ -162,7 +113,7 @@ expected<uint16_t> publish_head(caf::actor_system& system, const head_gate_actor
 
 expected<head_gate_actor> reach_head(caf::actor_system& system, const network_address& at,
                                      bool tls) {
-  if (auto ok = probe(at); !ok) return tl::unexpected<error>{ok.error()};
+  if (auto ok = probe_head(at, tls); !ok) return tl::unexpected<error>{ok.error()};
   auto who = tls ? caf::openssl::remote_actor<head_gate_actor>(system, at.host, at.port)
                  : system.middleman().remote_actor<head_gate_actor>(at.host, at.port);
   if (who) return *who;
@@ -173,7 +124,7 @@ expected<head_gate_actor> reach_head(caf::actor_system& system, const network_ad
                                     ": it broke off the handshake (" + why + ")",
                                 "are the credentials of one and the same `kernelmill cluster "
                                 "init`, and is TLS on at both ends?");
-  return unreachable(at, why);
+  return unreachable_head(at, why);
 }
 
 } // namespace kernelmill

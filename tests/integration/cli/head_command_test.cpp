@@ -4,6 +4,10 @@
 #include <filesystem>
 #include <optional>
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -29,6 +33,29 @@ TEST(head_command, that_nobody_answers_is_69_and_says_where) {
     EXPECT_EQ(x.code, 69) << words[0] << x.err;
     EXPECT_THAT(x.err, HasSubstr("failed to reach the head at 127.0.0.1:1")) << words[0];
   }
+}
+
+TEST(head_command, that_somebody_accepts_and_says_nothing_is_69) {
+  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&at), size), 0);
+  ASSERT_EQ(::listen(fd, 8), 0);
+  ASSERT_EQ(::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  auto head = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+  auto credentials = scratch() + "/silent_credentials";
+  ASSERT_EQ(kernelmill({"cluster", "init", "--dir", credentials}).code, 0);
+  for (const std::vector<std::string>& link :
+       {std::vector<std::string>{"--insecure-loopback"}, {"--credentials", credentials}}) {
+    std::vector<std::string> words{"status", "--head", head};
+    words.insert(words.end(), link.begin(), link.end());
+    auto x = kernelmill(words);
+    EXPECT_EQ(x.code, 69) << x.err;
+    EXPECT_THAT(x.err, HasSubstr("failed to reach the head at " + head));
+  }
+  ::close(fd);
 }
 
 TEST(head_command, without_tls_stays_on_the_loopback) {
