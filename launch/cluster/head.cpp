@@ -1,16 +1,21 @@
 #include "launch/cluster/head.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
 #include <random>
+
+#include <fcntl.h>
+#include <sys/file.h>
 
 #include <caf/all.hpp>
 #include <caf/io/all.hpp>
 #include <nlohmann/json.hpp>
 
 #include "actors/cluster/head_gate.hpp"
+#include "gpu/process/descriptor.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/cluster/head_policies.hpp"
 #include "launch/cluster/head_runs.hpp"
@@ -151,6 +156,11 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   if (code)
     return configuration_error("io_error", "failed to use " + options.root + ": " + code.message(),
                                "name a folder for the runs with --root");
+  // flock() goes with the process, also on kill -9.
+  descriptor lock{::open((root + "/.head.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
+  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return configuration_error("head_exists", "failed to use " + root + ": another head serves it",
+                               "end that one, or name another folder with --root");
   auto& system = lasting_system(*tls);
   lease_policy policy;
   policy.lease = longest_lease_of_all;

@@ -132,6 +132,10 @@ private:
 TEST(head_command, a_run_goes_from_submit_to_its_end_and_the_node_drains) {
   auto root = scratch() + "/head_runs";
   small_cluster cluster{root};
+  auto second =
+      kernelmill({"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root", root});
+  EXPECT_EQ(second.code, 2) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("another head serves it"));
   EXPECT_EQ(cluster.ask({"drain", "nobody"}).code, 3);
   EXPECT_EQ(cluster.ask({"cancel", "nothing"}).code, 3);
   cluster.start_node();
