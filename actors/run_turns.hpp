@@ -22,19 +22,17 @@ public:
   /// REQUIRES: the caller puts something in.
   Line& line_of(const envelope& x) { return ranks_[x.priority].lines[x.run]; }
 
-  /// The line of a run, if anything waits in it. Call tidy() after taking something out.
-  Line* find(const envelope& x) {
+  /// Lets `take_out` take something out of the line of a run, if anything waits in it. Returns what
+  /// it returns, else false. Nobody's turn changes.
+  template <class F>
+  bool withdraw(const envelope& x, F take_out) {
     auto rank = ranks_.find(x.priority);
-    if (rank == ranks_.end()) return nullptr;
+    if (rank == ranks_.end()) return false;
     auto i = rank->second.lines.find(x.run);
-    return i != rank->second.lines.end() ? &i->second : nullptr;
-  }
-
-  void tidy(const envelope& x) {
-    auto rank = ranks_.find(x.priority);
-    if (rank == ranks_.end()) return;
-    auto i = rank->second.lines.find(x.run);
-    if (i != rank->second.lines.end() && i->second.empty()) remove(rank, i);
+    if (i == rank->second.lines.end()) return false;
+    bool result = take_out(i->second);
+    if (i->second.empty()) remove(rank, i);
+    return result;
   }
 
   /// The line whose turn it is. REQUIRES: !empty()

@@ -36,7 +36,6 @@ const option_spec python_path{"--python",
                               {},
                               completes::file};
 
-/// What answers of the contract torch are asked for and judged by.
 std::vector<option_spec> resume_options() {
   auto result = with_head_options({runs_root});
   for (auto& x : result)
@@ -45,6 +44,7 @@ std::vector<option_spec> resume_options() {
   return result;
 }
 
+/// What answers of the contract torch are asked for and judged by.
 std::vector<option_spec> with_torch_options(std::vector<option_spec> options) {
   const option_spec torch[] = {
       python_path,

@@ -20,10 +20,8 @@ public:
   }
 
   void erase(const envelope& where, uint64_t id) {
-    auto* line = turns_.find(where);
-    if (line == nullptr || line->erase(id) == 0) return;
-    --size_;
-    turns_.tidy(where);
+    if (turns_.withdraw(where, [&](std::set<uint64_t>& line) { return line.erase(id) > 0; }))
+      --size_;
   }
 
   std::optional<uint64_t> pop() {

@@ -51,15 +51,6 @@ expected<run_config> read_config(const std::string& text, const std::string& roo
   return std::move(loaded->config);
 }
 
-tl::unexpected<error> not_live(const std::string& name, const std::string& state) {
-  if (!state.empty())
-    return configuration_error(
-        "not_live", "failed to change the run '" + name + "': it is " + state,
-        "`kernelmill resume " + name + " --head ...` goes on with what is left of it");
-  return configuration_error("not_found", "failed to find the run '" + name + "'",
-                             "`kernelmill status` lists the runs of the head");
-}
-
 } // namespace
 
 struct head_runs::entry {
@@ -192,7 +183,7 @@ expected<std::string> head_runs::submit(const std::string& config_json) {
   options.config_json = to_json(options.config).dump(2);
   auto x = std::make_shared<entry>();
   std::lock_guard guard{mutex_};
-  if (auto i = runs_.find(name); i != runs_.end() && i->second->live())
+  if (live_run(name))
     return configuration_error("run_exists",
                                "failed to submit: a run '" + name + "' is in progress",
                                "give another run.name");
@@ -242,34 +233,42 @@ std::vector<std::string> head_runs::recover() {
 // -- control
 // ----------------------------------------------------------------------------------------
 
+expected<head_runs::entry*> head_runs::live_run(const std::string& name) const {
+  auto i = runs_.find(name);
+  if (i == runs_.end())
+    return configuration_error("not_found", "failed to find the run '" + name + "'",
+                               "`kernelmill status` lists the runs of the head");
+  if (i->second->live()) return i->second.get();
+  return configuration_error(
+      "not_live", "failed to change the run '" + name + "': it is " + i->second->state,
+      "`kernelmill resume " + name + " --head ...` goes on with what is left of it");
+}
+
 expected<void> head_runs::cancel(const std::string& name) {
   std::lock_guard guard{mutex_};
-  auto i = runs_.find(name);
-  if (i == runs_.end() || !i->second->live())
-    return not_live(name, i == runs_.end() ? "" : i->second->state);
-  i->second->cancelled = true;
-  i->second->state = "stopping";
-  i->second->thread.request_stop();
+  auto x = live_run(name);
+  if (!x) return tl::unexpected<error>{x.error()};
+  (*x)->cancelled = true;
+  (*x)->state = "stopping";
+  (*x)->thread.request_stop();
   return {};
 }
 
 expected<void> head_runs::pause(const std::string& name) {
   std::lock_guard guard{mutex_};
-  auto i = runs_.find(name);
-  if (i == runs_.end() || !i->second->live())
-    return not_live(name, i == runs_.end() ? "" : i->second->state);
-  i->second->state = "paused";
-  i->second->run->pause(true);
+  auto x = live_run(name);
+  if (!x) return tl::unexpected<error>{x.error()};
+  (*x)->state = "paused";
+  (*x)->run->pause(true);
   return {};
 }
 
 expected<void> head_runs::resume(const std::string& name) {
   {
     std::lock_guard guard{mutex_};
-    auto i = runs_.find(name);
-    if (i != runs_.end() && i->second->live()) {
-      if (i->second->state == "paused") i->second->state = "running";
-      i->second->run->pause(false);
+    if (auto x = live_run(name)) {
+      if ((*x)->state == "paused") (*x)->state = "running";
+      (*x)->run->pause(false);
       return {};
     }
   }

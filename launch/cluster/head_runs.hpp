@@ -46,6 +46,8 @@ private:
   expected<void> start(const std::shared_ptr<entry>& x, run_options options, std::string lane);
   expected<void> take_up(const std::string& name);
   expected<std::string> choose_lane(const run_config& config) const;
+  /// REQUIRES: mutex_ is held. Errors: not_found, not_live.
+  expected<entry*> live_run(const std::string& name) const;
   void attend(entry& x, std::stop_token stop);
   void keep(const std::shared_ptr<entry>& x);
 

@@ -9,10 +9,8 @@
 // Run by launch/bench.sh. Files go to $KERNELMILL_BENCH_DIR, else /dev/shm: disks are not measured.
 
 #include "tests/bench/cluster_bench.hpp"
-#include <algorithm>
-#include <atomic>
-#include <csignal>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
