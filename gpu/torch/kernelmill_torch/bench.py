@@ -9,7 +9,7 @@ from typing import Callable, Optional
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.buffers import SharedMemory, sets_of
+from kernelmill_torch.buffers import BufferSet, SharedMemory, sets_of
 from kernelmill_torch.problem import BadProblem, Problem, fill
 from kernelmill_torch.processes import Fault, Pool, Process, Row
 
@@ -19,6 +19,7 @@ MOST_SETS = 16
 SETS_BYTES = 2 << 30       # that several sets may take together
 FLUSH_BYTES = 256 << 20    # several times any cache
 POISON = 0xA7
+ASIDE_BYTES = {"cuda": 1 << 30, "cpu": 64 << 20}  # of a row's buffers that are put aside until the next row is done
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
@@ -95,7 +96,7 @@ class Bench:
         self.release()
         self.layout = layout
         self.memory = SharedMemory.create(self.lib, self.device, layout.sets * layout.set_bytes)
-        self.sets = sets_of(self.memory, layout)
+        self.sets = sets_of(self.memory.bytes, layout, layout.sets)
         self.needed = needed
 
     def _usual_flush(self) -> float:
@@ -251,10 +252,14 @@ class Bench:
         self.synchronize()
         return result
 
-    def has_changed(self, sample: list[tuple[torch.Tensor, torch.Tensor]], count: int) -> bool:
-        """Whether the outputs are no longer what a sample of them was."""
-        outputs = [x for one in self.sets[:count] for x in one.outputs]
-        return any(not same_bytes(x.reshape(-1)[places], was) for x, (places, was) in zip(outputs, sample))
+    def put_aside(self, count: int) -> Optional[list[BufferSet]]:
+        """Copies of the first sets; None where they are too large for that."""
+        size = count * self.layout.set_bytes
+        if size > ASIDE_BYTES[self.device]:
+            return None
+        copies = sets_of(self.memory.bytes[:size].clone(), self.layout, count)
+        self.synchronize()
+        return copies
 
     def calibrate(self, process: Process, seconds: float) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
@@ -289,6 +294,12 @@ class Bench:
             self.memory = None
         self.problem.models.clear()
         self.release()
+
+
+def has_changed(sample: list[tuple[torch.Tensor, torch.Tensor]], sets: list[BufferSet]) -> bool:
+    """Whether the outputs of sets are not what a sample of them was."""
+    outputs = [x for one in sets for x in one.outputs]
+    return any(not same_bytes(x.reshape(-1)[places], was) for x, (places, was) in zip(outputs, sample))
 
 
 def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:

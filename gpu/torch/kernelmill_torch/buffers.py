@@ -129,10 +129,6 @@ class SharedMemory:
             self._lib.km_gpu_unmap(self._address, self.capacity)
         self._mapping = None
 
-    def tensor(self, offset: int, spec: TensorSpec) -> torch.Tensor:
-        flat = self.bytes[offset:offset + spec.bytes].view(spec.dtype)
-        return flat.as_strided(spec.shape, spec.stride) if spec.count else flat.reshape(spec.shape)
-
 
 @dataclass
 class BufferSet:
@@ -142,8 +138,8 @@ class BufferSet:
     outputs: list[torch.Tensor]
 
 
-def sets_of(memory: SharedMemory, layout: Layout) -> list[BufferSet]:
-    """Every set of a layout as tensors on the shared memory."""
+def sets_of(memory: torch.Tensor, layout: Layout, count: int) -> list[BufferSet]:
+    """The first sets of a layout as tensors on memory (uint8) that holds them one after the other."""
     result = []
     offset = 0
 
@@ -151,9 +147,10 @@ def sets_of(memory: SharedMemory, layout: Layout) -> list[BufferSet]:
         nonlocal offset
         at = offset
         offset += (spec.bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-        return memory.tensor(at, spec)
+        flat = memory[at:at + spec.bytes].view(spec.dtype)
+        return flat.as_strided(spec.shape, spec.stride) if spec.count else flat.reshape(spec.shape)
 
-    for number in range(layout.sets):
+    for number in range(count):
         offset = number * layout.set_bytes
         inputs = [take(spec) if spec else layout.constants[i] for i, spec in enumerate(layout.inputs)]
         result.append(BufferSet(inputs, [take(spec) for spec in layout.outputs]))

@@ -213,7 +213,7 @@ class Serving:
         elif op == "buffers":
             self.layout = buffers.Layout.from_json(message["layout"])
             memory = buffers.SharedMemory.attach(self.lib, self.device, descriptors[0], message["capacity"])
-            self.sets = buffers.sets_of(memory, self.layout)
+            self.sets = buffers.sets_of(memory.bytes, self.layout, self.layout.sets)
         elif op == "seed":
             seed_everything(message["seed"])
         elif op == "page":

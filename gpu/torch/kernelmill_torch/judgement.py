@@ -11,7 +11,8 @@ from typing import Any, Optional
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.bench import Bench, same_bytes
+from kernelmill_torch.bench import Bench, has_changed, same_bytes
+from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.candidate import fingerprints
 from kernelmill_torch.cores import Core
 from kernelmill_torch.problem import Truth
@@ -164,9 +165,9 @@ class Judgement:
         drawn = bench.problem.draw(inputs, signed)
         truth = bench.problem.truth(drawn, seed)
         rules = self.latest_rules = self.rules_for(truth)
-        self.check_inputs(0, drawn)
+        self.check_inputs(bench.sets[0], drawn)
         difference = self.difference(0, truth, rules)
-        self.check_late(sample, 1)
+        self.check_late(sample, bench.sets[:1])
         self.trials.append({"name": name, "hidden": signed, "max_error": finite(difference.max_error),
                             "bound": finite(difference.bound),
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
@@ -214,15 +215,15 @@ class Judgement:
             result = result.worse_of(one)
         return result
 
-    def check_inputs(self, index: int, drawn: list[Any]) -> None:
+    def check_inputs(self, one: BufferSet, drawn: list[Any]) -> None:
         """The inputs of a set must still be what was put there."""
-        for i, (now, was) in enumerate(zip(self.bench.sets[index].inputs, drawn)):
+        for i, (now, was) in enumerate(zip(one.inputs, drawn)):
             if isinstance(was, torch.Tensor) and not same_bytes(now, was):
                 self.find("input_overwrite", "critical", f"input {i} was changed by the candidate")
 
-    def check_late(self, sample: list, count: int) -> None:
+    def check_late(self, sample: list, sets: list[BufferSet]) -> None:
         """What was sampled when a row was done must not have changed since."""
-        if self.bench.has_changed(sample, count):
+        if has_changed(sample, sets):
             self.find("late_write", "critical", "outputs changed after the candidate said that it was done")
 
     def judge_determinism(self) -> None:
@@ -271,7 +272,7 @@ class Judgement:
         seconds = min(self.left(), FIRST_CALL_SECONDS[bench.device])
         bench.make_room()
         bench.row(self.process, self.row_length, seconds)
-        if self.row_length == 1 or bench.is_random or self.count_bad(contents[:self.row_length]) == 0:
+        if self.row_length == 1 or bench.is_random or self.count_bad(contents[:self.row_length], bench.sets) == 0:
             return
         self.row_length = 1
         bench.learn_costs(bench.baseline, 1, max(self.left(), BASELINE_SECONDS))
@@ -308,26 +309,31 @@ class Judgement:
         return min(x[0] for x in takes), min(x[1] for x in takes)
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each on the same contents, which nobody has seen before. They are written for each row: what comes
-        just before a row changes what a short call takes by some percent, and who had the first row may have changed them."""
-        seeds = [self.number("inputs", self.timed + i) for i in range(self.row_length)]
-        self.timed += self.row_length
+        """One row of each on the same contents, which nobody has seen before, and which are written again for the second:
+        who had the first may have changed them. What comes before a row changes what a short call takes by some percent, so
+        it is the same for both, as often the other's row as an audit: what the first row left is put aside until the second
+        is done, unless it is too large for that; calls are long then."""
+        bench, count = self.bench, self.row_length
+        seeds = [self.number("inputs", self.timed + i) for i in range(count)]
+        self.timed += count
+        first = self.baseline_row(seeds) if reference_first else self.candidate_row(seeds)
+        sample, aside = bench.sample(count, self.places), bench.put_aside(count)
+        if aside is None and not reference_first:
+            self.audit(seeds, bench.sets[:count], sample)
+        second = self.candidate_row(seeds) if reference_first else self.baseline_row(seeds)
         if reference_first:
-            reference = self.baseline_row(seeds)
-            candidate = self.candidate_row(seeds)
-        else:
-            candidate = self.candidate_row(seeds)
-            reference = self.baseline_row(seeds)
-        return self.bench.per_call(reference, self.row_length), self.bench.per_call(candidate, self.row_length)
+            self.audit(seeds, bench.sets[:count], bench.sample(count, self.places))
+        elif aside is not None:
+            self.audit(seeds, aside, sample)
+        reference, candidate = (first, second) if reference_first else (second, first)
+        return bench.per_call(reference, count), bench.per_call(candidate, count)
 
     def candidate_row(self, seeds: list[int]) -> Row:
-        """Its outputs are checked at once."""
         bench, count = self.bench, self.row_length
         usual = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
         self.prepare_row(seeds)
         row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * usual))
         self.flushes.append(bench.latest_flush)
-        self.audit(seeds, bench.sample(count, self.places))
         return row
 
     def baseline_row(self, seeds: list[int]) -> Row:
@@ -378,25 +384,26 @@ class Judgement:
         self.find("background_work", "critical", f"a flush of the cache before calls took {before * 1e3:.3f} ms instead of "
                   f"{self.bench.usual_flush * 1e3:.3f} ms, until the candidate was ended")
 
-    def audit(self, seeds: list[int], sample: list) -> None:
-        """Every output of a row. Raises Fault when one is wrong."""
-        bad = self.count_bad(seeds)
-        self.check_late(sample, len(seeds))
+    def audit(self, seeds: list[int], sets: list[BufferSet], sample: list) -> None:
+        """Every output of a row, which are not what was sampled when it was done if they were written later. Raises Fault
+        when one is wrong."""
+        bad = self.count_bad(seeds, sets)
+        self.check_late(sample, sets)
         if bad:
             evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
             self.find("wrong_when_timed", "critical", evidence)
             raise Fault("candidate", "wrong_result", evidence)
 
-    def count_bad(self, seeds: list[int]) -> float:
+    def count_bad(self, seeds: list[int], sets: list[BufferSet]) -> float:
         """Wrong elements in the outputs of a row; looks at its inputs too."""
         problem = self.bench.problem
         found = []
-        for index, seed in enumerate(seeds):
+        for seed, one in zip(seeds, sets):
             drawn = problem.draw(seed)
-            self.check_inputs(index, drawn)
+            self.check_inputs(one, drawn)
             if self.bench.is_random:
                 continue
-            found.append(compare.count_bad(list(zip(self.bench.sets[index].outputs, problem.run(drawn), self.rules))))
+            found.append(compare.count_bad(list(zip(one.outputs, problem.run(drawn), self.rules))))
         return sum(found)
 
 

@@ -1,4 +1,4 @@
-"""Whose fault a baseline's failure is, and what counts of rows that are disturbed."""
+"""Whose fault a baseline's failure is, what counts of rows that are disturbed, and what comes before a row."""
 
 import unittest
 
@@ -104,6 +104,60 @@ class DisturbedPairs(unittest.TestCase):
     def test_of_disturbed_ones_the_shortest_of_each_kind(self):
         pair, left = self.take([2.0] * RETAKES, [(3.0, 2.0), (1.0, 5.0), (4.0, 4.0)])
         self.assertEqual((pair, left), ((1.0, 2.0), 0))
+
+
+class WatchedBench:
+    """Writes down what is done to it, and when."""
+
+    def __init__(self, small):
+        self.small, self.done = small, []
+        self.device, self.places, self.latest_flush = "cpu", None, 0.0
+        self.baseline, self.sets = "baseline", ["live"]
+
+    def make_room(self):
+        self.done.append("room")
+
+    def fill(self, _seeds):
+        self.done.append("fill")
+
+    def poison(self, _count):
+        self.done.append("poison")
+
+    def row(self, process, _count, _seconds):
+        self.done.append(process)
+
+    def sample(self, _count, _generator):
+        self.done.append("sample")
+
+    def put_aside(self, _count):
+        self.done.append("aside")
+        return ["aside"] if self.small else None
+
+    def per_call(self, _row, _count):
+        return 1.0
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class OrderOfAPair(unittest.TestCase):
+    def done(self, reference_first, small):
+        bench = WatchedBench(small)
+        x = judgement(bench)
+        x.process, x.row_length = "candidate", 1
+        x.audit = lambda _seeds, sets, _sample: bench.done.append("audit of " + sets[0])
+        x.pair(reference_first)
+        return bench.done
+
+    def test_what_comes_before_a_row_does_not_depend_on_whose_it_is(self):
+        before = ["room", "fill", "poison"]
+        self.assertEqual(self.done(True, small=True), [*before, "baseline", "sample", "aside", *before, "candidate",
+                                                       "sample", "audit of live"])
+        self.assertEqual(self.done(False, small=True), [*before, "candidate", "sample", "aside", *before, "baseline",
+                                                        "audit of aside"])
+
+    def test_what_is_too_large_to_put_aside_is_audited_before_it_is_written_again(self):
+        done = self.done(False, small=False)
+        self.assertLess(done.index("audit of live"), done.index("baseline"))
+        self.assertEqual(sum(x.startswith("audit") for x in done), 1)
 
 
 if __name__ == "__main__":
