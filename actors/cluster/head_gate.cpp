@@ -11,6 +11,16 @@
 
 namespace kernelmill {
 
+namespace {
+
+constexpr size_t most_lost_members = 100;
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+} // namespace
+
 // -- roster
 // -----------------------------------------------------------------------------------------
 
@@ -47,19 +57,30 @@ cluster_actor cluster_roster::queues(const std::string& lane) {
 void cluster_roster::put(const member_facts& x) {
   std::lock_guard guard{mutex_};
   members_[x.name] = x;
+  std::erase_if(lost_members_, [&](const auto& known) { return known.name == x.name; });
 }
 
 void cluster_roster::remove(const std::string& name) {
   std::lock_guard guard{mutex_};
   auto i = members_.find(name);
   if (i == members_.end()) return;
-  if (!i->second.draining) ++lost_;
+  if (!i->second.draining) {
+    ++lost_;
+    if (lost_members_.size() == most_lost_members) lost_members_.erase(lost_members_.begin());
+    lost_members_.push_back(std::move(i->second));
+    lost_members_.back().since = seconds_since_1970();
+  }
   members_.erase(i);
 }
 
 uint64_t cluster_roster::lost() const {
   std::lock_guard guard{mutex_};
   return lost_;
+}
+
+std::vector<member_facts> cluster_roster::lost_members() const {
+  std::lock_guard guard{mutex_};
+  return lost_members_;
 }
 
 // -- gate
@@ -100,8 +121,7 @@ member_facts facts_of(wire::NodeOffer::Reader x) {
   result.compilers = x.getCompilers();
   for (auto slot : x.getSlots()) result.slots.emplace_back(slot.cStr());
   result.sandbox_complete = x.getSandboxComplete();
-  result.since =
-      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  result.since = seconds_since_1970();
   return result;
 }
 

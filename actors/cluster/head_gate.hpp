@@ -29,7 +29,7 @@ struct member_facts {
   std::vector<std::string> slots;
   bool sandbox_complete = true;
   bool draining = false;
-  double since = 0; ///< seconds since 1970
+  double since = 0; ///< it joined, or was lost; seconds since 1970
 
   /// What is built in a lane runs in it: "cuda/sm_90".
   std::string lane() const { return backend + "/" + architecture; }
@@ -49,13 +49,16 @@ public:
 
   void put(const member_facts& x);
   void remove(const std::string& name);
-  uint64_t lost() const; ///< nodes that left without a word
+  uint64_t lost() const; ///< how often a node left without a word
+  /// Those of them that have not come back, a hundred at most.
+  std::vector<member_facts> lost_members() const;
 
 private:
   caf::actor_system& system_;
   lease_policy policy_;
   mutable std::mutex mutex_;
   std::map<std::string, member_facts> members_;
+  std::vector<member_facts> lost_members_; // the latest last
   std::map<std::string, cluster_actor> queues_;
   uint64_t lost_ = 0;
 };

@@ -242,9 +242,22 @@ void policy_pool_state::on_fault(job& x, const error& why, const result_message&
   at->health.fail(now(), x.trial, mix(x.session, x.attempt));
   x.tried.insert(at->number);
   auto has_left = x.deadline > now();
+  // Of the last attempt, cut short by the deadline, nothing can be learnt.
+  if (why.category != "policy_timeout" || x.last.message.empty()) x.last = why;
   if (has_left && (choose(x) || at->state != server_state::serving)) return move(x);
+  if (x.last.category != why.category) return fail(x, all_failed(x));
   ++failed_;
   finish(x, result);
+}
+
+error policy_pool_state::all_failed(const job& x) const {
+  auto result = x.last;
+  result.message = fmt::format(
+      "failed to complete a request within {:.1f} s and {} attempts at the "
+      "attached servers; the last that said why: {}",
+      std::chrono::duration<double>(now() - x.started).count(), x.moves + 1, x.last.message);
+  result.hint = "`kernelmill policy list` shows how they are";
+  return result;
 }
 
 void policy_pool_state::finish(job& x, result_message result) {

@@ -101,6 +101,7 @@ private:
     time_point timer;
     uint32_t moves = 0;
     std::set<uint64_t> tried; ///< numbers of servers
+    error last;               ///< why it went on to another
 
     // Of the attempt in flight; `attempt` is 0 while the job waits.
     uint64_t attempt = 0;
@@ -131,6 +132,7 @@ private:
   void fail(job& x, error why);
   void expire();
   error expired(const job& x) const;
+  error all_failed(const job& x) const; ///< REQUIRES: `last` says why
 
   void examine(const server_ptr& x);
   void sicken(const server_ptr& x, const std::string& why);

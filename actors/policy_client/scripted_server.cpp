@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "actors/listening.hpp"
 #include "actors/policy_client/open_files.hpp"
 #include "actors/policy_client/scripted_service.hpp"
 
@@ -64,11 +65,8 @@ private:
     auto thrown = kj::runCatchingExceptions([&] { serve(listening, told); });
     KJ_IF_MAYBE (e, thrown) {
       if (!told)
-        listening.set_value(configuration_error("address_in_use",
-                                                "failed to listen on " + options_.host + ":" +
-                                                    std::to_string(options_.port) + ": " +
-                                                    description(*e),
-                                                "choose another port, or 0 for any"));
+        listening.set_value(
+            tl::unexpected<error>{listen_error(options_.host, options_.port, description(*e))});
     }
   }
 

@@ -34,6 +34,7 @@ constexpr rule rules[] = {
     {"store_busy", exit_conflict},
     {"index_mismatch", exit_conflict},
     {"address_in_use", exit_conflict},
+    {"head_exists", exit_conflict},
     {"policy_unreachable", exit_unavailable},
     {"policy_unavailable", exit_unavailable},
     {"run_not_live", exit_unavailable},

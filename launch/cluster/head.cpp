@@ -100,7 +100,13 @@ private:
   }
 
   json status() {
-    json nodes = json::array(), lanes = json::array();
+    json nodes = json::array(), lost = json::array(), lanes = json::array();
+    for (const auto& x : roster_->lost_members())
+      lost.push_back({{"node", x.name},
+                      {"backend", x.backend},
+                      {"architecture", x.architecture},
+                      {"hardware", x.hardware},
+                      {"since", x.since}});
     for (const auto& x : roster_->members())
       nodes.push_back({{"node", x.name},
                        {"state", x.draining ? "draining" : "serving"},
@@ -117,6 +123,7 @@ private:
             {"epoch", std::to_string(epoch_)},
             {"nodes_lost", roster_->lost()},
             {"nodes", nodes},
+            {"lost", lost},
             {"lanes", lanes},
             {"runs", runs_.status()}};
   }

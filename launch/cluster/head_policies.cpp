@@ -64,7 +64,9 @@ expected<void> complete(json& facts) {
   auto report = probe_server(config, parse_server_kind(text_of(facts, "kind")), probe_timeout_ms);
   if (!report) {
     auto why = report.error();
-    why.hint = "start the server, or give --kind and --model to attach one that is not up yet";
+    why.hint = why.category == "policy_unreachable"
+                   ? "start the server, or give --kind and --model to attach one that is not up yet"
+                   : "give --kind and --model to attach it without asking it what it is";
     return tl::unexpected<error>{why};
   }
   facts["kind"] = to_string(report->kind);

@@ -53,6 +53,11 @@ expected<run_config> read_config(const std::string& text, const std::string& roo
 
 } // namespace
 
+bool is_marked_by_head(const std::string& directory) {
+  std::error_code code;
+  return fs::exists(marker_of(directory), code);
+}
+
 struct head_runs::entry {
   std::string name;
   std::string directory;
@@ -223,8 +228,7 @@ expected<void> head_runs::take_up(const std::string& name) {
 std::vector<std::string> head_runs::recover() {
   std::vector<std::string> problems;
   for (const auto& name : list_runs(root_)) {
-    std::error_code code;
-    if (!fs::exists(marker_of(root_ + "/" + name), code)) continue;
+    if (!is_marked_by_head(root_ + "/" + name)) continue;
     if (auto ok = take_up(name); !ok) problems.push_back(name + ": " + render(ok.error()));
   }
   return problems;
@@ -239,9 +243,12 @@ expected<head_runs::entry*> head_runs::live_run(const std::string& name) const {
     return configuration_error("not_found", "failed to find the run '" + name + "'",
                                "`kernelmill status` lists the runs of the head");
   if (i->second->live()) return i->second.get();
-  return configuration_error(
-      "not_live", "failed to change the run '" + name + "': it is " + i->second->state,
-      "`kernelmill resume " + name + " --head ...` goes on with what is left of it");
+  const auto& state = i->second->state;
+  return configuration_error("not_live", "failed to change the run '" + name + "': it is " + state,
+                             state == "finished"
+                                 ? "nothing is left of it to do"
+                                 : "`kernelmill resume " + name +
+                                       " --head ...` goes on with what is left of it");
 }
 
 expected<void> head_runs::cancel(const std::string& name) {

@@ -18,6 +18,9 @@
 
 namespace kernelmill {
 
+/// Whether a head works on the run of a directory, or did when it ended.
+bool is_marked_by_head(const std::string& directory);
+
 /// Thread-safe; it ends its runs resumably when it is destroyed.
 class head_runs {
 public:

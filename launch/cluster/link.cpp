@@ -4,10 +4,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <sys/mman.h>
+
 #include <caf/io/all.hpp>
 #include <caf/openssl/all.hpp>
 
+#include "actors/listening.hpp"
 #include "launch/cluster/head_probe.hpp"
+#include "storage/files.hpp"
 
 namespace kernelmill {
 
@@ -85,9 +89,21 @@ cluster_config::cluster_config(const std::optional<cluster_credentials>& tls) {
   set("middleman.app-identifiers", std::vector<std::string>{"kernelmill/1"});
   if (!tls) return;
   load<caf::openssl::manager>();
-  openssl_certificate = tls->certificate;
-  openssl_key = tls->key;
-  openssl_cafile = tls->ca;
+  openssl_certificate = copy(tls->certificate);
+  openssl_key = copy(tls->key);
+  openssl_cafile = copy(tls->ca);
+}
+
+// CAF opens these files again for each connection, and where it cannot its network layer ends with
+// an exception: what was checked when the process started is what it gets.
+std::string cluster_config::copy(const std::string& path) {
+  auto text = read_file(path);
+  descriptor file{::memfd_create("kernelmill-credentials", MFD_CLOEXEC)};
+  if (!text || !file ||
+      write_retrying(file.get(), text->data(), text->size()) != static_cast<ssize_t>(text->size()))
+    return path;
+  copies_.push_back(std::move(file));
+  return "/proc/self/fd/" + std::to_string(copies_.back().get());
 }
 
 caf::actor_system& lasting_system(const std::optional<cluster_credentials>& tls) {
@@ -105,10 +121,7 @@ expected<uint16_t> publish_head(caf::actor_system& system, const head_gate_actor
   auto port = tls ? caf::openssl::publish(who, at.port, at.host.c_str(), true)
                   : system.middleman().publish(who, at.port, at.host.c_str(), true);
   if (port) return *port;
-  return tl::unexpected<error>{
-      error{fault_class::configuration, "address_in_use",
-            "failed to listen on " + at.text() + ": " + system.render(port.error()),
-            "name another with --listen ADDR:PORT"}};
+  return tl::unexpected<error>{listen_error(at.host, at.port, system.render(port.error()))};
 }
 
 expected<head_gate_actor> reach_head(caf::actor_system& system, const network_address& at,

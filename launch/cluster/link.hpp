@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 
+#include "gpu/process/descriptor.hpp"
 #include "launch/cluster/credentials.hpp"
 #include "messages/actors.hpp"
 #include "messages/error.hpp"
@@ -42,6 +44,11 @@ expected<std::optional<cluster_credentials>> choose_link(const link_options& opt
 /// A CAF configuration for the cluster; the same values on every machine, or links break.
 struct cluster_config : caf::actor_system_config {
   explicit cluster_config(const std::optional<cluster_credentials>& tls);
+
+private:
+  std::string copy(const std::string& path);
+
+  std::vector<descriptor> copies_;
 };
 
 /// An actor system that lasts until the process ends, which must not wait for it: CAF 0.17.6 waits

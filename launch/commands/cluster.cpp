@@ -45,6 +45,9 @@ std::string status_text(const json& x) {
     nodes.push_back({n["node"], n["state"], n["backend"], n["architecture"],
                      count_of(n, "compilers"), std::to_string(n["slots"].size()),
                      cli::clean(n["hardware"].get<std::string>())});
+  for (const auto& n : x.value("lost", json::array()))
+    nodes.push_back({n["node"], "lost", n["backend"], n["architecture"], "-", "-",
+                     cli::clean(n["hardware"].get<std::string>())});
   for (const auto& l : x["lanes"])
     lanes.push_back({l["lane"], count_of(l, "builds_waiting"), count_of(l, "builds_done"),
                      count_of(l, "evaluations_waiting"), count_of(l, "evaluations_done"),
@@ -97,7 +100,8 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
                                count_of(r, "rejected"), count_of(r, "infrastructure"),
                                r["directory"].get<std::string>()));
       if (auto why = r.value("message", ""); !why.empty()) cli::talk(why);
-      return state == "finished" ? cli::exit_ok : cli::exit_failed;
+      if (state == "finished") return cli::exit_ok;
+      return cli::exit_code({fault_class::infrastructure, r.value("category", ""), "", ""});
     }
     // A head that was started again lists the runs that it goes on with, not those that have ended.
     missing = listed ? 0 : missing + 1;

@@ -10,6 +10,7 @@
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
+#include "launch/cluster/head_runs.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/progress_display.hpp"
@@ -192,7 +193,12 @@ expected<int> resume(const invocation& in) {
   options.resume = true;
   options.directory = directory;
   options.config_json = kernelmill::to_json(options.config).dump(2);
-  return drive(in, std::move(options));
+  auto result = drive(in, std::move(options));
+  if (!result && result.error().category == "store_locked" && is_marked_by_head(directory))
+    return configuration_error(
+        "store_locked", "failed to resume " + found->name + ": a head works on it",
+        "`kernelmill resume " + found->name + " --head ADDR:PORT` asks that head");
+  return result;
 }
 
 } // namespace kernelmill::commands

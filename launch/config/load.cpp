@@ -22,6 +22,13 @@ std::string absolute_path(const std::string& path, const std::string& directory)
   return std::filesystem::absolute(base / path, code).lexically_normal().string();
 }
 
+std::string hint_for(const config_key& key, const nlohmann::json& value) {
+  if (key.kind == value_kind::text_list && value.is_string() && !key.sensitive)
+    return "write a list, on a command line in quotes: '" + key.name + "=[" +
+           value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "]'";
+  return "`kernelmill config schema` lists what each key takes";
+}
+
 void apply(const raw_layers& layers, config_report& report) {
   for (const auto& key : config_keys()) {
     auto at = layers.values.find(key.name);
@@ -34,7 +41,7 @@ void apply(const raw_layers& layers, config_report& report) {
       report.problems.push_back(
           {fault_class::configuration, "config_invalid_value",
            "failed to read " + at->second.origin + ": '" + key.name + "': " + problem,
-           "`kernelmill config schema` lists what each key takes"});
+           hint_for(key, value)});
       continue;
     }
     if (key.path != path_kind::none)

@@ -69,6 +69,12 @@ TEST(config_command, validate_lists_every_problem) {
   EXPECT_EQ(x.document()["problems"].size(), 3u);
 }
 
+TEST(config_command, a_list_on_the_command_line_is_shown_as_it_must_be_written) {
+  auto x = kernelmill({"config", "validate", "quickstart", "tasks.ids=native/row_sum"});
+  EXPECT_EQ(x.code, 2);
+  EXPECT_THAT(x.err, HasSubstr(R"('tasks.ids=["native/row_sum"]')"));
+}
+
 TEST(config_command, environment_counts_and_its_mistakes_are_named) {
   program_options options;
   options.environment = {"KERNELMILL_TASKS__GROUPS=6"};

@@ -70,6 +70,16 @@ TEST(head_command, without_credentials_does_not_listen) {
   EXPECT_THAT(x.err, HasSubstr("kernelmill cluster init"));
 }
 
+TEST(head_command, an_address_of_another_machine_is_2_and_says_so) {
+  auto credentials = scratch() + "/far_credentials";
+  ASSERT_EQ(kernelmill({"cluster", "init", "--dir", credentials}).code, 0);
+  // For documentation: nobody has it.
+  auto x = kernelmill({"head", "--listen", "192.0.2.1:7612", "--credentials", credentials, "--root",
+                       scratch() + "/far_runs"});
+  EXPECT_EQ(x.code, 2) << x.err;
+  EXPECT_THAT(x.err, HasSubstr("192.0.2.1:7612: Cannot assign requested address"));
+}
+
 TEST(head_command, an_address_that_is_none_is_2) {
   EXPECT_EQ(kernelmill({"status", "--head", "::1:7"}).code, 2);
   EXPECT_EQ(kernelmill({"head", "--listen", "127.0.0.1:none"}).code, 2);
@@ -134,7 +144,7 @@ TEST(head_command, a_run_goes_from_submit_to_its_end_and_the_node_drains) {
   small_cluster cluster{root};
   auto second =
       kernelmill({"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root", root});
-  EXPECT_EQ(second.code, 2) << second.err;
+  EXPECT_EQ(second.code, 4) << second.err;
   EXPECT_THAT(second.err, HasSubstr("another head serves it"));
   EXPECT_EQ(cluster.ask({"drain", "nobody"}).code, 3);
   EXPECT_EQ(cluster.ask({"cancel", "nothing"}).code, 3);
@@ -154,14 +164,23 @@ TEST(head_command, a_run_goes_from_submit_to_its_end_and_the_node_drains) {
 }
 
 TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
-  small_cluster cluster{scratch() + "/no_nodes"};
+  auto root = scratch() + "/no_nodes";
+  small_cluster cluster{root};
   cluster.start_node();
   ASSERT_EQ(
       cluster.submit({"run.name=left", "tasks.ids=[\"native/*\"]", "tasks.group_size=1"}).code, 0);
   auto x = cluster.state_of("left");
   while (x["state"] == "running" && x["ended"] == 0) x = cluster.state_of("left");
   ASSERT_EQ(x["state"], "running") << x;
+  auto beside = kernelmill({"resume", root + "/left"});
+  EXPECT_EQ(beside.code, 4) << beside.err;
+  EXPECT_THAT(beside.err, HasSubstr("a head works on it"));
   cluster.kill_node();
+  nlohmann::json lost;
+  do lost = cluster.ask({"status", "--json"}).document()["lost"];
+  while (lost.empty());
+  EXPECT_EQ(lost[0]["node"], "worker");
+  EXPECT_THAT(cluster.ask({"status"}).out, HasSubstr("lost"));
   ASSERT_EQ(cluster.ask({"cancel", "left"}).code, 0);
   do x = cluster.state_of("left");
   while (x["state"] == "stopping");
@@ -173,6 +192,23 @@ TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
   auto changed = cluster.ask({"resume", "left", "tasks.max_turns=5"});
   EXPECT_EQ(changed.code, 2) << changed.err;
   EXPECT_THAT(changed.err, HasSubstr("as it was submitted"));
+  EXPECT_EQ(cluster.stop().code, 0);
+}
+
+TEST(head_command, a_run_that_failed_ends_whoever_waits_with_the_exit_code_of_its_cause) {
+  small_cluster cluster{scratch() + "/failing"};
+  auto server = write_file("other_script.json", R"({"replies": [{"task": "x", "text": "hello"}]})");
+  running_program odd{{"policy", "scripted", "--script", server}};
+  auto url = odd.first_line();
+  auto attached = cluster.ask({"policy", "attach", url.substr(0, url.find('\n'))});
+  EXPECT_NE(attached.code, 0);
+  EXPECT_THAT(attached.err, HasSubstr("without asking it what it is"));
+  cluster.start_node();
+  auto x = cluster.submit({"run.name=nobody", "policy.kind=openai", "policy.model=m",
+                           "policy.base_url=http://127.0.0.1:1/v1", "policy.first_contact_ms=500",
+                           "--wait"});
+  EXPECT_EQ(x.code, 69) << x.err;
+  EXPECT_EQ(x.document()["category"], "policy_unreachable") << x.out;
   EXPECT_EQ(cluster.stop().code, 0);
 }
 

@@ -29,6 +29,25 @@ TEST(policy_command, a_missing_script_is_3_and_a_broken_one_is_2) {
   EXPECT_THAT(x.err, HasSubstr("broken_script.json"));
 }
 
+TEST(policy_command, an_address_where_nobody_can_listen_is_named_with_its_cause) {
+  auto script = write_file("script.json", R"({"model": "m", "replies": [{"text": "hello"}]})");
+  std::vector<std::string> words{"policy", "scripted", "--script", script};
+  running_program first{words};
+  auto url = first.first_line();
+  ASSERT_THAT(url, StartsWith("http://127.0.0.1:"));
+  auto port = url.substr(url.rfind(':') + 1);
+  port = port.substr(0, port.find('/'));
+  words.insert(words.end(), {"--json", "--port", port});
+  auto taken = kernelmill(words);
+  EXPECT_EQ(taken.code, 4) << taken.err;
+  EXPECT_EQ(taken.fault()["category"], "address_in_use") << taken.err;
+  words.insert(words.end(), {"--host", "192.0.2.1"}); // for documentation: nobody has it
+  auto strange = kernelmill(words);
+  EXPECT_EQ(strange.code, 2) << strange.err;
+  EXPECT_EQ(strange.fault()["category"], "address_unusable") << strange.err;
+  EXPECT_THAT(strange.err, HasSubstr(":" + port + ": Cannot assign"));
+}
+
 } // namespace
 
 } // namespace kernelmill::test

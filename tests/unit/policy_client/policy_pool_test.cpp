@@ -317,6 +317,19 @@ TEST_F(policy_pool_simulation, the_fault_comes_through_when_every_server_has_it)
   EXPECT_EQ(member("a").sessions.size() + member("b").sessions.size(), 2u);
 }
 
+TEST_F(policy_pool_simulation, a_deadline_that_cuts_the_last_attempt_short_hides_no_cause) {
+  attach("a");
+  attach("b");
+  auto [first, second] = in_order_of("s");
+  member(first).fault = broken;
+  member(second).fault = {fault_class::infrastructure, "policy_timeout", "within 0.0 s", {}};
+  ask(1, "s");
+  EXPECT_EQ(category(1), "policy_unavailable");
+  std::string said = answers[1].open()->getFault().getMessage();
+  EXPECT_NE(said.find("2 attempts at the attached servers"), said.npos) << said;
+  EXPECT_NE(said.find("it is broken"), said.npos) << said;
+}
+
 TEST_F(policy_pool_simulation, a_refused_key_of_one_server_ends_no_run) {
   attach("a");
   attach("b");
