@@ -62,9 +62,9 @@ leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lea
       },
       [self](atom::retire, const caf::actor_addr& who) {
         auto& s = self->state;
-        s.builds.retire(who);
-        s.evaluations.retire(who);
-        s.profiles.retire(who);
+        s.builds.retire(self, s.policy, who);
+        s.evaluations.retire(self, s.policy, who);
+        s.profiles.retire(self, s.policy, who);
       },
       [self](atom::tick) {
         auto& s = self->state;

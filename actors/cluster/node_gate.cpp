@@ -143,9 +143,10 @@ node_gate_actor::behavior_type node_gate(gate self, std::string name, cluster_ac
       },
       [self](atom::drain) {
         auto& s = self->state;
-        bool asked_before = s.draining;
+        // The head asks again when the node has joined again, and jobs may be on their way again.
+        bool asked = self->current_sender().get() != self->ctrl();
         s.draining = true;
-        if (!asked_before)
+        if (asked)
           look_whether_done(self);
         else if (s.open == 0)
           self->quit(caf::exit_reason::normal);

@@ -30,19 +30,28 @@ expected<std::vector<std::pair<std::string, std::string>>> read_folder(const std
   std::vector<std::pair<std::string, std::string>> result;
   uint64_t total = 0;
   std::error_code code;
-  for (const auto& entry : fs::recursive_directory_iterator{folder, code}) {
-    if (!entry.is_regular_file()) continue;
-    auto bytes = read_file(entry.path().string());
-    if (!bytes) return cannot("read", entry.path().string(), "io_error");
+  // Not by a range: its ++ throws, and the actor that asked would end.
+  fs::recursive_directory_iterator at{folder, code}, end;
+  for (; !code && at != end; at.increment(code)) {
+    auto path = at->path().string();
+    std::error_code unclear;
+    bool plain = at->is_regular_file(unclear);
+    // A link to nothing is no file; editors leave such.
+    if (unclear && unclear != std::errc::no_such_file_or_directory)
+      return cannot("read", path + ": " + unclear.message(), "io_error");
+    if (!plain) continue;
+    auto bytes = read_file(path);
+    if (!bytes) return cannot("read", path, "io_error");
     total += bytes->size();
     if (total > most_task_bytes)
       return configuration_error("task_too_large",
                                  "failed to send the task in " + folder +
                                      ": its files have more than 64 MiB",
                                  "make the task smaller");
-    result.emplace_back(entry.path().lexically_relative(folder).string(), std::move(*bytes));
+    result.emplace_back(at->path().lexically_relative(folder).string(), std::move(*bytes));
   }
-  if (code || result.empty()) return cannot("read", folder, "io_error");
+  if (code) return cannot("read", folder + ": " + code.message(), "io_error");
+  if (result.empty()) return cannot("read", folder, "io_error");
   return result;
 }
 
@@ -87,6 +96,10 @@ tl::unexpected<error> damaged(const std::string& what) {
 // -- on the head
 // ------------------------------------------------------------------------------------
 
+parcel_packer::parcel_packer(size_t most_remembered) : most_remembered_(most_remembered) {
+  // nop
+}
+
 expected<Message<wire::Parcel>> parcel_packer::pack(const needs& x) {
   std::lock_guard guard{mutex_};
   std::vector<std::pair<std::string, std::string>> files;
@@ -95,6 +108,14 @@ expected<Message<wire::Parcel>> parcel_packer::pack(const needs& x) {
     auto read = read_folder(x.task_directory);
     if (!read) return tl::unexpected<error>{read.error()};
     files = std::move(*read);
+    // Else every node would say that what it was sent is damaged. Once a node, and a few files.
+    auto loaded = load_task_folder(x.task_directory);
+    if (!loaded) return tl::unexpected<error>{loaded.error()};
+    if (loaded->digest != x.task_digest)
+      return configuration_error("task_changed",
+                                 "failed to send task " + x.task_id +
+                                     ": its files have changed since the run began",
+                                 "start a new run, or restore the task's files");
   }
   if (!x.library_sha256.empty() && !sent_.contains(x.library_sha256)) {
     auto read = read_file(x.library_path);
@@ -113,15 +134,23 @@ expected<Message<wire::Parcel>> parcel_packer::pack(const needs& x) {
     b.setLibrarySha256(x.library_sha256);
     b.setLibrary({reinterpret_cast<const kj::byte*>(library.data()), library.size()});
   });
-  if (!files.empty()) sent_.insert(x.task_digest);
-  if (!library.empty()) sent_.insert(x.library_sha256);
+  if (!files.empty()) remember(x.task_digest);
+  if (!library.empty()) remember(x.library_sha256);
   return result;
 }
 
 void parcel_packer::forget(const needs& x) {
   std::lock_guard guard{mutex_};
-  sent_.erase(x.task_digest);
-  sent_.erase(x.library_sha256);
+  for (const auto& digest : {x.task_digest, x.library_sha256})
+    if (sent_.erase(digest) > 0) std::erase(order_, digest);
+}
+
+void parcel_packer::remember(const std::string& digest) {
+  if (!sent_.insert(digest).second) return;
+  order_.push_back(digest);
+  if (order_.size() <= most_remembered_) return;
+  sent_.erase(order_.front());
+  order_.pop_front();
 }
 
 expected<Message<wire::Parcel>> parcel_of_library(const std::string& sha256,
@@ -201,10 +230,12 @@ void parcel_shelf::make_room() const {
   std::vector<kept> all;
   uint64_t total = 0;
   std::error_code code;
-  for (const auto& x : fs::directory_iterator{fs::path{directory_} / "libraries", code}) {
-    auto size = x.file_size(code);
-    if (code) continue; // another process was faster
-    all.push_back({x.last_write_time(code), x.path(), size});
+  fs::directory_iterator at{fs::path{directory_} / "libraries", code}, end;
+  for (; !code && at != end; at.increment(code)) {
+    std::error_code gone;
+    auto size = at->file_size(gone);
+    if (gone) continue; // another process was faster
+    all.push_back({at->last_write_time(gone), at->path(), size});
     total += size;
   }
   if (total <= most_bytes_) return;

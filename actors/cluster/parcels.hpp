@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <set>
 #include <string>
@@ -26,15 +27,23 @@ public:
     std::string library_path;
   };
 
-  /// Everything that the node was not sent before. Thread-safe.
+  /// What was sent before the latest `most_remembered` parts is sent again when it is needed.
+  explicit parcel_packer(size_t most_remembered = 10'000);
+
+  /// Everything that the node was not sent before. Thread-safe. Errors: "io_error" when a file
+  /// cannot be read, "task_changed" when the task's files are no longer those of its digest.
   expected<Message<wire::Parcel>> pack(const needs& x);
 
   /// The node has lost something: the next parcel holds all of it again.
   void forget(const needs& x);
 
 private:
+  void remember(const std::string& digest);
+
+  size_t most_remembered_;
   std::mutex mutex_;
-  std::set<std::string> sent_; // digests
+  std::set<std::string> sent_;    // digests
+  std::deque<std::string> order_; // the same, oldest first
 };
 
 /// A parcel that holds a library alone: what a build sends back.

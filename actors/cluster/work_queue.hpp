@@ -62,9 +62,11 @@ public:
   }
 
   /// Gives a worker no more jobs.
-  void retire(const caf::actor_addr& who) {
+  template <class Self>
+  void retire(Self* self, const lease_policy& policy, const caf::actor_addr& who) {
     for (auto& x : workers_)
       if (x.handle.address() == who) x.credits = 0;
+    dispatch(self, policy); // a job may have waited for this one alone
   }
 
   /// Forgets a worker that is gone and leases its jobs again at once.
@@ -77,7 +79,7 @@ public:
     workers_.erase(i);
     for (auto& orphan : orphans) {
       forgive(*orphan->what, policy);
-      settle(orphan->what, "the worker is gone");
+      settle(*orphan, "the worker is gone");
     }
     deserted_ = workers_.empty() && !policy.workers_return;
     if (deserted_) lose_waiting();
@@ -94,7 +96,7 @@ public:
         if (one->since <= oldest) expired.push_back(one);
     for (auto& one : expired) {
       give_back(one);
-      settle(one->what, "the lease has expired");
+      settle(*one, "the lease has expired");
     }
     dispatch(self, policy);
     if (policy.hedge_factor > 0 && waiting_.empty()) hedge(self, policy);
@@ -122,7 +124,7 @@ private:
     uint32_t losses = 0; // of workers, that cost no attempt
     uint32_t leases = 0; // that may still answer
     bool answered = false;
-    caf::actor_addr last; // where the latest attempt went
+    std::vector<caf::actor_addr> failed; // workers that gave it no result; the latest is last
   };
   using job_ptr = std::shared_ptr<job>;
 
@@ -130,6 +132,7 @@ private:
   struct lease {
     job_ptr what;
     caf::actor_clock::time_point since;
+    caf::actor_addr who;
   };
   using lease_ptr = std::shared_ptr<lease>;
 
@@ -139,17 +142,35 @@ private:
     std::vector<lease_ptr> leases;
 
     size_t free() const { return credits > leases.size() ? credits - leases.size() : 0; }
+
+    bool holds(const job_ptr& what) const {
+      return std::any_of(leases.begin(), leases.end(),
+                         [&](const lease_ptr& x) { return x->what == what; });
+    }
+
+    bool has_failed(const job& what) const {
+      return std::any_of(what.failed.begin(), what.failed.end(),
+                         [&](const caf::actor_addr& x) { return handle.address() == x; });
+    }
   };
 
-  // The worker with the most free credits; one that just failed this job only when it is alone.
-  worker* choose(const job& next) {
+  // Of the workers that `may` have a job, the one with the most free credits.
+  template <class F>
+  worker* most_free(F may) {
     worker* best = nullptr;
-    for (auto& x : workers_) {
-      if (x.free() == 0) continue;
-      if (workers_.size() > 1 && next.last && x.handle.address() == next.last) continue;
-      if (best == nullptr || x.free() > best->free()) best = &x;
-    }
+    for (auto& x : workers_)
+      if (x.free() > 0 && may(x) && (best == nullptr || x.free() > best->free())) best = &x;
     return best;
+  }
+
+  // Never one that has failed this job while there is another, however busy: sick workers fail
+  // jobs at once, so they are always the freest. When all have failed it, it goes where it failed
+  // longest ago. A worker without credits is not waited for: it will take no job again.
+  worker* choose(job& next) {
+    auto untried = [&](const worker& x) { return x.credits > 0 && !x.has_failed(next); };
+    while (!next.failed.empty() && std::none_of(workers_.begin(), workers_.end(), untried))
+      next.failed.erase(next.failed.begin());
+    return most_free(untried);
   }
 
   template <class Self>
@@ -180,9 +201,9 @@ private:
             now - one->since > policy.hedge_floor)
           slow.push_back(one->what);
     for (auto& what : slow) {
-      if (workers_.size() < 2) return;
-      auto* chosen = choose(*what);
-      if (chosen == nullptr) return;
+      auto* chosen =
+          most_free([&](const worker& x) { return !x.holds(what) && !x.has_failed(*what); });
+      if (chosen == nullptr) continue;
       ++leased_twice_;
       lease_to(self, policy, *chosen, what);
     }
@@ -190,23 +211,26 @@ private:
 
   template <class Self>
   void lease_to(Self* self, const lease_policy& policy, worker& to, job_ptr what) {
-    what->last = to.handle.address();
     ++what->leases;
-    auto held = std::make_shared<lease>(lease{what, self->clock().now()});
-    to.leases.push_back(held);
+    to.leases.push_back(
+        std::make_shared<lease>(lease{what, self->clock().now(), to.handle.address()}));
+    // A worker that is lost never answers, so its handlers stay here for ever; the job must not.
+    std::weak_ptr<lease> given = to.leases.back();
     // No timeout here: CAF's clock keeps each until it is due, answered or not. expire() looks.
     self->state.look_later(self);
     self->request(to.handle, caf::infinite, Atom{}, what->where, what->request)
         .then(
-            [this, self, policy, held](const Message<Result>& result) {
-              if (!give_back(held)) return; // the worker was given up before it answered
+            [this, self, policy, given](const Message<Result>& result) {
+              auto held = given.lock();
+              if (!held || !give_back(held)) return; // the worker was given up before it answered
               take(*held, result, self->clock().now());
               dispatch(self, policy);
             },
-            [this, self, policy, held](caf::error& why) {
-              if (!give_back(held)) return;
+            [this, self, policy, given](caf::error& why) {
+              auto held = given.lock();
+              if (!held || !give_back(held)) return;
               forgive(*held->what, policy);
-              settle(held->what, self->system().render(why));
+              settle(*held, self->system().render(why));
               dispatch(self, policy);
             });
   }
@@ -216,6 +240,7 @@ private:
     --what->leases;
     if (what->answered) return; // by the other of two leases
     bool ours = result.open()->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
+    if (ours) what->failed.push_back(from.who);
     if (ours && what->leases > 0) return;
     if (ours && what->attempts < what->attempts_allowed) return again(what);
     ++done_;
@@ -251,8 +276,10 @@ private:
   }
 
   // Ends a lease that got no answer.
-  void settle(const job_ptr& what, const std::string& why) {
+  void settle(const lease& from, const std::string& why) {
+    auto& what = from.what;
     --what->leases;
+    what->failed.push_back(from.who);
     if (what->answered || what->leases > 0) return;
     if (what->attempts < what->attempts_allowed) return again(what);
     what->answered = true;

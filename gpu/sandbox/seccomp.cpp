@@ -1,6 +1,7 @@
 #include "gpu/sandbox/seccomp.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
@@ -103,6 +104,13 @@ void add_sandbox_rules(rule_list& rules) {
   for (uint64_t flag : {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER,
                         CLONE_NEWPID, CLONE_NEWNET})
     rules.one(refuse, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, flag, flag)});
+  // Whoever ends its parent ends it; and what is stopped stays so until it is told to go on.
+  rules.one(refuse, "prctl",
+            {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG), SCMP_A1(SCMP_CMP_NE, SIGKILL)});
+  rules.one(refuse, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, 0xff, SIGCONT)});
+  for (auto* name : {"fcntl", "fcntl64"})
+    rules.one(refuse, name, {SCMP_A1(SCMP_CMP_EQ, F_SETSIG)});
+  rules.all(refuse, {"mq_notify"});
   for (uint64_t request : {TIOCSTI, TIOCLINUX})
     rules.one(refuse, "ioctl", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, request)});
 }

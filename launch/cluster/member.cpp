@@ -150,12 +150,23 @@ struct dialer {
   bool drained = false;
   std::string known_as{}; // by the head
 
+  bool gate_is_draining() {
+    bool result = false;
+    self->request(here.gate, join_deadline, atom::status_v)
+        .receive(
+            [&](const Message<wire::Snapshot>& x) { result = x.open()->getState() == "draining"; },
+            [](caf::error&) {}); // it has ended: attend() hears of it
+    return result;
+  }
+
   // Waits for DOWN of the head or of the gate; asks for the end when told to stop.
   void attend(const head_gate_actor& head) {
     self->monitor(head);
+    // `kernelmill drain` is for good: a head that we have just joined knows nothing of it.
+    bool draining = gate_is_draining();
     bool joined = true, asked = false;
     while (joined && !drained) {
-      if (stop.stop_requested() && !asked) {
+      if ((draining || stop.stop_requested()) && !asked) {
         asked = true;
         tell(options, "draining: takes no new jobs and ends when it has answered");
         self->send(head, atom::drain_v, known_as);
@@ -209,7 +220,10 @@ struct dialer {
         tell(options, render(ok.error()) + "; trying again");
       }
       if (stop.stop_requested()) break; // nobody to say good-bye to
-      std::this_thread::sleep_for(pause);
+      // A gate that was told to drain ends when it has answered, head or no head.
+      self->receive(
+          [&](const caf::down_msg& down) { drained = down.source == here.gate.address(); },
+          caf::after(pause) >> [] {});
       pause = std::min<std::chrono::milliseconds>(pause * 2, longest_pause);
     }
     return {};

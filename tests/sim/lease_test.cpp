@@ -1,4 +1,5 @@
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -93,11 +94,44 @@ protected:
     scheduler().run();
   }
 
-  void submit(int n = 1) {
+  // Answers at once that it cannot work, so it is always free; counts the jobs in tries_[name].
+  void add_sick_worker(const std::string& name) {
+    auto worker =
+        system_.spawn([this, name](compiler_actor::pointer) -> compiler_actor::behavior_type {
+          return {
+              [](atom::status) { return Message<wire::Snapshot>{}; },
+              [this, name](atom::build, const envelope&, const Message<wire::BuildRequest>&) {
+                ++tries_[name];
+                return build<wire::BuildResult>([](wire::BuildResult::Builder x) {
+                  auto fault = x.initFault();
+                  fault.setClass(wire::FaultClass::INFRASTRUCTURE);
+                  fault.setCategory("sick");
+                });
+              },
+          };
+        });
+    workers_[name] = worker;
+    caf::anon_send(cluster_, atom::lease_v, worker, uint32_t{1});
+    scheduler().run();
+  }
+
+  // The first job keeps the healthy worker busy; the second has failed at the others.
+  void let_a_job_wait_for_the_healthy_worker() {
+    start({});
+    add_worker("healthy");
+    submit();
+    add_sick_worker("a");
+    add_sick_worker("b");
+    submit();
+    ASSERT_EQ(tries_["a"], 1);
+    ASSERT_EQ(tries_["b"], 1);
+    ASSERT_TRUE(answers_.empty());
+  }
+
+  void submit(int n = 1, const Message<wire::BuildRequest>& request = {}) {
     for (int i = 0; i < n; ++i)
-      system_.spawn([this](caf::event_based_actor* self) {
-        self->request(cluster_, caf::infinite, atom::build_v, envelope{},
-                      Message<wire::BuildRequest>{})
+      system_.spawn([this, request](caf::event_based_actor* self) {
+        self->request(cluster_, caf::infinite, atom::build_v, envelope{}, request)
             .then([this](const Message<wire::BuildResult>& x) {
               answers_.emplace_back(x.open()->getFault().getCategory().cStr());
             });
@@ -139,6 +173,7 @@ protected:
   cluster_actor cluster_;
   std::map<std::string, compiler_actor> workers_;
   std::map<std::string, std::vector<promise>> held_;
+  std::map<std::string, int> tries_;
   std::vector<std::string> answers_; // categories of faults, empty: none
 };
 
@@ -163,6 +198,83 @@ TEST_F(queues, lease_a_straggler_twice_and_take_the_first_answer) {
   EXPECT_EQ(answers_.size(), 9u);
   submit(2); // both are free again
   EXPECT_EQ(held_["quick"].size() + held_["idle"].size(), 2u);
+}
+
+TEST_F(queues, lease_no_straggler_twice_to_one_worker) {
+  lease_policy policy;
+  policy.hedge_factor = 3;
+  start(policy);
+  add_worker("alone", 2);
+  for (int i = 0; i < 8; ++i) {
+    submit();
+    answer("alone");
+  }
+  submit();
+  advance(std::chrono::seconds{5});
+  EXPECT_EQ(held_["alone"].size(), 1u);
+  answer("alone");
+  EXPECT_EQ(answers_.size(), 9u);
+}
+
+TEST_F(queues, wait_for_a_busy_worker_when_the_free_ones_are_sick) {
+  let_a_job_wait_for_the_healthy_worker();
+  answer("healthy");
+  ASSERT_EQ(held_["healthy"].size(), 1u) << "nobody gave it the job that waits";
+  answer("healthy");
+  EXPECT_EQ(answers_, (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(tries_["a"] + tries_["b"], 2);
+}
+
+TEST_F(queues, give_a_job_that_waits_to_a_worker_that_joins) {
+  let_a_job_wait_for_the_healthy_worker();
+  add_worker("new");
+  ASSERT_EQ(held_["new"].size(), 1u);
+  answer("new");
+  answer("healthy");
+  EXPECT_EQ(answers_, (std::vector<std::string>{"", ""}));
+}
+
+TEST_F(queues, believe_a_fault_that_all_workers_have) {
+  start({});
+  add_sick_worker("a");
+  add_sick_worker("b");
+  submit();
+  EXPECT_EQ(answers_, std::vector<std::string>{"sick"});
+  EXPECT_EQ(tries_["a"], 2);
+  EXPECT_EQ(tries_["b"], 1);
+}
+
+// Both jobs end: the one that waited after its third attempt, and so the one that was orphaned.
+TEST_F(queues, try_the_sick_again_when_the_healthy_worker_is_gone) {
+  let_a_job_wait_for_the_healthy_worker();
+  lose("healthy");
+  EXPECT_EQ(answers_, (std::vector<std::string>{"sick", "sick"}));
+  EXPECT_EQ(tries_["a"] + tries_["b"], 5);
+}
+
+TEST_F(queues, try_the_sick_again_when_the_healthy_worker_is_retired) {
+  let_a_job_wait_for_the_healthy_worker();
+  caf::anon_send(cluster_, atom::retire_v, workers_["healthy"].address());
+  scheduler().run();
+  EXPECT_EQ(answers_, std::vector<std::string>{"sick"});
+  answer("healthy"); // what it has it may finish
+  EXPECT_EQ(answers_, (std::vector<std::string>{"sick", ""}));
+}
+
+// The handlers of a request that is never answered stay in the cluster for good.
+TEST_F(queues, keep_nothing_of_a_job_whose_worker_was_lost) {
+  start({});
+  add_worker("lost");
+  auto kept = std::make_shared<int>(0);
+  std::weak_ptr<int> left = kept; // of the request
+  submit(1, Message<wire::BuildRequest>{
+                kj::heapArray<capnp::word>(1).attach(std::move(kept))}); // nobody opens it
+  lose("lost");
+  EXPECT_FALSE(left.expired());
+  add_worker("other");
+  answer("other");
+  EXPECT_EQ(answers_.size(), 1u);
+  EXPECT_TRUE(left.expired());
 }
 
 TEST_F(queues, survive_the_loss_of_many_nodes_but_not_of_any_number) {

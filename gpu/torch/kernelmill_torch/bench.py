@@ -19,7 +19,7 @@ MOST_SETS = 16
 SETS_BYTES = 2 << 30       # that several sets may take together
 FLUSH_BYTES = 256 << 20    # several times any cache
 POISON = 0xA7
-ASIDE_BYTES = {"cuda": 1 << 30, "cpu": 64 << 20}  # of a row's buffers that are put aside until the next row is done
+OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
@@ -255,9 +255,12 @@ class Bench:
     def put_aside(self, count: int) -> Optional[list[BufferSet]]:
         """Copies of the first sets; None where they are too large for that."""
         size = count * self.layout.set_bytes
-        if size > ASIDE_BYTES[self.device]:
+        if size > SETS_BYTES:
             return None
-        copies = sets_of(self.memory.bytes[:size].clone(), self.layout, count)
+        try:
+            copies = sets_of(self.memory.bytes[:size].clone(), self.layout, count)
+        except OUT_OF_MEMORY:
+            return None
         self.synchronize()
         return copies
 

@@ -26,6 +26,7 @@ CALL_SECONDS = 5.0
 BASELINE_SECONDS = 20.0
 RETAKES = 3
 DISTURBED = 1.15
+AWAKE_SECONDS = 5e-5  # of a processor: more than it takes to obey a signal
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
 
@@ -52,6 +53,7 @@ class Judgement:
         self.latest_rules: list[compare.Rule] = []  # of the latest trial
         self.row_length = 0
         self.flushes: list[float] = []
+        self.awake: list[float] = []  # what the candidate worked before each row while it was stopped, in seconds
         # Draws places to look at; nothing else draws from it.
         self.places = torch.Generator(device=bench.device)
         self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
@@ -286,6 +288,9 @@ class Judgement:
         reference_first = os.urandom(1)[0] % 2 == 0
         pairs = [self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)]
         self.look_for_background_work()
+        if len(self.awake) >= 4 and statistics.median(self.awake) > AWAKE_SECONDS:
+            self.find("ran_while_stopped", "critical", f"the candidate worked {statistics.median(self.awake) * 1e3:.3f} ms "
+                      "before a row (median), while it was stopped")
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
@@ -309,18 +314,18 @@ class Judgement:
         return min(x[0] for x in takes), min(x[1] for x in takes)
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each on the same contents, which nobody has seen before, and which are written again for the second:
-        who had the first may have changed them. What comes before a row changes what a short call takes by some percent, so
-        it is the same for both, as often the other's row as an audit: what the first row left is put aside until the second
-        is done, unless it is too large for that; calls are long then."""
+        """One row of each, either on contents that nobody has seen before: the baseline's outputs lie where the candidate
+        could read them. What comes before a row changes what a short call takes by some percent, so it is the same for
+        both, as often the other's row as an audit: what the first row left is put aside until the second is done, unless it
+        is too large for that; calls are long then."""
         bench, count = self.bench, self.row_length
-        seeds = [self.number("inputs", self.timed + i) for i in range(count)]
-        self.timed += count
-        first = self.baseline_row(seeds) if reference_first else self.candidate_row(seeds)
+        others, seeds = ([self.number("inputs", self.timed + k * count + i) for i in range(count)] for k in range(2))
+        self.timed += 2 * count
+        first = self.baseline_row(others) if reference_first else self.candidate_row(seeds)
         sample, aside = bench.sample(count, self.places), bench.put_aside(count)
         if aside is None and not reference_first:
             self.audit(seeds, bench.sets[:count], sample)
-        second = self.candidate_row(seeds) if reference_first else self.baseline_row(seeds)
+        second = self.candidate_row(seeds) if reference_first else self.baseline_row(others)
         if reference_first:
             self.audit(seeds, bench.sets[:count], bench.sample(count, self.places))
         elif aside is not None:
@@ -331,14 +336,15 @@ class Judgement:
     def candidate_row(self, seeds: list[int]) -> Row:
         bench, count = self.bench, self.row_length
         usual = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
-        self.prepare_row(seeds)
+        self.prepare_row(self.process, seeds)
         row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * usual))
         self.flushes.append(bench.latest_flush)
+        self.awake.append(row.awake)
         return row
 
     def baseline_row(self, seeds: list[int]) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
-        self.prepare_row(seeds)
+        self.prepare_row(self.bench.baseline, seeds)
         try:
             row = self.bench.row(self.bench.baseline, self.row_length, seconds)
         except Fault as e:
@@ -346,7 +352,8 @@ class Judgement:
         self.flushes.append(self.bench.latest_flush)
         return row
 
-    def prepare_row(self, seeds: list[int]) -> None:
+    def prepare_row(self, process: Process, seeds: list[int]) -> None:
+        process.rest()
         self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
         self.bench.fill(seeds)
         self.bench.poison(len(seeds))

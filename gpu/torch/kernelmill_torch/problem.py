@@ -88,6 +88,8 @@ class Problem:
             return default
         try:
             return list(function())
+        except (MemoryError, torch.cuda.OutOfMemoryError):
+            raise  # who else holds memory is not the problem's fault
         except Exception as e:
             raise BadProblem("bad_problem", f"{name}() of {self.path} failed: {type(e).__name__}: {e}") from None
 

@@ -13,6 +13,7 @@ from kernelmill_torch import channel, native
 
 START_SECONDS = 60.0
 SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
+STILL_SECONDS = 0.02  # in which a process that was told to stop has stopped, also on a busy machine
 
 
 class Fault(Exception):
@@ -32,6 +33,7 @@ class Row(NamedTuple):
     waking: float
     calls: float
     copying: float
+    awake: float = 0.0  # of a processor, which it worked while it was stopped
 
 
 class Zygote:
@@ -40,6 +42,7 @@ class Zygote:
     def __init__(self, sock: socket.socket):
         self.sock = sock
         self.statuses: dict[int, int] = {}
+        self.over = False  # it has ended
         self.facts: dict[str, str] = {}
         self.forked: deque = deque()
 
@@ -55,6 +58,7 @@ class Zygote:
             raise Fault("infrastructure", "python_failed", f"the warm Python process said nothing for {seconds:.0f} s") \
                 from None
         except channel.Closed:
+            self.over = True
             raise Fault("infrastructure", "python_failed", "the warm Python process ended",
                         "`kernelmill doctor` tries the interpreter") from None
         if "ready" in message:
@@ -77,13 +81,24 @@ class Zygote:
         return self.forked.popleft()
 
     def status_of(self, pid: int, seconds: float = 5.0) -> Optional[int]:
-        """How a process ended; None when nobody said so in time."""
+        """How a process ended; None when nobody said so in time. Raises Fault where the warm process ended, for all that
+        it had forked ends then."""
         try:
             while pid not in self.statuses:
                 self._take(seconds)
         except Fault:
+            if self.over:
+                raise
             return None
         return self.statuses.pop(pid)
+
+
+def processor_seconds(number: int) -> float:
+    """Of all threads of a process since it began; 0 when it is gone."""
+    try:
+        return time.clock_gettime(~number << 3 | 2)  # the kernel's name of another process's clock
+    except OSError:
+        return 0.0
 
 
 class Process:
@@ -102,6 +117,8 @@ class Process:
             os.close(page)
         self.up = self.clocked = self.stopped = False
         self._first = 0  # its own number out here, once known
+        self._firstfd = -1
+        self._rested: Optional[dict[int, float]] = None  # what each of its processes had worked when it was at rest
 
     def settle(self, seconds: float = START_SECONDS) -> None:
         """Waits until it is behind its walls and has its GPU. Raises Fault, of the infrastructure."""
@@ -115,6 +132,10 @@ class Process:
         if "failed" in message:
             raise Fault("infrastructure", "sandbox_unavailable", "failed to wall in a Python process: "
                         + str(message["failed"])[:300], "`kernelmill doctor` names what the sandbox lacks")
+        try:
+            self._firstfd = os.pidfd_open(self.number())  # now, for later it may do as it likes
+        except OSError:
+            raise Fault("infrastructure", "python_failed", "a forked Python process ended at once") from None
         self.up = True
 
     def ask(self, message: dict[str, Any], seconds: float, descriptors: tuple[int, ...] = ()) -> dict[str, Any]:
@@ -155,13 +176,15 @@ class Process:
             self.clocked = True
         waking, copying = ctypes.c_double(), ctypes.c_double()
         numbers = self._numbers() if self.stopped else []
+        awake = self._worked(numbers) if self._rested is not None else 0.0
+        self._rested = None
         started = time.monotonic()
         self.go_on(numbers)
         going = time.monotonic() - started  # what it did by then it did while it was woken
         taken = self.lib.km_page_row(self.page, self.pidfd, count, seconds, SPIN, ctypes.byref(waking),
                                      ctypes.byref(copying))
         self.stop()
-        return Row(going + waking.value, self._well(taken, seconds), copying.value)
+        return Row(going + waking.value, self._well(taken, seconds), copying.value, awake)
 
     def _well(self, taken: float, seconds: float) -> float:
         """The seconds, unless they stand for a fault."""
@@ -190,6 +213,29 @@ class Process:
         for number in self._numbers():
             self._signal(number, signal.SIGSTOP)
         self.stopped = True
+
+    def rest(self) -> None:
+        """Waits until it and all that it started stand still, if it was stopped: what it works from here to its next row it
+        works while it is stopped."""
+        if not self.stopped:
+            return
+        known: set[int] = set()
+        while fresh := set(self._numbers()) - known:  # who was not stopped yet may have started more
+            for number in fresh:
+                self._signal(number, signal.SIGSTOP)
+            known |= fresh
+        until = time.monotonic() + STILL_SECONDS
+        self._rested = {x: processor_seconds(x) for x in known}
+        while time.monotonic() < until:
+            time.sleep(1e-4)
+            now = {x: processor_seconds(x) for x in known}
+            still, self._rested = now == self._rested, now
+            if still:
+                break
+
+    def _worked(self, numbers: list[int]) -> float:
+        """Seconds of a processor since it was at rest."""
+        return sum(max(0.0, processor_seconds(x) - self._rested.get(x, 0.0)) for x in numbers)
 
     def go_on(self, numbers: Optional[list[int]] = None) -> None:
         """Lets it and all that it started go on, itself last."""
@@ -275,10 +321,14 @@ class Process:
         return "".join(c for c in text if c.isprintable() or c in "\n\t").strip()
 
     def kill(self) -> None:
-        try:
-            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        """Ends it, which is number 1 of its namespace, with all that it started, and who waits for it."""
+        for fd in (self._firstfd, self.pidfd):
+            if fd < 0:
+                continue
+            try:
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
     def _waiter(self) -> int:
         """The number out here of the process that waits for it."""
@@ -301,6 +351,8 @@ class Process:
         gone = bool(poll.poll(seconds * 1000))
         self.sock.close()
         os.close(self.pidfd)
+        if self._firstfd >= 0:
+            os.close(self._firstfd)
         os.close(self.printed)
         self.lib.km_page_unmap(self.page)
         self.page = None

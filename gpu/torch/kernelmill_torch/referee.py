@@ -20,7 +20,7 @@ import torch
 
 from kernelmill_torch import channel, kernels, native, problem_check
 from kernelmill_torch.artifact import read
-from kernelmill_torch.bench import Bench, memory_of_gpu
+from kernelmill_torch.bench import OUT_OF_MEMORY, Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
 from kernelmill_torch.judgement import Judgement
 from kernelmill_torch.processes import Fault, Pool, Process, Zygote
@@ -28,7 +28,6 @@ from kernelmill_torch.processes import Fault, Pool, Process, Zygote
 MOST_BENCHES = {"cuda": 16, "cpu": 4}
 LEAST_FREE = 0.5       # of a GPU's memory, while several benches are kept
 SMALL_BENCH = 4 << 30  # bytes; on a CPU larger ones are not kept beside others
-OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 START_SECONDS = 180.0
 # The least share of the GPU's time that the candidate's own kernels must have, where a language is asked for.
 LEAST_SHARE = {2: 0.05, 3: 0.05, 4: 0.05}  # several operators, of which some may stay the framework's

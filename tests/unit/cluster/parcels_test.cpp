@@ -102,6 +102,54 @@ TEST_F(parcels, of_long_ago_make_room) {
   EXPECT_LT(std::distance(begin(names), end(names)), 120);
 }
 
+TEST_F(parcels, sent_long_ago_are_sent_again) {
+  parcel_packer packer{3};
+  auto travels = [&](int i) {
+    auto bytes = "library " + std::to_string(i);
+    auto path = folder_ + "/" + std::to_string(i) + ".so";
+    std::ofstream{path} << bytes;
+    auto parcel = packer.pack({{}, {}, {}, sha256_hex(bytes), path});
+    return parcel && parcel->open()->getLibrary().size() > 0;
+  };
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(travels(i)) << i;
+  EXPECT_FALSE(travels(1));
+  EXPECT_FALSE(travels(3));
+  EXPECT_TRUE(travels(0)) << "the oldest is remembered";
+  EXPECT_TRUE(travels(1)) << "now it was the oldest";
+}
+
+TEST_F(parcels, of_a_task_that_cannot_be_read_are_errors) {
+  auto x = needs();
+  x.task_directory = folder_ + "/native/row_sum";
+  parcel_packer packer;
+  auto none = packer.pack(x);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().category, "io_error");
+  fs::create_directories(x.task_directory);
+  fs::copy(task_, x.task_directory, fs::copy_options::recursive);
+  fs::create_symlink("nothing", x.task_directory + "/to_nothing"); // as editors leave them
+  EXPECT_TRUE(parcel_packer{}.pack(x));
+  fs::create_symlink("endless", x.task_directory + "/endless"); // even root cannot follow it
+  auto endless = packer.pack(x);
+  ASSERT_FALSE(endless);
+  EXPECT_EQ(endless.error().category, "io_error");
+  EXPECT_NE(endless.error().message.find("/endless"), std::string::npos);
+}
+
+TEST_F(parcels, of_a_task_that_has_changed_are_refused) {
+  auto x = needs();
+  x.task_directory = folder_ + "/native/row_sum";
+  fs::create_directories(x.task_directory);
+  fs::copy(task_, x.task_directory, fs::copy_options::recursive);
+  EXPECT_TRUE(parcel_packer{}.pack(x));
+  std::ofstream{x.task_directory + "/prompt.md", std::ios::app} << "One more thing.";
+  parcel_packer packer;
+  auto changed = packer.pack(x);
+  ASSERT_FALSE(changed);
+  EXPECT_EQ(changed.error().category, "task_changed");
+  EXPECT_EQ(changed.error().cls, fault_class::configuration);
+}
+
 TEST_F(parcels, do_not_leave_the_shelf) {
   for (std::string path : {"../x", "/etc/x", "a/../../x", "./x", ""}) {
     auto escaping = build<wire::Parcel>([&](wire::Parcel::Builder x) {

@@ -6,7 +6,7 @@ try:
     import torch  # noqa: F401
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.judgement import RETAKES, Judgement
-    from kernelmill_torch.processes import Fault
+    from kernelmill_torch.processes import Fault, Row
 except ImportError:
     torch = None
 
@@ -106,25 +106,36 @@ class DisturbedPairs(unittest.TestCase):
         self.assertEqual((pair, left), ((1.0, 2.0), 0))
 
 
+class WatchedProcess:
+    def __init__(self, name, done):
+        self.name, self.done = name, done
+
+    def rest(self):
+        self.done.append("rest")
+
+
 class WatchedBench:
     """Writes down what is done to it, and when."""
 
     def __init__(self, small):
         self.small, self.done = small, []
         self.device, self.places, self.latest_flush = "cpu", None, 0.0
-        self.baseline, self.sets = "baseline", ["live"]
+        self.baseline, self.sets = WatchedProcess("baseline", self.done), ["live"]
+        self.contents = []
 
     def make_room(self):
         self.done.append("room")
 
-    def fill(self, _seeds):
+    def fill(self, seeds):
         self.done.append("fill")
+        self.contents.append(seeds)
 
     def poison(self, _count):
         self.done.append("poison")
 
     def row(self, process, _count, _seconds):
-        self.done.append(process)
+        self.done.append(process.name)
+        return Row(0.0, 1.0, 0.0)
 
     def sample(self, _count, _generator):
         self.done.append("sample")
@@ -138,17 +149,39 @@ class WatchedBench:
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
+class WorkWhileStopped(unittest.TestCase):
+    def rules(self, awake):
+        bench = FakeBench(True)
+        x = judgement(bench)
+        x.row_length, x.awake = 1, awake
+        x.undisturbed_pair = lambda _first: (1.0, 1.0)
+        x.look_for_background_work = lambda: None
+        x.block()
+        return [f["rule"] for f in x.findings]
+
+    def test_what_is_usual_is_found(self):
+        self.assertEqual(self.rules([1e-3] * 4), ["ran_while_stopped"])
+
+    def test_what_a_busy_machine_does_once_is_not(self):
+        self.assertEqual(self.rules([1e-3, 0.0, 0.0, 2e-5]), [])
+        self.assertEqual(self.rules([1e-3] * 3), [])
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
 class OrderOfAPair(unittest.TestCase):
     def done(self, reference_first, small):
         bench = WatchedBench(small)
         x = judgement(bench)
-        x.process, x.row_length = "candidate", 1
-        x.audit = lambda _seeds, sets, _sample: bench.done.append("audit of " + sets[0])
+        x.process, x.row_length = WatchedProcess("candidate", bench.done), 1
+        audited = []
+        x.audit = lambda seeds, sets, _sample: (audited.append(seeds), bench.done.append("audit of " + sets[0]))
         x.pair(reference_first)
+        self.assertEqual(audited, [bench.contents[1 if reference_first else 0]])
+        self.assertNotEqual(bench.contents[0], bench.contents[1])  # the baseline's outputs are no help
         return bench.done
 
     def test_what_comes_before_a_row_does_not_depend_on_whose_it_is(self):
-        before = ["room", "fill", "poison"]
+        before = ["rest", "room", "fill", "poison"]
         self.assertEqual(self.done(True, small=True), [*before, "baseline", "sample", "aside", *before, "candidate",
                                                        "sample", "audit of live"])
         self.assertEqual(self.done(False, small=True), [*before, "candidate", "sample", "aside", *before, "baseline",
