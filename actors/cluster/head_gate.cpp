@@ -111,6 +111,11 @@ Message<wire::Welcome> refusal(const error& why) {
   return build<wire::Welcome>([&](wire::Welcome::Builder x) { set_fault(x.initFault(), why); });
 }
 
+bool is_name(std::string_view text) {
+  auto plain = [](char c) { return c > ' ' && c < 0x7f; };
+  return !text.empty() && text.size() <= 200 && std::all_of(text.begin(), text.end(), plain);
+}
+
 member_facts facts_of(wire::NodeOffer::Reader x) {
   member_facts result;
   result.name = x.getName();
@@ -193,9 +198,10 @@ Message<wire::Welcome> admit(gate self, const Message<wire::NodeOffer>& offered,
                     "failed to join: the node is of build " + std::string{x->getBuild()} +
                         ", the head of " + s.settings.build,
                     "install the same version on all machines"});
-  if (x->getName().size() == 0 || x->getName().size() > 200)
-    return refusal({fault_class::configuration, "usage", "failed to join: the node has no name",
-                    "give it one with --name"});
+  if (!is_name(x->getName().cStr()))
+    return refusal({fault_class::configuration, "usage",
+                    "failed to join: the node's name is no name",
+                    "give it one with --name: up to 200 printable characters without blanks"});
   member m;
   m.facts = facts_of(*x);
   m.epoch = x->getEpoch();

@@ -46,6 +46,7 @@ public:
     auto next = std::make_shared<job>();
     next->where = where;
     next->request = request;
+    next->asker = self->current_sender();
     next->answer = self->template make_response_promise<Message<Result>>();
     waiting_.push_back(where, next);
     if (deserted_) lose_waiting();
@@ -118,6 +119,7 @@ private:
   struct job {
     envelope where;
     Message<Request> request;
+    caf::strong_actor_ptr asker;
     promise answer;
     uint32_t attempts = 0;
     uint32_t attempts_allowed = 1;
@@ -125,6 +127,12 @@ private:
     uint32_t leases = 0; // that may still answer
     bool answered = false;
     std::vector<caf::actor_addr> failed; // workers that gave it no result; the latest is last
+
+    // An episode that was cancelled, or that has waited too long.
+    bool is_unwanted() const {
+      return asker && caf::actor_cast<caf::abstract_actor*>(asker)->getf(
+                          caf::abstract_actor::is_cleaned_up_flag);
+    }
   };
   using job_ptr = std::shared_ptr<job>;
 
@@ -176,6 +184,10 @@ private:
   template <class Self>
   void dispatch(Self* self, const lease_policy& policy) {
     while (!waiting_.empty()) {
+      if (waiting_.front()->is_unwanted()) {
+        waiting_.pop();
+        continue;
+      }
       auto* chosen = choose(*waiting_.front());
       if (chosen == nullptr) return;
       auto next = waiting_.pop();

@@ -245,7 +245,8 @@ void policy_pool_state::on_fault(job& x, const error& why, const result_message&
   // Of the last attempt, cut short by the deadline, nothing can be learnt.
   if (why.category != "policy_timeout" || x.last.message.empty()) x.last = why;
   if (has_left && (choose(x) || at->state != server_state::serving)) return move(x);
-  if (x.last.category != why.category) return fail(x, all_failed(x));
+  // Of one class alone: what a configuration is to blame for ends a run.
+  if (x.last.cls == why.cls && x.last.category != why.category) return fail(x, all_failed(x));
   ++failed_;
   finish(x, result);
 }

@@ -21,6 +21,7 @@
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/paths.hpp"
 #include "messages/fault.hpp"
+#include "storage/files.hpp"
 
 namespace kernelmill {
 
@@ -49,7 +50,27 @@ public:
   head_gate_actor gate;
   std::atomic<uint16_t> port{0}; ///< once it listens
 
+  /// What throws ends with the command: the head must go on.
   expected<json> handle(wire::ControlRequest::Reader x) {
+    std::lock_guard guard{mutex_};
+    if (closed_) return infrastructure_error("head_unreachable", "the head is ending", "");
+    try {
+      return obey(x);
+    } catch (const std::exception& why) {
+      return infrastructure_error("internal", std::string{"failed to obey: "} + why.what(),
+                                  "please report this as a defect");
+    }
+  }
+
+  /// Returns when no command is at work any more; none will be again.
+  void close() {
+    std::lock_guard guard{mutex_};
+    closed_ = true;
+    gate = nullptr;
+  }
+
+private:
+  expected<json> obey(wire::ControlRequest::Reader x) {
     std::string verb = x.getVerb(), subject = x.getSubject();
     if (verb == "status") return status();
     if (verb == "submit") {
@@ -69,7 +90,6 @@ public:
                                "is the head of another version?");
   }
 
-private:
   static expected<json> done(expected<void> x, const std::string& run) {
     if (!x) return tl::unexpected<error>{x.error()};
     return json{{"run", run}};
@@ -128,6 +148,8 @@ private:
             {"runs", runs_.status()}};
   }
 
+  std::mutex mutex_;
+  bool closed_ = false;
   network_address address_;
   uint64_t epoch_;
   std::shared_ptr<cluster_roster> roster_;
@@ -139,17 +161,27 @@ private:
 Message<wire::ControlReply> reply_of(const expected<json>& x) {
   return build<wire::ControlReply>([&](wire::ControlReply::Builder b) {
     if (x)
-      b.setDocument(x->dump());
+      b.setDocument(x->dump(-1, ' ', false, json::error_handler_t::replace));
     else
       set_fault(b.initFault(), x.error());
   });
 }
 
-void wait_for(std::stop_token stop) {
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock{mutex};
-  wake.wait(lock, stop, [] { return false; });
+/// Waits for a user's wish or for the end of the gate; true when it was the wish.
+bool wait_for(std::stop_token stop, const head_gate_actor& gate) {
+  struct state {
+    std::mutex mutex;
+    std::condition_variable_any wake;
+    bool over = false;
+  };
+  auto x = std::make_shared<state>(); // the gate may end after us
+  gate->attach_functor([x] {
+    std::lock_guard guard{x->mutex};
+    x->over = true;
+    x->wake.notify_all();
+  });
+  std::unique_lock lock{x->mutex};
+  return !x->wake.wait(lock, stop, [&] { return x->over; });
 }
 
 } // namespace
@@ -165,7 +197,8 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
                                "name a folder for the runs with --root");
   // flock() goes with the process, also on kill -9.
   descriptor lock{::open((root + "/.head.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
-  if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (!lock) return tl::unexpected<error>{file_error(errno, "lock", root + "/.head.lock")};
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return configuration_error("head_exists", "failed to use " + root + ": another head serves it",
                                "end that one, or name another folder with --root");
   auto& system = lasting_system(*tls);
@@ -199,13 +232,15 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   if (!port) return tl::unexpected<error>{port.error()};
   desk->port = *port;
   if (options.on_listening) options.on_listening({options.listen.host, *port});
-  wait_for(stop);
+  bool wanted = wait_for(stop, gate);
+  desk->close();
   runs.reset();
-  desk->gate = nullptr;
   caf::anon_send_exit(gate, caf::exit_reason::user_shutdown);
   gate = nullptr;
   roster.reset();
-  return {};
+  if (wanted) return {};
+  return infrastructure_error("internal", "the head has lost the actor that nodes talk to",
+                              "please report this as a defect; its runs stay resumable");
 }
 
 } // namespace kernelmill

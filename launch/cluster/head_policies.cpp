@@ -161,7 +161,12 @@ expected<json> head_policies::attach(const std::string& document) {
     (*facts)["api_key_file"] = fs::absolute(file).string();
   if (!weights_.empty()) (*facts)["weights"] = weights_;
   if (auto ok = give(*facts); !ok) return tl::unexpected<error>{ok.error()};
-  if (auto ok = save(); !ok) return tl::unexpected<error>{ok.error()};
+  if (auto ok = save(); !ok) { // who hears that it failed finds nothing attached
+    auto name = text_of(*facts, "name");
+    servers_.erase(name);
+    static_cast<void>(ask(system_, pool_, atom::detach_v, name, uint32_t{0}));
+    return tl::unexpected<error>{ok.error()};
+  }
   return *facts;
 }
 
@@ -169,16 +174,19 @@ expected<json> head_policies::detach(const std::string& name, const std::string&
   auto how = read_document(document);
   if (!how) return how;
   auto patience = number_of(*how, "drain_ms", default_drain_ms);
-  auto ok = ask(system_, pool_, atom::detach_v, name, patience);
-  bool kept = false;
+  json* kept = nullptr;
   for (auto& [key, facts] : servers_)
-    if (key == name || text_of(facts, "url") == name)
-      kept = !std::exchange(facts["draining"], true).is_boolean();
+    if ((key == name || text_of(facts, "url") == name) && !facts.contains("draining"))
+      kept = &facts;
+  if (kept) (*kept)["draining"] = true;
+  // On disk first: a head that starts again must not bring it back.
+  auto ok = kept ? save() : expected<void>{};
+  if (ok) ok = ask(system_, pool_, atom::detach_v, name, patience);
   // What could not be attached again is in the file alone.
-  if (!ok && !(kept && ok.error().category == "not_found"))
-    return tl::unexpected<error>{ok.error()};
-  if (auto saved = save(); !saved) return tl::unexpected<error>{saved.error()};
-  return json{{"server", name}, {"drain_ms", patience}};
+  if (ok || (kept && ok.error().category == "not_found"))
+    return json{{"server", name}, {"drain_ms", patience}};
+  if (kept) kept->erase("draining");
+  return tl::unexpected<error>{ok.error()};
 }
 
 expected<json> head_policies::weights(const std::string& name, const std::string& document) {

@@ -91,8 +91,13 @@ head_runs::~head_runs() {
     if (x->thread.joinable()) x->thread.join();
 }
 
-// An entry outlives its thread, also when a later one takes its name.
+// An entry outlives its thread, also when a later one takes its name; threads that have ended go.
 void head_runs::keep(const std::shared_ptr<entry>& x) {
+  std::erase_if(all_, [](const std::shared_ptr<entry>& known) {
+    if (known->live()) return false;
+    if (known->thread.joinable()) known->thread.join();
+    return true;
+  });
   all_.push_back(x);
   runs_[x->name] = x;
 }

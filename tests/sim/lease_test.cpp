@@ -139,6 +139,18 @@ protected:
     scheduler().run();
   }
 
+  // One job of somebody who no longer wants it.
+  void submit_and_end() {
+    auto who = system_.spawn([this](caf::event_based_actor* self) {
+      self->request(cluster_, caf::infinite, atom::build_v, envelope{},
+                    Message<wire::BuildRequest>{})
+          .then([this](const Message<wire::BuildResult>&) { answers_.emplace_back("unwanted"); });
+    });
+    scheduler().run();
+    caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+    scheduler().run();
+  }
+
   void answer(const std::string& name) {
     caf::anon_send(workers_[name], atom::status_v);
     scheduler().run();
@@ -275,6 +287,20 @@ TEST_F(queues, keep_nothing_of_a_job_whose_worker_was_lost) {
   answer("other");
   EXPECT_EQ(answers_.size(), 1u);
   EXPECT_TRUE(left.expired());
+}
+
+TEST_F(queues, do_not_work_for_who_has_ended) {
+  start({});
+  add_worker("w");
+  submit();
+  submit_and_end();
+  submit();
+  ASSERT_EQ(held_["w"].size(), 1u);
+  answer("w"); // the second was never given out
+  EXPECT_EQ(held_["w"].size(), 1u);
+  answer("w");
+  EXPECT_EQ(answers_.size(), 2u);
+  EXPECT_TRUE(held_["w"].empty());
 }
 
 TEST_F(queues, survive_the_loss_of_many_nodes_but_not_of_any_number) {

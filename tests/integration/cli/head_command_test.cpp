@@ -80,6 +80,12 @@ TEST(head_command, an_address_of_another_machine_is_2_and_says_so) {
   EXPECT_THAT(x.err, HasSubstr("192.0.2.1:7612: Cannot assign requested address"));
 }
 
+TEST(head_command, a_folder_of_runs_that_cannot_be_locked_is_refused_at_once) {
+  auto x = kernelmill({"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root", "/sys"});
+  EXPECT_NE(x.code, 0);
+  EXPECT_THAT(x.err, HasSubstr("failed to lock /sys/.head.lock"));
+}
+
 TEST(head_command, an_address_that_is_none_is_2) {
   EXPECT_EQ(kernelmill({"status", "--head", "::1:7"}).code, 2);
   EXPECT_EQ(kernelmill({"head", "--listen", "127.0.0.1:none"}).code, 2);
@@ -123,6 +129,7 @@ public:
   }
 
   void kill_node() { node_.reset(); }
+  const std::string& address() const { return address_; }
 
   nlohmann::json state_of(const std::string& run) {
     auto status = ask({"status", "--json"}).document();
@@ -138,6 +145,16 @@ private:
   std::string address_;
   std::optional<running_program> node_;
 };
+
+TEST(head_command, a_node_whose_name_is_none_is_refused_and_the_head_goes_on) {
+  small_cluster cluster{scratch() + "/names"};
+  auto x = kernelmill({"node", "--head", cluster.address(), "--insecure-loopback", "--name",
+                       "K\xf6ln", "--compilers", "1", "evaluation.python=/bin/false"});
+  EXPECT_EQ(x.code, 2) << x.err;
+  EXPECT_THAT(x.err, HasSubstr("without blanks"));
+  EXPECT_EQ(cluster.ask({"status"}).code, 0);
+  EXPECT_EQ(cluster.stop().code, 0);
+}
 
 TEST(head_command, a_run_goes_from_submit_to_its_end_and_the_node_drains) {
   auto root = scratch() + "/head_runs";

@@ -330,6 +330,16 @@ TEST_F(policy_pool_simulation, a_deadline_that_cuts_the_last_attempt_short_hides
   EXPECT_NE(said.find("it is broken"), said.npos) << said;
 }
 
+TEST_F(policy_pool_simulation, a_refused_key_of_one_server_is_not_the_fault_of_one_that_is_late) {
+  attach("a");
+  attach("b");
+  auto [first, second] = in_order_of("s");
+  member(first).fault = {fault_class::configuration, "policy_auth", "wrong key", {}};
+  member(second).fault = {fault_class::infrastructure, "policy_timeout", "within 0.0 s", {}};
+  ask(1, "s");
+  EXPECT_EQ(category(1), "policy_timeout");
+}
+
 TEST_F(policy_pool_simulation, a_refused_key_of_one_server_ends_no_run) {
   attach("a");
   attach("b");
