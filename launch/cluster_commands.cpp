@@ -218,7 +218,7 @@ void add_cluster_commands(cli::command_table& table) {
   table.push_back({"drain",
                    "Gives a node no more jobs; it ends when it has answered.",
                    "kernelmill drain gpu-host-3",
-                   "",
+                   "It goes on draining when the link or the head is lost meanwhile.",
                    {{"NODE", "Name of a node, as `status` shows it.", true, false, nothing, {}}},
                    with_head_options({}),
                    drain});

@@ -102,11 +102,11 @@ TEST(head_command, a_node_without_the_gpus_that_it_should_offer_does_not_join) {
 /// A head and a node with one compiler and one slot.
 class small_cluster {
 public:
-  explicit small_cluster(const std::string& root)
-      : head_({"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root", root}) {
-    address_ = head_.first_line();
-    while (!address_.empty() && address_.back() == '\n') address_.pop_back();
-    EXPECT_THAT(address_, HasSubstr("127.0.0.1:"));
+  explicit small_cluster(const std::string& root) : root_(root) { start_head("127.0.0.1:0"); }
+
+  void kill_and_restart_head() {
+    head_->stop(SIGKILL);
+    start_head(address_);
   }
 
   void start_node() {
@@ -138,10 +138,22 @@ public:
     return nlohmann::json{{"state", "unknown"}, {"ended", -1}};
   }
 
-  program_result stop() { return head_.stop(SIGTERM); }
+  bool node_runs() const { return node_->running(); }
+  int stop_node() { return node_->stop(0).code; }
+
+  program_result stop() { return head_->stop(SIGTERM); }
 
 private:
-  running_program head_;
+  void start_head(const std::string& at) {
+    head_.emplace(
+        std::vector<std::string>{"head", "--listen", at, "--insecure-loopback", "--root", root_});
+    address_ = head_->first_line();
+    while (!address_.empty() && address_.back() == '\n') address_.pop_back();
+    EXPECT_THAT(address_, HasSubstr("127.0.0.1:"));
+  }
+
+  std::string root_;
+  std::optional<running_program> head_;
   std::string address_;
   std::optional<running_program> node_;
 };
@@ -209,6 +221,22 @@ TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
   auto changed = cluster.ask({"resume", "left", "tasks.max_turns=5"});
   EXPECT_EQ(changed.code, 2) << changed.err;
   EXPECT_THAT(changed.err, HasSubstr("as it was submitted"));
+  EXPECT_EQ(cluster.stop().code, 0);
+}
+
+TEST(head_command, a_drain_outlasts_the_head_that_asked_for_it) {
+  small_cluster cluster{scratch() + "/drained"};
+  cluster.start_node();
+  ASSERT_EQ(
+      cluster.submit({"run.name=long", "tasks.ids=[\"native/*\"]", "tasks.group_size=4"}).code, 0);
+  auto x = cluster.state_of("long");
+  while (x["state"] == "running" && x["ended"] == 0) x = cluster.state_of("long");
+  ASSERT_EQ(x["state"], "running") << x;
+  ASSERT_EQ(cluster.ask({"drain", "worker"}).code, 0);
+  cluster.kill_and_restart_head();
+  while (cluster.node_runs()) cluster.ask({"status"});
+  EXPECT_EQ(cluster.stop_node(), 0);
+  EXPECT_EQ(cluster.state_of("long")["state"], "running") << "it waits for another node";
   EXPECT_EQ(cluster.stop().code, 0);
 }
 
