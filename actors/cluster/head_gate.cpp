@@ -6,6 +6,7 @@
 #include <caf/all.hpp>
 
 #include "actors/cluster/remote_workers.hpp"
+#include "actors/plain_name.hpp"
 #include "actors/snapshots.hpp"
 #include "messages/fault.hpp"
 
@@ -111,11 +112,6 @@ Message<wire::Welcome> refusal(const error& why) {
   return build<wire::Welcome>([&](wire::Welcome::Builder x) { set_fault(x.initFault(), why); });
 }
 
-bool is_name(std::string_view text) {
-  auto plain = [](char c) { return c > ' ' && c < 0x7f; };
-  return !text.empty() && text.size() <= 200 && std::all_of(text.begin(), text.end(), plain);
-}
-
 member_facts facts_of(wire::NodeOffer::Reader x) {
   member_facts result;
   result.name = x.getName();
@@ -198,7 +194,7 @@ Message<wire::Welcome> admit(gate self, const Message<wire::NodeOffer>& offered,
                     "failed to join: the node is of build " + std::string{x->getBuild()} +
                         ", the head of " + s.settings.build,
                     "install the same version on all machines"});
-  if (!is_name(x->getName().cStr()))
+  if (!is_plain_name(x->getName().cStr()))
     return refusal({fault_class::configuration, "usage",
                     "failed to join: the node's name is no name",
                     "give it one with --name: up to 200 printable characters without blanks"});

@@ -6,6 +6,7 @@
 #include <caf/all.hpp>
 #include <fmt/format.h>
 
+#include "actors/plain_name.hpp"
 #include "actors/policy_client/policy_pool.hpp"
 #include "actors/policy_client/retry_policy.hpp"
 
@@ -22,13 +23,6 @@ constexpr milliseconds status_deadline{2000};
 constexpr uint32_t member_threshold = 3;
 constexpr milliseconds first_rest{2000};
 constexpr milliseconds longest_rest{60'000};
-
-constexpr size_t longest_text = 200;
-
-bool is_plain(const std::string& text) {
-  return !text.empty() && text.size() <= longest_text &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
-}
 
 // "127.0.0.1:8000" of "http://127.0.0.1:8000/v1".
 std::string authority_of(const std::string& url) {
@@ -98,7 +92,7 @@ expected<void> policy_pool_state::attach(wire::PolicyServer::Reader x) {
   if (!config) return tl::unexpected<error>{config.error()};
   std::string called = x.getName();
   if (called.empty()) called = authority_of(config->base_url);
-  if (!is_plain(called))
+  if (!is_plain_name(called))
     return configuration_error("invalid_value", "failed to attach a server: its name is no name",
                                "use up to 200 printable characters without blanks");
   for (const auto& known : {find(called), find(config->base_url)}) {
@@ -136,7 +130,7 @@ expected<void> policy_pool_state::detach(const std::string& which, milliseconds 
 }
 
 expected<void> policy_pool_state::declare(const std::string& which, const std::string& version) {
-  if (!is_plain(version) || version.find("..") != std::string::npos)
+  if (!is_plain_name(version) || version.find("..") != std::string::npos)
     return configuration_error(
         "invalid_value", "failed to declare the weights: '" + version + "' is no version",
         "use up to 200 printable characters without blanks and without '..'");

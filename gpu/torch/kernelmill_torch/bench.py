@@ -10,7 +10,7 @@ import torch
 
 from kernelmill_torch import compare, native
 from kernelmill_torch.buffers import BufferSet, SharedMemory, sets_of
-from kernelmill_torch.problem import BadProblem, Problem, fill
+from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem, fill
 from kernelmill_torch.processes import Fault, Pool, Process, Row
 
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
@@ -19,7 +19,6 @@ MOST_SETS = 16
 SETS_BYTES = 2 << 30       # that several sets may take together
 FLUSH_BYTES = 256 << 20    # several times any cache
 POISON = 0xA7
-OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 

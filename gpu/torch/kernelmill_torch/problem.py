@@ -20,6 +20,7 @@ from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec
 from kernelmill_torch.candidate import made_in, seed_everything
 
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain.
+OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|embedding|nll_loss|NLLLoss")
 
 
@@ -88,7 +89,7 @@ class Problem:
             return default
         try:
             return list(function())
-        except (MemoryError, torch.cuda.OutOfMemoryError):
+        except OUT_OF_MEMORY:
             raise  # who else holds memory is not the problem's fault
         except Exception as e:
             raise BadProblem("bad_problem", f"{name}() of {self.path} failed: {type(e).__name__}: {e}") from None

@@ -20,9 +20,10 @@ import torch
 
 from kernelmill_torch import channel, kernels, native, problem_check
 from kernelmill_torch.artifact import read
-from kernelmill_torch.bench import OUT_OF_MEMORY, Bench, memory_of_gpu
+from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
 from kernelmill_torch.judgement import Judgement
+from kernelmill_torch.problem import OUT_OF_MEMORY
 from kernelmill_torch.processes import Fault, Pool, Process, Zygote
 
 MOST_BENCHES = {"cuda": 16, "cpu": 4}

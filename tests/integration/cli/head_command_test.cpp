@@ -128,6 +128,16 @@ public:
     return ask(std::move(words));
   }
 
+  /// Submits a run that lasts; returns its state when its first episode has ended.
+  nlohmann::json begin_long_run(const std::string& name, int group_size) {
+    auto x = submit({"run.name=" + name, "tasks.ids=[\"native/*\"]",
+                     "tasks.group_size=" + std::to_string(group_size)});
+    EXPECT_EQ(x.code, 0) << x.err;
+    auto state = state_of(name);
+    while (state["state"] == "running" && state["ended"] == 0) state = state_of(name);
+    return state;
+  }
+
   void kill_node() { node_.reset(); }
   const std::string& address() const { return address_; }
 
@@ -196,10 +206,7 @@ TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
   auto root = scratch() + "/no_nodes";
   small_cluster cluster{root};
   cluster.start_node();
-  ASSERT_EQ(
-      cluster.submit({"run.name=left", "tasks.ids=[\"native/*\"]", "tasks.group_size=1"}).code, 0);
-  auto x = cluster.state_of("left");
-  while (x["state"] == "running" && x["ended"] == 0) x = cluster.state_of("left");
+  auto x = cluster.begin_long_run("left", 1);
   ASSERT_EQ(x["state"], "running") << x;
   auto beside = kernelmill({"resume", root + "/left"});
   EXPECT_EQ(beside.code, 4) << beside.err;
@@ -227,10 +234,7 @@ TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
 TEST(head_command, a_drain_outlasts_the_head_that_asked_for_it) {
   small_cluster cluster{scratch() + "/drained"};
   cluster.start_node();
-  ASSERT_EQ(
-      cluster.submit({"run.name=long", "tasks.ids=[\"native/*\"]", "tasks.group_size=4"}).code, 0);
-  auto x = cluster.state_of("long");
-  while (x["state"] == "running" && x["ended"] == 0) x = cluster.state_of("long");
+  auto x = cluster.begin_long_run("long", 4);
   ASSERT_EQ(x["state"], "running") << x;
   ASSERT_EQ(cluster.ask({"drain", "worker"}).code, 0);
   cluster.kill_and_restart_head();
@@ -266,9 +270,7 @@ TEST(head_command, a_short_run_has_its_turns_and_one_of_low_priority_waits) {
     while (x["state"] == "running" && holds(x)) x = state_of(name);
     return x;
   };
-  ASSERT_EQ(
-      cluster.submit({"run.name=long", "tasks.ids=[\"native/*\"]", "tasks.group_size=1"}).code, 0);
-  auto begun = wait_while("long", [](const nlohmann::json& x) { return x["ended"] == 0; });
+  auto begun = cluster.begin_long_run("long", 1);
   ASSERT_EQ(begun["state"], "running") << begun;
   ASSERT_EQ(cluster.submit({"run.name=low", "run.priority=-5", "tasks.group_size=2"}).code, 0);
   auto brief = cluster.submit({"run.name=brief", "tasks.group_size=2", "--wait"});
