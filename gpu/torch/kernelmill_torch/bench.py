@@ -4,21 +4,22 @@ import math
 import os
 import statistics
 import time
-from typing import Callable, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
 from kernelmill_torch import compare, native
 from kernelmill_torch.buffers import BufferSet, SharedMemory, sets_of
-from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem, fill
+from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem
 from kernelmill_torch.processes import Fault, Pool, Process, Row
 
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
 ROOM = 0.3                 # of it that a candidate finds free
 MOST_SETS = 16
-SETS_BYTES = 2 << 30       # that several sets may take together
+SETS_BYTES = 2 << 30       # that several sets may take together; or a 32nd of the memory
 FLUSH_BYTES = 256 << 20    # several times any cache
 POISON = 0xA7
+BESIDES = ("waking", "revealing", "looking", "copying")  # parts of a row that are no calls
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
@@ -48,6 +49,7 @@ class Bench:
             self.problem = Problem(directory, device, precision)
             self._measure()
             self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8, device=device)
+            self.speck = torch.zeros(1, device=device)
             self.usual_flush = self._usual_flush() if device == "cuda" else 0.0
         except BadProblem as e:
             raise Fault("configuration", e.category, str(e)) from None
@@ -63,7 +65,7 @@ class Bench:
                         "`kernelmill task check` says more") from None
         self.latest_flush = 0.0
         self.wake_core: Callable[[], None] = lambda: None
-        self.wake_seconds = self.copy_seconds = self.command_seconds = 0.0
+        self.free = Row()  # what a row of the baseline costs besides its calls
 
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""
@@ -91,7 +93,8 @@ class Bench:
             self.problem.models.pop(torch.float64, None)
             self.notes.append("too large for a reference in double precision")
         self.is_random = self._draws_when_called()
-        layout.sets = max(1, min(MOST_SETS, SETS_BYTES // layout.set_bytes))
+        self.sets_bytes = min(SETS_BYTES, total // 32)
+        layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
         self.release()
         self.layout = layout
         self.memory = SharedMemory.create(self.lib, self.device, layout.sets * layout.set_bytes)
@@ -102,9 +105,10 @@ class Bench:
         """Seconds of a flush right after contents were written, as they are before each row; nobody is judged yet."""
         times = []
         for seed in range(5):
-            self.fill([seed])
+            contents = self.draw([seed])
             self.poison(1)
-            times.append(self.flush())
+            self.reveal(contents)
+            times.append(self.latest_flush)
         return statistics.median(times)
 
     def _allocated(self) -> int:
@@ -203,10 +207,20 @@ class Bench:
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def fill(self, seeds: list[int], signed: bool = False) -> None:
-        """Fresh contents, one set a seed."""
-        for one, seed in zip(self.sets, seeds):
-            fill(one, self.problem.draw(seed, signed))
+    def draw(self, seeds: list[int]) -> list[list[Any]]:
+        """Contents of sets, one a seed, where nobody else sees them."""
+        return [self.problem.draw(seed) for seed in seeds]
+
+    def fill(self, contents: list[list[Any]]) -> None:
+        """Puts contents into the first sets: all at once where they lie on a GPU, or who sees the first of them has time
+        until the last is there."""
+        pairs = [(to, x) for one, drawn in zip(self.sets, contents) for to, x in zip(one.inputs, drawn)
+                 if isinstance(x, torch.Tensor)]
+        if self.device == "cuda" and hasattr(torch, "_foreach_copy_") and pairs:
+            torch._foreach_copy_(*map(list, zip(*pairs)))
+            return
+        for to, x in pairs:
+            to.copy_(x)
 
     def poison(self, count: int) -> None:
         """Rubbish in the outputs of the first sets."""
@@ -234,11 +248,41 @@ class Bench:
             good = good + 1 if self.flush() <= self.longest_flush() else 0
         return good == 5
 
-    def row(self, process: Process, count: int, seconds: float) -> Row:
-        """One row on cold caches."""
+    def reveal(self, contents: list[list[Any]]) -> float:
+        """Puts contents where the timed processes see them, and evicts them from the caches. Returns the seconds."""
+        self.speck.add_(1)  # the GPU takes some 0.15 ms to turn from another process to this one
+        self.synchronize()
+        started = time.monotonic()
+        self.fill(contents)
         self.latest_flush = self.flush()
+        return time.monotonic() - started
+
+    def look(self) -> float:
+        """Seconds of next to nothing on the GPU, which are more while somebody is at work there."""
+        if self.device != "cuda":
+            return 0.0
+        started = time.monotonic()
+        self.speck.add_(1)
+        torch.cuda.synchronize()
+        return time.monotonic() - started
+
+    def row(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> Row:
+        """One row on cold caches. Raises Fault.
+
+        A stopped process runs no code, but work that it gave to the GPU before goes on there, and may wait for contents
+        to come. So with a GPU they come when it is awake already, and the calls follow at once: what is done between is
+        seen in what it takes. On a CPU nobody who is awake may see them before the clock runs."""
+        on_gpu = self.device == "cuda"
+        revealing = 0.0 if on_gpu else self.reveal(contents)
         self.wake_core()
-        return process.row(count, seconds)
+        waking, awake = process.wake(seconds)
+        if on_gpu:
+            revealing = self.reveal(contents)
+        calls = process.call(native.CALL, 0, count, seconds)
+        looking = self.look()
+        copying = process.call(native.COPY, 0, count, seconds)
+        process.stop()
+        return Row(waking, revealing if on_gpu else 0.0, calls, looking, copying, awake)
 
     def sample(self, count: int, generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Elements of every output at places that nobody knows, with those places."""
@@ -254,7 +298,7 @@ class Bench:
     def put_aside(self, count: int) -> Optional[list[BufferSet]]:
         """Copies of the first sets; None where they are too large for that."""
         size = count * self.layout.set_bytes
-        if size > SETS_BYTES:
+        if size > self.sets_bytes:
             return None
         try:
             copies = sets_of(self.memory.bytes[:size].clone(), self.layout, count)
@@ -263,28 +307,42 @@ class Bench:
         self.synchronize()
         return copies
 
-    def calibrate(self, process: Process, seconds: float) -> int:
+    def calibrate(self, process: Process, seconds: float, contents: list[list[Any]]) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
-        times = [self.row(process, 1, seconds).calls for _ in range(4)][1:]
         target = 2e-3 if self.device == "cuda" else 20e-3
-        return max(1, min(self.layout.sets, int(target / max(min(times), 1e-6))))
 
-    def learn_costs(self, process: Process, count: int, seconds: float) -> None:
-        """What a row of the baseline costs besides its calls: waking, a command that does nothing, and copying."""
-        rows = [self.row(process, count, seconds) for _ in range(7)][1:]
-        self.wake_seconds = min(x.waking for x in rows)  # nobody can work in what it takes at least
+        def calls(count: int) -> float:
+            return min([self.row(process, count, seconds, contents[:count]).calls for _ in range(4)][1:])
+
+        def fitting(one: float) -> int:
+            return max(1, min(self.layout.sets, int(target / max(one, 1e-6))))
+
+        first = calls(1)  # with what a row of any length takes
+        several = fitting(first)
+        return fitting((calls(several) - first) / (several - 1)) if several > 1 else 1
+
+    def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> list[float]:
+        """What a row of the baseline costs besides its calls, and a command that does nothing. Returns the seconds of
+        the rows' flushes."""
+        rows, flushes = [], []
+        for _ in range(7):
+            rows.append(self.row(process, count, seconds, contents[:count]))
+            flushes.append(self.latest_flush)
+        rows = rows[1:]
+        process.call(native.NOTHING, 0, 0, seconds)
+        command = statistics.median(process.call(native.NOTHING, 0, 0, seconds) for _ in range(9))
         copies = [x.copying for x in rows]
         usual = statistics.median(copies)
-        # The most that an undisturbed copy took.
-        self.copy_seconds = max(x for x in copies if x <= 1.2 * usual + 5e-6)
-        process.call(native.NOTHING, 0, 0, seconds)
-        self.command_seconds = statistics.median(process.call(native.NOTHING, 0, 0, seconds) for _ in range(9))
+        # Of copies the most that an undisturbed one took. Of the others the least: nobody can work in that.
+        self.free = Row(min(x.waking for x in rows), min(x.revealing for x in rows), command,
+                        min(x.looking for x in rows), max(x for x in copies if x <= 1.2 * usual + 5e-6))
+        return flushes
 
     def per_call(self, row: Row, count: int) -> float:
-        """Seconds of one call. Who works while it is woken, or leaves work to the copies, pays for what these take longer
-        than the baseline's: the least of its waking, the most of its copying."""
-        besides = max(0.0, row.waking - self.wake_seconds) + max(0.0, row.copying - self.copy_seconds)
-        return max(row.calls - self.command_seconds + besides, row.calls * 0.1) / count
+        """Seconds of one call. Who works while it is woken or contents come, or leaves work for when it said that it is
+        done, pays for what these take longer than the baseline's."""
+        besides = sum(max(0.0, getattr(row, x) - getattr(self.free, x)) for x in BESIDES)
+        return max(row.calls - self.free.calls + besides, row.calls * 0.1) / count
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""

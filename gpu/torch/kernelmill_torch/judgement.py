@@ -6,7 +6,7 @@ import os
 import statistics
 import time
 from collections import Counter
-from typing import Any, Optional
+from typing import Any, Callable, Iterable, Optional
 
 import torch
 
@@ -26,6 +26,7 @@ CALL_SECONDS = 5.0
 BASELINE_SECONDS = 20.0
 RETAKES = 3
 DISTURBED = 1.15
+UNFINISHED_SECONDS = 5e-5  # more than what it takes to look at the GPU varies
 AWAKE_SECONDS = 5e-5  # of a processor: more than it takes to obey a signal
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
@@ -52,12 +53,13 @@ class Judgement:
         self.rules: list[compare.Rule] = []  # of timed outputs
         self.latest_rules: list[compare.Rule] = []  # of the latest trial
         self.row_length = 0
-        self.flushes: list[float] = []
+        self.flushes: tuple[list[float], list[float]] = ([], [])  # before rows of the reference, of the candidate; seconds
         self.awake: list[float] = []  # what the candidate worked before each row while it was stopped, in seconds
         # Draws places to look at; nothing else draws from it.
         self.places = torch.Generator(device=bench.device)
         self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.rows: tuple[list[float], list[float]] = ([], [])  # seconds a call: reference, candidate
+        self.looks: tuple[list[float], list[float]] = ([], [])  # at the GPU after their rows, in seconds
 
     # -- small things -----------------------------------------------------------------------------
 
@@ -157,7 +159,7 @@ class Judgement:
         seed = self.number("generators", index)
         if signed and not self.is_defined(inputs):
             return True
-        bench.fill([inputs], signed)
+        bench.fill([bench.problem.draw(inputs, signed)])
         bench.poison(1)
         bench.synchronize()
         bench.make_room()
@@ -251,46 +253,64 @@ class Judgement:
         bench = self.bench
         baseline = bench.start_baseline(self.pool, bench.baseline_seed, self.left())
         self.pool.settle()
-        contents = [self.number("warm", i) for i in range(bench.layout.sets)]
+        seeds = [self.number("warm", i) for i in range(bench.layout.sets)]
         bench.make_room()
-        bench.fill(contents)
+        contents = bench.draw(seeds)
         seconds = max(self.left(), BASELINE_SECONDS)
         try:
-            bench.row(baseline, 1, seconds)  # its threads come to life where the candidate's did, on any core
+            # Its threads come to life where the candidate's did, on any core.
+            bench.row(baseline, 1, seconds, contents[:1])
             self.held = self.core is not None and self.core.take_turns(self.pool, baseline, self.process)
             bench.wake_core = self.core.wake if self.held else lambda: None
-            length = bench.calibrate(baseline, seconds)
+            length = bench.calibrate(baseline, seconds, contents)
             self.row_length = length if self.mode == "honest" else 1
-            bench.learn_costs(baseline, self.row_length, seconds)
+            self.learn_costs(contents, seconds)
         except Fault as e:
             raise self.fault_of_baseline(e) from None
-        self.warm_up(contents)
+        self.warm_up(seeds, contents)
         self.lap("baseline")
 
-    def warm_up(self, contents: list[int]) -> None:
+    def learn_costs(self, contents: list, seconds: float) -> None:
+        """What is learned while somebody else uses the GPU would be free for the candidate. Raises Fault."""
+        self.quietly(lambda: (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents),))
+
+    def warm_up(self, seeds: list[int], contents: list) -> None:
         """The candidate's first row. One that gives its outputs in memory of its own, again and again, is right call by
         call and not in a row: then a row is one call."""
         bench = self.bench
         seconds = min(self.left(), FIRST_CALL_SECONDS[bench.device])
         bench.make_room()
-        bench.row(self.process, self.row_length, seconds)
-        if self.row_length == 1 or bench.is_random or self.count_bad(contents[:self.row_length], bench.sets) == 0:
+        bench.row(self.process, self.row_length, seconds, contents[:self.row_length])
+        if self.row_length == 1 or bench.is_random or self.count_bad(seeds[:self.row_length], bench.sets) == 0:
             return
         self.row_length = 1
-        bench.learn_costs(bench.baseline, 1, max(self.left(), BASELINE_SECONDS))
-        bench.wake_seconds = 0.0  # in what it takes to wake, a whole call could be done beforehand: all of it counts
-        bench.row(self.process, 1, seconds)
+        self.learn_costs(contents, max(self.left(), BASELINE_SECONDS))
+        if bench.device == "cpu":  # the contents of a whole call are there while it is woken: all of that counts
+            bench.free = bench.free._replace(waking=0.0)
+        bench.row(self.process, 1, seconds, contents[:1])
 
     def block(self) -> dict[str, Any]:
         """Two pairs of rows, one in either order; which comes first nobody can know. Seconds a call."""
         if not self.row_length:
             self.prepare_timing()
         reference_first = os.urandom(1)[0] % 2 == 0
-        pairs = [self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)]
+        pairs: list[tuple[float, float]] = []
+
+        def take() -> list[list[float]]:
+            known = [len(x) for x in self.flushes]
+            pairs[:] = self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)
+            return [x[count:] for x, count in zip(self.flushes, known)]
+
+        self.quietly(take)
         self.look_for_background_work()
         if len(self.awake) >= 4 and statistics.median(self.awake) > AWAKE_SECONDS:
             self.find("ran_while_stopped", "critical", f"the candidate worked {statistics.median(self.awake) * 1e3:.3f} ms "
                       "before a row (median), while it was stopped")
+        late = [statistics.median(x or [0.0]) for x in self.looks]
+        if len(self.looks[1]) >= 4 and late[1] > late[0] + UNFINISHED_SECONDS:
+            self.find("unfinished_work", "critical", "the GPU was still at work when the candidate said that it was done: "
+                      f"it answered after {late[1] * 1e6:.0f} us, after the problem's own model {late[0] * 1e6:.0f} us "
+                      "(medians)")
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
@@ -302,10 +322,10 @@ class Judgement:
         disturbed each time, the shortest row of each kind counts."""
         takes = []
         for _ in range(RETAKES):
-            flushes, self.flushes = self.flushes, []
+            known = [len(x) for x in self.flushes]
             pair = self.pair(reference_first)
-            disturbed = max(self.flushes) > self.bench.longest_flush()
-            self.flushes = flushes + self.flushes
+            flushes = [seconds for x, count in zip(self.flushes, known) for seconds in x[count:]]
+            disturbed = max(flushes) > self.bench.longest_flush()
             for past, seconds in zip(self.rows, pair):
                 past.append(seconds)
             if not disturbed and all(x <= DISTURBED * statistics.median(past) for past, x in zip(self.rows, pair)):
@@ -336,27 +356,31 @@ class Judgement:
     def candidate_row(self, seeds: list[int]) -> Row:
         bench, count = self.bench, self.row_length
         usual = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
-        self.prepare_row(self.process, seeds)
-        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * usual))
-        self.flushes.append(bench.latest_flush)
+        contents = self.prepare_row(self.process, seeds)
+        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * usual), contents)
+        self.flushes[1].append(bench.latest_flush)
         self.awake.append(row.awake)
+        self.looks[1].append(row.looking)
         return row
 
     def baseline_row(self, seeds: list[int]) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
-        self.prepare_row(self.bench.baseline, seeds)
+        contents = self.prepare_row(self.bench.baseline, seeds)
         try:
-            row = self.bench.row(self.bench.baseline, self.row_length, seconds)
+            row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents)
         except Fault as e:
             raise self.fault_of_baseline(e) from None
-        self.flushes.append(self.bench.latest_flush)
+        self.flushes[0].append(self.bench.latest_flush)
+        self.looks[0].append(row.looking)
         return row
 
-    def prepare_row(self, process: Process, seeds: list[int]) -> None:
+    def prepare_row(self, process: Process, seeds: list[int]) -> list:
+        """Returns the contents for the row, which the process does not see yet."""
         process.rest()
         self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
-        self.bench.fill(seeds)
+        contents = self.bench.draw(seeds)
         self.bench.poison(len(seeds))
+        return contents
 
     def fault_of_baseline(self, e: Fault) -> Fault:
         """Whose fault it is that the baseline failed: the problem's only if it fails without the candidate too."""
@@ -368,28 +392,53 @@ class Judgement:
         self.process = None
         try:
             alone = bench.start_baseline(self.pool, bench.baseline_seed, BASELINE_SECONDS)
-            bench.fill([self.number("alone", 0)])
-            bench.row(alone, 1, BASELINE_SECONDS)
+            bench.row(alone, 1, BASELINE_SECONDS, bench.draw([self.number("alone", 0)]))
         except Fault as again:
             bench.close_baseline()
             return bench.blame_problem(again)
         return Fault("infrastructure", "baseline_disturbed", "the problem's own model failed beside the candidate, and "
                      f"works without it: {e.message[:300]}")
 
-    def look_for_background_work(self) -> None:
-        """Flushes before rows take longer when somebody has the GPU. If that ends with the candidate, which is stopped
-        meanwhile, it was the candidate; else nobody can be timed now. Raises Fault then."""
-        if len(self.flushes) < 4 or statistics.median(self.flushes) <= self.bench.longest_flush():
-            return
-        before = statistics.median(self.flushes)
-        if self.bench.flushes_settle():
-            raise Fault("infrastructure", "gpu_disturbed", "somebody else used the GPU while rows were timed")
+    def quietly(self, work: Callable[[], Iterable[list[float]]]) -> None:
+        """Does work which returns the seconds of flushes, of one or more kinds, again where those say that somebody else had
+        the GPU. If it recurs, or goes on until the candidate is ended, and not without it, it was the candidate; else
+        nobody can be timed now. Raises Fault."""
+        longest = self.bench.longest_flush()
+        for _ in range(RETAKES):
+            usual = min(map(statistics.median, work()))
+            if usual <= longest:
+                return
+            if not self.bench.flushes_settle():
+                break
         self.process.close()
         self.process = None
-        if not self.bench.flushes_settle():
+        if not self.bench.flushes_settle() or not self.is_quiet_alone():
             raise Fault("infrastructure", "gpu_disturbed", "somebody else uses the GPU, also without the candidate")
-        self.find("background_work", "critical", f"a flush of the cache before calls took {before * 1e3:.3f} ms instead of "
-                  f"{self.bench.usual_flush * 1e3:.3f} ms, until the candidate was ended")
+        self.background_work(usual, "until the candidate was ended")
+
+    def is_quiet_alone(self) -> bool:
+        """Whether rows of the baseline find the GPU at rest, now that there is no candidate."""
+        bench = self.bench
+        contents = bench.draw([self.number("alone", i) for i in range(self.row_length)])
+        try:
+            flushes = bench.learn_costs(bench.baseline, self.row_length, BASELINE_SECONDS, contents)
+        except Fault:
+            return False
+        return max(flushes) <= bench.longest_flush()
+
+    def look_for_background_work(self) -> None:
+        """Flushes that are longer before the candidate's rows, and not before the others. Raises Fault."""
+        long = [sum(x > self.bench.longest_flush() for x in kind) for kind in self.flushes]
+        few = min(map(len, self.flushes)) // 8
+        if few and long[0] <= few and long[1] >= len(self.flushes[1]) - few:
+            self.background_work(statistics.median(self.flushes[1]), "before the candidate's rows alone")
+
+    def background_work(self, seconds: float, when: str) -> None:
+        """Raises Fault, the candidate's."""
+        evidence = (f"a flush of the cache before calls took {seconds * 1e3:.3f} ms instead of "
+                    f"{self.bench.usual_flush * 1e3:.3f} ms, {when}")
+        self.find("background_work", "critical", evidence)
+        raise Fault("candidate", "integrity", evidence)
 
     def audit(self, seeds: list[int], sets: list[BufferSet], sample: list) -> None:
         """Every output of a row, which are not what was sampled when it was done if they were written later. Raises Fault

@@ -27,8 +27,6 @@ def load(path: str) -> ctypes.CDLL:
         "km_page_map": (c_void_p, [c_int]),
         "km_page_unmap": (None, [c_void_p]),
         "km_page_call": (c_double, [c_void_p, c_int, c_uint32, c_uint32, c_uint32, c_double, c_uint32]),
-        "km_page_row": (c_double, [c_void_p, c_int, c_uint32, c_double, c_uint32, ctypes.POINTER(c_double),
-                                   ctypes.POINTER(c_double)]),
         "km_page_status": (c_uint32, [c_void_p]),
         "km_page_wait": (c_uint32, [c_void_p, c_uint32]),
         "km_page_command": (c_uint32, [c_void_p]),

@@ -16,7 +16,7 @@ from typing import Any, Optional
 
 import torch
 
-from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec
+from kernelmill_torch.buffers import Layout, TensorSpec
 from kernelmill_torch.candidate import made_in, seed_everything
 
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain.
@@ -200,13 +200,6 @@ def half_turned(x: torch.Tensor) -> torch.Tensor:
     bits = x.contiguous().view(torch.int32).reshape(-1)
     turned = ((bits >> 9) ^ (bits >> 14)) & 1
     return torch.where(turned.bool().reshape(x.shape), -x, x)
-
-
-def fill(into: BufferSet, drawn: list[Any]) -> None:
-    """Puts drawn inputs into shared buffers."""
-    for to, x in zip(into.inputs, drawn):
-        if isinstance(x, torch.Tensor):
-            to.copy_(x)
 
 
 CHUNK = 1 << 23  # elements that are looked at together: what is made of them stays in a GPU's cache

@@ -13,6 +13,7 @@ from kernelmill_torch import channel, native
 
 START_SECONDS = 60.0
 SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
+SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
 STILL_SECONDS = 0.02  # in which a process that was told to stop has stopped, also on a busy machine
 
 
@@ -30,9 +31,11 @@ class Fault(Exception):
 class Row(NamedTuple):
     """Seconds of the parts of a row, by the clock out here."""
 
-    waking: float
-    calls: float
-    copying: float
+    waking: float = 0.0
+    revealing: float = 0.0  # contents put where it sees them, and caches flushed
+    calls: float = 0.0
+    looking: float = 0.0  # at whether the GPU is at rest when it says that it is done
+    copying: float = 0.0
     awake: float = 0.0  # of a processor, which it worked while it was stopped
 
 
@@ -167,24 +170,26 @@ class Process:
             taken = native.FAILED
         return self._well(taken, seconds)
 
-    def row(self, count: int, seconds: float) -> Row:
-        """One row of calls. Raises Fault.
-
-        The process goes on for it and is stopped again when it is done."""
+    def wake(self, seconds: float) -> tuple[float, float]:
+        """Lets it go on until it waits for the next command. Seconds that this took, and those of a processor that it
+        worked while it was stopped. Raises Fault."""
         if not self.clocked:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
-        waking, copying = ctypes.c_double(), ctypes.c_double()
         numbers = self._numbers() if self.stopped else []
         awake = self._worked(numbers) if self._rested is not None else 0.0
         self._rested = None
         started = time.monotonic()
         self.go_on(numbers)
         going = time.monotonic() - started  # what it did by then it did while it was woken
-        taken = self.lib.km_page_row(self.page, self.pidfd, count, seconds, SPIN, ctypes.byref(waking),
-                                     ctypes.byref(copying))
+        return going + self.call(native.WAKE, 0, 0, seconds, SPIN_AWAKE), awake
+
+    def row(self, count: int, seconds: float) -> None:
+        """One row of calls that nobody times. Raises Fault."""
+        self.wake(seconds)
+        self.call(native.CALL, 0, count, seconds)
+        self.call(native.COPY, 0, count, seconds)
         self.stop()
-        return Row(going + waking.value, self._well(taken, seconds), copying.value, awake)
 
     def _well(self, taken: float, seconds: float) -> float:
         """The seconds, unless they stand for a fault."""

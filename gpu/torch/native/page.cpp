@@ -73,26 +73,6 @@ double km_page_call(void* at, int pidfd, uint32_t command, uint32_t first, uint3
   return now_seconds() - started;
 }
 
-/// One row: wakes the process, has it make its calls, and has it copy what they returned, each at
-/// once after the other and each against the clock. Returns the seconds of the calls and puts those
-/// of waking and copying into the last two; below 0 as km_page_call(), and -3 when the status says
-/// that the process has words on its socket.
-double km_page_row(void* at, int pidfd, uint32_t count, double deadline, uint32_t spin,
-                   double* wake_seconds, double* copy_seconds) {
-  using kernelmill::torch::command;
-  auto number = [](command x) { return static_cast<uint32_t>(x); };
-  const auto& x = *static_cast<page*>(at);
-  *wake_seconds = km_page_call(at, pidfd, number(command::wake), 0, 0, deadline, spin);
-  if (*wake_seconds < 0) return *wake_seconds;
-  if (x.status != 0) return -3;
-  double called = km_page_call(at, pidfd, number(command::call), 0, count, deadline, spin);
-  if (called < 0) return called;
-  if (x.status != 0) return -3;
-  *copy_seconds = km_page_call(at, pidfd, number(command::copy), 0, count, deadline, spin);
-  if (*copy_seconds < 0) return *copy_seconds;
-  return x.status != 0 ? -3 : called;
-}
-
 uint32_t km_page_status(const void* at) {
   return static_cast<const page*>(at)->status;
 }

@@ -4,7 +4,9 @@ import unittest
 
 try:
     import torch  # noqa: F401
+    from kernelmill_torch import native
     from kernelmill_torch.bench import Bench
+    from kernelmill_torch.buffers import Layout
     from kernelmill_torch.judgement import RETAKES, Judgement
     from kernelmill_torch.processes import Fault, Row
 except ImportError:
@@ -35,10 +37,10 @@ class FakeBench:
         self.baseline = Ended()
         return self.baseline
 
-    def fill(self, seeds):
-        pass
+    def draw(self, seeds):
+        return seeds
 
-    def row(self, _process, _count, _seconds):
+    def row(self, _process, _count, _seconds, _contents):
         if not self.alone_works:
             raise Fault("candidate", "runtime_error", "IndexError")
 
@@ -53,6 +55,15 @@ def judgement(bench):
     result = Judgement(bench, None, None, {"seconds": 60, "seed": "00" * 32})
     result.process = Ended()
     return result
+
+
+def quiet_pair(x):
+    def pair(_reference_first):
+        for flushes in x.flushes:
+            flushes.append(0.5)
+        return 1.0, 1.0
+
+    return pair
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
@@ -91,7 +102,7 @@ class DisturbedPairs(unittest.TestCase):
 
         def pair(_reference_first):
             flush, seconds = next(taken)
-            x.flushes.append(flush)
+            x.flushes[1].append(flush)
             return seconds
 
         x.pair = pair
@@ -126,16 +137,18 @@ class WatchedBench:
     def make_room(self):
         self.done.append("room")
 
-    def fill(self, seeds):
-        self.done.append("fill")
+    def draw(self, seeds):
+        self.done.append("draw")
         self.contents.append(seeds)
+        return seeds
 
     def poison(self, _count):
         self.done.append("poison")
 
-    def row(self, process, _count, _seconds):
+    def row(self, process, _count, _seconds, contents):
         self.done.append(process.name)
-        return Row(0.0, 1.0, 0.0)
+        assert contents == self.contents[-1]
+        return Row(calls=1.0)
 
     def sample(self, _count, _generator):
         self.done.append("sample")
@@ -154,8 +167,7 @@ class WorkWhileStopped(unittest.TestCase):
         bench = FakeBench(True)
         x = judgement(bench)
         x.row_length, x.awake = 1, awake
-        x.undisturbed_pair = lambda _first: (1.0, 1.0)
-        x.look_for_background_work = lambda: None
+        x.undisturbed_pair = quiet_pair(x)
         x.block()
         return [f["rule"] for f in x.findings]
 
@@ -165,6 +177,146 @@ class WorkWhileStopped(unittest.TestCase):
     def test_what_a_busy_machine_does_once_is_not(self):
         self.assertEqual(self.rules([1e-3, 0.0, 0.0, 2e-5]), [])
         self.assertEqual(self.rules([1e-3] * 3), [])
+
+
+class BusyBench(FakeBench):
+    """A flush takes at most 1 s. Who is at work on the GPU: by turns in what is timed, and while flushes are to settle."""
+
+    def __init__(self, settles, alone=0.5):
+        super().__init__(True)
+        self.usual_flush, self.settles, self.alone = 0.5, settles, alone
+
+    def flushes_settle(self):
+        return self.settles.pop(0)
+
+    def learn_costs(self, _process, _count, _seconds, _contents):
+        return [0.5, self.alone]
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class BusyGpu(unittest.TestCase):
+    BLAMED = ("candidate", "integrity"), ["background_work"]
+    NOBODY = ("infrastructure", "gpu_disturbed"), []
+
+    def work(self, takes, settles, alone=0.5):
+        x = judgement(BusyBench(settles, alone))
+        return self.outcome(x, lambda: x.quietly(lambda: takes.pop(0))), takes
+
+    def outcome(self, x, work):
+        try:
+            work()
+        except Fault as e:
+            return (e.cls, e.category), [f["rule"] for f in x.findings]
+        return None, [f["rule"] for f in x.findings]
+
+    def test_nobody(self):
+        self.assertEqual(self.work([[[0.5, 0.5, 2.0]]], []), ((None, []), []))
+
+    def test_who_came_and_went_is_waited_for(self):
+        self.assertEqual(self.work([[[2.0], [2.0]], [[0.5], [0.5]]], [True]), ((None, []), []))
+
+    def test_who_is_there_until_the_candidate_ends_is_the_candidate(self):
+        self.assertEqual(self.work([[[2.0]]], [False, True])[0], self.BLAMED)
+
+    def test_who_comes_again_with_the_candidate_alone_is_the_candidate(self):
+        self.assertEqual(self.work([[[2.0]]] * RETAKES, [True] * (RETAKES + 1))[0], self.BLAMED)
+
+    def test_who_is_there_without_it_too_is_somebody_else(self):
+        self.assertEqual(self.work([[[2.0]]], [False, False])[0], self.NOBODY)
+        self.assertEqual(self.work([[[2.0]]], [False, True], alone=2.0)[0], self.NOBODY)
+
+    def test_who_is_there_before_the_candidates_rows_alone_is_the_candidate(self):
+        def look(reference, candidate):
+            x = judgement(BusyBench([]))
+            x.flushes[0][:], x.flushes[1][:] = reference, candidate
+            return self.outcome(x, x.look_for_background_work)
+
+        self.assertEqual(look([0.5] * 9, [2.0] * 8), self.BLAMED)
+        self.assertEqual(look([0.5] * 8, [2.0] * 6 + [0.5] * 2), (None, []))
+        self.assertEqual(look([0.5] * 6, [2.0] * 6), (None, []))  # too few to say so
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class UnfinishedWork(unittest.TestCase):
+    def rules(self, reference, candidate):
+        x = judgement(FakeBench(True))
+        x.row_length = 1
+        x.looks[0][:], x.looks[1][:] = reference, candidate
+        x.undisturbed_pair = quiet_pair(x)
+        x.block()
+        return [f["rule"] for f in x.findings]
+
+    def test_what_is_usual_for_the_candidate_alone_is_found(self):
+        self.assertEqual(self.rules([2e-5] * 4, [9e-5] * 4), ["unfinished_work"])
+
+    def test_what_both_have_is_not(self):
+        self.assertEqual(self.rules([9e-5] * 4, [9e-5] * 4), [])
+        self.assertEqual(self.rules([2e-5] * 4, [2e-5, 2e-5, 2e-5, 9e-3]), [])
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class LengthOfARow(unittest.TestCase):
+    """Of a GPU's rows, which take a while whatever their length."""
+
+    def length(self, one, sets=16, besides=150e-6):
+        bench = Bench.__new__(Bench)
+        bench.device, bench.layout = "cuda", Layout([], [], sets=sets)
+        bench.row = lambda _process, count, _seconds, contents: Row(calls=besides + len(contents) * one)
+        return bench.calibrate(None, 1.0, [[]] * sets)
+
+    def test_what_a_row_takes_besides_its_calls_does_not_shorten_it(self):
+        self.assertEqual(self.length(100e-6, sets=64), 20)
+        self.assertEqual(self.length(100e-6), 16)
+        self.assertEqual(self.length(500e-6), 4)
+
+    def test_a_long_call_is_a_row(self):
+        self.assertEqual(self.length(5e-3), 1)
+        self.assertEqual(self.length(100e-6, sets=1), 1)
+
+
+class TimedProcess:
+    def __init__(self, done):
+        self.done = done
+
+    def wake(self, _seconds):
+        self.done.append("wake")
+        return 0.25, 0.0
+
+    def call(self, command, _first, _count, _seconds):
+        self.done.append({native.CALL: "call", native.COPY: "copy"}[command])
+        return 1.0
+
+    def stop(self):
+        self.done.append("stop")
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class PartsOfARow(unittest.TestCase):
+    def row(self, device):
+        bench, done = Bench.__new__(Bench), []
+        bench.device = device
+        bench.wake_core = lambda: done.append("core")
+        bench.reveal = lambda _contents: done.append("reveal") or 0.5
+        bench.look = lambda: done.append("look") or 0.125
+        return bench.row(TimedProcess(done), 3, 1.0, []), done
+
+    def test_on_a_gpu_contents_come_right_before_the_calls(self):
+        row, done = self.row("cuda")
+        self.assertEqual(done, ["core", "wake", "reveal", "call", "look", "copy", "stop"])
+        self.assertEqual(row, Row(waking=0.25, revealing=0.5, calls=1.0, looking=0.125, copying=1.0))
+
+    def test_on_a_cpu_nobody_is_awake_when_they_come(self):
+        row, done = self.row("cpu")
+        self.assertEqual(done, ["reveal", "core", "wake", "call", "look", "copy", "stop"])
+        self.assertEqual(row.revealing, 0.0)  # nobody could use that time
+
+    def test_what_takes_longer_than_the_baseline_is_paid_for(self):
+        bench = Bench.__new__(Bench)
+        bench.free = Row(waking=1.0, revealing=1.0, calls=0.5, looking=1.0, copying=1.0)
+        self.assertEqual(bench.per_call(Row(waking=1.0, revealing=0.5, calls=4.5, looking=1.0, copying=1.0), 2), 2.0)
+        for part in ("waking", "revealing", "looking", "copying"):
+            row = Row(1.0, 1.0, 4.5, 1.0, 1.0)._replace(**{part: 3.0})
+            self.assertEqual(bench.per_call(row, 2), 3.0, part)
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
@@ -181,7 +333,7 @@ class OrderOfAPair(unittest.TestCase):
         return bench.done
 
     def test_what_comes_before_a_row_does_not_depend_on_whose_it_is(self):
-        before = ["rest", "room", "fill", "poison"]
+        before = ["rest", "room", "draw", "poison"]
         self.assertEqual(self.done(True, small=True), [*before, "baseline", "sample", "aside", *before, "candidate",
                                                        "sample", "audit of live"])
         self.assertEqual(self.done(False, small=True), [*before, "candidate", "sample", "aside", *before, "baseline",
