@@ -20,6 +20,7 @@ SETS_BYTES = 2 << 30       # that several sets may take together; or a 32nd of t
 FLUSH_BYTES = 256 << 20    # several times any cache
 POISON = 0xA7
 BESIDES = ("waking", "revealing", "looking", "copying")  # parts of a row that are no calls
+LOOKS = 3
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
@@ -63,7 +64,6 @@ class Bench:
                             f"the problem {directory} does not fit this machine: {text}") from None
             raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {text}",
                         "`kernelmill task check` says more") from None
-        self.latest_flush = 0.0
         self.wake_core: Callable[[], None] = lambda: None
         self.free = Row()  # what a row of the baseline costs besides its calls
 
@@ -107,8 +107,7 @@ class Bench:
         for seed in range(5):
             contents = self.draw([seed])
             self.poison(1)
-            self.reveal(contents)
-            times.append(self.latest_flush)
+            times.append(self.reveal(contents)[1])
         return statistics.median(times)
 
     def _allocated(self) -> int:
@@ -248,22 +247,25 @@ class Bench:
             good = good + 1 if self.flush() <= self.longest_flush() else 0
         return good == 5
 
-    def reveal(self, contents: list[list[Any]]) -> float:
-        """Puts contents where the timed processes see them, and evicts them from the caches. Returns the seconds."""
+    def reveal(self, contents: list[list[Any]]) -> tuple[float, float]:
+        """Puts contents where the timed processes see them, and evicts them from the caches. Returns the seconds, and those
+        of the second part."""
         self.speck.add_(1)  # the GPU takes some 0.15 ms to turn from another process to this one
         self.synchronize()
         started = time.monotonic()
         self.fill(contents)
-        self.latest_flush = self.flush()
-        return time.monotonic() - started
+        flushing = self.flush()
+        return time.monotonic() - started, flushing
 
     def look(self) -> float:
-        """Seconds of next to nothing on the GPU, which are more while somebody is at work there."""
+        """Seconds of next to nothing on the GPU, which are more while somebody is at work there: the GPU turns to who has
+        work whenever the other has none, so there is more than one look."""
         if self.device != "cuda":
             return 0.0
         started = time.monotonic()
-        self.speck.add_(1)
-        torch.cuda.synchronize()
+        for _ in range(LOOKS):
+            self.speck.add_(1)
+            torch.cuda.synchronize()
         return time.monotonic() - started
 
     def row(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> Row:
@@ -273,16 +275,18 @@ class Bench:
         to come. So with a GPU they come when it is awake already, and the calls follow at once: what is done between is
         seen in what it takes. On a CPU nobody who is awake may see them before the clock runs."""
         on_gpu = self.device == "cuda"
-        revealing = 0.0 if on_gpu else self.reveal(contents)
+        revealing = 0.0
+        if not on_gpu:
+            _, flushing = self.reveal(contents)
         self.wake_core()
         waking, awake = process.wake(seconds)
         if on_gpu:
-            revealing = self.reveal(contents)
+            revealing, flushing = self.reveal(contents)
         calls = process.call(native.CALL, 0, count, seconds)
         looking = self.look()
         copying = process.call(native.COPY, 0, count, seconds)
         process.stop()
-        return Row(waking, revealing if on_gpu else 0.0, calls, looking, copying, awake)
+        return Row(waking, revealing, calls, looking, copying, awake, flushing)
 
     def sample(self, count: int, generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Elements of every output at places that nobody knows, with those places."""
@@ -317,18 +321,17 @@ class Bench:
         def fitting(one: float) -> int:
             return max(1, min(self.layout.sets, int(target / max(one, 1e-6))))
 
-        first = calls(1)  # with what a row of any length takes
+        first = calls(1)
         several = fitting(first)
-        return fitting((calls(several) - first) / (several - 1)) if several > 1 else 1
+        if self.device == "cuda" and several > 1:  # a row of any length takes what the GPU needs to turn to its process
+            first = min(first, (calls(several) - first) / (several - 1))
+        return fitting(first)
 
     def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> list[float]:
         """What a row of the baseline costs besides its calls, and a command that does nothing. Returns the seconds of
         the rows' flushes."""
-        rows, flushes = [], []
-        for _ in range(7):
-            rows.append(self.row(process, count, seconds, contents[:count]))
-            flushes.append(self.latest_flush)
-        rows = rows[1:]
+        every = [self.row(process, count, seconds, contents[:count]) for _ in range(7)]
+        rows = every[1:]
         process.call(native.NOTHING, 0, 0, seconds)
         command = statistics.median(process.call(native.NOTHING, 0, 0, seconds) for _ in range(9))
         copies = [x.copying for x in rows]
@@ -336,7 +339,7 @@ class Bench:
         # Of copies the most that an undisturbed one took. Of the others the least: nobody can work in that.
         self.free = Row(min(x.waking for x in rows), min(x.revealing for x in rows), command,
                         min(x.looking for x in rows), max(x for x in copies if x <= 1.2 * usual + 5e-6))
-        return flushes
+        return [x.flushing for x in every]
 
     def per_call(self, row: Row, count: int) -> float:
         """Seconds of one call. Who works while it is woken or contents come, or leaves work for when it said that it is

@@ -18,6 +18,7 @@ from kernelmill_torch.cores import Core
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.problem_check import BLIND_DRAWS, blind_answers
 from kernelmill_torch.processes import Fault, Pool, Process, Row
+from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
 
 TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
@@ -26,8 +27,6 @@ CALL_SECONDS = 5.0
 BASELINE_SECONDS = 20.0
 RETAKES = 3
 DISTURBED = 1.15
-UNFINISHED_SECONDS = 5e-5  # more than what it takes to look at the GPU varies
-AWAKE_SECONDS = 5e-5  # of a processor: more than it takes to obey a signal
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
 
@@ -53,13 +52,11 @@ class Judgement:
         self.rules: list[compare.Rule] = []  # of timed outputs
         self.latest_rules: list[compare.Rule] = []  # of the latest trial
         self.row_length = 0
-        self.flushes: tuple[list[float], list[float]] = ([], [])  # before rows of the reference, of the candidate; seconds
-        self.awake: list[float] = []  # what the candidate worked before each row while it was stopped, in seconds
+        self.watch = Watch()
         # Draws places to look at; nothing else draws from it.
         self.places = torch.Generator(device=bench.device)
         self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.rows: tuple[list[float], list[float]] = ([], [])  # seconds a call: reference, candidate
-        self.looks: tuple[list[float], list[float]] = ([], [])  # at the GPU after their rows, in seconds
 
     # -- small things -----------------------------------------------------------------------------
 
@@ -297,20 +294,15 @@ class Judgement:
         pairs: list[tuple[float, float]] = []
 
         def take() -> list[list[float]]:
-            known = [len(x) for x in self.flushes]
+            mark = self.watch.mark()
             pairs[:] = self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)
-            return [x[count:] for x, count in zip(self.flushes, known)]
+            return self.watch.flushes(mark)
 
         self.quietly(take)
-        self.look_for_background_work()
-        if len(self.awake) >= 4 and statistics.median(self.awake) > AWAKE_SECONDS:
-            self.find("ran_while_stopped", "critical", f"the candidate worked {statistics.median(self.awake) * 1e3:.3f} ms "
-                      "before a row (median), while it was stopped")
-        late = [statistics.median(x or [0.0]) for x in self.looks]
-        if len(self.looks[1]) >= 4 and late[1] > late[0] + UNFINISHED_SECONDS:
-            self.find("unfinished_work", "critical", "the GPU was still at work when the candidate said that it was done: "
-                      f"it answered after {late[1] * 1e6:.0f} us, after the problem's own model {late[0] * 1e6:.0f} us "
-                      "(medians)")
+        if (seconds := self.watch.long_before_candidate(self.bench.longest_flush())) is not None:
+            self.background_work(seconds, "before the candidate's rows alone")
+        for rule, evidence in self.watch.findings():
+            self.find(rule, "critical", evidence)
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
@@ -322,10 +314,9 @@ class Judgement:
         disturbed each time, the shortest row of each kind counts."""
         takes = []
         for _ in range(RETAKES):
-            known = [len(x) for x in self.flushes]
+            mark = self.watch.mark()
             pair = self.pair(reference_first)
-            flushes = [seconds for x, count in zip(self.flushes, known) for seconds in x[count:]]
-            disturbed = max(flushes) > self.bench.longest_flush()
+            disturbed = max(sum(self.watch.flushes(mark), [])) > self.bench.longest_flush()
             for past, seconds in zip(self.rows, pair):
                 past.append(seconds)
             if not disturbed and all(x <= DISTURBED * statistics.median(past) for past, x in zip(self.rows, pair)):
@@ -358,9 +349,7 @@ class Judgement:
         usual = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
         contents = self.prepare_row(self.process, seeds)
         row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * usual), contents)
-        self.flushes[1].append(bench.latest_flush)
-        self.awake.append(row.awake)
-        self.looks[1].append(row.looking)
+        self.watch.rows[CANDIDATE].append(row)
         return row
 
     def baseline_row(self, seeds: list[int]) -> Row:
@@ -370,8 +359,7 @@ class Judgement:
             row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents)
         except Fault as e:
             raise self.fault_of_baseline(e) from None
-        self.flushes[0].append(self.bench.latest_flush)
-        self.looks[0].append(row.looking)
+        self.watch.rows[REFERENCE].append(row)
         return row
 
     def prepare_row(self, process: Process, seeds: list[int]) -> list:
@@ -425,13 +413,6 @@ class Judgement:
         except Fault:
             return False
         return max(flushes) <= bench.longest_flush()
-
-    def look_for_background_work(self) -> None:
-        """Flushes that are longer before the candidate's rows, and not before the others. Raises Fault."""
-        long = [sum(x > self.bench.longest_flush() for x in kind) for kind in self.flushes]
-        few = min(map(len, self.flushes)) // 8
-        if few and long[0] <= few and long[1] >= len(self.flushes[1]) - few:
-            self.background_work(statistics.median(self.flushes[1]), "before the candidate's rows alone")
 
     def background_work(self, seconds: float, when: str) -> None:
         """Raises Fault, the candidate's."""

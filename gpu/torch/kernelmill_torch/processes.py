@@ -32,11 +32,12 @@ class Row(NamedTuple):
     """Seconds of the parts of a row, by the clock out here."""
 
     waking: float = 0.0
-    revealing: float = 0.0  # contents put where it sees them, and caches flushed
+    revealing: float = 0.0  # contents put where it sees them, and caches flushed; 0 where it was stopped meanwhile
     calls: float = 0.0
     looking: float = 0.0  # at whether the GPU is at rest when it says that it is done
     copying: float = 0.0
     awake: float = 0.0  # of a processor, which it worked while it was stopped
+    flushing: float = 0.0  # of the caches
 
 
 class Zygote:
