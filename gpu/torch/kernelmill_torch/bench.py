@@ -330,20 +330,21 @@ class Bench:
     def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> list[float]:
         """What a row of the baseline costs besides its calls, and a command that does nothing. Returns the seconds of
         the rows' flushes."""
-        every = [self.row(process, count, seconds, contents[:count]) for _ in range(7)]
-        rows = every[1:]
+        rows: list[Row] = []
+        for _ in range(7):
+            self.poison(count)  # as before the rows to come: caches are written back then, while contents come
+            rows.append(self.row(process, count, seconds, contents[:count]))
         process.call(native.NOTHING, 0, 0, seconds)
         command = statistics.median(process.call(native.NOTHING, 0, 0, seconds) for _ in range(9))
-        copies = [x.copying for x in rows]
-        usual = statistics.median(copies)
-        # Of copies the most that an undisturbed one took. Of the others the least: nobody can work in that.
-        self.free = Row(min(x.waking for x in rows), min(x.revealing for x in rows), command,
-                        min(x.looking for x in rows), max(x for x in copies if x <= 1.2 * usual + 5e-6))
-        return [x.flushing for x in every]
+        # On a CPU contents are there when a process is woken: nobody can work in what that takes at least.
+        waking = math.inf if self.device == "cuda" else min(x.waking for x in rows[1:])
+        self.free = Row(waking, most([x.revealing for x in rows[1:]]), command, most([x.looking for x in rows[1:]]),
+                        most([x.copying for x in rows[1:]]))
+        return [x.flushing for x in rows]
 
     def per_call(self, row: Row, count: int) -> float:
         """Seconds of one call. Who works while it is woken or contents come, or leaves work for when it said that it is
-        done, pays for what these take longer than the baseline's."""
+        done, pays for what these take longer than they do for the baseline."""
         besides = sum(max(0.0, getattr(row, x) - getattr(self.free, x)) for x in BESIDES)
         return max(row.calls - self.free.calls + besides, row.calls * 0.1) / count
 
@@ -357,6 +358,12 @@ class Bench:
             self.memory = None
         self.problem.models.clear()
         self.release()
+
+
+def most(times: list[float]) -> float:
+    """The longest of times that were not disturbed."""
+    usual = statistics.median(times)
+    return max(x for x in times if x <= 1.2 * usual + 5e-6)
 
 
 def has_changed(sample: list[tuple[torch.Tensor, torch.Tensor]], sets: list[BufferSet]) -> bool:
