@@ -22,7 +22,6 @@ from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
 
 TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
-FIRST_CALL_SECONDS = {"cuda": 45.0, "cpu": 15.0}  # in which Triton may compile and tune
 CALL_SECONDS = 5.0
 BASELINE_SECONDS = 20.0
 RETAKES = 3
@@ -33,9 +32,10 @@ FIRST_TIMED = 1000  # numbers of contents below are those of trials
 class Judgement:
     """REQUIRES: nobody else uses the bench meanwhile."""
 
-    def __init__(self, bench: Bench, pool: Pool, core: Optional[Core], options: dict[str, Any]):
+    def __init__(self, bench: Bench, pool: Pool, core: Optional[Core], options: dict[str, Any], compiles: bool = False):
         self.bench, self.pool, self.core = bench, pool, core
         self.held = False  # on that core
+        self.first_call_seconds = first_call_seconds(bench.device, compiles)
         self.mode = options.get("mode") or "honest"
         self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
         self.deadline = time.monotonic() + float(options["seconds"])
@@ -161,7 +161,7 @@ class Judgement:
         bench.synchronize()
         bench.make_room()
         self.process.ask({"op": "seed", "seed": seed}, self.left())
-        self.process.row(1, min(self.left(), FIRST_CALL_SECONDS[bench.device]))
+        self.process.row(1, min(self.left(), self.first_call_seconds))
         sample = bench.sample(1, self.places)
         drawn = bench.problem.draw(inputs, signed)
         truth = bench.problem.truth(drawn, seed)
@@ -275,7 +275,7 @@ class Judgement:
         """The candidate's first row. One that gives its outputs in memory of its own, again and again, is right call by
         call and not in a row: then a row is one call."""
         bench = self.bench
-        seconds = min(self.left(), FIRST_CALL_SECONDS[bench.device])
+        seconds = min(self.left(), self.first_call_seconds)
         bench.make_room()
         bench.row(self.process, self.row_length, seconds, contents[:self.row_length])
         if self.row_length == 1 or bench.is_random or self.count_bad(seeds[:self.row_length], bench.sets) == 0:
@@ -346,7 +346,7 @@ class Judgement:
 
     def candidate_row(self, seeds: list[int]) -> Row:
         bench, count = self.bench, self.row_length
-        usual = statistics.median(self.rows[0]) * count if self.rows[0] else FIRST_CALL_SECONDS[bench.device]
+        usual = statistics.median(self.rows[0]) * count if self.rows[0] else self.first_call_seconds
         contents = self.prepare_row(self.process, seeds)
         row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * usual), contents)
         self.watch.rows[CANDIDATE].append(row)
@@ -442,6 +442,11 @@ class Judgement:
                 continue
             found.append(compare.count_bad(list(zip(one.outputs, problem.run(drawn), self.rules))))
         return sum(found)
+
+
+def first_call_seconds(device: str, compiles: bool) -> float:
+    """How long a first call may take; longer where the module may compile and tune for a GPU in it."""
+    return 45.0 if compiles and device == "cuda" else 15.0
 
 
 def finite(x: float) -> Optional[float]:

@@ -112,7 +112,8 @@ class Referee:
         """Whether the candidate is right."""
         request, started = self.options, time.monotonic()
         bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
-        self.judgement = Judgement(bench, self.pool, self.core, request)
+        self.judgement = Judgement(bench, self.pool, self.core, request,
+                                   kernels.may_compile_when_called(self.source.decode("utf-8", "replace")))
         self.judgement.mark = started
         self.judgement.lap("task")
         self.check_language()

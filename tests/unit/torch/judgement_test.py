@@ -7,7 +7,7 @@ try:
     from kernelmill_torch import native
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.buffers import Layout
-    from kernelmill_torch.judgement import RETAKES, Judgement
+    from kernelmill_torch.judgement import RETAKES, Judgement, first_call_seconds
     from kernelmill_torch.processes import Fault, Row
 except ImportError:
     torch = None
@@ -83,6 +83,13 @@ class BaselineFault(unittest.TestCase):
         fault, _, _, candidate = self.fault("out_of_memory", alone_works=True)
         self.assertEqual((fault.cls, fault.category), ("infrastructure", "gpu_memory"))
         self.assertFalse(candidate.closed)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class FirstCall(unittest.TestCase):
+    def test_waits_for_compilers_where_there_may_be_one(self):
+        self.assertGreater(first_call_seconds("cuda", True), first_call_seconds("cuda", False))
+        self.assertEqual(first_call_seconds("cpu", True), first_call_seconds("cpu", False))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
