@@ -260,16 +260,22 @@ class Judgement:
             self.held = self.core is not None and self.core.take_turns(self.pool, baseline, self.process)
             bench.wake_core = self.core.wake if self.held else lambda: None
             length = bench.calibrate(baseline, seconds, contents)
-            self.row_length = length if self.mode == "honest" else 1
-            self.learn_costs(contents, seconds)
         except Fault as e:
             raise self.fault_of_baseline(e) from None
+        self.row_length = length if self.mode == "honest" else 1
+        self.learn_costs(contents, seconds)
         self.warm_up(seeds, contents)
         self.lap("baseline")
 
     def learn_costs(self, contents: list, seconds: float) -> None:
         """What is learned while somebody else uses the GPU would be free for the candidate. Raises Fault."""
-        self.quietly(lambda: (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents),))
+        def learn() -> tuple[list[float]]:
+            try:
+                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents),)
+            except Fault as e:
+                raise self.fault_of_baseline(e) from None
+
+        self.quietly(learn)
 
     def warm_up(self, seeds: list[int], contents: list) -> None:
         """The candidate's first row. One that gives its outputs in memory of its own, again and again, is right call by

@@ -162,15 +162,18 @@ class WatchedBench:
 class BusyBench(FakeBench):
     """A flush takes at most 1 s. Who is at work on the GPU: by turns in what is timed, and while flushes are to settle."""
 
-    def __init__(self, settles, alone=0.5):
+    def __init__(self, settles, alone=((0.5,),)):
         super().__init__(True)
-        self.usual_flush, self.settles, self.alone = 0.5, settles, alone
+        self.usual_flush, self.settles, self.alone = 0.5, settles, list(alone)
 
     def flushes_settle(self):
         return self.settles.pop(0)
 
     def learn_costs(self, _process, _count, _seconds, _contents):
-        return [0.5, self.alone]
+        flushes = self.alone.pop(0)
+        if isinstance(flushes, Fault):
+            raise flushes
+        return flushes
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
@@ -178,7 +181,7 @@ class BusyGpu(unittest.TestCase):
     BLAMED = ("candidate", "integrity"), ["background_work"]
     NOBODY = ("infrastructure", "gpu_disturbed"), []
 
-    def work(self, takes, settles, alone=0.5):
+    def work(self, takes, settles, alone=((0.5,),)):
         x = judgement(BusyBench(settles, alone))
         return self.outcome(x, lambda: x.quietly(lambda: takes.pop(0))), takes
 
@@ -201,9 +204,17 @@ class BusyGpu(unittest.TestCase):
     def test_who_comes_again_with_the_candidate_alone_is_the_candidate(self):
         self.assertEqual(self.work([[[2.0]]] * RETAKES, [True] * (RETAKES + 1))[0], self.BLAMED)
 
+    def test_who_is_there_while_costs_are_learned_is_no_fault_of_the_problem(self):
+        x = judgement(BusyBench([False, True], alone=[[2.0], [0.5]]))
+        self.assertEqual(self.outcome(x, lambda: x.learn_costs([], 1.0)), self.BLAMED)
+
+    def test_a_baseline_that_fails_while_costs_are_learned_is_tried_without_the_candidate(self):
+        x = judgement(BusyBench([], alone=[Fault("candidate", "runtime_error", "IndexError")]))
+        self.assertEqual(self.outcome(x, lambda: x.learn_costs([], 1.0)), (("infrastructure", "baseline_disturbed"), []))
+
     def test_who_is_there_without_it_too_is_somebody_else(self):
         self.assertEqual(self.work([[[2.0]]], [False, False])[0], self.NOBODY)
-        self.assertEqual(self.work([[[2.0]]], [False, True], alone=2.0)[0], self.NOBODY)
+        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOBODY)
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
