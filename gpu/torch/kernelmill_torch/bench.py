@@ -66,6 +66,7 @@ class Bench:
                         "`kernelmill task check` says more") from None
         self.wake_core: Callable[[], None] = lambda: None
         self.free = Row()  # what a row of the baseline costs besides its calls
+        self.changed_inputs: list[int] = []  # in the latest row
 
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""
@@ -93,6 +94,7 @@ class Bench:
             self.problem.models.pop(torch.float64, None)
             self.notes.append("too large for a reference in double precision")
         self.is_random = self._draws_when_called()
+        self.shares_inputs = self._returns_inputs()
         self.sets_bytes = min(SETS_BYTES, total // 32)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
         self.release()
@@ -129,6 +131,16 @@ class Bench:
         second = self.problem.run(inputs)
         rule = compare.Rule(1e-3, 1e-3)
         return compare.count_bad([(a, b, rule) for a, b in zip(first, second)]) > 0
+
+    def _returns_inputs(self) -> bool:
+        """Whether outputs of the model lie in the memory of its inputs."""
+        inputs = self.problem.draw(3)
+
+        def place(x: torch.Tensor) -> int:
+            return getattr(x, "untyped_storage", x.storage)().data_ptr()  # the first since torch 2.0
+
+        places = {place(x) for x in inputs if isinstance(x, torch.Tensor)}
+        return any(place(x) in places for x in self.problem.run(inputs))
 
     def release(self) -> None:
         """Gives torch's spare memory back to the GPU, before somebody else needs it."""
@@ -211,15 +223,21 @@ class Bench:
         return [self.problem.draw(seed) for seed in seeds]
 
     def fill(self, contents: list[list[Any]]) -> None:
-        """Puts contents into the first sets: all at once where they lie on a GPU, or who sees the first of them has time
-        until the last is there."""
-        pairs = [(to, x) for one, drawn in zip(self.sets, contents) for to, x in zip(one.inputs, drawn)
-                 if isinstance(x, torch.Tensor)]
-        if self.device == "cuda" and hasattr(torch, "_foreach_copy_") and pairs:
-            torch._foreach_copy_(*map(list, zip(*pairs)))
-            return
-        for to, x in pairs:
-            to.copy_(x)
+        """Puts contents into the first sets: on a GPU those of a type in as few launches as torch can, or who sees the first
+        of them has time until the last is there."""
+        kinds: dict[torch.dtype, tuple[list, list]] = {}
+        for one, drawn in zip(self.sets, contents):
+            for to, x in zip(one.inputs, drawn):
+                if isinstance(x, torch.Tensor):
+                    into, what = kinds.setdefault(x.dtype, ([], []))
+                    into.append(to)
+                    what.append(x)
+        for into, what in kinds.values():
+            if self.device == "cuda" and hasattr(torch, "_foreach_copy_"):
+                torch._foreach_copy_(into, what)
+                continue
+            for to, x in zip(into, what):
+                to.copy_(x)
 
     def poison(self, count: int) -> None:
         """Rubbish in the outputs of the first sets."""
@@ -257,6 +275,11 @@ class Bench:
         flushing = self.flush()
         return time.monotonic() - started, flushing
 
+    def find_changed(self, contents: list[list[Any]]) -> list[int]:
+        """Positions of inputs that are no longer what was put into a set."""
+        return sorted({i for one, drawn in zip(self.sets, contents) for i, (now, was) in enumerate(zip(one.inputs, drawn))
+                       if isinstance(was, torch.Tensor) and not same_bytes(now, was)})
+
     def look(self) -> float:
         """Seconds of next to nothing on the GPU, which are more while somebody is at work there: the GPU turns to who has
         work whenever the other has none, so there is more than one look."""
@@ -284,7 +307,12 @@ class Bench:
             revealing, flushing = self.reveal(contents)
         calls = process.call(native.CALL, 0, count, seconds)
         looking = self.look()
+        self.changed_inputs = self.find_changed(contents)
+        if not self.shares_inputs:  # what was not read in its call is not there for the copying
+            self.memory.bytes[:count * self.layout.set_bytes].fill_(POISON)
+            self.synchronize()
         copying = process.call(native.COPY, 0, count, seconds)
+        looking += self.look()
         process.stop()
         return Row(waking, revealing, calls, looking, copying, awake, flushing)
 
@@ -327,26 +355,36 @@ class Bench:
             first = min(first, (calls(several) - first) / (several - 1))
         return fitting(first)
 
-    def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> list[float]:
-        """What a row of the baseline costs besides its calls, and a command that does nothing. Returns the seconds of
-        the rows' flushes."""
+    def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]],
+                    strict: bool = False) -> list[float]:
+        """What a row of the baseline costs besides its calls, and a command that does nothing: of each part the longest
+        that was not disturbed; `strict`, the least. Returns the seconds of the rows' flushes."""
         rows: list[Row] = []
         for _ in range(7):
             self.poison(count)  # as before the rows to come: caches are written back then, while contents come
             rows.append(self.row(process, count, seconds, contents[:count]))
         process.call(native.NOTHING, 0, 0, seconds)
         command = statistics.median(process.call(native.NOTHING, 0, 0, seconds) for _ in range(9))
+        later = rows[1:]
+        usual = min if strict else most
         # On a CPU contents are there when a process is woken: nobody can work in what that takes at least.
-        waking = math.inf if self.device == "cuda" else min(x.waking for x in rows[1:])
-        self.free = Row(waking, most([x.revealing for x in rows[1:]]), command, most([x.looking for x in rows[1:]]),
-                        most([x.copying for x in rows[1:]]))
+        waking = math.inf if self.device == "cuda" else 0.0 if strict else min(x.waking for x in later)
+        self.free = Row(waking, usual([x.revealing for x in later]), command, usual([x.looking for x in later]),
+                        usual([x.copying for x in later]))
         return [x.flushing for x in rows]
 
-    def per_call(self, row: Row, count: int) -> float:
+    def candidate_seconds(self, row: Row, count: int) -> float:
         """Seconds of one call. Who works while it is woken or contents come, or leaves work for when it said that it is
         done, pays for what these take longer than they do for the baseline."""
         besides = sum(max(0.0, getattr(row, x) - getattr(self.free, x)) for x in BESIDES)
         return max(row.calls - self.free.calls + besides, row.calls * 0.1) / count
+
+    def reference_seconds(self, row: Row, count: int) -> float:
+        """The same of the baseline. With a GPU nothing besides its calls counts, which a candidate's work there could make
+        longer; on a CPU, where a stopped candidate does nothing, it is as the candidate's."""
+        if self.device == "cpu":
+            return self.candidate_seconds(row, count)
+        return max(row.calls - self.free.calls, row.calls * 0.1) / count
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""

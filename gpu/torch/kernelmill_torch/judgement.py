@@ -26,6 +26,7 @@ CALL_SECONDS = 5.0
 BASELINE_SECONDS = 20.0
 RETAKES = 3
 DISTURBED = 1.15
+ALONE_SECONDS = 1.0  # in which who uses the GPU now and then would be seen
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
 
@@ -218,9 +219,12 @@ class Judgement:
 
     def check_inputs(self, one: BufferSet, drawn: list[Any]) -> None:
         """The inputs of a set must still be what was put there."""
-        for i, (now, was) in enumerate(zip(one.inputs, drawn)):
-            if isinstance(was, torch.Tensor) and not same_bytes(now, was):
-                self.find("input_overwrite", "critical", f"input {i} was changed by the candidate")
+        self.blame_for_inputs([i for i, (now, was) in enumerate(zip(one.inputs, drawn))
+                               if isinstance(was, torch.Tensor) and not same_bytes(now, was)])
+
+    def blame_for_inputs(self, changed: list[int]) -> None:
+        for i in changed:
+            self.find("input_overwrite", "critical", f"input {i} was changed by the candidate")
 
     def check_late(self, sample: list, sets: list[BufferSet]) -> None:
         """What was sampled when a row was done must not have changed since."""
@@ -232,7 +236,7 @@ class Judgement:
         before = [x.clone() for x in self.bench.sets[0].outputs]
         self.bench.poison(1)
         self.bench.synchronize()
-        self.process.row(1, self.left())
+        self.process.row(1, min(self.left(), self.first_call_seconds))
         after = self.bench.sets[0].outputs
         if self.bench.is_random or all(same_bytes(a, b) for a, b in zip(before, after)):
             return
@@ -267,11 +271,11 @@ class Judgement:
         self.warm_up(seeds, contents)
         self.lap("baseline")
 
-    def learn_costs(self, contents: list, seconds: float) -> None:
+    def learn_costs(self, contents: list, seconds: float, strict: bool = False) -> None:
         """What is learned while somebody else uses the GPU would be free for the candidate. Raises Fault."""
         def learn() -> tuple[list[float]]:
             try:
-                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents),)
+                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents, strict),)
             except Fault as e:
                 raise self.fault_of_baseline(e) from None
 
@@ -287,9 +291,8 @@ class Judgement:
         if self.row_length == 1 or bench.is_random or self.count_bad(seeds[:self.row_length], bench.sets) == 0:
             return
         self.row_length = 1
-        self.learn_costs(contents, max(self.left(), BASELINE_SECONDS))
-        if bench.device == "cpu":  # the contents of a whole call are there while it is woken: all of that counts
-            bench.free = bench.free._replace(waking=0.0)
+        # Of a whole call much could be done in what is free of a row's other parts.
+        self.learn_costs(contents, max(self.left(), BASELINE_SECONDS), strict=True)
         bench.row(self.process, 1, seconds, contents[:1])
 
     def block(self) -> dict[str, Any]:
@@ -348,13 +351,14 @@ class Judgement:
         elif aside is not None:
             self.audit(seeds, aside, sample)
         reference, candidate = (first, second) if reference_first else (second, first)
-        return bench.per_call(reference, count), bench.per_call(candidate, count)
+        return bench.reference_seconds(reference, count), bench.candidate_seconds(candidate, count)
 
     def candidate_row(self, seeds: list[int]) -> Row:
         bench, count = self.bench, self.row_length
-        usual = statistics.median(self.rows[0]) * count if self.rows[0] else self.first_call_seconds
+        most = 100 * statistics.median(self.rows[0]) * count if self.rows[0] else self.first_call_seconds
         contents = self.prepare_row(self.process, seeds)
-        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + 100 * usual), contents)
+        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents)
+        self.blame_for_inputs(bench.changed_inputs)
         self.watch.rows[CANDIDATE].append(row)
         return row
 
@@ -394,16 +398,19 @@ class Judgement:
                      f"works without it: {e.message[:300]}")
 
     def quietly(self, work: Callable[[], Iterable[list[float]]]) -> None:
-        """Does work which returns the seconds of flushes, of one or more kinds, again where those say that somebody else had
-        the GPU. If it recurs, or goes on until the candidate is ended, and not without it, it was the candidate; else
+        """Does work which returns the seconds of flushes, of one or more kinds, again where those of a kind say that somebody
+        had the GPU. If it recurs, or goes on until the candidate is ended, and not without it, it was the candidate; else
         nobody can be timed now. Raises Fault."""
         longest = self.bench.longest_flush()
         for _ in range(RETAKES):
-            usual = min(map(statistics.median, work()))
+            started = time.monotonic()
+            usual = max(map(statistics.median, work()))
             if usual <= longest:
                 return
             if not self.bench.flushes_settle():
                 break
+            if self.deadline - time.monotonic() < 2 * (time.monotonic() - started) + ALONE_SECONDS:
+                raise Fault("infrastructure", "gpu_disturbed", "somebody used the GPU until there was no time left")
         self.process.close()
         self.process = None
         if not self.bench.flushes_settle() or not self.is_quiet_alone():
@@ -411,14 +418,20 @@ class Judgement:
         self.background_work(usual, "until the candidate was ended")
 
     def is_quiet_alone(self) -> bool:
-        """Whether rows of the baseline find the GPU at rest, now that there is no candidate."""
+        """Whether rows of the baseline find the GPU at rest for a while, now that there is no candidate."""
         bench = self.bench
-        contents = bench.draw([self.number("alone", i) for i in range(self.row_length)])
-        try:
-            flushes = bench.learn_costs(bench.baseline, self.row_length, BASELINE_SECONDS, contents)
-        except Fault:
-            return False
-        return max(flushes) <= bench.longest_flush()
+        until = time.monotonic() + ALONE_SECONDS
+        index = 0
+        while time.monotonic() < until:
+            contents = bench.draw([self.number("alone", index + i) for i in range(self.row_length)])
+            index += self.row_length
+            try:
+                flushes = bench.learn_costs(bench.baseline, self.row_length, BASELINE_SECONDS, contents)
+            except Fault:
+                return False
+            if max(flushes) > bench.longest_flush():
+                return False
+        return True
 
     def background_work(self, seconds: float, when: str) -> None:
         """Raises Fault, the candidate's."""
@@ -438,14 +451,13 @@ class Judgement:
             raise Fault("candidate", "wrong_result", evidence)
 
     def count_bad(self, seeds: list[int], sets: list[BufferSet]) -> float:
-        """Wrong elements in the outputs of a row; looks at its inputs too."""
+        """Wrong elements in the outputs of a row."""
         problem = self.bench.problem
         found = []
         for seed, one in zip(seeds, sets):
-            drawn = problem.draw(seed)
-            self.check_inputs(one, drawn)
             if self.bench.is_random:
                 continue
+            drawn = problem.draw(seed)
             found.append(compare.count_bad(list(zip(one.outputs, problem.run(drawn), self.rules))))
         return sum(found)
 

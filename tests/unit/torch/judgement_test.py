@@ -1,14 +1,18 @@
 """Whose fault a baseline's failure is, what counts of rows that are disturbed, and what comes before a row."""
 
+import math
+import types
 import unittest
 
 try:
     import torch  # noqa: F401
+    from kernelmill_torch import judgement as judgement_module
     from kernelmill_torch import native
     from kernelmill_torch.bench import Bench
-    from kernelmill_torch.buffers import Layout
+    from kernelmill_torch.buffers import Layout, TensorSpec, sets_of
     from kernelmill_torch.judgement import RETAKES, Judgement, first_call_seconds
     from kernelmill_torch.processes import Fault, Row
+    judgement_module.ALONE_SECONDS = 1e-3
 except ImportError:
     torch = None
 
@@ -128,7 +132,7 @@ class WatchedBench:
 
     def __init__(self, small):
         self.small, self.done = small, []
-        self.device, self.places = "cpu", None
+        self.device, self.places, self.changed_inputs = "cpu", None, []
         self.baseline, self.sets = WatchedProcess("baseline", self.done), ["live"]
         self.contents = []
 
@@ -155,8 +159,10 @@ class WatchedBench:
         self.done.append("aside")
         return ["aside"] if self.small else None
 
-    def per_call(self, _row, _count):
+    def reference_seconds(self, _row, _count):
         return 1.0
+
+    candidate_seconds = reference_seconds
 
 
 class BusyBench(FakeBench):
@@ -169,8 +175,8 @@ class BusyBench(FakeBench):
     def flushes_settle(self):
         return self.settles.pop(0)
 
-    def learn_costs(self, _process, _count, _seconds, _contents):
-        flushes = self.alone.pop(0)
+    def learn_costs(self, _process, _count, _seconds, _contents, _strict=False):
+        flushes = self.alone.pop(0) if len(self.alone) > 1 else self.alone[0]
         if isinstance(flushes, Fault):
             raise flushes
         return flushes
@@ -253,33 +259,139 @@ class TimedProcess:
         self.done.append("stop")
 
 
+def bench_of(device, done):
+    """A bench of two sets of one input and one output, each a byte (and what aligns it)."""
+    bench = Bench.__new__(Bench)
+    byte = TensorSpec((1,), (1,), torch.uint8)
+    bench.device, bench.layout, bench.shares_inputs = device, Layout([byte], [byte], sets=2), False
+    bench.memory = types.SimpleNamespace(bytes=torch.zeros(2 * bench.layout.set_bytes, dtype=torch.uint8))
+    bench.sets = sets_of(bench.memory.bytes, bench.layout, 2)
+    bench.wake_core = lambda: done.append("core")
+    bench.reveal = lambda contents: (done.append("reveal"), bench.fill(contents), (0.5, 0.375))[2]
+    bench.look = lambda: done.append("look") or 0.125
+    bench.synchronize = lambda: None
+    return bench
+
+
+def contents_of(*numbers):
+    return [[torch.tensor([x], dtype=torch.uint8)] for x in numbers]
+
+
 @unittest.skipIf(torch is None, "there is no torch here")
 class PartsOfARow(unittest.TestCase):
     def row(self, device):
-        bench, done = Bench.__new__(Bench), []
-        bench.device = device
-        bench.wake_core = lambda: done.append("core")
-        bench.reveal = lambda _contents: done.append("reveal") or (0.5, 0.375)
-        bench.look = lambda: done.append("look") or 0.125
-        return bench.row(TimedProcess(done), 3, 1.0, []), done
+        done = []
+        return bench_of(device, done).row(TimedProcess(done), 1, 1.0, contents_of(1)), done
 
     def test_on_a_gpu_contents_come_right_before_the_calls(self):
         row, done = self.row("cuda")
-        self.assertEqual(done, ["core", "wake", "reveal", "call", "look", "copy", "stop"])
-        self.assertEqual(row, Row(waking=0.25, revealing=0.5, calls=1.0, looking=0.125, copying=1.0, flushing=0.375))
+        self.assertEqual(done, ["core", "wake", "reveal", "call", "look", "copy", "look", "stop"])
+        self.assertEqual(row, Row(waking=0.25, revealing=0.5, calls=1.0, looking=0.25, copying=1.0, flushing=0.375))
 
     def test_on_a_cpu_nobody_is_awake_when_they_come(self):
         row, done = self.row("cpu")
-        self.assertEqual(done, ["reveal", "core", "wake", "call", "look", "copy", "stop"])
+        self.assertEqual(done, ["reveal", "core", "wake", "call", "look", "copy", "look", "stop"])
         self.assertEqual(row.revealing, 0.0)  # nobody could use that time
 
-    def test_what_takes_longer_than_the_baseline_is_paid_for(self):
+    def inputs_when(self, command, shares_inputs=False, change=False):
+        """What the process finds in the inputs of both sets at a command of a row of one."""
+        bench, found = bench_of("cpu", []), []
+        bench.shares_inputs = shares_inputs
+        process = TimedProcess([])
+
+        def call(what, _first, _count, _seconds):
+            if what == command:
+                found.extend(int(one.inputs[0]) for one in bench.sets)
+            if change and what == native.CALL:
+                bench.sets[0].inputs[0].fill_(77)
+            return 1.0
+
+        process.call = call
+        bench.sets[1].inputs[0].fill_(9)
+        bench.row(process, 1, 1.0, contents_of(5))
+        return found, bench.changed_inputs
+
+    def test_inputs_are_there_for_the_calls_alone(self):
+        self.assertEqual(self.inputs_when(native.CALL), ([5, 9], []))
+        self.assertEqual(self.inputs_when(native.COPY), ([0xA7, 9], []))
+        self.assertEqual(self.inputs_when(native.COPY, shares_inputs=True), ([5, 9], []))  # outputs may lie in them
+
+    def test_inputs_that_were_changed_are_known(self):
+        self.assertEqual(self.inputs_when(native.COPY, change=True), ([0xA7, 9], [0]))
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class SecondsOfACall(unittest.TestCase):
+    PARTS = ("waking", "revealing", "looking", "copying")
+
+    def bench(self, device):
         bench = Bench.__new__(Bench)
+        bench.device = device
         bench.free = Row(waking=1.0, revealing=1.0, calls=0.5, looking=1.0, copying=1.0)
-        self.assertEqual(bench.per_call(Row(waking=1.0, revealing=0.5, calls=4.5, looking=1.0, copying=1.0), 2), 2.0)
-        for part in ("waking", "revealing", "looking", "copying"):
+        return bench
+
+    def test_a_candidate_pays_for_what_takes_longer_than_the_baselines(self):
+        bench = self.bench("cuda")
+        self.assertEqual(bench.candidate_seconds(Row(1.0, 0.5, 4.5, 1.0, 1.0), 2), 2.0)
+        for part in self.PARTS:
             row = Row(1.0, 1.0, 4.5, 1.0, 1.0)._replace(**{part: 3.0})
-            self.assertEqual(bench.per_call(row, 2), 3.0, part)
+            self.assertEqual(bench.candidate_seconds(row, 2), 3.0, part)
+
+    def test_what_a_candidate_can_make_longer_is_no_time_of_the_reference(self):
+        row = Row(3.0, 3.0, 4.5, 3.0, 3.0)
+        self.assertEqual(self.bench("cuda").reference_seconds(row, 2), 2.0)
+        self.assertEqual(self.bench("cpu").reference_seconds(row, 2), 6.0)
+
+    def costs(self, strict):
+        bench = Bench.__new__(Bench)
+        bench.device, bench.poison = "cuda", lambda _count: None
+        process = types.SimpleNamespace(call=lambda *_: 0.25)
+        copies = iter([9.0, 1.0, 1.1, 1.0, 1.1, 1.0, 7.0])  # the first row is not like the others
+        bench.row = lambda *_: Row(waking=2.0, revealing=3.0, calls=4.0, looking=5.0, copying=next(copies), flushing=6.0)
+        return bench.learn_costs(process, 1, 1.0, [[]], strict), bench.free
+
+    def test_free_is_the_longest_that_was_not_disturbed(self):
+        flushes, free = self.costs(strict=False)
+        self.assertEqual(flushes, [6.0] * 7)
+        self.assertEqual(free, Row(waking=math.inf, revealing=3.0, calls=0.25, looking=5.0, copying=1.1))
+
+    def test_or_the_least_where_a_row_is_one_call(self):
+        self.assertEqual(self.costs(strict=True)[1].copying, 1.0)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Block(unittest.TestCase):
+    """FakeBench says that a flush takes at most 1 s."""
+
+    def rules(self, reference=Row(flushing=0.5), candidate=Row(flushing=0.5), blocks=4):
+        x = judgement(BusyBench([True] * 99))
+        x.row_length = 1
+
+        def pair(_reference_first):
+            x.watch.rows[0].append(reference)
+            x.watch.rows[1].append(candidate)
+            return 2.0, 1.0
+
+        x.undisturbed_pair = pair
+        try:
+            for _ in range(blocks):
+                found = x.block()
+                self.assertEqual((found["reference"], found["candidate"], found["calls"]), ([2.0] * 2, [1.0] * 2, 2))
+        except Fault as e:
+            return (e.cls, e.category), [f["rule"] for f in x.findings]
+        return [f["rule"] for f in x.findings]
+
+    def test_of_honest_rows_finds_nothing(self):
+        self.assertEqual(self.rules(), [])
+
+    def test_finds_work_while_stopped_and_work_after_the_clock(self):
+        self.assertEqual(self.rules(candidate=Row(flushing=0.5, awake=1e-3)), ["ran_while_stopped"])
+        self.assertEqual(self.rules(candidate=Row(flushing=0.5, looking=1e-3)), ["unfinished_work"])
+
+    def test_finds_who_has_the_gpu_before_rows_of_either(self):
+        blamed = ("candidate", "integrity"), ["background_work"]
+        self.assertEqual(self.rules(reference=Row(flushing=2.0)), blamed)
+        self.assertEqual(self.rules(candidate=Row(flushing=2.0)), blamed)
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
