@@ -21,6 +21,7 @@ FLUSH_BYTES = 256 << 20    # several times any cache
 POISON = 0xA7
 BESIDES = ("waking", "revealing", "looking", "copying")  # parts of a row that are no calls
 LOOKS = 3
+UNUSUAL = 1.5              # times what was once learned: a candidate may have made it longer
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
@@ -66,6 +67,7 @@ class Bench:
                         "`kernelmill task check` says more") from None
         self.wake_core: Callable[[], None] = lambda: None
         self.free = Row()  # what a row of the baseline costs besides its calls
+        self.known: dict[tuple[int, bool], Row] = {}  # the least that was ever learned of it
         self.changed_inputs: list[int] = []  # in the latest row
 
     def _measure(self) -> None:
@@ -369,8 +371,10 @@ class Bench:
         usual = min if strict else most
         # On a CPU contents are there when a process is woken: nobody can work in what that takes at least.
         waking = math.inf if self.device == "cuda" else 0.0 if strict else min(x.waking for x in later)
-        self.free = Row(waking, usual([x.revealing for x in later]), command, usual([x.looking for x in later]),
-                        usual([x.copying for x in later]))
+        learned = Row(waking, usual([x.revealing for x in later]), command, usual([x.looking for x in later]),
+                      usual([x.copying for x in later]))
+        known = self.known[count, strict] = Row(*map(min, learned, self.known.get((count, strict), learned)))
+        self.free = Row(*(min(x, UNUSUAL * least) for x, least in zip(learned, known)))
         return [x.flushing for x in rows]
 
     def candidate_seconds(self, row: Row, count: int) -> float:

@@ -342,13 +342,19 @@ class SecondsOfACall(unittest.TestCase):
         self.assertEqual(self.bench("cuda").reference_seconds(row, 2), 2.0)
         self.assertEqual(self.bench("cpu").reference_seconds(row, 2), 6.0)
 
-    def costs(self, strict):
+    def costs(self, strict, known=None, factor=1.0):
         bench = Bench.__new__(Bench)
-        bench.device, bench.poison = "cuda", lambda _count: None
+        bench.device, bench.poison, bench.known = "cuda", lambda _count: None, known if known is not None else {}
         process = types.SimpleNamespace(call=lambda *_: 0.25)
         copies = iter([9.0, 1.0, 1.1, 1.0, 1.1, 1.0, 7.0])  # the first row is not like the others
-        bench.row = lambda *_: Row(waking=2.0, revealing=3.0, calls=4.0, looking=5.0, copying=next(copies), flushing=6.0)
+        bench.row = lambda *_: Row(waking=2.0, revealing=3.0, calls=4.0, looking=5.0, copying=factor * next(copies), flushing=6.0)
         return bench.learn_costs(process, 1, 1.0, [[]], strict), bench.free
+
+    def test_what_once_took_less_is_not_free_at_any_length(self):
+        known = {}
+        self.costs(False, known)
+        self.assertEqual(self.costs(False, known, factor=1.2)[1].copying, 1.2 * 1.1)  # a busy machine
+        self.assertEqual(self.costs(False, known, factor=100)[1].copying, 1.5 * 1.1)
 
     def test_free_is_the_longest_that_was_not_disturbed(self):
         flushes, free = self.costs(strict=False)
