@@ -369,7 +369,8 @@ class SecondsOfACall(unittest.TestCase):
 class Block(unittest.TestCase):
     """FakeBench says that a flush takes at most 1 s."""
 
-    def rules(self, reference=Row(flushing=0.5), candidate=Row(flushing=0.5), blocks=4):
+    def rules(self, reference=None, candidate=None, blocks=4):
+        reference, candidate = reference or Row(flushing=0.5), candidate or Row(flushing=0.5)
         x = judgement(BusyBench([True] * 99))
         x.row_length = 1
 
