@@ -280,7 +280,7 @@ class Bench:
     def find_changed(self, contents: list[list[Any]]) -> list[int]:
         """Positions of inputs that are no longer what was put into a set."""
         return sorted({i for one, drawn in zip(self.sets, contents) for i, (now, was) in enumerate(zip(one.inputs, drawn))
-                       if isinstance(was, torch.Tensor) and not same_bytes(now, was)})
+                       if isinstance(was, torch.Tensor) and not compare.same_bytes(now, was)})
 
     def look(self) -> float:
         """Seconds of next to nothing on the GPU, which are more while somebody is at work there: the GPU turns to who has
@@ -411,16 +411,4 @@ def most(times: list[float]) -> float:
 def has_changed(sample: list[tuple[torch.Tensor, torch.Tensor]], sets: list[BufferSet]) -> bool:
     """Whether the outputs of sets are not what a sample of them was."""
     outputs = [x for one in sets for x in one.outputs]
-    return any(not same_bytes(x.reshape(-1)[places], was) for x, (places, was) in zip(outputs, sample))
-
-
-def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors hold the same bits; NaN counts as itself."""
-    if a.is_complex():
-        a, b = torch.view_as_real(a), torch.view_as_real(b)
-    if a.dtype == torch.bool:
-        return torch.equal(a, b)
-    words = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
-    if a.stride() != b.stride() or a.dim() == 0:
-        a, b = a.contiguous().reshape(-1), b.contiguous().reshape(-1)
-    return torch.equal(a.view(words), b.view(words))
+    return any(not compare.same_bytes(x.reshape(-1)[places], was) for x, (places, was) in zip(outputs, sample))

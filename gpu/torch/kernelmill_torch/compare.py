@@ -139,6 +139,18 @@ def explain(got: torch.Tensor, want: torch.Tensor, rule: Rule, name: str) -> Dif
     return result
 
 
+def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors hold the same bits; NaN counts as itself."""
+    if a.is_complex():
+        a, b = torch.view_as_real(a), torch.view_as_real(b)
+    if a.dtype == torch.bool:
+        return torch.equal(a, b)
+    words = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
+    if a.stride() != b.stride() or a.dim() == 0:
+        a, b = a.contiguous().reshape(-1), b.contiguous().reshape(-1)
+    return torch.equal(a.view(words), b.view(words))
+
+
 def torch_index(flat: int, shape: torch.Size) -> tuple[int, ...]:
     """The index of the element at a flat position."""
     result = []

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, Optional
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.bench import Bench, has_changed, same_bytes
+from kernelmill_torch.bench import Bench, has_changed
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.candidate import fingerprints
 from kernelmill_torch.cores import Core
@@ -220,7 +220,7 @@ class Judgement:
     def check_inputs(self, one: BufferSet, drawn: list[Any]) -> None:
         """The inputs of a set must still be what was put there."""
         self.blame_for_inputs([i for i, (now, was) in enumerate(zip(one.inputs, drawn))
-                               if isinstance(was, torch.Tensor) and not same_bytes(now, was)])
+                               if isinstance(was, torch.Tensor) and not compare.same_bytes(now, was)])
 
     def blame_for_inputs(self, changed: list[int]) -> None:
         for i in changed:
@@ -238,7 +238,7 @@ class Judgement:
         self.bench.synchronize()
         self.process.row(1, min(self.left(), self.first_call_seconds))
         after = self.bench.sets[0].outputs
-        if self.bench.is_random or all(same_bytes(a, b) for a, b in zip(before, after)):
+        if self.bench.is_random or all(compare.same_bytes(a, b) for a, b in zip(before, after)):
             return
         # Sums in no fixed order, as the framework's own convolutions have them, stay within the bound on either side.
         apart = [compare.Rule(2 * x.absolute, 2 * x.relative) for x in self.latest_rules]
