@@ -380,15 +380,18 @@ class Bench:
     def candidate_seconds(self, row: Row, count: int) -> float:
         """Seconds of one call. Who works while it is woken or contents come, or leaves work for when it said that it is
         done, pays for what these take longer than they do for the baseline."""
-        besides = sum(max(0.0, getattr(row, x) - getattr(self.free, x)) for x in BESIDES)
-        return max(row.calls - self.free.calls + besides, row.calls * 0.1) / count
+        return self._seconds_of_calls(row, sum(max(0.0, getattr(row, x) - getattr(self.free, x)) for x in BESIDES)) / count
 
     def reference_seconds(self, row: Row, count: int) -> float:
         """The same of the baseline. With a GPU nothing besides its calls counts, which a candidate's work there could make
         longer; on a CPU, where a stopped candidate does nothing, it is as the candidate's."""
         if self.device == "cpu":
             return self.candidate_seconds(row, count)
-        return max(row.calls - self.free.calls, row.calls * 0.1) / count
+        return self._seconds_of_calls(row) / count
+
+    def _seconds_of_calls(self, row: Row, besides: float = 0.0) -> float:
+        """Without what a command costs that does nothing, with seconds that are charged besides."""
+        return max(row.calls - self.free.calls + besides, row.calls * 0.1)
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""

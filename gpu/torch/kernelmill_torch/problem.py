@@ -10,7 +10,6 @@ import io
 import math
 import os
 import re
-import sys
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -19,8 +18,8 @@ import torch
 from kernelmill_torch.buffers import Layout, TensorSpec
 from kernelmill_torch.candidate import made_in, seed_everything
 
-# Functions that end the process, or on a GPU its context, when a value is outside of their domain.
 OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
+# Functions that end the process, or on a GPU its context, when a value is outside of their domain.
 CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|embedding|nll_loss|NLLLoss")
 
 

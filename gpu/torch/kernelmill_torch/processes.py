@@ -1,6 +1,5 @@
 """The referee's end of the processes that the warm one forks: start ahead, command, clock, end."""
 
-import ctypes
 import os
 import select
 import signal

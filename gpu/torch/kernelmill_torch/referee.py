@@ -46,7 +46,7 @@ class Referee:
         self.judgement: Optional[Judgement] = None
         self.ending: list[Process] = []  # candidates, killed
         self.crowded = False  # somebody found too little memory
-        self.source = b""
+        self.source = ""
         self.artifact = -1
         self.options: dict[str, Any] = {}
 
@@ -85,7 +85,7 @@ class Referee:
         if self.artifact >= 0:
             os.close(self.artifact)
         self.artifact = descriptors[0]
-        self.source = read(os.dup(self.artifact)).source
+        self.source = read(os.dup(self.artifact)).source.decode("utf-8", "replace")
         reply: dict[str, Any] = {"correct": False, "fault": None}
         try:
             reply["correct"] = self.judge_with_room()
@@ -112,8 +112,7 @@ class Referee:
         """Whether the candidate is right."""
         request, started = self.options, time.monotonic()
         bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
-        self.judgement = Judgement(bench, self.pool, self.core, request,
-                                   kernels.may_compile_when_called(self.source.decode("utf-8", "replace")))
+        self.judgement = Judgement(bench, self.pool, self.core, request, kernels.may_compile_when_called(self.source))
         self.judgement.mark = started
         self.judgement.lap("task")
         self.check_language()
@@ -143,7 +142,7 @@ class Referee:
         wanted = self.options.get("language") or "any"
         if wanted not in kernels.LANGUAGES:
             return
-        if not kernels.own_kernels(self.source.decode("utf-8", "replace"), wanted):
+        if not kernels.own_kernels(self.source, wanted):
             raise Fault("candidate", "wrong_language", f"the module defines no kernel in the wanted language, {wanted}",
                         "write the operator as a kernel of your own")
 
@@ -178,7 +177,7 @@ class Referee:
     def measure_share(self, x: Judgement, reply: dict[str, Any]) -> None:
         """How much of the GPU's time the candidate's own kernels have, by its own profiler."""
         language = self.options.get("language") or "any"
-        own = kernels.own_kernels(self.source.decode("utf-8", "replace"), language)
+        own = kernels.own_kernels(self.source, language)
         try:
             profile = x.process.ask({"op": "profile", "calls": 3}, x.left())["kernels"]
         except (Fault, KeyError) as e:

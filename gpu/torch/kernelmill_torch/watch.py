@@ -43,8 +43,9 @@ class Watch:
     def long_before_candidate(self, longest: float) -> Optional[float]:
         """Seconds (median) of flushes before the candidate's rows, where these are too long and the others are not: both
         but for one in eight, of eight rows at least."""
-        long = [sum(x > longest for x in kind) for kind in self.flushes()]
+        flushes = self.flushes()
+        long = [sum(x > longest for x in kind) for kind in flushes]
         few = min(self.mark()) // 8
-        if few and long[REFERENCE] <= few and long[CANDIDATE] >= len(self.rows[CANDIDATE]) - few:
-            return statistics.median(self.flushes()[CANDIDATE])
+        if few and long[REFERENCE] <= few and long[CANDIDATE] >= len(flushes[CANDIDATE]) - few:
+            return statistics.median(flushes[CANDIDATE])
         return None

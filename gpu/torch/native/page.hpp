@@ -12,16 +12,14 @@ namespace kernelmill::torch {
 
 inline constexpr size_t page_size = 4096;
 
-enum class command : uint32_t { nothing, wake, call, copy, leave };
-
 struct page {
   alignas(64) std::atomic<uint32_t> sequence; ///< of the latest command; the referee writes it
-  uint32_t command;
-  uint32_t first;                         ///< set of buffers that the first call uses
-  uint32_t count;                         ///< calls
-  uint32_t spin;                          ///< look this often for a command before sleeping
-  alignas(64) std::atomic<uint32_t> done; ///< sequence of the command that has ended
-  uint32_t status;                        ///< 0: well; the process has words on its socket
+  uint32_t command;                           ///< as kernelmill_torch/native.py numbers them
+  uint32_t first;                             ///< set of buffers that the first call uses
+  uint32_t count;                             ///< calls
+  uint32_t spin;                              ///< look this often for a command before sleeping
+  alignas(64) std::atomic<uint32_t> done;     ///< sequence of the command that has ended
+  uint32_t status;                            ///< 0: well; the process has words on its socket
 };
 static_assert(sizeof(page) <= page_size);
 
