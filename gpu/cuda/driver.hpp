@@ -46,7 +46,13 @@ struct access_description {
   int flags = 3; ///< 1: read, 3: read and write
 };
 
+/// CUipcMemHandle: another process opens an allocation by it.
+struct ipc_handle {
+  char bytes[64];
+};
+
 inline constexpr int posix_descriptor = 1;
+inline constexpr unsigned ipc_lazy_peer_access = 1;
 inline constexpr int access_read = 1;
 inline constexpr int access_read_write = 3;
 inline constexpr unsigned granularity_minimum = 0;
@@ -94,6 +100,10 @@ inline constexpr int attribute_minor = 76;
   X(copy_to_device, "cuMemcpyHtoD_v2", (device_pointer, const void*, size_t))                      \
   X(copy_to_host, "cuMemcpyDtoH_v2", (void*, device_pointer, size_t))                              \
   X(fill_words, "cuMemsetD32Async", (device_pointer, unsigned, size_t, void*))                     \
+  X(address_range, "cuMemGetAddressRange_v2", (device_pointer*, size_t*, device_pointer))          \
+  X(ipc_name, "cuIpcGetMemHandle", (ipc_handle*, device_pointer))                                  \
+  X(ipc_open, "cuIpcOpenMemHandle_v2", (device_pointer*, ipc_handle, unsigned))                    \
+  X(ipc_close, "cuIpcCloseMemHandle", (device_pointer))                                            \
   X(module_load, "cuModuleLoadData", (module*, const void*))                                       \
   X(module_unload, "cuModuleUnload", (module))                                                     \
   X(module_function, "cuModuleGetFunction", (function*, module, const char*))                      \

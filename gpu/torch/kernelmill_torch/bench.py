@@ -12,6 +12,8 @@ from kernelmill_torch import compare, native
 from kernelmill_torch.buffers import BufferSet, SharedMemory, sets_of
 from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem
 from kernelmill_torch.processes import Fault, Pool, Process, Row
+from kernelmill_torch.reach import Reach
+from kernelmill_torch.watch import Free
 
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
 ROOM = 0.3                 # of it that a candidate finds free
@@ -19,7 +21,6 @@ MOST_SETS = 16
 SETS_BYTES = 2 << 30       # that several sets may take together; or a 32nd of the memory
 FLUSH_BYTES = 256 << 20    # several times any cache
 POISON = 0xA7
-BESIDES = ("waking", "revealing", "looking", "copying")  # parts of a row that are no calls
 LOOKS = 3
 UNUSUAL = 1.5              # times what was once learned: a candidate may have made it longer
 SAMPLES = 4096             # places of an output that are looked at when a row is done
@@ -66,9 +67,12 @@ class Bench:
             raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {text}",
                         "`kernelmill task check` says more") from None
         self.wake_core: Callable[[], None] = lambda: None
-        self.free = Row()  # what a row of the baseline costs besides its calls
-        self.known: dict[tuple[int, bool], Row] = {}  # the least that was ever learned of it
-        self.changed_inputs: list[int] = []  # in the latest row
+        self.free = Free()
+        self.known: dict[int, float] = {}  # the least seconds besides calls that a row of a length ever took
+        # Of the latest row.
+        self.outputs: list[BufferSet] = []
+        self.is_aside = False  # whether the process could not change them any more
+        self.changed_inputs: list[int] = []
 
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""
@@ -169,13 +173,15 @@ class Bench:
         blob = native.memory_file("kernelmill-init", 0)
         os.write(blob, self.problem.init_blob())
         os.lseek(blob, 0, os.SEEK_SET)
+        process.reach = Reach(self.lib, self.device, self.layout)
         try:
             said = process.ask({"op": "build", "class": name, "seed": seed, "place": place,
                                 "dtype": str(self.problem.dtype)[6:]}, seconds, (blob,)).get("fingerprints")
         finally:
             os.close(blob)
-        process.ask({"op": "buffers", "layout": self.layout.to_json(), "capacity": self.memory.capacity}, seconds,
-                    (self.memory.fd,))
+        at = process.ask({"op": "buffers", "layout": self.layout.to_json(), "capacity": self.memory.capacity}, seconds,
+                         (self.memory.fd, process.reach.fd)).get("at")
+        process.reach.share(at, self.memory)
         return said if isinstance(said, list) and all(isinstance(x, int) for x in said) else []
 
     def start_baseline(self, pool: Pool, seed: int, seconds: float) -> Process:
@@ -294,52 +300,83 @@ class Bench:
         return time.monotonic() - started
 
     def row(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> Row:
-        """One row on cold caches. Raises Fault.
+        """One row on cold caches; `outputs` is what it gave then. Raises Fault.
 
         A stopped process runs no code, but work that it gave to the GPU before goes on there, and may wait for contents
         to come. So with a GPU they come when it is awake already, and the calls follow at once: what is done between is
         seen in what it takes. On a CPU nobody who is awake may see them before the clock runs."""
         on_gpu = self.device == "cuda"
         revealing = 0.0
+        self.outputs = []
         if not on_gpu:
             _, flushing = self.reveal(contents)
         self.wake_core()
         waking, awake = process.wake(seconds)
         if on_gpu:
+            waking = 0.0
             revealing, flushing = self.reveal(contents)
         calls = process.call(native.CALL, 0, count, seconds)
+        process.halt()
         looking = self.look()
-        self.changed_inputs = self.find_changed(contents)
-        if not self.shares_inputs:  # what was not read in its call is not there for the copying
+        process.stop()
+        fetching = self.fetch(process, count, seconds, contents)
+        return Row(waking, revealing, calls, looking, fetching, awake, flushing)
+
+    def fetch(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> float:
+        """Takes the outputs of a row. Returns the seconds in which the process had to go on for that, for which nothing is
+        free. Raises Fault."""
+        reach, took, self.changed_inputs = process.reach, 0.0, []
+        if reach.is_fleeting:
+            reach.forget()
+        found = reach.take(process.number(), count)
+        if found is None and reach.may_learn():
+            started = time.monotonic()
+            reach.learn(process.ask({"op": "export", "addresses": reach.unknown}, seconds).get("allocations"))
+            process.stop()
+            took = time.monotonic() - started
+            found = reach.take(process.number(), count)
+        if found is None:
+            started = time.monotonic()
+            self.changed_inputs = self.find_changed(contents)
+            self.copy_outputs(process, count, seconds)
+            found, took = self.sets[:count], took + time.monotonic() - started
+        elif reach.in_shared:
+            self.changed_inputs = self.find_changed(contents)
+        self.outputs = self.put_aside(found)
+        return took
+
+    def copy_outputs(self, process: Process, count: int, seconds: float) -> None:
+        """Has the process copy them into the shared buffers, where what was not read in its call is not there any more."""
+        if not self.shares_inputs:
             self.memory.bytes[:count * self.layout.set_bytes].fill_(POISON)
             self.synchronize()
-        copying = process.call(native.COPY, 0, count, seconds)
-        looking += self.look()
+        process.call(native.COPY, 0, count, seconds)
+        self.look()
         process.stop()
-        return Row(waking, revealing, calls, looking, copying, awake, flushing)
 
-    def sample(self, count: int, generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def put_aside(self, sets: list[BufferSet]) -> list[BufferSet]:
+        """Copies of what a row gave, or itself where that is too large."""
+        self.is_aside = self.layout.set_bytes * len(sets) <= self.sets_bytes
+        if not self.is_aside:
+            return sets
+        try:
+            copies = [BufferSet([], [x.clone() for x in one.outputs]) for one in sets]
+        except OUT_OF_MEMORY:
+            self.is_aside = False
+            return sets
+        self.synchronize()
+        return copies
+
+    def sample(self, sets: list[BufferSet], generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Elements of every output at places that nobody knows, with those places."""
         result = []
-        for one in self.sets[:count]:
+        for one in sets:
             for x in one.outputs:
                 places = torch.randint(0, max(1, x.numel()), (min(SAMPLES, x.numel()),), generator=generator,
                                        device=x.device)
                 result.append((places, x.reshape(-1)[places]))
         self.synchronize()
         return result
-
-    def put_aside(self, count: int) -> Optional[list[BufferSet]]:
-        """Copies of the first sets; None where they are too large for that."""
-        size = count * self.layout.set_bytes
-        if size > self.sets_bytes:
-            return None
-        try:
-            copies = sets_of(self.memory.bytes[:size].clone(), self.layout, count)
-        except OUT_OF_MEMORY:
-            return None
-        self.synchronize()
-        return copies
 
     def calibrate(self, process: Process, seconds: float, contents: list[list[Any]]) -> int:
         """How many calls a row has: long against the clock's own noise, within the sets that there are."""
@@ -359,39 +396,19 @@ class Bench:
 
     def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]],
                     strict: bool = False) -> list[float]:
-        """What a row of the baseline costs besides its calls, and a command that does nothing: of each part the longest
-        that was not disturbed; `strict`, the least. Returns the seconds of the rows' flushes."""
+        """What a row of the baseline costs besides its calls, and a command that does nothing. Returns the seconds of the
+        rows' flushes."""
         rows: list[Row] = []
         for _ in range(7):
             self.poison(count)  # as before the rows to come: caches are written back then, while contents come
             rows.append(self.row(process, count, seconds, contents[:count]))
         process.call(native.NOTHING, 0, 0, seconds)
         command = statistics.median(process.call(native.NOTHING, 0, 0, seconds) for _ in range(9))
-        later = rows[1:]
-        usual = min if strict else most
-        # On a CPU contents are there when a process is woken: nobody can work in what that takes at least.
-        waking = math.inf if self.device == "cuda" else 0.0 if strict else min(x.waking for x in later)
-        learned = Row(waking, usual([x.revealing for x in later]), command, usual([x.looking for x in later]),
-                      usual([x.copying for x in later]))
-        known = self.known[count, strict] = Row(*map(min, learned, self.known.get((count, strict), learned)))
-        self.free = Row(*(min(x, UNUSUAL * least) for x, least in zip(learned, known)))
+        process.stop()
+        besides = [x.besides for x in rows[1:]]
+        known = self.known[count] = min(min(besides), self.known.get(count, math.inf))
+        self.free = Free(command, min(besides) if strict else max(besides), UNUSUAL * known, strict)
         return [x.flushing for x in rows]
-
-    def candidate_seconds(self, row: Row, count: int) -> float:
-        """Seconds of one call. Who works while it is woken or contents come, or leaves work for when it said that it is
-        done, pays for what these take longer than they do for the baseline."""
-        return self._seconds_of_calls(row, sum(max(0.0, getattr(row, x) - getattr(self.free, x)) for x in BESIDES)) / count
-
-    def reference_seconds(self, row: Row, count: int) -> float:
-        """The same of the baseline. With a GPU nothing besides its calls counts, which a candidate's work there could make
-        longer; on a CPU, where a stopped candidate does nothing, it is as the candidate's."""
-        if self.device == "cpu":
-            return self.candidate_seconds(row, count)
-        return self._seconds_of_calls(row) / count
-
-    def _seconds_of_calls(self, row: Row, besides: float = 0.0) -> float:
-        """Without what a command costs that does nothing, with seconds that are charged besides."""
-        return max(row.calls - self.free.calls + besides, row.calls * 0.1)
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""
@@ -403,12 +420,6 @@ class Bench:
             self.memory = None
         self.problem.models.clear()
         self.release()
-
-
-def most(times: list[float]) -> float:
-    """The longest of times that were not disturbed."""
-    usual = statistics.median(times)
-    return max(x for x in times if x <= 1.2 * usual + 5e-6)
 
 
 def has_changed(sample: list[tuple[torch.Tensor, torch.Tensor]], sets: list[BufferSet]) -> bool:

@@ -77,7 +77,7 @@ class Layout:
                       [TensorSpec.from_json(o) for o in x["outputs"]], x["constants"], x["sets"])
 
 
-class _DeviceBytes:
+class DeviceBytes:
     """Lends a stretch of a GPU's memory to torch."""
 
     def __init__(self, address: int, size: int):
@@ -92,7 +92,7 @@ class SharedMemory:
         self._lib, self.device, self.capacity, self.fd = lib, device, capacity, fd
         self._address, self._mapping = address, mapping
         if device == "cuda":
-            self.bytes = torch.as_tensor(_DeviceBytes(address, capacity), device="cuda")
+            self.bytes = torch.as_tensor(DeviceBytes(address, capacity), device="cuda")
         else:
             self.bytes = torch.frombuffer(mapping, dtype=torch.uint8)
 

@@ -6,16 +6,18 @@ believed. It can only move bytes into the buffers that it shares with the refere
 import contextlib
 import ctypes
 import importlib.util
+import mmap
 import os
 import socket
 import sys
 import traceback
 import warnings
-from typing import Any, Callable
+from array import array
+from typing import Any, Callable, Optional
 
 import torch
 
-from kernelmill_torch import artifact, buffers, channel, native, triton_ahead
+from kernelmill_torch import artifact, buffers, channel, native, reach, triton_ahead
 
 MOST_TEXT = 4000
 DIRECTORY = "/tmp/candidate"
@@ -166,10 +168,12 @@ class Serving:
         # Taken before anything is loaded that could replace them.
         self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
         self.copy_ = torch.Tensor.copy_
+        self.told: Optional[memoryview] = None  # where outputs lie, for the referee
 
     def clocked(self) -> None:
         """Answers commands of the page until told to leave it."""
-        lib, page, copy_, sync, sets = self.lib, self.page, self.copy_, self.sync, self.sets
+        lib, page, copy_, sync, sets, told = self.lib, self.page, self.copy_, self.sync, self.sets, self.told
+        where = reach.where
         wait, done = lib.km_page_wait, lib.km_page_done
         model = self.model
         check = output_checker(self.layout, self.device) if self.layout else None
@@ -184,6 +188,8 @@ class Serving:
                     self.returned = []
                     for one in sets[first:first + count]:
                         self.returned.append(check(model(*one.inputs)))
+                    numbers = array("q", [n for items in self.returned for x in items for n in where(x)])
+                    told[:len(numbers)] = numbers
                     sync()
                 elif command == native.WAKE:
                     sync()
@@ -215,8 +221,12 @@ class Serving:
                 return {"fingerprints": fingerprints(self.model)}
         elif op == "buffers":
             self.layout = buffers.Layout.from_json(message["layout"])
+            self.told = memoryview(mmap.mmap(descriptors[1], 0)).cast("q")
             memory = buffers.SharedMemory.attach(self.lib, self.device, descriptors[0], message["capacity"])
             self.sets = buffers.sets_of(memory.bytes, self.layout, self.layout.sets)
+            return {"at": memory.bytes.data_ptr()}
+        elif op == "export":
+            return {"allocations": [reach.name_of(self.lib, x) for x in message["addresses"]]}
         elif op == "seed":
             seed_everything(message["seed"])
         elif op == "page":

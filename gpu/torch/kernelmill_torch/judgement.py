@@ -1,5 +1,6 @@
 """One candidate under judgement: correctness first, then rows against the clock, every output checked."""
 
+import functools
 import hashlib
 import math
 import os
@@ -163,7 +164,7 @@ class Judgement:
         bench.make_room()
         self.process.ask({"op": "seed", "seed": seed}, self.left())
         self.process.row(1, min(self.left(), self.first_call_seconds))
-        sample = bench.sample(1, self.places)
+        sample = bench.sample(bench.sets[:1], self.places)
         drawn = bench.problem.draw(inputs, signed)
         truth = bench.problem.truth(drawn, seed)
         rules = self.latest_rules = self.rules_for(truth)
@@ -284,7 +285,7 @@ class Judgement:
         seconds = min(self.left(), self.first_call_seconds)
         bench.make_room()
         bench.row(self.process, self.row_length, seconds, contents[:self.row_length])
-        if self.row_length == 1 or self.count_bad(seeds[:self.row_length], bench.sets) == 0:
+        if self.row_length == 1 or self.count_bad(bench.draw(seeds[:self.row_length]), bench.outputs) == 0:
             return
         self.row_length = 1
         # Of a whole call much could be done in what is free of a row's other parts.
@@ -330,33 +331,44 @@ class Judgement:
         return min(x[0] for x in takes), min(x[1] for x in takes)
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each, either on contents that nobody has seen before: the baseline's outputs lie where the candidate
-        could read them. What comes before a row changes what a short call takes by some percent, so it is the same for
-        both, as often the other's row as an audit: what the first row left is put aside until the second is done, unless it
-        is too large for that; calls are long then."""
-        bench, count = self.bench, self.row_length
+        """One row of each. One that was not to be had, for the candidate's memory moved, is taken again."""
+        try:
+            return self.rows_of_pair(reference_first)
+        except MemoryMoved:
+            return self.rows_of_pair(reference_first)
+
+    def rows_of_pair(self, reference_first: bool) -> tuple[float, float]:
+        """One row of each, either on contents that nobody has seen before. What comes before a row changes what a short call
+        takes by some percent, so it is the same for both, as often the other's row as an audit: outputs of the first are
+        checked after the second, unless they are too large to be put aside; calls are long then."""
+        count = self.row_length
         others, seeds = ([self.number("inputs", self.timed + k * count + i) for i in range(count)] for k in range(2))
         self.timed += 2 * count
-        first = self.baseline_row(others) if reference_first else self.candidate_row(seeds)
-        sample, aside = bench.sample(count, self.places), bench.put_aside(count)
-        if aside is None and not reference_first:
-            self.audit(seeds, bench.sets[:count], sample)
-        second = self.candidate_row(seeds) if reference_first else self.baseline_row(others)
         if reference_first:
-            self.audit(seeds, bench.sets[:count], bench.sample(count, self.places))
-        elif aside is not None:
-            self.audit(seeds, aside, sample)
-        reference, candidate = (first, second) if reference_first else (second, first)
-        return bench.reference_seconds(reference, count), bench.candidate_seconds(candidate, count)
+            reference = self.baseline_row(others)
+            candidate, check = self.candidate_row(seeds)
+        else:
+            candidate, check = self.candidate_row(seeds)
+            if not self.bench.is_aside:
+                check()
+                check = None
+            reference = self.baseline_row(others)
+        if check:
+            check()
+        free, on_gpu = self.bench.free, self.bench.device == "cuda"
+        return (self.watch.reference_seconds(reference, free, on_gpu) / count,
+                self.watch.candidate_seconds(candidate, free) / count)
 
-    def candidate_row(self, seeds: list[int]) -> Row:
+    def candidate_row(self, seeds: list[int]) -> tuple[Row, Callable[[], None]]:
+        """A row, and what checks its outputs."""
         bench, count = self.bench, self.row_length
         most = 100 * statistics.median(self.rows[0]) * count if self.rows[0] else self.first_call_seconds
         contents = self.prepare_row(self.process, seeds)
         row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents)
         self.blame_for_inputs(bench.changed_inputs)
         self.watch.rows[CANDIDATE].append(row)
-        return row
+        sample = None if bench.is_aside else bench.sample(bench.outputs, self.places)
+        return row, functools.partial(self.audit, contents, bench.outputs, sample)
 
     def baseline_row(self, seeds: list[int]) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
@@ -436,23 +448,33 @@ class Judgement:
         self.find("background_work", "critical", evidence)
         raise Fault("candidate", "integrity", evidence)
 
-    def audit(self, seeds: list[int], sets: list[BufferSet], sample: list) -> None:
-        """Every output of a row, which are not what was sampled when it was done if they were written later. Raises Fault
-        when one is wrong."""
-        bad = self.count_bad(seeds, sets)
-        self.check_late(sample, sets)
-        if bad:
-            evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
-            self.find("wrong_when_timed", "critical", evidence)
-            raise Fault("candidate", "wrong_result", evidence)
+    def audit(self, contents: list, outputs: list[BufferSet], sample: Optional[list]) -> None:
+        """Every output of a row; which are not what was sampled when it was done if they were written later. Raises Fault when
+        one is wrong, MemoryMoved when it may have been right elsewhere."""
+        bad = self.count_bad(contents, outputs)
+        if sample is not None:
+            self.check_late(sample, outputs)
+        if not bad:
+            return
+        reach = self.process.reach
+        if reach.may_be_stale():
+            reach.is_fleeting = True  # from now on
+            raise MemoryMoved
+        evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
+        self.find("wrong_when_timed", "critical", evidence)
+        raise Fault("candidate", "wrong_result", evidence)
 
-    def count_bad(self, seeds: list[int], sets: list[BufferSet]) -> float:
-        """Wrong elements in the outputs of a row."""
+    def count_bad(self, contents: list, outputs: list[BufferSet]) -> float:
+        """Wrong elements in the outputs of a row. A model may change the contents."""
         problem = self.bench.problem
         if self.bench.is_random:
             return 0.0
-        return sum(compare.count_bad(list(zip(one.outputs, problem.run(problem.draw(seed)), self.rules)))
-                   for seed, one in zip(seeds, sets))
+        return sum(compare.count_bad(list(zip(one.outputs, problem.run(drawn), self.rules)))
+                   for drawn, one in zip(contents, outputs))
+
+
+class MemoryMoved(Exception):
+    """Outputs were read where the process had such once, and were not right."""
 
 
 def first_call_seconds(device: str, compiles: bool) -> float:

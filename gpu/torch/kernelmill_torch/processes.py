@@ -9,6 +9,7 @@ from collections import deque
 from typing import Any, NamedTuple, Optional
 
 from kernelmill_torch import channel, native
+from kernelmill_torch.reach import Reach
 
 START_SECONDS = 60.0
 SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
@@ -30,13 +31,18 @@ class Fault(Exception):
 class Row(NamedTuple):
     """Seconds of the parts of a row, by the clock out here."""
 
-    waking: float = 0.0
+    waking: float = 0.0  # 0 where nothing is there yet that it could work on
     revealing: float = 0.0  # contents put where it sees them, and caches flushed; 0 where it was stopped meanwhile
     calls: float = 0.0
     looking: float = 0.0  # at whether the GPU is at rest when it says that it is done
-    copying: float = 0.0
+    fetching: float = 0.0  # what the calls returned, where it had to go on for that
     awake: float = 0.0  # of a processor, which it worked while it was stopped
     flushing: float = 0.0  # of the caches
+
+    @property
+    def besides(self) -> float:
+        """In which it might have worked as well as in its calls."""
+        return self.waking + self.revealing + self.looking + self.fetching
 
 
 class Zygote:
@@ -122,6 +128,7 @@ class Process:
         self._first = 0  # its own number out here, once known
         self._firstfd = -1
         self._rested: Optional[dict[int, float]] = None  # what each of its processes had worked when it was at rest
+        self.reach: Optional[Reach] = None  # of what its calls return
 
     def settle(self, seconds: float = START_SECONDS) -> None:
         """Waits until it is behind its walls and has its GPU. Raises Fault, of the infrastructure."""
@@ -211,10 +218,14 @@ class Process:
     # Between its rows a candidate is stopped: whoever looked at inputs as they are written, or at outputs that were
     # taken already, could work when nobody counts.
 
-    def stop(self) -> None:
-        """Stops it and all that it started."""
+    def halt(self) -> None:
+        """Stops it at once; stop() is to follow for what it started."""
         if self._first:
             self._signal(self._first, signal.SIGSTOP)
+
+    def stop(self) -> None:
+        """Stops it and all that it started."""
+        self.halt()
         for number in self._numbers():
             self._signal(number, signal.SIGSTOP)
         self.stopped = True
@@ -359,6 +370,8 @@ class Process:
         if self._firstfd >= 0:
             os.close(self._firstfd)
         os.close(self.printed)
+        if self.reach is not None:
+            self.reach.close()
         self.lib.km_page_unmap(self.page)
         self.page = None
         return gone

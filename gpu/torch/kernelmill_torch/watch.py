@@ -1,14 +1,25 @@
-"""What timed rows show of who was at work when nobody should have been."""
+"""What timed rows show of who was at work when nobody should have been, and what that costs."""
 
+import math
 import statistics
-from typing import Iterator, Optional
+from typing import Iterator, NamedTuple, Optional
 
 from kernelmill_torch.processes import Row
 
 REFERENCE, CANDIDATE = 0, 1
-ROWS = 4  # of the candidate, before anything is said
+ROWS = 4  # of a kind, before anything is said
+LATEST = 32
 AWAKE_SECONDS = 5e-5  # of a processor: more than it takes to obey a signal
 UNFINISHED_SECONDS = 1.5e-4  # three times what honest medians of four looks at the GPU differ by
+
+
+class Free(NamedTuple):
+    """Seconds of a row of the baseline that are no calls', as they were learned before anybody was timed."""
+
+    command: float = 0.0      # that does nothing
+    besides: float = 0.0      # calls
+    limit: float = math.inf   # of those, however long they take in later rows: a candidate may have made them longer
+    is_strict: bool = False   # whether later rows change nothing
 
 
 class Watch:
@@ -24,6 +35,31 @@ class Watch:
     def flushes(self, since: tuple[int, ...] = (0, 0)) -> list[list[float]]:
         """Seconds of the flushes before rows of each kind, after a mark."""
         return [[row.flushing for row in kind[count:]] for kind, count in zip(self.rows, since)]
+
+    # What comes before and after the calls takes now more, now less. Nobody pays for that; but who has it longer than the
+    # baseline in the median pays the difference, and who has it longer than nearly all the baseline's, in that row.
+
+    def candidate_seconds(self, row: Row, free: Free) -> float:
+        """Seconds of the calls of a row, with those before and after them in which the candidate must have worked."""
+        return _seconds_of_calls(row, free, max(self._usually_longer(free), row.besides - self._most(free)))
+
+    def reference_seconds(self, row: Row, free: Free, on_gpu: bool) -> float:
+        """The same of the baseline. With a GPU nothing besides its calls counts, which a candidate's work there could make
+        longer; on a CPU, where a stopped candidate does nothing, it is as the candidate's."""
+        return _seconds_of_calls(row, free, 0.0 if on_gpu else row.besides - self._most(free))
+
+    def _most(self, free: Free) -> float:
+        """Seconds besides the calls that are free in a single row."""
+        rows = self.rows[REFERENCE][-LATEST:]
+        if free.is_strict or len(rows) < ROWS:
+            return min(free.besides, free.limit)
+        return min(statistics.quantiles((x.besides for x in rows), n=10, method="inclusive")[-1], free.limit)
+
+    def _usually_longer(self, free: Free) -> float:
+        if min(self.mark()) < ROWS:
+            return 0.0
+        reference, candidate = (statistics.median(x.besides for x in kind[-LATEST:]) for kind in self.rows)
+        return candidate - min(reference, free.besides if free.is_strict else free.limit)
 
     def findings(self) -> Iterator[tuple[str, str]]:
         """Rules that the candidate broke, with the evidence."""
@@ -49,3 +85,8 @@ class Watch:
         if few and long[REFERENCE] <= few and long[CANDIDATE] >= len(flushes[CANDIDATE]) - few:
             return statistics.median(flushes[CANDIDATE])
         return None
+
+
+def _seconds_of_calls(row: Row, free: Free, besides: float) -> float:
+    """Without what a command costs that does nothing, with seconds that are charged besides."""
+    return max(row.calls - free.command + max(0.0, besides), row.calls * 0.1)

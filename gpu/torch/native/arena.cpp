@@ -1,8 +1,10 @@
-// Memory of a GPU that two processes share: made by the referee with the driver's virtual-memory
-// interface, exported as a descriptor, imported behind the walls. The context is the primary one,
-// which is torch's own.
+// Memory of a GPU that two processes share. Contents are in memory that the referee makes with the
+// driver's virtual-memory interface, exported as a descriptor, imported behind the walls. What calls
+// return lies in allocations of the process behind them, which names them for the referee to open.
+// The context is the primary one, which is torch's own.
 
 #include <cstdio>
+#include <cstring>
 
 #include <unistd.h>
 
@@ -94,6 +96,40 @@ int km_gpu_memory(size_t* free_bytes, size_t* total_bytes) {
                  check("ask for memory", driver()->memory_info(free_bytes, total_bytes))
              ? 0
              : -1;
+}
+
+/// Where the allocation begins that holds an address of this process, its bytes, and a name (64
+/// bytes) by which another process opens it. -1 for what cannot be opened: made by other functions
+/// than cudaMalloc, or no memory of a GPU.
+int km_gpu_name(uint64_t address, uint64_t* base, size_t* bytes, char* name) {
+  cuda::ipc_handle handle;
+  if (!enter_primary_context() ||
+      !check("find an allocation", driver()->address_range(base, bytes, address)) ||
+      !check("name an allocation", driver()->ipc_name(&handle, *base)))
+    return -1;
+  std::memcpy(name, handle.bytes, sizeof handle.bytes);
+  return 0;
+}
+
+/// Maps what another process named, and says how large it is. Null when it cannot.
+void* km_gpu_open(const char* name, size_t* bytes) {
+  cuda::ipc_handle handle;
+  std::memcpy(handle.bytes, name, sizeof handle.bytes);
+  cuda::device_pointer at = 0;
+  cuda::device_pointer base = 0;
+  if (!enter_primary_context() ||
+      !check("open an allocation", driver()->ipc_open(&at, handle, cuda::ipc_lazy_peer_access)))
+    return nullptr;
+  if (!check("measure an allocation", driver()->address_range(&base, bytes, at)) || base != at) {
+    (void)driver()->ipc_close(at);
+    return nullptr;
+  }
+  return reinterpret_cast<void*>(at); // NOLINT(performance-no-int-to-ptr)
+}
+
+/// Unmaps what km_gpu_open() mapped. REQUIRES: nobody uses it any more.
+void km_gpu_close(void* at) {
+  (void)driver()->ipc_close(reinterpret_cast<cuda::device_pointer>(at));
 }
 
 void km_gpu_unmap(void* at, size_t capacity) {

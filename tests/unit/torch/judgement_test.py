@@ -264,6 +264,7 @@ def bench_of(device, done):
     bench = Bench.__new__(Bench)
     byte = TensorSpec((1,), (1,), torch.uint8)
     bench.device, bench.layout, bench.shares_inputs = device, Layout([byte], [byte], sets=2), False
+    bench.sets_bytes = 1 << 20
     bench.memory = types.SimpleNamespace(bytes=torch.zeros(2 * bench.layout.set_bytes, dtype=torch.uint8))
     bench.sets = sets_of(bench.memory.bytes, bench.layout, 2)
     bench.wake_core = lambda: done.append("core")
@@ -286,24 +287,26 @@ class PartsOfARow(unittest.TestCase):
     def test_on_a_gpu_contents_come_right_before_the_calls(self):
         row, done = self.row("cuda")
         self.assertEqual(done, ["core", "wake", "reveal", "call", "look", "copy", "look", "stop"])
-        self.assertEqual(row, Row(waking=0.25, revealing=0.5, calls=1.0, looking=0.25, copying=1.0, flushing=0.375))
+        self.assertGreater(row.looking, 0.25)  # and what it takes to put inputs aside, meanwhile it could work
+        self.assertEqual(row._replace(looking=0.0),
+                         Row(waking=0.25, revealing=0.5, calls=1.0, copying=1.0, flushing=0.375))
 
-    def test_on_a_cpu_nobody_is_awake_when_they_come(self):
+    def test_on_a_cpu_nobody_is_awake_when_they_come_or_go(self):
         row, done = self.row("cpu")
-        self.assertEqual(done, ["reveal", "core", "wake", "call", "look", "copy", "look", "stop"])
-        self.assertEqual(row.revealing, 0.0)  # nobody could use that time
+        self.assertEqual(done, ["reveal", "core", "wake", "call", "stop", "look", "wake", "copy", "look", "stop"])
+        self.assertEqual((row.revealing, row.waking, row.looking), (0.0, 0.5, 0.25))  # nobody could use other time
 
-    def inputs_when(self, command, shares_inputs=False, change=False):
+    def inputs_when(self, command, device="cpu", **which):
         """What the process finds in the inputs of both sets at a command of a row of one."""
-        bench, found = bench_of("cpu", []), []
-        bench.shares_inputs = shares_inputs
-        process = TimedProcess([])
+        bench, found = bench_of(device, []), []
+        process, change = TimedProcess([]), which.pop("change", 0)
+        vars(bench).update(which)
 
         def call(what, _first, _count, _seconds):
             if what == command:
                 found.extend(int(one.inputs[0]) for one in bench.sets)
-            if change and what == native.CALL:
-                bench.sets[0].inputs[0].fill_(77)
+            if what == native.CALL:
+                bench.sets[0].inputs[0].add_(change)
             return 1.0
 
         process.call = call
@@ -313,11 +316,14 @@ class PartsOfARow(unittest.TestCase):
 
     def test_inputs_are_there_for_the_calls_alone(self):
         self.assertEqual(self.inputs_when(native.CALL), ([5, 9], []))
-        self.assertEqual(self.inputs_when(native.COPY), ([0xA7, 9], []))
-        self.assertEqual(self.inputs_when(native.COPY, shares_inputs=True), ([5, 9], []))  # outputs may lie in them
+        for device in "cpu", "cuda":
+            self.assertEqual(self.inputs_when(native.COPY, device), ([0xA7, 9], []))
+            # Outputs may lie in them.
+            self.assertEqual(self.inputs_when(native.COPY, device, shares_inputs=True), ([5, 9], []))
 
     def test_inputs_that_were_changed_are_known(self):
-        self.assertEqual(self.inputs_when(native.COPY, change=True), ([0xA7, 9], [0]))
+        for device, room in ("cpu", 1 << 20), ("cuda", 1 << 20), ("cuda", 0):
+            self.assertEqual(self.inputs_when(native.COPY, device, change=1, sets_bytes=room), ([0xA7, 9], [0]))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
