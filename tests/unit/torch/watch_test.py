@@ -4,9 +4,9 @@ import unittest
 
 try:
     from kernelmill_torch.processes import Row
-    from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
+    from kernelmill_torch.watch import CANDIDATE, REFERENCE, Free, Watch
 except ImportError:
-    Watch = None
+    Watch = Free = None
 
 
 def watched(part, reference, candidate):
@@ -35,6 +35,48 @@ class Findings(unittest.TestCase):
     def test_one_that_is_after_both_is_not(self):
         self.assertEqual(self.rules("looking", [9e-4] * 4, [9e-4] * 4), [])
         self.assertEqual(self.rules("looking", [2e-4] * 4, [2e-4, 2e-4, 2e-4, 9e-3]), [])
+
+
+@unittest.skipIf(Watch is None, "there is no torch here")
+class SecondsOfARow(unittest.TestCase):
+    """What comes before and after the calls takes the baseline 2 s, 3 s in one row of ten; 4 s were free at first."""
+    FREE = Free and Free(command=0.5, besides=4.0, limit=6.0)
+
+    def setUp(self):
+        self.usual = [2.0] * 9 + [3.0] * 2
+
+    def candidate(self, looking, earlier=(), reference=None, free=FREE):
+        x = watched("looking", self.usual if reference is None else reference, [*earlier, looking])
+        return x.candidate_seconds(Row(calls=5.0, looking=looking), free)
+
+    def test_the_least_is_what_the_calls_took(self):
+        self.assertEqual(self.candidate(0.0), 4.5)
+        self.assertEqual(self.candidate(2.5, self.usual), 4.5)
+
+    def test_a_row_pays_for_what_nearly_none_of_the_baselines_took(self):
+        self.assertEqual(self.candidate(4.0, self.usual), 5.5)
+        self.assertEqual(self.candidate(4.5, reference=[2.0]), 5.0)  # too few to know; then what was learned is free
+
+    def test_all_parts_count(self):
+        x = watched("looking", self.usual, [])
+        self.assertEqual(x.candidate_seconds(Row(1.0, 1.0, 5.0, 1.0, 1.0), self.FREE), 5.5)
+
+    def test_who_takes_longer_in_the_median_pays_for_it_in_each_row(self):
+        self.assertEqual(self.candidate(2.0, [2.75] * 8), 5.25)
+        self.assertEqual(self.candidate(2.0, [2.75] * 2), 4.5)  # too few to say
+
+    def test_there_is_a_limit_to_what_long_rows_of_the_baseline_allow(self):
+        self.assertEqual(self.candidate(9.0, reference=[8.0] * 9), 7.5)
+        self.assertEqual(self.candidate(6.0, [8.0] * 8, reference=[8.0] * 9), 6.5)
+
+    def test_strictly_nothing_is_free_but_the_least_that_was_learned(self):
+        self.assertEqual(self.candidate(2.5, self.usual, free=self.FREE._replace(besides=2.0, is_strict=True)), 5.0)
+
+    def test_the_baseline_pays_where_no_candidate_can_make_it(self):
+        x = watched("looking", self.usual, [])
+        row = Row(calls=5.0, looking=4.0)
+        self.assertEqual(x.reference_seconds(row, self.FREE, on_gpu=True), 4.5)
+        self.assertEqual(x.reference_seconds(row, self.FREE, on_gpu=False), 5.5)
 
 
 @unittest.skipIf(Watch is None, "there is no torch here")
