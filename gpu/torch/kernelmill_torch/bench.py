@@ -285,8 +285,9 @@ class Bench:
 
     def find_changed(self, contents: list[list[Any]]) -> list[int]:
         """Positions of inputs that are no longer what was put into a set."""
-        return sorted({i for one, drawn in zip(self.sets, contents) for i, (now, was) in enumerate(zip(one.inputs, drawn))
-                       if isinstance(was, torch.Tensor) and not compare.same_bytes(now, was)})
+        pairs = [(i, now, was) for one, drawn in zip(self.sets, contents)
+                 for i, (now, was) in enumerate(zip(one.inputs, drawn)) if isinstance(was, torch.Tensor)]
+        return sorted({i for (i, _, _), is_other in zip(pairs, compare.differing([x[1:] for x in pairs])) if is_other})
 
     def look(self) -> float:
         """Seconds of next to nothing on the GPU, which are more while somebody is at work there: the GPU turns to who has
@@ -325,7 +326,7 @@ class Bench:
     def fetch(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> float:
         """Takes the outputs of a row. Returns the seconds in which the process had to go on for that, for which nothing is
         free. Raises Fault."""
-        reach, took, self.changed_inputs = process.reach, 0.0, []
+        reach, took, changed = process.reach, 0.0, None
         if reach.is_fleeting:
             reach.forget()
         found = reach.take(process.number(), count)
@@ -337,12 +338,11 @@ class Bench:
             found = reach.take(process.number(), count)
         if found is None:
             started = time.monotonic()
-            self.changed_inputs = self.find_changed(contents)
+            changed = self.find_changed(contents)
             self.copy_outputs(process, count, seconds)
             found, took = self.sets[:count], took + time.monotonic() - started
-        elif reach.in_shared:
-            self.changed_inputs = self.find_changed(contents)
         self.outputs = self.put_aside(found)
+        self.changed_inputs = self.find_changed(contents) if changed is None else changed
         return took
 
     def copy_outputs(self, process: Process, count: int, seconds: float) -> None:

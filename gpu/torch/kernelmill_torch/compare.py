@@ -141,14 +141,25 @@ def explain(got: torch.Tensor, want: torch.Tensor, rule: Rule, name: str) -> Dif
 
 def same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors hold the same bits; NaN counts as itself."""
+    return torch.equal(*words_of(a, b))
+
+
+def words_of(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Two tensors as integers."""
     if a.is_complex():
         a, b = torch.view_as_real(a), torch.view_as_real(b)
     if a.dtype == torch.bool:
-        return torch.equal(a, b)
+        return a, b
     words = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[a.element_size()]
     if a.stride() != b.stride() or a.dim() == 0:
         a, b = a.contiguous().reshape(-1), b.contiguous().reshape(-1)
-    return torch.equal(a.view(words), b.view(words))
+    return a.view(words), b.view(words)
+
+
+def differing(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> list[bool]:
+    """Of each pair whether it holds other bits, as of same_bytes(); waits for the device once."""
+    flags = [(a != b).any() for a, b in (words_of(*x) for x in pairs)]
+    return torch.stack(flags).tolist() if flags else []
 
 
 def torch_index(flat: int, shape: torch.Size) -> tuple[int, ...]:

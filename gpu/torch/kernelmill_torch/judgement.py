@@ -469,8 +469,8 @@ class Judgement:
         problem = self.bench.problem
         if self.bench.is_random:
             return 0.0
-        return sum(compare.count_bad(list(zip(one.outputs, problem.run(drawn), self.rules)))
-                   for drawn, one in zip(contents, outputs))
+        return compare.count_bad([x for drawn, one in zip(contents, outputs)
+                                  for x in zip(one.outputs, problem.run(drawn), self.rules)])
 
 
 class MemoryMoved(Exception):

@@ -60,7 +60,6 @@ class Reach:
         self.allocations: list[Allocation] = []
         self.unknown: list[int] = []    # addresses of the latest row in no allocation that is known
         self.hopeless: set[int] = set()  # those that cannot be opened
-        self.in_shared = False          # whether outputs of the latest row lie in the shared buffers
         self.is_fleeting = False        # whether an address means another allocation in each row
         self.memory_fd = -1
 
@@ -75,7 +74,7 @@ class Reach:
         numbers = self.told[:count * self.words].tolist()
         if numbers == self.latest[0]:
             return self.latest[1]
-        self.unknown, self.in_shared, result, at = [], False, [], 0
+        self.unknown, result, at = [], [], 0
         for _ in range(count):
             outputs = []
             for spec in self.layout.outputs:
@@ -103,7 +102,6 @@ class Reach:
 
     def _stretch(self, number: int, address: int, size: int) -> Optional[torch.Tensor]:
         if self.shared is not None and self.shared.holds(address, size):
-            self.in_shared = True
             return self.shared.memory[address - self.shared.base:][:size]
         if self.device == "cpu":
             return self._read(number, address, size)

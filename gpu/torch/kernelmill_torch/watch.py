@@ -50,16 +50,24 @@ class Watch:
 
     def _most(self, free: Free) -> float:
         """Seconds besides the calls that are free in a single row."""
-        rows = self.rows[REFERENCE][-LATEST:]
+        rows = self._besides(REFERENCE)
         if free.is_strict or len(rows) < ROWS:
             return min(free.besides, free.limit)
-        return min(statistics.quantiles((x.besides for x in rows), n=10, method="inclusive")[-1], free.limit)
+        return min(statistics.quantiles(rows, n=20, method="inclusive")[-1], free.limit)
 
     def _usually_longer(self, free: Free) -> float:
-        if min(self.mark()) < ROWS:
+        """Seconds besides the calls in the median, more than the baseline's, and more than chance has it."""
+        reference, candidate = self._besides(REFERENCE), self._besides(CANDIDATE)
+        if min(len(reference), len(candidate)) < ROWS:
             return 0.0
-        reference, candidate = (statistics.median(x.besides for x in kind[-LATEST:]) for kind in self.rows)
-        return candidate - min(reference, free.besides if free.is_strict else free.limit)
+        if free.is_strict:
+            return statistics.median(candidate) - free.besides
+        quarters = statistics.quantiles(reference, n=4, method="inclusive")
+        chance = 2 * (quarters[2] - quarters[0]) / math.sqrt(min(len(reference), len(candidate)))
+        return statistics.median(candidate) - min(quarters[1] + chance, free.limit)
+
+    def _besides(self, kind: int) -> list[float]:
+        return [x.besides for x in self.rows[kind][-LATEST:]]
 
     def findings(self) -> Iterator[tuple[str, str]]:
         """Rules that the candidate broke, with the evidence."""

@@ -240,7 +240,7 @@ class TimedReach:
 
     def __init__(self, process, found):
         self.process, self.found = process, found
-        self.unknown, self.in_shared, self.is_fleeting = [1], False, False
+        self.unknown, self.is_fleeting = [1], False
 
     def take(self, _number, count):
         self.process.done.append("take")
@@ -347,7 +347,6 @@ class PartsOfARow(unittest.TestCase):
         """What a process finds in the inputs of both sets when it copies what one of them gave."""
         bench, found = bench_of("cuda", []), []
         process, change = TimedProcess([], which.pop("found", "never")), which.pop("change", 0)
-        process.reach.in_shared = which.pop("in_shared", False)
         vars(bench).update(which)
 
         def call(what, _first, _count, _seconds):
@@ -366,9 +365,9 @@ class PartsOfARow(unittest.TestCase):
         self.assertEqual(self.inputs_when_copied(), ([0xA7, 9], []))
         self.assertEqual(self.inputs_when_copied(shares_inputs=True), ([5, 9], []))  # outputs may lie in them
 
-    def test_inputs_that_were_changed_are_known_where_that_could_help(self):
+    def test_inputs_that_were_changed_are_known(self):
         self.assertEqual(self.inputs_when_copied(change=1), ([0xA7, 9], [0]))
-        self.assertEqual(self.inputs_when_copied(change=1, found="at once", in_shared=True), ([], [0]))
+        self.assertEqual(self.inputs_when_copied(change=1, found="at once"), ([], [0]))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

@@ -89,7 +89,6 @@ class OnCpu(unittest.TestCase):
         for i, n in enumerate((4096, 3, 1)):
             self.reach.told[i] = n
         found = self.take()[0].outputs[0]
-        self.assertTrue(self.reach.in_shared)
         self.assertEqual(found.data_ptr(), memory.data_ptr())
 
     def test_a_call_may_return_nothing_at_all(self):
