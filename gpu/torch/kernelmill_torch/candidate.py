@@ -200,6 +200,7 @@ class Serving:
                     for one, items in zip(sets[first:first + count], self.returned):
                         for into, x in zip(one.outputs, items):
                             copy_(into, x)
+                    items = x = None  # else the next call would find its memory in use, and take other memory
                     sync()
             except BaseException as problem:
                 status = 1

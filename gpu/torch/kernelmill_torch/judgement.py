@@ -186,7 +186,8 @@ class Judgement:
         known = self.bench.blind.get(self.mode)
         if known is None:
             answers = {"zeros": [None for _ in truth.want], "the answer to other inputs": list(truth.want)}
-            found = blind_answers(self.bench, answers, self.rules, (self.number("blind", i) for i in range(BLIND_DRAWS)))
+            seeds = [self.number("blind", i) for i in range(BLIND_DRAWS)]
+            found = blind_answers(self.bench, answers, self.rules, seeds)
             known = self.bench.blind[self.mode] = found[0] if found else ""
         if known:
             self.find("degenerate_problem", "critical" if self.mode == "honest" else "warning",
@@ -309,6 +310,10 @@ class Judgement:
             self.background_work(seconds, "before the candidate's rows alone")
         for rule, evidence in self.watch.findings():
             self.find(rule, "critical", evidence)
+        if fetching := self.watch.fetching():
+            self.find("outputs_out_of_reach", "warning", "the outputs cannot be read where they lie: their memory is freed in "
+                      "between, or not of cudaMalloc. What it takes to fetch them counts as the candidate's time, "
+                      f"{fetching * 1e3:.3f} ms a row")
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,

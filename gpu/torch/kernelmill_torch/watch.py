@@ -69,6 +69,11 @@ class Watch:
     def _besides(self, kind: int) -> list[float]:
         return [x.besides for x in self.rows[kind][-LATEST:]]
 
+    def fetching(self) -> float:
+        """Seconds (median) that the candidate pays in a row for outputs that cannot be read where they lie."""
+        rows = self.rows[CANDIDATE]
+        return statistics.median(row.fetching for row in rows) if len(rows) >= ROWS else 0.0
+
     def findings(self) -> Iterator[tuple[str, str]]:
         """Rules that the candidate broke, with the evidence."""
         rows = self.rows[CANDIDATE]

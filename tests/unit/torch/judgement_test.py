@@ -423,6 +423,9 @@ class Block(unittest.TestCase):
         self.assertEqual(self.rules(candidate=Row(flushing=0.5, awake=1e-3)), ["ran_while_stopped"])
         self.assertEqual(self.rules(candidate=Row(flushing=0.5, looking=1e-3)), ["unfinished_work"])
 
+    def test_says_that_outputs_have_to_be_fetched(self):
+        self.assertEqual(self.rules(candidate=Row(flushing=0.5, fetching=1e-3)), ["outputs_out_of_reach"])
+
     def test_finds_who_has_the_gpu_before_rows_of_either(self):
         blamed = ("candidate", "integrity"), ["background_work"]
         self.assertEqual(self.rules(reference=Row(flushing=2.0)), blamed)

@@ -1,0 +1,48 @@
+"""Which answers that know nothing of the inputs would be paid."""
+
+import types
+import unittest
+
+try:
+    import torch
+    from kernelmill_torch import compare
+    from kernelmill_torch.problem_check import BLIND_DRAWS, BLIND_FAILURES, blind_answers
+except ImportError:
+    torch = None
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class BlindAnswers(unittest.TestCase):
+    def passing(self, ones, is_random=False):
+        """Of a problem whose answer is one for as many seeds, and else zero: which answers pass, and how often it ran."""
+        runs = []
+
+        def run(seed):
+            runs.append(seed)
+            return [torch.full((3,), 1.0 if seed < ones else 0.0)]
+
+        problem = types.SimpleNamespace(draw=lambda seed: seed, run=run)
+        bench = types.SimpleNamespace(is_random=is_random, problem=problem)
+        known = {"zeros": [None], "ones": [torch.ones(3)]}
+        found = blind_answers(bench, known, [compare.Rule(1e-3, 1e-3)], range(BLIND_DRAWS))
+        self.assertEqual(len(known), 2)
+        return found, len(runs)
+
+    def test_what_is_always_right_is_no_answer(self):
+        self.assertEqual(self.passing(0), (["zeros"], BLIND_DRAWS))
+        self.assertEqual(self.passing(BLIND_DRAWS), (["ones"], BLIND_DRAWS))
+
+    def test_nor_is_what_is_nearly_always_right(self):
+        self.assertEqual(self.passing(1)[0], ["zeros"])
+        self.assertEqual(self.passing(BLIND_FAILURES - 1)[0], ["zeros"])
+
+    def test_what_is_right_by_chance_is_found_out(self):
+        self.assertEqual(self.passing(BLIND_FAILURES)[0], [])
+        self.assertEqual(self.passing(BLIND_DRAWS // 2)[0], [])
+
+    def test_what_cannot_be_compared_is_not_tried(self):
+        self.assertEqual(self.passing(0, is_random=True), ([], 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
