@@ -100,7 +100,7 @@ class Bench:
             self.problem.models.pop(torch.float64, None)
             self.notes.append("too large for a reference in double precision")
         self.is_random = self._draws_when_called()
-        self.shares_inputs = self._returns_inputs()
+        self.shares_inputs = self.problem.returns_inputs()
         self.sets_bytes = min(SETS_BYTES, total // 32)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
         self.release()
@@ -137,16 +137,6 @@ class Bench:
         second = self.problem.run(inputs)
         rule = compare.Rule(1e-3, 1e-3)
         return compare.count_bad([(a, b, rule) for a, b in zip(first, second)]) > 0
-
-    def _returns_inputs(self) -> bool:
-        """Whether outputs of the model lie in the memory of its inputs."""
-        inputs = self.problem.draw(3)
-
-        def place(x: torch.Tensor) -> int:
-            return getattr(x, "untyped_storage", x.storage)().data_ptr()  # the first since torch 2.0
-
-        places = {place(x) for x in inputs if isinstance(x, torch.Tensor)}
-        return any(place(x) in places for x in self.problem.run(inputs))
 
     def release(self) -> None:
         """Gives torch's spare memory back to the GPU, before somebody else needs it."""

@@ -1,0 +1,71 @@
+"""What is judged: a candidate, its process, what was found of it."""
+
+import hashlib
+import os
+import time
+from typing import Any, Optional
+
+import torch
+
+from kernelmill_torch import compare
+from kernelmill_torch.bench import Bench, has_changed
+from kernelmill_torch.buffers import BufferSet
+from kernelmill_torch.cores import Core
+from kernelmill_torch.processes import Fault, Pool, Process
+
+
+class Judged:
+    def __init__(self, bench: Bench, pool: Pool, core: Optional[Core], options: dict[str, Any], compiles: bool = False):
+        self.bench, self.pool, self.core = bench, pool, core
+        self.first_call_seconds = first_call_seconds(bench.device, compiles)
+        self.mode = options.get("mode") or "honest"
+        self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
+        self.deadline = time.monotonic() + float(options["seconds"])
+        self.secret = bytes.fromhex(options.get("seed") or "")
+        self.replays = bool(self.secret)
+        self.process: Optional[Process] = None
+        self.findings: list[dict[str, str]] = []  # not handed over yet
+        self.rules_found: set[str] = set()
+        self.spans: list[tuple[str, float]] = []
+        self.mark = time.monotonic()
+        self.rules: list[compare.Rule] = []  # of timed outputs
+        # Draws places to look at; nothing else draws from it.
+        self.places = torch.Generator(device=bench.device)
+        self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
+
+    def lap(self, name: str) -> None:
+        now = time.monotonic()
+        self.spans.append((name, now - self.mark))
+        self.mark = now
+
+    def left(self) -> float:
+        """Seconds until the deadline. Raises Fault when there are none."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise Fault("candidate", "timed_out", "the candidate used up the time of its evaluation")
+        return left
+
+    def number(self, what: str, index: int) -> int:
+        """A secret seed of torch's generators."""
+        digest = hashlib.sha256(self.secret + f"{what}:{index}".encode()).digest()
+        return int.from_bytes(digest[:8], "little") >> 1
+
+    def find(self, rule: str, severity: str, evidence: str) -> None:
+        if rule not in self.rules_found:  # once each
+            self.rules_found.add(rule)
+            self.findings.append({"rule": rule, "severity": severity, "evidence": evidence})
+
+    def blame_for_inputs(self, changed: list[int]) -> None:
+        """Inputs at these positions of a set must have stayed what was put there."""
+        for i in changed:
+            self.find("input_overwrite", "critical", f"input {i} was changed by the candidate")
+
+    def check_late(self, sample: list, sets: list[BufferSet]) -> None:
+        """What was sampled when a row was done must not have changed since."""
+        if has_changed(sample, sets):
+            self.find("late_write", "critical", "outputs changed after the candidate said that it was done")
+
+
+def first_call_seconds(device: str, compiles: bool) -> float:
+    """How long a first call may take; longer where the module may compile and tune for a GPU in it."""
+    return 45.0 if compiles and device == "cuda" else 15.0

@@ -1,0 +1,196 @@
+"""What a row is: what comes in which order, what it gives, what it costs besides its calls."""
+
+import types
+import unittest
+
+try:
+    import torch
+    from kernelmill_torch import native
+    from kernelmill_torch.bench import Bench
+    from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec, sets_of
+    from kernelmill_torch.processes import Row
+    from kernelmill_torch.watch import Free
+except ImportError:
+    torch = None
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class LengthOfARow(unittest.TestCase):
+    """Of a GPU's rows, which take a while whatever their length."""
+
+    def length(self, one, sets=16, besides=150e-6):
+        bench = Bench.__new__(Bench)
+        bench.device, bench.layout = "cuda", Layout([], [], sets=sets)
+        bench.row = lambda _process, count, _seconds, contents: Row(calls=besides + len(contents) * one)
+        return bench.calibrate(None, 1.0, [[]] * sets)
+
+    def test_what_a_row_takes_besides_its_calls_does_not_shorten_it(self):
+        self.assertEqual(self.length(100e-6, sets=64), 20)
+        self.assertEqual(self.length(100e-6), 16)
+        self.assertEqual(self.length(500e-6), 4)
+
+    def test_a_long_call_is_a_row(self):
+        self.assertEqual(self.length(5e-3), 1)
+        self.assertEqual(self.length(100e-6, sets=1), 1)
+
+
+class TimedReach:
+    """Finds the outputs of `process` at once, when it was asked where they lie, or never."""
+
+    def __init__(self, process, found):
+        self.process, self.found = process, found
+        self.unknown, self.is_fleeting = [1], False
+
+    def take(self, _number, count):
+        self.process.done.append("take")
+        return [BufferSet([], [torch.tensor([77], dtype=torch.uint8)])] * count if self.found == "at once" else None
+
+    def may_learn(self):
+        return self.found == "when asked"
+
+    def learn(self, _names):
+        self.found = "at once"
+
+    def forget(self):
+        self.process.done.append("forget")
+
+
+class TimedProcess:
+    def __init__(self, done, found="at once"):
+        self.done, self.reach = done, TimedReach(self, found)
+
+    def wake(self, _seconds):
+        self.done.append("wake")
+        return 0.25, 0.0
+
+    def call(self, command, _first, _count, _seconds):
+        self.done.append({native.CALL: "call", native.COPY: "copy"}[command])
+        return 1.0
+
+    def ask(self, message, _seconds):
+        self.done.append(message["op"])
+        return {}
+
+    def halt(self):
+        self.done.append("halt")
+
+    def stop(self):
+        self.done.append("stop")
+
+    def number(self):
+        return 1
+
+
+def bench_of(device, done):
+    """A bench of two sets of one input and one output, each a byte (and what aligns it)."""
+    bench = Bench.__new__(Bench)
+    byte = TensorSpec((1,), (1,), torch.uint8)
+    bench.device, bench.layout, bench.shares_inputs = device, Layout([byte], [byte], sets=2), False
+    bench.sets_bytes = 1 << 20
+    bench.memory = types.SimpleNamespace(bytes=torch.zeros(2 * bench.layout.set_bytes, dtype=torch.uint8))
+    bench.sets = sets_of(bench.memory.bytes, bench.layout, 2)
+    bench.wake_core = lambda: done.append("core")
+    bench.reveal = lambda contents: (done.append("reveal"), bench.fill(contents), (0.5, 0.375))[2]
+    bench.look = lambda: done.append("look") or 0.125
+    bench.synchronize = lambda: None
+    return bench
+
+
+def contents_of(*numbers):
+    return [[torch.tensor([x], dtype=torch.uint8)] for x in numbers]
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class PartsOfARow(unittest.TestCase):
+    def row(self, device, found="at once"):
+        done = []
+        bench = bench_of(device, done)
+        return bench.row(TimedProcess(done, found), 1, 1.0, contents_of(1)), done, bench
+
+    def test_on_a_gpu_contents_come_right_before_the_calls(self):
+        row, done, bench = self.row("cuda")
+        self.assertEqual(done, ["core", "wake", "reveal", "call", "halt", "look", "stop", "take"])
+        self.assertEqual(row, Row(revealing=0.5, calls=1.0, looking=0.125, flushing=0.375))
+        self.assertEqual(int(bench.outputs[0].outputs[0]), 77)
+
+    def test_on_a_cpu_nobody_is_awake_when_they_come(self):
+        row, done, _ = self.row("cpu")
+        self.assertEqual(done, ["reveal", "core", "wake", "call", "halt", "look", "stop", "take"])
+        self.assertEqual(row._replace(looking=0.0), Row(waking=0.25, calls=1.0, flushing=0.375))
+
+    def test_who_has_to_go_on_to_give_its_outputs_pays_for_that(self):
+        row, done, _ = self.row("cuda", "when asked")
+        self.assertEqual(done[-4:], ["take", "export", "stop", "take"])
+        self.assertGreater(row.fetching, 0.0)
+        row, done, bench = self.row("cuda", "never")
+        self.assertEqual(done[-4:], ["take", "copy", "look", "stop"])
+        self.assertGreater(row.fetching, 0.0)
+        self.assertEqual(len(bench.outputs), 1)
+
+    def test_what_moves_is_looked_for_in_each_row(self):
+        done = []
+        process = TimedProcess(done)
+        process.reach.is_fleeting = True
+        bench_of("cuda", done).row(process, 1, 1.0, contents_of(1))
+        self.assertEqual(done[-2:], ["forget", "take"])
+
+    def test_outputs_are_put_aside_unless_they_are_too_large(self):
+        for room, aside in (1 << 20, True), (0, False):
+            bench, mine = bench_of("cuda", []), [BufferSet([], [torch.ones(1)])]
+            bench.sets_bytes = room
+            found = bench.put_aside(mine)
+            mine[0].outputs[0].fill_(2.0)
+            self.assertEqual((float(found[0].outputs[0]), bench.is_aside), (1.0, True) if aside else (2.0, False))
+
+    def inputs_when_copied(self, **which):
+        """What a process finds in the inputs of both sets when it copies what one of them gave."""
+        bench, found = bench_of("cuda", []), []
+        process, change = TimedProcess([], which.pop("found", "never")), which.pop("change", 0)
+        vars(bench).update(which)
+
+        def call(what, _first, _count, _seconds):
+            if what == native.COPY:
+                found.extend(int(one.inputs[0]) for one in bench.sets)
+            else:
+                bench.sets[0].inputs[0].add_(change)
+            return 1.0
+
+        process.call = call
+        bench.sets[1].inputs[0].fill_(9)
+        bench.row(process, 1, 1.0, contents_of(5))
+        return found, bench.changed_inputs
+
+    def test_inputs_are_not_there_for_the_copying(self):
+        self.assertEqual(self.inputs_when_copied(), ([0xA7, 9], []))
+        self.assertEqual(self.inputs_when_copied(shares_inputs=True), ([5, 9], []))  # outputs may lie in them
+
+    def test_inputs_that_were_changed_are_known(self):
+        self.assertEqual(self.inputs_when_copied(change=1), ([0xA7, 9], [0]))
+        self.assertEqual(self.inputs_when_copied(change=1, found="at once"), ([], [0]))
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class LearningCosts(unittest.TestCase):
+    def costs(self, strict, known=None, factor=1.0):
+        bench = Bench.__new__(Bench)
+        bench.device, bench.poison, bench.known = "cuda", lambda _count: None, known if known is not None else {}
+        process = types.SimpleNamespace(call=lambda *_: 0.25, stop=lambda: None)
+        looks = iter([9.0, 1.0, 1.25, 1.0, 1.25, 1.0, 1.0])  # the first row is not like the others
+        bench.row = lambda *_: Row(revealing=2.0, calls=4.0, looking=factor * next(looks), flushing=6.0)
+        return bench.learn_costs(process, 1, 1.0, [[]], strict), bench.free
+
+    def test_free_is_the_longest_or_strictly_the_least(self):
+        flushes, free = self.costs(strict=False)
+        self.assertEqual(flushes, [6.0] * 7)
+        self.assertEqual(free, Free(command=0.25, besides=3.25, limit=4.5, is_strict=False))
+        self.assertEqual(self.costs(strict=True)[1], Free(command=0.25, besides=3.0, limit=4.5, is_strict=True))
+
+    def test_what_once_took_less_is_not_free_at_any_length(self):
+        known = {}
+        self.costs(False, known)
+        self.assertEqual(self.costs(False, known, factor=100)[1].limit, 4.5)
+        self.assertEqual(self.costs(False, known, factor=0.5)[1].limit, 3.75)
+
+
+if __name__ == "__main__":
+    unittest.main()
