@@ -9,8 +9,8 @@ from kernelmill_torch import compare
 from kernelmill_torch.bench import Bench
 from kernelmill_torch.problem import BadProblem, Truth
 
-BLIND_DRAWS = 16
-BLIND_FAILURES = 3  # of them, and an answer is no shortcut
+BLIND_DRAWS = 32
+BLIND_FAILURES = 4  # of them, and an answer is no shortcut
 SEEDS = tuple(range(11, 12 + BLIND_DRAWS))
 IMPRECISE = 0.02  # relative; a reference that is off by more decides nothing
 

@@ -1,7 +1,7 @@
 // Memory of a GPU that two processes share. Contents are in memory that the referee makes with the
-// driver's virtual-memory interface, exported as a descriptor, imported behind the walls. What calls
-// return lies in allocations of the process behind them, which names them for the referee to open.
-// The context is the primary one, which is torch's own.
+// driver's virtual-memory interface, exported as a descriptor, imported behind the walls. What
+// calls return lies in allocations of the process behind them, which names them for the referee to
+// open. The context is the primary one, which is torch's own.
 
 #include <cstdio>
 #include <cstring>
