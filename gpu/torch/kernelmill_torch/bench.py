@@ -66,12 +66,16 @@ class Bench:
                             f"the problem {directory} does not fit this machine: {text}") from None
             raise Fault("configuration", "bad_problem", f"the problem {directory} fails: {text}",
                         "`kernelmill task check` says more") from None
+        # Draws places to look at; nothing else draws from it.
+        self.places = torch.Generator(device=device)
+        self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.wake_core: Callable[[], None] = lambda: None
         self.free = Free()
         self.known: dict[int, float] = {}  # the least seconds besides calls that a row of a length ever took
         # Of the latest row.
         self.outputs: list[BufferSet] = []
         self.is_aside = False  # whether the process could not change them any more
+        self.samples: Optional[list[tuple[torch.Tensor, torch.Tensor]]] = None  # if it could
         self.changed_inputs: list[int] = []
 
     def _measure(self) -> None:
@@ -99,8 +103,10 @@ class Bench:
             self.problem.exact = False
             self.problem.models.pop(torch.float64, None)
             self.notes.append("too large for a reference in double precision")
+        if any(x.dtype.is_complex for x in layout.outputs):
+            raise BadProblem("unsupported_problem", f"the problem {self.directory} has complex outputs, which are not compared")
         self.is_random = self._draws_when_called()
-        self.shares_inputs = self.problem.returns_inputs()
+        self.shares_inputs, self.changes_inputs = self.problem.returns_inputs(), self.problem.changes_inputs()
         self.sets_bytes = min(SETS_BYTES, total // 32)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
         self.release()
@@ -299,6 +305,8 @@ class Bench:
         on_gpu = self.device == "cuda"
         revealing = 0.0
         self.outputs = []
+        if process.reach.is_fleeting:
+            process.reach.forget()
         if not on_gpu:
             _, flushing = self.reveal(contents)
         self.wake_core()
@@ -307,33 +315,48 @@ class Bench:
             waking = 0.0
             revealing, flushing = self.reveal(contents)
         calls = process.call(native.CALL, 0, count, seconds)
+        started = time.monotonic()
         process.halt()
         looking = self.look()
-        process.stop()
-        fetching = self.fetch(process, count, seconds, contents)
-        return Row(waking, revealing, calls, looking, fetching, awake, flushing)
-
-    def fetch(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> float:
-        """Takes the outputs of a row. Returns the seconds in which the process had to go on for that, for which nothing is
-        free. Raises Fault."""
-        reach, took, changed = process.reach, 0.0, None
-        if reach.is_fleeting:
-            reach.forget()
-        found = reach.take(process.number(), count)
-        if found is None and reach.may_learn():
-            started = time.monotonic()
-            reach.learn(process.ask({"op": "export", "addresses": reach.unknown}, seconds).get("allocations"))
+        if not on_gpu:
+            process.stop()  # then it does nothing, and takes no time
+            taking = time.monotonic() - started
+        taken = self.take(process.reach.take(process.number(), count))
+        if on_gpu:
+            # Until then work may go on that it gave to the GPU; what it started is stopped after that, for it takes a while
+            # to find.
+            taking = time.monotonic() - started
             process.stop()
-            took = time.monotonic() - started
-            found = reach.take(process.number(), count)
+        fetching, self.changed_inputs = (0.0, None) if taken else self.fetch(process, count, seconds, contents)
+        if self.changed_inputs is None:
+            self.changed_inputs = self.find_changed(contents)
+        return Row(waking, revealing, calls, taking, fetching, awake, flushing, looking)
+
+    def take(self, found: Optional[list[BufferSet]]) -> bool:
+        """Puts the outputs of a row aside, or takes samples of what is too large for that. False where there are none."""
         if found is None:
-            started = time.monotonic()
+            return False
+        self.outputs = self.put_aside(found)
+        self.samples = None if self.is_aside else self.sample(found)
+        return True
+
+    def fetch(self, process: Process, count: int, seconds: float,
+              contents: list[list[Any]]) -> tuple[float, Optional[list[int]]]:
+        """Takes the outputs of a row for which the process has to go on. Returns the seconds, and the positions of inputs
+        that were changed, if they are known. Raises Fault."""
+        reach, started, changed, taken = process.reach, time.monotonic(), None, False
+        if reach.may_learn():
+            reach.learn(process.ask({"op": "export", "addresses": reach.unknown}, seconds).get("allocations"))
+            process.halt()
+            self.look()
+            taken = self.take(reach.take(process.number(), count))
+        if not taken:
             changed = self.find_changed(contents)
             self.copy_outputs(process, count, seconds)
-            found, took = self.sets[:count], took + time.monotonic() - started
-        self.outputs = self.put_aside(found)
-        self.changed_inputs = self.find_changed(contents) if changed is None else changed
-        return took
+            self.take(self.sets[:count])
+        took = time.monotonic() - started
+        process.stop()
+        return took, changed
 
     def copy_outputs(self, process: Process, count: int, seconds: float) -> None:
         """Has the process copy them into the shared buffers, where what was not read in its call is not there any more."""
@@ -341,8 +364,8 @@ class Bench:
             self.memory.bytes[:count * self.layout.set_bytes].fill_(POISON)
             self.synchronize()
         process.call(native.COPY, 0, count, seconds)
+        process.halt()
         self.look()
-        process.stop()
 
     def put_aside(self, sets: list[BufferSet]) -> list[BufferSet]:
         """Copies of what a row gave, or itself where that is too large."""
@@ -357,12 +380,12 @@ class Bench:
         self.synchronize()
         return copies
 
-    def sample(self, sets: list[BufferSet], generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    def sample(self, sets: list[BufferSet]) -> list[tuple[torch.Tensor, torch.Tensor]]:
         """Elements of every output at places that nobody knows, with those places."""
         result = []
         for one in sets:
             for x in one.outputs:
-                places = torch.randint(0, max(1, x.numel()), (min(SAMPLES, x.numel()),), generator=generator,
+                places = torch.randint(0, max(1, x.numel()), (min(SAMPLES, x.numel()),), generator=self.places,
                                        device=x.device)
                 result.append((places, x.reshape(-1)[places]))
         self.synchronize()
@@ -397,7 +420,7 @@ class Bench:
         process.stop()
         besides = [x.besides for x in rows[1:]]
         known = self.known[count] = min(min(besides), self.known.get(count, math.inf))
-        self.free = Free(command, min(besides) if strict else max(besides), UNUSUAL * known, strict)
+        self.free = Free(command, statistics.median(besides) if strict else max(besides), UNUSUAL * known, strict)
         return [x.flushing for x in rows]
 
     def close(self) -> None:

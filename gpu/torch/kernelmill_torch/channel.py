@@ -4,6 +4,7 @@ import json
 import os
 import select
 import socket
+from array import array
 from typing import Any, Optional
 
 MOST_BYTES = 160_000  # the kernel's default room for a packet is 208 KiB
@@ -18,13 +19,18 @@ class TimedOut(Exception):
     """Nothing came before the deadline."""
 
 
-def send(sock: socket.socket, message: dict, descriptors: tuple[int, ...] = ()) -> None:
-    """Sends one message. Raises Closed when nobody is there to read it."""
-    data = json.dumps(message, allow_nan=False).encode()
+def send(sock: socket.socket, message: dict, descriptors: tuple[int, ...] = (), wait: bool = True) -> None:
+    """Sends one message; characters that are none become question marks. Raises Closed when nobody is there to read it,
+    ValueError for what cannot be sent, and TimedOut where there is no room for it, unless it may `wait`."""
+    data = json.dumps(message, allow_nan=False, ensure_ascii=False).encode("utf-8", "replace")
     if len(data) > MOST_BYTES:
         raise ValueError(f"a message of {len(data)} bytes")
     try:
-        socket.send_fds(sock, [data], list(descriptors))
+        # Not socket.send_fds(), which drops its flags.
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", descriptors))] if descriptors else []
+        sock.sendmsg([data], rights, 0 if wait else socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        raise TimedOut from None
     except (BrokenPipeError, ConnectionResetError):
         raise Closed from None
 
@@ -34,8 +40,9 @@ def receive(sock: socket.socket, seconds: Optional[float] = None) -> tuple[dict[
 
     Raises Closed at the end of the stream, TimedOut after `seconds`, ValueError for what is no message."""
     if seconds is not None:
-        ready, _, _ = select.select([sock], [], [], max(seconds, 0))
-        if not ready:
+        poll = select.poll()  # knows descriptors of any number
+        poll.register(sock, select.POLLIN)
+        if not poll.poll(max(seconds, 0) * 1000):
             raise TimedOut
     try:
         data, descriptors, flags, _ = socket.recv_fds(sock, MOST_BYTES + 1, MOST_DESCRIPTORS)
@@ -45,7 +52,12 @@ def receive(sock: socket.socket, seconds: Optional[float] = None) -> tuple[dict[
         raise Closed
     for fd in descriptors:
         os.set_inheritable(fd, False)
-    message = json.loads(data)
+    try:
+        message = json.loads(data)
+    except (ValueError, RecursionError):
+        message = None
     if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or not isinstance(message, dict):
+        for fd in descriptors:
+            os.close(fd)
         raise ValueError("no message of ours")
     return message, descriptors

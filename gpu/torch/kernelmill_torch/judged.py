@@ -1,11 +1,8 @@
 """What is judged: a candidate, its process, what was found of it."""
 
 import hashlib
-import os
 import time
 from typing import Any, Optional
-
-import torch
 
 from kernelmill_torch import compare
 from kernelmill_torch.bench import Bench, has_changed
@@ -29,9 +26,6 @@ class Judged:
         self.spans: list[tuple[str, float]] = []
         self.mark = time.monotonic()
         self.rules: list[compare.Rule] = []  # of timed outputs
-        # Draws places to look at; nothing else draws from it.
-        self.places = torch.Generator(device=bench.device)
-        self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
 
     def lap(self, name: str) -> None:
         now = time.monotonic()

@@ -105,7 +105,7 @@ class Judgement(Timing):
         bench.make_room()
         self.process.ask({"op": "seed", "seed": seed}, self.left())
         self.process.row(1, min(self.left(), self.first_call_seconds))
-        sample = bench.sample(bench.sets[:1], self.places)
+        sample = bench.sample(bench.sets[:1])
         drawn = bench.problem.draw(inputs, signed)
         truth = bench.problem.truth(drawn, seed)
         rules = self.latest_rules = self.rules_for(truth)

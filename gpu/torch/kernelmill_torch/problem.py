@@ -161,6 +161,12 @@ class Problem:
         finally:
             torch.set_default_dtype(before)
 
+    def changes_inputs(self) -> bool:
+        """Whether the model writes over its inputs."""
+        inputs = self.draw(4)
+        self.run(inputs)
+        return any(isinstance(x, torch.Tensor) and not torch.equal(x, y) for x, y in zip(inputs, self.draw(4)))
+
     def returns_inputs(self) -> bool:
         """Whether outputs of the model lie in the memory of its inputs."""
         inputs = self.draw(3)

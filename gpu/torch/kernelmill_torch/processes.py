@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 START_SECONDS = 60.0
 SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
 SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
+MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
 STILL_SECONDS = 0.02  # in which a process that was told to stop has stopped, also on a busy machine
 
 
@@ -36,15 +37,16 @@ class Row(NamedTuple):
     waking: float = 0.0  # 0 where nothing is there yet that it could work on
     revealing: float = 0.0  # contents put where it sees them, and caches flushed; 0 where it was stopped meanwhile
     calls: float = 0.0
-    looking: float = 0.0  # at whether the GPU is at rest when it says that it is done
-    fetching: float = 0.0  # what the calls returned, where it had to go on for that
+    taking: float = 0.0  # from the end of the calls until what they returned is out of its hands
+    fetching: float = 0.0  # what they returned, where it had to go on for that
     awake: float = 0.0  # of a processor, which it worked while it was stopped
     flushing: float = 0.0  # of the caches
+    looking: float = 0.0  # at whether the GPU is at rest when it says that it is done; part of the taking
 
     @property
     def besides(self) -> float:
         """In which it might have worked as well as in its calls."""
-        return self.waking + self.revealing + self.looking + self.fetching
+        return self.waking + self.revealing + self.taking + self.fetching
 
 
 class Zygote:
@@ -129,7 +131,7 @@ class Process:
         self.up = self.clocked = self.stopped = False
         self._first = 0  # its own number out here, once known
         self._firstfd = -1
-        self._rested: Optional[dict[int, float]] = None  # what each of its processes had worked when it was at rest
+        self._rested: Optional[dict[int, float]] = None  # what each of its processes had worked when it was stopped
         self.reach: Optional["Reach"] = None  # of what its calls return
 
     def settle(self, seconds: float = START_SECONDS) -> None:
@@ -155,7 +157,7 @@ class Process:
         self.go_on()
         self.leave_page(seconds)
         try:
-            channel.send(self.sock, message, descriptors)
+            channel.send(self.sock, message, descriptors, wait=False)
             reply, received = channel.receive(self.sock, seconds)
         except channel.TimedOut:
             self.kill()
@@ -182,12 +184,12 @@ class Process:
     def wake(self, seconds: float) -> tuple[float, float]:
         """Lets it go on until it waits for the next command. Seconds that this took, and those of a processor that it
         worked while it was stopped. Raises Fault."""
-        if not self.clocked:
-            self.ask({"op": "page"}, seconds)
-            self.clocked = True
         numbers = self._numbers() if self.stopped else []
         awake = self._worked(numbers) if self._rested is not None else 0.0
         self._rested = None
+        if not self.clocked:
+            self.ask({"op": "page"}, seconds)
+            self.clocked = True
         started = time.monotonic()
         self.go_on(numbers)
         going = time.monotonic() - started  # what it did by then it did while it was woken
@@ -212,9 +214,11 @@ class Process:
         self.go_on()
         self.clocked = False
         try:
-            reply, _ = channel.receive(self.sock, 5.0)
+            reply, received = channel.receive(self.sock, 5.0)
         except (channel.Closed, channel.TimedOut, ValueError):
             raise self.ended() from None
+        for fd in received:
+            os.close(fd)
         raise self.told(reply.get("error"))
 
     # Between its rows a candidate is stopped: whoever looked at inputs as they are written, or at outputs that were
@@ -226,33 +230,34 @@ class Process:
             self._signal(self._first, signal.SIGSTOP)
 
     def stop(self) -> None:
-        """Stops it and all that it started."""
-        self.halt()
-        for number in self._numbers():
-            self._signal(number, signal.SIGSTOP)
-        self.stopped = True
-
-    def rest(self) -> None:
-        """Waits until it and all that it started stand still, if it was stopped: what it works from here to its next row it
-        works while it is stopped."""
-        if not self.stopped:
-            return
+        """Stops it and all that it started, itself first and last: who is not stopped yet may let it go on. Raises Fault."""
         known: set[int] = set()
-        while fresh := set(self._numbers()) - known:  # who was not stopped yet may have started more
+        for _ in range(MOST_GENERATIONS):
+            self.halt()
+            fresh = set(self._numbers()) - known  # who was not stopped yet may have started more
+            if not fresh:
+                break
             for number in fresh:
                 self._signal(number, signal.SIGSTOP)
             known |= fresh
+        else:
+            self.kill()
+            raise self.fault("integrity", "started processes without end when it was to stand still")
+        self.stopped = True
+        self._rested = self._stand_still(known)
+
+    @staticmethod
+    def _stand_still(numbers: set[int]) -> dict[int, float]:
+        """What processes that are told to stop have worked when they have: on a busy machine that takes a while."""
         until = time.monotonic() + STILL_SECONDS
-        self._rested = {x: processor_seconds(x) for x in known}
-        while time.monotonic() < until:
+        before, now = None, {x: processor_seconds(x) for x in numbers}
+        while now != before and time.monotonic() < until:
             time.sleep(1e-4)
-            now = {x: processor_seconds(x) for x in known}
-            still, self._rested = now == self._rested, now
-            if still:
-                break
+            before, now = now, {x: processor_seconds(x) for x in numbers}
+        return now
 
     def _worked(self, numbers: list[int]) -> float:
-        """Seconds of a processor since it was at rest."""
+        """Seconds of a processor since it was stopped."""
         return sum(max(0.0, processor_seconds(x) - self._rested.get(x, 0.0)) for x in numbers)
 
     def go_on(self, numbers: Optional[list[int]] = None) -> None:

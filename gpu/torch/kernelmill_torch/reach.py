@@ -60,6 +60,7 @@ class Reach:
         self.allocations: list[Allocation] = []
         self.unknown: list[int] = []    # addresses of the latest row in no allocation that is known
         self.hopeless: set[int] = set()  # those that cannot be opened
+        self.has_moved = False          # once
         self.is_fleeting = False        # whether an address means another allocation in each row
         self.memory_fd = -1
 
@@ -98,7 +99,9 @@ class Reach:
         if size > LARGEST_GAPS * spec.bytes:
             return None
         memory = self._stretch(number, address, size)
-        return None if memory is None else memory.view(spec.dtype).as_strided(spec.shape, stride)
+        if memory is None or memory.data_ptr() % width:  # where it says that its memory begins need not be true
+            return None
+        return memory.view(spec.dtype).as_strided(spec.shape, stride)
 
     def _stretch(self, number: int, address: int, size: int) -> Optional[torch.Tensor]:
         if self.shared is not None and self.shared.holds(address, size):
@@ -127,10 +130,15 @@ class Reach:
             return None
         return memory
 
-    def may_be_stale(self) -> bool:
-        """Whether what take() found may be what lay there before: of a process that frees memory and has other memory
-        there later, what was mapped once is out of date."""
-        return bool(self.allocations) and not self.is_fleeting
+    def moved(self) -> bool:
+        """Whether what take() found may be what lay there before, where it was not right: of a process that frees memory and
+        has other memory there later, what was mapped once is out of date. Then everything is mapped anew: now, and if that
+        happens again, in each row."""
+        if not self.allocations or self.is_fleeting:
+            return False
+        self.is_fleeting, self.has_moved = self.has_moved, True
+        self.forget()
+        return True
 
     def may_learn(self) -> bool:
         """Whether the latest row's outputs may be within reach once their allocations are known."""

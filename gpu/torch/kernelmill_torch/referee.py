@@ -179,13 +179,16 @@ class Referee:
         language = self.options.get("language") or "any"
         own = kernels.own_kernels(self.source, language)
         try:
-            profile = x.process.ask({"op": "profile", "calls": 3}, x.left())["kernels"]
-        except (Fault, KeyError) as e:
+            said = x.process.ask({"op": "profile", "calls": 3}, x.left())["kernels"]
+            profile = [(str(name), float(us)) for name, us in said]
+            if not all(0 <= us < 1e12 for _, us in profile):
+                raise ValueError("no numbers")
+        except (Fault, KeyError, TypeError, ValueError, OverflowError) as e:
             x.find("no_profile", "warning", f"the kernels of the candidate could not be listed: {e}")
             return
         share = kernels.own_share(profile, own)
         reply["kernel_share"] = share
-        reply["kernels"] = [[str(name)[:120], float(us)] for name, us in profile[:8]]
+        reply["kernels"] = [[name[:120], us] for name, us in profile[:8]]
         least = LEAST_SHARE.get(int(self.options.get("level") or 0), LEAST_SHARE_ELSEWHERE)
         if language in kernels.LANGUAGES and share < least:
             rule = "framework_fallback" if share == 0 else "decoy_kernel"
@@ -246,11 +249,11 @@ def main() -> None:
         except channel.Closed:
             os._exit(0)  # the warm process ends its children; nothing here needs to be put away
         try:
-            reply = handlers[request["op"]](request, descriptors)
+            channel.send(control, handlers[request["op"]](request, descriptors))
         except Exception:
             words = traceback.format_exc()[-3000:]
-            reply = {"fault": Fault("infrastructure", "python_failed", "the torch referee failed: " + words).to_json()}
-        channel.send(control, reply)
+            fault = Fault("infrastructure", "python_failed", "the torch referee failed: " + words)
+            channel.send(control, {"fault": fault.to_json()})
 
 
 if __name__ == "__main__":

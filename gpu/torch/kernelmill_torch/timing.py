@@ -124,11 +124,12 @@ class Timing(Judged):
         return min(x[0] for x in takes), min(x[1] for x in takes)
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each. One that was not to be had, for the candidate's memory moved, is taken again."""
-        try:
-            return self.rows_of_pair(reference_first)
-        except MemoryMoved:
-            return self.rows_of_pair(reference_first)
+        """One row of each, again where the candidate's memory has moved."""
+        while True:
+            try:
+                return self.rows_of_pair(reference_first)
+            except MemoryMoved:  # twice at most
+                pass
 
     def rows_of_pair(self, reference_first: bool) -> tuple[float, float]:
         """One row of each, either on contents that nobody has seen before. What comes before a row changes what a short call
@@ -160,8 +161,7 @@ class Timing(Judged):
         row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents)
         self.blame_for_inputs(bench.changed_inputs)
         self.watch.rows[CANDIDATE].append(row)
-        sample = None if bench.is_aside else bench.sample(bench.outputs, self.places)
-        return row, functools.partial(self.audit, contents, bench.outputs, sample)
+        return row, functools.partial(self.audit, contents, bench.outputs, bench.samples)
 
     def baseline_row(self, seeds: list[int]) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
@@ -170,12 +170,15 @@ class Timing(Judged):
             row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents)
         except Fault as e:
             raise self.fault_of_baseline(e) from None
+        if self.bench.changed_inputs and not self.bench.changes_inputs:
+            evidence = "inputs of the problem's own model were changed while it ran"  # who else has them?
+            self.find("background_work", "critical", evidence)
+            raise Fault("candidate", "integrity", evidence)
         self.watch.rows[REFERENCE].append(row)
         return row
 
     def prepare_row(self, process: Process, seeds: list[int]) -> list:
         """Returns the contents for the row, which the process does not see yet."""
-        process.rest()
         self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
         contents = self.bench.draw(seeds)
         self.bench.poison(len(seeds))
@@ -249,9 +252,7 @@ class Timing(Judged):
             self.check_late(sample, outputs)
         if not bad:
             return
-        reach = self.process.reach
-        if reach.may_be_stale():
-            reach.is_fleeting = True  # from now on
+        if self.process.reach.moved():
             raise MemoryMoved
         evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
         self.find("wrong_when_timed", "critical", evidence)

@@ -17,9 +17,9 @@ class Free(NamedTuple):
     """Seconds of a row of the baseline that are no calls', as they were learned before anybody was timed."""
 
     command: float = 0.0      # that does nothing
-    besides: float = 0.0      # calls
+    besides: float = 0.0      # calls: the longest
     limit: float = math.inf   # of those, however long they take in later rows: a candidate may have made them longer
-    is_strict: bool = False   # whether later rows change nothing
+    is_strict: bool = False   # whether a candidate pays for every bit that it has longer
 
 
 class Watch:
@@ -41,17 +41,20 @@ class Watch:
 
     def candidate_seconds(self, row: Row, free: Free) -> float:
         """Seconds of the calls of a row, with those before and after them in which the candidate must have worked."""
-        return _seconds_of_calls(row, free, max(self._usually_longer(free), row.besides - self._most(free)))
+        if free.is_strict:  # a whole call might be done in what else is free; so rows that have it shorter pay less
+            usual = statistics.median(self._besides(REFERENCE) or [free.besides])
+            return _seconds_of_calls(row, free, row.besides - min(usual, free.limit))
+        return _seconds_of_calls(row, free, max(0.0, self._usually_longer(free), row.besides - self._most(free)))
 
     def reference_seconds(self, row: Row, free: Free, on_gpu: bool) -> float:
         """The same of the baseline. With a GPU nothing besides its calls counts, which a candidate's work there could make
         longer; on a CPU, where a stopped candidate does nothing, it is as the candidate's."""
-        return _seconds_of_calls(row, free, 0.0 if on_gpu else row.besides - self._most(free))
+        return _seconds_of_calls(row, free, 0.0 if on_gpu else max(0.0, row.besides - self._most(free)))
 
     def _most(self, free: Free) -> float:
         """Seconds besides the calls that are free in a single row."""
         rows = self._besides(REFERENCE)
-        if free.is_strict or len(rows) < ROWS:
+        if len(rows) < ROWS:
             return min(free.besides, free.limit)
         return min(statistics.quantiles(rows, n=20, method="inclusive")[-1], free.limit)
 
@@ -60,8 +63,6 @@ class Watch:
         reference, candidate = self._besides(REFERENCE), self._besides(CANDIDATE)
         if min(len(reference), len(candidate)) < ROWS:
             return 0.0
-        if free.is_strict:
-            return statistics.median(candidate) - free.besides
         quarters = statistics.quantiles(reference, n=4, method="inclusive")
         chance = 2 * (quarters[2] - quarters[0]) / math.sqrt(min(len(reference), len(candidate)))
         return statistics.median(candidate) - min(quarters[1] + chance, free.limit)
@@ -102,4 +103,4 @@ class Watch:
 
 def _seconds_of_calls(row: Row, free: Free, besides: float) -> float:
     """Without what a command costs that does nothing, with seconds that are charged besides."""
-    return max(row.calls - free.command + max(0.0, besides), row.calls * 0.1)
+    return max(row.calls - free.command + besides, row.calls * 0.1)

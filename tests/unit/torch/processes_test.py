@@ -8,7 +8,7 @@ import time
 import unittest
 
 try:
-    from kernelmill_torch.processes import Process, processor_seconds
+    from kernelmill_torch.processes import Fault, Process, processor_seconds
 except ImportError:
     Process = None
 
@@ -16,49 +16,62 @@ BUSY = "while True: pass"
 
 
 @unittest.skipIf(Process is None, "there is no torch here")
-class Rest(unittest.TestCase):
+class Stop(unittest.TestCase):
     def setUp(self):
         self.children = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(2)]
         self.process = Process.__new__(Process)
-        self.process.stopped, self.process._rested = True, None
+        self.process.who, self.process.stopped, self.process._rested = "the candidate", False, None
+        self.process._first = self.children[0].pid
 
     def tearDown(self):
         for child in self.children:
             child.kill()
             child.wait()
 
-    def seen(self, *children):
+    def stop(self, *children):
         self.process._numbers = lambda: [x.pid for x in children]
+        self.process.stop()
 
     def wait_until_it_works(self, child):
         before, end = processor_seconds(child.pid), time.monotonic() + 30
         while processor_seconds(child.pid) == before and time.monotonic() < end:
             time.sleep(0.001)
 
-    def test_who_stands_still_has_worked_nothing(self):
-        self.seen(*self.children)
-        self.process.rest()
-        self.assertEqual(self.process._worked([x.pid for x in self.children]), 0.0)
+    def worked(self):
+        return self.process._worked([x.pid for x in self.children])
+
+    def test_who_stands_still_works_nothing(self):
+        self.stop(*self.children)
+        self.assertTrue(self.process.stopped)
+        self.assertEqual(self.worked(), 0.0)
 
     def test_who_goes_on_is_seen(self):
-        self.seen(*self.children)
-        self.process.rest()
+        self.stop(*self.children)
         os.kill(self.children[1].pid, signal.SIGCONT)
         self.wait_until_it_works(self.children[1])
-        self.assertGreater(self.process._worked([x.pid for x in self.children]), 0.0)
+        self.assertGreater(self.worked(), 0.0)
 
     def test_who_was_not_there_counts_in_full(self):
-        self.seen(self.children[0])
-        self.process.rest()
+        self.stop(self.children[0])
         self.wait_until_it_works(self.children[1])
         total = processor_seconds(self.children[1].pid)
-        self.assertGreaterEqual(self.process._worked([x.pid for x in self.children]), total)
+        self.assertGreaterEqual(self.worked(), total)
 
-    def test_who_was_not_stopped_is_left_alone(self):
-        self.seen(*self.children)
-        self.process.stopped = False
-        self.process.rest()
-        self.assertIsNone(self.process._rested)
+    def test_who_is_started_meanwhile_is_stopped_too(self):
+        seen = iter([self.children[:1], self.children, self.children])
+        self.process._numbers = lambda: [x.pid for x in next(seen)]
+        self.process.stop()
+        self.assertEqual(self.worked(), 0.0)
+
+    def test_who_starts_processes_without_end_is_at_fault(self):
+        numbers = iter(range(1 << 24, 1 << 25))  # nobody has those
+        self.process._numbers = lambda: [next(numbers)]
+        killed = []
+        self.process.kill = lambda: killed.append(True)
+        with self.assertRaises(Fault) as caught:
+            self.process.stop()
+        self.assertEqual((caught.exception.cls, caught.exception.category), ("candidate", "integrity"))
+        self.assertEqual(killed, [True])
 
     def test_who_is_gone_has_no_clock(self):
         self.children[0].kill()

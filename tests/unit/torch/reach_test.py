@@ -143,15 +143,27 @@ class OnGpu(unittest.TestCase):
             self.reach.learn([name_of(0x1000 * (i + 1), i + 1)])
         self.assertEqual(self.driver.opened, reach_module.MOST_ALLOCATIONS)
 
-    def test_what_was_opened_once_may_be_stale(self):
-        self.assertFalse(self.reach.may_be_stale())
+    def learned(self):
         self.take(0x1000)
         self.reach.learn([name_of(0x1000, 77)])
-        self.assertTrue(self.reach.may_be_stale())
-        self.reach.is_fleeting = True
-        self.assertFalse(self.reach.may_be_stale())
-        self.reach.forget()
-        self.assertIsNone(self.take(0x1000))
+
+    def test_what_is_wrong_where_it_once_lay_is_mapped_anew_and_then_in_each_row(self):
+        self.assertFalse(self.reach.moved())  # nothing was mapped
+        for fleeting in False, True:
+            self.learned()
+            self.assertTrue(self.reach.moved())
+            self.assertEqual(self.reach.is_fleeting, fleeting)
+            self.assertIsNone(self.take(0x1000))
+        self.learned()
+        self.assertFalse(self.reach.moved())
+        self.assertEqual(self.driver.closed, [77, 77])
+
+    def test_a_base_that_is_not_true_harms_who_told_it(self):
+        self.reach.close()
+        self.reach = Reach(self.driver, "cuda", Layout([], [TensorSpec((4,), (1,), torch.float32)], sets=1))
+        self.assertIsNone(self.take(0x1004))
+        self.reach.learn([name_of(0x1003, 77)])
+        self.assertIsNone(self.take(0x1004))
 
 
 if __name__ == "__main__":

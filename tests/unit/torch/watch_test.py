@@ -45,9 +45,9 @@ class SecondsOfARow(unittest.TestCase):
     def setUp(self):
         self.usual = [2.0] * 18 + [3.0] * 2
 
-    def candidate(self, looking, earlier=(), reference=None, free=FREE):
-        x = watched("looking", self.usual if reference is None else reference, [*earlier, looking])
-        return x.candidate_seconds(Row(calls=5.0, looking=looking), free)
+    def candidate(self, taking, earlier=(), reference=None, free=FREE):
+        x = watched("taking", self.usual if reference is None else reference, [*earlier, taking])
+        return x.candidate_seconds(Row(calls=5.0, taking=taking), free)
 
     def test_the_least_is_what_the_calls_took(self):
         self.assertEqual(self.candidate(0.0), 4.5)
@@ -58,7 +58,7 @@ class SecondsOfARow(unittest.TestCase):
         self.assertEqual(self.candidate(4.5, reference=[2.0]), 5.0)  # too few to know; then what was learned is free
 
     def test_all_parts_count(self):
-        x = watched("looking", self.usual, [])
+        x = watched("taking", self.usual, [])
         self.assertEqual(x.candidate_seconds(Row(1.0, 1.0, 5.0, 1.0, 1.0), self.FREE), 5.5)
 
     def test_who_takes_longer_in_the_median_pays_for_it_in_each_row(self):
@@ -70,14 +70,18 @@ class SecondsOfARow(unittest.TestCase):
         self.assertEqual(self.candidate(9.0, reference=[8.0] * 9), 7.5)
         self.assertEqual(self.candidate(6.0, [8.0] * 8, reference=[8.0] * 9), 6.5)
 
-    def test_strictly_nothing_is_free_but_the_least_that_was_learned(self):
-        self.assertEqual(self.candidate(2.5, self.usual, free=self.FREE._replace(besides=2.0, is_strict=True)), 5.0)
+    def test_strictly_every_bit_counts_and_on_average_nobody_pays_for_chance(self):
+        strict = self.FREE._replace(is_strict=True)
+        self.assertEqual(self.candidate(2.25, self.usual, free=strict), 4.75)
+        self.assertEqual(self.candidate(1.75, self.usual, free=strict), 4.25)
+        self.assertEqual(self.candidate(9.0, reference=[8.0] * 9, free=strict), 7.5)
 
     def test_the_baseline_pays_where_no_candidate_can_make_it(self):
-        x = watched("looking", self.usual, [])
-        row = Row(calls=5.0, looking=4.0)
+        x = watched("taking", self.usual, [])
+        row = Row(calls=5.0, taking=4.0)
         self.assertEqual(x.reference_seconds(row, self.FREE, on_gpu=True), 4.5)
         self.assertEqual(x.reference_seconds(row, self.FREE, on_gpu=False), 5.5)
+        self.assertEqual(x.reference_seconds(Row(calls=5.0, taking=1.0), self.FREE, on_gpu=False), 4.5)
 
 
 @unittest.skipIf(Watch is None, "there is no torch here")
