@@ -76,7 +76,7 @@ class Bench:
         self.outputs: list[BufferSet] = []
         self.is_aside = False  # whether the process could not change them any more
         self.samples: Optional[list[tuple[torch.Tensor, torch.Tensor]]] = None  # if it could
-        self.changed_inputs: list[int] = []
+        self.changed_inputs: Optional[list[int]] = None
 
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""
@@ -106,7 +106,7 @@ class Bench:
         if any(x.dtype.is_complex for x in layout.outputs):
             raise BadProblem("unsupported_problem", f"the problem {self.directory} has complex outputs, which are not compared")
         self.is_random = self._draws_when_called()
-        self.shares_inputs, self.changes_inputs = self.problem.returns_inputs(), self.problem.changes_inputs()
+        self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
         self.sets_bytes = min(SETS_BYTES, total // 32)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
         self.release()
@@ -169,6 +169,8 @@ class Bench:
         blob = native.memory_file("kernelmill-init", 0)
         os.write(blob, self.problem.init_blob())
         os.lseek(blob, 0, os.SEEK_SET)
+        if process.reach is not None:  # the model is built once more
+            process.reach.close()
         process.reach = Reach(self.lib, self.device, self.layout)
         try:
             said = process.ask({"op": "build", "class": name, "seed": seed, "place": place,
@@ -304,7 +306,7 @@ class Bench:
         seen in what it takes. On a CPU nobody who is awake may see them before the clock runs."""
         on_gpu = self.device == "cuda"
         revealing = 0.0
-        self.outputs = []
+        self.outputs, self.changed_inputs = [], None
         if process.reach.is_fleeting:
             process.reach.forget()
         if not on_gpu:
@@ -327,7 +329,7 @@ class Bench:
             # to find.
             taking = time.monotonic() - started
             process.stop()
-        fetching, self.changed_inputs = (0.0, None) if taken else self.fetch(process, count, seconds, contents)
+        fetching = 0.0 if taken else self.fetch(process, count, seconds, contents)
         if self.changed_inputs is None:
             self.changed_inputs = self.find_changed(contents)
         return Row(waking, revealing, calls, taking, fetching, awake, flushing, looking)
@@ -340,23 +342,21 @@ class Bench:
         self.samples = None if self.is_aside else self.sample(found)
         return True
 
-    def fetch(self, process: Process, count: int, seconds: float,
-              contents: list[list[Any]]) -> tuple[float, Optional[list[int]]]:
-        """Takes the outputs of a row for which the process has to go on. Returns the seconds, and the positions of inputs
-        that were changed, if they are known. Raises Fault."""
-        reach, started, changed, taken = process.reach, time.monotonic(), None, False
+    def fetch(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> float:
+        """Takes the outputs of a row for which the process has to go on. Returns the seconds. Raises Fault."""
+        reach, started, taken = process.reach, time.monotonic(), False
         if reach.may_learn():
             reach.learn(process.ask({"op": "export", "addresses": reach.unknown}, seconds).get("allocations"))
             process.halt()
             self.look()
             taken = self.take(reach.take(process.number(), count))
         if not taken:
-            changed = self.find_changed(contents)
+            self.changed_inputs = self.find_changed(contents)  # which are overwritten now
             self.copy_outputs(process, count, seconds)
             self.take(self.sets[:count])
         took = time.monotonic() - started
         process.stop()
-        return took, changed
+        return took
 
     def copy_outputs(self, process: Process, count: int, seconds: float) -> None:
         """Has the process copy them into the shared buffers, where what was not read in its call is not there any more."""

@@ -161,21 +161,17 @@ class Problem:
         finally:
             torch.set_default_dtype(before)
 
-    def changes_inputs(self) -> bool:
-        """Whether the model writes over its inputs."""
-        inputs = self.draw(4)
-        self.run(inputs)
-        return any(isinstance(x, torch.Tensor) and not torch.equal(x, y) for x, y in zip(inputs, self.draw(4)))
-
-    def returns_inputs(self) -> bool:
-        """Whether outputs of the model lie in the memory of its inputs."""
+    def uses_of_inputs(self) -> tuple[bool, bool]:
+        """Whether outputs of the model lie in the memory of its inputs, and whether it writes over these."""
         inputs = self.draw(3)
 
         def place(x: torch.Tensor) -> int:
             return getattr(x, "untyped_storage", x.storage)().data_ptr()  # the first since torch 2.0
 
         places = {place(x) for x in inputs if isinstance(x, torch.Tensor)}
-        return any(place(x) in places for x in self.run(inputs))
+        are_shared = any(place(x) in places for x in self.run(inputs))
+        return are_shared, any(isinstance(x, torch.Tensor) and not torch.equal(x, y)
+                               for x, y in zip(inputs, self.draw(3)))
 
     def truth(self, inputs: list[Any], seed: int) -> Truth:
         """What is right for these inputs. The generators are seeded as for the candidate's call."""

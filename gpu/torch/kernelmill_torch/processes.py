@@ -128,7 +128,7 @@ class Process:
         finally:
             theirs.close()
             os.close(page)
-        self.up = self.clocked = self.stopped = False
+        self.up = self.clocked = False
         self._first = 0  # its own number out here, once known
         self._firstfd = -1
         self._rested: Optional[dict[int, float]] = None  # what each of its processes had worked when it was stopped
@@ -185,8 +185,7 @@ class Process:
         """Lets it go on until it waits for the next command. Seconds that this took, and those of a processor that it
         worked while it was stopped. Raises Fault."""
         numbers = self._numbers() if self.stopped else []
-        awake = self._worked(numbers) if self._rested is not None else 0.0
-        self._rested = None
+        awake = self._worked(numbers)
         if not self.clocked:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
@@ -224,6 +223,10 @@ class Process:
     # Between its rows a candidate is stopped: whoever looked at inputs as they are written, or at outputs that were
     # taken already, could work when nobody counts.
 
+    @property
+    def stopped(self) -> bool:
+        return self._rested is not None
+
     def halt(self) -> None:
         """Stops it at once; stop() is to follow for what it started."""
         if self._first:
@@ -243,7 +246,6 @@ class Process:
         else:
             self.kill()
             raise self.fault("integrity", "started processes without end when it was to stand still")
-        self.stopped = True
         self._rested = self._stand_still(known)
 
     @staticmethod
@@ -265,7 +267,7 @@ class Process:
         if self.stopped:
             for number in reversed(self._numbers() if numbers is None else numbers):
                 self._signal(number, signal.SIGCONT)
-        self.stopped = False
+        self._rested = None
 
     def number(self) -> int:
         """Its number out here."""

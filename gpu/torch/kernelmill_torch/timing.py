@@ -95,7 +95,7 @@ class Timing(Judged):
 
         self.quietly(take)
         if (seconds := self.watch.long_before_candidate(self.bench.longest_flush())) is not None:
-            self.background_work(seconds, "before the candidate's rows alone")
+            self.background_work(self.long_flush(seconds, "before the candidate's rows alone"))
         for rule, evidence in self.watch.findings():
             self.find(rule, "critical", evidence)
         if fetching := self.watch.fetching():
@@ -171,9 +171,7 @@ class Timing(Judged):
         except Fault as e:
             raise self.fault_of_baseline(e) from None
         if self.bench.changed_inputs and not self.bench.changes_inputs:
-            evidence = "inputs of the problem's own model were changed while it ran"  # who else has them?
-            self.find("background_work", "critical", evidence)
-            raise Fault("candidate", "integrity", evidence)
+            self.background_work("inputs of the problem's own model were changed while it ran")  # who else has them?
         self.watch.rows[REFERENCE].append(row)
         return row
 
@@ -219,7 +217,7 @@ class Timing(Judged):
         self.process = None
         if not self.bench.flushes_settle() or not self.is_quiet_alone():
             raise Fault("infrastructure", "gpu_disturbed", "somebody else uses the GPU, also without the candidate")
-        self.background_work(usual, "until the candidate was ended")
+        self.background_work(self.long_flush(usual, "until the candidate was ended"))
 
     def is_quiet_alone(self) -> bool:
         """Whether rows of the baseline find the GPU at rest for a while, now that there is no candidate."""
@@ -237,10 +235,12 @@ class Timing(Judged):
                 return False
         return True
 
-    def background_work(self, seconds: float, when: str) -> None:
+    def long_flush(self, seconds: float, when: str) -> str:
+        return (f"a flush of the cache before calls took {seconds * 1e3:.3f} ms instead of "
+                f"{self.bench.usual_flush * 1e3:.3f} ms, {when}")
+
+    def background_work(self, evidence: str) -> None:
         """Raises Fault, the candidate's."""
-        evidence = (f"a flush of the cache before calls took {seconds * 1e3:.3f} ms instead of "
-                    f"{self.bench.usual_flush * 1e3:.3f} ms, {when}")
         self.find("background_work", "critical", evidence)
         raise Fault("candidate", "integrity", evidence)
 

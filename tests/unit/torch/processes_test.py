@@ -20,7 +20,7 @@ class Stop(unittest.TestCase):
     def setUp(self):
         self.children = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(2)]
         self.process = Process.__new__(Process)
-        self.process.who, self.process.stopped, self.process._rested = "the candidate", False, None
+        self.process.who, self.process._rested = "the candidate", None
         self.process._first = self.children[0].pid
 
     def tearDown(self):
