@@ -9,7 +9,8 @@ from typing import Any, Callable, Optional
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.buffers import BufferSet, SharedMemory, sets_of
+from kernelmill_torch.arena import Arena
+from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem
 from kernelmill_torch.processes import Fault, Pool, Process, Row
 from kernelmill_torch.reach import Reach
@@ -20,7 +21,6 @@ ROOM = 0.3                 # of it that a candidate finds free
 MOST_SETS = 16
 SETS_BYTES = 2 << 30       # that several sets may take together; or a 32nd of the memory
 FLUSH_BYTES = 256 << 20    # several times any cache
-POISON = 0xA7
 LOOKS = 3
 UNUSUAL = 1.5              # times what was once learned: a candidate may have made it longer
 SAMPLES = 4096             # places of an output that are looked at when a row is done
@@ -43,7 +43,9 @@ class Bench:
         self.lib, self.device, self.directory = lib, device, directory
         self.baseline: Optional[Process] = None
         self.baseline_seed: Optional[int] = None
-        self.memory: Optional[SharedMemory] = None
+        self.arena: Optional[Arena] = None  # which a candidate maps
+        # The baseline's own: work that a candidate leaves on the GPU could wait for the contents of rows that it sees.
+        self.own_arena: Optional[Arena] = None
         self.notes: list[str] = []
         self.blind: dict[str, str] = {}  # by mode, what passes without knowing the inputs
         # Where parameters are made first. One that is made elsewhere has other numbers; see Judgement.
@@ -57,9 +59,7 @@ class Bench:
         except BadProblem as e:
             raise Fault("configuration", e.category, str(e)) from None
         except Exception as e:
-            if self.memory is not None:
-                self.sets = []
-                self.memory.close()
+            self._close_arenas()
             text = f"{type(e).__name__}: {str(e)[:300]}"
             if isinstance(e, MemoryError) or "out of memory" in text.lower():
                 raise Fault("configuration", "unsupported_problem",
@@ -110,18 +110,21 @@ class Bench:
         self.sets_bytes = min(SETS_BYTES, total // 32)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
         self.release()
-        self.layout = layout
-        self.memory = SharedMemory.create(self.lib, self.device, layout.sets * layout.set_bytes)
-        self.sets = sets_of(self.memory.bytes, layout, layout.sets)
-        self.needed = needed
+        self.layout, self.needed = layout, needed
+        self.arena = self.own_arena = Arena(self.lib, self.device, layout)
+        if needed + layout.sets * layout.set_bytes <= allowed:
+            self.own_arena = Arena(self.lib, self.device, layout)
+            self.needed += layout.sets * layout.set_bytes
+        else:
+            self.notes.append("too large for buffers of the baseline's own")
 
     def _usual_flush(self) -> float:
         """Seconds of a flush right after contents were written, as they are before each row; nobody is judged yet."""
         times = []
         for seed in range(5):
             contents = self.draw([seed])
-            self.poison(1)
-            times.append(self.reveal(contents)[1])
+            self.arena.poison(1)
+            times.append(self.reveal(self.arena, contents)[1])
         return statistics.median(times)
 
     def _allocated(self) -> int:
@@ -163,23 +166,24 @@ class Bench:
 
     # -- processes ------------------------------------------------------------------------------
 
-    def attach(self, process: Process, name: str, seed: int, place: str, seconds: float) -> list[int]:
-        """Builds the model with the parameters of a seed and maps the buffers. Returns what the process says are the
-        fingerprints of its tensors."""
+    def attach(self, process: Process, arena: Arena, name: str, seed: int, place: str, seconds: float) -> list[int]:
+        """Builds the model with the parameters of a seed and maps an arena. Returns what the process says are the fingerprints
+        of its tensors."""
         blob = native.memory_file("kernelmill-init", 0)
         os.write(blob, self.problem.init_blob())
         os.lseek(blob, 0, os.SEEK_SET)
         if process.reach is not None:  # the model is built once more
             process.reach.close()
-        process.reach = Reach(self.lib, self.device, self.layout)
+        process.arena, process.reach = arena, Reach(self.lib, self.device, self.layout)
         try:
             said = process.ask({"op": "build", "class": name, "seed": seed, "place": place,
                                 "dtype": str(self.problem.dtype)[6:]}, seconds, (blob,)).get("fingerprints")
         finally:
             os.close(blob)
-        at = process.ask({"op": "buffers", "layout": self.layout.to_json(), "capacity": self.memory.capacity}, seconds,
-                         (self.memory.fd, process.reach.fd)).get("at")
-        process.reach.share(at, self.memory)
+        memory = arena.memory
+        at = process.ask({"op": "buffers", "layout": self.layout.to_json(), "capacity": memory.capacity}, seconds,
+                         (memory.fd, process.reach.fd)).get("at")
+        process.reach.share(at, memory)
         return said if isinstance(said, list) and all(isinstance(x, int) for x in said) else []
 
     def start_baseline(self, pool: Pool, seed: int, seconds: float) -> Process:
@@ -191,7 +195,7 @@ class Bench:
         try:
             with open(self.problem.path, "rb") as source:
                 process.ask({"op": "load", "class": "Model"}, seconds, (source.fileno(),))
-            self.attach(process, "Model", seed, self.place, seconds)
+            self.attach(process, self.own_arena, "Model", seed, self.place, seconds)
         except Fault as e:
             process.close()
             raise self.blame_problem(e) from None
@@ -228,29 +232,6 @@ class Bench:
         """Contents of sets, one a seed, where nobody else sees them."""
         return [self.problem.draw(seed) for seed in seeds]
 
-    def fill(self, contents: list[list[Any]]) -> None:
-        """Puts contents into the first sets: on a GPU those of a type in as few launches as torch can, or who sees the first
-        of them has time until the last is there."""
-        kinds: dict[torch.dtype, tuple[list, list]] = {}
-        for one, drawn in zip(self.sets, contents):
-            for to, x in zip(one.inputs, drawn):
-                if isinstance(x, torch.Tensor):
-                    into, what = kinds.setdefault(x.dtype, ([], []))
-                    into.append(to)
-                    what.append(x)
-        for into, what in kinds.values():
-            if self.device == "cuda" and hasattr(torch, "_foreach_copy_"):
-                torch._foreach_copy_(into, what)
-                continue
-            for to, x in zip(into, what):
-                to.copy_(x)
-
-    def poison(self, count: int) -> None:
-        """Rubbish in the outputs of the first sets."""
-        for one in self.sets[:count]:
-            for x in one.outputs:
-                x.view(torch.uint8).fill_(POISON) if x.dim() else x.fill_(-77)
-
     def flush(self) -> float:
         """Evicts everything from the caches. Returns the seconds, which are more when somebody else is busy."""
         self.synchronize()
@@ -271,21 +252,15 @@ class Bench:
             good = good + 1 if self.flush() <= self.longest_flush() else 0
         return good == 5
 
-    def reveal(self, contents: list[list[Any]]) -> tuple[float, float]:
-        """Puts contents where the timed processes see them, and evicts them from the caches. Returns the seconds, and those
-        of the second part."""
+    def reveal(self, arena: Arena, contents: list[list[Any]]) -> tuple[float, float]:
+        """Puts contents where a timed process sees them, and evicts them from the caches. Returns the seconds, and those of
+        the second part."""
         self.speck.add_(1)  # the GPU takes some 0.15 ms to turn from another process to this one
         self.synchronize()
         started = time.monotonic()
-        self.fill(contents)
+        arena.fill(contents)
         flushing = self.flush()
         return time.monotonic() - started, flushing
-
-    def find_changed(self, contents: list[list[Any]]) -> list[int]:
-        """Positions of inputs that are no longer what was put into a set."""
-        pairs = [(i, now, was) for one, drawn in zip(self.sets, contents)
-                 for i, (now, was) in enumerate(zip(one.inputs, drawn)) if isinstance(was, torch.Tensor)]
-        return sorted({i for (i, _, _), is_other in zip(pairs, compare.differing([x[1:] for x in pairs])) if is_other})
 
     def look(self) -> float:
         """Seconds of next to nothing on the GPU, which are more while somebody is at work there: the GPU turns to who has
@@ -310,12 +285,12 @@ class Bench:
         if process.reach.is_fleeting:
             process.reach.forget()
         if not on_gpu:
-            _, flushing = self.reveal(contents)
+            _, flushing = self.reveal(process.arena, contents)
         self.wake_core()
         waking, awake = process.wake(seconds)
         if on_gpu:
             waking = 0.0
-            revealing, flushing = self.reveal(contents)
+            revealing, flushing = self.reveal(process.arena, contents)
         calls = process.call(native.CALL, 0, count, seconds)
         started = time.monotonic()
         process.halt()
@@ -331,7 +306,7 @@ class Bench:
             process.stop()
         fetching = 0.0 if taken else self.fetch(process, count, seconds, contents)
         if self.changed_inputs is None:
-            self.changed_inputs = self.find_changed(contents)
+            self.changed_inputs = process.arena.find_changed(contents)
         return Row(waking, revealing, calls, taking, fetching, awake, flushing, looking)
 
     def take(self, found: Optional[list[BufferSet]]) -> bool:
@@ -351,9 +326,9 @@ class Bench:
             self.look()
             taken = self.take(reach.take(process.number(), count))
         if not taken:
-            self.changed_inputs = self.find_changed(contents)  # which are overwritten now
+            self.changed_inputs = process.arena.find_changed(contents)  # which are overwritten now
             self.copy_outputs(process, count, seconds)
-            self.take(self.sets[:count])
+            self.take(process.arena.sets[:count])
         took = time.monotonic() - started
         process.stop()
         return took
@@ -361,7 +336,7 @@ class Bench:
     def copy_outputs(self, process: Process, count: int, seconds: float) -> None:
         """Has the process copy them into the shared buffers, where what was not read in its call is not there any more."""
         if not self.shares_inputs:
-            self.memory.bytes[:count * self.layout.set_bytes].fill_(POISON)
+            process.arena.wipe(count)
             self.synchronize()
         process.call(native.COPY, 0, count, seconds)
         process.halt()
@@ -413,7 +388,7 @@ class Bench:
         rows' flushes."""
         rows: list[Row] = []
         for _ in range(7):
-            self.poison(count)  # as before the rows to come: caches are written back then, while contents come
+            process.arena.poison(count)  # as before the rows to come: caches are written back then, while contents come
             rows.append(self.row(process, count, seconds, contents[:count]))
         process.call(native.NOTHING, 0, 0, seconds)
         command = statistics.median(process.call(native.NOTHING, 0, 0, seconds) for _ in range(9))
@@ -426,13 +401,15 @@ class Bench:
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""
         self.close_baseline()
-        self.sets = []
         self.flush_buffer = None
-        if self.memory is not None:
-            self.memory.close()
-            self.memory = None
+        self._close_arenas()
         self.problem.models.clear()
         self.release()
+
+    def _close_arenas(self) -> None:
+        for arena in {self.arena, self.own_arena} - {None}:
+            arena.close()
+        self.arena = self.own_arena = None
 
 
 def has_changed(sample: list[tuple[torch.Tensor, torch.Tensor]], sets: list[BufferSet]) -> bool:

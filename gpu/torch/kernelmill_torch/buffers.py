@@ -1,4 +1,4 @@
-"""Buffers that referee and candidate share: one stretch of memory that holds several sets of inputs and outputs."""
+"""Memory that the referee shares with another process, and how several sets of inputs and outputs lie in it."""
 
 import ctypes
 import mmap

@@ -44,7 +44,7 @@ class Judgement(Timing):
         """The model with its parameters, made in a place."""
         seed = self.bench.baseline_seed
         self.bench.problem.build(seed, place)
-        said = self.bench.attach(self.process, "ModelNew", seed, place, self.left())
+        said = self.bench.attach(self.process, self.bench.arena, "ModelNew", seed, place, self.left())
         missing = Counter(fingerprints(self.bench.problem.models[self.bench.problem.dtype])) - Counter(said)
         self.same_parameters = not missing
         self.lap("build")
@@ -94,24 +94,24 @@ class Judgement(Timing):
 
     def trial(self, name: str, index: int, signed: bool) -> bool:
         """One call on fresh inputs, compared element by element with the truth."""
-        bench = self.bench
+        bench, arena = self.bench, self.bench.arena
         inputs = self.number("inputs", index)
         seed = self.number("generators", index)
         if signed and not self.is_defined(inputs):
             return True
-        bench.fill([bench.problem.draw(inputs, signed)])
-        bench.poison(1)
+        arena.fill([bench.problem.draw(inputs, signed)])
+        arena.poison(1)
         bench.synchronize()
         bench.make_room()
         self.process.ask({"op": "seed", "seed": seed}, self.left())
         self.process.row(1, min(self.left(), self.first_call_seconds))
-        sample = bench.sample(bench.sets[:1])
+        sample = bench.sample(arena.sets[:1])
         drawn = bench.problem.draw(inputs, signed)
         truth = bench.problem.truth(drawn, seed)
         rules = self.latest_rules = self.rules_for(truth)
-        self.blame_for_inputs(bench.find_changed([drawn]))
-        difference = self.difference(0, truth, rules)
-        self.check_late(sample, bench.sets[:1])
+        self.blame_for_inputs(arena.find_changed([drawn]))
+        difference = self.difference(truth, rules)
+        self.check_late(sample, arena.sets[:1])
         self.trials.append({"name": name, "hidden": signed, "max_error": finite(difference.max_error),
                             "bound": finite(difference.bound),
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
@@ -148,10 +148,10 @@ class Judgement(Timing):
             return compare.benchmark_rules(len(truth.want), self.bench.problem.dtype)
         return compare.honest_rules(truth, self.bench.problem.dtype, self.float32, timed)
 
-    def difference(self, index: int, truth: Truth, rules: list[compare.Rule]) -> compare.Difference:
-        """The outputs of one set against the truth."""
+    def difference(self, truth: Truth, rules: list[compare.Rule]) -> compare.Difference:
+        """The outputs of a trial against the truth."""
         result = compare.Difference()
-        outputs = self.bench.sets[index].outputs
+        outputs = self.bench.arena.sets[0].outputs
         for i, (got, want, rule) in enumerate(zip(outputs, truth.want, rules)):
             name = f"output{i}" if len(outputs) > 1 else "output"
             bad, exceeding = compare.judge(got, want, rule)
@@ -162,16 +162,16 @@ class Judgement(Timing):
 
     def judge_determinism(self) -> None:
         """The same inputs once more."""
-        before = [x.clone() for x in self.bench.sets[0].outputs]
-        self.bench.poison(1)
+        outputs = self.bench.arena.sets[0].outputs
+        before = [x.clone() for x in outputs]
+        self.bench.arena.poison(1)
         self.bench.synchronize()
         self.process.row(1, min(self.left(), self.first_call_seconds))
-        after = self.bench.sets[0].outputs
-        if self.bench.is_random or all(compare.same_bytes(a, b) for a, b in zip(before, after)):
+        if self.bench.is_random or all(compare.same_bytes(a, b) for a, b in zip(before, outputs)):
             return
         # Sums in no fixed order, as the framework's own convolutions have them, stay within the bound on either side.
         apart = [compare.Rule(2 * x.absolute, 2 * x.relative) for x in self.latest_rules]
-        if compare.count_bad(list(zip(after, before, apart))):
+        if compare.count_bad(list(zip(outputs, before, apart))):
             self.find("not_deterministic", "warning", "the same inputs gave different results")
         else:
             self.find("bits_vary", "warning", "the same inputs gave other bits, within the bound")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 from kernelmill_torch import channel, native
 
 if TYPE_CHECKING:
+    from kernelmill_torch.arena import Arena
     from kernelmill_torch.reach import Reach
 
 START_SECONDS = 60.0
@@ -132,6 +133,7 @@ class Process:
         self._first = 0  # its own number out here, once known
         self._firstfd = -1
         self._rested: Optional[dict[int, float]] = None  # what each of its processes had worked when it was stopped
+        self.arena: Optional["Arena"] = None  # the bench's, which it maps
         self.reach: Optional["Reach"] = None  # of what its calls return
 
     def settle(self, seconds: float = START_SECONDS) -> None:

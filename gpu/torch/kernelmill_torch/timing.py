@@ -179,7 +179,7 @@ class Timing(Judged):
         """Returns the contents for the row, which the process does not see yet."""
         self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
         contents = self.bench.draw(seeds)
-        self.bench.poison(len(seeds))
+        process.arena.poison(len(seeds))
         return contents
 
     def fault_of_baseline(self, e: Fault) -> Fault:

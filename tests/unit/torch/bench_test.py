@@ -1,13 +1,17 @@
 """What a row is: what comes in which order, what it gives, what it costs besides its calls."""
 
+import os
+import tempfile
 import types
 import unittest
 
 try:
     import torch
+    from kernelmill_torch import bench as bench_module
     from kernelmill_torch import native
+    from kernelmill_torch.arena import Arena
     from kernelmill_torch.bench import Bench, has_changed
-    from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec, sets_of
+    from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec
     from kernelmill_torch.processes import Row
     from kernelmill_torch.watch import Free
 except ImportError:
@@ -56,8 +60,12 @@ class TimedReach:
 
 
 class TimedProcess:
+    """Its arena has two sets of one input and one output, each a byte (and what aligns it)."""
+
     def __init__(self, done, found="at once"):
         self.done, self.reach = done, TimedReach(self, found)
+        byte = TensorSpec((1,), (1,), torch.uint8)
+        self.arena = Arena(None, "cpu", Layout([byte], [byte], sets=2))
 
     def wake(self, _seconds):
         self.done.append("wake")
@@ -82,15 +90,12 @@ class TimedProcess:
 
 
 def bench_of(device, done):
-    """A bench of two sets of one input and one output, each a byte (and what aligns it)."""
     bench = Bench.__new__(Bench)
     byte = TensorSpec((1,), (1,), torch.uint8)
     bench.device, bench.layout, bench.shares_inputs = device, Layout([byte], [byte], sets=2), False
     bench.sets_bytes, bench.places = 1 << 20, None
-    bench.memory = types.SimpleNamespace(bytes=torch.zeros(2 * bench.layout.set_bytes, dtype=torch.uint8))
-    bench.sets = sets_of(bench.memory.bytes, bench.layout, 2)
     bench.wake_core = lambda: done.append("core")
-    bench.reveal = lambda contents: (done.append("reveal"), bench.fill(contents), (0.5, 0.375))[2]
+    bench.reveal = lambda arena, contents: (done.append("reveal"), arena.fill(contents), (0.5, 0.375))[2]
     bench.look = lambda: done.append("look") or 0.125
     bench.synchronize = lambda: None
     return bench
@@ -149,17 +154,18 @@ class PartsOfARow(unittest.TestCase):
         """What a process finds in the inputs of both sets when it copies what one of them gave."""
         bench, found = bench_of("cuda", []), []
         process, change = TimedProcess([], which.pop("found", "never")), which.pop("change", 0)
+        sets = process.arena.sets
         vars(bench).update(which)
 
         def call(what, _first, _count, _seconds):
             if what == native.COPY:
-                found.extend(int(one.inputs[0]) for one in bench.sets)
+                found.extend(int(one.inputs[0]) for one in sets)
             else:
-                bench.sets[0].inputs[0].add_(change)
+                sets[0].inputs[0].add_(change)
             return 1.0
 
         process.call = call
-        bench.sets[1].inputs[0].fill_(9)
+        sets[1].inputs[0].fill_(9)
         bench.row(process, 1, 1.0, contents_of(5))
         return found, bench.changed_inputs
 
@@ -176,8 +182,9 @@ class PartsOfARow(unittest.TestCase):
 class LearningCosts(unittest.TestCase):
     def costs(self, strict, known=None, factor=1.0):
         bench = Bench.__new__(Bench)
-        bench.device, bench.poison, bench.known = "cuda", lambda _count: None, known if known is not None else {}
-        process = types.SimpleNamespace(call=lambda *_: 0.25, stop=lambda: None)
+        bench.device, bench.known = "cuda", known if known is not None else {}
+        process = types.SimpleNamespace(call=lambda *_: 0.25, stop=lambda: None,
+                                        arena=types.SimpleNamespace(poison=lambda _count: None))
         looks = iter([9.0, 1.0, 1.25, 1.0, 1.25, 1.0, 1.25])  # the first row is not like the others
         bench.row = lambda *_: Row(revealing=2.0, calls=4.0, taking=factor * next(looks), flushing=6.0)
         return bench.learn_costs(process, 1, 1.0, [[]], strict), bench.free
@@ -193,6 +200,68 @@ class LearningCosts(unittest.TestCase):
         self.costs(False, known)
         self.assertEqual(self.costs(False, known, factor=100)[1].limit, 4.5)
         self.assertEqual(self.costs(False, known, factor=0.5)[1].limit, 3.75)
+
+
+PROBLEM = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+def get_inputs():
+    return [torch.randn(1024)]
+"""
+
+
+class Attached:
+    """A process that notes which memory it was given."""
+
+    def __init__(self):
+        self.reach, self.memory = None, None
+
+    def ask(self, message, _seconds, descriptors=()):
+        if message["op"] == "buffers":
+            self.memory = os.fstat(descriptors[0]).st_ino
+        return {}
+
+    def alive(self):
+        return True
+
+    def close(self):
+        self.reach.close()
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Arenas(unittest.TestCase):
+    def memories(self):
+        """Those that a candidate and the baseline map, and what the bench notes of its problem."""
+        with tempfile.TemporaryDirectory() as directory:
+            with open(os.path.join(directory, "problem.py"), "w") as file:
+                file.write(PROBLEM)
+            bench = Bench(None, "cpu", directory, "fp32")
+            self.addCleanup(bench.close)
+            candidate = Attached()
+            bench.attach(candidate, bench.arena, "ModelNew", 1, "cpu", 1.0)
+            candidate.close()
+            baseline = bench.start_baseline(types.SimpleNamespace(take=lambda _who: Attached()), 1, 1.0)
+        return candidate.memory, baseline.memory, bench
+
+    def test_the_baselines_contents_come_where_no_candidate_sees_them(self):
+        candidate, baseline, bench = self.memories()
+        self.assertNotEqual(candidate, baseline)
+        before = bench.arena.memory.bytes.clone()
+        bench.reveal(bench.own_arena, bench.draw([1, 2]))
+        self.assertTrue(torch.equal(bench.arena.memory.bytes, before))
+        self.assertEqual(bench.notes, [])
+
+    def test_a_problem_too_large_for_two_has_one_and_says_so(self):
+        _, _, bench = self.memories()
+        least = bench.needed - bench.layout.sets * bench.layout.set_bytes
+        share, total = bench_module.SHARE_OF_MEMORY, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        self.addCleanup(setattr, bench_module, "SHARE_OF_MEMORY", share)
+        bench_module.SHARE_OF_MEMORY = (least + 1) / total
+        candidate, baseline, bench = self.memories()
+        self.assertEqual(candidate, baseline)
+        self.assertEqual(bench.notes[-1], "too large for buffers of the baseline's own")
 
 
 if __name__ == "__main__":

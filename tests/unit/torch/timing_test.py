@@ -123,7 +123,7 @@ class DisturbedPairs(unittest.TestCase):
 
 class WatchedProcess:
     def __init__(self, name, done):
-        self.name, self.done = name, done
+        self.name, self.arena = name, types.SimpleNamespace(poison=lambda _count: done.append("poison of " + name))
 
 
 class WatchedBench:
@@ -143,9 +143,6 @@ class WatchedBench:
         self.done.append("draw")
         self.contents.append(seeds)
         return seeds
-
-    def poison(self, _count):
-        self.done.append("poison")
 
     def row(self, process, _count, _seconds, contents):
         self.done.append(process.name)
@@ -267,10 +264,10 @@ class OrderOfAPair(unittest.TestCase):
         return bench.done
 
     def test_what_comes_before_a_row_does_not_depend_on_whose_it_is(self):
-        before = ["room", "draw", "poison"]
+        baseline, candidate = (["room", "draw", "poison of " + x, x] for x in ("baseline", "candidate"))
         audit = "audit of outputs of candidate"
-        self.assertEqual(self.done(True, small=True), [*before, "baseline", *before, "candidate", audit])
-        self.assertEqual(self.done(False, small=True), [*before, "candidate", *before, "baseline", audit])
+        self.assertEqual(self.done(True, small=True), [*baseline, *candidate, audit])
+        self.assertEqual(self.done(False, small=True), [*candidate, *baseline, audit])
 
     def test_what_is_too_large_to_put_aside_is_audited_before_the_candidate_could_change_it(self):
         audit = ["candidate", "audit of outputs of candidate"]

@@ -1,0 +1,57 @@
+"""The referee's end of the buffers of a process: sets of inputs and outputs that both map."""
+
+from typing import Any
+
+import torch
+
+from kernelmill_torch import compare
+from kernelmill_torch.buffers import Layout, SharedMemory, sets_of
+
+POISON = 0xA7
+
+
+class Arena:
+    """REQUIRES: close(). Contents are lists of inputs, one a set."""
+
+    def __init__(self, lib, device: str, layout: Layout):
+        self.device, self.layout = device, layout
+        self.memory = SharedMemory.create(lib, device, layout.sets * layout.set_bytes)
+        self.sets = sets_of(self.memory.bytes, layout, layout.sets)
+
+    def fill(self, contents: list[list[Any]]) -> None:
+        """Puts contents into the first sets: on a GPU those of a type in as few launches as torch can, or who sees the first
+        of them has time until the last is there."""
+        kinds: dict[torch.dtype, tuple[list, list]] = {}
+        for one, drawn in zip(self.sets, contents):
+            for to, x in zip(one.inputs, drawn):
+                if isinstance(x, torch.Tensor):
+                    into, what = kinds.setdefault(x.dtype, ([], []))
+                    into.append(to)
+                    what.append(x)
+        for into, what in kinds.values():
+            if self.device == "cuda" and hasattr(torch, "_foreach_copy_"):
+                torch._foreach_copy_(into, what)
+                continue
+            for to, x in zip(into, what):
+                to.copy_(x)
+
+    def poison(self, count: int) -> None:
+        """Rubbish in the outputs of the first sets."""
+        for one in self.sets[:count]:
+            for x in one.outputs:
+                x.view(torch.uint8).fill_(POISON) if x.dim() else x.fill_(-77)
+
+    def wipe(self, count: int) -> None:
+        """Rubbish in all of the first sets."""
+        self.memory.bytes[:count * self.layout.set_bytes].fill_(POISON)
+
+    def find_changed(self, contents: list[list[Any]]) -> list[int]:
+        """Positions of inputs that are no longer what was put into a set."""
+        pairs = [(i, now, was) for one, drawn in zip(self.sets, contents)
+                 for i, (now, was) in enumerate(zip(one.inputs, drawn)) if isinstance(was, torch.Tensor)]
+        return sorted({i for (i, _, _), is_other in zip(pairs, compare.differing([x[1:] for x in pairs])) if is_other})
+
+    def close(self) -> None:
+        """REQUIRES: nobody uses its tensors any more."""
+        self.sets = []
+        self.memory.close()
