@@ -18,7 +18,8 @@ START_SECONDS = 60.0
 SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
 SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
 MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
-STILL_SECONDS = 0.02  # in which a process that was told to stop has stopped, also on a busy machine
+STILL_SECONDS = 0.1  # in which all threads have stopped that were told to, also on a busy machine
+STILL_STATES = (b"T", b"t", b"Z", b"X")  # stopped or ended
 
 
 class Fault(Exception):
@@ -113,6 +114,25 @@ def processor_seconds(number: int) -> float:
         return time.clock_gettime(~number << 3 | 2)  # the kernel's name of another process's clock
     except OSError:
         return 0.0
+
+
+def stands_still(number: int) -> bool:
+    """Whether all threads of a process have stopped, or ended. A thread that waits for a processor takes no time either, but
+    goes on when it has one, until the first of them finds that they were told to stop."""
+    try:
+        tasks = os.listdir(f"/proc/{number}/task")
+    except OSError:
+        return True
+    return all(state_of(f"/proc/{number}/task/{task}") in STILL_STATES for task in tasks)
+
+
+def state_of(task: str) -> bytes:
+    """The kernel's letter for what a thread does; X when it is gone."""
+    try:
+        with open(task + "/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2][:1]
+    except OSError:
+        return b"X"
 
 
 class Process:
@@ -252,13 +272,11 @@ class Process:
 
     @staticmethod
     def _stand_still(numbers: set[int]) -> dict[int, float]:
-        """What processes that are told to stop have worked when they have: on a busy machine that takes a while."""
+        """What processes that are told to stop have worked when they have."""
         until = time.monotonic() + STILL_SECONDS
-        before, now = None, {x: processor_seconds(x) for x in numbers}
-        while now != before and time.monotonic() < until:
+        while not all(map(stands_still, numbers)) and time.monotonic() < until:
             time.sleep(1e-4)
-            before, now = now, {x: processor_seconds(x) for x in numbers}
-        return now
+        return {x: processor_seconds(x) for x in numbers}
 
     def _worked(self, numbers: list[int]) -> float:
         """Seconds of a processor since it was stopped."""

@@ -8,11 +8,20 @@ import time
 import unittest
 
 try:
-    from kernelmill_torch.processes import Fault, Process, processor_seconds
+    from kernelmill_torch.processes import Fault, Process, processor_seconds, stands_still
 except ImportError:
     Process = None
 
 BUSY = "while True: pass"
+BUSY_THREADS = """
+import hashlib, threading
+def work():
+    while True:
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 100000)
+threads = [threading.Thread(target=work) for _ in range(3)]
+for x in threads:
+    x.start()
+"""
 
 
 @unittest.skipIf(Process is None, "there is no torch here")
@@ -50,6 +59,37 @@ class Stop(unittest.TestCase):
         os.kill(self.children[1].pid, signal.SIGCONT)
         self.wait_until_it_works(self.children[1])
         self.assertGreater(self.worked(), 0.0)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "there is one core")
+    def test_who_waits_for_a_processor_when_it_is_told_to_stop_works_nothing_after_that(self):
+        mine, theirs, *_ = all_mine = os.sched_getaffinity(0)
+        self.addCleanup(os.sched_setaffinity, 0, all_mine)
+        os.sched_setaffinity(0, {theirs})
+        for child in self.children:
+            os.sched_setaffinity(child.pid, {theirs})
+        self.children.append(subprocess.Popen([sys.executable, "-c", BUSY_THREADS]))
+        os.sched_setaffinity(0, {mine})
+        threads = self.children[-1]
+        self.process._first = threads.pid
+        self.wait_until_it_works(threads)
+        for _ in range(20):
+            self.stop(threads)
+            before = processor_seconds(self.children[0].pid)
+            while processor_seconds(self.children[0].pid) < before + 0.01:  # the others had their turn
+                time.sleep(0.001)
+            self.assertEqual(self.process._worked([threads.pid]), 0.0)
+            self.process.go_on([threads.pid])
+            self.wait_until_it_works(threads)
+
+    def test_who_is_stopped_or_gone_stands_still(self):
+        child = self.children[0]
+        self.assertFalse(stands_still(child.pid))
+        child.send_signal(signal.SIGSTOP)
+        os.waitpid(child.pid, os.WUNTRACED)
+        self.assertTrue(stands_still(child.pid))
+        child.kill()
+        child.wait()
+        self.assertTrue(stands_still(child.pid))
 
     def test_who_was_not_there_counts_in_full(self):
         self.stop(self.children[0])
