@@ -18,6 +18,15 @@ std::string first_error(const std::vector<diagnostic>& list) {
   return "the compiler ended without a message";
 }
 
+std::string seconds_text(double seconds) {
+  return std::to_string(seconds).substr(0, 5) + " s";
+}
+
+// A compiler that a source keeps waiting for something else is no fault of the machine.
+bool lacked_a_core(const compiler_outcome& x) {
+  return x.timed_out && x.cores.wants_more && x.cores.seconds < x.seconds / 2;
+}
+
 } // namespace
 
 error candidate_fault(std::string category, std::string message, std::string hint) {
@@ -32,10 +41,15 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> wo
 error judge_compiler(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
                      int deadline_ms) {
   int signal = x.status.signal;
+  if (lacked_a_core(x))
+    return {fault_class::infrastructure, "machine_busy",
+            "failed to compile the kernel: of " + seconds_text(x.seconds) +
+                " the compiler had a core for " + seconds_text(x.cores.seconds),
+            "run less beside the compilers, or raise `compile.deadline_ms`"};
   if (x.timed_out || signal == SIGXCPU || contains_any(x.text, {"CPU time limit exceeded"}))
     return candidate_fault("compile_timeout",
                            "failed to compile the kernel: the compiler was still busy after " +
-                               std::to_string(deadline_ms / 1000.0).substr(0, 5) + " s",
+                               seconds_text(deadline_ms / 1000.0),
                            "use fewer or smaller templates, macros and constant expressions");
   if (x.out_of_memory ||
       contains_any(x.text, {"virtual memory exhausted", "out of memory", "Cannot allocate memory",

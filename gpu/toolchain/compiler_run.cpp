@@ -17,6 +17,7 @@ using clock = std::chrono::steady_clock;
 
 // 20 errors of g++ with their templates stay below 1 MiB; `#pragma message` in a loop does not.
 constexpr size_t most_text = 16 << 20;
+constexpr int farewell_ms = 2'000; // to end, on a busy machine
 
 int left_ms(clock::time_point end) {
   auto ms = std::chrono::ceil<std::chrono::milliseconds>(end - clock::now()).count();
@@ -78,7 +79,6 @@ expected<descriptor> memory_file(const std::string& bytes) {
 }
 
 expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job) {
-  auto begin = clock::now();
   auto source = memory_file(job.source);
   if (!source) return tl::unexpected{source.error()};
   auto product = memory_file({});
@@ -90,14 +90,20 @@ expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job)
   auto started = walls.start(spec);
   if (!started) return tl::unexpected{started.error()};
   ends.write.reset();
+  auto begin = clock::now(); // what walls take on a busy machine is none of the compiler's time
   auto end = begin + std::chrono::milliseconds{job.deadline_ms};
   compiler_outcome result;
-  if (!read_text(ends.read.get(), end, job.kept_text, result)) started->kill();
-  // After a kill the kernel has only to free its memory.
-  auto status = started->wait(result.timed_out || result.flooded ? 30'000 : left_ms(end));
-  if (!status && status.error().category == "timeout" && !result.timed_out) {
-    result.timed_out = true; // it closed its outputs and went on
+  auto give_up = [&] {
+    result.cores = core_use_of_all(started->pid());
     started->kill();
+  };
+  if (!read_text(ends.read.get(), end, job.kept_text, result)) give_up();
+  // After a kill the kernel has only to free its memory; who has nothing more to say ends.
+  bool killed = result.timed_out || result.flooded;
+  auto status = started->wait(killed ? 30'000 : std::max(left_ms(end), farewell_ms));
+  if (!status && status.error().category == "timeout" && !killed) {
+    result.timed_out = true; // it closed its outputs and went on
+    give_up();
     status = started->wait(30'000);
   }
   if (!status) return tl::unexpected{status.error()};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/process/core_use.hpp"
 #include "gpu/process/descriptor.hpp"
 #include "gpu/sandbox/sandbox.hpp"
 
@@ -37,6 +38,7 @@ inline constexpr const char* product_path = "/proc/self/fd/5";
 struct compiler_outcome {
   exit_status status;
   bool timed_out = false;     ///< the wall deadline passed; a busy machine can cause that too
+  core_use cores;             ///< of its processes, until then
   bool out_of_memory = false; ///< the cgroup killed something
   bool flooded = false;       ///< it said more than any person would read, and was killed
   std::string text;           ///< stdout and stderr, the first of it
