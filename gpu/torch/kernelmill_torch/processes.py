@@ -18,8 +18,7 @@ START_SECONDS = 60.0
 SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
 SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
 MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
-STILL_SECONDS = 0.1  # in which all threads have stopped that were told to, also on a busy machine
-STILL_STATES = (b"T", b"t", b"Z", b"X")  # stopped or ended
+STILL_SECONDS = 0.1  # in which a process that was told to stop has stopped, also on a busy machine
 
 
 class Fault(Exception):
@@ -117,13 +116,13 @@ def processor_seconds(number: int) -> float:
 
 
 def stands_still(number: int) -> bool:
-    """Whether all threads of a process have stopped, or ended. A thread that waits for a processor takes no time either, but
-    goes on when it has one, until the first of them finds that they were told to stop."""
+    """Whether no thread of a process that is told to stop has a processor, waits for one, or sleeps so that it must still wake to
+    stop. Who waits takes no time either, but goes on when it has one, until the first of them finds that they were told."""
     try:
         tasks = os.listdir(f"/proc/{number}/task")
     except OSError:
         return True
-    return all(state_of(f"/proc/{number}/task/{task}") in STILL_STATES for task in tasks)
+    return all(state_of(f"/proc/{number}/task/{task}") not in (b"R", b"S") for task in tasks)
 
 
 def state_of(task: str) -> bytes:
@@ -276,7 +275,11 @@ class Process:
         until = time.monotonic() + STILL_SECONDS
         while not all(map(stands_still, numbers)) and time.monotonic() < until:
             time.sleep(1e-4)
-        return {x: processor_seconds(x) for x in numbers}
+        before, now = None, {x: processor_seconds(x) for x in numbers}
+        while now != before and time.monotonic() < until:  # who has just stopped is still on its way from the processor
+            time.sleep(1e-4)
+            before, now = now, {x: processor_seconds(x) for x in numbers}
+        return now
 
     def _worked(self, numbers: list[int]) -> float:
         """Seconds of a processor since it was stopped."""
