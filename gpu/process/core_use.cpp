@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <string>
 #include <vector>
 
 #include <fcntl.h>
@@ -13,41 +15,47 @@ namespace kernelmill {
 
 namespace {
 
-void add(int pid, core_use& into) noexcept {
-  char path[40];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  descriptor file{::open(path, O_RDONLY | O_CLOEXEC)};
+// What of a stat file follows the name, which may hold anything: "1234 (name) R ...".
+std::string after_name(const std::string& path) {
+  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   char text[512] = {};
-  if (!file || read_retrying(file.get(), text, sizeof text - 1) <= 0) return;
-  const char* end = std::strrchr(text, ')'); // "1234 (name) R ...", and a name may hold anything
-  char state = 0;
+  if (!file || read_retrying(file.get(), text, sizeof text - 1) <= 0) return {};
+  const char* end = std::strrchr(text, ')');
+  return end != nullptr ? end + 1 : "";
+}
+
+double seconds_of(const std::string& stat) {
   unsigned long own[2] = {};
   long children[2] = {}; // that have ended
-  if (end == nullptr ||
-      std::sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld", &state,
-                  &own[0], &own[1], &children[0], &children[1]) != 5)
-    return;
+  if (std::sscanf(stat.c_str(), " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
+                  &own[0], &own[1], &children[0], &children[1]) != 4)
+    return 0;
   auto ticks =
       static_cast<double>(own[0] + own[1]) + static_cast<double>(children[0] + children[1]);
-  into.seconds += ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
-  into.wants_more = into.wants_more || state == 'R' || state == 'D';
+  return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+void append_children(const std::string& thread, std::vector<int>& to) {
+  auto* list = std::fopen((thread + "/children").c_str(), "re");
+  if (list == nullptr) return; // it has ended
+  for (int child = 0; std::fscanf(list, "%d", &child) == 1;) to.push_back(child);
+  std::fclose(list);
 }
 
 } // namespace
 
-core_use core_use_of_all(int pid) noexcept {
+core_use core_use_of_all(int pid) {
   core_use result;
   std::vector<int> left{pid};
   while (!left.empty()) {
-    int parent = left.back();
+    auto process = "/proc/" + std::to_string(left.back());
     left.pop_back();
-    add(parent, result);
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/%d/task/%d/children", parent, parent);
-    auto* list = std::fopen(path, "re");
-    if (list == nullptr) continue; // it has ended
-    for (int child = 0; std::fscanf(list, "%d", &child) == 1;) left.push_back(child);
-    std::fclose(list);
+    result.seconds += seconds_of(after_name(process + "/stat"));
+    std::error_code gone;
+    for (const auto& thread : std::filesystem::directory_iterator{process + "/task", gone}) {
+      result.wants_more |= after_name(thread.path() / "stat").starts_with(" R");
+      append_children(thread.path(), left);
+    }
   }
   return result;
 }

@@ -9,6 +9,8 @@ namespace kernelmill {
 
 namespace {
 
+constexpr double least_share = 0.25; // of a core, that a compiler must have had
+
 std::string first_error(const std::vector<diagnostic>& list) {
   for (auto& x : list)
     if (x.severity == "error") {
@@ -24,7 +26,7 @@ std::string seconds_text(double seconds) {
 
 // A compiler that a source keeps waiting for something else is no fault of the machine.
 bool lacked_a_core(const compiler_outcome& x) {
-  return x.timed_out && x.cores.wants_more && x.cores.seconds < x.seconds / 2;
+  return x.timed_out && x.cores.wants_more && x.cores.seconds < least_share * x.seconds;
 }
 
 } // namespace

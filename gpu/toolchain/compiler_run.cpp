@@ -93,7 +93,9 @@ expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job)
   auto begin = clock::now(); // what walls take on a busy machine is none of the compiler's time
   auto end = begin + std::chrono::milliseconds{job.deadline_ms};
   compiler_outcome result;
+  auto seconds = [&] { return std::chrono::duration<double>(clock::now() - begin).count(); };
   auto give_up = [&] {
+    result.seconds = seconds();
     result.cores = core_use_of_all(started->pid());
     started->kill();
   };
@@ -110,7 +112,7 @@ expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job)
   result.status = *status;
   result.out_of_memory = started->out_of_memory();
   result.product = std::move(*product);
-  result.seconds = std::chrono::duration<double>(clock::now() - begin).count();
+  if (result.seconds == 0) result.seconds = seconds();
   return result;
 }
 

@@ -57,6 +57,7 @@ class Bench:
             self.speck = torch.zeros(1, device=device)
             self.usual_flush = self._usual_flush() if device == "cuda" else 0.0
         except BadProblem as e:
+            self._close_arenas()
             raise Fault("configuration", e.category, str(e)) from None
         except Exception as e:
             self._close_arenas()
@@ -114,9 +115,13 @@ class Bench:
         self.arena = self.own_arena = Arena(self.lib, self.device, layout)
         if needed + layout.sets * layout.set_bytes <= allowed:
             self.own_arena = Arena(self.lib, self.device, layout)
-            self.needed += layout.sets * layout.set_bytes
         else:
             self.notes.append("too large for buffers of the baseline's own")
+
+    @property
+    def shares_arena(self) -> bool:
+        """Whether baseline and candidate map the same memory."""
+        return self.own_arena is self.arena
 
     def _usual_flush(self) -> float:
         """Seconds of a flush right after contents were written, as they are before each row; nobody is judged yet."""

@@ -170,7 +170,7 @@ class Timing(Judged):
             row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents)
         except Fault as e:
             raise self.fault_of_baseline(e) from None
-        if self.bench.changed_inputs and not self.bench.changes_inputs:
+        if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:
             self.background_work("inputs of the problem's own model were changed while it ran")  # who else has them?
         self.watch.rows[REFERENCE].append(row)
         return row

@@ -20,7 +20,7 @@ error judged(core_use cores, bool timed_out = true) {
 
 TEST(a_compiler_that_reached_its_deadline,
      is_the_candidates_fault_if_it_had_a_core_or_wanted_none) {
-  for (auto cores : {core_use{31, true}, core_use{1, false}}) {
+  for (auto cores : {core_use{16, true}, core_use{1, false}}) {
     auto fault = judged(cores);
     EXPECT_EQ(fault.cls, fault_class::candidate);
     EXPECT_EQ(fault.category, "compile_timeout");
@@ -28,12 +28,12 @@ TEST(a_compiler_that_reached_its_deadline,
 }
 
 TEST(a_compiler_that_reached_its_deadline, is_the_machines_fault_if_it_had_none) {
-  auto fault = judged({29, true});
+  auto fault = judged({14, true});
   EXPECT_EQ(fault.cls, fault_class::infrastructure);
   EXPECT_EQ(fault.category, "machine_busy");
-  EXPECT_THAT(fault.message, HasSubstr("of 60.00 s the compiler had a core for 29.00 s"));
+  EXPECT_THAT(fault.message, HasSubstr("of 60.00 s the compiler had a core for 14.00 s"));
 }
 
 TEST(a_compiler_that_ended_early, is_judged_by_what_it_said) {
-  EXPECT_EQ(judged({29, true}, false).category, "compile_error");
+  EXPECT_EQ(judged({14, true}, false).category, "compile_error");
 }

@@ -249,18 +249,20 @@ class Arenas(unittest.TestCase):
         candidate, baseline, bench = self.memories()
         self.assertNotEqual(candidate, baseline)
         before = bench.arena.memory.bytes.clone()
-        bench.reveal(bench.own_arena, bench.draw([1, 2]))
+        contents = bench.draw([1, 2])
+        bench.reveal(bench.own_arena, contents)
+        self.assertEqual(bench.own_arena.find_changed(contents), [])
         self.assertTrue(torch.equal(bench.arena.memory.bytes, before))
-        self.assertEqual(bench.notes, [])
+        self.assertEqual((bench.notes, bench.shares_arena), ([], False))
 
     def test_a_problem_too_large_for_two_has_one_and_says_so(self):
         _, _, bench = self.memories()
-        least = bench.needed - bench.layout.sets * bench.layout.set_bytes
         share, total = bench_module.SHARE_OF_MEMORY, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         self.addCleanup(setattr, bench_module, "SHARE_OF_MEMORY", share)
-        bench_module.SHARE_OF_MEMORY = (least + 1) / total
+        bench_module.SHARE_OF_MEMORY = (bench.needed + 1) / total
         candidate, baseline, bench = self.memories()
         self.assertEqual(candidate, baseline)
+        self.assertTrue(bench.shares_arena)
         self.assertEqual(bench.notes[-1], "too large for buffers of the baseline's own")
 
 

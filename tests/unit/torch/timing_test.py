@@ -133,6 +133,7 @@ class WatchedBench:
         self.is_aside, self.done = small, []
         self.device, self.samples, self.free = "cpu", None if small else "samples", Free()
         self.changed_inputs, self.changes_inputs, self.spoiled = [], False, None
+        self.shares_arena = True
         self.baseline = WatchedProcess("baseline", self.done)
         self.contents = []
 
@@ -286,6 +287,8 @@ class OrderOfAPair(unittest.TestCase):
                 with self.assertRaises(Fault):
                     x.pair(True)
                 bench.changes_inputs = True  # the model does so itself
+                x.pair(True)
+                bench.changes_inputs = bench.shares_arena = False  # nobody else could
             x.pair(True)
             self.assertEqual([f["rule"] for f in x.findings], rules)
 
