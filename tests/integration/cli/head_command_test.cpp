@@ -141,11 +141,18 @@ public:
   void kill_node() { node_.reset(); }
   const std::string& address() const { return address_; }
 
-  nlohmann::json state_of(const std::string& run) {
+  nlohmann::json state_of(const std::string& run) { return states_of({run})[0]; }
+
+  /// Those of several runs at one moment.
+  std::vector<nlohmann::json> states_of(const std::vector<std::string>& runs) {
     auto status = ask({"status", "--json"}).document();
-    for (auto& x : status["runs"])
-      if (x["run"] == run) return x;
-    return nlohmann::json{{"state", "unknown"}, {"ended", -1}};
+    std::vector<nlohmann::json> result;
+    for (auto& run : runs) {
+      result.push_back({{"state", "unknown"}, {"ended", -1}});
+      for (auto& x : status["runs"])
+        if (x["run"] == run) result.back() = x;
+    }
+    return result;
   }
 
   bool node_runs() const { return node_->running(); }
@@ -273,11 +280,12 @@ TEST(head_command, a_short_run_has_its_turns_and_one_of_low_priority_waits) {
   auto begun = cluster.begin_long_run("long", 1);
   ASSERT_EQ(begun["state"], "running") << begun;
   ASSERT_EQ(cluster.submit({"run.name=low", "run.priority=-5", "tasks.group_size=2"}).code, 0);
-  auto brief = cluster.submit({"run.name=brief", "tasks.group_size=2", "--wait"});
-  ASSERT_EQ(brief.code, 0) << brief.err;
-  EXPECT_EQ(brief.document()["ended"], 2);
-  EXPECT_LT(state_of("long")["ended"], 16) << "runs of one priority take turns";
-  EXPECT_EQ(state_of("low")["ended"], 0);
+  ASSERT_EQ(cluster.submit({"run.name=brief", "tasks.group_size=2"}).code, 0);
+  auto now = cluster.states_of({"brief", "long", "low"});
+  while (now[0]["state"] == "running") now = cluster.states_of({"brief", "long", "low"});
+  EXPECT_EQ(now[0]["ended"], 2);
+  EXPECT_LT(now[1]["ended"], 16) << "runs of one priority take turns";
+  EXPECT_EQ(now[2]["ended"], 0);
   wait_while("low", [](const nlohmann::json& x) { return x["ended"] == 0; });
   EXPECT_GE(state_of("long")["ended"], 15) << "but for what a slot still works on";
   auto low = wait_while("low", [](const nlohmann::json&) { return true; });
