@@ -1,13 +1,32 @@
 #pragma once
 
+// What processes have had of the machine's cores, and whether they want one, as /proc tells it.
+
+#include <string>
+
 namespace kernelmill {
 
+/// What the stat file of a process or a thread, in its folder of /proc, has behind the name, which
+/// may hold anything: " R 1 ...". Empty when it is gone.
+std::string stat_behind_name(const std::string& folder);
+
+/// Seconds of all threads of a process, to 10 ms.
+struct processor_times {
+  double user = 0;
+  double system = 0;
+  double ended_children = 0; ///< of the processes that it has waited for
+};
+processor_times processor_times_of(int pid);
+
+/// Whether a thread of the process is running, or ready to.
+bool wants_core(int pid);
+
 struct core_use {
-  double seconds = 0;      ///< of cores, with those of processes that have ended
-  bool wants_more = false; ///< a thread of them is running, or ready to
+  double seconds = 0;      ///< with those of processes that have ended
+  bool wants_more = false; ///< one of them is running, or ready to
 };
 
-/// What a process and all that it started have had of the machine's cores, by /proc; to 10 ms each.
+/// That of a process and all that it started.
 core_use core_use_of_all(int pid);
 
 } // namespace kernelmill

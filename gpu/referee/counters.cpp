@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "gpu/process/core_use.hpp"
 #include "gpu/process/descriptor.hpp"
 #include "gpu/referee/judge_run.hpp"
 
@@ -89,25 +90,9 @@ struct usage {
   double threads = 0;
 };
 
-// utime and stime are fields 14 and 15; the name in field 2 may hold blanks, so count from ')'.
-void read_times(int pid, usage& into) {
-  std::ifstream in{"/proc/" + std::to_string(pid) + "/stat"};
-  std::string line;
-  std::getline(in, line);
-  auto end = line.rfind(')');
-  if (end == std::string::npos) return;
-  unsigned long long user = 0;
-  unsigned long long system = 0;
-  std::sscanf(line.c_str() + end + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu",
-              &user, &system);
-  double tick = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  into.user = static_cast<double>(user) / tick;
-  into.system = static_cast<double>(system) / tick;
-}
-
 usage read_usage(int pid) {
-  usage result;
-  read_times(pid, result);
+  auto times = processor_times_of(pid);
+  usage result{times.user, times.system};
   for (int thread : threads_of(pid)) {
     std::ifstream in{"/proc/" + std::to_string(pid) + "/task/" + std::to_string(thread) +
                      "/status"};

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
+#include "gpu/process/core_use.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/judge_run.hpp"
-#include "gpu/referee/scheduling.hpp"
 
 namespace kernelmill {
 

@@ -2,13 +2,13 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
 
+#include "gpu/process/core_use.hpp"
 #include "gpu/process/descriptor.hpp"
 
 namespace kernelmill {
@@ -20,16 +20,12 @@ constexpr int timed_nice = -10; // compilers on the same cores then hardly show
 cpu_set_t original_cpus;
 bool moved = false;
 
-// Field 39 of stat; the name in field 2 may hold blanks, so count from ')'.
-int last_core(int pid) noexcept {
-  char path[40];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
-  descriptor file{::open(path, O_RDONLY | O_CLOEXEC)};
-  char text[1024] = {};
-  if (!file || read_retrying(file.get(), text, sizeof text - 1) <= 0) return -1;
-  const char* at = std::strrchr(text, ')');
-  for (int field = 2; at != nullptr && field < 39; ++field) at = std::strchr(at + 1, ' ');
-  return at != nullptr ? std::atoi(at + 1) : -1;
+// Field 39 of stat; the first behind the name is field 3.
+int last_core(int pid) {
+  auto text = stat_behind_name("/proc/" + std::to_string(pid));
+  size_t at = 0; // of the blank before a field
+  for (int field = 3; field < 39 && at != text.npos; ++field) at = text.find(' ', at + 1);
+  return at < text.size() ? std::atoi(text.c_str() + at + 1) : -1;
 }
 
 } // namespace
@@ -43,20 +39,6 @@ double waited_seconds(int pid) noexcept {
   char* second = nullptr; // running, waiting, slices; in nanoseconds
   (void)std::strtoull(text, &second, 10);
   return static_cast<double>(std::strtoull(second, nullptr, 10)) * 1e-9;
-}
-
-bool wants_core(int pid) noexcept {
-  char path[48];
-  std::snprintf(path, sizeof path, "/proc/%d/task", pid);
-  std::error_code problem;
-  for (const auto& entry : std::filesystem::directory_iterator{path, problem}) {
-    descriptor file{::open((entry.path() / "stat").c_str(), O_RDONLY | O_CLOEXEC)};
-    char text[128] = {};
-    if (!file || read_retrying(file.get(), text, sizeof text - 1) <= 0) continue;
-    const char* end = std::strrchr(text, ')'); // "1234 (name) R ..."
-    if (end != nullptr && end[1] == ' ' && end[2] == 'R') return true;
-  }
-  return false;
 }
 
 void raise_priority(int pid) noexcept {

@@ -9,9 +9,6 @@ namespace kernelmill {
 /// Seconds that the main thread of a process was ready to run and had no core, so far.
 double waited_seconds(int pid) noexcept;
 
-/// Whether a thread of the process is running, or ready to.
-bool wants_core(int pid) noexcept;
-
 /// Puts the threads of a process, and those that they start, ahead of what else the machine runs.
 /// Without the right to do so nothing happens: times are noisier then, for all alike.
 void raise_priority(int pid) noexcept;

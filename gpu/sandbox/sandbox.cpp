@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "gpu/process/core_use.hpp"
 #include "gpu/process/descriptor.hpp"
 #include "gpu/process/pidfd.hpp"
 #include "gpu/sandbox/sandbox_parts.hpp"
@@ -63,12 +64,9 @@ descriptor open_namespace_init(int info_fd, int bwrap_pid) {
     return {};
   descriptor handle{open_pidfd(pid)};
   // The number could have been used again since: it must still be bubblewrap's child.
-  auto path = "/proc/" + std::to_string(pid) + "/stat";
+  auto stat = stat_behind_name("/proc/" + std::to_string(pid));
   int parent = 0;
-  if (auto* file = std::fopen(path.c_str(), "re")) {
-    if (std::fscanf(file, "%*d (%*[^)]) %*c %d", &parent) != 1) parent = 0;
-    std::fclose(file);
-  }
+  std::sscanf(stat.c_str(), " %*c %d", &parent);
   return parent == bwrap_pid ? std::move(handle) : descriptor{};
 }
 

@@ -20,16 +20,16 @@ std::string first_error(const std::vector<diagnostic>& list) {
   return "the compiler ended without a message";
 }
 
-std::string seconds_text(double seconds) {
-  return std::to_string(seconds).substr(0, 5) + " s";
-}
-
 // A compiler that a source keeps waiting for something else is no fault of the machine.
 bool lacked_a_core(const compiler_outcome& x) {
   return x.timed_out && x.cores.wants_more && x.cores.seconds < least_share * x.seconds;
 }
 
 } // namespace
+
+std::string seconds_text(double seconds) {
+  return std::to_string(seconds).substr(0, 5) + " s";
+}
 
 error candidate_fault(std::string category, std::string message, std::string hint) {
   return {fault_class::candidate, std::move(category), std::move(message), std::move(hint)};

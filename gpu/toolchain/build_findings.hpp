@@ -26,6 +26,9 @@ struct build_findings {
   bool repeatable = true; // false: a busy machine may be the cause
 };
 
+/// In five characters, for a message.
+std::string seconds_text(double seconds);
+
 error candidate_fault(std::string category, std::string message, std::string hint);
 
 bool contains_any(const std::string& text, std::initializer_list<const char*> words);

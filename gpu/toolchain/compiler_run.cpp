@@ -103,6 +103,7 @@ expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job)
   // After a kill the kernel has only to free its memory; who has nothing more to say ends.
   bool killed = result.timed_out || result.flooded;
   auto status = started->wait(killed ? 30'000 : std::max(left_ms(end), farewell_ms));
+  if (!killed) result.seconds = seconds();
   if (!status && status.error().category == "timeout" && !killed) {
     result.timed_out = true; // it closed its outputs and went on
     give_up();
@@ -112,7 +113,6 @@ expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job)
   result.status = *status;
   result.out_of_memory = started->out_of_memory();
   result.product = std::move(*product);
-  if (result.seconds == 0) result.seconds = seconds();
   return result;
 }
 

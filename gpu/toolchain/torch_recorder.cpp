@@ -102,8 +102,7 @@ error judge_silence(const compiler_outcome& x, int deadline_ms) {
   };
   if (x.timed_out || x.status.signal == SIGXCPU)
     return fail("compile_timeout",
-                "the import was not finished after " +
-                    std::to_string(deadline_ms / 1000.0).substr(0, 5) + " s",
+                "the import was not finished after " + seconds_text(deadline_ms / 1000.0),
                 "do at import only what defines the model; work belongs into forward");
   if (x.out_of_memory)
     return fail("compile_memory", "the import needs more memory than there is", "use less memory");

@@ -56,11 +56,10 @@ class Bench:
             self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8, device=device)
             self.speck = torch.zeros(1, device=device)
             self.usual_flush = self._usual_flush() if device == "cuda" else 0.0
-        except BadProblem as e:
-            self._close_arenas()
-            raise Fault("configuration", e.category, str(e)) from None
         except Exception as e:
             self._close_arenas()
+            if isinstance(e, BadProblem):
+                raise Fault("configuration", e.category, str(e)) from None
             text = f"{type(e).__name__}: {str(e)[:300]}"
             if isinstance(e, MemoryError) or "out of memory" in text.lower():
                 raise Fault("configuration", "unsupported_problem",

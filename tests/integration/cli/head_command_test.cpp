@@ -283,6 +283,7 @@ TEST(head_command, a_short_run_has_its_turns_and_one_of_low_priority_waits) {
   ASSERT_EQ(cluster.submit({"run.name=brief", "tasks.group_size=2"}).code, 0);
   auto now = cluster.states_of({"brief", "long", "low"});
   while (now[0]["state"] == "running") now = cluster.states_of({"brief", "long", "low"});
+  EXPECT_EQ(now[0]["state"], "finished");
   EXPECT_EQ(now[0]["ended"], 2);
   EXPECT_LT(now[1]["ended"], 16) << "runs of one priority take turns";
   EXPECT_EQ(now[2]["ended"], 0);
