@@ -157,6 +157,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
     t.setMinBlocks(timing.min_blocks);
     t.setMaxBlocks(timing.max_blocks);
     t.setHalfWidth(timing.half_width);
+    t.setClock(config.evaluation.clock);
     t.setBudgetMs(timing.budget_ms);
   });
   return result;

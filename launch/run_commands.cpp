@@ -44,6 +44,15 @@ std::vector<option_spec> resume_options() {
   return result;
 }
 
+const option_spec clock_option{"--clock",
+                               "NAME",
+                               "Which time is paid: of calls with their launches, or of the GPU's "
+                               "work alone.",
+                               "call",
+                               false,
+                               {"call", "device"},
+                               nothing};
+
 /// What answers of the contract torch are asked for and judged by.
 std::vector<option_spec> with_torch_options(std::vector<option_spec> options) {
   const option_spec torch[] = {
@@ -136,6 +145,7 @@ void add_run_commands(cli::command_table& table) {
              false,
              {},
              nothing},
+            clock_option,
             flag("--no-timing", "Checks without timing."),
             flag("--compile-only", "Builds and says what the compiler said; needs no GPU."),
             {"--arch",
@@ -170,6 +180,7 @@ void add_run_commands(cli::command_table& table) {
                             nothing},
                            {"--preset", "NAME", "Weights of the reward.", "kevin", false,
                             reward_presets(), nothing},
+                           clock_option,
                            flag("--no-timing", "Checks without timing."),
                            tasks_root}),
        judge_batch});

@@ -11,6 +11,7 @@ struct TimingPolicy {
   maxBlocks @2 :UInt32 = 30;
   halfWidth @3 :Float64 = 0.03;    # stop when the interval is narrower than this, relative
   budgetMs @4 :UInt32 = 1500;
+  clock @5 :Text = "call";         # what is paid: "call" (back to back, launches included) or "device"
 }
 
 struct EvaluateRequest {
@@ -42,6 +43,13 @@ struct CaseResult {
   firstBad @8 :Text;               # "y[3]: got 1.5, want 2.25 (bound 1e-6)"
 }
 
+struct KindTime {
+  name @0 :Text;                   # of contents: "signs", "outliers"
+  candidateMs @1 :Float64;         # medians of the calls on contents of this kind
+  referenceMs @2 :Float64;
+  calls @3 :UInt32;
+}
+
 struct Timing {
   measured @0 :Bool;
   candidateMs @1 :Float64;         # median of the calls
@@ -53,6 +61,11 @@ struct Timing {
   rooflineMs @7 :Float64;          # no honest kernel is faster on this machine
   shape @8 :Text;
   note @9 :Text;                   # why timing ended
+  candidateCallMs @10 :Float64;    # back to back, launches included; 0: not measured, as are those below
+  referenceCallMs @11 :Float64;
+  candidateDeviceMs @12 :Float64;  # the GPU's work alone: launches are queued before the clock starts
+  referenceDeviceMs @13 :Float64;
+  kinds @14 :List(KindTime);       # by contents, where timed rows had several kinds
 }
 
 struct EvaluateResult {

@@ -48,6 +48,7 @@ evaluation_options options_of(wire::EvaluateRequest::Reader request) {
   evaluation_options result;
   result.timed = request.getTiming().getEnabled();
   result.stopping = stopping_of(request.getTiming());
+  result.clock = clock_of(request.getTiming());
   result.profiled = request.getProfile();
   auto seed = request.getSeed();
   result.seeded = seed.size() == result.seed.size();
@@ -108,6 +109,10 @@ stopping_rule stopping_of(wire::TimingPolicy::Reader policy) {
   result.half_width = policy.getHalfWidth();
   result.budget_seconds = policy.getBudgetMs() * 1e-3;
   return result;
+}
+
+paid_clock clock_of(wire::TimingPolicy::Reader policy) {
+  return policy.getClock() == "device" ? paid_clock::device : paid_clock::call;
 }
 
 Message<wire::EvaluateResult> evaluate_request(referee_parts parts,

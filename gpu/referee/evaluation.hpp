@@ -31,6 +31,20 @@ struct finding {
   std::string evidence;
 };
 
+/// Medians of calls on one kind of contents.
+struct kind_time {
+  std::string name;
+  double candidate_seconds = 0;
+  double reference_seconds = 0;
+  uint32_t calls = 0;
+};
+
+/// Seconds of a call on either side; 0: not measured.
+struct both_seconds {
+  double candidate = 0;
+  double reference = 0;
+};
+
 struct timing_record {
   bool measured = false;
   std::string clock = "outside";
@@ -40,6 +54,9 @@ struct timing_record {
   uint32_t samples = 0;
   double overhead_seconds = 0;
   double roofline_seconds = 0;
+  both_seconds by_call;   ///< back to back, launches included
+  both_seconds by_device; ///< the GPU's work alone
+  std::vector<kind_time> kinds;
   std::string note;
 };
 
@@ -70,9 +87,13 @@ struct evaluation_record {
   error fault{fault_class::none, {}, {}, {}};
 };
 
+/// Which of two times of a call is paid.
+enum class paid_clock : unsigned char { call, device };
+
 struct evaluation_options {
   stopping_rule stopping;
   bool timed = true;
+  paid_clock clock = paid_clock::call;
   bool profiled = false;
   bool seeded = false; ///< `seed` replays an evaluation; else one is drawn
   secret_seed seed{};
@@ -81,6 +102,9 @@ struct evaluation_options {
 
 /// How long to time, as a request asks for it.
 stopping_rule stopping_of(wire::TimingPolicy::Reader policy);
+
+/// The clock that a request wants paid; "call" unless it says "device".
+paid_clock clock_of(wire::TimingPolicy::Reader policy);
 
 /// Adds what the GPU's clocks, heat and power are now, and a note where they slow it down.
 void note_conditions(const device& gpu, evaluation_record& record);

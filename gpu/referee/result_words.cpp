@@ -27,6 +27,17 @@ void write_timing(const timing_record& x, const std::string& shape, wire::Timing
   out.setRooflineMs(x.roofline_seconds * 1e3);
   out.setShape(shape);
   out.setNote(x.note);
+  out.setCandidateCallMs(x.by_call.candidate * 1e3);
+  out.setReferenceCallMs(x.by_call.reference * 1e3);
+  out.setCandidateDeviceMs(x.by_device.candidate * 1e3);
+  out.setReferenceDeviceMs(x.by_device.reference * 1e3);
+  auto kinds = out.initKinds(static_cast<unsigned>(x.kinds.size()));
+  for (unsigned i = 0; i < kinds.size(); ++i) {
+    kinds[i].setName(x.kinds[i].name);
+    kinds[i].setCandidateMs(x.kinds[i].candidate_seconds * 1e3);
+    kinds[i].setReferenceMs(x.kinds[i].reference_seconds * 1e3);
+    kinds[i].setCalls(x.kinds[i].calls);
+  }
 }
 
 } // namespace

@@ -141,6 +141,7 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& refer
     t.setMinBlocks(options.timing.min_blocks);
     t.setMaxBlocks(options.timing.max_blocks);
     t.setHalfWidth(options.timing.half_width);
+    t.setClock(options.clock);
     t.setBudgetMs(options.timing.budget_ms);
     if (x.what.is_torch()) {
       b.setMode(x.what.torch.mode);

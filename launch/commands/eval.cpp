@@ -56,7 +56,7 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
     auto referee = bench.referee();
     if (!referee) return tl::unexpected<error>{referee.error()};
     auto result =
-        evaluate_candidate(**referee, {!in.has("--no-timing"), in.value("--seed"), {}}, x, *b);
+        evaluate_candidate(**referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
     if (!result && result.error().cls == fault_class::configuration)
       return tl::unexpected<error>{result.error()};
     if (result)

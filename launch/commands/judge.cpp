@@ -226,7 +226,10 @@ expected<int> judge_batch(const invocation& in) {
   auto bench = workbench::open(std::move(*backend));
   if (!bench) return tl::unexpected<error>{bench.error()};
   bench->keep_warm(gpu_pool);
-  batch all{*bench, {!in.has("--no-timing"), {}, {}}, std::move(*rules), std::move(*jobs)};
+  batch all{*bench,
+            {!in.has("--no-timing"), {}, {}, in.value("--clock")},
+            std::move(*rules),
+            std::move(*jobs)};
   auto done = all.run(std::max(1u, std::thread::hardware_concurrency()));
   if (!done) return tl::unexpected<error>{done.error()};
   return cli::exit_ok;

@@ -58,6 +58,16 @@ json timing_json(wire::Timing::Reader t) {
   bool measured = t.getMeasured();
   auto number = [&](double x) { return measured ? finite(x) : json(nullptr); };
   auto s = t.getSpeedup();
+  auto both = [&](double candidate, double reference) -> json {
+    if (!measured || candidate <= 0 || reference <= 0) return nullptr;
+    return {{"candidate", finite(candidate)}, {"reference", finite(reference)}};
+  };
+  json kinds = json::array();
+  for (auto x : t.getKinds())
+    kinds.push_back({{"name", str(x.getName())},
+                     {"candidate_ms", finite(x.getCandidateMs())},
+                     {"reference_ms", finite(x.getReferenceMs())},
+                     {"calls", x.getCalls()}});
   return {{"measured", measured},
           {"candidate_ms", number(t.getCandidateMs())},
           {"reference_ms", number(t.getReferenceMs())},
@@ -69,6 +79,9 @@ json timing_json(wire::Timing::Reader t) {
           {"clock", str(t.getClock())},
           {"overhead_ms", number(t.getOverheadMs())},
           {"roofline_ms", number(t.getRooflineMs())},
+          {"call_ms", both(t.getCandidateCallMs(), t.getReferenceCallMs())},
+          {"device_ms", both(t.getCandidateDeviceMs(), t.getReferenceDeviceMs())},
+          {"kinds", std::move(kinds)},
           {"shape", str(t.getShape())},
           {"note", str(t.getNote())}};
 }

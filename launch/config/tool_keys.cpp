@@ -54,6 +54,10 @@ void add_tool_keys(std::vector<config_key>& k) {
                          "Arithmetic that an answer may use for float32: `tf32` widens the error "
                          "bound by what tensor cores lose."),
                      {"ieee", "tf32"}));
+  k.push_back(one_of(KEY(evaluation.clock,
+                         "Which time is paid: `call`, calls back to back with their launches, or "
+                         "`device`, the GPU's work alone. Verdicts have both on a GPU."),
+                     {"call", "device"}));
   k.push_back(
       within(KEY(evaluation.slots, "Evaluations at once; 0: as many as fit the cores."), 0, 1024));
   k.push_back(within(KEY(evaluation.threads_per_slot,
