@@ -9,11 +9,14 @@ from typing import Any, Callable, Optional
 import torch
 
 from kernelmill_torch import compare, native
+from kernelmill_torch.admission import Admitted, admit, refine
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
-from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem
+from kernelmill_torch.contents import KINDS, OWN
+from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem, Truth
 from kernelmill_torch.processes import Fault, Pool, Process, Row
 from kernelmill_torch.reach import Reach
+from kernelmill_torch.reading import floor_bytes
 from kernelmill_torch.watch import Free
 
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
@@ -25,6 +28,7 @@ LOOKS = 3
 UNUSUAL = 1.5              # times what was once learned: a candidate may have made it longer
 EMPTY_ROWS = 5             # that say what a row takes besides its calls
 QUEUE_SECONDS = 0.05       # in which calls are queued that do not wait for the GPU, and longer where their row took longer
+LOSSES_SEED = 19
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
@@ -53,6 +57,7 @@ class Bench:
         # The baseline's own: work that a candidate leaves on the GPU could wait for the contents of rows that it sees.
         self.own_arena: Optional[Arena] = None
         self.notes: list[str] = []
+        self.known_truths: dict[tuple, Truth] = {}  # by parameters and kind
         self.blind: dict[str, str] = {}  # by mode, what passes without knowing the inputs
         # Where parameters are made first. One that is made elsewhere has other numbers; see Judgement.
         self.place = device
@@ -113,7 +118,11 @@ class Bench:
             self.notes.append("too large for a reference in double precision")
         if any(x.dtype.is_complex for x in layout.outputs):
             raise BadProblem("unsupported_problem", f"the problem {self.directory} has complex outputs, which are not compared")
-        self.is_random = self._draws_when_called()
+        self.problem.is_random = self._draws_when_called()
+        self.admitted: Admitted = admit(self.problem, self.device)
+        # What is forgotten of random numbers on the problem's own inputs need not be on others.
+        self.is_random = self.problem.is_random or any(x.is_random for x in self.admitted.gauges.values())
+        self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
         self.sets_bytes = min(SETS_BYTES, total // 32)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
@@ -240,9 +249,26 @@ class Bench:
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def draw(self, seeds: list[int]) -> list[list[Any]]:
+    def draw(self, seeds: list[int], kind: str = OWN) -> list[list[Any]]:
         """Contents of sets, one a seed, where nobody else sees them."""
-        return [self.problem.draw(seed) for seed in seeds]
+        return [self.problem.draw(seed, kind) for seed in seeds]
+
+    def truth(self, inputs: list[Any], seed: int, kind: str = OWN) -> Truth:
+        """What is right for contents of a kind, and what the arithmetic may lose there."""
+        result = self.problem.truth(inputs, seed)
+        gauge = self.admitted.gauges.get(kind)
+        refine(result, gauge, self.problem, not self.has_parameters())
+        if len(self.known_truths) > 2 * len(KINDS):
+            self.known_truths.clear()
+        self.known_truths.setdefault((self.problem.model_key, kind), Truth([], result.level, result.spread, result.floor))
+        return result
+
+    def losses(self, kind: str) -> Truth:
+        """What it loses there with the parameters in use; nothing is wanted."""
+        key = self.problem.model_key, kind
+        if key not in self.known_truths:
+            self.truth(self.problem.draw(LOSSES_SEED, kind), LOSSES_SEED, kind)
+        return self.known_truths[key]
 
     def flush(self) -> float:
         """Evicts everything from the caches. Returns the seconds, which are more when somebody else is busy."""
@@ -295,6 +321,7 @@ class Bench:
         to come. So with a GPU they come when it is awake already, and the calls follow at once: what is done between is
         seen in what it takes. On a CPU nobody who is awake may see them before the clock runs."""
         on_gpu = self.device == "cuda"
+        process.place = process.arena.place
         revealing = turning = 0.0
         self.outputs, self.changed_inputs = [], None
         if process.reach.is_fleeting:
@@ -429,6 +456,7 @@ class Bench:
         rows' flushes. Raises Fault and Gateless."""
         rows: list[Row] = []
         for _ in range(7):
+            process.arena.move()
             process.arena.poison(count)  # as before the rows to come: caches are written back then, while contents come
             rows.append(self.row(process, count, seconds, contents[:count], is_gated))
         self.call_seconds = min(x.calls for x in rows[1:]) / count

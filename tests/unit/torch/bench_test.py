@@ -209,7 +209,7 @@ class LearningCosts(unittest.TestCase):
         bench = Bench.__new__(Bench)
         bench.device, bench.known = "cuda", known if known is not None else {}
         bench.known_fixed = {}
-        process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None))
+        process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None, move=lambda: None))
         looks = iter([9.0, 1.0, 1.25, 1.0, 1.25, 1.0, 1.25])  # the first row is not like the others
 
         def row(_process, count, *_):
