@@ -41,23 +41,7 @@ error bad_baseline(const task& x, const std::string& cause) {
 }
 
 std::optional<error> start_baseline(judged_run& run) {
-  auto& baseline = run.prepared.baseline();
-  if (baseline && !baseline->process().ending()) return std::nullopt;
-  baseline.reset();
-  descriptor library{::open(run.prepared.baseline_path().c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!library)
-    return error{fault_class::infrastructure,
-                 "library_lost",
-                 "failed to open " + run.prepared.baseline_path() + ": " + std::strerror(errno),
-                 {}};
-  auto process = run.parts.pool.take();
-  if (!process) return process.error();
-  auto made = run.prepared.make_slot(std::move(*process), library.get());
-  if (!made) return made.error();
-  if (auto fault = (*made)->load(call_deadline_ms))
-    return bad_baseline(run.prepared.spec(), "does not load: " + fault->message);
-  baseline = std::move(*made);
-  return std::nullopt;
+  return run.prepared.start_baseline(run.parts.pool);
 }
 
 namespace {
