@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 
-#include "gpu/process/standstill.hpp"
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/device/slots.hpp"
 
@@ -76,9 +75,7 @@ public:
         reference_rows_(run.prepared, run.prepared.baseline_arena(), run.record.seed, "baseline",
                         [&run] { return run.next_order(); }),
         plan_(candidate_rows_.kinds().size(), [&run] { return run.next_order(); }),
-        paid_(run.options.clock) {
-    if (run.program == nullptr) standing_ = standstill{process().pid()};
-  }
+        paid_(run.options.clock) {}
 
   void measure() {
     record_.clock = "outside, rows less the baseline's intercept";
@@ -91,7 +88,7 @@ public:
     run_.candidate.forget();
     baseline().spin(true);
     if (warm_up() && take_pairs()) confirm();
-    standing_.go_on();
+    if (run_.program == nullptr) process().go_on();
     baseline().spin(false);
     candidate_rows_.note_spans(run_.record.spans);
     if (sound()) summarize();
@@ -250,7 +247,7 @@ private:
 
   // Who is not timed does not run.
   bool reference_row(const row_order& order, row_times& into) {
-    if (run_.program == nullptr && !standing_.stopped() && standing_.stop() == standing::spawning)
+    if (run_.program == nullptr && !process().stopped() && process().stop() == standing::spawning)
       run_.find("background_work", severity::critical, "it started processes without end");
     auto made = reference_rows_.make({baseline()}, order);
     if (!made) return blame_task("ended: " + baseline().ending()->fault.message);
@@ -260,7 +257,7 @@ private:
   }
 
   bool candidate_row(const row_order& order, row_times& into) {
-    standing_.go_on();
+    if (run_.program == nullptr) process().go_on();
     auto made = candidate_rows_.make({process(), run_.program}, order);
     if (!made) {
       run_.record.correct = false;
@@ -402,7 +399,6 @@ private:
   device_rows reference_rows_;
   contents_plan plan_;
   paid_clock paid_;
-  standstill standing_;
   clocked_rows rows_[2];       // by call, by device
   std::vector<double> longer_; // seconds that contents came later than while no candidate was there
   unsigned gated_sets_ = most_gated;
