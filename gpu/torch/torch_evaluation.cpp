@@ -146,6 +146,7 @@ private:
                        {"mode", request_.getMode().cStr()},
                        {"language", request_.getLanguage().cStr()},
                        {"float32", request_.getFloat32().cStr()},
+                       {"clock", request_.getTiming().getClock().cStr()},
                        {"seed", to_hex(request_.getSeed())},
                        {"seconds", deadline_ - now_seconds()}},
                       {artifact.get()});
@@ -198,6 +199,9 @@ private:
       if (blocks.empty()) started = now_seconds(); // the first includes getting ready
       try {
         timed_block block{};
+        auto clock = answer->at("clock").get<std::string>();
+        if (clock != clock_) blocks.clear(); // it cannot be timed by the one that was asked for
+        clock_ = clock;
         for (int i = 0; i < 2; ++i) {
           block.reference[i] = answer->at("reference").at(i).get<double>();
           block.candidate[i] = answer->at("candidate").at(i).get<double>();
@@ -214,7 +218,23 @@ private:
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
     summarize(blocks);
+    if (parts_.gpu != nullptr) measure_other();
     record_.spans.push_back({"timing", now_seconds() - started});
+  }
+
+  // The clock that is not paid, for information: what fails there is no verdict.
+  void measure_other() {
+    if (deadline_ - now_seconds() < 1) return;
+    auto answer = ask({{"op", "other"}});
+    if (!take(answer)) {
+      record_.correct = record_.fault.cls != fault_class::candidate;
+      return;
+    }
+    auto found = answer->find("other");
+    if (found == answer->end() || !found->is_object()) return;
+    both_seconds seconds{number_of(*found, "candidate"), number_of(*found, "reference")};
+    (text_of(*found, "clock") == "device" ? record_.timing.by_device : record_.timing.by_call) =
+        seconds;
   }
 
   void summarize(const std::vector<timed_block>& blocks) {
@@ -229,6 +249,10 @@ private:
     timing.reference_seconds = median(reference);
     timing.candidate_seconds = median(candidate);
     timing.speedup = estimate_speedup(blocks);
+    (clock_ == "device" ? timing.by_device : timing.by_call) = {timing.candidate_seconds,
+                                                                timing.reference_seconds};
+    if (request_.getTiming().getClock() != clock_ && parts_.gpu != nullptr)
+      timing.note += "; timed with launches: its calls cannot be queued ahead";
     if (parts_.gpu == nullptr) return;
     auto spread = one_core_ ? process_spread : core_spread;
     timing.speedup = widened(timing.speedup, std::hypot(spread / timing.reference_seconds,
@@ -279,7 +303,8 @@ private:
   std::vector<json> trials_;
   std::string inputs_;
   double output_bytes_ = 0;
-  bool one_core_ = false; // baseline and candidate took turns on one
+  std::string clock_ = "call"; // by which blocks were timed
+  bool one_core_ = false;      // baseline and candidate took turns on one
 };
 
 } // namespace

@@ -18,11 +18,13 @@ from kernelmill_torch.watch import Free
 
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
 ROOM = 0.3                 # of it that a candidate finds free
-MOST_SETS = 16
-SETS_BYTES = 2 << 30       # that several sets may take together; or a 32nd of the memory
+MOST_SETS = 32
+SETS_BYTES = 4 << 30       # that several sets may take together; or a 32nd of the memory
 FLUSH_BYTES = 256 << 20    # several times any cache
 LOOKS = 3
 UNUSUAL = 1.5              # times what was once learned: a candidate may have made it longer
+EMPTY_ROWS = 5             # that say what a row takes besides its calls
+QUEUE_SECONDS = 0.05       # in which calls are queued that do not wait for the GPU, and longer where their row took longer
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
@@ -34,6 +36,10 @@ def memory_of_gpu(lib) -> tuple[int, int]:
     if lib.km_gpu_memory(ctypes.byref(free), ctypes.byref(total)) != 0:
         raise Fault("infrastructure", "gpu_lost", "failed to ask the GPU for its memory: " + lib.km_gpu_problem().decode())
     return free.value, total.value
+
+
+class Gateless(Exception):
+    """Calls cannot be queued ahead: the process waits for the GPU in one of them, or there are too many launches."""
 
 
 class Bench:
@@ -70,8 +76,10 @@ class Bench:
         self.places = torch.Generator(device=device)
         self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.wake_core: Callable[[], None] = lambda: None
+        self.call_seconds = 0.0  # of the baseline, with its launches
         self.free = Free()
-        self.known: dict[int, float] = {}  # the least seconds besides calls that a row of a length ever took
+        self.known: dict[tuple[int, bool], float] = {}  # the least seconds besides calls that a row ever took, by length and
+        self.known_fixed: dict[bool, float] = {}        # whether it was gated; the least of an empty row
         # Of the latest row.
         self.outputs: list[BufferSet] = []
         self.is_aside = False  # whether the process could not change them any more
@@ -277,14 +285,17 @@ class Bench:
             torch.cuda.synchronize()
         return time.monotonic() - started
 
-    def row(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> Row:
-        """One row on cold caches; `outputs` is what it gave then. Raises Fault.
+    def row(self, process: Process, count: int, seconds: float, contents: list[list[Any]], is_gated: bool = False,
+            seed: int = 0) -> Row:
+        """One row on cold caches; `outputs` is what it gave then. Of a gated row the calls are queued before contents come, and
+        their time is the GPU's alone. With a seed torch's generators begin with it when the row does. Raises Fault, and
+        Gateless, after which the process is as after any row.
 
         A stopped process runs no code, but work that it gave to the GPU before goes on there, and may wait for contents
         to come. So with a GPU they come when it is awake already, and the calls follow at once: what is done between is
         seen in what it takes. On a CPU nobody who is awake may see them before the clock runs."""
         on_gpu = self.device == "cuda"
-        revealing = 0.0
+        revealing = turning = 0.0
         self.outputs, self.changed_inputs = [], None
         if process.reach.is_fleeting:
             process.reach.forget()
@@ -294,8 +305,15 @@ class Bench:
         waking, awake = process.wake(seconds)
         if on_gpu:
             waking = 0.0
+            is_queued = is_gated and process.queue(count, self.queue_seconds(count), seed)
             revealing, flushing = self.reveal(process.arena, contents)
-        calls = process.call(native.CALL, 0, count, seconds)
+            if not is_gated:
+                # The GPU takes 0.16 ms to turn to this process; who does more than that here is seen in what it takes.
+                turning = process.call(native.TURN, 0, 0, seconds)
+        if on_gpu and is_gated:
+            calls = self.open_gate(process, is_queued, seconds)
+        else:
+            calls = process.call(native.CALL, 0, count, seconds, seed=seed)
         started = time.monotonic()
         process.halt()
         looking = self.look()
@@ -311,7 +329,26 @@ class Bench:
         fetching = 0.0 if taken else self.fetch(process, count, seconds, contents)
         if self.changed_inputs is None:
             self.changed_inputs = process.arena.find_changed(contents)
-        return Row(waking, revealing, calls, taking, fetching, awake, flushing, looking)
+        return Row(waking, revealing, turning, calls, taking, fetching, awake, flushing, looking)
+
+    def queue_seconds(self, count: int) -> float:
+        """What queueing calls may take."""
+        return QUEUE_SECONDS + 4 * self.call_seconds * count
+
+    @staticmethod
+    def open_gate(process: Process, is_queued: bool, seconds: float) -> float:
+        """Seconds of queued calls. Raises Fault and Gateless."""
+        if is_queued:
+            return process.release(seconds, True)
+        try:
+            process.release(seconds, False)
+        except Fault as e:
+            if not process.alive():
+                raise
+            raise Gateless(e.message) from None
+        finally:
+            process.stop()
+        raise Gateless("a call waits for the GPU")
 
     def take(self, found: Optional[list[BufferSet]]) -> bool:
         """Puts the outputs of a row aside, or takes samples of what is too large for that. False where there are none."""
@@ -387,20 +424,22 @@ class Bench:
         return fitting(first)
 
     def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]],
-                    strict: bool = False) -> list[float]:
-        """What a row of the baseline costs besides its calls, and a command that does nothing. Returns the seconds of the
-        rows' flushes."""
+                    strict: bool = False, is_gated: bool = False) -> list[float]:
+        """What a row of the baseline costs besides its calls, and what one takes that has none. Returns the seconds of the
+        rows' flushes. Raises Fault and Gateless."""
         rows: list[Row] = []
         for _ in range(7):
             process.arena.poison(count)  # as before the rows to come: caches are written back then, while contents come
-            rows.append(self.row(process, count, seconds, contents[:count]))
-        process.call(native.NOTHING, 0, 0, seconds)
-        command = statistics.median(process.call(native.NOTHING, 0, 0, seconds) for _ in range(9))
-        process.stop()
+            rows.append(self.row(process, count, seconds, contents[:count], is_gated))
+        self.call_seconds = min(x.calls for x in rows[1:]) / count
+        empty = [self.row(process, 0, seconds, [], is_gated) for _ in range(1 + EMPTY_ROWS)][1:]
+        fixed = statistics.median(x.calls for x in empty)
+        self.known_fixed[is_gated] = min(fixed, self.known_fixed.get(is_gated, math.inf))
         besides = [x.besides for x in rows[1:]]
-        known = self.known[count] = min(min(besides), self.known.get(count, math.inf))
-        self.free = Free(command, statistics.median(besides) if strict else max(besides), UNUSUAL * known, strict)
-        return [x.flushing for x in rows]
+        known = self.known[count, is_gated] = min(min(besides), self.known.get((count, is_gated), math.inf))
+        self.free = Free(min(fixed, UNUSUAL * self.known_fixed[is_gated]),
+                         statistics.median(besides) if strict else max(besides), UNUSUAL * known, strict)
+        return [x.flushing for x in rows + empty]
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""

@@ -1,9 +1,10 @@
 """The torch referee: trusted, one per slot. It runs problems, never candidates.
 
 Descriptor 3 is a SOCK_SEQPACKET socket to the C++ referee, 4 one to the warm process. Each request is one message:
-  begin  {directory, precision, device facts, mode, float32, language, level, seed, seconds} + the artifact: judges
+  begin  {directory, precision, device facts, mode, clock, float32, language, level, seed, seconds} + the artifact: judges
          correctness
   block  {}: one timed block; seconds a call of reference and candidate
+  other  {}: seconds a call by the clock that is not paid
   end    {}: ends the candidate; its share of the GPU's time, what it printed
   check  {directory, precision}: what is wrong with a problem
 Each answer has `fault` (null or class, category, message, hint) and what was found out until then."""
@@ -160,6 +161,17 @@ class Referee:
             self.crowded = True
         return {**reply, **self.found()}
 
+    def other(self, _request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+        reply: dict[str, Any] = {"fault": None, "other": None}
+        try:
+            if self.judgement is not None:
+                reply["other"] = self.judgement.other_clock()
+        except Fault as e:
+            reply["fault"] = e.to_json()
+        except OUT_OF_MEMORY as e:
+            reply["fault"] = Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}").to_json()
+        return {**reply, **self.found()}
+
     def end(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         reply: dict[str, Any] = {"fault": None, "output": ""}
         x = self.judgement
@@ -242,7 +254,7 @@ def main() -> None:
     except (Fault, RuntimeError) as e:
         channel.send(control, {"failed": str(e)[:2000]})
         return
-    handlers = {"begin": referee.begin, "block": referee.block, "end": referee.end, "check": referee.check}
+    handlers = {"begin": referee.begin, "block": referee.block, "other": referee.other, "end": referee.end, "check": referee.check}
     while True:
         try:
             request, descriptors = channel.receive(control)

@@ -7,6 +7,7 @@ import time
 from typing import Any, Callable, Iterable, Optional
 
 from kernelmill_torch import compare
+from kernelmill_torch.bench import Gateless
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.judged import Judged
 from kernelmill_torch.processes import Fault, Process, Row
@@ -17,6 +18,7 @@ BASELINE_SECONDS = 20.0
 RETAKES = 3
 DISTURBED = 1.15
 ALONE_SECONDS = 1.0  # in which who uses the GPU now and then would be seen
+OTHER_PAIRS = 4  # by the clock that is not paid
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
 
@@ -58,14 +60,20 @@ class Timing(Judged):
         self.lap("baseline")
 
     def learn_costs(self, contents: list, seconds: float, strict: bool = False) -> None:
-        """What is learned while somebody else uses the GPU would be free for the candidate. Raises Fault."""
+        """What is learned while somebody else uses the GPU would be free for the candidate. Where the baseline's calls cannot
+        be queued, there are fewer in a row, and at last none. Raises Fault."""
         def learn() -> tuple[list[float]]:
             try:
-                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents, strict),)
+                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents, strict, self.is_gated),)
             except Fault as e:
                 raise self.fault_of_baseline(e) from None
 
-        self.quietly(learn)
+        while True:
+            try:
+                return self.quietly(learn)
+            except Gateless:
+                self.is_gated = self.row_length > 1
+                self.row_length = max(1, self.row_length // 4)
 
     def warm_up(self, seeds: list[int], contents: list) -> None:
         """The candidate's first row. One that gives its outputs in memory of its own, again and again, is right call by
@@ -73,13 +81,46 @@ class Timing(Judged):
         bench = self.bench
         seconds = min(self.left(), self.first_call_seconds)
         bench.make_room()
-        bench.row(self.process, self.row_length, seconds, contents[:self.row_length])
+        try:
+            bench.row(self.process, self.row_length, seconds, contents[:self.row_length], self.is_gated)
+        except Gateless:
+            self.leave_gate()
+            return self.warm_up(seeds, contents)
         if self.row_length == 1 or self.count_bad(bench.draw(seeds[:self.row_length]), bench.outputs) == 0:
             return
         self.row_length = 1
         # Of a whole call much could be done in what is free of a row's other parts.
         self.learn_costs(contents, max(self.left(), BASELINE_SECONDS), strict=True)
-        bench.row(self.process, 1, seconds, contents[:1])
+        bench.row(self.process, 1, seconds, contents[:1], self.is_gated)
+
+    def leave_gate(self) -> None:
+        """From now on calls are timed with their launches. Raises Fault."""
+        self.use_clock(False)
+        self.learn_costs(self.bench.draw([self.number("warm", i) for i in range(self.row_length)]),
+                         max(self.left(), BASELINE_SECONDS))
+
+    def use_clock(self, is_gated: bool) -> None:
+        self.is_gated, self.watch, self.rows = is_gated, Watch(), ([], [])
+
+    @property
+    def clock(self) -> str:
+        return "device" if self.is_gated else "call"
+
+    def other_clock(self) -> Optional[dict[str, Any]]:
+        """Seconds a call by the clock that is not paid, of a few pairs; nothing where it cannot be had. Raises Fault."""
+        if self.bench.device != "cuda" or not self.row_length:
+            return None
+        self.use_clock(not self.is_gated)
+        wanted, length = self.clock, self.row_length
+        contents = self.bench.draw([self.number("other", i) for i in range(length)])
+        self.learn_costs(contents, max(self.left(), BASELINE_SECONDS))
+        pairs = []
+        while self.clock == wanted and len(pairs) < OTHER_PAIRS:
+            pairs.append(self.undisturbed_pair(len(pairs) % 2 == 0))
+        if self.clock != wanted:
+            return None
+        reference, candidate = (statistics.median(x) for x in zip(*pairs))
+        return {"clock": wanted, "reference": reference, "candidate": candidate}
 
     def block(self) -> dict[str, Any]:
         """Two pairs of rows, one in either order; which comes first nobody can know. Seconds a call."""
@@ -105,7 +146,7 @@ class Timing(Judged):
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
-                "held": self.held}
+                "held": self.held, "clock": self.clock}
 
     def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
         """A pair of which neither row is plainly longer than others of its kind, nor the flushes before them: something
@@ -130,6 +171,8 @@ class Timing(Judged):
                 return self.rows_of_pair(reference_first)
             except MemoryMoved:  # twice at most
                 pass
+            except Gateless:
+                self.leave_gate()
 
     def rows_of_pair(self, reference_first: bool) -> tuple[float, float]:
         """One row of each, either on contents that nobody has seen before. What comes before a row changes what a short call
@@ -158,7 +201,7 @@ class Timing(Judged):
         bench, count = self.bench, self.row_length
         most = 100 * statistics.median(self.rows[0]) * count if self.rows[0] else self.first_call_seconds
         contents = self.prepare_row(self.process, seeds)
-        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents)
+        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated)
         self.blame_for_inputs(bench.changed_inputs)
         self.watch.rows[CANDIDATE].append(row)
         return row, functools.partial(self.audit, contents, bench.outputs, bench.samples)
@@ -167,7 +210,7 @@ class Timing(Judged):
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
         contents = self.prepare_row(self.bench.baseline, seeds)
         try:
-            row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents)
+            row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents, self.is_gated)
         except Fault as e:
             raise self.fault_of_baseline(e) from None
         if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:
@@ -254,6 +297,8 @@ class Timing(Judged):
             return
         if self.process.reach.moved():
             raise MemoryMoved
+        if self.is_gated:  # a stream of its own may not have waited; what counts is whether it is right without the gate
+            raise Gateless
         evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
         self.find("wrong_when_timed", "critical", evidence)
         raise Fault("candidate", "wrong_result", evidence)
