@@ -23,10 +23,14 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/gpu/torch/kernelmill_torch
   PATTERN "__pycache__" EXCLUDE)
 # What launch/gpu_check.sh needs on a GPU host that has the tarball and nothing else of ours.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/exploits/gpu_corpus
-    ${CMAKE_SOURCE_DIR}/tests/exploits/torch_corpus
+    ${CMAKE_SOURCE_DIR}/tests/exploits/torch_corpus ${CMAKE_SOURCE_DIR}/tests/exploits/matrix
+  DESTINATION share/kernelmill/gpu_check COMPONENT programs
+  PATTERN "__pycache__" EXCLUDE)
+install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/gpu_check.sh
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
-install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/gpu_check.sh ${CMAKE_SOURCE_DIR}/launch/gpu_check.py
-  DESTINATION share/kernelmill/gpu_check COMPONENT programs)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/gpu_check
+  DESTINATION share/kernelmill/gpu_check COMPONENT programs
+  PATTERN "__pycache__" EXCLUDE)
 install(FILES ${CMAKE_SOURCE_DIR}/tests/bench/event_timer.cu
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs
