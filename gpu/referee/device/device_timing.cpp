@@ -207,6 +207,8 @@ private:
     ++lengthened_;
     use(sets);
     for (auto& x : rows_) x = {};
+    candidate_longer_.clear();
+    reference_longer_.clear();
     return true;
   }
 
@@ -252,7 +254,7 @@ private:
     auto made = reference_rows_.make({baseline()}, order);
     if (!made) return blame_task("ended: " + baseline().ending()->fault.message);
     into = *made;
-    note_contents(order.kind, into.contents);
+    note_contents(reference_longer_, order.kind, into.contents);
     return true;
   }
 
@@ -265,7 +267,7 @@ private:
       return false;
     }
     into = *made;
-    note_contents(order.kind, into.contents);
+    note_contents(candidate_longer_, order.kind, into.contents);
     bool gated = order.clock == paid_clock::device && run_.program == nullptr;
     auto found = candidate_rows_.audit();
     if (!note_audit(run_, candidate_rows_, found, gated)) return false;
@@ -287,8 +289,8 @@ private:
     return kind < quiet_.contents.size() ? quiet_.contents[kind] * sets : 0;
   }
 
-  void note_contents(size_t kind, double seconds) {
-    longer_.push_back(seconds - quiet_contents(kind));
+  void note_contents(std::vector<double>& into, size_t kind, double seconds) const {
+    into.push_back(seconds - quiet_contents(kind));
   }
 
   // -- what they say --------------------------------------------------------------------------
@@ -332,7 +334,8 @@ private:
     std::vector<row_times> candidate;
     for (const auto& x : pairs) candidate.push_back(x.candidate);
     look_for_lateness(run_, candidate, rows_[paid_ == paid_clock::device].baseline);
-    look_for_background_work(run_, longer_, quiet_contents(0));
+    for (const auto& longer : {candidate_longer_, reference_longer_})
+      look_for_background_work(run_, longer, quiet_contents(0));
     auto paid = pay_slowest(times->kinds);
     record_.measured = true;
     record_.reference_seconds = paid.reference_seconds;
@@ -399,8 +402,9 @@ private:
   device_rows reference_rows_;
   contents_plan plan_;
   paid_clock paid_;
-  clocked_rows rows_[2];       // by call, by device
-  std::vector<double> longer_; // seconds that contents came later than while no candidate was there
+  clocked_rows rows_[2];                 // by call, by device
+  std::vector<double> candidate_longer_; // seconds that contents came later than when it was quiet
+  std::vector<double> reference_longer_;
   unsigned gated_sets_ = most_gated;
   int lengthened_ = 0;
   bool gate_lost_ = false;
