@@ -63,6 +63,12 @@ std::string thread_states(int pid) {
   return result;
 }
 
+int parent_of(int pid) {
+  int result = 0;
+  std::sscanf(stat_behind_name(folder_of(pid)).c_str(), " %*c %d", &result);
+  return result;
+}
+
 std::vector<int> descendants_of(int pid) {
   std::vector<int> result;
   for (size_t next = 0; pid != 0; pid = next < result.size() ? result[next++] : 0)

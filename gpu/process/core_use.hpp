@@ -22,6 +22,9 @@ processor_times processor_times_of(int pid);
 /// The kernel's letters for what the threads of a process do; empty when it is gone.
 std::string thread_states(int pid);
 
+/// Who started a process, or took it over; 0 when it is gone.
+int parent_of(int pid);
+
 /// All that a process started and those did, parents before children.
 std::vector<int> descendants_of(int pid);
 

@@ -45,6 +45,21 @@ void standstill::halt() noexcept {
   if (pidfd_) signal_pidfd(pidfd_.get(), SIGSTOP);
 }
 
+void standstill::hold_waiter() noexcept {
+  if (waiter_) return;
+  if (int parent = parent_of(pid_); parent > 1) waiter_ = descriptor{open_pidfd(parent)};
+  if (waiter_) signal_pidfd(waiter_.get(), SIGSTOP);
+}
+
+void standstill::release_waiter() noexcept {
+  if (waiter_) signal_pidfd(waiter_.get(), SIGCONT);
+  waiter_.reset();
+}
+
+bool standstill::gone() const noexcept {
+  return !pidfd_ || wait_readable(pidfd_.get(), 0);
+}
+
 // Itself first, and again each time: who is not stopped yet may let it go on, and who was not
 // stopped yet may have started more.
 standing standstill::stop(double seconds) {

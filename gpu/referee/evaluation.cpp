@@ -16,6 +16,8 @@ namespace {
 
 constexpr timespec late_write_pause{0, 1'000'000};
 constexpr int most_late_looks = 50;
+constexpr double background_seconds = 0.05; // looked at who works on
+constexpr double background_share = 0.02;   // of a core; who has nothing to do takes none at all
 
 void blame(evaluation_record& record, const error& fault) {
   record.correct = false;
@@ -154,12 +156,28 @@ std::optional<error> judged_run::choose_geometry(const task_case& which) {
 
 void judged_run::look_for_late_writes() {
   // As long as a thread has something left to do, up to a limit; an honest process sleeps.
+  auto& process = candidate.process();
+  process.go_on();
   for (int look = 0; look < most_late_looks; ++look) {
     ::nanosleep(&late_write_pause, nullptr);
     if (auto changed = candidate.changed_since())
       return find("late_write", severity::critical, *changed);
-    if (!wants_core(candidate.process().pid())) return;
+    if (!wants_core(process.pid())) return;
   }
+}
+
+void judged_run::look_for_background_work() {
+  auto& process = candidate.process();
+  double started = now_seconds();
+  double before = process.cpu_seconds();
+  do ::nanosleep(&late_write_pause, nullptr);
+  while (wants_core(process.pid()) && now_seconds() - started < background_seconds);
+  double seconds = now_seconds() - started;
+  double worked = process.cpu_seconds() - before;
+  if (worked <= background_share * seconds) return;
+  find("background_work", severity::critical,
+       fmt::format("{:.3f} ms of CPU time in {:.3f} ms after the last call, {:.0f} % of one core",
+                   worked * 1e3, seconds * 1e3, worked / seconds * 100));
 }
 
 bool judge_correctness(judged_run& run) {
@@ -206,7 +224,10 @@ void run_phases(judged_run& run, double overhead, span_clock& clock) {
     clock.lap("timing");
   }
   // Device code has nobody who could write later.
-  if (run.program == nullptr && !run.candidate.process().ending()) run.look_for_late_writes();
+  if (run.program != nullptr || run.candidate.process().ending()) return;
+  run.look_for_late_writes();
+  // On a GPU a driver's threads work, too.
+  if (right && run.options.timed && run.parts.gpu == nullptr) run.look_for_background_work();
 }
 
 // Once the candidate's code is in.
