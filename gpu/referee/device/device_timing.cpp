@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -145,9 +146,8 @@ private:
     }
     for (int i = 0; i < gate_trials; ++i, gated_sets_ = std::max(gated_sets_ / 4, 2u)) {
       row_times unused;
-      gate_lost_ = false;
       if (!candidate_row(order_of(paid_clock::device, 0, true), unused)) return false;
-      if (!gate_lost_) return true;
+      if (!gate_failed_) return true;
     }
     return lose_gate("the candidate waits within a call, or works on streams of its own");
   }
@@ -237,7 +237,8 @@ private:
       if (!(reference ? reference_row(order_of(clock, kind, true), x.reference)
                       : candidate_row(order_of(clock, kind, true), x.candidate)))
         return false;
-    if (clock == paid_clock::device && gate_lost_) return true; // the row says nothing
+    if (clock == paid_clock::device && gate_failed_) // the row says nothing
+      return ++gate_failures_ < gate_trials || lose_gate("launches did not wait in all rows");
     into.pairs.push_back(x);
     if (kind != 0) return true;
     into.baseline.push_back(x.reference);
@@ -271,11 +272,8 @@ private:
     bool gated = order.clock == paid_clock::device && run_.program == nullptr;
     auto found = candidate_rows_.audit();
     if (!note_audit(run_, candidate_rows_, found, gated)) return false;
-    if (!gated || gate_lost_) return true;
-    if (found.bad == 0 && found.late == 0 && !candidate_rows_.gate_was_forced()) return true;
-    // Later on it is over with that clock; while it is tried, fewer calls may still do.
-    gate_lost_ = true;
-    return rows_[1].pairs.empty() || lose_gate("the candidate's launches did not wait in all rows");
+    if (gated) gate_failed_ = found.bad > 0 || found.late > 0 || candidate_rows_.gate_was_forced();
+    return true;
   }
 
   bool blame_task(const std::string& cause) {
@@ -407,6 +405,8 @@ private:
   std::vector<double> reference_longer_;
   unsigned gated_sets_ = most_gated;
   int lengthened_ = 0;
+  bool gate_failed_ = false; // in the latest row that had one
+  int gate_failures_ = 0;
   bool gate_lost_ = false;
 };
 
