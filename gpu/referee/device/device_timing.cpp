@@ -330,8 +330,12 @@ private:
     if (!times || rows_[paid_ == paid_clock::device].pairs.empty()) return;
     const auto& pairs = rows_[paid_ == paid_clock::device].pairs;
     std::vector<row_times> candidate;
-    for (const auto& x : pairs) candidate.push_back(x.candidate);
-    look_for_lateness(run_, candidate, rows_[paid_ == paid_clock::device].baseline);
+    std::vector<row_times> reference; // as long: samples of more calls take longer
+    for (const auto& x : pairs) {
+      candidate.push_back(x.candidate);
+      reference.push_back(x.reference);
+    }
+    look_for_lateness(run_, candidate, reference);
     for (const auto& longer : {candidate_longer_, reference_longer_})
       look_for_background_work(run_, longer, quiet_contents(0));
     auto paid = pay_slowest(times->kinds);
