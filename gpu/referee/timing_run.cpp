@@ -15,7 +15,6 @@
 #include "gpu/process/descriptor.hpp"
 #include "gpu/referee/judge_run.hpp"
 #include "gpu/referee/scheduling.hpp"
-#include "gpu/task/timed_kinds.hpp"
 
 namespace kernelmill {
 
@@ -66,8 +65,7 @@ namespace {
 class timing {
 public:
   timing(judged_run& run, double fixed)
-      : run_(run), record_(run.record.timing), fixed_(fixed),
-        kinds_(timed_kinds(run.prepared.spec(), run.prepared.spec().timed)) {
+      : run_(run), record_(run.record.timing), fixed_(fixed), kinds_(run.prepared.kinds) {
     for (const auto& kind : kinds_) blocks_.push_back({kind.name, {}});
     for (size_t i = 1; i < kinds_.size(); ++i) others_.push_back(i);
     for (size_t i = others_.size(); i > 1; --i)
@@ -365,11 +363,11 @@ private:
   judged_run& run_;
   timing_record& record_;
   double fixed_;
-  std::vector<task_case> kinds_;       // the task's own first
-  std::vector<size_t> others_;         // in secret order
-  std::vector<kind_blocks> blocks_;    // one entry a kind
-  std::vector<timed_block> ordered_;   // of two pairs each, reference first and candidate first
-  std::vector<timed_block> disturbed_; // both halves of a block are the one pair
+  const std::vector<task_case>& kinds_; // the task's own first
+  std::vector<size_t> others_;          // in secret order
+  std::vector<kind_blocks> blocks_;     // one entry a kind
+  std::vector<timed_block> ordered_;    // of two pairs each, reference first and candidate first
+  std::vector<timed_block> disturbed_;  // both halves of a block are the one pair
   std::vector<call_measure> measures_;
   std::vector<double> reference_late_;
   uint32_t met_ = 0; // blocks of one pair each
@@ -389,6 +387,10 @@ void judge_timing(judged_run& run, double overhead_seconds) {
   raise_priority(run.candidate.process().pid());
   raise_priority(run.prepared.baseline()->process().pid());
   if (run.prepared.arena() != nullptr) return judge_device_timing(run);
+  if (auto fault = choose_kinds(run)) {
+    run.record.fault = *fault;
+    return;
+  }
   double fixed = run.parts.hardware.least_overhead(overhead_seconds);
   run.record.timing.overhead_seconds = fixed;
   timing{run, fixed}.measure();
