@@ -75,6 +75,16 @@ public:
     control().spin = on ? timed_spin : 0;
   }
 
+  /// Closes a gate: from now on what a library launches waits, until release(). A command that
+  /// takes longer than `patience` seconds waits for work behind the gate: then it is opened.
+  bool close_gate(double patience, int deadline_ms);
+
+  /// Opens the gate and waits for what is behind it.
+  std::optional<double> release(int deadline_ms);
+
+  /// Whether the latest gate had to be opened before release().
+  bool gate_was_forced() const noexcept { return gate_forced_; }
+
   /// Stops it until the next command. What standstill says of it holds here.
   void halt() noexcept { rest_.halt(); }
   standing stop() {
@@ -113,6 +123,7 @@ private:
                     uint64_t address_limit);
 
   expected<void> await_byte(char wanted, int deadline_ms);
+  void force_gate() noexcept;
   std::optional<double> give_up(uint32_t sequence, double started, int deadline_ms);
   void note_memory() noexcept;
   void conclude();
@@ -135,6 +146,9 @@ private:
   uint64_t largest_resident_ = 0;
   uint32_t sequence_ = 0;
   bool spinning_ = false;
+  uint32_t gate_ = 0;        // the latest
+  double gate_patience_ = 0; // seconds; 0: none is closed
+  bool gate_forced_ = false;
   int pid_ = 0;
   standstill rest_;
   bool loading_ = false; // its own code has been near
