@@ -89,6 +89,12 @@ error bad_baseline(const task& x, const std::string& cause);
 /// Makes sure that the task's baseline runs in a sandbox of its own.
 std::optional<error> start_baseline(judged_run& run);
 
+/// Chooses the kinds of contents that timed calls of a task have, unless that is done: the task's
+/// own, and those for which the baseline uses at most half of each bound. References bound sums by
+/// what rounding does to terms that differ, and at the timed shape not all contents are such.
+/// Nothing, or the task's fault. REQUIRES: the baseline is running; a CPU slot.
+std::optional<error> choose_kinds(judged_run& run);
+
 /// Counts what some calls at the timed shape do.
 void count_calls(judged_run& run);
 
