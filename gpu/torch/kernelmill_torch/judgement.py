@@ -134,6 +134,7 @@ class Judgement(Timing):
                             "bound": finite(difference.bound),
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
                             "distribution": KINDS[kind].words})
+        self.tried.add(kind)
         if kind == OWN:
             self.look_for_degeneracy(truth)
         return difference.bad == 0
