@@ -261,8 +261,8 @@ private:
     record_.timing.kinds[static_cast<size_t>(at - kinds_.begin())].calls += calls;
   }
 
-  // A kind on which the candidate seems to be slower; once it was timed often enough, it is or it is
-  // not.
+  // A kind on which the candidate seems to be slower; once it was timed often enough, it is or it
+  // is not.
   std::string wanted_kind() const { return pay_slowest(kinds_).in_doubt.value_or(""); }
 
   // Each of some blocks of other contents finds a shortcut by contents that most of them give away.
@@ -317,8 +317,8 @@ private:
   // The least time for what must be read and written, by the GPU's work alone where that is known.
   void compare_with_roofline() {
     auto& timing = record_.timing;
-    double seconds = timing.by_device.candidate > 0 ? timing.by_device.candidate
-                                                    : timing.candidate_seconds;
+    double seconds =
+        timing.by_device.candidate > 0 ? timing.by_device.candidate : timing.candidate_seconds;
     for (const auto& x : timing.kinds)
       if (x.name == own_kind && timing.by_device.candidate == 0)
         seconds = std::min(seconds, x.candidate_seconds);
@@ -374,8 +374,8 @@ private:
   double floor_bytes_ = 0;
   std::vector<kind_blocks> kinds_; // as in the record
   bool has_others_ = false;        // of contents
-  std::string clock_ = "call"; // by which blocks were timed
-  bool one_core_ = false;      // baseline and candidate took turns on one
+  std::string clock_ = "call";     // by which blocks were timed
+  bool one_core_ = false;          // baseline and candidate took turns on one
 };
 
 } // namespace

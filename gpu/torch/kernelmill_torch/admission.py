@@ -22,7 +22,7 @@ ROUNDING = 2.0**-24
 LARGEST_FLOOR = 2.0**-15  # compare.FLOOR of float32
 LEAST_FLOOR = 2.0**-19
 MOST_TERMS = 2.0**20
-UNEVEN = 8.0              # times as much, of sums of very many
+ALIKE = 8.0               # times as much at most, of sums of very many terms that are alike
 LEAST_TERMS = 64          # of a sum
 LEAST_TRIED = 5           # kinds, whatever they take
 SAME = 1e-3             # relative: what runs on the same inputs may differ by
@@ -119,14 +119,16 @@ def floor_of(terms: float, gauge: Gauge, output: int, is_plain: bool) -> float:
     """What honest float32 arithmetic loses at least, relative to an output.
 
     A sum of n terms of one size, rounded n times, is off by some sqrt(n) roundings, whatever its order. Who adds terms that
-    are alike, or small ones to a large one, rounds the same way each time; then more is lost, and the more the more partial
-    sums there are. `is_plain`: outputs are made of inputs alone, each once."""
+    are alike, or small ones to a large one, rounds the same way each time and loses more, of alike ones the more the more
+    partial sums there are. `is_plain`: outputs are made of inputs alone, each once."""
     kind = KINDS[gauge.kind]
     floor = LARGEST_FLOOR
     if is_plain and terms >= LEAST_TERMS:
         of_terms = LARGEST_FLOOR * math.sqrt(terms / MOST_TERMS)
-        floor = min(max(LEAST_FLOOR, of_terms), LARGEST_FLOOR) if kind.is_even else min(
-            max(LARGEST_FLOOR, of_terms), UNEVEN * LARGEST_FLOOR)
+        if kind.is_even:
+            floor = min(max(LEAST_FLOOR, of_terms), LARGEST_FLOOR)
+        elif kind.is_alike:
+            floor = min(max(LARGEST_FLOOR, of_terms), ALIKE * LARGEST_FLOOR)
     gain = min(MOST_GAIN, gauge.gain[output]) if gauge.kind != OWN and gauge.gain else 0.0
     return max(floor, gain * gain * ROUNDING)
 

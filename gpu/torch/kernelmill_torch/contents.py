@@ -196,6 +196,7 @@ class Kind:
     keeps_range: bool = False
     largest_alone: bool = False   # of the inputs
     is_even: bool = False         # terms of one size that differ: what their sums lose is known well
+    is_alike: bool = False        # terms, or sums of some, are nearly equal, and rounded alike
     has_ties: bool = False        # so that which is the largest may be said in several ways
 
 
@@ -205,17 +206,17 @@ KINDS = {x.name: x for x in (
     Kind("signs", "half of the signs turned", lambda x, *_: half_turned(x), True, is_even=True),
     Kind("outliers", "outliers in a few places", outliers, True),
     Kind("few_signs", "signs turned in a few places", few_signs, True, is_even=True),
-    Kind("held", "the same from one place on, and larger", held, largest_alone=True, has_ties=True),
+    Kind("held", "the same from one place on, and larger", held, largest_alone=True, is_alike=True, has_ties=True),
     Kind("unequal", "scales that differ from row to row", unequal),
-    Kind("near_one", "near one", near_one),
+    Kind("near_one", "near one", near_one, is_alike=True),
     Kind("large", "larger", large, True, is_even=True),
     Kind("lessened", "rows that are smaller", lessened, keeps_range=True),
     Kind("extremes", "ends of the range in a few places", extremes, keeps_range=True, has_ties=True),
     Kind("small", "smaller", small, True, is_even=True),
     Kind("sparse", "mostly zeros", sparse, True, has_ties=True),
-    Kind("rising", "rows in order", rising, keeps_range=True),
-    Kind("repeated", "equal rows", repeated, keeps_range=True, has_ties=True),
-    Kind("constant", "rows of one number", constant, keeps_range=True, has_ties=True),
+    Kind("rising", "rows in order", rising, keeps_range=True, is_alike=True),
+    Kind("repeated", "equal rows", repeated, keeps_range=True, is_alike=True, has_ties=True),
+    Kind("constant", "rows of one number", constant, keeps_range=True, is_alike=True, has_ties=True),
 )}
 
 
