@@ -231,7 +231,7 @@ TEST_F(torch_referee, a_result_kept_for_the_same_address_is_wrong) {
 TEST_F(torch_referee, work_that_is_skipped_once_it_is_timed_is_found) {
   auto result = evaluate(linear_problem,
                          linear_answer("self.calls += 1\ny = torch.relu(self.linear(x))\n"
-                                       "if self.calls > 8:\n    y.zero_()\nreturn y"),
+                                       "if self.calls > 30:\n    y.zero_()\nreturn y"),
                          [](wire::EvaluateRequest::Builder x) { x.initTiming().setEnabled(true); });
   EXPECT_THAT(rules_of(result), Contains("wrong_when_timed")) << summary(result);
   EXPECT_FALSE(result.open()->getCorrect());
