@@ -106,7 +106,7 @@ def outliers(x, traits, dice):
 
 
 def large(x, traits, dice):
-    return x.mul_(2.0 ** dice.randint(4, 6))
+    return x.mul_(2.0 ** dice.randint(3, 5))
 
 
 def small(x, traits, dice):
