@@ -31,6 +31,7 @@ constexpr size_t least_other_blocks = 4;
 // of which their memory lies elsewhere, and on any, of which some are beside busy ones.
 constexpr double process_spread = 0.7e-6;
 constexpr double core_spread = 10e-6;
+constexpr double device_spread = 0.15e-6; // of the GPU's work alone
 
 std::string text_of(const json& x, const char* name) {
   auto found = x.find(name);
@@ -74,8 +75,7 @@ public:
   }
 
   void run() {
-    bool timed = request_.getTiming().getEnabled() && !request_.getProfile();
-    if (begin() && timed && !condemned()) measure();
+    if (begin() && timed() && !condemned()) measure();
     end();
   }
 
@@ -90,6 +90,8 @@ public:
   }
 
 private:
+  bool timed() const { return request_.getTiming().getEnabled() && !request_.getProfile(); }
+
   // Collects what an answer holds; false when the evaluation is over.
   bool take(const expected<json>& answer) {
     if (!answer) {
@@ -149,6 +151,7 @@ private:
                        {"mode", request_.getMode().cStr()},
                        {"language", request_.getLanguage().cStr()},
                        {"float32", request_.getFloat32().cStr()},
+                       {"timed", timed()},
                        {"clock", request_.getTiming().getClock().cStr()},
                        {"seed", to_hex(request_.getSeed())},
                        {"seconds", deadline_ - now_seconds()}},
@@ -308,7 +311,7 @@ private:
     if (request_.getTiming().getClock() != clock_ && parts_.gpu != nullptr)
       timing.note += "; timed with launches: its calls cannot be queued ahead";
     if (parts_.gpu == nullptr) return;
-    auto spread = one_core_ ? process_spread : core_spread;
+    auto spread = clock_ == "device" ? device_spread : one_core_ ? process_spread : core_spread;
     timing.speedup = widened(timing.speedup, std::hypot(spread / timing.reference_seconds,
                                                         spread / timing.candidate_seconds));
     note_conditions(*parts_.gpu, record_);

@@ -84,8 +84,8 @@ def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Call
         return torch.where(picked(x, PLACES / x.numel(), dice), change(x), x)
     flat = x.view(-1)
     count = min(PLACES, max(1, flat.numel() // 8))
-    part = flat.numel() // count  # has one of them, so that no place comes twice and no stretch has none
-    places = torch.randint(0, part, (count,), device=x.device).add_(torch.arange(count, device=x.device) * part)
+    stretch = flat.numel() // count  # one place in each: of two numbers for one place nobody knows which stays
+    places = torch.randint(0, stretch, (count,), device=x.device).add_(torch.arange(count, device=x.device), alpha=stretch)
     flat[places] = change(flat[places])
     return x
 
