@@ -29,6 +29,7 @@ class Judged:
         self.spans: list[tuple[str, float]] = []
         self.mark = time.monotonic()
         self.kind = OWN  # of contents, of the rows that are being timed
+        self.tried: set[str] = {OWN}  # kinds that it was right on in trials
         self.timed_rules: dict[str, list[compare.Rule]] = {}  # of timed outputs, by kind
 
     def lap(self, name: str) -> None:

@@ -337,6 +337,9 @@ class Timing(Judged):
             raise MemoryMoved
         if self.is_gated:  # a stream of its own may not have waited; what counts is whether it is right without the gate
             raise Gateless
+        if self.kind not in self.tried:
+            raise Fault("candidate", "wrong_result", f"wrong when it was timed, on other contents of the same shapes, in {bad:.0f} "
+                        "elements", "compute the function for every value of its inputs")
         evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
         self.find("wrong_when_timed", "critical", evidence)
         raise Fault("candidate", "wrong_result", evidence)
