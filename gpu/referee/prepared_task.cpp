@@ -56,7 +56,7 @@ expected<void> prepared_task::begin(bool device_code) {
   if (gpu_ == nullptr) return {};
   current_ = device_code ? 0 : 1 - current_;
   auto& x = lane();
-  if (x.gone.valid() && x.gone.wait_for(std::chrono::seconds{10}) != std::future_status::ready)
+  if (!await_gone())
     return infrastructure_error("gpu_stuck",
                                 "failed to end a candidate's process within 10 s: the GPU is stuck",
                                 "`nvidia-smi` shows its state; the work is tried elsewhere");
@@ -64,6 +64,11 @@ expected<void> prepared_task::begin(bool device_code) {
   x.arena = std::make_unique<device_arena>(*gpu_, task_);
   if (truth_ == nullptr) truth_ = std::make_unique<device_truth>(*gpu_, task_, device_reference_);
   return {};
+}
+
+bool prepared_task::await_gone() {
+  const auto& gone = lane().gone;
+  return !gone.valid() || gone.wait_for(std::chrono::seconds{10}) == std::future_status::ready;
 }
 
 expected<program_slot*> prepared_task::runner(candidate_pool& pool) {

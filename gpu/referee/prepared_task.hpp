@@ -41,6 +41,8 @@ public:
   expected<void> begin(bool device_code = false);
   /// After it: `gone` is ready when its process is.
   void release(std::shared_future<void> gone) { lane().gone = std::move(gone); }
+  /// Whether it is gone, after waiting for a while.
+  bool await_gone();
 
   /// Null on a CPU slot.
   device_arena* arena() noexcept { return lane().arena.get(); }

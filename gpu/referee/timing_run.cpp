@@ -40,22 +40,22 @@ error bad_baseline(const task& x, const std::string& cause) {
           "run `kernelmill task check " + x.id + (x.backend == "cuda" ? " --backend cuda`" : "`")};
 }
 
-std::optional<error> start_baseline(judged_run& run) {
-  auto& baseline = run.prepared.baseline();
+std::optional<error> start_baseline(referee_parts parts, prepared_task& prepared) {
+  auto& baseline = prepared.baseline();
   if (baseline && !baseline->process().ending()) return std::nullopt;
   baseline.reset();
-  descriptor library{::open(run.prepared.baseline_path().c_str(), O_RDONLY | O_CLOEXEC)};
+  descriptor library{::open(prepared.baseline_path().c_str(), O_RDONLY | O_CLOEXEC)};
   if (!library)
     return error{fault_class::infrastructure,
                  "library_lost",
-                 "failed to open " + run.prepared.baseline_path() + ": " + std::strerror(errno),
+                 "failed to open " + prepared.baseline_path() + ": " + std::strerror(errno),
                  {}};
-  auto process = run.parts.pool.take();
+  auto process = parts.pool.take();
   if (!process) return process.error();
-  auto made = run.prepared.make_slot(std::move(*process), library.get());
+  auto made = prepared.make_slot(std::move(*process), library.get());
   if (!made) return made.error();
   if (auto fault = (*made)->load(call_deadline_ms))
-    return bad_baseline(run.prepared.spec(), "does not load: " + fault->message);
+    return bad_baseline(prepared.spec(), "does not load: " + fault->message);
   baseline = std::move(*made);
   return std::nullopt;
 }
@@ -272,7 +272,7 @@ private:
 void judge_timing(judged_run& run, double overhead_seconds) {
   run.parts.pool.settle();
   run.record.timing.overhead_seconds = overhead_seconds;
-  if (auto fault = start_baseline(run)) {
+  if (auto fault = start_baseline(run.parts, run.prepared)) {
     run.record.fault = *fault;
     return;
   }
