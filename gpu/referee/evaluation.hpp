@@ -83,9 +83,9 @@ struct evaluation_record {
   std::vector<std::string> missing; ///< counters that could not be read, and why
   std::vector<counter> conditions;  ///< of the GPU while it was timed
   std::vector<span> spans;          ///< in order
-  std::string output;     ///< printed until it was sealed
-  bool sealed = false;    ///< a hidden case or a timed row began
-  uint32_t case_count = 0; ///< of the task; `cases` holds those that ran
+  std::string output;               ///< printed until it was sealed
+  bool sealed = false;              ///< a hidden case or a timed row began
+  uint32_t case_count = 0;          ///< of the task; `cases` holds those that ran
   secret_seed seed{};
   error fault{fault_class::none, {}, {}, {}};
 };

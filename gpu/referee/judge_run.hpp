@@ -67,8 +67,8 @@ struct judged_run {
   /// Makes the launches of device code those of a shape. Nothing, or the candidate's fault.
   std::optional<error> choose_geometry(const task_case& which);
 
-  /// Before a hidden case or a timed row: what is printed from now on is not quoted. A copy is taken
-  /// because the process may write over what it printed before.
+  /// Before a hidden case or a timed row: what is printed from now on is not quoted. A copy is
+  /// taken because the process may write over what it printed before.
   void seal();
 
   /// Looks once more at the outputs of the last call, a moment later.

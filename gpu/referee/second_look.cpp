@@ -10,14 +10,13 @@ namespace kernelmill {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> rests_on_timing{
-    "background_work", "early_return", "impossible_speed",
-    "left_its_core",   "ran_while_stopped", "unfinished_work"};
+constexpr std::array<std::string_view, 6> rests_on_timing{"background_work",   "early_return",
+                                                          "impossible_speed",  "left_its_core",
+                                                          "ran_while_stopped", "unfinished_work"};
 
 bool is_doubtful(const finding& x) {
   return x.level == severity::critical &&
-         std::find(rests_on_timing.begin(), rests_on_timing.end(), x.rule) !=
-             rests_on_timing.end();
+         std::find(rests_on_timing.begin(), rests_on_timing.end(), x.rule) != rests_on_timing.end();
 }
 
 bool is_certain(const finding& x) {
@@ -39,9 +38,9 @@ bool is_open(const error& x) {
 
 bool shares_a_rule(const evaluation_record& a, const evaluation_record& b) {
   return std::any_of(a.findings.begin(), a.findings.end(), [&](const finding& x) {
-    return is_doubtful(x) && std::any_of(b.findings.begin(), b.findings.end(), [&](const finding& y) {
-             return is_doubtful(y) && y.rule == x.rule;
-           });
+    return is_doubtful(x) &&
+           std::any_of(b.findings.begin(), b.findings.end(),
+                       [&](const finding& y) { return is_doubtful(y) && y.rule == x.rule; });
   });
 }
 

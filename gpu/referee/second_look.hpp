@@ -1,7 +1,7 @@
 #pragma once
 
-// INTERNAL to gpu/referee and gpu/torch: what rests on the noise of a clock or a counter is measured
-// twice, in a fresh process and on other contents, before anybody is called a cheat.
+// INTERNAL to gpu/referee and gpu/torch: what rests on the noise of a clock or a counter is
+// measured twice, in a fresh process and on other contents, before anybody is called a cheat.
 
 #include "gpu/referee/evaluation.hpp"
 

@@ -32,6 +32,7 @@ class Judgement(Timing):
         self.artifact = artifact
         self.process = self.pool.take("the candidate")
         self.lap("process")
+        self.loaded = True
         self.process.ask({"op": "load", "class": "ModelNew"}, self.left(), (artifact,))
         self.lap("load")
         if not self.secret:
@@ -84,10 +85,12 @@ class Judgement(Timing):
         count = TRIALS[self.mode]
         if self.mode == "honest" and self.bench.layout.set_bytes > LARGE:
             count = 1  # of large problems the timed calls, each checked in full, are trials enough
+        signs = self.mode == "honest" and self.bench.problem.can_be_signed() and not self.bench.is_random
+        self.planned = count + signs
         for index in range(count):
             if not self.trial(f"trial {index + 1}", index, False):
                 return False
-        if self.mode == "honest" and self.bench.problem.can_be_signed() and not self.bench.is_random:
+        if signs:
             if not self.trial("hidden: other signs", count, True):
                 return False
         return True
@@ -99,6 +102,8 @@ class Judgement(Timing):
         seed = self.number("generators", index)
         if signed and not self.is_defined(inputs):
             return True
+        if signed:
+            self.seal()
         arena.fill([bench.problem.draw(inputs, signed)])
         arena.poison(1)
         bench.synchronize()
