@@ -166,35 +166,50 @@ class Serving:
         self.lib, self.sock, self.page, self.device = lib, sock, page, device
         self.module = self.model = self.layout = None
         self.number = 0  # of the latest command of the page
-        self.sets: list[buffers.BufferSet] = []
+        self.places: list[list[buffers.BufferSet]] = []  # the same sets, each time elsewhere
         self.returned: list = []  # of the latest calls, kept until they are copied
         # Taken before anything is loaded that could replace them.
         self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
         self.copy_ = torch.Tensor.copy_
         self.told: Optional[memoryview] = None  # where outputs lie, for the referee
+        # Next to nothing for the GPU, and the word that queued calls wait for, as the GPU sees it; 0: it cannot.
+        self.speck = torch.zeros(1, device=device)
+        self.gate = show_gate(lib, page) if device == "cuda" else 0
+        self.queued = 0  # times
 
     def clocked(self) -> None:
         """Answers commands of the page until told to leave it."""
-        lib, page, copy_, sync, sets, told = self.lib, self.page, self.copy_, self.sync, self.sets, self.told
+        lib, page, copy_, sync, places, told = self.lib, self.page, self.copy_, self.sync, self.places, self.told
         where = reach.where
         wait, done = lib.km_page_wait, lib.km_page_done
-        model = self.model
+        model, speck, nudge = self.model, self.speck, torch.Tensor.add_
         check = output_checker(self.layout, self.device) if self.layout else None
         number = self.number
         while True:
             number = wait(page, number)
             command = lib.km_page_command(page)
             first, count = lib.km_page_first(page), lib.km_page_count(page)
+            sets = places[lib.km_page_place(page)] if places else []
             status = 0
             try:
-                if command == native.CALL:
+                if command == native.CALL or command == native.QUEUE:
                     self.returned = []
+                    if command == native.QUEUE:
+                        self.close_gate()
+                    if seed := lib.km_page_seed(page):
+                        seed_everything(seed)
                     for one in sets[first:first + count]:
                         self.returned.append(check(model(*one.inputs)))
                     numbers = array("q", [n for items in self.returned for x in items for n in where(x)])
                     told[:len(numbers)] = numbers
-                    sync()
+                    if not count:
+                        nudge(speck, 1)
+                    if command == native.CALL:
+                        sync()
                 elif command == native.WAKE:
+                    sync()
+                elif command == native.TURN:
+                    nudge(speck, 1)
                     sync()
                 elif command == native.COPY:
                     for one, items in zip(sets[first:first + count], self.returned):
@@ -212,6 +227,12 @@ class Serving:
             if command == native.LEAVE or status:
                 return
 
+    def close_gate(self) -> None:
+        """What the GPU is given from now on waits until the referee opens the gate once more."""
+        self.queued += 1
+        if not self.gate or self.lib.km_gpu_wait_for(self.gate, self.queued) != 0:
+            raise Refused("no_gate", "the GPU cannot wait for a word of host memory")
+
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         """One message of the socket. What it raises is the candidate's fault, by the category in hand."""
         op = message["op"]
@@ -227,7 +248,7 @@ class Serving:
             self.layout = buffers.Layout.from_json(message["layout"])
             self.told = memoryview(mmap.mmap(descriptors[1], 0)).cast("q")
             memory = buffers.SharedMemory.attach(self.lib, self.device, descriptors[0], message["capacity"])
-            self.sets = buffers.sets_of(memory.bytes, self.layout, self.layout.sets)
+            self.places = buffers.places_of(memory.bytes, self.layout)
             return {"at": memory.bytes.data_ptr()}
         elif op == "export":
             return {"allocations": [reach.name_of(self.lib, x) for x in message["addresses"]]}
@@ -241,6 +262,12 @@ class Serving:
         return {}
 
 
+def show_gate(lib, page: int) -> int:
+    """Where the gate of a page lies for the GPU; 0 where it cannot be seen."""
+    shown = lib.km_gpu_show(page, native.PAGE_SIZE)
+    return shown + lib.km_page_gate(page) - page if shown else 0
+
+
 CATEGORIES = {"load": "import_error", "build": "init_error", "profile": "runtime_error"}
 
 
@@ -250,7 +277,7 @@ def profile(state: Serving, calls: int) -> list[list[Any]]:
 
     with torch.no_grad(), profiler(activities=[ProfilerActivity.CUDA]) as found:
         for _ in range(calls):
-            state.model(*state.sets[0].inputs)
+            state.model(*state.places[0][0].inputs)
         state.sync()
     result: dict[str, float] = {}
     for event in found.events():

@@ -7,7 +7,9 @@ from typing import Any, Optional
 from kernelmill_torch import compare
 from kernelmill_torch.bench import Bench, has_changed
 from kernelmill_torch.buffers import BufferSet
+from kernelmill_torch.contents import OWN
 from kernelmill_torch.cores import Core
+from kernelmill_torch.problem import Truth
 from kernelmill_torch.processes import Fault, Pool, Process
 
 
@@ -16,6 +18,7 @@ class Judged:
         self.bench, self.pool, self.core = bench, pool, core
         self.first_call_seconds = first_call_seconds(bench.device, compiles)
         self.mode = options.get("mode") or "honest"
+        self.is_gated = options.get("clock") == "device" and bench.device == "cuda"  # whose calls are timed so
         self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
         self.deadline = time.monotonic() + float(options["seconds"])
         self.secret = bytes.fromhex(options.get("seed") or "")
@@ -29,7 +32,8 @@ class Judged:
         self.rules_found: set[str] = set()
         self.spans: list[tuple[str, float]] = []
         self.mark = time.monotonic()
-        self.rules: list[compare.Rule] = []  # of timed outputs
+        self.kind = OWN  # of contents, of the rows that are being timed
+        self.timed_rules: dict[str, list[compare.Rule]] = {}  # of timed outputs, by kind
 
     def lap(self, name: str) -> None:
         now = time.monotonic()
@@ -47,6 +51,21 @@ class Judged:
         """A secret seed of torch's generators."""
         digest = hashlib.sha256(self.secret + f"{what}:{index}".encode()).digest()
         return int.from_bytes(digest[:8], "little") >> 1
+
+    @property
+    def kinds(self) -> list[str]:
+        """Kinds of contents other than the problem's own that it is judged on."""
+        return self.bench.admitted.others if self.mode == "honest" else []
+
+    def rules_for(self, truth: Truth, timed: bool = False) -> list[compare.Rule]:
+        if self.mode == "kernelbench":
+            return compare.benchmark_rules(len(truth.level), self.bench.problem.dtype)
+        return compare.honest_rules(truth, self.bench.problem.dtype, self.float32, timed)
+
+    def rules_when_timed(self, kind: str) -> list[compare.Rule]:
+        if kind not in self.timed_rules:
+            self.timed_rules[kind] = self.rules_for(self.bench.losses(kind), timed=True)
+        return self.timed_rules[kind]
 
     def find(self, rule: str, severity: str, evidence: str) -> None:
         if rule not in self.rules_found:  # once each

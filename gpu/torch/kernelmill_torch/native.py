@@ -6,7 +6,7 @@ import os
 from ctypes import c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
 PAGE_SIZE = 4096
-NOTHING, WAKE, CALL, COPY, LEAVE = range(5)  # commands of the page
+NOTHING, WAKE, CALL, COPY, LEAVE, TURN, QUEUE = range(7)  # commands of the page
 
 TIMED_OUT = -1.0
 ENDED = -2.0
@@ -26,16 +26,23 @@ def load(path: str) -> ctypes.CDLL:
     declarations = {
         "km_page_map": (c_void_p, [c_int]),
         "km_page_unmap": (None, [c_void_p]),
-        "km_page_call": (c_double, [c_void_p, c_int, c_uint32, c_uint32, c_uint32, c_double, c_uint32]),
+        "km_page_call": (c_double, [c_void_p, c_int, c_uint32, c_uint32, c_uint32, c_uint32, c_uint64, c_double, c_uint32]),
+        "km_page_await": (c_double, [c_void_p, c_int, c_double, c_uint32]),
+        "km_page_open_gate": (None, [c_void_p, c_uint32]),
+        "km_page_gate": (c_void_p, [c_void_p]),
         "km_page_status": (c_uint32, [c_void_p]),
         "km_page_wait": (c_uint32, [c_void_p, c_uint32]),
         "km_page_command": (c_uint32, [c_void_p]),
         "km_page_first": (c_uint32, [c_void_p]),
         "km_page_count": (c_uint32, [c_void_p]),
+        "km_page_place": (c_uint32, [c_void_p]),
+        "km_page_seed": (c_uint64, [c_void_p]),
         "km_page_done": (None, [c_void_p, c_uint32, c_uint32]),
         "km_gpu_problem": (c_char_p, []),
         "km_gpu_create": (c_void_p, [c_size_t, ctypes.POINTER(c_size_t), ctypes.POINTER(c_int)]),
         "km_gpu_import": (c_void_p, [c_int, c_size_t]),
+        "km_gpu_show": (c_uint64, [c_void_p, c_size_t]),
+        "km_gpu_wait_for": (c_int, [c_uint64, c_uint32]),
         "km_gpu_unmap": (None, [c_void_p, c_size_t]),
         "km_gpu_name": (c_int, [c_uint64, ctypes.POINTER(c_uint64), ctypes.POINTER(c_size_t), c_char_p]),
         "km_gpu_open": (c_void_p, [c_char_p, ctypes.POINTER(c_size_t)]),

@@ -40,6 +40,7 @@ class Row(NamedTuple):
 
     waking: float = 0.0  # 0 where nothing is there yet that it could work on
     revealing: float = 0.0  # contents put where it sees them, and caches flushed; 0 where it was stopped meanwhile
+    turning: float = 0.0  # next to nothing, for which the GPU turns to it
     calls: float = 0.0
     taking: float = 0.0  # from the end of the calls until what they returned is out of its hands
     fetching: float = 0.0  # what they returned, where it had to go on for that
@@ -50,7 +51,7 @@ class Row(NamedTuple):
     @property
     def besides(self) -> float:
         """In which it might have worked as well as in its calls."""
-        return self.waking + self.revealing + self.taking + self.fetching
+        return self.waking + self.revealing + self.turning + self.taking + self.fetching
 
 
 class Zygote:
@@ -157,6 +158,8 @@ class Process:
         self._rested: Optional[dict[int, float]] = None  # what each of its processes had worked when it was stopped
         self.arena: Optional["Arena"] = None  # the bench's, which it maps
         self.reach: Optional["Reach"] = None  # of what its calls return
+        self.place = 0  # of the layouts of its sets, the one that its next calls use
+        self.gate = 0   # how often calls were queued behind it
 
     def settle(self, seconds: float = START_SECONDS) -> None:
         """Waits until it is behind its walls and has its GPU. Raises Fault, of the infrastructure."""
@@ -194,13 +197,35 @@ class Process:
             raise self.told(reply["error"])
         return reply
 
-    def call(self, command: int, first: int, count: int, seconds: float, spin: int = SPIN) -> float:
-        """Seconds of a command of the page, by the clock out here. Raises Fault."""
+    def call(self, command: int, first: int, count: int, seconds: float, spin: int = SPIN, seed: int = 0) -> float:
+        """Seconds of a command of the page, by the clock out here. With a seed torch's generators begin with it. Raises
+        Fault."""
         self.go_on()
         if not self.clocked:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
-        taken = self.lib.km_page_call(self.page, self.pidfd, command, first, count, seconds, spin)
+        taken = self.lib.km_page_call(self.page, self.pidfd, command, first, count, self.place, seed, seconds, spin)
+        if taken >= 0 and self.lib.km_page_status(self.page) != 0:
+            taken = native.FAILED
+        return self._well(taken, seconds)
+
+    def queue(self, count: int, seconds: float, seed: int = 0) -> bool:
+        """Has it queue calls on the GPU behind the gate. False where it does not say that it has within some seconds, because
+        it waits for the GPU in a call, or cannot; then release() still lets it finish. Raises Fault where it ended."""
+        self.gate += 1
+        taken = self.lib.km_page_call(self.page, self.pidfd, native.QUEUE, 0, count, self.place, seed, seconds, SPIN)
+        if taken == native.ENDED:
+            raise self.ended()
+        return taken >= 0 and self.lib.km_page_status(self.page) == 0
+
+    def release(self, seconds: float, is_queued: bool) -> float:
+        """Opens the gate, and waits for what was queued. Seconds. Raises Fault."""
+        started = time.monotonic()
+        self.lib.km_page_open_gate(self.page, self.gate)
+        if is_queued:
+            self.call(native.WAKE, 0, 0, seconds)
+            return time.monotonic() - started
+        taken = self.lib.km_page_await(self.page, self.pidfd, seconds, SPIN)
         if taken >= 0 and self.lib.km_page_status(self.page) != 0:
             taken = native.FAILED
         return self._well(taken, seconds)

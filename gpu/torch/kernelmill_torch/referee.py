@@ -1,9 +1,10 @@
 """The torch referee: trusted, one per slot. It runs problems, never candidates.
 
 Descriptor 3 is a SOCK_SEQPACKET socket to the C++ referee, 4 one to the warm process. Each request is one message:
-  begin  {directory, precision, device facts, mode, float32, language, level, seed, seconds} + the artifact: judges
+  begin  {directory, precision, device facts, mode, clock, float32, language, level, seed, seconds} + the artifact: judges
          correctness
-  block  {}: one timed block; seconds a call of reference and candidate
+  block  {kind}: one timed block, on contents of a kind or as planned; seconds a call of reference and candidate
+  other  {}: seconds a call by the clock that is not paid
   end    {}: ends the candidate; its share of the GPU's time, what it printed
   check  {directory, precision}: what is wrong with a problem
 Each answer has `fault` (null or class, category, message, hint) and what was found out until then."""
@@ -168,7 +169,7 @@ class Referee:
         result = {"trials": x.trials, "findings": x.findings, "spans": x.spans, "seed": x.secret.hex(),
                   "inputs": ", ".join(s.text() for s in layout.inputs if s),
                   "outputs": ", ".join(s.text() for s in layout.outputs), "notes": x.bench.notes,
-                  "planned": x.planned, "output_bytes": sum(s.bytes for s in layout.outputs)}
+                  "planned": x.planned, "floor_bytes": x.bench.floor_bytes}
         x.trials, x.findings, x.spans = [], [], []
         return result
 
@@ -181,14 +182,23 @@ class Referee:
             raise Fault("candidate", "wrong_language", f"the module defines no kernel in the wanted language, {wanted}",
                         "write the operator as a kernel of your own")
 
-    def block(self, _request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+    def block(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         reply: dict[str, Any] = {"fault": None}
         try:
             if self.judgement is None:
                 raise Fault("infrastructure", "python_failed", "nothing is being judged")
-            reply.update(self.judgement.block())
+            reply.update(self.judgement.block(request.get("kind") or ""))
         except Exception as e:
             self.crowded = fault_of(e).category in ("out_of_memory", "gpu_memory")
+            reply["fault"] = self.settled(e).to_json()
+        return {**reply, **self.found()}
+
+    def other(self, _request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+        reply: dict[str, Any] = {"fault": None, "other": None}
+        try:
+            if self.judgement is not None:
+                reply["other"] = self.judgement.other_clock()
+        except Exception as e:
             reply["fault"] = self.settled(e).to_json()
         return {**reply, **self.found()}
 
@@ -276,7 +286,7 @@ def main() -> None:
     except (Fault, RuntimeError) as e:
         channel.send(control, {"failed": str(e)[:2000]})
         return
-    handlers = {"begin": referee.begin, "block": referee.block, "end": referee.end, "check": referee.check}
+    handlers = {"begin": referee.begin, "block": referee.block, "other": referee.other, "end": referee.end, "check": referee.check}
     while True:
         try:
             request, descriptors = channel.receive(control)

@@ -2,12 +2,16 @@
 
 import functools
 import os
+import random
 import statistics
 import time
-from typing import Any, Callable, Iterable, Optional
+from typing import Any, Callable, Iterable, Iterator, Optional
 
 from kernelmill_torch import compare
+from kernelmill_torch.bench import Gateless
 from kernelmill_torch.buffers import BufferSet
+from kernelmill_torch.candidate import seed_everything
+from kernelmill_torch.contents import OWN, plan
 from kernelmill_torch.judged import Judged
 from kernelmill_torch.processes import Fault, Process, Row
 from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
@@ -17,6 +21,7 @@ BASELINE_SECONDS = 20.0
 RETAKES = 3
 DISTURBED = 1.15
 ALONE_SECONDS = 1.0  # in which who uses the GPU now and then would be seen
+OTHER_PAIRS = 4  # by the clock that is not paid
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
 
@@ -33,7 +38,8 @@ class Timing(Judged):
         self.timed = FIRST_TIMED  # number of the next contents
         self.row_length = 0
         self.watch = Watch()
-        self.rows: tuple[list[float], list[float]] = ([], [])  # seconds a call: reference, candidate
+        self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
+        self.plan: Optional[Iterator[str]] = None  # kinds of the blocks to come
 
     def prepare_timing(self) -> None:
         """Baseline up, both warm, row length and the cost of taking outputs known."""
@@ -58,14 +64,20 @@ class Timing(Judged):
         self.lap("baseline")
 
     def learn_costs(self, contents: list, seconds: float, strict: bool = False) -> None:
-        """What is learned while somebody else uses the GPU would be free for the candidate. Raises Fault."""
+        """What is learned while somebody else uses the GPU would be free for the candidate. Where the baseline's calls cannot
+        be queued, there are fewer in a row, and at last none. Raises Fault."""
         def learn() -> tuple[list[float]]:
             try:
-                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents, strict),)
+                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents, strict, self.is_gated),)
             except Fault as e:
                 raise self.fault_of_baseline(e) from None
 
-        self.quietly(learn)
+        while True:
+            try:
+                return self.quietly(learn)
+            except Gateless:
+                self.is_gated = self.row_length > 1
+                self.row_length = max(1, self.row_length // 4)
 
     def warm_up(self, seeds: list[int], contents: list) -> None:
         """The candidate's first row. One that gives its outputs in memory of its own, again and again, is right call by
@@ -73,19 +85,61 @@ class Timing(Judged):
         bench = self.bench
         seconds = min(self.left(), self.first_call_seconds)
         bench.make_room()
-        bench.row(self.process, self.row_length, seconds, contents[:self.row_length])
+        try:
+            bench.row(self.process, self.row_length, seconds, contents[:self.row_length], self.is_gated)
+        except Gateless:
+            self.leave_gate()
+            return self.warm_up(seeds, contents)
         if self.row_length == 1 or self.count_bad(bench.draw(seeds[:self.row_length]), bench.outputs) == 0:
             return
         self.row_length = 1
         # Of a whole call much could be done in what is free of a row's other parts.
         self.learn_costs(contents, max(self.left(), BASELINE_SECONDS), strict=True)
-        bench.row(self.process, 1, seconds, contents[:1])
+        bench.row(self.process, 1, seconds, contents[:1], self.is_gated)
 
-    def block(self) -> dict[str, Any]:
-        """Two pairs of rows, one in either order; which comes first nobody can know. Seconds a call."""
+    def leave_gate(self) -> None:
+        """From now on calls are timed with their launches. Raises Fault."""
+        self.use_clock(False)
+        self.learn_costs(self.bench.draw([self.number("warm", i) for i in range(self.row_length)]),
+                         max(self.left(), BASELINE_SECONDS))
+
+    def use_clock(self, is_gated: bool) -> None:
+        self.is_gated, self.watch, self.rows = is_gated, Watch(), {}
+
+    @property
+    def clock(self) -> str:
+        return "device" if self.is_gated else "call"
+
+    def other_clock(self) -> Optional[dict[str, Any]]:
+        """Seconds a call by the clock that is not paid, of a few pairs; nothing where it cannot be had. Raises Fault."""
+        if self.bench.device != "cuda" or not self.row_length:
+            return None
+        self.kind = OWN
+        self.use_clock(not self.is_gated)
+        wanted, length = self.clock, self.row_length
+        contents = self.bench.draw([self.number("other", i) for i in range(length)])
+        self.learn_costs(contents, max(self.left(), BASELINE_SECONDS))
+        pairs = []
+        while self.clock == wanted and len(pairs) < OTHER_PAIRS:
+            pairs.append(self.undisturbed_pair(len(pairs) % 2 == 0))
+        if self.clock != wanted:
+            return None
+        reference, candidate = (statistics.median(x) for x in zip(*pairs))
+        return {"clock": wanted, "reference": reference, "candidate": candidate}
+
+    def next_kind(self) -> str:
+        """Of contents. The plan is a matter of the secret, so that a replay has the same."""
+        if self.plan is None:
+            self.plan = plan(self.kinds, random.Random(self.number("kinds", 0)))
+        return next(self.plan)
+
+    def block(self, kind: str = "") -> dict[str, Any]:
+        """Two pairs of rows, one in either order; which comes first nobody can know. Both have contents of one kind, that is
+        asked for or comes next in the plan. Seconds a call."""
         self.seal()
         if not self.row_length:
             self.prepare_timing()
+        self.kind = kind or self.next_kind()
         reference_first = os.urandom(1)[0] % 2 == 0
         pairs: list[tuple[float, float]] = []
 
@@ -106,7 +160,7 @@ class Timing(Judged):
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
-                "held": self.held}
+                "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds)}
 
     def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
         """A pair of which neither row is plainly longer than others of its kind, nor the flushes before them: something
@@ -117,9 +171,10 @@ class Timing(Judged):
             mark = self.watch.mark()
             pair = self.pair(reference_first)
             disturbed = max(sum(self.watch.flushes(mark), [])) > self.bench.longest_flush()
-            for past, seconds in zip(self.rows, pair):
+            rows = self.rows.setdefault(self.kind, ([], []))
+            for past, seconds in zip(rows, pair):
                 past.append(seconds)
-            if not disturbed and all(x <= DISTURBED * statistics.median(past) for past, x in zip(self.rows, pair)):
+            if not disturbed and all(x <= DISTURBED * statistics.median(past) for past, x in zip(rows, pair)):
                 return pair
             takes.append(pair)
         return min(x[0] for x in takes), min(x[1] for x in takes)
@@ -131,6 +186,8 @@ class Timing(Judged):
                 return self.rows_of_pair(reference_first)
             except MemoryMoved:  # twice at most
                 pass
+            except Gateless:
+                self.leave_gate()
 
     def rows_of_pair(self, reference_first: bool) -> tuple[float, float]:
         """One row of each, either on contents that nobody has seen before. What comes before a row changes what a short call
@@ -157,18 +214,19 @@ class Timing(Judged):
     def candidate_row(self, seeds: list[int]) -> tuple[Row, Callable[[], None]]:
         """A row, and what checks its outputs."""
         bench, count = self.bench, self.row_length
-        most = 100 * statistics.median(self.rows[0]) * count if self.rows[0] else self.first_call_seconds
-        contents = self.prepare_row(self.process, seeds)
-        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents)
+        known = self.rows.get(self.kind)
+        most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
+        contents, seed = self.prepare_row(self.process, seeds), self.row_seed()
+        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed)
         self.blame_for_inputs(bench.changed_inputs)
         self.watch.rows[CANDIDATE].append(row)
-        return row, functools.partial(self.audit, contents, bench.outputs, bench.samples)
+        return row, functools.partial(self.audit, contents, bench.outputs, bench.samples, seed)
 
     def baseline_row(self, seeds: list[int]) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
         contents = self.prepare_row(self.bench.baseline, seeds)
         try:
-            row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents)
+            row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents, self.is_gated, self.row_seed())
         except Fault as e:
             raise self.fault_of_baseline(e) from None
         if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:
@@ -179,7 +237,8 @@ class Timing(Judged):
     def prepare_row(self, process: Process, seeds: list[int]) -> list:
         """Returns the contents for the row, which the process does not see yet."""
         self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
-        contents = self.bench.draw(seeds)
+        contents = self.bench.draw(seeds, self.kind)
+        process.arena.move()
         process.arena.poison(len(seeds))
         return contents
 
@@ -233,24 +292,30 @@ class Timing(Judged):
         self.find("background_work", "critical", evidence)
         raise Fault("candidate", "integrity", evidence)
 
-    def audit(self, contents: list, outputs: list[BufferSet], sample: Optional[list]) -> None:
+    def audit(self, contents: list, outputs: list[BufferSet], sample: Optional[list], seed: int = 0) -> None:
         """Every output of a row; which are not what was sampled when it was done if they were written later. Raises Fault when
         one is wrong, MemoryMoved when it may have been right elsewhere."""
-        bad = self.count_bad(contents, outputs)
+        bad = self.count_bad(contents, outputs, seed)
         if sample is not None:
             self.check_late(sample, outputs)
         if not bad:
             return
         if self.process.reach.moved():
             raise MemoryMoved
+        if self.is_gated:  # a stream of its own may not have waited; what counts is whether it is right without the gate
+            raise Gateless
         evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
         self.find("wrong_when_timed", "critical", evidence)
         raise Fault("candidate", "wrong_result", evidence)
 
-    def count_bad(self, contents: list, outputs: list[BufferSet]) -> float:
-        """Wrong elements in the outputs of a row. A model may change the contents."""
-        problem = self.bench.problem
-        if self.bench.is_random:
-            return 0.0
+    def count_bad(self, contents: list, outputs: list[BufferSet], seed: int = 0) -> float:
+        """Wrong elements in the outputs of a row, which began with a seed. A model may change the contents."""
+        problem, rules = self.bench.problem, self.rules_when_timed(self.kind)
+        if seed:
+            seed_everything(seed)
         return compare.count_bad([x for drawn, one in zip(contents, outputs)
-                                  for x in zip(one.outputs, problem.run(drawn), self.rules)])
+                                  for x in zip(one.outputs, problem.run(drawn), rules)])
+
+    def row_seed(self) -> int:
+        """That a row begins with, where the model draws random numbers; else 0."""
+        return self.number("generators", self.timed) or 1 if self.bench.is_random else 0

@@ -16,7 +16,7 @@ UNFINISHED_SECONDS = 1.5e-4  # three times what honest medians of four looks at 
 class Free(NamedTuple):
     """Seconds of a row of the baseline that are no calls', as they were learned before anybody was timed."""
 
-    command: float = 0.0      # that does nothing
+    fixed: float = 0.0        # of a row without calls
     besides: float = 0.0      # calls: the longest
     limit: float = math.inf   # of those, however long they take in later rows: a candidate may have made them longer
     is_strict: bool = False   # whether a candidate pays for every bit that it has longer
@@ -102,5 +102,5 @@ class Watch:
 
 
 def _seconds_of_calls(row: Row, free: Free, besides: float) -> float:
-    """Without what a command costs that does nothing, with seconds that are charged besides."""
-    return max(row.calls - free.command + besides, row.calls * 0.1)
+    """Without what a row takes that has no calls, with seconds that are charged besides."""
+    return max(row.calls - free.fixed + besides, row.calls * 0.1)

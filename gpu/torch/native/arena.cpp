@@ -132,6 +132,23 @@ void km_gpu_close(void* at) {
   (void)driver()->ipc_close(reinterpret_cast<cuda::device_pointer>(at));
 }
 
+/// Shows the GPU a page of host memory; where it lies for the GPU, or 0 when it cannot.
+uint64_t km_gpu_show(void* page, size_t bytes) {
+  cuda::device_pointer at = 0;
+  bool ok = enter_primary_context() &&
+            check("register a page", driver()->host_register(page, bytes, cuda::host_mapped)) &&
+            check("find a page", driver()->host_pointer(&at, page, 0));
+  return ok ? at : 0;
+}
+
+/// Work that is given to the default stream from now on waits until a word has reached a number.
+int km_gpu_wait_for(uint64_t word, uint32_t number) {
+  return check("wait for the gate",
+               driver()->wait_value(nullptr, word, number, cuda::wait_at_least))
+             ? 0
+             : -1;
+}
+
 void km_gpu_unmap(void* at, size_t capacity) {
   auto address = reinterpret_cast<cuda::device_pointer>(at);
   (void)driver()->memory_unmap(address, capacity);

@@ -32,6 +32,19 @@ bool has_ended(int pidfd) {
   return ::poll(&x, 1, 0) > 0;
 }
 
+// Seconds since `started` when a command is done; -1 and -2 as km_page_call() says.
+double await(page& x, uint32_t number, int pidfd, double started, double deadline, uint32_t spin) {
+  for (uint32_t seen = x.done.load(std::memory_order_acquire); seen != number;) {
+    if (!spin_until_changed(&x.done, seen, spin)) futex_wait(&x.done, seen, look_after_us);
+    seen = x.done.load(std::memory_order_acquire); // a word that nobody gave is looked past
+    double passed = now_seconds() - started;
+    if (seen == number) return passed;
+    if (has_ended(pidfd)) return -2;
+    if (passed > deadline) return -1;
+  }
+  return now_seconds() - started;
+}
+
 } // namespace
 
 extern "C" {
@@ -49,28 +62,39 @@ void km_page_unmap(void* at) {
 /// Gives a command and waits until it is done. Returns its seconds by the clock out here; -1 when
 /// the deadline (seconds from now) passed, -2 when the process ended.
 double km_page_call(void* at, int pidfd, uint32_t command, uint32_t first, uint32_t count,
-                    double deadline, uint32_t spin) {
+                    uint32_t place, uint64_t seed, double deadline, uint32_t spin) {
   auto& x = *static_cast<page*>(at);
   x.command = command;
   x.first = first;
   x.count = count;
   x.spin = spin;
+  x.place = place;
+  x.seed = seed;
   uint32_t next = x.sequence.load(std::memory_order_relaxed) + 1;
   uint32_t seen = x.done.load(std::memory_order_acquire);
   double started = now_seconds();
   x.sequence.store(next, std::memory_order_release);
   futex_wake(&x.sequence);
-  while (seen != next) {
-    if (!spin_until_changed(&x.done, seen, spin)) futex_wait(&x.done, seen, look_after_us);
-    uint32_t found = x.done.load(std::memory_order_acquire);
-    double passed = now_seconds() - started;
-    if (found == next) return passed;
-    if (has_ended(pidfd)) return -2;
-    if (passed > deadline) return -1;
-    seen = found; // a word that nobody gave a command for is looked past
-  }
-  // The word stood there before the command: somebody guessed it. What follows is judged by bytes.
-  return now_seconds() - started;
+  // Where the word stood there before the command, somebody guessed it. What follows is judged by
+  // bytes.
+  return seen == next ? now_seconds() - started : await(x, next, pidfd, started, deadline, spin);
+}
+
+/// Waits until the command that was given last is done, and returns as km_page_call() does.
+double km_page_await(void* at, int pidfd, double deadline, uint32_t spin) {
+  auto& x = *static_cast<page*>(at);
+  uint32_t next = x.sequence.load(std::memory_order_relaxed);
+  return await(x, next, pidfd, now_seconds(), deadline, spin);
+}
+
+/// Lets queued calls run up to a number.
+void km_page_open_gate(void* at, uint32_t number) {
+  static_cast<page*>(at)->gate.store(number, std::memory_order_release);
+}
+
+/// The process's side: where the gate lies.
+void* km_page_gate(void* at) {
+  return &static_cast<page*>(at)->gate;
 }
 
 uint32_t km_page_status(const void* at) {
@@ -95,6 +119,13 @@ uint32_t km_page_first(const void* at) {
 }
 uint32_t km_page_count(const void* at) {
   return static_cast<const page*>(at)->count;
+}
+
+uint32_t km_page_place(const void* at) {
+  return static_cast<const page*>(at)->place;
+}
+uint64_t km_page_seed(const void* at) {
+  return static_cast<const page*>(at)->seed;
 }
 
 void km_page_done(void* at, uint32_t number, uint32_t status) {

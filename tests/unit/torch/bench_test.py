@@ -10,7 +10,7 @@ try:
     from kernelmill_torch import bench as bench_module
     from kernelmill_torch import native
     from kernelmill_torch.arena import Arena
-    from kernelmill_torch.bench import Bench, has_changed
+    from kernelmill_torch.bench import Bench, Gateless, has_changed
     from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec
     from kernelmill_torch.processes import Row
     from kernelmill_torch.watch import Free
@@ -63,7 +63,7 @@ class TimedProcess:
     """Its arena has two sets of one input and one output, each a byte (and what aligns it)."""
 
     def __init__(self, done, found="at once"):
-        self.done, self.reach = done, TimedReach(self, found)
+        self.done, self.reach, self.is_queued = done, TimedReach(self, found), True
         byte = TensorSpec((1,), (1,), torch.uint8)
         self.arena = Arena(None, "cpu", Layout([byte], [byte], sets=2))
 
@@ -71,9 +71,20 @@ class TimedProcess:
         self.done.append("wake")
         return 0.25, 0.0
 
-    def call(self, command, _first, _count, _seconds):
-        self.done.append({native.CALL: "call", native.COPY: "copy"}[command])
-        return 1.0
+    def call(self, command, _first, _count, _seconds, seed=0):
+        self.done.append({native.CALL: "call", native.COPY: "copy", native.TURN: "turn"}[command])
+        return {native.CALL: 1.0, native.COPY: 1.0, native.TURN: 0.0625}[command]
+
+    def queue(self, _count, _seconds, _seed):
+        self.done.append("queue")
+        return self.is_queued
+
+    def release(self, _seconds, is_queued):
+        self.done.append("release" if is_queued else "release at last")
+        return 0.75
+
+    def alive(self):
+        return True
 
     def ask(self, message, _seconds):
         self.done.append(message["op"])
@@ -93,7 +104,7 @@ def bench_of(device, done):
     bench = Bench.__new__(Bench)
     byte = TensorSpec((1,), (1,), torch.uint8)
     bench.device, bench.layout, bench.shares_inputs = device, Layout([byte], [byte], sets=2), False
-    bench.sets_bytes, bench.places = 1 << 20, None
+    bench.sets_bytes, bench.places, bench.call_seconds, bench.decoy = 1 << 20, None, 0.0, contents_of(3)[0]
     bench.wake_core = lambda: done.append("core")
     bench.reveal = lambda arena, contents: (done.append("reveal"), arena.fill(contents), (0.5, 0.375))[2]
     bench.look = lambda: done.append("look") or 0.125
@@ -114,10 +125,24 @@ class PartsOfARow(unittest.TestCase):
 
     def test_on_a_gpu_contents_come_right_before_the_calls(self):
         row, done, bench = self.row("cuda")
-        self.assertEqual(done, ["core", "wake", "reveal", "call", "halt", "look", "read", "stop"])
+        self.assertEqual(done, ["core", "wake", "call", "reveal", "turn", "call", "halt", "look", "read", "stop"])
         self.assertGreater(row.taking, 0.0)  # work might go on until the outputs are read
-        self.assertEqual(row._replace(taking=0.0), Row(revealing=0.5, calls=1.0, looking=0.125, flushing=0.375))
+        self.assertEqual(row._replace(taking=0.0), Row(revealing=0.5, turning=0.0625, calls=1.0, looking=0.125, flushing=0.375))
         self.assertEqual(int(bench.outputs[0].outputs[0]), 77)
+
+    def test_behind_a_gate_calls_are_there_before_contents_and_run_after_them(self):
+        done = []
+        row = bench_of("cuda", done).row(TimedProcess(done), 1, 1.0, contents_of(1), True)
+        self.assertEqual(done, ["core", "wake", "queue", "reveal", "release", "halt", "look", "read", "stop"])
+        self.assertEqual(row._replace(taking=0.0), Row(revealing=0.5, calls=0.75, looking=0.125, flushing=0.375))
+
+    def test_who_waits_for_the_gpu_behind_the_gate_is_let_go_on_with_its_contents(self):
+        done = []
+        process = TimedProcess(done)
+        process.is_queued = False
+        with self.assertRaises(Gateless):
+            bench_of("cuda", done).row(process, 1, 1.0, contents_of(1), True)
+        self.assertEqual(done, ["core", "wake", "queue", "reveal", "release at last", "stop"])
 
     def test_on_a_cpu_nobody_is_awake_when_they_come_nor_when_outputs_are_read(self):
         row, done, _ = self.row("cpu")
@@ -152,21 +177,24 @@ class PartsOfARow(unittest.TestCase):
 
     def inputs_when_copied(self, **which):
         """What a process finds in the inputs of both sets when it copies what one of them gave."""
-        bench, found = bench_of("cuda", []), []
+        bench, found, seen = bench_of("cuda", []), [], []
         process, change = TimedProcess([], which.pop("found", "never")), which.pop("change", 0)
         sets = process.arena.sets
         vars(bench).update(which)
 
-        def call(what, _first, _count, _seconds):
+        def call(what, _first, _count, _seconds, seed=0):
             if what == native.COPY:
                 found.extend(int(one.inputs[0]) for one in sets)
-            else:
+            elif what == native.CALL:
+                seen.append(int(sets[0].inputs[0]))
                 sets[0].inputs[0].add_(change)
             return 1.0
 
         process.call = call
         sets[1].inputs[0].fill_(9)
         bench.row(process, 1, 1.0, contents_of(5))
+        self.assertEqual(seen, [3, 5])  # first what nobody will ask for again
+        self.assertEqual(bench.decoy, contents_of(5)[0])
         return found, bench.changed_inputs
 
     def test_inputs_are_not_there_for_the_copying(self):
@@ -183,17 +211,42 @@ class LearningCosts(unittest.TestCase):
     def costs(self, strict, known=None, factor=1.0):
         bench = Bench.__new__(Bench)
         bench.device, bench.known = "cuda", known if known is not None else {}
-        process = types.SimpleNamespace(call=lambda *_: 0.25, stop=lambda: None,
-                                        arena=types.SimpleNamespace(poison=lambda _count: None))
+        bench.known_fixed = {}
+        process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None, move=lambda: None))
         looks = iter([9.0, 1.0, 1.25, 1.0, 1.25, 1.0, 1.25])  # the first row is not like the others
-        bench.row = lambda *_: Row(revealing=2.0, calls=4.0, taking=factor * next(looks), flushing=6.0)
+
+        def row(_process, count, *_):
+            if not count:
+                return Row(calls=0.25, flushing=5.0)
+            return Row(revealing=2.0, calls=4.0, taking=factor * next(looks), flushing=6.0)
+
+        bench.row = row
         return bench.learn_costs(process, 1, 1.0, [[]], strict), bench.free
 
     def test_free_is_the_longest_or_strictly_the_median(self):
         flushes, free = self.costs(strict=False)
-        self.assertEqual(flushes, [6.0] * 7)
-        self.assertEqual(free, Free(command=0.25, besides=3.25, limit=4.5, is_strict=False))
-        self.assertEqual(self.costs(strict=True)[1], Free(command=0.25, besides=3.125, limit=4.5, is_strict=True))
+        self.assertEqual(flushes, [6.0] * 7 + [5.0] * 7)
+        self.assertEqual(free, Free(fixed=0.25, besides=3.25, limit=4.5, is_strict=False))
+        self.assertEqual(self.costs(strict=True)[1], Free(fixed=0.25, besides=3.125, limit=4.5, is_strict=True))
+
+    def test_what_rows_of_two_lengths_have_in_common_is_no_calls(self):
+        rows = lambda count: [Row(calls=0.5 + 0.25 * count)] * 3
+        self.assertEqual(bench_module._fixed(rows(16), rows(4), 16, empty=0.25), 0.5)
+        self.assertEqual(bench_module._fixed(rows(16), rows(4), 16, empty=0.75), 0.75)  # by chance
+        self.assertEqual(bench_module._fixed(rows(1), [], 1, empty=0.25), 0.25)
+
+    def test_a_baseline_that_was_made_slow_has_no_more_besides_than_it_once_had(self):
+        bench = Bench.__new__(Bench)
+        bench.device, bench.known, bench.known_fixed = "cuda", {}, {}
+        process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None))
+
+        def fixed(slow):
+            bench.row = lambda _process, count, *_: Row(calls=1e-4 + slow + 1e-4 * count)
+            bench.learn_costs(process, 16, 1.0, [[]] * 16)
+            return bench.free.fixed
+
+        self.assertAlmostEqual(fixed(0.0), 1e-4)
+        self.assertAlmostEqual(fixed(5e-4), 1.5e-4 + bench_module.SLACK)
 
     def test_what_once_took_less_is_not_free_at_any_length(self):
         known = {}

@@ -7,7 +7,7 @@ try:
     import torch
     from kernelmill_torch import compare
     from kernelmill_torch import timing as timing_module
-    from kernelmill_torch.bench import Bench
+    from kernelmill_torch.bench import Bench, Gateless
     from kernelmill_torch.buffers import BufferSet
     from kernelmill_torch.judged import first_call_seconds
     from kernelmill_torch.judgement import Judgement
@@ -36,6 +36,7 @@ class FakeBench:
     def __init__(self, alone_works):
         self.directory, self.baseline, self.baseline_seed, self.device = "problems/some", Ended(), 1, "cpu"
         self.alone_works = alone_works
+        self.admitted, self.is_random = types.SimpleNamespace(others=["signs", "large"]), False
 
     def close_baseline(self):
         if self.baseline is not None:
@@ -46,7 +47,7 @@ class FakeBench:
         self.baseline = Ended()
         return self.baseline
 
-    def draw(self, seeds):
+    def draw(self, seeds, _kind="own"):
         return seeds
 
     def row(self, _process, _count, _seconds, _contents):
@@ -119,7 +120,8 @@ class DisturbedPairs(unittest.TestCase):
 
 class WatchedProcess:
     def __init__(self, name, done):
-        self.name, self.arena = name, types.SimpleNamespace(poison=lambda _count: done.append("poison of " + name))
+        self.name, self.arena = name, types.SimpleNamespace(move=lambda: None,
+                                                      poison=lambda _count: done.append("poison of " + name))
 
 
 class WatchedBench:
@@ -129,19 +131,21 @@ class WatchedBench:
         self.is_aside, self.done = small, []
         self.device, self.samples, self.free = "cpu", None if small else "samples", Free()
         self.changed_inputs, self.changes_inputs, self.spoiled = [], False, None
-        self.shares_arena = True
+        self.shares_arena, self.is_random = True, False
         self.baseline = WatchedProcess("baseline", self.done)
         self.contents = []
 
     def make_room(self):
         self.done.append("room")
 
-    def draw(self, seeds):
+    def draw(self, seeds, kind):
         self.done.append("draw")
+        self.kind = kind
         self.contents.append(seeds)
         return seeds
 
-    def row(self, process, _count, _seconds, contents):
+    def row(self, process, _count, _seconds, contents, _is_gated=False, seed=0):
+        self.seed = seed
         self.done.append(process.name)
         assert contents == self.contents[-1]
         self.outputs = ["outputs of " + process.name]
@@ -159,7 +163,7 @@ class BusyBench(FakeBench):
     def flushes_settle(self):
         return self.settles.pop(0)
 
-    def learn_costs(self, _process, _count, _seconds, _contents, _strict=False):
+    def learn_costs(self, _process, _count, _seconds, _contents, _strict=False, _is_gated=False):
         flushes = self.alone.pop(0) if len(self.alone) > 1 else self.alone[0]
         if isinstance(flushes, Fault):
             raise flushes
@@ -253,7 +257,7 @@ class OrderOfAPair(unittest.TestCase):
         x = judgement(bench)
         x.process, x.row_length = WatchedProcess("candidate", bench.done), 1
         audited = []
-        x.audit = lambda contents, outputs, samples: (audited.append(contents), bench.done.append("audit of " + outputs[0]),
+        x.audit = lambda contents, outputs, samples, _seed: (audited.append(contents), bench.done.append("audit of " + outputs[0]),
                                                       self.assertEqual(samples, bench.samples))
         self.assertEqual(x.pair(reference_first), (1.0, 1.0))
         self.assertEqual(audited, [bench.contents[1 if reference_first else 0]])
@@ -289,18 +293,74 @@ class OrderOfAPair(unittest.TestCase):
             self.assertEqual([f["rule"] for f in x.findings], rules)
 
 
+class GatedBench(BusyBench):
+    """Its baseline can queue so many calls."""
+
+    def __init__(self, most):
+        super().__init__([True] * 99)
+        self.device, self.most, self.lengths = "cuda", most, []
+
+    def learn_costs(self, _process, count, _seconds, _contents, _strict=False, is_gated=False):
+        self.lengths.append((count, is_gated))
+        if is_gated and count > self.most:
+            raise Gateless
+        return [0.5]
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Gate(unittest.TestCase):
+    def judgement(self, most):
+        x = judgement(GatedBench(most))
+        x.row_length, x.is_gated = 16, True
+        return x
+
+    def test_a_row_has_as_many_calls_as_the_baseline_can_queue(self):
+        x = self.judgement(most=4)
+        x.learn_costs([], 1.0)
+        self.assertEqual((x.row_length, x.clock), (4, "device"))
+
+    def test_what_cannot_queue_any_is_timed_with_launches(self):
+        x = self.judgement(most=0)
+        x.learn_costs([], 1.0)
+        self.assertEqual((x.row_length, x.clock), (1, "call"))
+        self.assertEqual(x.bench.lengths, [(16, True), (4, True), (1, True), (1, False)])
+
+    def test_a_candidate_that_waits_in_a_call_is_timed_with_launches_from_then_on(self):
+        x, takes = self.judgement(most=16), [Gateless(), (2.0, 1.0)]
+
+        def rows(_reference_first):
+            if isinstance(takes[0], Exception):
+                raise takes.pop(0)
+            return takes.pop(0)
+
+        x.rows_of_pair = rows
+        self.assertEqual((x.pair(True), x.clock), ((2.0, 1.0), "call"))
+        self.assertEqual(x.bench.lengths, [(16, False)])
+
+    def test_the_clock_that_is_not_paid_is_the_median_of_a_few_pairs(self):
+        x, pairs = self.judgement(most=16), iter([(2.0, 1.0), (4.0, 3.0), (6.0, 5.0), (2.0, 1.0)])
+        x.is_gated = False
+        x.undisturbed_pair = lambda _first: next(pairs)
+        self.assertEqual(x.other_clock(), {"clock": "device", "reference": 3.0, "candidate": 2.0})
+
+    def test_there_is_none_where_calls_cannot_be_queued(self):
+        x = self.judgement(most=0)
+        x.is_gated = False
+        self.assertIsNone(x.other_clock())
+
+
 @unittest.skipIf(torch is None, "there is no torch here")
 class Audit(unittest.TestCase):
     """Of rows of one call on one number, of which the model makes one more."""
 
-    def audit(self, got, moved):
+    def audit(self, got, moved, is_gated=False):
         x = judgement(types.SimpleNamespace(
             device="cpu", is_random=False, problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
-        x.rules = [compare.Rule(1e-3, 1e-3)]
-        x.process.reach = types.SimpleNamespace(moved=lambda: moved)
+        x.timed_rules = {"own": [compare.Rule(1e-3, 1e-3)]}
+        x.process.reach, x.is_gated = types.SimpleNamespace(moved=lambda: moved), is_gated
         try:
             x.audit([[torch.ones(1)]], [BufferSet([], [torch.tensor([got])])], None)
-        except (Fault, MemoryMoved) as e:
+        except (Fault, Gateless, MemoryMoved) as e:
             return type(e).__name__, [f["rule"] for f in x.findings]
         return "right", x.findings
 
@@ -310,6 +370,9 @@ class Audit(unittest.TestCase):
     def test_what_is_wrong_is_looked_for_elsewhere(self):
         self.assertEqual(self.audit(1.0, moved=True), ("MemoryMoved", []))
         self.assertEqual(self.audit(1.0, moved=False), ("Fault", ["wrong_when_timed"]))
+
+    def test_nobody_is_blamed_for_what_is_wrong_behind_the_gate_alone(self):
+        self.assertEqual(self.audit(1.0, moved=False, is_gated=True), ("Gateless", []))
 
     def test_a_pair_whose_outputs_moved_is_taken_again(self):
         x, takes = judgement(FakeBench(True)), [MemoryMoved(), MemoryMoved(), (2.0, 1.0)]

@@ -40,7 +40,7 @@ class Findings(unittest.TestCase):
 @unittest.skipIf(Watch is None, "there is no torch here")
 class SecondsOfARow(unittest.TestCase):
     """What comes before and after the calls takes the baseline 2 s, in a few rows 3 s; 4 s were free at first."""
-    FREE = Free and Free(command=0.5, besides=4.0, limit=6.0)
+    FREE = Free and Free(fixed=0.5, besides=4.0, limit=6.0)
 
     def setUp(self):
         self.usual = [2.0] * 18 + [3.0] * 2
@@ -59,7 +59,7 @@ class SecondsOfARow(unittest.TestCase):
 
     def test_all_parts_count(self):
         x = watched("taking", self.usual, [])
-        self.assertEqual(x.candidate_seconds(Row(1.0, 1.0, 5.0, 1.0, 1.0), self.FREE), 5.5)
+        self.assertEqual(x.candidate_seconds(Row(0.5, 1.0, 0.5, 5.0, 1.0, 1.0), self.FREE), 5.5)
 
     def test_who_takes_longer_in_the_median_pays_for_it_in_each_row(self):
         self.assertEqual(self.candidate(2.0, [2.75] * 8), 5.25)
