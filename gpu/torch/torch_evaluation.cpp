@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/result_words.hpp"
@@ -347,6 +348,7 @@ private:
     auto answer = ask({{"op", "end"}, {"share", share}});
     take(answer);
     if (!answer) {
+      record_.sealed = true; // for all that is known
       if (fault.cls != fault_class::none) record_.fault = fault;
       return;
     }
@@ -400,6 +402,9 @@ Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
         return latest->record();
       },
       [&] { return deadline - now_seconds(); });
+  if (record.fault.category == "python_failed" &&
+      parts.lane.fails_beside(request.getCandidateSha256()))
+    record.fault = blamed(record.fault, true);
   latest->replace_record(std::move(record)); // of the latest in any case
   return latest->result(now_seconds() - started);
 }
