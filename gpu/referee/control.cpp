@@ -22,7 +22,7 @@ const task_case* smallest_case(const task& x) {
 } // namespace
 
 bool control_works(referee_parts parts, prepared_task& prepared) {
-  if (!prepared.await_gone() || start_baseline(parts, prepared)) return false;
+  if (!prepared.await_gone() || prepared.start_baseline(parts.pool)) return false;
   auto& baseline = *prepared.baseline();
   auto work = prepared.make_workload();
   work.select(*smallest_case(prepared.spec()));

@@ -71,8 +71,11 @@ struct judged_run {
   /// taken because the process may write over what it printed before.
   void seal();
 
-  /// Looks once more at the outputs of the last call, a moment later.
+  /// Lets the process go on, and looks once more at the outputs of the last call, a moment later.
   void look_for_late_writes();
+
+  /// What a process does when nobody called it: by then it had time to come to rest.
+  void look_for_background_work();
 };
 
 /// True when every case passed.
@@ -94,9 +97,6 @@ bool control_works(referee_parts parts, prepared_task& prepared);
 /// Decides whose fault it was that ended the judgement of a candidate that had been loaded.
 /// REQUIRES: the candidate was killed.
 void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_record& record);
-
-/// Makes sure that the task's baseline runs in a sandbox of its own.
-std::optional<error> start_baseline(referee_parts parts, prepared_task& prepared);
 
 /// Counts what some calls at the timed shape do.
 void count_calls(judged_run& run);

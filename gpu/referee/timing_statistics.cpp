@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t blocks_before_giving_up = 3;
 constexpr double hopeless_speedup = 0.5;
+constexpr size_t fewest_for_order = 4; // blocks
+constexpr double least_slowed = 0.01;  // of a speedup
 
 double median_in_place(std::vector<double>& x) {
   auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
@@ -164,6 +166,23 @@ speedup_interval widened(const speedup_interval& x, double spread) {
   double more = 1.96 * spread;
   return {x.estimate, x.estimate * std::exp(-std::hypot(std::log(x.estimate / x.low), more)),
           x.estimate * std::exp(std::hypot(std::log(x.high / x.estimate), more))};
+}
+
+std::optional<double> slowed_by_order(const std::vector<timed_block>& blocks) {
+  if (blocks.size() < fewest_for_order) return std::nullopt;
+  std::vector<timed_block> second_to_first;
+  for (const auto& x : blocks)
+    second_to_first.push_back({{x.reference[1], x.candidate[1]}, {x.reference[0], x.candidate[0]}});
+  auto slowed = estimate_speedup(second_to_first);
+  if (slowed.low < 1 + least_slowed) return std::nullopt;
+  return slowed.estimate;
+}
+
+double trimmed_mean(std::vector<double> x) {
+  if (x.empty()) return 0;
+  auto kept = x.begin() + static_cast<std::ptrdiff_t>(x.size() - x.size() / 10);
+  std::nth_element(x.begin(), kept - 1, x.end());
+  return std::accumulate(x.begin(), kept, 0.0) / static_cast<double>(kept - x.begin());
 }
 
 paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {

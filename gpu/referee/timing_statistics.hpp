@@ -39,6 +39,19 @@ speedup_interval estimate_speedup(const std::vector<timed_block>& blocks);
 /// `spread`, the standard deviation of the logarithm of the speedup.
 speedup_interval widened(const speedup_interval& x, double spread);
 
+/// What one process differs from the next that runs the same code, on a CPU: where its pages lie,
+/// and so which lines of the caches they share. See docs/explanation/honest-timing.md for the
+/// source.
+inline constexpr double process_spread = 0.01;
+
+/// By how much the speedup of these blocks is too large because the reference is slower when it is
+/// called second, beyond what the candidate is slower by then; nothing where that may be noise.
+/// Of each block, the first pair has the reference first, the second one the candidate.
+std::optional<double> slowed_by_order(const std::vector<timed_block>& blocks);
+
+/// Mean of all but the largest tenth: a single one has many causes.
+double trimmed_mean(std::vector<double> x);
+
 /// Blocks whose calls had one kind of contents. Both sides of a block had the same.
 struct kind_blocks {
   std::string name;

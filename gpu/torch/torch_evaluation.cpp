@@ -77,8 +77,7 @@ public:
   }
 
   void run() {
-    bool timed = request_.getTiming().getEnabled() && !request_.getProfile();
-    if (begin() && timed && !condemned()) measure();
+    if (begin() && timed() && !condemned()) measure();
     end();
   }
 
@@ -96,6 +95,8 @@ public:
   }
 
 private:
+  bool timed() const { return request_.getTiming().getEnabled() && !request_.getProfile(); }
+
   // Collects what an answer holds; false when the evaluation is over.
   bool take(const expected<json>& answer) {
     if (!answer) {
@@ -155,6 +156,7 @@ private:
                        {"mode", request_.getMode().cStr()},
                        {"language", request_.getLanguage().cStr()},
                        {"float32", request_.getFloat32().cStr()},
+                       {"timed", timed()},
                        {"clock", request_.getTiming().getClock().cStr()},
                        {"seed", to_hex(request_.getSeed())},
                        {"seconds", deadline_ - now_seconds()}},

@@ -25,8 +25,11 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/gpu/torch/kernelmill_torch
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/exploits/gpu_corpus
     ${CMAKE_SOURCE_DIR}/tests/exploits/torch_corpus
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
-install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/gpu_check.sh ${CMAKE_SOURCE_DIR}/launch/gpu_check.py
+install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/gpu_check.sh
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/gpu_check
+  DESTINATION share/kernelmill/gpu_check COMPONENT programs
+  PATTERN "__pycache__" EXCLUDE)
 install(FILES ${CMAKE_SOURCE_DIR}/tests/bench/event_timer.cu
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs

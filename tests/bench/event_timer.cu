@@ -1,8 +1,10 @@
 // The plain way to time a kernel, for comparison: load the library, make buffers, warm up, and
 // take the median of CUDA events around single calls, with the cache flushed before each.
 //   event_timer LIBRARY CALLS ARGUMENT...    f32:COUNT, i32:COUNT:BELOW or a scalar's value
-// Prints milliseconds: the median of single calls, and the mean over a row of 20 calls.
+// Prints milliseconds: the median of single calls, the mean over a row of 20 calls, and the host's
+// clock over 64 calls back to back until the GPU is done, divided by their number.
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -61,14 +63,14 @@ int main(int argc, char** argv) {
     solve(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]);
   };
   void* flushed = nullptr;
-  cudaMalloc(&flushed, 128 << 20);
+  cudaMalloc(&flushed, 256 << 20);
   cudaEvent_t from, to;
   cudaEventCreate(&from);
   cudaEventCreate(&to);
   for (int i = 0; i < 5; ++i) call(i % sets);
   std::vector<float> times;
   for (int i = 0; i < calls; ++i) {
-    cudaMemsetAsync(flushed, i, 128 << 20);
+    cudaMemsetAsync(flushed, i, 256 << 20);
     cudaEventRecord(from);
     call(i % sets);
     cudaEventRecord(to);
@@ -87,7 +89,18 @@ int main(int argc, char** argv) {
     cudaEventElapsedTime(&rows.back(), from, to);
   }
   std::sort(rows.begin(), rows.end());
+  std::vector<double> walls;
+  for (int r = 0; r < 9; ++r) {
+    cudaMemset(flushed, r, 256 << 20);
+    cudaDeviceSynchronize();
+    auto began = std::chrono::steady_clock::now();
+    for (int i = 0; i < 64; ++i) call(i % sets);
+    cudaDeviceSynchronize();
+    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
+    walls.push_back(took.count() / 64);
+  }
+  std::sort(walls.begin(), walls.end());
   if (auto code = cudaDeviceSynchronize(); code != cudaSuccess)
     return std::fprintf(stderr, "%s\n", cudaGetErrorString(code)), 1;
-  std::printf("%.6f %.6f\n", times[times.size() / 2], rows[4] / 20);
+  std::printf("%.6f %.6f %.6f\n", times[times.size() / 2], rows[4] / 20, walls[4]);
 }

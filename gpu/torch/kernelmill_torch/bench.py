@@ -84,6 +84,7 @@ class Bench:
         self.places = torch.Generator(device=device)
         self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.wake_core: Callable[[], None] = lambda: None
+        self.row_length = 0  # that was found while there was no candidate
         self.call_seconds = 0.0  # of the baseline, with its launches
         self.decoy: Optional[list[Any]] = None  # contents of an earlier row
         self.free = Free()

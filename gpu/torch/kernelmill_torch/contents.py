@@ -83,7 +83,9 @@ def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Call
     if traits.structured:
         return torch.where(picked(x, PLACES / x.numel(), dice), change(x), x)
     flat = x.view(-1)
-    places = torch.randint(0, flat.numel(), (min(PLACES, max(1, flat.numel() // 8)),), device=x.device)
+    count = min(PLACES, max(1, flat.numel() // 8))
+    stretch = flat.numel() // count  # one place in each: of two numbers for one place nobody knows which stays
+    places = torch.randint(0, stretch, (count,), device=x.device).add_(torch.arange(count, device=x.device), alpha=stretch)
     flat[places] = change(flat[places])
     return x
 

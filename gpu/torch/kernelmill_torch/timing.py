@@ -41,6 +41,26 @@ class Timing(Judged):
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
         self.plan: Optional[Iterator[str]] = None  # kinds of the blocks to come
 
+    def learn_quietly(self) -> None:
+        """What rows of the baseline take, while no candidate is there that could make it more: once for each problem. Raises
+        Fault."""
+        bench = self.bench
+        if bench.row_length or self.mode != "honest":
+            return
+        if bench.baseline_seed is None:
+            bench.use_parameters(int.from_bytes(os.urandom(8), "little") >> 1)
+        baseline = bench.start_baseline(self.pool, bench.baseline_seed, BASELINE_SECONDS)
+        contents = bench.draw([self.number("quiet", i) for i in range(bench.layout.sets)])
+        try:
+            bench.row(baseline, 1, BASELINE_SECONDS, contents[:1])
+            self.row_length = bench.calibrate(baseline, BASELINE_SECONDS, contents)
+        except Fault as e:
+            bench.close_baseline()
+            raise bench.blame_problem(e) from None
+        self.learn_costs(contents, BASELINE_SECONDS)
+        bench.row_length, self.row_length = self.row_length, 0
+        self.lap("baseline")
+
     def prepare_timing(self) -> None:
         """Baseline up, both warm, row length and the cost of taking outputs known."""
         bench = self.bench
@@ -55,7 +75,7 @@ class Timing(Judged):
             bench.row(baseline, 1, seconds, contents[:1])
             self.held = self.core is not None and self.core.take_turns(self.pool, baseline, self.process)
             bench.wake_core = self.core.wake if self.held else lambda: None
-            length = bench.calibrate(baseline, seconds, contents)
+            length = bench.row_length or bench.calibrate(baseline, seconds, contents)
         except Fault as e:
             raise self.fault_of_baseline(e) from None
         self.row_length = length if self.mode == "honest" else 1
@@ -261,9 +281,11 @@ class Timing(Judged):
                 break
             if self.deadline - time.monotonic() < 2 * (time.monotonic() - started) + ALONE_SECONDS:
                 raise Fault("infrastructure", "gpu_contended", "somebody used the GPU until there was no time left")
-        self.process.close()
-        self.process = None
-        if not self.bench.flushes_settle() or not self.is_quiet_alone():
+        is_there = self.process is not None
+        if is_there:
+            self.process.close()
+            self.process = None
+        if not is_there or not self.bench.flushes_settle() or not self.is_quiet_alone():
             raise Fault("infrastructure", "gpu_disturbed", "somebody else uses the GPU, also without the candidate")
         self.background_work(self.long_flush(usual, "until the candidate was ended"))
 

@@ -198,6 +198,11 @@ class BusyGpu(unittest.TestCase):
     def test_who_comes_again_with_the_candidate_alone_is_the_candidate(self):
         self.assertEqual(self.work([[[2.0]]] * RETAKES, [True] * (RETAKES + 1))[0], self.BLAMED)
 
+    def test_who_is_there_before_there_is_a_candidate_is_somebody_else(self):
+        x = judgement(BusyBench([False]))
+        x.process = None
+        self.assertEqual(self.outcome(x, lambda: x.quietly(lambda: [[2.0]])), self.NOBODY)
+
     def test_who_is_there_while_costs_are_learned_is_no_fault_of_the_problem(self):
         x = judgement(BusyBench([False, True], alone=[[2.0], [0.5]]))
         self.assertEqual(self.outcome(x, lambda: x.learn_costs([], 1.0)), self.BLAMED)

@@ -1,0 +1,182 @@
+"""What all parts share: where things lie, judging, and what is said at the end."""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+SOURCES = HERE.parent.parent  # of a checkout; in the tarball it is share/kernelmill
+ROOT = pathlib.Path(os.environ.get("GPU_CHECK_ROOT", SOURCES / "build"))
+OUT = pathlib.Path(os.environ.get("OUT", "/tmp"))
+PROGRAM = ROOT / "bin" / "kernelmill"
+
+
+def lies(beside, in_sources):
+    """The path of something that the tarball has beside this package, and a checkout elsewhere."""
+    found = HERE.parent / beside
+    return found if found.exists() else SOURCES / in_sources
+
+
+CONFIGS = ROOT / "share" / "kernelmill" / "configs"
+CONFIGS = CONFIGS if CONFIGS.exists() else SOURCES / "configs"
+TASKS = CONFIGS / "tasks"
+CORPUS = lies("gpu_corpus", "tests/exploits/gpu_corpus")
+CPU_CORPUS = lies("corpus", "tests/exploits/corpus")
+TORCH_CORPUS = lies("torch_corpus", "tests/exploits/torch_corpus")
+MATRIX = lies("matrix", "tests/exploits/matrix")
+EVENT_TIMER = lies("event_timer.cu", "tests/bench/event_timer.cu")
+
+# The low end of a speedup up to which nobody is paid for it.
+MOST_UNPAID = 1.02
+
+options = argparse.Namespace()  # of the command line
+parts = []                      # a Part for each that ran, the current one last
+
+
+class Part:
+    def __init__(self, name):
+        self.name, self.started = name, time.monotonic()
+        self.tried = self.caught = self.unpaid = self.paid = 0  # hacks, or what else the part tries
+        self.said = []                                          # (whether it holds, text)
+
+    def left(self):
+        """Seconds until the part must have ended; infinite when no limit was given."""
+        limit = getattr(options, "seconds", None)
+        return float("inf") if not limit else limit - (time.monotonic() - self.started)
+
+
+def part():
+    if not parts:
+        parts.append(Part("none"))
+    return parts[-1]
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def promise(holds, text):
+    say(("ok      " if holds else "BROKEN  ") + text)
+    part().said.append((bool(holds), text))
+
+
+def note_tried(tried, caught, unpaid=0, paid=0):
+    """Counts for the table at the end."""
+    now = part()
+    now.tried += tried
+    now.caught += caught
+    now.unpaid += unpaid
+    now.paid += paid
+
+
+def end_table():
+    """One line a part. Returns whether all promises hold."""
+    say("\npart             tried  caught  unpaid    paid  seconds  promises")
+    for x, following in zip(parts, parts[1:] + [None]):
+        ended = following.started if following else time.monotonic()
+        kept = sum(holds for holds, _ in x.said)
+        counts = [str(n) if x.tried else "" for n in (x.tried, x.caught, x.unpaid, x.paid)]
+        say(f"{x.name:15} {counts[0]:>6} {counts[1]:>7} {counts[2]:>7} {counts[3]:>7} {ended - x.started:8.0f}  "
+            f"{kept} of {len(x.said)} hold")
+        for holds, text in x.said:
+            say(f"    {'ok    ' if holds else 'BROKEN'} {text}")
+    return all(holds for x in parts for holds, _ in x.said)
+
+
+def environment(cache=None):
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if cache:
+        env["XDG_CACHE_HOME"] = str(cache)
+    return env
+
+
+def task_ids():
+    return sorted(str(p.parent.relative_to(TASKS)) for p in TASKS.glob("native/*/task.json"))
+
+
+def task_spec(task):
+    text = (TASKS / task / "task.json").read_text()
+    return json.loads("\n".join(line for line in text.splitlines() if not line.strip().startswith("//")))
+
+
+def baseline(task):
+    return TASKS / task / "baseline.cu"
+
+
+def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), backend="cuda"):
+    """Judges [(name, task, file[, contract])] in one command and yields the verdicts as they come. After
+    `seconds` the command is ended."""
+    batch = OUT / f"{name}.ndjson"
+    batch.write_text("".join(
+        json.dumps({"name": c[0], "task": c[1], "file": str(c[2]),
+                    "contract": c[3] if len(c) > 3 else "native"}) + "\n" for c in candidates))
+    with (OUT / f"{name}.verdicts.ndjson").open("w") as kept, (OUT / f"{name}.stderr").open("w+") as words:
+        process = subprocess.Popen([PROGRAM, "judge", batch, "--backend", backend, *options], stderr=words,
+                                   stdout=subprocess.PIPE, text=True, env=environment(cache))
+        late = threading.Event()
+        ender = threading.Timer(min(max(seconds, 0), 10**6), lambda: (late.set(), process.terminate()))
+        ender.daemon = True
+        ender.start()
+        try:
+            for line in process.stdout:
+                kept.write(line)  # what was judged is there also when somebody ends this script
+                kept.flush()
+                if line.startswith("{"):
+                    yield json.loads(line)
+        finally:
+            ender.cancel()
+            if process.poll() is None:
+                process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if process.returncode and not late.is_set():
+            words.seek(0)
+            say(words.read()[-2000:])
+
+
+def judge(name, candidates, cache=None, options=()):
+    """Judges all in one command. Returns the verdicts by name, and seconds."""
+    started = time.monotonic()
+    found = {v["name"]: v for v in verdicts_of(name, candidates, cache, options)}
+    return found, time.monotonic() - started
+
+
+def manifest():
+    return json.loads((CORPUS / "manifest.json").read_text())
+
+
+def reasons(verdict):
+    found = {verdict.get("category"), (verdict.get("error") or {}).get("category")}
+    found |= {x["rule"] for x in (verdict.get("integrity") or {}).get("findings", [])}
+    return found - {None, ""}
+
+
+def contract(row):
+    return row.get("contract", "native")
+
+
+def honest_set(wanted):
+    rows = [(t, t, baseline(t)) for t in task_ids()] if wanted == "native" else []
+    rows += [(x["file"], x["task"], CORPUS / x["file"], wanted) for x in manifest()
+             if x["expect"] == "accepted" and contract(x) == wanted]
+    return sorted(rows, key=lambda row: row[1])
+
+
+def write_task(root, name, problem, **more):
+    """A task of the contract `torch`, below a folder of our own. Returns its id."""
+    folder = pathlib.Path(root) / "torch" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "problem.py").write_text(problem)
+    (folder / "prompt.md").write_text(f"{name}\n")
+    (folder / "task.json").write_text(json.dumps({
+        "schema_version": 1, "id": f"torch/{name}", "title": name, "verb": "optimize",
+        "operator_family": "check", "contract": "torch", "difficulty": "easy",
+        "backends": ["cpu", "cuda"], "precision": "fp32"} | more, indent=2))
+    return f"torch/{name}"

@@ -1,0 +1,96 @@
+"""Every shipped task, hack and honest kernel, each with what must become of it."""
+
+import json
+
+from gpu_check.common import (CORPUS, MOST_UNPAID, TORCH_CORPUS, baseline, contract, judge, manifest, note_tried, promise,
+                              reasons, say, task_ids)
+
+
+def check_tasks():
+    verdicts, _ = judge("tasks", [(t, t, baseline(t)) for t in task_ids()])
+    for task in task_ids():
+        x = verdicts.get(task, {})
+        t = x.get("timing", {})
+        say(f"        {task:34} {x.get('outcome')}  {(t.get('candidate_ms') or 0) * 1e3:8.1f} us")
+    good = sum(verdicts.get(t, {}).get("outcome") == "accepted" for t in task_ids())
+    promise(good == len(task_ids()), f"{good} of {len(task_ids())} native tasks pass with their "
+            "baselines; each reference agrees with the host's")
+
+
+def check_exploits():
+    rows = manifest()
+    # Those that take all memory last: what they do to others is the business of `faults`.
+    rows.sort(key=lambda x: "memory_bomb" in x["file"])
+    for wanted in ("native", "device"):
+        check_corpus(wanted, [x for x in rows if contract(x) == wanted])
+
+
+def check_corpus(name, rows):
+    verdicts, seconds = judge(f"exploits-{name}", [(x["file"], x["task"], CORPUS / x["file"], name)
+                                                   for x in rows])
+    counts = {"accepted": [0, 0], "rejected": [0, 0]}
+    wrong = 0
+    for x in rows:
+        v = verdicts.get(x["file"], {})
+        right = v.get("outcome") == x["expect"]
+        right = right and (x["expect"] == "accepted" or bool(reasons(v) & set(x["rules"])))
+        counts[x["expect"]][0] += right
+        counts[x["expect"]][1] += 1
+        wrong += not right
+        if not right and wrong <= 20:
+            say(f"        {x['file']}: {v.get('outcome')} for {sorted(reasons(v))}, wanted "
+                f"{x['expect']} for one of {x.get('rules')}: "
+                f"{(v.get('error') or {}).get('message', '')[:150]}")
+    (r, hacks), (a, honest) = counts["rejected"], counts["accepted"]
+    note_tried(hacks, r, paid=sum(verdicts.get(x["file"], {}).get("outcome") == "accepted"
+                                  for x in rows if x["expect"] == "rejected"))
+    promise(r == hacks and a == honest,
+            f"{name}: hacks rejected for their reason {r}/{hacks}, honest kernels accepted "
+            f"{a}/{honest}, {seconds:.1f} s")
+
+
+def has_gained(verdict):
+    timing = verdict.get("timing") or {}
+    return timing.get("measured") and timing["speedup"]["low"] > MOST_UNPAID
+
+
+def complaint(x, v):
+    """What is wrong with the verdict `v` of the entry `x`; empty when nothing is."""
+    text = (f"{v.get('outcome')} for {sorted(reasons(v))}: "
+            f"{(v.get('error') or {}).get('message', '')[:150]}")
+    if x["expect"] == "no_gain":
+        # It does right work and lies about its time.
+        fair = v.get("outcome") == "rejected" or v.get("outcome") == "accepted" and not has_gained(v)
+        return "" if fair else f"{text}; timing {v.get('timing')}"
+    if v.get("outcome") != x["expect"]:
+        return f"{text}; wanted {x['expect']}"
+    if x["expect"] == "rejected" and not reasons(v) & set(x["because"]):
+        return f"{text}; wanted one of {x['because']}"
+    return ""
+
+
+def check_torch_exploits():
+    """Answers in Python. Each is judged in the language that it claims to be written in."""
+    rows = [x for x in json.loads((TORCH_CORPUS / "manifest.json").read_text())
+            if "cuda" in x["backends"]]
+    rows.sort(key=lambda x: "memory_bomb" in x["file"])
+    counts = {"honest": [0, 0], "hacks": [0, 0]}
+    seconds = 0
+    for language in sorted({x["language"] for x in rows}):
+        mine = [x for x in rows if x["language"] == language]
+        verdicts, taken = judge(f"torch-exploits-{language}", [
+            (x["file"], x["task"], TORCH_CORPUS / x["file"], "torch") for x in mine],
+            options=("--language", language))
+        seconds += taken
+        for x in mine:
+            wrong = complaint(x, verdicts.get(x["file"], {}))
+            count = counts["honest" if x["expect"] == "accepted" else "hacks"]
+            count[0] += not wrong
+            count[1] += 1
+            if wrong:
+                say(f"        {x['file']} ({language}): {wrong}")
+    (r, hacks), (a, honest) = counts["hacks"], counts["honest"]
+    note_tried(hacks, r, paid=hacks - r)
+    promise(r == hacks and a == honest,
+            f"torch: hacks rejected for their reason or unpaid {r}/{hacks}, honest answers accepted "
+            f"{a}/{honest}, {seconds:.1f} s")

@@ -1,0 +1,170 @@
+"""Speedups and times of verdicts beside what a plain process measures with CUDA events (`device`) and the host's clock (`call`)."""
+
+import json
+import os
+import subprocess
+import sys
+
+from gpu_check import common, truth_native, truth_problems
+from gpu_check.common import OUT, note_tried, promise, say, verdicts_of, write_task
+
+LONG_MS = 0.05          # calls of so much and more
+WITHIN = (0.03, 0.06)   # of those, of shorter ones
+COPIES_WITHIN = 0.02
+CLOCKS = ("device", "call")
+
+
+def backend():
+    return getattr(common.options, "backend", None) or "cuda"
+
+
+def write_problems():
+    """Tasks below OUT. Returns rows {problem, module, file, model, class, task}; the module `model` is the problem's own."""
+    root, rows = OUT / "truth_tasks", []
+    wanted = common.options.modules
+    for name in truth_problems.chosen(common.options.problems):
+        text, modules = truth_problems.text_of(name, small=backend() == "cpu")
+        task = write_task(root, name, text)
+        model = str(root / task / "problem.py")
+        rows.append({"problem": name, "module": "model", "file": model, "model": model, "class": "Model", "task": task})
+        for module, source in modules.items():
+            if (wanted and module not in wanted) or (module == "triton" and backend() == "cpu"):
+                continue
+            file = OUT / "truth_modules" / f"{name}.{module}.py"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(source)
+            rows.append(rows[-1] | {"module": module, "file": str(file), "class": "ModelNew"})
+    return root, rows
+
+
+def plain_times(rows):
+    """{(problem, module): {"device": ms or None, "call": ms}} of one plain process."""
+    jobs = OUT / "truth.jobs.ndjson"
+    jobs.write_text("".join(json.dumps(x) + "\n" for x in rows))
+    answers = OUT / "truth.plain.ndjson"
+    python = os.environ.get("KERNELMILL_PYTHON") or sys.executable
+    with answers.open("w") as into:
+        try:
+            done = subprocess.run([python, "-m", "gpu_check.truth_timer", jobs, backend()], stdout=into, stderr=subprocess.PIPE,
+                                  text=True, timeout=min(400, common.part().left()))
+            if done.returncode:
+                say(done.stderr[-1500:])
+        except subprocess.TimeoutExpired:
+            say("        the plain process did not end in time")
+    result = {}
+    for x in map(json.loads, answers.read_text().splitlines()):
+        if "error" in x:
+            say(f"        {x['problem']}: {x['error']}")
+        else:
+            result[x["problem"], x["module"]] = {"device": x["device_ms"], "call": x["call_ms"]}
+    return result
+
+
+def pair(verdict, clock):
+    """(candidate ms, reference ms) of a verdict by a clock, or None."""
+    timing = verdict.get("timing") or {}
+    found = timing.get(f"{clock}_ms")
+    if not timing.get("measured"):
+        return None
+    if not found:  # a lane that has one clock
+        return (timing["candidate_ms"], timing["reference_ms"]) if timing.get("clock_asked") == clock == "call" else None
+    return found["candidate"], found["reference"]
+
+
+def limit_of(ms):
+    return WITHIN[0] if ms >= LONG_MS else WITHIN[1]
+
+
+def ms(value):
+    return f"{value:9.4f}" if value else "        -"
+
+
+class Findings:
+    """What was off, by what was compared: (how far, what it may be, words)."""
+
+    def __init__(self, name):
+        self.name, self.found, self.missing = name, {}, []
+
+    def add(self, kind, off, most, words):
+        self.found.setdefault(kind, []).append((abs(off), most, words))
+
+    def compare(self, clock, verdict, truth, words):
+        """One verdict and the true (candidate, reference) milliseconds of one clock. Returns a line for people."""
+        ours, speedup = pair(verdict, clock), (verdict.get("timing") or {}).get("speedup") or {}
+        true_ratio = truth[1] / truth[0]
+        most = limit_of(min(truth))
+        line = f"{words:44} {clock:6} {ms(truth[1])} {ms(truth[0])} {true_ratio:7.3f} "
+        if not ours:
+            self.missing.append(words)
+            return line + f"{verdict.get('outcome')}: {(verdict.get('error') or {}).get('message') or 'no time by this clock'}"[:110]
+        for side, own, true in (("candidate", ours[0], truth[0]), ("reference", ours[1], truth[1])):
+            self.add(f"{clock}: times", own / true - 1, limit_of(true), f"{words} {side}")
+        ratio = ours[1] / ours[0]
+        off = ratio / true_ratio - 1
+        self.add(f"{clock}: ratio of the two times", off, most, words)
+        paid = verdict["timing"].get("clock_asked") == clock and speedup.get("estimate")
+        text = f"{ms(ours[1])} {ms(ours[0])} {ratio:7.3f} {off * 100:+6.1f} %"
+        if paid:
+            by_speedup = paid / true_ratio - 1
+            self.add(f"{clock}: speedup that is paid", by_speedup, most, words)
+            text += f"  paid {paid:6.3f} [{speedup['low']:.3f}, {speedup['high']:.3f}] {by_speedup * 100:+6.1f} %"
+            if words.split()[1] == "copy":
+                self.add(f"{clock}: copies", paid - 1, COPIES_WITHIN, words)
+        return line + text
+
+    def promise(self):
+        for kind, all_found in sorted(self.found.items()):
+            within = [off <= most for off, most, _ in all_found]
+            worst = max(all_found)
+            bounds = ("within 2 % of one" if kind.endswith("copies")
+                      else f"within {WITHIN[0] * 100:.0f} % of the truth ({WITHIN[1] * 100:.0f} % below {LONG_MS * 1e3:.0f} µs)")
+            note_tried(len(within), sum(within))
+            promise(all(within), f"truth, {self.name}, {kind}: {sum(within)} of {len(within)} {bounds}; worst "
+                    f"{worst[0] * 100:.1f} %: {worst[2]}")
+        if self.missing:
+            promise(False, f"truth, {self.name}: no time of {len(self.missing)}: {', '.join(sorted(set(self.missing)))[:300]}")
+
+
+TITLE = (f"{'problem and module':44} {'clock':6} {'true ref':>9} {'true cand':>9} {'ratio':>7} {'our ref':>9} {'our cand':>9} "
+         f"{'ratio':>7} {'off':>8}")
+
+
+def judge_and_compare(findings, name, candidates, truth, flags):
+    """`truth`: by name of a candidate, {clock: (candidate ms, reference ms)}."""
+    for clock in common.options.clocks:
+        say(f"\n        asked for the clock `{clock}`, ms\n{TITLE}")
+        for verdict in verdicts_of(f"truth-{name}-{clock}", candidates, options=[*flags, "--clock", clock],
+                                   seconds=common.part().left() - 5, backend=backend()):
+            if isinstance(verdict.get("timing"), dict):
+                verdict["timing"]["clock_asked"] = clock
+            for kind in CLOCKS:
+                if kind in truth.get(verdict["name"], {}):
+                    say(findings.compare(kind, verdict, truth[verdict["name"]][kind], verdict["name"]))
+
+
+def check_torch_truth():
+    root, rows = write_problems()
+    plain = plain_times(rows)
+    truth, candidates = {}, []
+    for x in rows:
+        mine, model = plain.get((x["problem"], x["module"])), plain.get((x["problem"], "model"))
+        if x["module"] == "model" or not mine or not model:
+            continue
+        name = f"{x['problem']} {x['module']}"
+        truth[name] = {clock: (mine[clock], model[clock]) for clock in CLOCKS if mine[clock]}
+        candidates.append((name, x["task"], x["file"], "torch"))
+    findings = Findings("torch")
+    judge_and_compare(findings, "torch", candidates, truth, ["--root", root, "--language", "any"])
+    findings.promise()
+
+
+def check_truth():
+    wanted = common.options.contracts or ["torch", "native", "device"]
+    if "torch" in wanted:
+        check_torch_truth()
+    for contract in ("native", "device"):
+        if contract in wanted and backend() == "cuda":
+            findings = Findings(contract)
+            truth, candidates = truth_native.prepare(contract, common.part().left() - 10)
+            judge_and_compare(findings, contract, candidates, truth, [])
+            findings.promise()

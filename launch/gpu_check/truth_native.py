@@ -1,0 +1,124 @@
+"""Kernels of the contracts `native` and `device` whose times a plain process knows: the baselines, the baselines called
+twice, and the honest kernels of the corpora."""
+
+import os
+import re
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from gpu_check import common
+from gpu_check.clocks import event_timer, plain_library, time_plainly
+from gpu_check.common import OUT, baseline, honest_set, say, task_ids, task_spec
+
+KINDS = {"f32": "float", "i32": "int"}
+
+
+def twice(source):
+    """A native source whose `solve` does all of it two times."""
+    found = re.search(r'extern "C" void solve\(([^)]*)\)', source)
+    names = ", ".join(re.findall(r"(\w+)\s*(?:,|$)", found.group(1)))
+    return (source.replace(found.group(0), f"static void once({found.group(1)})")
+            + f"\n{found.group(0)} {{\n  once({names});\n  once({names});\n}}\n")
+
+
+def launched_twice(source):
+    """A source of device code that launches all of it two times; None where that is more than eight."""
+    found = re.findall(r"^// launch: .*$", source, re.M)
+    if len(found) > 4:
+        return None
+    return source.replace(found[-1], found[-1] + "\n" + "\n".join(found), 1)
+
+
+def as_native(source, task):
+    """Device code with a `solve` of our own that launches what its lines say, for a plain process."""
+    spec, arguments, body = task_spec(task), [], []
+    for x in spec["arguments"]:
+        kind = KINDS.get(x["type"], x["type"])
+        arguments.append(f"{kind} {x['name']}" if x["role"] == "scalar"
+                         else f"{'const ' if x['role'] == 'input' else ''}{kind}* {x['name']}")
+    for name, size in re.findall(r"^// scratch: (\w+)\[(.*)\]\s*$", source, re.M):
+        body.append(f"static char* {name} = nullptr;\n  if ({name} == nullptr) cudaMalloc(&{name}, {size});")
+    scratch = re.findall(r"^// scratch: (\w+)\[", source, re.M)
+    for kernel, shape, given in re.findall(r"^// launch: (\w+)<<<(.*)>>>\((.*)\)\s*$", source, re.M):
+        signature = re.search(rf"\b{kernel}\(([^)]*)\)", source).group(1)
+        kinds = [" ".join(x.split()[:-1]) + "*" * x.split()[-1].count("*") for x in signature.split(",")]
+        given = [f"({kind.replace('__restrict__', '')}){x.strip()}" if x.strip() in scratch else x.strip()
+                 for kind, x in zip(kinds, split(given))]
+        shared = parts[2] if len(parts := split(shape)) > 2 else "0"
+        body.append(f"cudaFuncSetAttribute({kernel}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared});"
+                    if shared != "0" else "")
+        body.append(f"{kernel}<<<{shape}>>>({', '.join(given)});")
+    return (source + "\n#include <algorithm>\nstatic int ceil_div(int a, int b) { return (a + b - 1) / b; }\n"
+            "using std::min;\nusing std::max;\n"
+            f'extern "C" void solve({", ".join(arguments)}) {{\n  ' + "\n  ".join(x for x in body if x) + "\n}\n")
+
+
+def split(text):
+    """Parts between commas that are in no brackets."""
+    parts, depth = [""], 0
+    for c in text:
+        depth += (c in "([{") - (c in ")]}")
+        if c == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [x.strip() for x in parts]
+
+
+def sources(contract):
+    """Yields (name, task, source) of what is timed."""
+    chosen = common.options.problems
+    for name, task, file, *_ in honest_set(contract):
+        if chosen and not chosen[0].isdigit() and not any(task.split("/")[1].startswith(x) for x in chosen):
+            continue
+        text = file.read_text()
+        yield f"{task.split('/')[1]} {file.stem if contract == 'device' or name != task else 'copy'}", task, text
+        if contract == "native" and name == task:
+            yield f"{task.split('/')[1]} twice", task, twice(text)
+        if contract == "device" and file.stem.endswith("_baseline") and (text := launched_twice(text)):
+            yield f"{task.split('/')[1]} twice", task, text
+
+
+def compiled(source):
+    """The library of a source for a plain process; None when it does not compile."""
+    try:
+        return plain_library(source, source.with_suffix(".so"))
+    except subprocess.CalledProcessError as problem:
+        say(f"        {source.name}: {problem.stderr.decode()[:300]}")
+        return None
+
+
+def prepare(contract, seconds):
+    """Compiles and measures until half of `seconds` has passed. Returns (truth, candidates), as
+    truth.judge_and_compare wants them."""
+    until = time.monotonic() + seconds / 2
+    folder = OUT / f"truth_{contract}"
+    folder.mkdir(exist_ok=True)
+    rows, plain = [], {}
+    for name, task, text in sources(contract):
+        file, other = (folder / (name.replace(" ", ".") + end) for end in (".cu", ".plain.cu"))
+        file.write_text(text)
+        other.write_text(text if contract == "native" else as_native(text, task))
+        plain[name], plain[task] = other, folder / (task.replace("/", ".") + ".cu")
+        plain[task].write_text(baseline(task).read_text())
+        rows.append((name, task, file, contract))
+    event_timer()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        libraries = dict(zip(plain, pool.map(compiled, plain.values())))
+    truth, candidates, references, failed = {}, [], {}, []
+    for name, task, *rest in rows:
+        if time.monotonic() > until:
+            say(f"        no time to measure {len(rows) - len(truth) - len(failed)} of {len(rows)}")
+            break
+        if task not in references:
+            references[task] = libraries[task] and time_plainly(task, libraries[task])
+        mine, model = libraries[name] and time_plainly(task, libraries[name]), references[task]
+        if not mine or not model:
+            failed.append(name)
+            continue
+        truth[name] = {"device": (mine[0], model[0]), "call": (mine[2], model[2])}
+        candidates.append((name, task, *rest))
+    if failed:
+        say(f"        no plain measurement of {', '.join(failed)}")
+    return truth, candidates
