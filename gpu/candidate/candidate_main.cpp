@@ -17,6 +17,7 @@
 #include "gpu/candidate/device_code.hpp"
 #include "gpu/candidate/gpu_memory.hpp"
 #include "gpu/candidate/protocol.hpp"
+#include "gpu/candidate/stream_gate.hpp"
 #include "gpu/sandbox/landlock.hpp"
 #include "gpu/sandbox/seccomp.hpp"
 
@@ -35,6 +36,7 @@ mapping mappings[max_arguments];
 int library_descriptor = -1;
 gpu_memory* gpu = nullptr;      // null on a CPU slot
 device_code* program = nullptr; // of the contract `device`
+stream_gate* gate = nullptr;    // of a library on a GPU
 void* entry = nullptr;
 
 [[noreturn]] void give_up(const char* what) {
@@ -229,13 +231,28 @@ void call_code() {
   expect_launched(program->launch(bases, control->values));
 }
 
+void close_gate() {
+  if (gpu == nullptr || program != nullptr) return;
+  if (gate == nullptr) {
+    alignas(stream_gate) static char room[sizeof(stream_gate)];
+    gate = new (room) stream_gate{gpu->cuda(), &control->gate};
+  }
+  gate->close(static_cast<uint32_t>(control->values[0]));
+}
+
 void queue_row() {
   char* bases[max_arguments] = {};
   find_bases(bases);
   expect_launched(program->queue(bases));
 }
 
+void finish();
+
 void release_row() {
+  if (program == nullptr) {
+    if (gate != nullptr) gate->open(static_cast<uint32_t>(control->values[0]));
+    return finish();
+  }
   if (int result = program->release(); result != 0) lose_device(result, program->problem());
 }
 
@@ -264,7 +281,8 @@ void obey(candidate_command command) {
     case candidate_command::launch: return call();
     case candidate_command::finish: return finish();
     case candidate_command::queue: return program != nullptr ? queue_row() : void();
-    case candidate_command::release: return program != nullptr ? release_row() : void();
+    case candidate_command::close: return close_gate();
+    case candidate_command::release: return release_row();
     default: return;
   }
 }

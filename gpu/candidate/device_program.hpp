@@ -13,7 +13,7 @@ namespace kernelmill {
 
 inline constexpr size_t program_launches = 8;
 inline constexpr size_t program_scratch = 8;
-inline constexpr size_t program_calls = 64; ///< of a row at most
+inline constexpr size_t program_calls = 512; ///< of a row at most
 inline constexpr size_t program_file_bytes = size_t{32} << 20;
 
 enum class program_argument_kind : uint32_t { tensor, scratch, value };

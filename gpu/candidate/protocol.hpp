@@ -43,7 +43,8 @@ enum class candidate_command : uint32_t {
   launch,  ///< on a GPU: without waiting for its work
   finish,  ///< on a GPU: waits for the work of all launches
   queue,   ///< device code: queues the row of device_program.hpp behind a gate
-  release, ///< device code: opens the gate and waits for the row
+  close,   ///< on a GPU, a library: from now on launches wait behind gate values[0]
+  release, ///< on a GPU: opens gate values[0], or that of the row, and waits for what is behind it
 };
 
 enum class parameter_kind : uint32_t { scalar, readable, writable };
@@ -81,6 +82,7 @@ struct control_page {
   candidate_command command;
   uint32_t spin; ///< look this often for a command before sleeping; the referee writes it
   int64_t values[max_arguments];          ///< a scalar's value, or a tensor's offset
+  alignas(64) std::atomic<uint32_t> gate; ///< the latest that is open; the referee writes it
   alignas(64) std::atomic<uint32_t> done; ///< sequence of the command that has ended
   alignas(64) candidate_remark remark;
   uint32_t fault_parameter; ///< index, or max_arguments: in none of them

@@ -54,22 +54,40 @@ processor_times processor_times_of(int pid) {
           static_cast<double>(children[0] + children[1]) / tick};
 }
 
+std::string thread_states(int pid) {
+  std::string result;
+  for (const auto& thread : threads_of(pid)) {
+    auto text = stat_behind_name(thread.path());
+    if (text.size() > 1) result += text[1];
+  }
+  return result;
+}
+
+int parent_of(int pid) {
+  int result = 0;
+  std::sscanf(stat_behind_name(folder_of(pid)).c_str(), " %*c %d", &result);
+  return result;
+}
+
+std::vector<int> descendants_of(int pid) {
+  std::vector<int> result;
+  for (size_t next = 0; pid != 0; pid = next < result.size() ? result[next++] : 0)
+    for (const auto& thread : threads_of(pid)) append_children(thread.path(), result);
+  return result;
+}
+
 bool wants_core(int pid) {
-  for (const auto& thread : threads_of(pid))
-    if (stat_behind_name(thread.path()).starts_with(" R")) return true;
-  return false;
+  return thread_states(pid).find('R') != std::string::npos;
 }
 
 core_use core_use_of_all(int pid) {
   core_use result;
-  std::vector<int> left{pid};
-  while (!left.empty()) {
-    int next = left.back();
-    left.pop_back();
+  auto all = descendants_of(pid);
+  all.insert(all.begin(), pid);
+  for (int next : all) {
     auto times = processor_times_of(next);
     result.seconds += times.user + times.system + times.ended_children;
     result.wants_more = result.wants_more || wants_core(next);
-    for (const auto& thread : threads_of(next)) append_children(thread.path(), left);
   }
   return result;
 }

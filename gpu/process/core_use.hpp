@@ -3,6 +3,7 @@
 // What processes have had of the machine's cores, and whether they want one, as /proc tells it.
 
 #include <string>
+#include <vector>
 
 namespace kernelmill {
 
@@ -17,6 +18,15 @@ struct processor_times {
   double ended_children = 0; ///< of the processes that it has waited for
 };
 processor_times processor_times_of(int pid);
+
+/// The kernel's letters for what the threads of a process do; empty when it is gone.
+std::string thread_states(int pid);
+
+/// Who started a process, or took it over; 0 when it is gone.
+int parent_of(int pid);
+
+/// All that a process started and those did, parents before children.
+std::vector<int> descendants_of(int pid);
 
 /// Whether a thread of the process is running, or ready to.
 bool wants_core(int pid);

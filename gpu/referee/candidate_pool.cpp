@@ -1,5 +1,7 @@
 #include "gpu/referee/candidate_pool.hpp"
 
+#include <chrono>
+
 namespace kernelmill {
 
 namespace {
@@ -65,10 +67,15 @@ std::shared_future<void> candidate_pool::retire(std::unique_ptr<slot> x) {
     return result;
   }
   x->process().kill();
+  latest_ = result;
   std::lock_guard guard{mutex_};
   retired_.push_back({std::move(x), std::move(gone)});
   changed_.notify_all();
   return result;
+}
+
+void candidate_pool::await_retired() const {
+  if (latest_.valid()) (void)latest_.wait_for(std::chrono::seconds{10});
 }
 
 void candidate_pool::work() {

@@ -36,6 +36,9 @@ public:
   /// everything that it may still have had running on a GPU.
   std::shared_future<void> retire(std::unique_ptr<slot> x);
 
+  /// Waits until all that were retired are gone, at most 10 s.
+  void await_retired() const;
+
   unsigned threads() const noexcept { return options_.threads; }
 
 private:
@@ -54,6 +57,7 @@ private:
   std::condition_variable changed_;
   std::deque<candidate_process> waiting_;
   std::deque<retired> retired_;
+  std::shared_future<void> latest_; // of the retired: they go in order
   bool ending_ = false;
   std::thread worker_;
 };

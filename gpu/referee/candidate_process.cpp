@@ -176,8 +176,9 @@ expected<void> candidate_process::await_byte(char wanted, int deadline_ms) {
 expected<void> candidate_process::settle(int deadline_ms) {
   if (pid_ != 0) return {};
   if (auto ok = await_byte('r', deadline_ms); !ok) return ok;
-  if (pid_ <= 0 || ::clock_getcpuclockid(pid_, &cpu_clock_) != 0)
+  if (pid_ <= 0)
     return infrastructure_error("sandbox_failed", "failed to find the pid of a candidate process");
+  rest_ = standstill{pid_};
   return {};
 }
 
@@ -225,23 +226,48 @@ std::optional<double> candidate_process::run(candidate_command command,
   std::copy(values.begin(), values.end(), page.values);
   page.command = command;
   loading_ = loading_ || command == candidate_command::load;
+  bool rested = rest_.stopped();
+  if (rested) page.sequence.store(sequence_, std::memory_order_release);
   double started = now_seconds();
-  page.sequence.store(sequence_, std::memory_order_release);
-  futex_wake(&page.sequence);
+  if (!rested) page.sequence.store(sequence_, std::memory_order_release);
+  rested ? rest_.go_on() : futex_wake(&page.sequence);
   for (;;) {
     uint32_t done = page.done.load(std::memory_order_acquire);
     // Being woken takes 0.15 ms on a virtual machine: a tenth of what is measured.
-    while (done != sequence_ && spinning_ && now_seconds() - started < longest_spin_seconds)
+    double spin =
+        gate_patience_ > 0 ? std::min(gate_patience_, longest_spin_seconds) : longest_spin_seconds;
+    while (done != sequence_ && spinning_ && now_seconds() - started < spin)
       if (spin_until_changed(&page.done, done, spins_between_looks))
         done = page.done.load(std::memory_order_acquire);
     if (done == sequence_) return now_seconds() - started;
     // Whatever else stands there was written by the candidate; wait for it to change.
     futex_wait(&page.done, done, watch_slice_us);
     if (page.done.load(std::memory_order_acquire) == sequence_) return now_seconds() - started;
+    if (gate_patience_ > 0 && now_seconds() - started > gate_patience_) force_gate();
     note_memory();
+    if (rest_.gone()) rest_.release_waiter(); // it tells how
     bool late = now_seconds() - started > deadline_ms * 1e-3;
     if (late || !child_.running()) return give_up(before + 1, started, late ? deadline_ms : 0);
   }
+}
+
+bool candidate_process::close_gate(double patience, int deadline_ms) {
+  gate_forced_ = false;
+  bool ok = run(candidate_command::close, {static_cast<int64_t>(++gate_)}, deadline_ms).has_value();
+  gate_patience_ = patience;
+  return ok;
+}
+
+std::optional<double> candidate_process::release(int deadline_ms) {
+  gate_patience_ = 0;
+  return run(candidate_command::release, {static_cast<int64_t>(gate_)}, deadline_ms);
+}
+
+void candidate_process::force_gate() noexcept {
+  control().gate.store(gate_, std::memory_order_release);
+  futex_wake(&control().gate);
+  gate_forced_ = true;
+  gate_patience_ = 0;
 }
 
 std::optional<double> candidate_process::give_up(uint32_t sequence, double started,
@@ -281,9 +307,7 @@ void candidate_process::note_memory() noexcept {
 }
 
 double candidate_process::cpu_seconds() const noexcept {
-  timespec x{};
-  if (::clock_gettime(cpu_clock_, &x) != 0) return 0;
-  return static_cast<double>(x.tv_sec) + static_cast<double>(x.tv_nsec) * 1e-9;
+  return processor_seconds(pid_);
 }
 
 // -- endings ----------------------------------------------------------------------------------

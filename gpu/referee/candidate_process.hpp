@@ -10,6 +10,7 @@
 
 #include "gpu/candidate/protocol.hpp"
 #include "gpu/process/descriptor.hpp"
+#include "gpu/process/standstill.hpp"
 #include "gpu/referee/buffers.hpp"
 #include "gpu/sandbox/sandbox.hpp"
 
@@ -63,7 +64,8 @@ public:
                         const std::vector<shared_memory>& parameters);
 
   /// Runs one command and returns its seconds by the outside clock, or nothing when the process
-  /// ended or overran `deadline_ms`: then ending() says how, and the process is dead.
+  /// ended or overran `deadline_ms`: then ending() says how, and the process is dead. One that is
+  /// stopped finds the command when it goes on, which is when the clock starts.
   std::optional<double> run(candidate_command command, const std::vector<int64_t>& values,
                             int deadline_ms);
 
@@ -72,6 +74,29 @@ public:
     spinning_ = on;
     control().spin = on ? timed_spin : 0;
   }
+
+  /// Closes a gate: from now on what a library launches waits, until release(). A command that
+  /// takes longer than `patience` seconds waits for work behind the gate: then it is opened.
+  bool close_gate(double patience, int deadline_ms);
+
+  /// Opens the gate and waits for what is behind it.
+  std::optional<double> release(int deadline_ms);
+
+  /// Whether the latest gate had to be opened before release().
+  bool gate_was_forced() const noexcept { return gate_forced_; }
+
+  /// Stops it until the next command. What standstill says of it holds here.
+  void halt() noexcept { rest_.halt(); }
+  standing stop() {
+    rest_.hold_waiter();
+    return rest_.stop();
+  }
+  void go_on() noexcept {
+    rest_.go_on();
+    rest_.release_waiter();
+  }
+  bool stopped() const noexcept { return rest_.stopped(); }
+  double worked_while_stopped() const noexcept { return rest_.worked(); }
 
   const std::optional<candidate_ending>& ending() const noexcept { return ending_; }
 
@@ -98,6 +123,7 @@ private:
                     uint64_t address_limit);
 
   expected<void> await_byte(char wanted, int deadline_ms);
+  void force_gate() noexcept;
   std::optional<double> give_up(uint32_t sequence, double started, int deadline_ms);
   void note_memory() noexcept;
   void conclude();
@@ -120,8 +146,11 @@ private:
   uint64_t largest_resident_ = 0;
   uint32_t sequence_ = 0;
   bool spinning_ = false;
+  uint32_t gate_ = 0;        // the latest
+  double gate_patience_ = 0; // seconds; 0: none is closed
+  bool gate_forced_ = false;
   int pid_ = 0;
-  int cpu_clock_ = 0;
+  standstill rest_;
   bool loading_ = false; // its own code has been near
   std::vector<std::string> names_;
   std::vector<uint64_t> capacities_;

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "gpu/process/core_use.hpp"
+#include "gpu/referee/device/quiet.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/judge_run.hpp"
 
@@ -15,6 +16,8 @@ namespace {
 
 constexpr timespec late_write_pause{0, 1'000'000};
 constexpr int most_late_looks = 50;
+constexpr double background_seconds = 0.05; // looked at who works on
+constexpr double background_share = 0.02;   // of a core; who has nothing to do takes none at all
 
 void blame(evaluation_record& record, const error& fault) {
   record.correct = false;
@@ -60,8 +63,20 @@ bool same_bytes(const std::vector<taken_output>& a, const std::vector<taken_outp
   return true;
 }
 
+// Sums in no fixed order, as atomics and look-back scans have them, give other bits within the
+// bound. Who is right once and wrong once on the same inputs is not deterministic.
+void note_repetition(judged_run& run, const task_case& which, bool right, bool same) {
+  if (same) return;
+  if (right)
+    return run.find("bits_vary", severity::warning,
+                    "case " + which.name + ": the same inputs gave other bits, within the bound");
+  run.record.deterministic = false;
+  run.find("not_deterministic", severity::warning,
+           "case " + which.name + ": the same inputs gave different results");
+}
+
 // Twice with different contents, so that a remembered result is seen; a third time with the
-// second contents again, bit by bit.
+// second contents again.
 bool judge_case(judged_run& run, const task_case& which) {
   run.work.select(which);
   if (auto fault = run.choose_geometry(which)) {
@@ -83,18 +98,16 @@ bool judge_case(judged_run& run, const task_case& which) {
       note_ended_case(run, which);
       return false;
     }
-    if (call == 2) break;
     auto result = run.work.check(run.candidate.outputs());
+    if (call == 2) {
+      note_repetition(run, which, result.pass(), same_bytes(first, run.candidate.outputs()));
+      break;
+    }
     found.result = call == 0 ? result : worse_of(found.result, result);
     if (!found.result.pass()) break;
     if (call == 1) first = run.candidate.outputs();
   }
   found.pass = found.result.pass();
-  if (found.pass && !same_bytes(first, run.candidate.outputs())) {
-    run.record.deterministic = false;
-    run.find("not_deterministic", severity::warning,
-             "case " + which.name + ": the same inputs gave different bits");
-  }
   run.record.cases.push_back(std::move(found));
   return run.record.cases.back().pass;
 }
@@ -143,12 +156,28 @@ std::optional<error> judged_run::choose_geometry(const task_case& which) {
 
 void judged_run::look_for_late_writes() {
   // As long as a thread has something left to do, up to a limit; an honest process sleeps.
+  auto& process = candidate.process();
+  process.go_on();
   for (int look = 0; look < most_late_looks; ++look) {
     ::nanosleep(&late_write_pause, nullptr);
     if (auto changed = candidate.changed_since())
       return find("late_write", severity::critical, *changed);
-    if (!wants_core(candidate.process().pid())) return;
+    if (!wants_core(process.pid())) return;
   }
+}
+
+void judged_run::look_for_background_work() {
+  auto& process = candidate.process();
+  double started = now_seconds();
+  double before = process.cpu_seconds();
+  do ::nanosleep(&late_write_pause, nullptr);
+  while (wants_core(process.pid()) && now_seconds() - started < background_seconds);
+  double seconds = now_seconds() - started;
+  double worked = process.cpu_seconds() - before;
+  if (worked <= background_share * seconds) return;
+  find("background_work", severity::critical,
+       fmt::format("{:.3f} ms of CPU time in {:.3f} ms after the last call, {:.0f} % of one core",
+                   worked * 1e3, seconds * 1e3, worked / seconds * 100));
 }
 
 bool judge_correctness(judged_run& run) {
@@ -195,7 +224,10 @@ void run_phases(judged_run& run, double overhead, span_clock& clock) {
     clock.lap("timing");
   }
   // Device code has nobody who could write later.
-  if (run.program == nullptr && !run.candidate.process().ending()) run.look_for_late_writes();
+  if (run.program != nullptr || run.candidate.process().ending()) return;
+  run.look_for_late_writes();
+  // On a GPU a driver's threads work, too.
+  if (right && run.options.timed && run.parts.gpu == nullptr) run.look_for_background_work();
 }
 
 // Once the candidate's code is in.
@@ -205,6 +237,13 @@ void judge_loaded(judged_run run, double overhead, span_clock& clock) {
   if (run.parts.gpu != nullptr) run.candidate.process().spin(true);
   run_phases(run, overhead, clock);
   run.candidate.process().spin(false);
+}
+
+// Before a candidate is loaded that could change what is seen.
+std::optional<error> look_at_baseline(referee_parts parts, prepared_task& prepared,
+                                      const evaluation_options& options) {
+  if (parts.gpu == nullptr || !options.timed || options.profiled) return std::nullopt;
+  return learn_quiet_baseline(prepared, parts.pool);
 }
 
 } // namespace
@@ -228,6 +267,12 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
   }
   auto& judged = **candidate;
   auto overhead = judged.measure_overhead();
+  if (auto fault = look_at_baseline(parts, prepared, options)) {
+    record.fault = *fault;
+    prepared.release(parts.pool.retire(std::move(*candidate)));
+    return record;
+  }
+  if (parts.gpu != nullptr) clock.lap("quiet");
   auto fault = overhead ? judged.load(call_deadline_ms)
                         : std::optional<error>{judged.process().ending()->fault};
   clock.lap("load");
@@ -260,6 +305,11 @@ evaluation_record evaluate_program(referee_parts parts, prepared_task& prepared,
   }
   clock.lap("process");
   auto& judged = **runner;
+  if (auto fault = look_at_baseline(parts, prepared, options)) {
+    record.fault = *fault;
+    return record;
+  }
+  if (parts.gpu != nullptr) clock.lap("quiet");
   auto fault = judged.load_program(artifact, call_deadline_ms);
   if (!fault && judged.process().ending()) fault = judged.process().ending()->fault;
   clock.lap("load");

@@ -54,8 +54,9 @@ struct timing_record {
   uint32_t samples = 0;
   double overhead_seconds = 0;
   double roofline_seconds = 0;
-  both_seconds by_call;   ///< back to back, launches included
-  both_seconds by_device; ///< the GPU's work alone
+  double late_seconds = 0; ///< added to each call: worked after it was said to be done
+  both_seconds by_call;    ///< back to back, launches included
+  both_seconds by_device;  ///< the GPU's work alone
   std::vector<kind_time> kinds;
   std::string note;
 };

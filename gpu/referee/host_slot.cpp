@@ -35,7 +35,9 @@ public:
   }
 
 private:
-  using slot::slot;
+  host_slot(candidate_process process, const task& x) : slot(std::move(process), x) {
+    rests_ = true;
+  }
 
   void place(const workload& work, bool cold) override {
     for (size_t i = 0; i < buffers_.size(); ++i) {

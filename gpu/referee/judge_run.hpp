@@ -67,8 +67,11 @@ struct judged_run {
   /// Makes the launches of device code those of a shape. Nothing, or the candidate's fault.
   std::optional<error> choose_geometry(const task_case& which);
 
-  /// Looks once more at the outputs of the last call, a moment later.
+  /// Lets the process go on, and looks once more at the outputs of the last call, a moment later.
   void look_for_late_writes();
+
+  /// What a process does when nobody called it: by then it had time to come to rest.
+  void look_for_background_work();
 };
 
 /// True when every case passed.

@@ -83,7 +83,7 @@ size_t last_level_cache_bytes() {
 // One core's peak times the number of cores: more than cores that share a memory bus can reach,
 // which is the side to err on.
 void machine::measure_again() {
-  double cores = static_cast<double>(cpus_.empty() ? all_cpus().size() : cpus_.size());
+  double cores = this->cores();
   size_t room = std::min(memory_room, 2 * last_level_cache_bytes()) / memory_burst * memory_burst;
   std::vector<uint64_t> words(room / 8, 1);
   auto bursts = static_cast<int>(room / memory_burst);
@@ -113,6 +113,15 @@ void machine::measure_again() {
   peaks_.flops_per_second = std::max(peaks_.flops_per_second, flops * cores);
 }
 
+uint32_t machine::cores() const {
+  return static_cast<uint32_t>(cpus_.empty() ? all_cpus().size() : cpus_.size());
+}
+
+double machine::least_overhead(double seconds) {
+  least_overhead_ = std::min(seconds, least_overhead_.value_or(seconds));
+  return *least_overhead_;
+}
+
 const machine_peaks& machine::peaks() {
   if (peaks_.flops_per_second <= 0) measure_again();
   return peaks_;
@@ -135,7 +144,7 @@ std::string machine::description() const {
       name = line.substr(colon + 2);
       break;
     }
-  auto count = cpus_.empty() ? all_cpus().size() : cpus_.size();
+  auto count = cores();
   return name + ", " + std::to_string(count) + (count == 1 ? " core" : " cores");
 }
 

@@ -3,6 +3,8 @@
 // What this machine can do at most, measured when first needed: the floor under every honest
 // time. Both figures only ever grow, and are measured again before anybody is accused.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,12 +29,19 @@ public:
   /// whichever is longer, with a margin of 5 %.
   double roofline_seconds(double bytes, double flops, double set_bytes);
 
+  uint32_t cores() const;
+
+  /// Takes note of what an empty call of a trusted process cost, and returns the least so far: more
+  /// is the machine's doing.
+  double least_overhead(double seconds);
+
   /// "Intel(R) Xeon(R) Processor @ 2.50GHz, 2 cores".
   std::string description() const;
 
 private:
   std::vector<int> cpus_;
   machine_peaks peaks_;
+  std::optional<double> least_overhead_;
 };
 
 /// Bytes of the last-level cache as the system reports it; 32 MiB when it does not.

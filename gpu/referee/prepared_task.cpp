@@ -1,13 +1,18 @@
 #include "gpu/referee/prepared_task.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 
+#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/truth.hpp"
+#include "gpu/referee/judge_run.hpp"
 
 namespace kernelmill {
 
@@ -51,19 +56,62 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
   return result;
 }
 
+expected<void> prepared_task::await(buffers& x) {
+  if (x.gone.valid() && x.gone.wait_for(std::chrono::seconds{10}) != std::future_status::ready)
+    return infrastructure_error("gpu_stuck",
+                                "failed to end a candidate's process within 10 s: the GPU is stuck",
+                                "`nvidia-smi` shows its state; the work is tried elsewhere");
+  return {};
+}
+
+expected<void> prepared_task::await_gone() {
+  for (auto& x : lanes_)
+    if (auto ok = await(x); !ok) return ok;
+  return {};
+}
+
 // Device code leaves nothing behind that could write later, so one set of buffers does.
 expected<void> prepared_task::begin(bool device_code) {
   if (gpu_ == nullptr) return {};
   current_ = device_code ? 0 : 1 - current_;
   auto& x = lane();
-  if (x.gone.valid() && x.gone.wait_for(std::chrono::seconds{10}) != std::future_status::ready)
-    return infrastructure_error("gpu_stuck",
-                                "failed to end a candidate's process within 10 s: the GPU is stuck",
-                                "`nvidia-smi` shows its state; the work is tried elsewhere");
+  if (auto ok = await(x); !ok) return ok;
   if (x.arena != nullptr) return {};
   x.arena = std::make_unique<device_arena>(*gpu_, task_);
-  if (truth_ == nullptr) truth_ = std::make_unique<device_truth>(*gpu_, task_, device_reference_);
+  if (truth_ != nullptr) return {};
+  truth_ = std::make_unique<device_truth>(*gpu_, task_, device_reference_);
+  make_baseline_arena();
   return {};
+}
+
+// Once for all: a baseline that shares its buffers has one process for each lane.
+void prepared_task::make_baseline_arena() {
+  auto room = gpu_->memory();
+  auto bytes = lane().arena->bytes();
+  if (room.free < 2 * bytes + room.total / 16) return; // the other lane's are to come
+  baseline_arena_ = std::make_unique<device_arena>(*gpu_, task_);
+}
+
+std::optional<error> prepared_task::start_baseline(candidate_pool& pool) {
+  auto& current = baseline();
+  if (current && !current->process().ending()) return std::nullopt;
+  current.reset();
+  descriptor library{::open(baseline_path_.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!library)
+    return error{fault_class::infrastructure,
+                 "library_lost",
+                 "failed to open " + baseline_path_ + ": " + std::strerror(errno),
+                 {}};
+  auto process = pool.take();
+  if (!process) return process.error();
+  auto made = gpu_ == nullptr ? make_host_slot(std::move(*process), task_, library.get())
+                              : device_slot::create(std::move(*process), task_, library.get(),
+                                                    baseline_arena());
+  if (!made) return made.error();
+  if (auto fault = (*made)->load(call_deadline_ms))
+    return bad_baseline(task_, "does not load: " + fault->message);
+  current = std::move(*made);
+  return std::nullopt;
 }
 
 expected<program_slot*> prepared_task::runner(candidate_pool& pool) {
@@ -86,6 +134,8 @@ prepared_task::~prepared_task() {
     if (x.gone.valid()) x.gone.wait();
     x = {};
   }
+  baseline_.reset();
+  baseline_arena_.reset();
   truth_.reset();
   for (auto* x : libraries_) ::dlclose(x);
 }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "gpu/referee/row_arithmetic.hpp"
 #include "gpu/referee/slot.hpp"
 #include "gpu/toolchain/trusted_build.hpp"
 
@@ -21,6 +22,16 @@ class device_arena;
 class device_truth;
 class candidate_pool;
 class program_slot;
+
+/// What the rows of a task's baseline are on a GPU while no candidate is there who could change
+/// them.
+struct quiet_baseline {
+  row_line call;
+  std::optional<row_line> device;
+  unsigned sets = 1;
+  std::vector<double> contents; ///< by kind: seconds until they are there
+  double when = 0;              ///< by now_seconds()
+};
 
 /// Thread safety: none.
 class prepared_task {
@@ -51,7 +62,22 @@ public:
   void drop_runner(candidate_pool& pool);
 
   /// Empty until started, and again when it has ended.
-  std::unique_ptr<slot>& baseline() noexcept { return lane().baseline; }
+  std::unique_ptr<slot>& baseline() noexcept {
+    return baseline_arena_ != nullptr ? baseline_ : lane().baseline;
+  }
+
+  /// Makes sure that the baseline runs, in a sandbox of its own.
+  std::optional<error> start_baseline(candidate_pool& pool);
+
+  /// The baseline's buffers. They are its own, unless the card has no room for them: then those of
+  /// the candidate.
+  device_arena& baseline_arena() noexcept {
+    return baseline_arena_ != nullptr ? *baseline_arena_ : *lane().arena;
+  }
+  bool has_baseline_arena() const noexcept { return baseline_arena_ != nullptr; }
+
+  /// Waits until no process that a candidate had is there any more.
+  expected<void> await_gone();
 
 private:
   explicit prepared_task(task x);
@@ -73,12 +99,18 @@ private:
   };
   buffers& lane() noexcept { return lanes_[current_]; }
 
+  static expected<void> await(buffers& x);
+  void make_baseline_arena();
+
   device* gpu_ = nullptr;
   std::unique_ptr<device_truth> truth_;
+  std::unique_ptr<device_arena> baseline_arena_;
+  std::unique_ptr<slot> baseline_; // before what it maps
   std::array<buffers, 2> lanes_;
   size_t current_ = 0;
 
 public:
+  std::optional<quiet_baseline> quiet;
   bool truth_agrees = false; ///< of the GPU's reference with the host's, once tried
 };
 

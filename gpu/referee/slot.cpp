@@ -1,18 +1,18 @@
 #include "gpu/referee/slot.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include <unistd.h>
 
-#include "gpu/referee/clock.hpp"
+#include "gpu/process/core_use.hpp"
 #include "gpu/referee/scheduling.hpp"
-#include "gpu/referee/timing_statistics.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-constexpr int empty_calls = 7;
+constexpr size_t empty_calls = 9;
 constexpr int empty_call_deadline_ms = 2'000;
 
 size_t size_of(const taken_output& x, dtype type) {
@@ -45,23 +45,29 @@ expected<void> slot::attach(const std::vector<shared_memory>& parameters, int li
 }
 
 std::optional<double> slot::measure_overhead() {
+  if (rests_) run_beside(process_.pid()); // as in timed calls
   std::vector<double> times;
-  for (int i = 0; i < empty_calls; ++i) {
+  while (times.size() < empty_calls) {
+    if (rests_) process_.stop();
     auto seconds = process_.run(candidate_command::nothing, {}, empty_call_deadline_ms);
     if (!seconds) return std::nullopt;
     times.push_back(*seconds);
   }
-  return median(times);
+  std::sort(times.begin(), times.end());
+  return times[empty_calls / 4];
 }
 
 std::optional<error> slot::load(int deadline_ms) {
   if (!process_.run(candidate_command::load, {}, deadline_ms)) return process_.ending()->fault;
   cpu_mark_ = process_.cpu_seconds();
-  time_mark_ = now_seconds();
   return process_.load_fault();
 }
 
 std::optional<std::string> slot::deliver(const workload& work, bool cold) {
+  if (rests_ && !process_.stopped()) {
+    process_.stop();
+    cpu_mark_ = process_.cpu_seconds();
+  }
   auto changed = changed_since();
   if (cold) run_beside(process_.pid());
   called_ = false;
@@ -77,13 +83,12 @@ std::optional<call_measure> slot::call(const workload& work, int deadline_ms, ui
                                                        : static_cast<int64_t>(offset(i)));
   }
   double before = process_.cpu_seconds();
-  // Of both: the one may be kept from starting, the other from seeing that it is done.
-  auto waiting = [&] { return waited_seconds(process_.pid()) + waited_seconds(::getpid()); };
-  double waited = waiting();
-  double idle_seconds = now_seconds() - time_mark_;
+  double theirs = waited_seconds(process_.pid());
+  double ours = waited_seconds(::getpid());
   auto seconds = process_.run(candidate_command::call, values, deadline_ms);
   if (!seconds) return std::nullopt;
   double after = process_.cpu_seconds();
+  if (rests_) process_.halt();
   for (size_t i = 0; i < taken_.size(); ++i) {
     const auto& arg = task_->arguments[i];
     if (!is_output(arg)) continue;
@@ -92,11 +97,25 @@ std::optional<call_measure> slot::call(const workload& work, int deadline_ms, ui
     copy_out(i, taken_[i], order);
   }
   called_ = true;
-  call_measure result{*seconds, after - before, before - cpu_mark_, idle_seconds,
-                      waiting() - waited};
+  call_measure result;
+  result.seconds = *seconds;
+  result.cpu_seconds = after - before;
+  result.idle_cpu = before - cpu_mark_;
+  // Of both: the one may be kept from starting, the other from seeing that it is done; but who goes
+  // on takes the core from who let it, which is no wait for somebody else.
+  result.waited = waited_seconds(process_.pid()) - theirs +
+                  std::max(0.0, waited_seconds(::getpid()) - ours - result.cpu_seconds);
   cpu_mark_ = after;
-  time_mark_ = now_seconds();
+  if (rests_) rest(result);
   return result;
+}
+
+void slot::rest(call_measure& into) {
+  into.still = process_.stop() == standing::still;
+  double now = process_.cpu_seconds();
+  into.late_cpu = now - cpu_mark_;
+  into.threads = static_cast<uint32_t>(thread_states(process_.pid()).size());
+  cpu_mark_ = now;
 }
 
 std::optional<std::string> slot::changed_since() const {

@@ -14,11 +14,13 @@
 namespace kernelmill {
 
 struct call_measure {
-  double seconds = 0;      ///< outside clock, from handing over the call to seeing it done
-  double cpu_seconds = 0;  ///< of all threads of the process during the call
-  double idle_cpu = 0;     ///< the same between the call before and this one
-  double idle_seconds = 0; ///< how long that was
-  double waited = 0;       ///< seconds of the call in which it or the referee had no core
+  double seconds = 0;     ///< outside clock, from handing over the call to seeing it done
+  double cpu_seconds = 0; ///< of all threads of the process during the call
+  double late_cpu = 0;    ///< the same from when it was seen done until they stood still
+  double idle_cpu = 0;    ///< the same from then until this call
+  double waited = 0;      ///< seconds of the call in which it or the referee had no core
+  uint32_t threads = 1;   ///< that the process had when it stood still
+  bool still = true;      ///< false: it had not stopped in time
 };
 
 /// Thread safety: none.
@@ -26,7 +28,7 @@ class slot {
 public:
   virtual ~slot() = default;
 
-  /// Median seconds of a command that does nothing, before the library is loaded.
+  /// Seconds of a command that does nothing, before the library is loaded: the lower quartile.
   std::optional<double> measure_overhead();
 
   /// Loads the library. An empty result means that it is in.
@@ -38,7 +40,8 @@ public:
   std::optional<std::string> deliver(const workload& work, bool cold);
 
   /// Calls the function and takes its outputs into private memory at once, in an order drawn from
-  /// `order`. Nothing when the process ended; see process().ending().
+  /// `order`. Nothing when the process ended; see process().ending(). Of a slot that rests, the
+  /// process is told to stop before that, and stands still afterwards.
   std::optional<call_measure> call(const workload& work, int deadline_ms, uint64_t order);
 
   const std::vector<taken_output>& outputs() const noexcept { return taken_; }
@@ -74,13 +77,15 @@ protected:
   const task& spec() const noexcept { return *task_; }
 
   candidate_process process_;
+  bool rests_ = false; ///< the process runs in its calls only
 
 private:
+  void rest(call_measure& into);
+
   const task* task_;
   std::vector<taken_output> taken_;
   bool called_ = false;
   double cpu_mark_ = 0; // at the end of the latest call
-  double time_mark_ = 0;
 };
 
 /// A slot whose buffers are shared memory.

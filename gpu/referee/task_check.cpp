@@ -329,7 +329,10 @@ Message<wire::CheckResult> check_request(referee_parts parts, wire::CheckRequest
   double started = now_seconds();
   check_record record;
   if (request.getTaskDir().size() == 0) { // a probe: a GPU that is gone ends this process
-    if (parts.gpu != nullptr) parts.gpu->flush();
+    if (parts.gpu != nullptr) {
+      parts.gpu->push_out_cache();
+      parts.gpu->synchronize();
+    }
   } else if (auto prepared = parts.tasks.get(request.getTaskDir(), ""); prepared) {
     record = check_task(parts, **prepared);
   } else {

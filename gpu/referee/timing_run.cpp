@@ -1,7 +1,8 @@
-// A/B timing. Each pair of calls has fresh contents, the same for both; before each call the
-// inputs are written, the outputs poisoned, and all of it evicted from every cache, so both find
-// the machine in the same state: data in memory, code warm. That is what a large model's kernel
-// finds on a GPU too, and nothing can be kept in a cache from one call to the next.
+// A/B timing. Each pair of calls has fresh contents of one kind, the same for both; before each
+// call the inputs are written, the outputs poisoned, and all of it evicted from every cache, so
+// both find the machine in the same state: data in memory, code warm. That is what a large model's
+// kernel finds on a GPU too, and nothing can be kept in a cache from one call to the next. Who is
+// not timed is stopped meanwhile: contents become visible when the clock starts.
 
 #include <algorithm>
 #include <cerrno>
@@ -14,17 +15,17 @@
 #include "gpu/process/descriptor.hpp"
 #include "gpu/referee/judge_run.hpp"
 #include "gpu/referee/scheduling.hpp"
+#include "gpu/task/timed_kinds.hpp"
 
 namespace kernelmill {
 
 namespace {
 
 constexpr uint64_t first_timed_call = 1'000; // contents of correctness cases have lower numbers
-constexpr double idle_cpu_floor = 150e-6;    // mean; an idle process was seen to use 5 to 40 us
-constexpr double idle_cpu_share = 0.05;      // of the time between two calls
-constexpr size_t idle_samples = 4;
-constexpr double wait_floor = 5e-6; // seconds
+constexpr double idle_share = 0.01;          // of the calls; who is stopped takes no time at all
+constexpr double wait_floor = 5e-6;          // seconds
 constexpr double wait_share = 0.05;
+constexpr double largest_fixed_share = 0.75; // of a call: a clock has noise
 constexpr size_t fewest_blocks = 2;
 constexpr size_t fewest_disturbed = 6;
 
@@ -41,51 +42,34 @@ error bad_baseline(const task& x, const std::string& cause) {
 }
 
 std::optional<error> start_baseline(judged_run& run) {
-  auto& baseline = run.prepared.baseline();
-  if (baseline && !baseline->process().ending()) return std::nullopt;
-  baseline.reset();
-  descriptor library{::open(run.prepared.baseline_path().c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!library)
-    return error{fault_class::infrastructure,
-                 "library_lost",
-                 "failed to open " + run.prepared.baseline_path() + ": " + std::strerror(errno),
-                 {}};
-  auto process = run.parts.pool.take();
-  if (!process) return process.error();
-  auto made = run.prepared.make_slot(std::move(*process), library.get());
-  if (!made) return made.error();
-  if (auto fault = (*made)->load(call_deadline_ms))
-    return bad_baseline(run.prepared.spec(), "does not load: " + fault->message);
-  baseline = std::move(*made);
-  return std::nullopt;
+  return run.prepared.start_baseline(run.parts.pool);
 }
 
 namespace {
 
 class timing {
 public:
-  explicit timing(judged_run& run) : run_(run), record_(run.record.timing) {}
+  timing(judged_run& run, double fixed)
+      : run_(run), record_(run.record.timing), fixed_(fixed),
+        kinds_(timed_kinds(run.prepared.spec(), run.prepared.spec().timed)) {
+    for (const auto& kind : kinds_) blocks_.push_back({kind.name, {}});
+    for (size_t i = 1; i < kinds_.size(); ++i) others_.push_back(i);
+    for (size_t i = others_.size(); i > 1; --i)
+      std::swap(others_[i - 1], others_[run_.next_order() % i]);
+  }
 
   void measure() {
     // Two pairs first: pages, thread teams and branch predictors; checked like all others.
     for (int i = 0; i < 2; ++i) {
       pair_times unused;
-      if (!pair(i == 0, unused)) return;
+      if (!pair(0, i == 0, unused)) return;
     }
-    take_blocks();
-    // Time that a hypervisor takes from a core is charged to whoever was on it, and looks like work
-    // between two calls. So the measurement is made again; what shows again is the candidate's, and
-    // one that has stopped meanwhile is paid for what it does without.
-    bool again = sound() && idle_work(measures_);
-    if (again) {
-      blocks_.clear();
-      disturbed_.clear();
-      measures_.clear();
-      take_blocks();
-    }
+    started_ = now_seconds();
+    if (meet_all_kinds()) take_blocks();
+    if (sound()) settle_doubts();
     if (!sound()) return;
     summarize();
-    if (again) look_for_background_work();
+    look_for_work_while_stopped();
   }
 
 private:
@@ -95,34 +79,76 @@ private:
     bool disturbed = false;
   };
 
+  // Each kind once, in an order that nobody knows: so all of them are checked at the timed shape.
+  // One pair makes a block, until there are more. False when there is no use in going on.
+  bool meet_all_kinds() {
+    bool reference_first = false;
+    for (size_t kind : others_) {
+      if (out_of_time()) return false;
+      pair_times times;
+      reference_first = !reference_first;
+      if (!pair(kind, reference_first, times)) return false;
+      if (times.disturbed) continue;
+      blocks_[kind].blocks.push_back(
+          {{times.reference, times.reference}, {times.candidate, times.candidate}});
+      ++met_;
+      if (is_over()) return false;
+    }
+    return true;
+  }
+
+  // Every other block has the task's own kind, the rest take turns.
   void take_blocks() {
-    double started = now_seconds();
-    do {
-      timed_block block{};
-      if (!undisturbed_pair(true, started, block, 0) || !undisturbed_pair(false, started, block, 1))
-        break;
-      blocks_.push_back(block);
-      record_.note = stop_reason(blocks_, run_.options.stopping, now_seconds() - started);
-    } while (record_.note.empty());
+    for (size_t i = 0; !is_over(); ++i) {
+      size_t kind = i % 2 == 0 || others_.empty() ? 0 : others_[i / 2 % others_.size()];
+      if (!take_block(kind)) return;
+    }
+  }
+
+  bool take_block(size_t kind) {
+    timed_block block{};
+    if (!undisturbed_pair(kind, true, block, 0) || !undisturbed_pair(kind, false, block, 1))
+      return false;
+    blocks_[kind].blocks.push_back(block);
+    ordered_.push_back(block);
+    return true;
+  }
+
+  bool is_over() {
+    auto rule = run_.options.stopping;
+    rule.min_blocks += met_;
+    rule.max_blocks += met_;
+    record_.note = stop_reason(all_blocks(), rule, now_seconds() - started_);
+    return !record_.note.empty();
+  }
+
+  std::vector<timed_block> all_blocks() const {
+    std::vector<timed_block> result;
+    for (const auto& x : blocks_) result.insert(result.end(), x.blocks.begin(), x.blocks.end());
+    return result;
   }
 
   bool sound() const { return run_.record.correct && run_.record.fault.cls == fault_class::none; }
 
+  bool out_of_time() {
+    if (!run_.expired() && now_seconds() - started_ <= run_.options.stopping.budget_seconds)
+      return false;
+    record_.note = "the time budget is spent";
+    return true;
+  }
+
   // Repeats a pair in which one of the two had to wait for a core that somebody else had: which of
   // them it hits depends on where the scheduler has put them, and stays so for a whole
-  // evaluation. Such time is never subtracted, only measured again, so nobody gains by waiting.
-  bool undisturbed_pair(bool reference_first, double started, timed_block& block, int index) {
-    for (;;) {
-      if (run_.expired() || now_seconds() - started > run_.options.stopping.budget_seconds) {
-        record_.note = "the time budget is spent";
-        return false;
-      }
+  // evaluation. Such time is never subtracted, only measured again with contents of the same kind,
+  // so nobody gains by waiting.
+  bool undisturbed_pair(size_t kind, bool reference_first, timed_block& block, int index) {
+    while (!out_of_time()) {
       pair_times times;
-      if (!pair(reference_first, times)) return false;
+      if (!pair(kind, reference_first, times)) return false;
       if (times.disturbed) {
         disturbed_.push_back(
             {{times.reference, times.reference}, {times.candidate, times.candidate}});
-        if (blocks_.empty() && disturbed_.size() >= fewest_disturbed && far_slower(disturbed_))
+        if (ordered_.empty() && disturbed_.size() >= fewest_disturbed && far_slower(disturbed_))
           return false;
         continue;
       }
@@ -130,10 +156,12 @@ private:
       block.candidate[index] = times.candidate;
       return true;
     }
+    return false;
   }
 
   // One call of each, on the same fresh contents. False when timing cannot go on.
-  bool pair(bool reference_first, pair_times& times) {
+  bool pair(size_t kind, bool reference_first, pair_times& times) {
+    run_.work.select(kinds_[kind]);
     run_.work.fill(run_.record.seed, next_call_++);
     run_.work.find_truth();
     return reference_first ? time_reference(times) && time_candidate(times)
@@ -141,7 +169,12 @@ private:
   }
 
   static bool was_disturbed(const call_measure& x) {
-    return x.waited > std::max(wait_floor, wait_share * x.seconds);
+    return x.waited > std::max(wait_floor, wait_share * x.seconds) || !x.still;
+  }
+
+  // What an empty call of a trusted process costs is in both figures and of nobody's doing.
+  double without_fixed(double seconds) const {
+    return seconds - std::min(fixed_, largest_fixed_share * seconds);
   }
 
   bool time_reference(pair_times& times) {
@@ -149,8 +182,9 @@ private:
     baseline.deliver(run_.work, true);
     auto done = baseline.call(run_.work, call_deadline_ms, run_.next_order());
     if (!done) return blame_task("ended: " + baseline.process().ending()->fault.message);
-    times.reference = done->seconds;
+    times.reference = without_fixed(done->seconds);
     times.disturbed = times.disturbed || was_disturbed(*done);
+    reference_late_.push_back(done->late_cpu);
     auto result = run_.work.check(baseline.outputs());
     return result.pass() || blame_task("is wrong: " + result.first_bad);
   }
@@ -161,7 +195,7 @@ private:
       run_.record.correct = false;
       return false;
     }
-    times.candidate = measure.seconds;
+    times.candidate = without_fixed(measure.seconds);
     times.disturbed = times.disturbed || was_disturbed(measure);
     measures_.push_back(measure);
     auto result = run_.work.check(run_.candidate.outputs());
@@ -180,31 +214,102 @@ private:
     return false;
   }
 
+  // A kind that seems slow gets a budget of its own, so that nobody is paid for having spent it.
+  void settle_doubts() {
+    started_ = now_seconds();
+    auto note = record_.note;
+    for (size_t i = 0; i < blocks_.size() && !all_blocks().empty(); ++i) {
+      auto doubt = pay_slowest(blocks_).in_doubt;
+      if (!doubt) break;
+      auto kind = index_of(*doubt);
+      while (blocks_[kind].blocks.size() < confirming_blocks)
+        if (!take_block(kind)) return;
+    }
+    record_.note = note;
+  }
+
+  size_t index_of(const std::string& name) const {
+    auto found = std::find_if(blocks_.begin(), blocks_.end(),
+                              [&](const kind_blocks& x) { return x.name == name; });
+    return static_cast<size_t>(found - blocks_.begin());
+  }
+
   void summarize() {
     auto pairs = fmt::format("{} pairs were disturbed by other programs", disturbed_.size());
-    if (blocks_.size() < fewest_blocks) {
+    if (all_blocks().size() < fewest_blocks) {
       // Long calls are always disturbed on a busy machine. Noise must never make a kernel fast,
       // but what is far slower in spite of it may be called so.
       if (disturbed_.size() < fewest_disturbed || !far_slower(disturbed_)) {
         record_.note = "not measured, because the machine is too busy: " + pairs;
         return;
       }
-      blocks_ = disturbed_;
+      blocks_ = {{kinds_[0].name, disturbed_}};
       record_.note = "slower than the reference by far";
     }
     if (!disturbed_.empty()) record_.note += "; " + pairs;
-    std::vector<double> reference;
-    std::vector<double> candidate;
-    for (const auto& block : blocks_) {
-      reference.insert(reference.end(), block.reference, block.reference + 2);
-      candidate.insert(candidate.end(), block.candidate, block.candidate + 2);
+    charge_late_work();
+    auto paid = pay_slowest(blocks_);
+    if (paid.in_doubt) { // and its budget is spent
+      auto doubtful = blocks_[index_of(*paid.in_doubt)];
+      double slower = paid.times_slower;
+      paid = pay_slowest({doubtful});
+      paid.slowest = doubtful.name;
+      paid.times_slower = slower;
     }
     record_.measured = true;
-    record_.reference_seconds = median(reference);
-    record_.candidate_seconds = median(candidate);
-    record_.speedup = estimate_speedup(blocks_);
-    record_.samples = static_cast<uint32_t>(candidate.size());
+    record_.reference_seconds = paid.reference_seconds;
+    record_.candidate_seconds = paid.candidate_seconds;
+    record_.by_call = {paid.candidate_seconds, paid.reference_seconds};
+    record_.speedup = widened(paid.speedup, process_spread);
+    tell_kinds(paid);
+    look_for_a_slowed_baseline();
     compare_with_roofline();
+  }
+
+  // What a process does from when it was seen to be done until it stands still, it did not do in
+  // its calls. Some of it is the price of being stopped: a baseline shows it, for a thread.
+  void charge_late_work() {
+    std::vector<double> late;
+    uint32_t threads = 1;
+    for (const auto& x : measures_) {
+      late.push_back(x.late_cpu);
+      threads = std::max(threads, x.threads);
+    }
+    threads = std::min<uint32_t>(threads, run_.parts.hardware.cores());
+    double excess = trimmed_mean(late) - threads * trimmed_mean(reference_late_);
+    record_.late_seconds = std::max(0.0, excess);
+    for (auto& kind : blocks_)
+      for (auto& block : kind.blocks)
+        for (auto& seconds : block.candidate) seconds += record_.late_seconds;
+  }
+
+  void tell_kinds(const paid_speedup& paid) {
+    for (const auto& kind : blocks_) {
+      if (kind.blocks.empty()) continue;
+      auto alone = pay_slowest({kind});
+      auto calls = static_cast<uint32_t>(2 * kind.blocks.size());
+      record_.kinds.push_back({kind.name, alone.candidate_seconds, alone.reference_seconds, calls});
+      record_.samples += calls;
+    }
+    if (!paid.slowest) return;
+    run_.find("depends_on_contents", severity::warning,
+              fmt::format("slower by a factor of {:.2f} than on other contents where they are {}: "
+                          "that is paid",
+                          paid.times_slower, *paid.slowest));
+  }
+
+  // Who is called after the candidate must not be slower than who is called before it, by more than
+  // the candidate is when it is called second itself: what it leaves behind, heat or a lower clock,
+  // then slows the baseline.
+  void look_for_a_slowed_baseline() {
+    auto slowed = slowed_by_order(ordered_);
+    if (!slowed) return;
+    for (double* x : {&record_.speedup.low, &record_.speedup.estimate, &record_.speedup.high})
+      *x /= *slowed;
+    run_.find("slows_baseline", severity::warning,
+              fmt::format("the baseline is slower by {:.1f} % after a call of the candidate than "
+                          "before it: that is not paid",
+                          (*slowed * *slowed - 1) * 100));
   }
 
   void compare_with_roofline() {
@@ -226,44 +331,33 @@ private:
             record_.candidate_seconds * 1e3, bytes, flops, record_.roofline_seconds * 1e3));
   }
 
-  // What a process does between two calls, nobody has asked for: it may be finishing the call
-  // before, or getting ahead of the next.
-  void look_for_background_work() {
-    auto work = idle_work(measures_);
-    if (!work) return;
-    run_.find("background_work", severity::critical,
-              fmt::format("{:.3f} ms of CPU time between two calls, {:.0f} % of one core",
-                          work->mean_seconds * 1e3, work->share * 100));
-  }
-
-  struct idle_use {
-    double mean_seconds;
-    double share; // of one core
-  };
-
-  // Sums, not medians: on a busy machine a spinning thread runs in few gaps, and long. Without the
-  // longest gap: one alone is an accident.
-  static std::optional<idle_use> idle_work(const std::vector<call_measure>& measures) {
-    if (measures.size() < idle_samples) return std::nullopt;
-    auto longest = std::max_element(
-        measures.begin(), measures.end(),
-        [](const call_measure& a, const call_measure& b) { return a.idle_cpu < b.idle_cpu; });
-    double cpu = -longest->idle_cpu;
-    double seconds = -longest->idle_seconds;
-    for (const auto& x : measures) {
-      cpu += x.idle_cpu;
-      seconds += x.idle_seconds;
+  // Nobody has let it go on but itself.
+  void look_for_work_while_stopped() {
+    double worked = 0;
+    double called = 0;
+    for (const auto& x : measures_) {
+      worked += x.idle_cpu;
+      called += x.seconds;
     }
-    idle_use result{cpu / static_cast<double>(measures.size() - 1), cpu / seconds};
-    if (result.mean_seconds < idle_cpu_floor || result.share < idle_cpu_share) return std::nullopt;
-    return result;
+    if (worked <= idle_share * called) return;
+    run_.find(
+        "background_work", severity::critical,
+        fmt::format("{:.3f} ms of CPU time while it was stopped, {:.1f} % of that of its calls",
+                    worked * 1e3, worked / called * 100));
   }
 
   judged_run& run_;
   timing_record& record_;
-  std::vector<timed_block> blocks_;
+  double fixed_;
+  std::vector<task_case> kinds_;       // the task's own first
+  std::vector<size_t> others_;         // in secret order
+  std::vector<kind_blocks> blocks_;    // one entry a kind
+  std::vector<timed_block> ordered_;   // of two pairs each, reference first and candidate first
   std::vector<timed_block> disturbed_; // both halves of a block are the one pair
   std::vector<call_measure> measures_;
+  std::vector<double> reference_late_;
+  uint32_t met_ = 0; // blocks of one pair each
+  double started_ = 0;
   uint64_t next_call_ = first_timed_call;
 };
 
@@ -279,8 +373,9 @@ void judge_timing(judged_run& run, double overhead_seconds) {
   raise_priority(run.candidate.process().pid());
   raise_priority(run.prepared.baseline()->process().pid());
   if (run.prepared.arena() != nullptr) return judge_device_timing(run);
-  run.work.select(run.prepared.spec().timed);
-  timing{run}.measure();
+  double fixed = run.parts.hardware.least_overhead(overhead_seconds);
+  run.record.timing.overhead_seconds = fixed;
+  timing{run, fixed}.measure();
 }
 
 } // namespace kernelmill

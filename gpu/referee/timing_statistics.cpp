@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t blocks_before_giving_up = 3;
 constexpr double hopeless_speedup = 0.5;
+constexpr size_t fewest_for_order = 4; // blocks
+constexpr double least_slowed = 0.01;  // of a speedup
 
 double median_in_place(std::vector<double>& x) {
   auto middle = x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2);
@@ -62,6 +64,67 @@ double half_width_by_t(const std::vector<double>& x, double mean) {
   return t_quantile[x.size() - 1] * std::sqrt(squares / (n - 1) / n);
 }
 
+// -- kinds of contents --------------------------------------------------------------------------
+
+constexpr double least_difference = 0.05; // of speedups of two kinds, in logarithms
+constexpr double standard_errors = 4;
+constexpr double of_a_median = 1.2533;  // its standard error, by that of a mean
+constexpr double of_a_normal = 1.4826;  // its deviation, by the median of what it is off
+constexpr size_t fewest_neighbours = 4; // to know the noise
+
+// Standard deviation of the logarithm of a block, from neighbours of one kind, so that neither
+// differences between kinds nor slow drift are taken for noise.
+std::optional<double> noise_of(const std::vector<kind_blocks>& kinds) {
+  std::vector<double> steps;
+  for (const auto& kind : kinds)
+    for (size_t i = 1; i < kind.blocks.size(); ++i)
+      steps.push_back(std::fabs(log_ratio(kind.blocks[i]) - log_ratio(kind.blocks[i - 1])));
+  if (steps.size() < fewest_neighbours) return std::nullopt;
+  return of_a_normal * median_in_place(steps) / std::sqrt(2.0);
+}
+
+// How much slower `x` is than `others`, in logarithms; nothing where that may be noise.
+std::optional<double> behind(const std::vector<double>& x, const std::vector<double>& others,
+                             double noise) {
+  double by = median(others) - median(x);
+  double error =
+      of_a_median * noise *
+      std::sqrt(1.0 / static_cast<double>(x.size()) + 1.0 / static_cast<double>(others.size()));
+  if (by <= std::max(std::log1p(least_difference), standard_errors * error)) return std::nullopt;
+  return by;
+}
+
+// How much slower one kind is than all others, or than one of them that has blocks enough: where
+// most kinds are slow and one is fast, each slow one is like most others.
+std::optional<double> behind_others(const std::vector<kind_blocks>& kinds, size_t which,
+                                    double noise) {
+  auto mine = log_ratios(kinds[which].blocks);
+  std::vector<double> others;
+  std::optional<double> most;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (i == which || kinds[i].blocks.empty()) continue;
+    auto theirs = log_ratios(kinds[i].blocks);
+    others.insert(others.end(), theirs.begin(), theirs.end());
+    if (theirs.size() < confirming_blocks) continue;
+    if (auto by = behind(mine, theirs, noise)) most = std::max(most.value_or(0), *by);
+  }
+  if (others.empty()) return std::nullopt;
+  if (auto by = behind(mine, others, noise)) most = std::max(most.value_or(0), *by);
+  return most;
+}
+
+void pay(const std::vector<timed_block>& blocks, paid_speedup& into) {
+  std::vector<double> reference;
+  std::vector<double> candidate;
+  for (const auto& x : blocks) {
+    reference.insert(reference.end(), std::begin(x.reference), std::end(x.reference));
+    candidate.insert(candidate.end(), std::begin(x.candidate), std::end(x.candidate));
+  }
+  into.speedup = estimate_speedup(blocks);
+  into.reference_seconds = median_in_place(reference);
+  into.candidate_seconds = median_in_place(candidate);
+}
+
 double largest_ratio(const std::vector<timed_block>& blocks) {
   auto ratios = log_ratios(blocks);
   return *std::max_element(ratios.begin(), ratios.end());
@@ -103,6 +166,51 @@ speedup_interval widened(const speedup_interval& x, double spread) {
   double more = 1.96 * spread;
   return {x.estimate, x.estimate * std::exp(-std::hypot(std::log(x.estimate / x.low), more)),
           x.estimate * std::exp(std::hypot(std::log(x.high / x.estimate), more))};
+}
+
+std::optional<double> slowed_by_order(const std::vector<timed_block>& blocks) {
+  if (blocks.size() < fewest_for_order) return std::nullopt;
+  std::vector<timed_block> second_to_first;
+  for (const auto& x : blocks)
+    second_to_first.push_back({{x.reference[1], x.candidate[1]}, {x.reference[0], x.candidate[0]}});
+  auto slowed = estimate_speedup(second_to_first);
+  if (slowed.low < 1 + least_slowed) return std::nullopt;
+  return slowed.estimate;
+}
+
+double trimmed_mean(std::vector<double> x) {
+  if (x.empty()) return 0;
+  auto kept = x.begin() + static_cast<std::ptrdiff_t>(x.size() - x.size() / 10);
+  std::nth_element(x.begin(), kept - 1, x.end());
+  return std::accumulate(x.begin(), kept, 0.0) / static_cast<double>(kept - x.begin());
+}
+
+paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
+  paid_speedup result;
+  std::vector<timed_block> all;
+  size_t slowest = kinds.size();
+  double lowest = 0;
+  double slower = 0;
+  auto noise = noise_of(kinds);
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const auto& blocks = kinds[i].blocks;
+    all.insert(all.end(), blocks.begin(), blocks.end());
+    auto by = blocks.empty() || !noise ? std::nullopt : behind_others(kinds, i, *noise);
+    if (!by) continue;
+    double speedup = median(log_ratios(blocks));
+    if (slowest < kinds.size() && speedup >= lowest) continue;
+    slowest = i;
+    lowest = speedup;
+    slower = *by;
+  }
+  bool found = slowest < kinds.size();
+  bool confirmed = found && kinds[slowest].blocks.size() >= confirming_blocks;
+  if (found) {
+    (confirmed ? result.slowest : result.in_doubt) = kinds[slowest].name;
+    result.times_slower = std::exp(slower);
+  }
+  pay(confirmed ? kinds[slowest].blocks : all, result);
+  return result;
 }
 
 std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_rule& rule,

@@ -4,6 +4,7 @@
 // candidate, candidate, reference: drift that is linear in time cancels within it.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,47 @@ speedup_interval estimate_speedup(const std::vector<timed_block>& blocks);
 /// The same interval, wider by what one process differs from the next that runs the same code:
 /// `spread`, the standard deviation of the logarithm of the speedup.
 speedup_interval widened(const speedup_interval& x, double spread);
+
+/// What one process differs from the next that runs the same code, on a CPU: where its pages lie,
+/// and so which lines of the caches they share. See docs/explanation/honest-timing.md for the
+/// source.
+inline constexpr double process_spread = 0.01;
+
+/// By how much the speedup of these blocks is too large because the reference is slower when it is
+/// called second, beyond what the candidate is slower by then; nothing where that may be noise.
+/// Of each block, the first pair has the reference first, the second one the candidate.
+std::optional<double> slowed_by_order(const std::vector<timed_block>& blocks);
+
+/// Mean of all but the largest tenth: a single one has many causes.
+double trimmed_mean(std::vector<double> x);
+
+/// Blocks whose calls had one kind of contents. Both sides of a block had the same.
+struct kind_blocks {
+  std::string name;
+  std::vector<timed_block> blocks;
+};
+
+/// What a candidate is paid for whose rows had several kinds of contents.
+struct paid_speedup {
+  speedup_interval speedup;
+  double reference_seconds = 0; ///< medians of the blocks that are paid
+  double candidate_seconds = 0;
+  /// The kind that is paid alone, because the candidate is slower on it than on others.
+  std::optional<std::string> slowest;
+  double times_slower = 1; ///< than on the others, medians
+  /// A kind that seems to be slower but has too few blocks: time `confirming_blocks` of it, then
+  /// ask again. Until then all blocks are paid.
+  std::optional<std::string> in_doubt;
+};
+
+/// Of a kind, before it is paid alone.
+inline constexpr size_t confirming_blocks = 4;
+
+/// Pays all blocks where no kind differs from the others by more than noise: 5 %, and four standard
+/// errors of the difference of two medians. Noise is what neighbouring blocks of one kind differ
+/// by. Else pays the kind with the lowest speedup. Kinds without blocks do not count.
+/// REQUIRES: at least one block.
+paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds);
 
 struct stopping_rule {
   uint32_t min_blocks = 5;

@@ -108,8 +108,7 @@ void add_sandbox_rules(rule_list& rules) {
   rules.one(refuse, "prctl",
             {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG), SCMP_A1(SCMP_CMP_NE, SIGKILL)});
   rules.one(refuse, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, 0xff, SIGCONT)});
-  for (auto* name : {"fcntl", "fcntl64"})
-    rules.one(refuse, name, {SCMP_A1(SCMP_CMP_EQ, F_SETSIG)});
+  for (auto* name : {"fcntl", "fcntl64"}) rules.one(refuse, name, {SCMP_A1(SCMP_CMP_EQ, F_SETSIG)});
   rules.all(refuse, {"mq_notify"});
   for (uint64_t request : {TIOCSTI, TIOCLINUX})
     rules.one(refuse, "ioctl", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, request)});
@@ -119,9 +118,12 @@ void add_sandbox_rules(rule_list& rules) {
 // writing to /proc. What it may ask of its device, the node's own rights decide.
 void add_gpu_rules(rule_list& rules) {
   rules.all(allow, {"ioctl", "open", "openat", "timerfd_create", "timerfd_settime", "inotify_init1",
-                    "sched_setaffinity", "sched_setscheduler"});
+                    "sched_setaffinity", "sched_setscheduler", "timer_create", "timer_settime",
+                    "timer_gettime", "timer_delete"});
 }
 
+// No timer_create: what a timer signals is out of a filter's sight, and SIGCONT lets go on who is
+// stopped. setitimer() has signals of its own.
 void add_file_rules(rule_list& rules) {
   // O_TMPFILE is part of O_DIRECTORY's bits on a writable mode, so the mode says it all.
   constexpr uint64_t writes = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
@@ -167,10 +169,9 @@ void add_candidate_rules(rule_list& rules) {
                     "getcpu",
                     "wait4",
                     "waitid"});
-  rules.all(allow,
-            {"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigtimedwait",
-             "rt_sigsuspend", "sigaltstack", "sigreturn", "pause", "alarm", "setitimer",
-             "getitimer", "timer_create", "timer_settime", "timer_gettime", "timer_delete"});
+  rules.all(allow, {"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending",
+                    "rt_sigtimedwait", "rt_sigsuspend", "sigaltstack", "sigreturn", "pause",
+                    "alarm", "setitimer", "getitimer"});
   rules.all(allow, {"clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday",
                     "time", "times", "getrusage", "sysinfo", "uname", "getrandom", "getrlimit",
                     "ugetrlimit"});

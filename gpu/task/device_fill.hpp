@@ -1,7 +1,7 @@
 #pragma once
 
-// The distributions that a GPU makes by itself, at its timed shape: those where each element stands
-// for itself. What needs a whole row or a whole tensor only the host makes.
+// The distributions that a GPU makes by itself, at its timed shape: those where each element can be
+// made without the others. What needs a whole row or a whole tensor only the host makes.
 
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@
 namespace kernelmill {
 
 struct device_fill {
-  unsigned kind = 0;  ///< of f32: as in gpu/referee/device/kernels.cu
+  unsigned kind = 0;  ///< as in gpu/referee/device/kernels.cu
   float scale = 1.0f; ///< of "normal" and its like
 };
 

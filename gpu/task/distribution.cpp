@@ -108,6 +108,29 @@ void add_outliers(std::span<float> x, sequence& draw) {
   for (size_t i = 0; i <= x.size() / 256; ++i) x[draw.below(x.size())] = bell(draw) * 1e4f;
 }
 
+// One to three of all: no sample of the elements finds them.
+void add_few_outliers(std::span<float> x, sequence& draw) {
+  for (uint64_t n = 1 + draw.below(3); n > 0; --n) {
+    float size = 30.0f + 70.0f * unit(static_cast<uint32_t>(draw.next() >> 32));
+    x[draw.below(x.size())] = (draw.next() & 1) != 0 ? size : -size;
+  }
+}
+
+// A few turn their sign: as rare as outliers are.
+void turn_few(std::span<float> x, sequence& draw) {
+  for (uint64_t n = 1 + draw.below(3); n > 0; --n) {
+    auto& value = x[draw.below(x.size())];
+    value = -value;
+  }
+}
+
+void shrink_rows(std::span<float> x, size_t row, sequence& draw) {
+  for (size_t start = 0; start < x.size(); start += row) {
+    float scale = std::ldexp(1.0f, -static_cast<int>(draw.below(13)));
+    for (float& value : x.subspan(start, row)) value *= scale;
+  }
+}
+
 void fill_rows(std::span<float> x, size_t row, sequence& draw) {
   for (size_t start = 0; start < x.size(); start += row)
     std::fill_n(x.begin() + static_cast<std::ptrdiff_t>(start), row, bell(draw));
@@ -182,8 +205,10 @@ content_key derive_key(const secret_seed& seed, std::string_view case_name, uint
 
 std::vector<std::string> distributions(dtype type) {
   if (type == dtype::i32) return {"constant", "index", "permutation", "skewed", "sorted", "zeros"};
-  return {"constant_rows", "descending", "distinct", "large",  "masked", "normal",  "outlier",
-          "positive",      "signs",      "sorted",   "sparse", "tiny",   "uniform", "zeros"};
+  return {"constant_rows", "descending", "distinct", "few_negatives", "few_outliers",
+          "large",         "masked",     "near_one", "normal",        "outlier",
+          "positive",      "signs",      "sorted",   "sparse",        "tiny",
+          "unequal_rows",  "uniform",    "wide",     "zeros"};
 }
 
 bool is_distribution(std::string_view name, dtype type) noexcept {
@@ -195,7 +220,12 @@ void fill(std::span<float> x, std::string_view name, size_t row, const content_k
   auto keys = lanes(key);
   sequence draw{key};
   if (name == "uniform") return fill_uniform(x.data(), x.size(), keys, 0.0f, 1.0f);
-  if (name == "positive") return fill_uniform(x.data(), x.size(), keys, 0.5f, 1.0f);
+  if (name == "positive" || name == "few_negatives")
+    fill_uniform(x.data(), x.size(), keys, 0.5f, 1.0f);
+  if (name == "few_negatives") return turn_few(x, draw);
+  if (name == "positive") return;
+  if (name == "near_one") return fill_uniform(x.data(), x.size(), keys, 0.9375f, 0.125f);
+  if (name == "wide") return fill_uniform(x.data(), x.size(), keys, -51.0f, 102.0f);
   if (name == "signs") return fill_signs(x.data(), x.size(), keys);
   if (name == "sparse") return fill_sparse(x, row, draw);
   if (name == "constant_rows") return fill_rows(x, row, draw);
@@ -204,6 +234,8 @@ void fill(std::span<float> x, std::string_view name, size_t row, const content_k
   float scale = name == "large" ? 1e3f : name == "tiny" ? 1e-20f : 1.0f;
   fill_normal(x.data(), x.size(), keys, scale);
   if (name == "outlier") add_outliers(x, draw);
+  if (name == "few_outliers") add_few_outliers(x, draw);
+  if (name == "unequal_rows") shrink_rows(x, row, draw);
   if (name == "sorted" || name == "descending") sort_rows(x, row, name == "descending");
   if (name == "masked") mask(x, row, draw);
 }

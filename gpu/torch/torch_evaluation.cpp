@@ -24,10 +24,14 @@ using nlohmann::json;
 constexpr uint32_t default_deadline_ms = 180'000;
 constexpr int grace_ms = 20'000; // the torch referee keeps the deadline itself
 constexpr double roofline_margin = 1.1;
+constexpr const char* own_kind = "own"; // as kernelmill_torch/contents.py names it
+constexpr size_t least_own_blocks = 2;
+constexpr size_t least_other_blocks = 4;
 // Standard deviations in seconds of a call between processes that run the same code: on one core,
 // of which their memory lies elsewhere, and on any, of which some are beside busy ones.
 constexpr double process_spread = 0.7e-6;
 constexpr double core_spread = 10e-6;
+constexpr double device_spread = 0.15e-6; // of the GPU's work alone
 
 std::string text_of(const json& x, const char* name) {
   auto found = x.find(name);
@@ -71,8 +75,7 @@ public:
   }
 
   void run() {
-    bool timed = request_.getTiming().getEnabled() && !request_.getProfile();
-    if (begin() && timed && !condemned()) measure();
+    if (begin() && timed() && !condemned()) measure();
     end();
   }
 
@@ -87,6 +90,8 @@ public:
   }
 
 private:
+  bool timed() const { return request_.getTiming().getEnabled() && !request_.getProfile(); }
+
   // Collects what an answer holds; false when the evaluation is over.
   bool take(const expected<json>& answer) {
     if (!answer) {
@@ -146,6 +151,7 @@ private:
                        {"mode", request_.getMode().cStr()},
                        {"language", request_.getLanguage().cStr()},
                        {"float32", request_.getFloat32().cStr()},
+                       {"timed", timed()},
                        {"clock", request_.getTiming().getClock().cStr()},
                        {"seed", to_hex(request_.getSeed())},
                        {"seconds", deadline_ - now_seconds()}},
@@ -153,7 +159,7 @@ private:
     bool well = take(answer);
     if (answer) {
       keep_seed(text_of(*answer, "seed"));
-      output_bytes_ = number_of(*answer, "output_bytes");
+      floor_bytes_ = number_of(*answer, "floor_bytes");
       record_.correct = well && answer->value("correct", false);
     }
     if (well && !record_.correct) record_.fault = wrong_result();
@@ -188,9 +194,10 @@ private:
     double started = now_seconds();
     auto rule = stopping_of(request_.getTiming());
     std::vector<timed_block> blocks;
+    std::string wanted; // kind of contents, where one is in doubt
     auto& timing = record_.timing;
     do {
-      auto answer = ask({{"op", "block"}});
+      auto answer = ask({{"op", "block"}, {"kind", wanted}});
       if (!take(answer)) {
         record_.correct = record_.fault.cls != fault_class::candidate;
         return;
@@ -200,13 +207,18 @@ private:
       try {
         timed_block block{};
         auto clock = answer->at("clock").get<std::string>();
-        if (clock != clock_) blocks.clear(); // it cannot be timed by the one that was asked for
+        if (clock != clock_) {
+          blocks.clear(); // it cannot be timed by the one that was asked for
+          kinds_.clear();
+        }
         clock_ = clock;
         for (int i = 0; i < 2; ++i) {
           block.reference[i] = answer->at("reference").at(i).get<double>();
           block.candidate[i] = answer->at("candidate").at(i).get<double>();
         }
         blocks.push_back(block);
+        keep(block, answer->at("kind").get<std::string>(), answer->at("calls").get<uint32_t>());
+        has_others_ = answer->at("kinds").get<int>() > 1;
         timing.samples += answer->at("calls").get<uint32_t>();
         one_core_ = answer->at("held").get<bool>();
       } catch (const json::exception& problem) {
@@ -215,10 +227,15 @@ private:
         return;
       }
       timing.note = stop_reason(blocks, rule, now_seconds() - started);
+      wanted = wanted_kind();
+      if (!wanted.empty() || too_few_kinds()) timing.note.clear();
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
-    summarize(blocks);
-    if (parts_.gpu != nullptr) measure_other();
+    summarize();
+    if (parts_.gpu != nullptr) {
+      measure_other();
+      compare_with_roofline();
+    }
     record_.spans.push_back({"timing", now_seconds() - started});
   }
 
@@ -237,30 +254,85 @@ private:
         seconds;
   }
 
-  void summarize(const std::vector<timed_block>& blocks) {
-    std::vector<double> reference;
-    std::vector<double> candidate;
-    for (const auto& x : blocks) {
-      reference.insert(reference.end(), {x.reference[0], x.reference[1]});
-      candidate.insert(candidate.end(), {x.candidate[0], x.candidate[1]});
+  void keep(const timed_block& block, const std::string& kind, uint32_t calls) {
+    auto at = std::find_if(kinds_.begin(), kinds_.end(), [&](auto& x) { return x.name == kind; });
+    if (at == kinds_.end()) {
+      at = kinds_.insert(at, {kind, {}});
+      record_.timing.kinds.push_back({kind, 0, 0, 0});
     }
+    at->blocks.push_back(block);
+    record_.timing.kinds[static_cast<size_t>(at - kinds_.begin())].calls += calls;
+  }
+
+  // A kind on which the candidate seems to be slower; once it was timed often enough, it is or it
+  // is not.
+  std::string wanted_kind() const { return pay_slowest(kinds_).in_doubt.value_or(""); }
+
+  // Each of some blocks of other contents finds a shortcut by contents that most of them give away.
+  bool too_few_kinds() const {
+    size_t own = 0;
+    size_t others = 0;
+    for (const auto& x : kinds_) (x.name == own_kind ? own : others) += x.blocks.size();
+    return own < least_own_blocks || (has_others_ && others < least_other_blocks);
+  }
+
+  void name_kinds(const paid_speedup& paid) {
+    for (size_t i = 0; i < kinds_.size(); ++i) {
+      std::vector<double> reference;
+      std::vector<double> candidate;
+      for (const auto& x : kinds_[i].blocks) {
+        reference.insert(reference.end(), {x.reference[0], x.reference[1]});
+        candidate.insert(candidate.end(), {x.candidate[0], x.candidate[1]});
+      }
+      record_.timing.kinds[i].candidate_seconds = median(candidate);
+      record_.timing.kinds[i].reference_seconds = median(reference);
+    }
+    if (!paid.slowest) return;
+    std::string times;
+    for (const auto& x : record_.timing.kinds)
+      times += fmt::format("{}{} {:.4f} ms for {:.4f}", times.empty() ? "" : ", ", x.name,
+                           x.candidate_seconds * 1e3, x.reference_seconds * 1e3);
+    record_.findings.push_back(
+        {"depends_on_contents", severity::warning,
+         fmt::format("{:.2f} times slower on contents {} than on others, which is what is paid: {}",
+                     paid.times_slower, *paid.slowest, times)});
+  }
+
+  void summarize() {
+    auto paid = pay_slowest(kinds_);
     auto& timing = record_.timing;
     timing.measured = true;
-    timing.reference_seconds = median(reference);
-    timing.candidate_seconds = median(candidate);
-    timing.speedup = estimate_speedup(blocks);
+    timing.reference_seconds = paid.reference_seconds;
+    timing.candidate_seconds = paid.candidate_seconds;
+    timing.speedup = paid.speedup;
+    name_kinds(paid);
     (clock_ == "device" ? timing.by_device : timing.by_call) = {timing.candidate_seconds,
                                                                 timing.reference_seconds};
     if (request_.getTiming().getClock() != clock_ && parts_.gpu != nullptr)
       timing.note += "; timed with launches: its calls cannot be queued ahead";
     if (parts_.gpu == nullptr) return;
-    auto spread = one_core_ ? process_spread : core_spread;
+    auto spread = clock_ == "device" ? device_spread : one_core_ ? process_spread : core_spread;
     timing.speedup = widened(timing.speedup, std::hypot(spread / timing.reference_seconds,
                                                         spread / timing.candidate_seconds));
     note_conditions(*parts_.gpu, record_);
-    // Outputs must at least be written; what of the inputs must be read, the problem alone knows.
+  }
+
+  // The least time for what must be read and written, by the GPU's work alone where that is known.
+  void compare_with_roofline() {
+    auto& timing = record_.timing;
+    double seconds =
+        timing.by_device.candidate > 0 ? timing.by_device.candidate : timing.candidate_seconds;
+    for (const auto& x : timing.kinds)
+      if (x.name == own_kind && timing.by_device.candidate == 0)
+        seconds = std::min(seconds, x.candidate_seconds);
     timing.roofline_seconds =
-        output_bytes_ / parts_.gpu->memory_bytes_per_second() / roofline_margin;
+        floor_bytes_ / parts_.gpu->memory_bytes_per_second() / roofline_margin;
+    if (seconds >= timing.roofline_seconds) return;
+    record_.findings.push_back(
+        {"impossible_speed", severity::critical,
+         fmt::format("{:.6f} ms for {:.0f} bytes that must be read and written; this GPU's memory "
+                     "needs {:.6f} ms",
+                     seconds * 1e3, floor_bytes_, timing.roofline_seconds * 1e3)});
   }
 
   // Whose kernels ran matters only of what is right.
@@ -302,9 +374,11 @@ private:
   evaluation_record record_;
   std::vector<json> trials_;
   std::string inputs_;
-  double output_bytes_ = 0;
-  std::string clock_ = "call"; // by which blocks were timed
-  bool one_core_ = false;      // baseline and candidate took turns on one
+  double floor_bytes_ = 0;
+  std::vector<kind_blocks> kinds_; // as in the record
+  bool has_others_ = false;        // of contents
+  std::string clock_ = "call";     // by which blocks were timed
+  bool one_core_ = false;          // baseline and candidate took turns on one
 };
 
 } // namespace

@@ -196,7 +196,7 @@ TEST_F(gpu_referee, the_baseline_is_correct_and_as_fast_as_itself) {
   for (auto c : x->getCases()) EXPECT_TRUE(c.getPass()) << c.getName().cStr();
   auto t = x->getTiming();
   ASSERT_TRUE(t.getMeasured()) << summary(result);
-  EXPECT_STREQ(t.getClock().cStr(), "outside, slope of rows");
+  EXPECT_STREQ(t.getClock().cStr(), "outside, rows less the baseline's intercept");
   EXPECT_EQ(t.getShape(), "rows=8192 cols=8192");
   EXPECT_GE(t.getSamples(), 4u);
   EXPECT_GT(t.getCandidateMs(), 0);

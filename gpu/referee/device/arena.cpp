@@ -8,12 +8,12 @@ namespace {
 
 constexpr size_t guard = 256; // bytes on either side; also the alignment of tensors
 constexpr unsigned char guard_byte = 0xc3;
-constexpr size_t most_bytes = size_t{3} << 30; // of one arena
-constexpr unsigned most_sets = 49;             // one more than three short rows
-constexpr unsigned fewest_sets = 4;
-constexpr double row_seconds = 5e-4;
+constexpr size_t memory_share = 32;   // of the card's memory: what one arena may take at most
+constexpr unsigned most_sets = 500;   // of a row; device_program.hpp has room for them
+constexpr unsigned fewest_sets = 4;   // of them one at least stays unasked
+constexpr double row_seconds = 3e-3;  // or more takes a row of calls
 constexpr double call_seconds = 5e-6; // of the shortest call worth timing
-constexpr double usual_rate = 2e12;   // bytes a second, for a guess
+constexpr double usual_rate = 3e12;   // bytes a second, for a guess
 
 size_t round_up(size_t x, size_t unit) {
   return (x + unit - 1) / unit * unit;
@@ -29,13 +29,15 @@ device_arena::device_arena(device& gpu, const task& x)
     : gpu_(gpu), task_(x), tensors_(x.arguments.size()) {
   double bytes = working_set(x, x.timed);
   auto wanted = static_cast<unsigned>(row_seconds / (bytes / usual_rate + call_seconds));
-  auto fitting = static_cast<unsigned>(most_bytes / static_cast<size_t>(bytes + 1));
-  timed_sets_ = std::clamp((std::min(wanted, fitting) - 1) / 3 * 3 + 1, fewest_sets, most_sets);
+  auto fitting = static_cast<unsigned>(std::min<size_t>(
+      gpu.memory().total / memory_share / static_cast<size_t>(bytes + 1), most_sets));
+  timed_sets_ = std::clamp(std::min(wanted, fitting), fewest_sets, most_sets);
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (x.arguments[i].role == argument_role::scalar) continue;
     tensors_[i].output = is_output(x.arguments[i]);
-    allocate(tensors_[i], std::max(stride_of(capacity_of(x, i)) + guard,
-                                   stride_of(tensor_bytes(x, i, x.timed)) * timed_sets_ + guard));
+    allocate(tensors_[i],
+             std::max(stride_of(capacity_of(x, i)) + guard,
+                      stride_of(tensor_bytes(x, i, x.timed)) * (timed_sets_ + 1) + guard));
   }
 }
 
@@ -74,13 +76,32 @@ std::vector<shared_memory> device_arena::parameters() const {
   return result;
 }
 
+// Visits the guards before the first and behind every set of each output.
+template <class Visit>
+void device_arena::for_each_guard(Visit visit) {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const auto& x = tensors_[i];
+    if (!x.output) continue;
+    visit(1u, uint64_t{guard}, uint64_t{0}, address(i, 0) - guard);
+    visit(sets_, uint64_t{x.stride - x.bytes}, uint64_t{x.stride}, address(i, 0) + x.bytes);
+  }
+}
+
 void device_arena::select(const task_case& which, unsigned sets) {
   sets_ = sets;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     tensors_[i].bytes = tensor_bytes(task_, i, which);
     tensors_[i].stride = stride_of(tensors_[i].bytes);
   }
-  for_each_guard("set_bytes", false);
+  for_each_guard([&](unsigned count, uint64_t n, uint64_t stride, cuda::device_pointer at) {
+    gpu_.launch("set_bytes", count, n, at, n, stride, guard_byte);
+  });
+}
+
+size_t device_arena::bytes() const noexcept {
+  size_t result = 0;
+  for (const auto& x : tensors_) result += x.capacity;
+  return result;
 }
 
 // The last set ends where the mapping ends: a write far beyond it meets addresses that are not.
@@ -93,30 +114,22 @@ cuda::device_pointer device_arena::address(size_t argument, unsigned set) const 
   return tensors_[argument].base + offset(argument, set);
 }
 
-void device_arena::for_each_guard(const char* kernel, bool auditing) {
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    const auto& x = tensors_[i];
-    if (!x.output) continue;
-    auto visit = [&](cuda::device_pointer at, uint64_t bytes) {
-      if (auditing)
-        gpu_.launch(kernel, bytes, at, bytes, guard_byte, gpu_.audit_address());
-      else
-        gpu_.launch(kernel, bytes, at, bytes, guard_byte);
-    };
-    visit(address(i, 0) - guard, guard);
-    for (unsigned set = 0; set < sets_; ++set) visit(address(i, set) + x.bytes, x.stride - x.bytes);
-  }
+tensor_sets device_arena::sets_of(size_t argument, unsigned first, unsigned count) const {
+  return {address(argument, first), this->count(argument), tensors_[argument].stride / 4, first,
+          count};
 }
 
 void device_arena::check_guards() {
-  for_each_guard("check_bytes", true);
+  for_each_guard([&](unsigned count, uint64_t n, uint64_t stride, cuda::device_pointer at) {
+    gpu_.launch("check_bytes", count, n, at, n, stride, guard_byte, gpu_.audit_address());
+  });
 }
 
-void device_arena::poison_outputs() {
+void device_arena::poison_outputs(unsigned first, unsigned count) {
   for (size_t i = 0; i < tensors_.size(); ++i)
-    for (unsigned set = 0; tensors_[i].output && set < sets_; ++set)
-      gpu_.poison(address(i, set), count(i),
-                  task_.arguments[i].type == dtype::f32 ? poison_f32 : poison_i32);
+    if (tensors_[i].output)
+      gpu_.fill_words(sets_of(i, first, count),
+                      task_.arguments[i].type == dtype::f32 ? poison_f32 : poison_i32);
 }
 
 } // namespace kernelmill

@@ -16,8 +16,8 @@ namespace kernelmill {
 /// Thread safety: none.
 class device_arena {
 public:
-  /// Room for one set of every case, and for as many at the timed shape as fill about 0.8 ms.
-  /// Throws device_failure.
+  /// Room for one set of every case, and at the timed shape for as many as fill a row, with one
+  /// more for the call before it. Throws device_failure.
   device_arena(device& gpu, const task& x);
   device_arena(const device_arena&) = delete;
   device_arena& operator=(const device_arena&) = delete;
@@ -28,15 +28,20 @@ public:
 
   /// Sets the shape and renews all guards.
   void select(const task_case& which, unsigned sets);
+  /// The most that a row at the timed shape may have, without the one before it.
   unsigned timed_sets() const noexcept { return timed_sets_; }
+  size_t bytes() const noexcept; ///< of the GPU's memory
   unsigned sets() const noexcept { return sets_; }
 
   size_t offset(size_t argument, unsigned set) const; ///< behind the descriptor
   cuda::device_pointer address(size_t argument, unsigned set) const;
   size_t count(size_t argument) const { return tensors_[argument].bytes / 4; }
 
+  /// Sets of one tensor, from one on.
+  tensor_sets sets_of(size_t argument, unsigned first, unsigned count) const;
+
   void check_guards(); ///< adds to the audit
-  void poison_outputs();
+  void poison_outputs(unsigned first, unsigned count);
 
   device& gpu() const noexcept { return gpu_; }
   const task& spec() const noexcept { return task_; }
@@ -52,7 +57,8 @@ private:
     bool output = false;
   };
   void allocate(tensor& x, size_t bytes);
-  void for_each_guard(const char* kernel, bool auditing);
+  template <class Visit>
+  void for_each_guard(Visit visit);
 
   device& gpu_;
   const task& task_;

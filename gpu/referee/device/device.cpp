@@ -7,9 +7,7 @@
 #include <fmt/format.h>
 
 #include "gpu/cuda/runtime_compiler.hpp"
-#include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/kernels_text.hpp"
-#include "gpu/referee/timing_statistics.hpp"
 
 namespace kernelmill {
 
@@ -17,7 +15,6 @@ namespace {
 
 constexpr unsigned block_size = 256;
 constexpr unsigned blocks_per_multiprocessor = 16;
-constexpr int flush_trials = 9;
 
 struct key_words {
   unsigned k[8];
@@ -77,9 +74,6 @@ expected<void> device::start() {
   if (auto ok = compile_kernels(); !ok) return ok;
   audit_ = device_memory{*cuda_, sizeof(device_audit)};
   flushed_ = device_memory{*cuda_, 2 * cache_bytes_};
-  std::vector<double> times;
-  for (int i = 0; i < flush_trials; ++i) times.push_back(flush());
-  usual_flush_ = median(times);
   return {};
 }
 
@@ -132,57 +126,50 @@ expected<void> device::compile_kernels() {
   return {};
 }
 
-void device::launch_kernel(const char* kernel, uint64_t n, void** arguments) {
-  if (n == 0) return;
+void device::launch_kernel(const char* kernel, unsigned sets, uint64_t n, void** arguments) {
+  if (n == 0 || sets == 0) return;
   cuda::function function = nullptr;
   check("find a kernel", cuda_->module_function(&function, module_, kernel));
-  auto blocks = static_cast<unsigned>(
-      std::min<uint64_t>((n + block_size - 1) / block_size,
-                         static_cast<uint64_t>(multiprocessors_) * blocks_per_multiprocessor));
+  auto most = std::max<uint64_t>(
+      static_cast<uint64_t>(multiprocessors_) * blocks_per_multiprocessor / sets, 1);
+  auto blocks = static_cast<unsigned>(std::min((n + block_size - 1) / block_size, most));
   check(kernel,
-        cuda_->launch(function, blocks, 1, 1, block_size, 1, 1, 0, nullptr, arguments, nullptr));
+        cuda_->launch(function, blocks, sets, 1, block_size, 1, 1, 0, nullptr, arguments, nullptr));
 }
 
-void device::fill(cuda::device_pointer x, uint64_t count, const device_fill& how,
-                  const content_key& key) {
-  launch("fill_f32", count, x, count, how.kind, how.scale, words_of(key));
+void device::fill(const tensor_sets& x, dtype type, const content_how& how,
+                  const content_key& row) {
+  launch(type == dtype::f32 ? "fill_f32" : "fill_i32", x.sets, x.count, x.first, x.count, x.stride,
+         x.number, how, words_of(row));
 }
 
-void device::fill(cuda::device_pointer x, uint64_t count, int64_t low, int64_t high,
-                  const content_key& key) {
-  launch("fill_i32", count, x, count, static_cast<int>(low), static_cast<uint64_t>(high - low),
-         words_of(key));
+void device::verify(const tensor_sets& x, dtype type, const content_how& how,
+                    const content_key& row) {
+  launch(type == dtype::f32 ? "verify_f32" : "verify_i32", x.sets, x.count, x.first, x.count,
+         x.stride, x.number, how, words_of(row), audit_address());
 }
 
-void device::verify(cuda::device_pointer x, uint64_t count, const device_fill& how,
-                    const content_key& key) {
-  launch("verify_f32", count, x, count, how.kind, how.scale, words_of(key), audit_address());
+void device::fill_words(const tensor_sets& x, uint32_t pattern) {
+  launch("fill_words", x.sets, x.count, x.first, x.count, x.stride, pattern);
 }
 
-void device::verify(cuda::device_pointer x, uint64_t count, int64_t low, int64_t high,
-                    const content_key& key) {
-  launch("verify_i32", count, x, count, static_cast<int>(low), static_cast<uint64_t>(high - low),
-         words_of(key), audit_address());
-}
-
-void device::poison(cuda::device_pointer x, uint64_t words, uint32_t pattern) {
-  check("poison an output", cuda_->fill_words(x, pattern, words, nullptr));
-}
-
-double device::flush() {
-  synchronize();
-  double started = now_seconds();
+void device::unpin_cache() const {
   (void)cuda_->reset_persisting_l2(); // cards without that feature have nothing to take back
+}
+
+void device::push_out_cache() {
   check("flush the cache", cuda_->fill_words(flushed_.address(), 0, flushed_.bytes() / 4, nullptr));
-  synchronize();
-  return now_seconds() - started;
+}
+
+device::memory_state device::memory() const {
+  memory_state result;
+  check("ask for free memory", cuda_->memory_info(&result.free, &result.total));
+  return result;
 }
 
 bool device::crowded() const {
-  size_t free = 0;
-  size_t total = 0;
-  check("ask for free memory", cuda_->memory_info(&free, &total));
-  return free < total / 3;
+  auto now = memory();
+  return now.free < now.total / 3;
 }
 
 void device::begin_audit() {

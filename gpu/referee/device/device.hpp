@@ -36,6 +36,24 @@ struct device_audit {
   double max_error = 0;
 };
 
+/// How the elements of a tensor are made. The twin of `content_how` in kernels.cu.
+struct content_how {
+  uint32_t kind = 0; ///< of device_fill
+  float scale = 1;
+  uint32_t row = 1; ///< elements of one
+  int32_t low = 0;  ///< of integers: [low, low + width)
+  uint64_t width = 1;
+};
+
+/// As many sets of one tensor as a kernel works on at once.
+struct tensor_sets {
+  cuda::device_pointer first = 0;
+  uint64_t count = 0;  ///< elements of a set
+  uint64_t stride = 0; ///< elements from one set to the next
+  unsigned number = 0; ///< of the first set: it has a part in the contents
+  unsigned sets = 1;
+};
+
 /// Memory of the referee alone; freed when it goes.
 class device_memory {
 public:
@@ -78,27 +96,26 @@ public:
   /// Waits for all work of this context.
   void synchronize() const { check("wait for the GPU", cuda_->synchronize()); }
 
-  /// Launches a kernel of kernels.cu over `n` elements. Arguments must have the exact types.
+  /// Launches a kernel of kernels.cu over `n` elements, on as many rows of blocks as there are
+  /// sets. Arguments must have the exact types.
   template <class... Ts>
-  void launch(const char* kernel, uint64_t n, Ts... arguments) {
+  void launch(const char* kernel, unsigned sets, uint64_t n, Ts... arguments) {
     void* pointers[] = {static_cast<void*>(&arguments)...};
-    launch_kernel(kernel, n, pointers);
+    launch_kernel(kernel, sets, n, pointers);
   }
 
-  void fill(cuda::device_pointer x, uint64_t count, const device_fill& how, const content_key& key);
-  void fill(cuda::device_pointer x, uint64_t count, int64_t low, int64_t high,
-            const content_key& key);
+  void fill(const tensor_sets& x, dtype type, const content_how& how, const content_key& row);
 
   /// Counts elements that differ from what fill() would write.
-  void verify(cuda::device_pointer x, uint64_t count, const device_fill& how,
-              const content_key& key);
-  void verify(cuda::device_pointer x, uint64_t count, int64_t low, int64_t high,
-              const content_key& key);
+  void verify(const tensor_sets& x, dtype type, const content_how& how, const content_key& row);
 
-  void poison(cuda::device_pointer x, uint64_t words, uint32_t pattern);
+  void fill_words(const tensor_sets& x, uint32_t pattern);
 
-  /// Writes twice the second-level cache, and takes back what was pinned in it. Returns seconds.
-  double flush();
+  /// Takes back what was pinned in the second-level cache.
+  void unpin_cache() const;
+
+  /// Queues a write of twice the second-level cache.
+  void push_out_cache();
 
   /// Starts a new audit; the kernels that take one add to it.
   void begin_audit();
@@ -111,7 +128,12 @@ public:
   /// Clocks, heat, power and throttling now, by NVML; nothing where there is no NVML.
   std::optional<cuda::gpu_state> state() const;
   bool crowded() const; ///< less than a third of its memory is free
-  double usual_flush_seconds() const noexcept { return usual_flush_; }
+
+  struct memory_state {
+    size_t free = 0; ///< bytes
+    size_t total = 0;
+  };
+  memory_state memory() const;
 
 private:
   device() = default;
@@ -119,7 +141,7 @@ private:
   expected<void> compile_kernels();
   void learn_limits();
   void find_monitor();
-  void launch_kernel(const char* kernel, uint64_t n, void** arguments);
+  void launch_kernel(const char* kernel, unsigned sets, uint64_t n, void** arguments);
 
   const cuda::driver* cuda_ = nullptr;
   cuda::module module_ = nullptr;
@@ -133,7 +155,6 @@ private:
   int multiprocessors_ = 1;
   double memory_rate_ = 0;
   double flops_ = 0;
-  double usual_flush_ = 0;
 };
 
 } // namespace kernelmill

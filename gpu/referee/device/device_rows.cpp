@@ -2,23 +2,33 @@
 
 #include <numeric>
 
+#include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/slots.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-constexpr uint64_t first_timed_call = 1'000'000; // contents of correctness cases have lower numbers
-constexpr unsigned sample_words = 512;           // of each output and set
+constexpr uint64_t first_timed_row = 1'000'000; // contents of correctness cases have lower numbers
+constexpr unsigned sample_words = 512;          // of each output and set
+constexpr double gate_patience = 0.02;          // seconds; a launch takes microseconds
 
 } // namespace
 
-device_rows::device_rows(judged_run& run)
-    : run_(run), arena_(*run.prepared.arena()), gpu_(arena_.gpu()), spec_(run.prepared.spec()),
-      sets_(arena_.timed_sets()),
-      samples_(gpu_.cuda(), 4 * sample_words * sets_ * spec_.arguments.size()),
-      row_number_(first_timed_call) {
-  arena_.select(spec_.timed, sets_);
+device_rows::device_rows(prepared_task& prepared, device_arena& arena, const secret_seed& seed,
+                         std::string name, std::function<uint64_t()> draw)
+    : prepared_(prepared), arena_(arena), gpu_(arena.gpu()), spec_(prepared.spec()), seed_(seed),
+      name_(std::move(name)), draw_(std::move(draw)), kinds_(kinds_of_contents(spec_)),
+      samples_(gpu_.cuda(), size_t{4} * sample_words * arena.timed_sets() * spec_.arguments.size()),
+      order_there_(gpu_.cuda(), size_t{4} * (arena.timed_sets() + 1)),
+      row_number_(first_timed_row) {
+  use(arena.timed_sets());
+}
+
+void device_rows::use(unsigned sets) {
+  sets_ = sets;
+  arena_.select(spec_.timed, sets_ + 1);
+  gpu_.synchronize();
 }
 
 void device_rows::note_spans(std::vector<span>& into) const {
@@ -27,76 +37,112 @@ void device_rows::note_spans(std::vector<span>& into) const {
   into.push_back({"timing_audit", auditing_});
 }
 
-// Fresh contents for every set; also for the baseline, which is ours and needs none: with what
-// the row before had left it was measured 1 % slower than the same kernel of a candidate.
-void device_rows::renew() {
-  ++row_number_;
-  for (unsigned set = 0; set < sets_; ++set) fill(set, contents::delivered);
-  arena_.poison_outputs();
-}
-
-std::optional<row_times> device_rows::make(candidate_process& who, unsigned count) {
-  row_times result;
-  called_ = count + 1;
+std::optional<row_times> device_rows::make(const row_maker& who, const row_order& x) {
   double entered = now_seconds();
-  renew();
-  result.flush = gpu_.flush();
-  double prepared = now_seconds();
-  filling_ += prepared - entered;
+  row_times result;
+  result.calls = called_ = x.calls;
+  kind_ = x.kind;
+  in_place_ = who.program != nullptr;
+  ++row_number_;
   draw_order();
-  std::vector<std::vector<int64_t>> calls;
-  for (unsigned i = 0; i < called_; ++i) calls.push_back(values(order_[i]));
-  bool ok = who.run(candidate_command::call, calls[0], run_.call_limit()).has_value();
-  bool queued = run_.program != nullptr && &who == &run_.candidate.process();
-  if (ok && queued) ok = run_.program->queue({calls.begin() + 1, calls.end()}, run_.call_limit());
-  double started = now_seconds();
-  ok = ok && (queued ? who.run(candidate_command::release, {}, run_.call_limit()).has_value()
-                     : run_calls(who, calls));
-  result.done = now_seconds() - started;
+  if (!call_alone(who, x)) return std::nullopt;
+  bool gated = x.clock == paid_clock::device;
+  if (gated && !close_gate(who, x)) return std::nullopt;
+  result.contents = put_contents(x.kind);
+  double there = now_seconds();
+  filling_ += there - entered;
+  bool ok = gated ? who.process.release(x.limit_ms).has_value() : run_calls(who, x);
+  result.done = now_seconds() - there;
   if (!ok) return std::nullopt;
-  if (queued) result.by_events = run_.program->event_seconds();
-  sample("take_sample");
+  if (gated && in_place_) result.by_events = who.program->event_seconds();
+  sample("take_sample", true);
   gpu_.synchronize();
-  result.gap = now_seconds() - started - result.done;
-  calling_ += now_seconds() - prepared;
+  result.gap = now_seconds() - there - result.done;
+  calling_ += now_seconds() - there;
   return result;
 }
 
-// A library is told of each set only when the call before it has returned.
-bool device_rows::run_calls(candidate_process& who,
-                            const std::vector<std::vector<int64_t>>& calls) {
-  for (unsigned i = 1; i < called_; ++i)
-    if (!who.run(candidate_command::launch, calls[i], run_.call_limit())) return false;
-  return who.run(candidate_command::finish, {}, run_.call_limit()).has_value();
+// Brings the process and what it has loaded to where a row finds it. Its contents are of the task's
+// own kind, so that it tells nothing of the row's.
+bool device_rows::call_alone(const row_maker& who, const row_order& x) {
+  for_each_filled(0, [&](size_t i, const content_how& how, const content_key& key) {
+    gpu_.fill(arena_.sets_of(i, sets_, 1), spec_.arguments[i].type, how, key);
+  });
+  arena_.poison_outputs(sets_, 1);
+  gpu_.synchronize();
+  return who.process.run(candidate_command::call, values(sets_), x.limit_ms).has_value();
 }
 
-// Writes the contents of a set where they belong, or counts what differs from them.
-void device_rows::fill(unsigned set, contents what) {
+// Hands over all calls, which wait for the gate. Nothing here waits for them: who does is helped by
+// candidate_process.
+bool device_rows::close_gate(const row_maker& who, const row_order& x) {
+  gate_forced_ = false;
+  if (who.program != nullptr) return who.program->queue(row_values(), x.limit_ms);
+  if (!who.process.close_gate(gate_patience, x.limit_ms)) return false;
+  for (unsigned k = 0; k < called_; ++k)
+    if (!who.process.run(candidate_command::launch, values(order_[k]), x.limit_ms)) return false;
+  gate_forced_ = who.process.gate_was_forced();
+  return true;
+}
+
+// A process is told of each set only when the call before it has returned.
+bool device_rows::run_calls(const row_maker& who, const row_order& x) {
+  for (unsigned k = 0; k < called_; ++k)
+    if (!who.process.run(candidate_command::launch, values(order_[k]), x.limit_ms)) return false;
+  return who.process.run(candidate_command::finish, {}, x.limit_ms).has_value();
+}
+
+// All of it is queued at once, behind work of ours that is over: so the GPU is ours, and somebody
+// else's work makes this longer. Outputs come last: what was written there on a first sight of the
+// contents is gone.
+double device_rows::put_contents(size_t kind) {
+  gpu_.unpin_cache();
+  gpu_.check("hand over an order",
+             gpu_.cuda().copy_to_device(order_there_.address(), order_.data(), 4 * order_.size()));
+  gpu_.synchronize();
+  double started = now_seconds();
+  for_each_filled(kind, [&](size_t i, const content_how& how, const content_key& key) {
+    gpu_.fill(arena_.sets_of(i, 0, sets_), spec_.arguments[i].type, how, key);
+  });
+  arena_.poison_outputs(0, sets_);
+  gpu_.push_out_cache();
+  gpu_.synchronize();
+  return now_seconds() - started;
+}
+
+double device_rows::fill_seconds(size_t kind) {
+  ++row_number_;
+  draw_order();
+  return put_contents(kind);
+}
+
+// Visits every input with how its contents of one kind are made.
+template <class Visit>
+void device_rows::for_each_filled(size_t kind, Visit visit) {
   for (size_t i = 0; i < spec_.arguments.size(); ++i) {
     const auto& arg = spec_.arguments[i];
     if (arg.role == argument_role::scalar || !is_filled(arg)) continue;
-    auto key = derive_key(run_.record.seed, "timed", row_number_ * sets_ + set, arg.name);
-    bool verify = what == contents::verified;
-    auto at =
-        what == contents::reference ? run_.prepared.truth()->input(i) : arena_.address(i, set);
-    uint64_t n = arena_.count(i);
-    if (arg.type == dtype::f32) {
-      // The loader takes no task whose timed shape a GPU cannot fill.
-      auto how = find_device_fill(fill_of(arg, spec_.timed), arg.type).value_or(device_fill{});
-      verify ? gpu_.verify(at, n, how, key) : gpu_.fill(at, n, how, key);
-    } else {
-      auto low = arg.fill_range[0].evaluate(spec_.timed.scalars).value_or(0);
-      auto high = arg.fill_range[1].evaluate(spec_.timed.scalars).value_or(1);
-      verify ? gpu_.verify(at, n, low, high, key) : gpu_.fill(at, n, low, high, key);
+    // Only kinds that a GPU can make are there; the loader takes no task without its own.
+    auto fill = find_device_fill(kinds_[kind].fills[i], arg.type).value_or(device_fill{});
+    content_how how{fill.kind, fill.scale, 1, 0, 1};
+    const auto& scalars = spec_.timed.scalars;
+    if (!arg.shape.empty())
+      how.row = static_cast<uint32_t>(arg.shape.back().evaluate(scalars).value_or(1));
+    if (arg.type == dtype::i32 && arg.fill_range.size() == 2) {
+      auto low = arg.fill_range[0].evaluate(scalars).value_or(0);
+      auto high = arg.fill_range[1].evaluate(scalars).value_or(1);
+      how.low = static_cast<int32_t>(low);
+      how.width = static_cast<uint64_t>(high - low);
     }
+    visit(i, how, derive_key(seed_, name_, row_number_, arg.name));
   }
 }
 
 void device_rows::draw_order() {
   order_.resize(sets_);
   std::iota(order_.begin(), order_.end(), 0u);
-  for (size_t i = sets_; i > 1; --i) std::swap(order_[i - 1], order_[run_.next_order() % i]);
-  sample_seed_ = static_cast<uint32_t>(run_.next_order());
+  for (size_t i = sets_; i > 1; --i) std::swap(order_[i - 1], order_[draw_() % i]);
+  sample_seed_ = static_cast<uint32_t>(draw_());
 }
 
 std::vector<int64_t> device_rows::values(unsigned set) const {
@@ -110,43 +156,61 @@ std::vector<int64_t> device_rows::values(unsigned set) const {
   return result;
 }
 
-void device_rows::sample(const char* kernel) {
+std::vector<std::vector<int64_t>> device_rows::row_values() const {
+  std::vector<std::vector<int64_t>> result;
+  for (unsigned k = 0; k < called_; ++k) result.push_back(values(order_[k]));
+  return result;
+}
+
+void device_rows::sample(const char* kernel, bool taking) {
   size_t next = 0;
-  bool taking = std::string_view{kernel} == "take_sample";
-  for (unsigned k = 0; k < called_; ++k)
-    for (size_t i = 0; i < spec_.arguments.size(); ++i) {
-      if (!is_output(spec_.arguments[i])) continue;
-      auto at = arena_.address(i, order_[k]);
-      uint64_t n = arena_.count(i);
-      auto into = samples_.address() + 4 * sample_words * next++;
-      auto seed = sample_seed_ + k;
-      if (taking)
-        gpu_.launch(kernel, sample_words, at, n, seed, into, sample_words);
-      else
-        gpu_.launch(kernel, sample_words, at, n, seed, into, sample_words, gpu_.audit_address());
-    }
+  for (size_t i = 0; i < spec_.arguments.size(); ++i) {
+    if (!is_output(spec_.arguments[i])) continue;
+    auto x = arena_.sets_of(i, 0, sets_);
+    auto into = samples_.address() + size_t{4} * sample_words * called_ * next++;
+    if (taking)
+      gpu_.launch(kernel, called_, sample_words, x.first, x.count, x.stride, order_there_.address(),
+                  sample_seed_, into, sample_words);
+    else
+      gpu_.launch(kernel, called_, sample_words, x.first, x.count, x.stride, order_there_.address(),
+                  sample_seed_, into, sample_words, gpu_.audit_address());
+  }
 }
 
 // Device code runs no more when its outputs are looked at, so nobody changes its inputs then.
-bool device_rows::in_place() const {
-  return run_.program != nullptr;
+device_truth::reads device_rows::source() const noexcept {
+  return in_place_ ? device_truth::reads::set : device_truth::reads::own_copy;
 }
 
-device_truth::reads device_rows::source() const {
-  return in_place() ? device_truth::reads::set : device_truth::reads::own_copy;
+// The reference reads a copy of its own where a candidate's process may still change the other.
+void device_rows::give_reference(unsigned set) {
+  if (in_place_) return;
+  for_each_filled(kind_of(set), [&](size_t i, const content_how& how, const content_key& key) {
+    auto x = arena_.sets_of(i, set, 1);
+    x.first = prepared_.truth()->input(i);
+    gpu_.fill(x, spec_.arguments[i].type, how, key);
+  });
 }
 
-// The first call has no time that anybody could shorten, so its result is not compared.
+void device_rows::check_truth(unsigned set) {
+  give_reference(set);
+  prepared_.truth()->check(spec_.timed, arena_, set, source());
+}
+
 device_audit device_rows::audit() {
   double started = now_seconds();
   gpu_.begin_audit();
-  sample("check_sample");
+  sample("check_sample", false);
   arena_.check_guards();
-  for (unsigned k = 0; k < called_; ++k) fill(order_[k], contents::verified);
-  for (unsigned k = 1; k < called_; ++k) {
-    if (!in_place()) fill(order_[k], contents::reference);
-    run_.prepared.truth()->check(spec_.timed, arena_, order_[k], source());
-  }
+  auto verify = [&](size_t kind, unsigned first, unsigned count) {
+    for_each_filled(kind, [&](size_t i, const content_how& how, const content_key& key) {
+      gpu_.verify(arena_.sets_of(i, first, count), spec_.arguments[i].type, how, key);
+    });
+  };
+  verify(kind_, 0, sets_);
+  verify(0, sets_, 1);
+  for (unsigned k = 0; k < called_; ++k) check_truth(order_[k]);
+  check_truth(sets_);
   for (unsigned k = called_; k < sets_; ++k) count_unasked(order_[k]);
   auto found = gpu_.end_audit();
   auditing_ += now_seconds() - started;
@@ -156,16 +220,19 @@ device_audit device_rows::audit() {
 void device_rows::count_unasked(unsigned set) {
   for (size_t i = 0; i < spec_.arguments.size(); ++i) {
     const auto& arg = spec_.arguments[i];
+    if (!is_output(arg)) continue;
     uint64_t n = arena_.count(i);
-    if (is_output(arg))
-      gpu_.launch("count_written", n, arena_.address(i, set), n,
-                  arg.type == dtype::f32 ? poison_f32 : poison_i32, gpu_.audit_address());
+    gpu_.launch("count_written", 1, n, arena_.address(i, set), n,
+                arg.type == dtype::f32 ? poison_f32 : poison_i32, gpu_.audit_address());
   }
 }
 
 std::string device_rows::describe(const device_audit& found) {
-  if (!in_place()) fill(static_cast<unsigned>(found.bad_set), contents::reference);
-  return run_.prepared.truth()->describe(spec_.timed, arena_, found, source());
+  auto set = static_cast<unsigned>(found.bad_set);
+  give_reference(set);
+  auto text = prepared_.truth()->describe(spec_.timed, arena_, found, source());
+  auto kind = kind_of(set);
+  return kind == 0 ? text : text + ", contents " + kinds_[kind].name;
 }
 
 } // namespace kernelmill

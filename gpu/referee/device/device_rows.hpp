@@ -1,33 +1,60 @@
 #pragma once
 
 // INTERNAL to gpu/referee: one row of calls on a GPU, and the look at all that it did.
+//
+// First a call on a set of its own, whose contents never come again. Only when that is over the
+// contents of the row are put there, and then the clock starts: nothing that is useful to the row
+// can be done before.
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "gpu/referee/device/contents_plan.hpp"
 #include "gpu/referee/device/truth.hpp"
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/evaluation.hpp"
+#include "gpu/referee/row_arithmetic.hpp"
 
 namespace kernelmill {
 
-struct row_times {
-  double done = 0;      ///< seconds until the process said so
-  double gap = 0;       ///< seconds from there until the referee had samples of all outputs
-  double by_events = 0; ///< seconds by CUDA events, of device code
-  double flush = 0;     ///< seconds that the flush before it took
+class program_slot;
+
+/// Who makes the calls of a row.
+struct row_maker {
+  candidate_process& process;
+  program_slot* program = nullptr; ///< where the process runs device code
 };
 
-/// Makes rows at the timed shape, each call with a set of buffers of its own.
+struct row_order {
+  unsigned calls = 1;
+  paid_clock clock = paid_clock::call; ///< device: launches wait behind a gate
+  size_t kind = 0;                     ///< index of kinds_of_contents()
+  int limit_ms = 2'000;                ///< for each command
+};
+
+/// Makes rows at the timed shape, each call with a set of buffers of its own, in one arena.
 /// Thread safety: none.
 class device_rows {
 public:
-  explicit device_rows(judged_run& run);
+  /// `draw` decides orders; `name` keeps the contents apart from those of other rows.
+  device_rows(prepared_task& prepared, device_arena& arena, const secret_seed& seed,
+              std::string name, std::function<uint64_t()> draw);
 
+  /// The sets of a row from now on. REQUIRES: at most those of the arena.
+  void use(unsigned sets);
   unsigned sets() const noexcept { return sets_; }
 
-  /// One call, and `count` more against the clock, in an order of sets that nobody can know.
-  /// Nothing when the process has ended.
-  std::optional<row_times> make(candidate_process& who, unsigned count);
+  const std::vector<contents_kind>& kinds() const noexcept { return kinds_; }
+
+  /// One call on its own, and as many as ordered against the clock, in an order of sets that nobody
+  /// can know. Nothing when the process has ended.
+  std::optional<row_times> make(const row_maker& who, const row_order& x);
+
+  /// Whether launches of the latest row did not wait, because the process waited for them.
+  bool gate_was_forced() const noexcept { return gate_forced_; }
+
+  /// Seconds until contents are there while nobody makes a row.
+  double fill_seconds(size_t kind);
 
   /// Looks at all that the latest row did.
   device_audit audit();
@@ -39,25 +66,37 @@ public:
   void note_spans(std::vector<span>& into) const;
 
 private:
-  enum class contents : unsigned char { delivered, verified, reference };
-
-  void renew();
-  bool run_calls(candidate_process& who, const std::vector<std::vector<int64_t>>& calls);
-  void fill(unsigned set, contents what);
+  bool call_alone(const row_maker& who, const row_order& x);
+  bool close_gate(const row_maker& who, const row_order& x);
+  bool run_calls(const row_maker& who, const row_order& x);
+  double put_contents(size_t kind);
   void draw_order();
   std::vector<int64_t> values(unsigned set) const;
-  void sample(const char* kernel);
+  std::vector<std::vector<int64_t>> row_values() const;
+  void sample(const char* kernel, bool taking);
   void count_unasked(unsigned set);
-  bool in_place() const;
-  device_truth::reads source() const;
+  void give_reference(unsigned set);
+  void check_truth(unsigned set);
+  template <class Visit>
+  void for_each_filled(size_t kind, Visit visit);
+  size_t kind_of(unsigned set) const noexcept { return set == sets_ ? 0 : kind_; }
+  device_truth::reads source() const noexcept;
 
-  judged_run& run_;
+  prepared_task& prepared_;
   device_arena& arena_;
   device& gpu_;
   const task& spec_;
-  unsigned sets_;
+  secret_seed seed_;
+  std::string name_;
+  std::function<uint64_t()> draw_;
+  std::vector<contents_kind> kinds_;
+  unsigned sets_ = 1; // without the one of the call on its own, which is the last
   device_memory samples_;
+  device_memory order_there_; // order_, for kernels
+  bool in_place_ = false;     // device code, which runs no more when its outputs are looked at
+  bool gate_forced_ = false;
   unsigned called_ = 0; // sets that the latest row called
+  size_t kind_ = 0;     // of their contents
   uint64_t row_number_;
   std::vector<unsigned> order_;
   uint32_t sample_seed_ = 0;

@@ -1,54 +1,86 @@
 // A/B timing on a GPU, by a clock that the candidate cannot reach. Calls are made in rows, one set
-// of buffers each, and the time of a call is the slope between a row of N and one of 3N: what a row
-// costs besides its calls cancels. One more call before the clock starts brings the process's
-// context onto the GPU: that takes 0.05 to 0.3 ms, never the same. Contents are fresh for every
-// row, each call of it sees its own, and all of them are checked. A call is told of its set only
-// when the one before has returned, the order of the sets is secret, and a short row leaves two
-// thirds of the sets unasked: who computes ahead writes where nobody asked.
+// of buffers each. The time of a call is that of the row from the first sight of its contents until
+// its outputs are seen, less what the baseline's rows show to be no calls', divided by the calls.
+// Rows of a candidate are all long, and how long each is, nobody knows before it is over. Contents
+// are fresh for every row, of several kinds, and all outputs are checked.
+// docs/explanation/gpu-referee.md has the formula and why it holds.
 
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "gpu/referee/device/device_rows.hpp"
+#include "gpu/process/standstill.hpp"
+#include "gpu/referee/device/row_findings.hpp"
+#include "gpu/referee/device/slots.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-constexpr double short_row_seconds = 1e-4; // at least, where there are sets enough
-constexpr double disturbed_factor = 1.08;
-constexpr double disturbed_floor = 5e-6;
-constexpr double late_floor = 30e-6; // seconds; the gaps of honest rows agree to 15 us
-constexpr double late_share = 0.75;  // of the rows of one kind, before anybody is blamed
-constexpr size_t late_rows = 4;
-constexpr double busy_factor = 5; // a flush that takes this much longer
-constexpr double busy_floor = 500e-6;
-constexpr double clocks_share = 0.1; // of the time of a call
-constexpr double clocks_floor = 20e-6;
-constexpr double roofline_margin = 1.05;
-// Matrix units do fp32 work in several passes; no card does more than this over its plain rate.
-constexpr double matrix_unit_factor = 4;
+constexpr size_t other_clock_pairs = 4; // for information
+constexpr int gate_trials = 3;
+constexpr int confirmations = 2;
+constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
 
-/// Rows of one process and one length.
-using timed_rows = std::vector<row_times>;
+/// One row of each, with contents of one kind.
+struct row_pair {
+  size_t kind = 0;
+  row_times reference;
+  row_times candidate;
+};
 
-double quartile(const timed_rows& rows, double row_times::*what) {
+/// All rows by one clock.
+struct clocked_rows {
+  std::vector<row_pair> pairs;
+  std::vector<row_times> baseline; // of the task's own kind, long and short
+};
+
+/// What they say.
+struct clocked_times {
+  std::vector<kind_blocks> kinds;
+  row_line line;
+  double intercept = 0; // that was subtracted
+};
+
+template <class Get>
+double median_of(const std::vector<row_pair>& pairs, Get get) {
   std::vector<double> values;
-  for (const auto& x : rows) values.push_back(x.*what);
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : values[values.size() / 4];
+  for (const auto& x : pairs) values.push_back(get(x));
+  return median(std::move(values));
+}
+
+std::vector<timed_block> all_blocks(const std::vector<kind_blocks>& kinds) {
+  std::vector<timed_block> result;
+  for (const auto& x : kinds) result.insert(result.end(), x.blocks.begin(), x.blocks.end());
+  return result;
+}
+
+both_seconds medians(const std::vector<timed_block>& blocks) {
+  std::vector<double> candidate;
+  std::vector<double> reference;
+  for (const auto& x : blocks) {
+    candidate.push_back(x.candidate[0]);
+    reference.push_back(x.reference[0]);
+  }
+  return {median(candidate), median(reference)};
 }
 
 class device_timing {
 public:
-  explicit device_timing(judged_run& run)
-      : run_(run), record_(run.record.timing), gpu_(run.prepared.arena()->gpu()),
-        spec_(run.prepared.spec()), rows_(run) {}
+  device_timing(judged_run& run, const quiet_baseline& quiet)
+      : run_(run), record_(run.record.timing), spec_(run.prepared.spec()), quiet_(quiet),
+        candidate_rows_(run.prepared, *run.prepared.arena(), run.record.seed, "timed",
+                        [&run] { return run.next_order(); }),
+        reference_rows_(run.prepared, run.prepared.baseline_arena(), run.record.seed, "baseline",
+                        [&run] { return run.next_order(); }),
+        plan_(candidate_rows_.kinds().size(), [&run] { return run.next_order(); }),
+        paid_(run.options.clock) {
+    if (run.program == nullptr) standing_ = standstill{process().pid()};
+  }
 
   void measure() {
-    record_.clock = "outside, slope of rows";
+    record_.clock = "outside, rows less the baseline's intercept";
     if (!agree()) return;
     if (auto fault = run_.choose_geometry(spec_.timed)) {
       run_.record.correct = false;
@@ -57,15 +89,17 @@ public:
     }
     run_.candidate.forget();
     baseline().spin(true);
-    if (warm_up()) take_blocks();
+    if (warm_up() && take_pairs()) confirm();
+    standing_.go_on();
     baseline().spin(false);
-    rows_.note_spans(run_.record.spans);
-    if (run_.record.correct && run_.record.fault.cls == fault_class::none) summarize();
+    candidate_rows_.note_spans(run_.record.spans);
+    if (sound()) summarize();
   }
 
 private:
   candidate_process& process() { return run_.candidate.process(); }
   candidate_process& baseline() { return run_.prepared.baseline()->process(); }
+  bool sound() const { return run_.record.correct && run_.record.fault.cls == fault_class::none; }
 
   // The reference on the GPU is believed after it has agreed with the host's.
   bool agree() {
@@ -82,234 +116,275 @@ private:
     return false;
   }
 
-  // One call of each, checked, which loads kernels; then how many calls make a row.
+  // -- rows -----------------------------------------------------------------------------------
+
+  // One row of each, checked; then how many sets make a row, and whether launches can wait.
   bool warm_up() {
-    if (!checked_row(baseline(), 1)) return false;
-    auto slower = last_.done;
-    if (!row(process(), 1)) return false;
-    slower = std::max(slower, last_.done);
-    if (!audit_candidate()) return false;
-    auto wanted = static_cast<unsigned>(short_row_seconds / std::max(slower, 1e-6)) + 1;
-    short_ = std::clamp(wanted, 1u, (rows_.sets() - 1) / 3);
+    use(sets_for(quiet_.call.call, quiet_.call.call, candidate_rows_.sets()));
+    row_times unused;
+    if (!reference_row(order_of(paid_clock::call, 0, false), unused)) return false;
+    if (auto found = reference_rows_.audit(); found.bad > 0)
+      return blame_task("is wrong: " + reference_rows_.describe(found));
+    row_times first;
+    if (!candidate_row(order_of(paid_clock::call, 0, true), first)) return false;
+    double mine = call_seconds(first, quiet_.call.intercept, 0);
+    double theirs = quiet_.call.call;
+    use(sets_for(std::min(mine, theirs), std::max(mine, theirs),
+                 run_.prepared.arena()->timed_sets()));
+    return !quiet_.device ? lose_gate("the baseline's launches do not wait for it") : try_gate();
+  }
+
+  void use(unsigned sets) {
+    candidate_rows_.use(sets);
+    reference_rows_.use(sets);
+  }
+
+  // A library that waits for its own work, or launches where no gate is, has one time only.
+  bool try_gate() {
+    if (run_.program != nullptr) {
+      gated_sets_ = std::min(most_gated, run_.program->most_queued());
+      return true;
+    }
+    for (int i = 0; i < gate_trials; ++i, gated_sets_ = std::max(gated_sets_ / 4, 2u)) {
+      row_times unused;
+      gate_lost_ = false;
+      if (!candidate_row(order_of(paid_clock::device, 0, true), unused)) return false;
+      if (!gate_lost_) return true;
+    }
+    return lose_gate("the candidate waits within a call, or works on streams of its own");
+  }
+
+  bool lose_gate(const std::string& why) {
+    gate_lost_ = true;
+    if (!record_.note.empty()) record_.note += "; ";
+    record_.note += "the GPU's work alone was not measured: " + why;
+    paid_ = paid_clock::call;
     return true;
   }
 
-  void take_blocks() {
+  row_order order_of(paid_clock clock, size_t kind, bool is_long) {
+    unsigned sets = candidate_rows_.sets();
+    if (clock == paid_clock::device) sets = std::min(sets, gated_sets_);
+    row_order result;
+    result.clock = clock;
+    result.kind = kind;
+    result.calls = is_long ? long_calls(sets, run_.next_order()) : short_calls(sets);
+    result.limit_ms = run_.call_limit();
+    return result;
+  }
+
+  bool take_pairs() {
     double started = now_seconds();
-    for (unsigned round = 1; record_.note.empty(); ++round) {
-      if (!half(round % 2 == 1)) return;
-      blocks_ = undisturbed_blocks();
-      record_.note = stop_reason(blocks_, run_.options.stopping, now_seconds() - started);
-      if (record_.note.empty() && run_.expired()) record_.note = "the deadline of the evaluation";
-      if (record_.note.empty() && round >= 2 * run_.options.stopping.max_blocks)
-        record_.note = "the most blocks, with those that were disturbed";
+    std::string reason;
+    for (size_t i = 0; reason.empty(); ++i) {
+      if (!pair(paid_, plan_.kind_of(i))) return false;
+      auto other = paid_ == paid_clock::call ? paid_clock::device : paid_clock::call;
+      if (i < other_clock_pairs && !gate_lost_ && !pair(other, 0)) return false;
+      // Each kind is to be there once, however narrow the interval is.
+      auto rule = run_.options.stopping;
+      if (i + 1 < plan_.round()) rule.half_width = 0;
+      auto times = evaluate(paid_);
+      if (times) reason = stop_reason(all_blocks(times->kinds), rule, now_seconds() - started);
+      if (reason.empty() && run_.expired()) reason = "the deadline of the evaluation";
+    }
+    record_.note = reason + (record_.note.empty() ? "" : "; " + record_.note);
+    return true;
+  }
+
+  // A kind that seems to be slower is timed until that is known, whatever the budget is.
+  void confirm() {
+    for (int i = 0; i < confirmations && !run_.expired(); ++i) {
+      auto times = evaluate(paid_);
+      if (!times || times->kinds.empty()) return;
+      auto paid = pay_slowest(times->kinds);
+      if (!paid.in_doubt) return;
+      const auto& kinds = candidate_rows_.kinds();
+      size_t kind = 0;
+      while (kind + 1 < kinds.size() && kinds[kind].name != *paid.in_doubt) ++kind;
+      for (size_t k = 0; k < confirming_blocks && !run_.expired(); ++k)
+        if (!pair(paid_, kind)) return;
     }
   }
 
-  bool half(bool reference_first) {
-    return long_and_short(reference_first) && long_and_short(!reference_first);
-  }
-
-  bool long_and_short(bool reference) {
-    return timed_row(reference, true) && timed_row(reference, false);
-  }
-
-  bool timed_row(bool reference, bool is_long) {
-    if (!row(reference ? baseline() : process(), is_long ? 3 * short_ : short_)) return false;
-    (reference ? reference_rows_ : candidate_rows_)[is_long ? 1 : 0].push_back(last_);
-    return reference || audit_candidate();
-  }
-
-  // Other processes come and go on the GPU while rows are timed: contexts of the candidates to come
-  // are made and those of the past are torn down. That only ever adds to a row, by 0.1 ms and more;
-  // rows that are plainly longer than the others of their kind are left out. So are those after
-  // which the GPU was not idle: their end may have been told too early.
-  std::vector<double> undisturbed(const timed_rows& rows, int kind) const {
-    std::vector<double> result;
-    for (const auto& x : rows)
-      if (is_undisturbed(x, rows, kind)) result.push_back(x.done);
-    return result;
-  }
-
-  bool is_undisturbed(const row_times& x, const timed_rows& all, int kind) const {
-    double limit = quartile(all, &row_times::done) * disturbed_factor + disturbed_floor;
-    return x.done <= limit && !is_late(x, kind);
-  }
-
-  bool is_late(const row_times& x, int kind) const {
-    return x.gap > quartile(reference_rows_[kind], &row_times::gap) + late_floor;
-  }
-
-  std::vector<timed_block> undisturbed_blocks() const {
-    auto reference = slopes(reference_rows_);
-    auto candidate = slopes(candidate_rows_);
-    std::vector<timed_block> result;
-    for (size_t i = 0; i < std::min(reference.size(), candidate.size()); ++i)
-      result.push_back({{reference[i], reference[i]}, {candidate[i], candidate[i]}});
-    return result;
-  }
-
-  // Seconds of one call, once for each pair of a long and a short row.
-  std::vector<double> slopes(const timed_rows (&rows)[2]) const {
-    auto long_rows = undisturbed(rows[1], 1);
-    auto short_rows = undisturbed(rows[0], 0);
-    std::vector<double> result;
-    for (size_t i = 0; i < std::min(long_rows.size(), short_rows.size()); ++i)
-      result.push_back(std::max((long_rows[i] - short_rows[i]) / (2.0 * short_), 1e-9));
-    return result;
-  }
-
-  bool row(candidate_process& who, unsigned count) {
-    auto made = rows_.make(who, count);
-    if (!made) return blame(who);
-    last_ = *made;
-    flushes_.push_back(last_.flush);
+  // A long row of each, in an order that nobody knows, and a short one of the baseline.
+  bool pair(paid_clock clock, size_t kind) {
+    auto& into = rows_[clock == paid_clock::device];
+    row_pair x;
+    x.kind = kind;
+    bool reference_first = (run_.next_order() & 1) != 0;
+    for (bool reference : {reference_first, !reference_first})
+      if (!(reference ? reference_row(order_of(clock, kind, true), x.reference)
+                      : candidate_row(order_of(clock, kind, true), x.candidate)))
+        return false;
+    if (clock == paid_clock::device && gate_lost_) return true; // the row says nothing
+    into.pairs.push_back(x);
+    if (kind != 0) return true;
+    into.baseline.push_back(x.reference);
+    row_times short_row;
+    if (!reference_row(order_of(clock, 0, false), short_row)) return false;
+    into.baseline.push_back(short_row);
     return true;
   }
 
-  bool blame(candidate_process& who) {
-    const auto& ending = who.ending();
-    if (&who == &baseline()) {
-      run_.record.fault = bad_baseline(spec_, "ended: " + (ending ? ending->fault.message : ""));
+  // Who is not timed does not run.
+  bool reference_row(const row_order& order, row_times& into) {
+    if (run_.program == nullptr && !standing_.stopped() && standing_.stop() == standing::spawning)
+      run_.find("background_work", severity::critical, "it started processes without end");
+    auto made = reference_rows_.make({baseline()}, order);
+    if (!made) return blame_task("ended: " + baseline().ending()->fault.message);
+    into = *made;
+    note_contents(order.kind, into.contents);
+    return true;
+  }
+
+  bool candidate_row(const row_order& order, row_times& into) {
+    standing_.go_on();
+    auto made = candidate_rows_.make({process(), run_.program}, order);
+    if (!made) {
+      run_.record.correct = false;
+      if (const auto& ending = process().ending()) run_.record.fault = ending->fault;
       return false;
     }
-    run_.record.correct = false;
-    if (ending) run_.record.fault = ending->fault;
+    into = *made;
+    note_contents(order.kind, into.contents);
+    bool gated = order.clock == paid_clock::device && run_.program == nullptr;
+    auto found = candidate_rows_.audit();
+    if (!note_audit(run_, candidate_rows_, found, gated)) return false;
+    if (!gated || gate_lost_) return true;
+    if (found.bad == 0 && found.late == 0 && !candidate_rows_.gate_was_forced()) return true;
+    // Later on it is over with that clock; while it is tried, fewer calls may still do.
+    gate_lost_ = true;
+    return rows_[1].pairs.empty() || lose_gate("the candidate's launches did not wait in all rows");
+  }
+
+  bool blame_task(const std::string& cause) {
+    run_.record.fault = bad_baseline(spec_, cause);
     return false;
   }
 
-  bool checked_row(candidate_process& who, unsigned count) {
-    if (!row(who, count)) return false;
-    auto found = rows_.audit();
-    if (found.bad == 0) return true;
-    run_.record.fault = bad_baseline(spec_, "is wrong: " + rows_.describe(found));
-    return false;
+  // Seconds until contents are there while no candidate is.
+  double quiet_contents(size_t kind) const {
+    double sets = static_cast<double>(candidate_rows_.sets()) / std::max(quiet_.sets, 1u);
+    return kind < quiet_.contents.size() ? quiet_.contents[kind] * sets : 0;
   }
 
-  bool audit_candidate() {
-    auto found = rows_.audit();
-    auto reject = [&](const char* rule, const char* category, const std::string& evidence) {
-      run_.find(rule, severity::critical, evidence);
-      run_.record.correct = false;
-      if (run_.record.fault.cls == fault_class::none)
-        run_.record.fault = {fault_class::candidate, category, evidence, {}};
-    };
-    if (found.damaged_guards > 0)
-      reject("out_of_bounds_write", "out_of_bounds_write",
-             fmt::format("{} bytes beside an output were written", found.damaged_guards));
-    if (found.changed_inputs > 0)
-      reject("input_overwrite", "input_overwrite",
-             fmt::format("{} elements of an input were changed", found.changed_inputs));
-    if (found.unasked > 0)
-      reject(
-          "unasked_work", "unasked_work",
-          fmt::format("{} elements of outputs that no call was given were written", found.unasked));
-    if (found.late > 0)
-      reject("late_write", "late_write",
-             fmt::format("{} of the samples taken when the calls were done changed later",
-                         found.late));
-    if (found.bad > 0)
-      reject("wrong_when_timed", "wrong_result",
-             fmt::format("right in all cases, but wrong at the timed shape in {} elements: {}",
-                         found.bad, rows_.describe(found)));
-    return run_.record.correct;
+  void note_contents(size_t kind, double seconds) {
+    longer_.push_back(seconds - quiet_contents(kind));
+  }
+
+  // -- what they say --------------------------------------------------------------------------
+
+  std::optional<clocked_times> evaluate(paid_clock clock) const {
+    bool device = clock == paid_clock::device;
+    const auto& rows = rows_[device];
+    auto line = fit_line(rows.baseline);
+    if (!line || (device && !quiet_.device)) return std::nullopt;
+    const auto& quiet = device ? *quiet_.device : quiet_.call;
+    clocked_times result;
+    result.line = *line;
+    result.intercept = free_intercept(*line, quiet);
+    double share = believed_share(line->call, quiet.call);
+    for (const auto& kind : candidate_rows_.kinds()) result.kinds.push_back({kind.name, {}});
+    auto charged = charges_of(rows);
+    for (size_t i = 0; i < rows.pairs.size(); ++i) {
+      const auto& x = rows.pairs[i];
+      double reference = call_seconds(x.reference, result.intercept, 0) * share;
+      double candidate = call_seconds(x.candidate, result.intercept, charged[i]);
+      result.kinds[x.kind].blocks.push_back({{reference, reference}, {candidate, candidate}});
+    }
+    return result;
+  }
+
+  std::vector<double> charges_of(const clocked_rows& rows) const {
+    std::vector<contents_pair> pairs;
+    for (const auto& x : rows.pairs)
+      pairs.push_back(
+          {x.candidate.contents,
+           std::min(x.reference.contents, 1.05 * quiet_contents(x.kind) + contents_slack)});
+    std::vector<double> usual;
+    for (const auto& x : rows.baseline) usual.push_back(x.contents);
+    return charges(pairs, usual);
   }
 
   void summarize() {
-    std::vector<double> reference;
-    std::vector<double> candidate;
-    for (const auto& block : blocks_) {
-      reference.push_back(block.reference[0]);
-      candidate.push_back(block.candidate[0]);
-    }
-    look_for_lateness();
-    if (blocks_.empty()) return;
+    auto times = evaluate(paid_);
+    if (!times || rows_[paid_ == paid_clock::device].pairs.empty()) return;
+    const auto& pairs = rows_[paid_ == paid_clock::device].pairs;
+    std::vector<row_times> candidate;
+    for (const auto& x : pairs) candidate.push_back(x.candidate);
+    look_for_lateness(run_, candidate, rows_[paid_ == paid_clock::device].baseline);
+    look_for_background_work(run_, longer_, quiet_contents(0));
+    auto paid = pay_slowest(times->kinds);
     record_.measured = true;
-    record_.reference_seconds = median(reference);
-    record_.candidate_seconds = median(candidate);
-    record_.speedup = estimate_speedup(blocks_);
-    record_.samples = static_cast<uint32_t>(blocks_.size() * 4 * short_);
-    size_t left_out = 4 * (candidate_rows_[0].size() - blocks_.size());
-    if (left_out > 0) record_.note += fmt::format("; {} rows were disturbed", left_out);
-    look_for_background_work();
-    compare_with_roofline();
-    note_conditions(gpu_, run_.record);
-    if (run_.program != nullptr) compare_clocks();
+    record_.reference_seconds = paid.reference_seconds;
+    record_.candidate_seconds = paid.candidate_seconds;
+    record_.speedup = widened(paid.speedup, spread(*times, pairs));
+    double calls = median_of(pairs, [](const row_pair& x) { return x.candidate.calls; });
+    for (const auto& x : pairs) record_.samples += x.candidate.calls;
+    note_kinds(*times, paid);
+    note_both_clocks();
+    compare_with_roofline(run_, calls);
+    note_conditions(run_.prepared.arena()->gpu(), run_.record);
+    if (!run_.prepared.has_baseline_arena())
+      record_.note += "; the baseline shares the candidate's buffers, for want of memory";
   }
 
-  // Nobody but us can reach either clock. Should they disagree, the machine or the measurement has
-  // a fault that somebody should look at.
-  void compare_clocks() {
-    std::vector<double> by_events[2];
-    for (int kind = 0; kind < 2; ++kind)
-      for (const auto& x : candidate_rows_[kind])
-        if (is_undisturbed(x, candidate_rows_[kind], kind)) by_events[kind].push_back(x.by_events);
-    double events = (median(by_events[1]) - median(by_events[0])) / (2.0 * short_);
-    double off = std::fabs(events - record_.candidate_seconds);
-    run_.record.conditions.push_back({"time_by_events", events * 1e3, "ms"});
-    if (off * 2 * short_ < clocks_floor || off < clocks_share * record_.candidate_seconds) return;
-    run_.find("clocks_disagree", severity::warning,
-              fmt::format("{:.6f} ms a call by the outside clock, {:.6f} ms by CUDA events",
-                          record_.candidate_seconds * 1e3, events * 1e3));
+  // What the intercept is unsure of changes both times, but not by the same share.
+  static double spread(const clocked_times& times, const std::vector<row_pair>& pairs) {
+    auto rest = [&](double row) { return std::max(row - times.intercept, 0.2 * row); };
+    double candidate = median_of(pairs, [](const row_pair& x) { return x.candidate.row(); });
+    double reference = median_of(pairs, [](const row_pair& x) { return x.reference.row(); });
+    if (candidate <= 0 || reference <= 0) return 0;
+    return times.line.error * std::fabs(1 / rest(candidate) - 1 / rest(reference));
   }
 
-  // A process that says "done" too early is found out by the referee's own work, which then waits
-  // for what is still running. Single rows of that kind have other causes and are left out.
-  void look_for_lateness() {
-    for (int kind = 0; kind < 2; ++kind) {
-      const auto& rows = candidate_rows_[kind];
-      auto late = static_cast<size_t>(std::count_if(
-          rows.begin(), rows.end(), [&](const row_times& x) { return is_late(x, kind); }));
-      if (rows.size() < late_rows || static_cast<double>(late) < late_share * rows.size()) continue;
-      run_.find("early_return", severity::critical,
-                fmt::format("the GPU was busy for {:.3f} ms after the process said that it was "
-                            "done, in {} of {} rows",
-                            (quartile(rows, &row_times::gap) -
-                             quartile(reference_rows_[kind], &row_times::gap)) *
-                                1e3,
-                            late, rows.size()));
+  void note_kinds(const clocked_times& times, const paid_speedup& paid) {
+    std::string each;
+    for (size_t kind = 0; kind < times.kinds.size(); ++kind) {
+      const auto& x = times.kinds[kind];
+      if (x.blocks.empty()) continue;
+      auto seconds = medians(x.blocks);
+      kind_time entry{x.name, seconds.candidate, seconds.reference, 0};
+      for (const auto& pair : rows_[paid_ == paid_clock::device].pairs)
+        if (pair.kind == kind) entry.calls += pair.candidate.calls;
+      each += fmt::format("{}{} {:.6f} of {:.6f} ms", each.empty() ? "" : ", ", x.name,
+                          seconds.candidate * 1e3, seconds.reference * 1e3);
+      record_.kinds.push_back(std::move(entry));
     }
+    if (!paid.slowest) return;
+    run_.find("depends_on_contents", severity::warning,
+              fmt::format("{:.2f} times slower on contents of the kind {} than on others, and paid "
+                          "for that kind; candidate and reference by kind: {}",
+                          paid.times_slower, *paid.slowest, each));
   }
 
-  // The referee's own work between rows takes longer when the candidate's context is busy.
-  void look_for_background_work() {
-    double usual = gpu_.usual_flush_seconds();
-    double now = median(flushes_);
-    if (now < std::max(busy_floor, busy_factor * usual)) return;
-    run_.find("background_work", severity::critical,
-              fmt::format("a flush of the cache between calls took {:.3f} ms instead of {:.3f} ms: "
-                          "somebody else used the GPU",
-                          now * 1e3, usual * 1e3));
-  }
-
-  void compare_with_roofline() {
-    double bytes = static_cast<double>(spec_.bytes.evaluate(spec_.timed.scalars).value_or(0));
-    double flops = static_cast<double>(spec_.flops.evaluate(spec_.timed.scalars).value_or(0));
-    // The last writes of a row may still be in the cache when it ends.
-    double calls = 2.0 * short_;
-    double moved = std::max(0.0, bytes - static_cast<double>(gpu_.cache_bytes()) / calls);
-    record_.roofline_seconds = std::max(moved / gpu_.memory_bytes_per_second(),
-                                        flops / (gpu_.flops_per_second() * matrix_unit_factor)) /
-                               roofline_margin;
-    if (record_.candidate_seconds >= record_.roofline_seconds) return;
-    run_.find(
-        "impossible_speed", severity::critical,
-        fmt::format("{:.6f} ms for {:.0f} bytes and {:.0f} flops; this GPU needs {:.6f} ms at "
-                    "least",
-                    record_.candidate_seconds * 1e3, bytes, flops, record_.roofline_seconds * 1e3));
+  void note_both_clocks() {
+    auto own = [&](paid_clock clock) {
+      auto times = evaluate(clock);
+      return times ? medians(times->kinds[0].blocks) : both_seconds{};
+    };
+    record_.by_call = own(paid_clock::call);
+    record_.by_device = gate_lost_ ? record_.by_call : own(paid_clock::device);
+    if (run_.program == nullptr || gate_lost_) return;
+    std::vector<row_times> gated;
+    for (const auto& x : rows_[1].pairs)
+      if (x.kind == 0) gated.push_back(x.candidate);
+    compare_clocks(run_, gated, record_.by_device.candidate);
   }
 
   judged_run& run_;
   timing_record& record_;
-  device& gpu_;
   const task& spec_;
-  device_rows rows_;
-  unsigned short_ = 1; // calls of a short row against the clock
-  row_times last_;
-  timed_rows reference_rows_[2]; // short, long
-  timed_rows candidate_rows_[2];
-  std::vector<timed_block> blocks_;
-  std::vector<double> flushes_;
+  const quiet_baseline quiet_;
+  device_rows candidate_rows_;
+  device_rows reference_rows_;
+  contents_plan plan_;
+  paid_clock paid_;
+  standstill standing_;
+  clocked_rows rows_[2];       // by call, by device
+  std::vector<double> longer_; // seconds that contents came later than while no candidate was there
+  unsigned gated_sets_ = most_gated;
+  bool gate_lost_ = false;
 };
 
 } // namespace
@@ -327,7 +402,12 @@ void note_conditions(const device& gpu, evaluation_record& record) {
 }
 
 void judge_device_timing(judged_run& run) {
-  device_timing{run}.measure();
+  const auto& quiet = run.prepared.quiet;
+  if (!quiet) {
+    run.record.fault = bad_baseline(run.prepared.spec(), "was not timed before the candidate came");
+    return;
+  }
+  device_timing{run, *quiet}.measure();
 }
 
 } // namespace kernelmill

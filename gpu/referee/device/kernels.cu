@@ -26,52 +26,155 @@ struct audit {
 __device__ inline u64 thread_index() { return u64(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ inline u64 thread_count() { return u64(gridDim.x) * blockDim.x; }
 
-// As in distribution.cpp; `kind` is device_fill of device.hpp.
-__device__ inline float content(unsigned i, unsigned kind, float scale, const keys& key) {
+// How the elements of one tensor are made. device.hpp has its twin.
+struct content_how {
+  unsigned kind; // as in device_fill.cpp
+  float scale;
+  unsigned row; // elements of one
+  int low;      // of integers: [low, low + width)
+  u64 width;
+};
+
+// Each set of a row has keys of its own.
+__device__ inline keys keys_of(const keys& row, unsigned set) {
+  keys own;
+  for (int j = 0; j < 8; ++j) own.k[j] = mix(8 * set + j, row.k[j], row.k[(j + 3) & 7]);
+  return own;
+}
+
+// Three places of a tensor that only the keys tell; which of them count, the keys tell too.
+struct few_places {
+  unsigned at[3];
+  unsigned count;
+};
+
+__device__ inline few_places places_of(u64 n, const keys& key) {
+  few_places result;
+  for (int j = 0; j < 3; ++j) result.at[j] = unsigned((mix(j, key.k[6], key.k[7]) * n) >> 32);
+  result.count = 1 + mix(3, key.k[6], key.k[7]) % 3;
+  return result;
+}
+
+__device__ inline int place_in(const few_places& x, unsigned i) {
+  for (unsigned j = 0; j < x.count; ++j)
+    if (x.at[j] == i) return int(j);
+  return -1;
+}
+
+__device__ inline float bell(unsigned i, const keys& key) {
+  float sum = unit(mix(i, key.k[0], key.k[1])) + unit(mix(i, key.k[2], key.k[3])) +
+              unit(mix(i, key.k[4], key.k[5]));
+  return (sum - 1.5f) * 2.0f;
+}
+
+// The laws of distribution.cpp, but each element by itself: what is sorted there is a ramp with
+// noise here.
+__device__ inline float content(unsigned i, const content_how& how, const few_places& few,
+                                const keys& key) {
   unsigned word = mix(i, key.k[0], key.k[1]);
-  if (kind == 1) return unit(word);                                      // uniform
-  if (kind == 2) return 0.5f + unit(word);                               // positive
-  if (kind == 3)                                                         // signs
-    return ((word & 1u) != 0 ? 1.0f : -1.0f) + (unit(word) - 0.5f) * 2e-3f;
-  if (kind == 4) return 0.0f;                                            // zeros
-  float sum = unit(word) + unit(mix(i, key.k[2], key.k[3])) + unit(mix(i, key.k[4], key.k[5]));
-  return (sum - 1.5f) * 2.0f * scale;                                    // normal
+  switch (how.kind) {
+    case 1: return unit(word);                                             // uniform
+    case 2: return 0.5f + unit(word);                                      // positive
+    case 3: return ((word & 1u) != 0 ? 1.0f : -1.0f) + (unit(word) - 0.5f) * 2e-3f; // signs
+    case 4: return 0.0f;                                                   // zeros
+    case 5: {                                                              // outlier
+      bool is_one = (mix(i, key.k[6], key.k[7]) & 255u) == 0;
+      return bell(i, key) * (is_one ? 1e4f : 1.0f);
+    }
+    case 6: {                                                              // sparse
+      unsigned row = i / how.row;
+      unsigned place = unsigned((u64(mix(row, key.k[2], key.k[3])) * how.row) >> 32);
+      if (i - row * how.row != place) return 0.0f;
+      unsigned drawn = mix(row, key.k[4], key.k[5]);
+      float value = __uint_as_float(0x3f800000u | (drawn >> 9) | 1u);
+      return (drawn & 1u) != 0 ? value : -value;
+    }
+    case 7: return bell(i / how.row, key);                                 // constant_rows
+    case 8:                                                                // sorted
+    case 9: {                                                              // descending
+      float slot = (float(i % how.row) + 0.25f + 0.5f * unit(word)) / float(how.row);
+      return (how.kind == 8 ? 1.0f : -1.0f) * (slot * 3.0f - 1.5f);
+    }
+    case 10: {                                                             // few_negatives
+      float value = 0.5f + unit(word);
+      return place_in(few, i) >= 0 ? -value : value;
+    }
+    case 11: {                                                             // few_outliers
+      int which = place_in(few, i);
+      if (which < 0) return bell(i, key);
+      unsigned drawn = mix(unsigned(which) + 4, key.k[6], key.k[7]);
+      return ((drawn & 1u) != 0 ? 1.0f : -1.0f) * (30.0f + 70.0f * unit(drawn));
+    }
+    case 12:                                                               // unequal_rows
+      return bell(i, key) * exp2f(-float(mix(i / how.row, key.k[6], key.k[7]) % 13u));
+    case 13: return (unit(word) - 0.5f) * 102.0f;                          // wide
+    default: return bell(i, key) * how.scale;                              // normal
+  }
 }
 
-__device__ inline int index_content(unsigned i, int low, u64 width, const keys& key) {
-  return low + int((mix(i, key.k[0], key.k[1]) * width) >> 32);
+__device__ inline int content_i32(unsigned i, const content_how& how, const keys& key) {
+  auto any = [&](unsigned word) { return how.low + int((word * how.width) >> 32); };
+  unsigned word = mix(i, key.k[0], key.k[1]);
+  switch (how.kind) {
+    case 1: return any(mix(0, key.k[2], key.k[3]));                        // constant
+    case 2:                                                                // skewed
+      return any((mix(i, key.k[4], key.k[5]) >> 30) != 0 ? mix(0, key.k[2], key.k[3]) : word);
+    case 3: return how.low + int(u64(i % how.row) * how.width / how.row);  // sorted
+    case 4: return 0;                                                      // zeros
+    default: return any(word);                                             // index
+  }
 }
 
-extern "C" __global__ void fill_f32(float* x, u64 n, unsigned kind, float scale, keys key) {
+// Fills and looks work on as many sets as the grid has rows; `stride` is elements from one set to
+// the next, `first` the number of the first.
+
+extern "C" __global__ void fill_f32(float* x, u64 n, u64 stride, unsigned first, content_how how,
+                                    keys row) {
+  const keys key = keys_of(row, first + blockIdx.y);
+  const few_places few = places_of(n, key);
+  x += blockIdx.y * stride;
   for (u64 i = thread_index(); i < n; i += thread_count())
-    x[i] = content(unsigned(i), kind, scale, key);
+    x[i] = content(unsigned(i), how, few, key);
 }
 
-extern "C" __global__ void fill_i32(int* x, u64 n, int low, u64 width, keys key) {
-  for (u64 i = thread_index(); i < n; i += thread_count())
-    x[i] = index_content(unsigned(i), low, width, key);
+extern "C" __global__ void fill_i32(int* x, u64 n, u64 stride, unsigned first, content_how how,
+                                    keys row) {
+  const keys key = keys_of(row, first + blockIdx.y);
+  x += blockIdx.y * stride;
+  for (u64 i = thread_index(); i < n; i += thread_count()) x[i] = content_i32(unsigned(i), how, key);
 }
 
-extern "C" __global__ void verify_f32(const float* x, u64 n, unsigned kind, float scale, keys key,
-                                      audit* out) {
+extern "C" __global__ void verify_f32(const float* x, u64 n, u64 stride, unsigned first,
+                                      content_how how, keys row, audit* out) {
+  const keys key = keys_of(row, first + blockIdx.y);
+  const few_places few = places_of(n, key);
+  x += blockIdx.y * stride;
   for (u64 i = thread_index(); i < n; i += thread_count())
-    if (__float_as_uint(x[i]) != __float_as_uint(content(unsigned(i), kind, scale, key)))
+    if (__float_as_uint(x[i]) != __float_as_uint(content(unsigned(i), how, few, key)))
       atomicAdd(&out->changed_inputs, 1ull);
 }
 
-extern "C" __global__ void verify_i32(const int* x, u64 n, int low, u64 width, keys key,
-                                      audit* out) {
+extern "C" __global__ void verify_i32(const int* x, u64 n, u64 stride, unsigned first,
+                                      content_how how, keys row, audit* out) {
+  const keys key = keys_of(row, first + blockIdx.y);
+  x += blockIdx.y * stride;
   for (u64 i = thread_index(); i < n; i += thread_count())
-    if (x[i] != index_content(unsigned(i), low, width, key))
-      atomicAdd(&out->changed_inputs, 1ull);
+    if (x[i] != content_i32(unsigned(i), how, key)) atomicAdd(&out->changed_inputs, 1ull);
 }
 
-extern "C" __global__ void set_bytes(unsigned char* x, u64 n, unsigned char value) {
+extern "C" __global__ void fill_words(unsigned* x, u64 n, u64 stride, unsigned value) {
+  x += blockIdx.y * stride;
   for (u64 i = thread_index(); i < n; i += thread_count()) x[i] = value;
 }
 
-extern "C" __global__ void check_bytes(const unsigned char* x, u64 n, unsigned char value,
-                                       audit* out) {
+extern "C" __global__ void set_bytes(unsigned char* x, u64 n, u64 stride, unsigned char value) {
+  x += blockIdx.y * stride;
+  for (u64 i = thread_index(); i < n; i += thread_count()) x[i] = value;
+}
+
+extern "C" __global__ void check_bytes(const unsigned char* x, u64 n, u64 stride,
+                                       unsigned char value, audit* out) {
+  x += blockIdx.y * stride;
   for (u64 i = thread_index(); i < n; i += thread_count())
     if (x[i] != value) atomicAdd(&out->damaged_guards, 1ull);
 }
@@ -113,19 +216,22 @@ extern "C" __global__ void compare_i32(const int* got, const int* want, u64 n, u
 }
 
 // Takes words at places that only the seed tells, so that what is written after the clock has
-// stopped cannot hide.
-extern "C" __global__ void take_sample(const unsigned* x, u64 n, unsigned seed, unsigned* into,
-                                       unsigned count) {
-  for (u64 i = thread_index(); i < count; i += thread_count()) {
-    u64 place = (u64(mix(unsigned(i), seed, ~seed)) * n) >> 32;
-    into[i] = x[place];
-  }
+// stopped cannot hide. A row of the grid is one call of the row; `order` names its set.
+extern "C" __global__ void take_sample(const unsigned* x, u64 n, u64 stride, const unsigned* order,
+                                       unsigned seed, unsigned* into, unsigned count) {
+  x += order[blockIdx.y] * stride;
+  into += blockIdx.y * count;
+  seed += blockIdx.y;
+  for (u64 i = thread_index(); i < count; i += thread_count())
+    into[i] = x[(u64(mix(unsigned(i), seed, ~seed)) * n) >> 32];
 }
 
-extern "C" __global__ void check_sample(const unsigned* x, u64 n, unsigned seed,
-                                        const unsigned* taken, unsigned count, audit* out) {
-  for (u64 i = thread_index(); i < count; i += thread_count()) {
-    u64 place = (u64(mix(unsigned(i), seed, ~seed)) * n) >> 32;
-    if (taken[i] != x[place]) atomicAdd(&out->late, 1ull);
-  }
+extern "C" __global__ void check_sample(const unsigned* x, u64 n, u64 stride, const unsigned* order,
+                                        unsigned seed, const unsigned* taken, unsigned count,
+                                        audit* out) {
+  x += order[blockIdx.y] * stride;
+  taken += blockIdx.y * count;
+  seed += blockIdx.y;
+  for (u64 i = thread_index(); i < count; i += thread_count())
+    if (taken[i] != x[(u64(mix(unsigned(i), seed, ~seed)) * n) >> 32]) atomicAdd(&out->late, 1ull);
 }

@@ -29,7 +29,7 @@ std::optional<std::string> device_slot::damage() const {
 void device_slot::place(const workload& work, bool) {
   auto& gpu = arena_.gpu();
   arena_.select(work.selected(), 1);
-  arena_.poison_outputs();
+  arena_.poison_outputs(0, 1);
   for (size_t i = 0; i < spec().arguments.size(); ++i) {
     const auto& arg = spec().arguments[i];
     if (arg.role == argument_role::scalar || !is_filled(arg)) continue;
@@ -61,6 +61,7 @@ static_assert(int(bound_argument::kind::tensor) == int(program_argument_kind::te
               int(bound_argument::kind::scratch) == int(program_argument_kind::scratch) &&
               int(bound_argument::kind::value) == int(program_argument_kind::value));
 
+constexpr unsigned queue_places = 800;
 constexpr int64_t most_threads = 1024;      // of a block, on every card
 constexpr int64_t most_blocks = 2147483647; // along x; the driver knows the other limits
 
@@ -186,6 +187,11 @@ std::optional<error> program_slot::select(const scalar_values& scalars) {
     }
   }
   return std::nullopt;
+}
+
+unsigned program_slot::most_queued() const noexcept {
+  auto launches = static_cast<unsigned>(std::max<size_t>(plan_.launches.size(), 1));
+  return std::min(queue_places / launches, static_cast<unsigned>(program_calls));
 }
 
 bool program_slot::queue(const std::vector<std::vector<int64_t>>& calls, int deadline_ms) {

@@ -43,8 +43,12 @@ public:
   std::optional<error> select(const scalar_values& scalars);
 
   /// Queues calls behind a gate; then `release` of candidate_command runs them.
-  /// REQUIRES: at most program_calls.
+  /// REQUIRES: at most most_queued().
   bool queue(const std::vector<std::vector<int64_t>>& calls, int deadline_ms);
+
+  /// Calls that a row behind a gate may have: the driver's queue has some 1,000 places, and who
+  /// finds it full waits.
+  unsigned most_queued() const noexcept;
 
   /// Seconds of the latest row by the events of the process.
   double event_seconds() const noexcept { return shared().event_seconds; }

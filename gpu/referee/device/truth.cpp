@@ -66,10 +66,10 @@ void device_truth::check(const task_case& which, const device_arena& arena, unsi
     auto got = arena.address(i, set);
     auto want = outputs_[i].want.address();
     if (arg.type == dtype::f32)
-      gpu.launch("compare_f32", n, got, want, outputs_[i].scale.address(), n,
+      gpu.launch("compare_f32", 1, n, got, want, outputs_[i].scale.address(), n,
                  task_.tolerance * unit_roundoff, argument, set, gpu.audit_address());
     else
-      gpu.launch("compare_i32", n, got, want, n, argument, set, gpu.audit_address());
+      gpu.launch("compare_i32", 1, n, got, want, n, argument, set, gpu.audit_address());
   }
 }
 

@@ -1,13 +1,15 @@
 """The referee's end of the buffers of a process: sets of inputs and outputs that both map."""
 
+import random
 from typing import Any
 
 import torch
 
 from kernelmill_torch import compare
-from kernelmill_torch.buffers import Layout, SharedMemory, sets_of
+from kernelmill_torch.buffers import PLACES, BufferSet, Layout, SharedMemory, places_of
 
 POISON = 0xA7
+NO_NUMBER = 0xFF  # NaN of every floating type
 
 
 class Arena:
@@ -15,8 +17,22 @@ class Arena:
 
     def __init__(self, lib, device: str, layout: Layout):
         self.device, self.layout = device, layout
-        self.memory = SharedMemory.create(lib, device, layout.sets * layout.set_bytes)
-        self.sets = sets_of(self.memory.bytes, layout, layout.sets)
+        self.memory = SharedMemory.create(lib, device, layout.sets * layout.set_bytes + PLACES[-1])
+        self.places = places_of(self.memory.bytes, layout)
+        self.place = 0
+        self.dice = random.SystemRandom()
+
+    @property
+    def sets(self) -> list[BufferSet]:
+        return self.places[self.place]
+
+    def move(self) -> None:
+        """The sets lie elsewhere from now on, nobody knows where: what is right at one address only reads what is no number
+        before or behind them."""
+        self.place = self.dice.randrange(len(PLACES))
+        at, end = PLACES[self.place], PLACES[self.place] + self.layout.sets * self.layout.set_bytes
+        self.memory.bytes[:at].fill_(NO_NUMBER)
+        self.memory.bytes[end:].fill_(NO_NUMBER)
 
     def fill(self, contents: list[list[Any]]) -> None:
         """Puts contents into the first sets: on a GPU those of a type in as few launches as torch can, or who sees the first
@@ -43,7 +59,8 @@ class Arena:
 
     def wipe(self, count: int) -> None:
         """Rubbish in all of the first sets."""
-        self.memory.bytes[:count * self.layout.set_bytes].fill_(POISON)
+        at = PLACES[self.place]
+        self.memory.bytes[at:at + count * self.layout.set_bytes].fill_(POISON)
 
     def find_changed(self, contents: list[list[Any]]) -> list[int]:
         """Positions of inputs that are no longer what was put into a set."""
@@ -53,5 +70,5 @@ class Arena:
 
     def close(self) -> None:
         """REQUIRES: nobody uses its tensors any more."""
-        self.sets = []
+        self.places = []
         self.memory.close()

@@ -9,11 +9,14 @@ from typing import Any, Callable, Optional
 import torch
 
 from kernelmill_torch import compare, native
+from kernelmill_torch.admission import Admitted, admit, refine
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
-from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem
+from kernelmill_torch.contents import KINDS, OWN
+from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem, Truth
 from kernelmill_torch.processes import Fault, Pool, Process, Row
 from kernelmill_torch.reach import Reach
+from kernelmill_torch.reading import floor_bytes
 from kernelmill_torch.watch import Free
 
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
@@ -23,8 +26,12 @@ SETS_BYTES = 4 << 30       # that several sets may take together; or a 32nd of t
 FLUSH_BYTES = 256 << 20    # several times any cache
 LOOKS = 3
 UNUSUAL = 1.5              # times what was once learned: a candidate may have made it longer
-EMPTY_ROWS = 5             # that say what a row takes besides its calls
+LEARNING_ROWS = 7          # of each length, of which the first is not like the others
+SHORT = 4                  # times fewer calls than in a row
+SLACK = 6e-5               # seconds that a row may take besides its calls, more than one without calls
+WARMED_SECONDS = 5e-3      # calls shorter than that are made once on other contents first
 QUEUE_SECONDS = 0.05       # in which calls are queued that do not wait for the GPU, and longer where their row took longer
+LOSSES_SEED = 19
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
 
@@ -53,6 +60,7 @@ class Bench:
         # The baseline's own: work that a candidate leaves on the GPU could wait for the contents of rows that it sees.
         self.own_arena: Optional[Arena] = None
         self.notes: list[str] = []
+        self.known_truths: dict[tuple, Truth] = {}  # by parameters and kind
         self.blind: dict[str, str] = {}  # by mode, what passes without knowing the inputs
         # Where parameters are made first. One that is made elsewhere has other numbers; see Judgement.
         self.place = device
@@ -76,7 +84,9 @@ class Bench:
         self.places = torch.Generator(device=device)
         self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.wake_core: Callable[[], None] = lambda: None
+        self.row_length = 0  # that was found while there was no candidate
         self.call_seconds = 0.0  # of the baseline, with its launches
+        self.decoy: Optional[list[Any]] = None  # contents of an earlier row
         self.free = Free()
         self.known: dict[tuple[int, bool], float] = {}  # the least seconds besides calls that a row ever took, by length and
         self.known_fixed: dict[bool, float] = {}        # whether it was gated; the least of an empty row
@@ -113,7 +123,11 @@ class Bench:
             self.notes.append("too large for a reference in double precision")
         if any(x.dtype.is_complex for x in layout.outputs):
             raise BadProblem("unsupported_problem", f"the problem {self.directory} has complex outputs, which are not compared")
-        self.is_random = self._draws_when_called()
+        self.problem.is_random = self._draws_when_called()
+        self.admitted: Admitted = admit(self.problem, self.device)
+        # What is forgotten of random numbers on the problem's own inputs need not be on others.
+        self.is_random = self.problem.is_random or any(x.is_random for x in self.admitted.gauges.values())
+        self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
         self.sets_bytes = min(SETS_BYTES, total // 32)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
@@ -240,9 +254,26 @@ class Bench:
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def draw(self, seeds: list[int]) -> list[list[Any]]:
+    def draw(self, seeds: list[int], kind: str = OWN) -> list[list[Any]]:
         """Contents of sets, one a seed, where nobody else sees them."""
-        return [self.problem.draw(seed) for seed in seeds]
+        return [self.problem.draw(seed, kind) for seed in seeds]
+
+    def truth(self, inputs: list[Any], seed: int, kind: str = OWN) -> Truth:
+        """What is right for contents of a kind, and what the arithmetic may lose there."""
+        result = self.problem.truth(inputs, seed)
+        gauge = self.admitted.gauges.get(kind)
+        refine(result, gauge, self.problem, not self.has_parameters())
+        if len(self.known_truths) > 2 * len(KINDS):
+            self.known_truths.clear()
+        self.known_truths.setdefault((self.problem.model_key, kind), Truth([], result.level, result.spread, result.floor))
+        return result
+
+    def losses(self, kind: str) -> Truth:
+        """What it loses there with the parameters in use; nothing is wanted."""
+        key = self.problem.model_key, kind
+        if key not in self.known_truths:
+            self.truth(self.problem.draw(LOSSES_SEED, kind), LOSSES_SEED, kind)
+        return self.known_truths[key]
 
     def flush(self) -> float:
         """Evicts everything from the caches. Returns the seconds, which are more when somebody else is busy."""
@@ -295,8 +326,12 @@ class Bench:
         to come. So with a GPU they come when it is awake already, and the calls follow at once: what is done between is
         seen in what it takes. On a CPU nobody who is awake may see them before the clock runs."""
         on_gpu = self.device == "cuda"
+        process.place = process.arena.place
         revealing = turning = 0.0
         self.outputs, self.changed_inputs = [], None
+        if on_gpu:
+            process.arena.fill([self.decoy or self.draw([1])[0]])
+        self.decoy = contents[0] if contents else self.decoy  # nobody is asked for the same again
         if process.reach.is_fleeting:
             process.reach.forget()
         if not on_gpu:
@@ -305,6 +340,9 @@ class Bench:
         waking, awake = process.wake(seconds)
         if on_gpu:
             waking = 0.0
+            if not is_gated and self.call_seconds < WARMED_SECONDS:
+                # Python that was stopped takes 0.1 to 0.3 ms more for its first launches, which is no work of its calls.
+                process.call(native.CALL, 0, 1, seconds)
             is_queued = is_gated and process.queue(count, self.queue_seconds(count), seed)
             revealing, flushing = self.reveal(process.arena, contents)
             if not is_gated:
@@ -425,21 +463,25 @@ class Bench:
 
     def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]],
                     strict: bool = False, is_gated: bool = False) -> list[float]:
-        """What a row of the baseline costs besides its calls, and what one takes that has none. Returns the seconds of the
-        rows' flushes. Raises Fault and Gateless."""
-        rows: list[Row] = []
-        for _ in range(7):
-            process.arena.poison(count)  # as before the rows to come: caches are written back then, while contents come
-            rows.append(self.row(process, count, seconds, contents[:count], is_gated))
+        """What a row of the baseline takes besides its calls: when it is none of theirs, and as a part of them. Returns the
+        seconds of the rows' flushes. Raises Fault and Gateless."""
+        def rows_of(length: int) -> list[Row]:
+            result = []
+            for _ in range(LEARNING_ROWS):
+                process.arena.poison(length)  # as before the rows to come: caches are written back then, while contents come
+                result.append(self.row(process, length, seconds, contents[:length], is_gated))
+            return result
+
+        rows = rows_of(count)
         self.call_seconds = min(x.calls for x in rows[1:]) / count
-        empty = [self.row(process, 0, seconds, [], is_gated) for _ in range(1 + EMPTY_ROWS)][1:]
-        fixed = statistics.median(x.calls for x in empty)
-        self.known_fixed[is_gated] = min(fixed, self.known_fixed.get(is_gated, math.inf))
+        empty = rows_of(0)
+        short = rows_of(max(1, count // SHORT)) if count > 1 and self.device == "cuda" else []
+        self.known_fixed[is_gated] = min(_usual(empty), self.known_fixed.get(is_gated, math.inf))
+        fixed = min(_fixed(rows, short, count, _usual(empty)), UNUSUAL * self.known_fixed[is_gated] + SLACK)
         besides = [x.besides for x in rows[1:]]
         known = self.known[count, is_gated] = min(min(besides), self.known.get((count, is_gated), math.inf))
-        self.free = Free(min(fixed, UNUSUAL * self.known_fixed[is_gated]),
-                         statistics.median(besides) if strict else max(besides), UNUSUAL * known, strict)
-        return [x.flushing for x in rows + empty]
+        self.free = Free(fixed, statistics.median(besides) if strict else max(besides), UNUSUAL * known, strict)
+        return [x.flushing for x in rows + empty + short]
 
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""
@@ -453,6 +495,21 @@ class Bench:
         for arena in {self.arena, self.own_arena} - {None}:
             arena.close()
         self.arena = self.own_arena = None
+
+
+def _usual(rows: list[Row]) -> float:
+    """Seconds (median) of the calls of rows, of which the first is not like the others."""
+    return statistics.median(x.calls for x in rows[1:])
+
+
+def _fixed(rows: list[Row], short: list[Row], count: int, empty: float) -> float:
+    """Seconds of a row that are none of its calls', from rows of two lengths: what one without calls takes, and what the
+    first calls take more, which find pages and caches that were another process's."""
+    if not short:
+        return empty
+    length = max(1, count // SHORT)
+    each = (_usual(rows) - _usual(short)) / (count - length)
+    return max(empty, _usual(rows) - count * each)
 
 
 def has_changed(sample: list[tuple[torch.Tensor, torch.Tensor]], sets: list[BufferSet]) -> bool:

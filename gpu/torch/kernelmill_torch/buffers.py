@@ -11,6 +11,7 @@ import torch
 from kernelmill_torch import native
 
 ALIGNMENT = 512  # bytes; no kernel asks for more
+PLACES = tuple(x * ALIGNMENT for x in (0, 1, 3, 4, 7, 9, 12, 13))  # where the first set may begin
 
 
 @dataclass
@@ -136,6 +137,11 @@ class BufferSet:
 
     inputs: list[Any]
     outputs: list[torch.Tensor]
+
+
+def places_of(memory: torch.Tensor, layout: Layout) -> list[list[BufferSet]]:
+    """The sets of a layout for each of the places where the first may begin."""
+    return [sets_of(memory[at:], layout, layout.sets) for at in PLACES]
 
 
 def sets_of(memory: torch.Tensor, layout: Layout, count: int) -> list[BufferSet]:

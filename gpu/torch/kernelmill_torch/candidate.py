@@ -166,7 +166,7 @@ class Serving:
         self.lib, self.sock, self.page, self.device = lib, sock, page, device
         self.module = self.model = self.layout = None
         self.number = 0  # of the latest command of the page
-        self.sets: list[buffers.BufferSet] = []
+        self.places: list[list[buffers.BufferSet]] = []  # the same sets, each time elsewhere
         self.returned: list = []  # of the latest calls, kept until they are copied
         # Taken before anything is loaded that could replace them.
         self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
@@ -179,7 +179,7 @@ class Serving:
 
     def clocked(self) -> None:
         """Answers commands of the page until told to leave it."""
-        lib, page, copy_, sync, sets, told = self.lib, self.page, self.copy_, self.sync, self.sets, self.told
+        lib, page, copy_, sync, places, told = self.lib, self.page, self.copy_, self.sync, self.places, self.told
         where = reach.where
         wait, done = lib.km_page_wait, lib.km_page_done
         model, speck, nudge = self.model, self.speck, torch.Tensor.add_
@@ -189,6 +189,7 @@ class Serving:
             number = wait(page, number)
             command = lib.km_page_command(page)
             first, count = lib.km_page_first(page), lib.km_page_count(page)
+            sets = places[lib.km_page_place(page)] if places else []
             status = 0
             try:
                 if command == native.CALL or command == native.QUEUE:
@@ -247,7 +248,7 @@ class Serving:
             self.layout = buffers.Layout.from_json(message["layout"])
             self.told = memoryview(mmap.mmap(descriptors[1], 0)).cast("q")
             memory = buffers.SharedMemory.attach(self.lib, self.device, descriptors[0], message["capacity"])
-            self.sets = buffers.sets_of(memory.bytes, self.layout, self.layout.sets)
+            self.places = buffers.places_of(memory.bytes, self.layout)
             return {"at": memory.bytes.data_ptr()}
         elif op == "export":
             return {"allocations": [reach.name_of(self.lib, x) for x in message["addresses"]]}
@@ -276,7 +277,7 @@ def profile(state: Serving, calls: int) -> list[list[Any]]:
 
     with torch.no_grad(), profiler(activities=[ProfilerActivity.CUDA]) as found:
         for _ in range(calls):
-            state.model(*state.sets[0].inputs)
+            state.model(*state.places[0][0].inputs)
         state.sync()
     result: dict[str, float] = {}
     for event in found.events():

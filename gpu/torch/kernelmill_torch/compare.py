@@ -7,9 +7,9 @@ import torch
 
 from kernelmill_torch.problem import Truth, chunks
 
-# In honest mode an element may be off by ALLOWANCE times the largest of: how far the problem's own precision is off,
-# and what honest arithmetic of that type loses in sums of some thousand terms in any order. Relative to |want| plus
-# the root mean square of the output.
+# In honest mode an element may be off by ALLOWANCE times the larger of: how far the problem's own precision is off,
+# and what honest arithmetic of that type loses in sums in any order, which for sums of fewer than a million terms
+# admission.floor_of() knows better. Relative to |want| plus the root mean square of the output.
 ALLOWANCE = 4.0
 FLOOR = {"fp32": 2.0**-15, "tf32": 2.0**-10, torch.float16: 2.0**-9, torch.bfloat16: 2.0**-6}
 SAMPLE_BITS = 18  # of the places that are looked at before a whole output is
@@ -42,9 +42,10 @@ class Difference:
 def honest_rules(truth: Truth, dtype: torch.dtype, float32: str, timed: bool) -> list[Rule]:
     """The rules of honest mode. A `timed` output is compared with the problem's own precision, which is itself off
     by one level more."""
-    floor = FLOOR[float32] if dtype == torch.float32 else FLOOR[dtype]
+    general = FLOOR[float32] if dtype == torch.float32 else FLOOR[dtype]
+    floors = truth.floor if dtype == torch.float32 and float32 == "fp32" and truth.floor else [general] * len(truth.level)
     result = []
-    for level, spread in zip(truth.level, truth.spread):
+    for level, spread, floor in zip(truth.level, truth.spread, floors):
         allowed = ALLOWANCE * max(level, floor) + (level if timed else 0.0)
         result.append(Rule(allowed * spread, allowed))
     return result

@@ -7,7 +7,9 @@ from typing import Any, Optional
 from kernelmill_torch import compare
 from kernelmill_torch.bench import Bench, has_changed
 from kernelmill_torch.buffers import BufferSet
+from kernelmill_torch.contents import OWN
 from kernelmill_torch.cores import Core
+from kernelmill_torch.problem import Truth
 from kernelmill_torch.processes import Fault, Pool, Process
 
 
@@ -26,7 +28,8 @@ class Judged:
         self.rules_found: set[str] = set()
         self.spans: list[tuple[str, float]] = []
         self.mark = time.monotonic()
-        self.rules: list[compare.Rule] = []  # of timed outputs
+        self.kind = OWN  # of contents, of the rows that are being timed
+        self.timed_rules: dict[str, list[compare.Rule]] = {}  # of timed outputs, by kind
 
     def lap(self, name: str) -> None:
         now = time.monotonic()
@@ -44,6 +47,21 @@ class Judged:
         """A secret seed of torch's generators."""
         digest = hashlib.sha256(self.secret + f"{what}:{index}".encode()).digest()
         return int.from_bytes(digest[:8], "little") >> 1
+
+    @property
+    def kinds(self) -> list[str]:
+        """Kinds of contents other than the problem's own that it is judged on."""
+        return self.bench.admitted.others if self.mode == "honest" else []
+
+    def rules_for(self, truth: Truth, timed: bool = False) -> list[compare.Rule]:
+        if self.mode == "kernelbench":
+            return compare.benchmark_rules(len(truth.level), self.bench.problem.dtype)
+        return compare.honest_rules(truth, self.bench.problem.dtype, self.float32, timed)
+
+    def rules_when_timed(self, kind: str) -> list[compare.Rule]:
+        if kind not in self.timed_rules:
+            self.timed_rules[kind] = self.rules_for(self.bench.losses(kind), timed=True)
+        return self.timed_rules[kind]
 
     def find(self, rule: str, severity: str, evidence: str) -> None:
         if rule not in self.rules_found:  # once each

@@ -2,6 +2,8 @@
 
 import math
 import os
+import random
+import time
 from collections import Counter
 from typing import Any, Optional
 
@@ -9,6 +11,7 @@ import torch
 
 from kernelmill_torch import compare
 from kernelmill_torch.candidate import fingerprints
+from kernelmill_torch.contents import KINDS, OWN
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.problem_check import BLIND_DRAWS, blind_answers
 from kernelmill_torch.processes import Fault
@@ -16,6 +19,8 @@ from kernelmill_torch.timing import Timing
 
 TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
+LEAST_HIDDEN = 3  # trials of other kinds, whatever they take
+HIDDEN_SECONDS = {"cuda": 0.5, "cpu": 2.0}  # after which there are no more
 
 
 class Judgement(Timing):
@@ -74,6 +79,7 @@ class Judgement(Timing):
         self.trials = []
         self.findings = []
         self.rules_found.clear()
+        self.timed_rules.clear()
         self.process.close()
         self.process = None
         self.load(self.artifact)
@@ -85,41 +91,57 @@ class Judgement(Timing):
         if self.mode == "honest" and self.bench.layout.set_bytes > LARGE:
             count = 1  # of large problems the timed calls, each checked in full, are trials enough
         for index in range(count):
-            if not self.trial(f"trial {index + 1}", index, False):
+            if not self.trial(f"trial {index + 1}", index):
                 return False
-        if self.mode == "honest" and self.bench.problem.can_be_signed() and not self.bench.is_random:
-            if not self.trial("hidden: other signs", count, True):
+        return self.run_hidden(count)
+
+    def run_hidden(self, index: int) -> bool:
+        """Trials of other kinds of contents: turned signs, then as many as there is time for, in an order that nobody
+        knows. All kinds are timed, and checked then."""
+        others = [x for x in self.kinds if x != "signs"]
+        random.Random(self.number("trials", 0)).shuffle(others)
+        end = time.monotonic() + HIDDEN_SECONDS[self.bench.device]
+        for number, kind in enumerate([x for x in self.kinds if x == "signs"] + others):
+            if number >= LEAST_HIDDEN and time.monotonic() > end:
+                break
+            if not self.trial("hidden: " + KINDS[kind].words, index + number, kind):
                 return False
         return True
 
-    def trial(self, name: str, index: int, signed: bool) -> bool:
+    def trial(self, name: str, index: int, kind: str = OWN) -> bool:
         """One call on fresh inputs, compared element by element with the truth."""
         bench, arena = self.bench, self.bench.arena
         inputs = self.number("inputs", index)
         seed = self.number("generators", index)
-        if signed and not self.is_defined(inputs):
-            return True
-        arena.fill([bench.problem.draw(inputs, signed)])
+        arena.move()
+        arena.fill([bench.problem.draw(inputs, kind)])
         arena.poison(1)
         bench.synchronize()
         bench.make_room()
+        self.process.place = arena.place
         self.process.ask({"op": "seed", "seed": seed}, self.left())
         self.process.row(1, min(self.left(), self.first_call_seconds))
         sample = bench.sample(arena.sets[:1])
-        drawn = bench.problem.draw(inputs, signed)
-        truth = bench.problem.truth(drawn, seed)
+        drawn = bench.problem.draw(inputs, kind)
+        truth = bench.truth(drawn, seed, kind)
+        if kind != OWN and not self.is_decided(truth):
+            return True
         rules = self.latest_rules = self.rules_for(truth)
         self.blame_for_inputs(arena.find_changed([drawn]))
         difference = self.difference(truth, rules)
         self.check_late(sample, arena.sets[:1])
-        self.trials.append({"name": name, "hidden": signed, "max_error": finite(difference.max_error),
+        self.trials.append({"name": name, "hidden": kind != OWN, "max_error": finite(difference.max_error),
                             "bound": finite(difference.bound),
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
-                            "distribution": "half of the signs turned" if signed else "the problem's own"})
-        if not signed:
-            self.rules = self.rules_for(truth, timed=True)
+                            "distribution": KINDS[kind].words})
+        if kind == OWN:
             self.look_for_degeneracy(truth)
         return difference.bad == 0
+
+    @staticmethod
+    def is_decided(truth: Truth) -> bool:
+        """Whether a draw of another kind has an answer at all, with these parameters and numbers."""
+        return all(bool(torch.isfinite(x).all()) for x in truth.want if x.is_floating_point())
 
     def look_for_degeneracy(self, truth: Truth) -> None:
         """Whether an answer that knows nothing of the inputs would have passed: then no verdict can be had, and in
@@ -128,25 +150,11 @@ class Judgement(Timing):
         if known is None:
             answers = {"zeros": [None for _ in truth.want], "the answer to other inputs": list(truth.want)}
             seeds = [self.number("blind", i) for i in range(BLIND_DRAWS)]
-            found = blind_answers(self.bench, answers, self.rules, seeds)
+            found = blind_answers(self.bench, answers, self.rules_when_timed, seeds, self.kinds)
             known = self.bench.blind[self.mode] = found[0] if found else ""
         if known:
             self.find("degenerate_problem", "critical" if self.mode == "honest" else "warning",
                       f"{known} would have passed: this problem cannot tell right from wrong; see `kernelmill task check`")
-
-    def is_defined(self, inputs: int) -> bool:
-        """Whether the problem has a finite answer for signed inputs where it has one for its own."""
-        problem = self.bench.problem
-        try:
-            return all(bool(torch.isfinite(x).all()) for x in problem.run(problem.draw(inputs, True))
-                       if x.is_floating_point())
-        except (RuntimeError, ValueError):
-            return False
-
-    def rules_for(self, truth: Truth, timed: bool = False) -> list[compare.Rule]:
-        if self.mode == "kernelbench":
-            return compare.benchmark_rules(len(truth.want), self.bench.problem.dtype)
-        return compare.honest_rules(truth, self.bench.problem.dtype, self.float32, timed)
 
     def difference(self, truth: Truth, rules: list[compare.Rule]) -> compare.Difference:
         """The outputs of a trial against the truth."""

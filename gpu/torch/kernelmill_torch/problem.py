@@ -15,12 +15,15 @@ from typing import Any, Optional
 
 import torch
 
+from kernelmill_torch import contents
 from kernelmill_torch.buffers import Layout, TensorSpec
 from kernelmill_torch.candidate import made_in, seed_everything
+from kernelmill_torch.contents import CHUNK, Traits
 
 OUT_OF_MEMORY = (MemoryError, torch.cuda.OutOfMemoryError)
 # Functions that end the process, or on a GPU its context, when a value is outside of their domain.
-CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|embedding|nll_loss|NLLLoss")
+CHECKED_DOMAIN = re.compile(r"binary_cross_entropy|BCELoss|bernoulli|multinomial|embedding|nll_loss|NLLLoss|one_hot|bincount|"
+                            r"\.long\(|\.int\(|\.to\(torch\.(?:int|long)")
 
 
 class BadProblem(Exception):
@@ -41,6 +44,7 @@ class Truth:
     want: list[torch.Tensor]
     level: list[float] = field(default_factory=list)
     spread: list[float] = field(default_factory=list)
+    floor: list[float] = field(default_factory=list)  # of level, in float32; see admission.py
 
 
 def flatten(out: Any) -> list[torch.Tensor]:
@@ -67,6 +71,10 @@ class Problem:
         self.models: dict[torch.dtype, torch.nn.Module] = {}
         self.model_key: Optional[tuple[int, str]] = None
         self.exact = True  # whether the model runs in double precision
+        self.is_random = False  # whether the model draws random numbers itself; the bench finds out
+        self.output_elements = 1
+        self.has_integer_outputs = False
+        self.known_traits: Optional[list[Optional[Traits]]] = None  # of the inputs
 
     def _import(self):
         spec = importlib.util.spec_from_file_location("kernelmill_problem", self.path)
@@ -99,8 +107,24 @@ class Problem:
         torch.save(self.init_inputs, file)
         return file.getvalue()
 
-    def draw(self, seed: int, signed: bool = False) -> list[Any]:
-        """Fresh inputs on the device. `signed` turns the signs of about half of the floating ones."""
+    def draw(self, seed: int, kind: str = contents.OWN) -> list[Any]:
+        """Fresh inputs on the device, of a kind that the problem has; else its own. Waits for the device only before the first
+        of another kind."""
+        return self.draw_other(seed, kind) or self._draw(seed)
+
+    def draw_other(self, seed: int, kind: str) -> Optional[list[Any]]:
+        """The same; None where no input can be of this kind."""
+        traits = self.traits() if kind != contents.OWN else []
+        return contents.of_kind(self._draw(seed), kind, seed, traits)
+
+    def traits(self) -> list[Optional[Traits]]:
+        """Of floating inputs, as one draw shows them."""
+        if self.known_traits is None:
+            self.known_traits = [contents.traits_of(x, self.output_elements)
+                                 if isinstance(x, torch.Tensor) and x.is_floating_point() else None for x in self._draw(3)]
+        return self.known_traits
+
+    def _draw(self, seed: int) -> list[Any]:
         seed_everything(seed)
         with made_in(self.device):
             inputs = self._call("get_inputs")
@@ -110,7 +134,6 @@ class Problem:
                 x = x.detach().to(self.device)
                 if x.is_floating_point():
                     x = x.to(self.dtype)
-                    x = half_turned(x) if signed else x
             elif not isinstance(x, (int, float, bool, type(None), str)):
                 raise BadProblem("unsupported_problem", f"get_inputs() of {self.path} returns a {type(x).__name__}")
             result.append(x)
@@ -190,30 +213,21 @@ class Problem:
             result.level.append(0.0 if exact is None else relative_error(own, want, spread))
         return result
 
-    def can_be_signed(self) -> bool:
-        """Whether inputs may have other signs without ending the process."""
-        return self.dtype == torch.float32 and not CHECKED_DOMAIN.search(self.text)
+    def has_checked_domain(self) -> bool:
+        """Whether numbers outside of the range of its own inputs may end the process."""
+        return CHECKED_DOMAIN.search(self.text) is not None
 
     def layout(self, place: str) -> Layout:
         """Shapes and types of one set, found by drawing and running once."""
         inputs = self.draw(1)
         self.build(1, place)
         outputs = self.run(inputs)
+        self.output_elements = sum(x.numel() for x in outputs)
+        self.has_integer_outputs = any(not x.is_floating_point() for x in outputs)
         return Layout([TensorSpec.of(x) if isinstance(x, torch.Tensor) else None for x in inputs],
                       [TensorSpec(tuple(x.shape), tuple(torch.empty(x.shape, device="meta").stride()), x.dtype)
                        for x in outputs],
                       [None if isinstance(x, torch.Tensor) else x for x in inputs])
-
-
-def half_turned(x: torch.Tensor) -> torch.Tensor:
-    """The same numbers, some with the other sign, as bits of each say. Zeros stay, and equal numbers stay equal, so
-    that triangular, diagonal and symmetric matrices stay what they are."""
-    bits = x.contiguous().view(torch.int32).reshape(-1)
-    turned = ((bits >> 9) ^ (bits >> 14)) & 1
-    return torch.where(turned.bool().reshape(x.shape), -x, x)
-
-
-CHUNK = 1 << 23  # elements that are looked at together: what is made of them stays in a GPU's cache
 
 
 def chunks(*tensors: torch.Tensor):

@@ -1,12 +1,13 @@
 """`task check` of a problem: whether something other than an answer would pass, and what a user should know."""
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 
 from kernelmill_torch import compare
 from kernelmill_torch.bench import Bench
+from kernelmill_torch.contents import OWN
 from kernelmill_torch.problem import BadProblem, Truth
 
 BLIND_DRAWS = 32
@@ -18,17 +19,18 @@ IMPRECISE = 0.02  # relative; a reference that is off by more decides nothing
 def check(bench: Bench) -> dict[str, Any]:
     """Tries answers that know nothing of the inputs against the honest rules. Returns problems and notes."""
     problems: list[str] = []
-    notes = list(bench.notes)
+    notes = bench.notes + bench.admitted.notes()
     problem = bench.problem
     try:
         problem.build(SEEDS[0], bench.place)
         truths = []
         for seed in SEEDS[:2]:
             inputs = problem.draw(seed)
-            truths.append(problem.truth(inputs, seed))
+            truths.append(bench.truth(inputs, seed))
         look(bench, inputs, truths, problems, notes)
         if bench.is_random:
-            problems.append("the model draws random numbers itself: its timed outputs cannot be compared")
+            notes.append("the model draws random numbers itself: each row of calls has a seed, which candidates must draw from as it "
+                         "does")
         if bench.changes_inputs:
             problems.append("the model changes its inputs")
         weigh_parameters(problem, inputs, truths[1], notes)
@@ -40,16 +42,17 @@ def check(bench: Bench) -> dict[str, Any]:
     return {"problems": problems, "notes": notes}
 
 
-def blind_answers(bench: Bench, known: dict[str, list[Optional[torch.Tensor]]], rules: list[compare.Rule],
-                  seeds: Sequence[int]) -> list[str]:
-    """Which of some outputs (None: zeros) would pass for the inputs of nearly all seeds. One that passes for fewer is no
-    shortcut: a candidate is asked ten times and more."""
+def blind_answers(bench: Bench, known: dict[str, list[Optional[torch.Tensor]]],
+                  rules_of: Callable[[str], list[compare.Rule]], seeds: Sequence[int], others: Sequence[str] = ()) -> list[str]:
+    """Which of some outputs (None: zeros) would pass for the inputs of nearly all seeds, of which every second has one of
+    the other kinds of contents. One that passes for fewer is no shortcut: a candidate is asked ten times and more."""
     left = {} if bench.is_random else dict(known)
     failures = dict.fromkeys(left, 0)
-    for seed in seeds:
+    for i, seed in enumerate(seeds):
         if not left:
             break
-        want = bench.problem.run(bench.problem.draw(seed))
+        kind = others[i // 2 % len(others)] if others and i % 2 else OWN
+        rules, want = rules_of(kind), bench.problem.run(bench.problem.draw(seed, kind))
         for name, got in list(left.items()):
             failures[name] += not all(compare.would_pass(x, y, rule) for x, y, rule in zip(got, want, rules))
             if failures[name] >= BLIND_FAILURES:
@@ -76,10 +79,14 @@ def look(bench: Bench, inputs: list[Any], truths: list[Truth], problems: list[st
         known["the mean of the output in every place passes"] = [
             torch.full_like(x, float(x.double().mean())) if x.is_floating_point() else torch.zeros_like(x)
             for x in truth.want]
-    problems.extend(blind_answers(bench, known, rules, SEEDS[1:])[:1])
+    found = blind_answers(bench, known, lambda _kind: rules, SEEDS[1:])
+    decided = found and not blind_answers(bench, {x: known[x] for x in found}, lambda kind: compare.honest_rules(
+        bench.losses(kind), problem.dtype, "fp32", True), SEEDS[1:], bench.admitted.others)
+    (notes if decided else problems).extend(x + (", on the problem's own inputs; hidden ones tell" if decided else "")
+                                            for x in found[:1])
     same = [x for x in inputs if isinstance(x, torch.Tensor)]
     if same and len(truth.want) == 1 and same[0].shape == truth.want[0].shape and passes(same[:1], truth, rules):
-        if problem.can_be_signed():
+        if bench.admitted.others:
             notes.append("an unchanged input passes on the problem's own inputs; hidden ones tell it apart")
         else:
             problems.append("an unchanged input passes")

@@ -3,7 +3,7 @@
 Descriptor 3 is a SOCK_SEQPACKET socket to the C++ referee, 4 one to the warm process. Each request is one message:
   begin  {directory, precision, device facts, mode, clock, float32, language, level, seed, seconds} + the artifact: judges
          correctness
-  block  {}: one timed block; seconds a call of reference and candidate
+  block  {kind}: one timed block, on contents of a kind or as planned; seconds a call of reference and candidate
   other  {}: seconds a call by the clock that is not paid
   end    {}: ends the candidate; its share of the GPU's time, what it printed
   check  {directory, precision}: what is wrong with a problem
@@ -117,6 +117,8 @@ class Referee:
         self.judgement.mark = started
         self.judgement.lap("task")
         self.check_language()
+        if request.get("timed"):
+            self.judgement.learn_quietly()
         self.judgement.load(self.artifact)
         self.await_ended()
         right = self.judgement.judge_correctness()
@@ -134,7 +136,7 @@ class Referee:
         result = {"trials": x.trials, "findings": x.findings, "spans": x.spans, "seed": x.secret.hex(),
                   "inputs": ", ".join(s.text() for s in layout.inputs if s),
                   "outputs": ", ".join(s.text() for s in layout.outputs), "notes": x.bench.notes,
-                  "output_bytes": sum(s.bytes for s in layout.outputs)}
+                  "floor_bytes": x.bench.floor_bytes}
         x.trials, x.findings, x.spans = [], [], []
         return result
 
@@ -147,12 +149,12 @@ class Referee:
             raise Fault("candidate", "wrong_language", f"the module defines no kernel in the wanted language, {wanted}",
                         "write the operator as a kernel of your own")
 
-    def block(self, _request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
+    def block(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         reply: dict[str, Any] = {"fault": None}
         try:
             if self.judgement is None:
                 raise Fault("infrastructure", "python_failed", "nothing is being judged")
-            reply.update(self.judgement.block())
+            reply.update(self.judgement.block(request.get("kind") or ""))
         except Fault as e:
             reply["fault"] = e.to_json()
             self.crowded = e.category in ("out_of_memory", "gpu_memory")

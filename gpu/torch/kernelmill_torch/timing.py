@@ -2,13 +2,16 @@
 
 import functools
 import os
+import random
 import statistics
 import time
-from typing import Any, Callable, Iterable, Optional
+from typing import Any, Callable, Iterable, Iterator, Optional
 
 from kernelmill_torch import compare
 from kernelmill_torch.bench import Gateless
 from kernelmill_torch.buffers import BufferSet
+from kernelmill_torch.candidate import seed_everything
+from kernelmill_torch.contents import OWN, plan
 from kernelmill_torch.judged import Judged
 from kernelmill_torch.processes import Fault, Process, Row
 from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
@@ -35,7 +38,28 @@ class Timing(Judged):
         self.timed = FIRST_TIMED  # number of the next contents
         self.row_length = 0
         self.watch = Watch()
-        self.rows: tuple[list[float], list[float]] = ([], [])  # seconds a call: reference, candidate
+        self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
+        self.plan: Optional[Iterator[str]] = None  # kinds of the blocks to come
+
+    def learn_quietly(self) -> None:
+        """What rows of the baseline take, while no candidate is there that could make it more: once for each problem. Raises
+        Fault."""
+        bench = self.bench
+        if bench.row_length or self.mode != "honest":
+            return
+        if bench.baseline_seed is None:
+            bench.use_parameters(int.from_bytes(os.urandom(8), "little") >> 1)
+        baseline = bench.start_baseline(self.pool, bench.baseline_seed, BASELINE_SECONDS)
+        contents = bench.draw([self.number("quiet", i) for i in range(bench.layout.sets)])
+        try:
+            bench.row(baseline, 1, BASELINE_SECONDS, contents[:1])
+            self.row_length = bench.calibrate(baseline, BASELINE_SECONDS, contents)
+        except Fault as e:
+            bench.close_baseline()
+            raise bench.blame_problem(e) from None
+        self.learn_costs(contents, BASELINE_SECONDS)
+        bench.row_length, self.row_length = self.row_length, 0
+        self.lap("baseline")
 
     def prepare_timing(self) -> None:
         """Baseline up, both warm, row length and the cost of taking outputs known."""
@@ -51,7 +75,7 @@ class Timing(Judged):
             bench.row(baseline, 1, seconds, contents[:1])
             self.held = self.core is not None and self.core.take_turns(self.pool, baseline, self.process)
             bench.wake_core = self.core.wake if self.held else lambda: None
-            length = bench.calibrate(baseline, seconds, contents)
+            length = bench.row_length or bench.calibrate(baseline, seconds, contents)
         except Fault as e:
             raise self.fault_of_baseline(e) from None
         self.row_length = length if self.mode == "honest" else 1
@@ -100,7 +124,7 @@ class Timing(Judged):
                          max(self.left(), BASELINE_SECONDS))
 
     def use_clock(self, is_gated: bool) -> None:
-        self.is_gated, self.watch, self.rows = is_gated, Watch(), ([], [])
+        self.is_gated, self.watch, self.rows = is_gated, Watch(), {}
 
     @property
     def clock(self) -> str:
@@ -110,6 +134,7 @@ class Timing(Judged):
         """Seconds a call by the clock that is not paid, of a few pairs; nothing where it cannot be had. Raises Fault."""
         if self.bench.device != "cuda" or not self.row_length:
             return None
+        self.kind = OWN
         self.use_clock(not self.is_gated)
         wanted, length = self.clock, self.row_length
         contents = self.bench.draw([self.number("other", i) for i in range(length)])
@@ -122,10 +147,18 @@ class Timing(Judged):
         reference, candidate = (statistics.median(x) for x in zip(*pairs))
         return {"clock": wanted, "reference": reference, "candidate": candidate}
 
-    def block(self) -> dict[str, Any]:
-        """Two pairs of rows, one in either order; which comes first nobody can know. Seconds a call."""
+    def next_kind(self) -> str:
+        """Of contents. The plan is a matter of the secret, so that a replay has the same."""
+        if self.plan is None:
+            self.plan = plan(self.kinds, random.Random(self.number("kinds", 0)))
+        return next(self.plan)
+
+    def block(self, kind: str = "") -> dict[str, Any]:
+        """Two pairs of rows, one in either order; which comes first nobody can know. Both have contents of one kind, that is
+        asked for or comes next in the plan. Seconds a call."""
         if not self.row_length:
             self.prepare_timing()
+        self.kind = kind or self.next_kind()
         reference_first = os.urandom(1)[0] % 2 == 0
         pairs: list[tuple[float, float]] = []
 
@@ -146,7 +179,7 @@ class Timing(Judged):
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
-                "held": self.held, "clock": self.clock}
+                "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds)}
 
     def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
         """A pair of which neither row is plainly longer than others of its kind, nor the flushes before them: something
@@ -157,9 +190,10 @@ class Timing(Judged):
             mark = self.watch.mark()
             pair = self.pair(reference_first)
             disturbed = max(sum(self.watch.flushes(mark), [])) > self.bench.longest_flush()
-            for past, seconds in zip(self.rows, pair):
+            rows = self.rows.setdefault(self.kind, ([], []))
+            for past, seconds in zip(rows, pair):
                 past.append(seconds)
-            if not disturbed and all(x <= DISTURBED * statistics.median(past) for past, x in zip(self.rows, pair)):
+            if not disturbed and all(x <= DISTURBED * statistics.median(past) for past, x in zip(rows, pair)):
                 return pair
             takes.append(pair)
         return min(x[0] for x in takes), min(x[1] for x in takes)
@@ -199,18 +233,19 @@ class Timing(Judged):
     def candidate_row(self, seeds: list[int]) -> tuple[Row, Callable[[], None]]:
         """A row, and what checks its outputs."""
         bench, count = self.bench, self.row_length
-        most = 100 * statistics.median(self.rows[0]) * count if self.rows[0] else self.first_call_seconds
-        contents = self.prepare_row(self.process, seeds)
-        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated)
+        known = self.rows.get(self.kind)
+        most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
+        contents, seed = self.prepare_row(self.process, seeds), self.row_seed()
+        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed)
         self.blame_for_inputs(bench.changed_inputs)
         self.watch.rows[CANDIDATE].append(row)
-        return row, functools.partial(self.audit, contents, bench.outputs, bench.samples)
+        return row, functools.partial(self.audit, contents, bench.outputs, bench.samples, seed)
 
     def baseline_row(self, seeds: list[int]) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
         contents = self.prepare_row(self.bench.baseline, seeds)
         try:
-            row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents, self.is_gated)
+            row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents, self.is_gated, self.row_seed())
         except Fault as e:
             raise self.fault_of_baseline(e) from None
         if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:
@@ -221,7 +256,8 @@ class Timing(Judged):
     def prepare_row(self, process: Process, seeds: list[int]) -> list:
         """Returns the contents for the row, which the process does not see yet."""
         self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
-        contents = self.bench.draw(seeds)
+        contents = self.bench.draw(seeds, self.kind)
+        process.arena.move()
         process.arena.poison(len(seeds))
         return contents
 
@@ -256,9 +292,11 @@ class Timing(Judged):
                 break
             if self.deadline - time.monotonic() < 2 * (time.monotonic() - started) + ALONE_SECONDS:
                 raise Fault("infrastructure", "gpu_disturbed", "somebody used the GPU until there was no time left")
-        self.process.close()
-        self.process = None
-        if not self.bench.flushes_settle() or not self.is_quiet_alone():
+        is_there = self.process is not None
+        if is_there:
+            self.process.close()
+            self.process = None
+        if not is_there or not self.bench.flushes_settle() or not self.is_quiet_alone():
             raise Fault("infrastructure", "gpu_disturbed", "somebody else uses the GPU, also without the candidate")
         self.background_work(self.long_flush(usual, "until the candidate was ended"))
 
@@ -287,10 +325,10 @@ class Timing(Judged):
         self.find("background_work", "critical", evidence)
         raise Fault("candidate", "integrity", evidence)
 
-    def audit(self, contents: list, outputs: list[BufferSet], sample: Optional[list]) -> None:
+    def audit(self, contents: list, outputs: list[BufferSet], sample: Optional[list], seed: int = 0) -> None:
         """Every output of a row; which are not what was sampled when it was done if they were written later. Raises Fault when
         one is wrong, MemoryMoved when it may have been right elsewhere."""
-        bad = self.count_bad(contents, outputs)
+        bad = self.count_bad(contents, outputs, seed)
         if sample is not None:
             self.check_late(sample, outputs)
         if not bad:
@@ -303,10 +341,14 @@ class Timing(Judged):
         self.find("wrong_when_timed", "critical", evidence)
         raise Fault("candidate", "wrong_result", evidence)
 
-    def count_bad(self, contents: list, outputs: list[BufferSet]) -> float:
-        """Wrong elements in the outputs of a row. A model may change the contents."""
-        problem = self.bench.problem
-        if self.bench.is_random:
-            return 0.0
+    def count_bad(self, contents: list, outputs: list[BufferSet], seed: int = 0) -> float:
+        """Wrong elements in the outputs of a row, which began with a seed. A model may change the contents."""
+        problem, rules = self.bench.problem, self.rules_when_timed(self.kind)
+        if seed:
+            seed_everything(seed)
         return compare.count_bad([x for drawn, one in zip(contents, outputs)
-                                  for x in zip(one.outputs, problem.run(drawn), self.rules)])
+                                  for x in zip(one.outputs, problem.run(drawn), rules)])
+
+    def row_seed(self) -> int:
+        """That a row begins with, where the model draws random numbers; else 0."""
+        return self.number("generators", self.timed) or 1 if self.bench.is_random else 0

@@ -10,6 +10,12 @@ namespace {
 
 class referee_honesty : public referee_fixture {};
 
+std::vector<std::string> rules(wire::EvaluateResult::Reader x) {
+  std::vector<std::string> result;
+  for (auto finding : x.getFindings()) result.push_back(finding.getRule());
+  return result;
+}
+
 TEST_F(referee_honesty, a_write_to_an_input_is_found) {
   auto result = evaluate(row_sum("((float*)x)[0] = 0;" + std::string{honest_body}));
   auto x = result.open();
@@ -56,14 +62,21 @@ TEST_F(referee_honesty, half_precision_is_outside_the_bound) {
   EXPECT_EQ(result.open()->getFault().getCategory(), "wrong_result");
 }
 
-TEST_F(referee_honesty, a_random_kernel_is_not_deterministic) {
-  // Within the bound, but another order of summation at every call.
+TEST_F(referee_honesty, another_order_of_summation_at_every_call_is_a_note) {
   auto result = evaluate(
       row_sum("static int turn = 0; ++turn; for (int i = 0; i < rows; ++i) { float sum = 0;"
               " for (int j = 0; j < cols; ++j) sum += x[(long)i * cols + (j + turn) % cols]; y[i] "
               "= sum; }"));
   EXPECT_TRUE(result.open()->getCorrect()) << result.open()->getFault().getMessage().cStr();
+  EXPECT_TRUE(result.open()->getDeterministic());
+  EXPECT_THAT(rules(*result.open()), Contains("bits_vary"));
+}
+
+TEST_F(referee_honesty, who_is_wrong_at_every_third_call_is_not_deterministic) {
+  auto result = evaluate(row_sum(
+      std::string{honest_body} + " static int turn = 0; if (++turn % 3 == 0) y[rows - 1] += 1;"));
   EXPECT_FALSE(result.open()->getDeterministic());
+  EXPECT_THAT(rules(*result.open()), Contains("not_deterministic"));
 }
 
 TEST_F(referee_honesty, a_thread_that_writes_after_the_call_is_found) {

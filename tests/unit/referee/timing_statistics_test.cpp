@@ -116,4 +116,71 @@ TEST(timing_statistics, stops_for_each_of_its_reasons) {
   EXPECT_EQ(stop_reason(noisy(8, 5, 0.9), rule, 0.01), "");
 }
 
+// -- kinds of contents --------------------------------------------------------------------------
+
+// Kinds "k0", "k1", ... with a count of blocks and a speedup each.
+std::vector<kind_blocks> kinds_of(const std::vector<std::pair<size_t, double>>& shape, double noise,
+                                  unsigned seed = 1) {
+  std::vector<kind_blocks> result;
+  for (const auto& [count, speedup] : shape) {
+    auto blocks = noisy(count, seed++, noise);
+    for (auto& x : blocks)
+      for (auto& value : x.reference) value *= speedup / 2;
+    result.push_back({"k" + std::to_string(result.size()), std::move(blocks)});
+  }
+  return result;
+}
+
+TEST(pay_slowest, pays_all_blocks_where_kinds_are_alike) {
+  auto paid = pay_slowest(kinds_of({{6, 1.5}, {2, 1.5}, {2, 1.5}, {2, 1.52}, {0, 1}}, 0.02));
+  EXPECT_FALSE(paid.slowest);
+  EXPECT_FALSE(paid.in_doubt);
+  EXPECT_NEAR(paid.speedup.estimate, 1.5, 0.03);
+  EXPECT_NEAR(paid.reference_seconds / paid.candidate_seconds, 1.5, 0.03);
+}
+
+TEST(pay_slowest, pays_the_slowest_kind_where_others_are_faster) {
+  auto paid = pay_slowest(kinds_of({{6, 7}, {2, 7}, {4, 1}, {2, 7}}, 0.02));
+  EXPECT_EQ(paid.slowest, "k2");
+  EXPECT_NEAR(paid.speedup.estimate, 1, 0.03);
+  EXPECT_NEAR(paid.times_slower, 7, 0.3);
+  EXPECT_LT(paid.speedup.high, 1.1);
+}
+
+TEST(pay_slowest, asks_for_more_of_a_kind_that_it_has_seen_once) {
+  auto paid = pay_slowest(kinds_of({{6, 2}, {1, 2}, {1, 1.6}, {1, 2}}, 0.02));
+  EXPECT_EQ(paid.in_doubt, "k2");
+  EXPECT_FALSE(paid.slowest);
+  EXPECT_NEAR(paid.speedup.estimate, 2, 0.06);
+}
+
+TEST(pay_slowest, sees_that_the_tasks_own_kind_is_the_only_fast_one) {
+  auto paid = pay_slowest(kinds_of({{6, 3}, {4, 1}, {2, 1.01}, {2, 1}, {2, 1}}, 0.01));
+  ASSERT_TRUE(paid.slowest || paid.in_doubt);
+  auto confirmed = pay_slowest(kinds_of({{6, 3}, {4, 1}, {4, 1}, {4, 1}, {4, 1}}, 0.01));
+  ASSERT_TRUE(confirmed.slowest);
+  EXPECT_NEAR(confirmed.speedup.estimate, 1, 0.03);
+}
+
+TEST(pay_slowest, pays_the_tasks_own_kind_where_it_is_the_slowest) {
+  auto paid = pay_slowest(kinds_of({{6, 1}, {1, 2}, {1, 2}, {1, 2}}, 0.01));
+  EXPECT_EQ(paid.slowest, "k0");
+  EXPECT_NEAR(paid.speedup.estimate, 1, 0.02);
+}
+
+TEST(pay_slowest, takes_no_noise_for_a_difference) {
+  int found = 0;
+  for (unsigned seed = 1; seed <= 400; ++seed) {
+    auto paid = pay_slowest(kinds_of({{8, 1}, {2, 1}, {2, 1}, {2, 1}, {2, 1}}, 0.2, 17 * seed));
+    found += paid.slowest || paid.in_doubt;
+  }
+  EXPECT_LE(found, 8);
+}
+
+TEST(pay_slowest, one_block_is_paid_as_it_is) {
+  auto paid = pay_slowest(kinds_of({{1, 2}}, 0));
+  EXPECT_FALSE(paid.slowest);
+  EXPECT_NEAR(paid.speedup.estimate, 2, 1e-9);
+}
+
 } // namespace

@@ -9,7 +9,7 @@ namespace {
 
 TEST(device_fill, what_needs_a_whole_row_a_gpu_does_not_make) {
   for (auto type : {dtype::f32, dtype::i32})
-    for (auto* name : {"sorted", "descending", "masked", "permutation", "sparse", "nothing", ""})
+    for (auto* name : {"distinct", "masked", "permutation", "nothing", ""})
       EXPECT_FALSE(find_device_fill(name, type)) << name;
 }
 

@@ -104,7 +104,7 @@ def bench_of(device, done):
     bench = Bench.__new__(Bench)
     byte = TensorSpec((1,), (1,), torch.uint8)
     bench.device, bench.layout, bench.shares_inputs = device, Layout([byte], [byte], sets=2), False
-    bench.sets_bytes, bench.places, bench.call_seconds = 1 << 20, None, 0.0
+    bench.sets_bytes, bench.places, bench.call_seconds, bench.decoy = 1 << 20, None, 0.0, contents_of(3)[0]
     bench.wake_core = lambda: done.append("core")
     bench.reveal = lambda arena, contents: (done.append("reveal"), arena.fill(contents), (0.5, 0.375))[2]
     bench.look = lambda: done.append("look") or 0.125
@@ -125,7 +125,7 @@ class PartsOfARow(unittest.TestCase):
 
     def test_on_a_gpu_contents_come_right_before_the_calls(self):
         row, done, bench = self.row("cuda")
-        self.assertEqual(done, ["core", "wake", "reveal", "turn", "call", "halt", "look", "read", "stop"])
+        self.assertEqual(done, ["core", "wake", "call", "reveal", "turn", "call", "halt", "look", "read", "stop"])
         self.assertGreater(row.taking, 0.0)  # work might go on until the outputs are read
         self.assertEqual(row._replace(taking=0.0), Row(revealing=0.5, turning=0.0625, calls=1.0, looking=0.125, flushing=0.375))
         self.assertEqual(int(bench.outputs[0].outputs[0]), 77)
@@ -177,7 +177,7 @@ class PartsOfARow(unittest.TestCase):
 
     def inputs_when_copied(self, **which):
         """What a process finds in the inputs of both sets when it copies what one of them gave."""
-        bench, found = bench_of("cuda", []), []
+        bench, found, seen = bench_of("cuda", []), [], []
         process, change = TimedProcess([], which.pop("found", "never")), which.pop("change", 0)
         sets = process.arena.sets
         vars(bench).update(which)
@@ -185,13 +185,16 @@ class PartsOfARow(unittest.TestCase):
         def call(what, _first, _count, _seconds, seed=0):
             if what == native.COPY:
                 found.extend(int(one.inputs[0]) for one in sets)
-            else:
+            elif what == native.CALL:
+                seen.append(int(sets[0].inputs[0]))
                 sets[0].inputs[0].add_(change)
             return 1.0
 
         process.call = call
         sets[1].inputs[0].fill_(9)
         bench.row(process, 1, 1.0, contents_of(5))
+        self.assertEqual(seen, [3, 5])  # first what nobody will ask for again
+        self.assertEqual(bench.decoy, contents_of(5)[0])
         return found, bench.changed_inputs
 
     def test_inputs_are_not_there_for_the_copying(self):
@@ -209,7 +212,7 @@ class LearningCosts(unittest.TestCase):
         bench = Bench.__new__(Bench)
         bench.device, bench.known = "cuda", known if known is not None else {}
         bench.known_fixed = {}
-        process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None))
+        process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None, move=lambda: None))
         looks = iter([9.0, 1.0, 1.25, 1.0, 1.25, 1.0, 1.25])  # the first row is not like the others
 
         def row(_process, count, *_):
@@ -222,9 +225,28 @@ class LearningCosts(unittest.TestCase):
 
     def test_free_is_the_longest_or_strictly_the_median(self):
         flushes, free = self.costs(strict=False)
-        self.assertEqual(flushes, [6.0] * 7 + [5.0] * 5)
+        self.assertEqual(flushes, [6.0] * 7 + [5.0] * 7)
         self.assertEqual(free, Free(fixed=0.25, besides=3.25, limit=4.5, is_strict=False))
         self.assertEqual(self.costs(strict=True)[1], Free(fixed=0.25, besides=3.125, limit=4.5, is_strict=True))
+
+    def test_what_rows_of_two_lengths_have_in_common_is_no_calls(self):
+        rows = lambda count: [Row(calls=0.5 + 0.25 * count)] * 3
+        self.assertEqual(bench_module._fixed(rows(16), rows(4), 16, empty=0.25), 0.5)
+        self.assertEqual(bench_module._fixed(rows(16), rows(4), 16, empty=0.75), 0.75)  # by chance
+        self.assertEqual(bench_module._fixed(rows(1), [], 1, empty=0.25), 0.25)
+
+    def test_a_baseline_that_was_made_slow_has_no_more_besides_than_it_once_had(self):
+        bench = Bench.__new__(Bench)
+        bench.device, bench.known, bench.known_fixed = "cuda", {}, {}
+        process = types.SimpleNamespace(arena=types.SimpleNamespace(poison=lambda _count: None))
+
+        def fixed(slow):
+            bench.row = lambda _process, count, *_: Row(calls=1e-4 + slow + 1e-4 * count)
+            bench.learn_costs(process, 16, 1.0, [[]] * 16)
+            return bench.free.fixed
+
+        self.assertAlmostEqual(fixed(0.0), 1e-4)
+        self.assertAlmostEqual(fixed(5e-4), 1.5e-4 + bench_module.SLACK)
 
     def test_what_once_took_less_is_not_free_at_any_length(self):
         known = {}

@@ -33,6 +33,7 @@ class FakeBench:
     def __init__(self, alone_works):
         self.directory, self.baseline, self.baseline_seed, self.device = "problems/some", Ended(), 1, "cpu"
         self.alone_works = alone_works
+        self.admitted, self.is_random = types.SimpleNamespace(others=["signs", "large"]), False
 
     def close_baseline(self):
         if self.baseline is not None:
@@ -43,7 +44,7 @@ class FakeBench:
         self.baseline = Ended()
         return self.baseline
 
-    def draw(self, seeds):
+    def draw(self, seeds, _kind="own"):
         return seeds
 
     def row(self, _process, _count, _seconds, _contents):
@@ -123,7 +124,8 @@ class DisturbedPairs(unittest.TestCase):
 
 class WatchedProcess:
     def __init__(self, name, done):
-        self.name, self.arena = name, types.SimpleNamespace(poison=lambda _count: done.append("poison of " + name))
+        self.name, self.arena = name, types.SimpleNamespace(move=lambda: None,
+                                                      poison=lambda _count: done.append("poison of " + name))
 
 
 class WatchedBench:
@@ -133,19 +135,21 @@ class WatchedBench:
         self.is_aside, self.done = small, []
         self.device, self.samples, self.free = "cpu", None if small else "samples", Free()
         self.changed_inputs, self.changes_inputs, self.spoiled = [], False, None
-        self.shares_arena = True
+        self.shares_arena, self.is_random = True, False
         self.baseline = WatchedProcess("baseline", self.done)
         self.contents = []
 
     def make_room(self):
         self.done.append("room")
 
-    def draw(self, seeds):
+    def draw(self, seeds, kind):
         self.done.append("draw")
+        self.kind = kind
         self.contents.append(seeds)
         return seeds
 
-    def row(self, process, _count, _seconds, contents, _is_gated=False):
+    def row(self, process, _count, _seconds, contents, _is_gated=False, seed=0):
+        self.seed = seed
         self.done.append(process.name)
         assert contents == self.contents[-1]
         self.outputs = ["outputs of " + process.name]
@@ -197,6 +201,11 @@ class BusyGpu(unittest.TestCase):
 
     def test_who_comes_again_with_the_candidate_alone_is_the_candidate(self):
         self.assertEqual(self.work([[[2.0]]] * RETAKES, [True] * (RETAKES + 1))[0], self.BLAMED)
+
+    def test_who_is_there_before_there_is_a_candidate_is_somebody_else(self):
+        x = judgement(BusyBench([False]))
+        x.process = None
+        self.assertEqual(self.outcome(x, lambda: x.quietly(lambda: [[2.0]])), self.NOBODY)
 
     def test_who_is_there_while_costs_are_learned_is_no_fault_of_the_problem(self):
         x = judgement(BusyBench([False, True], alone=[[2.0], [0.5]]))
@@ -257,7 +266,7 @@ class OrderOfAPair(unittest.TestCase):
         x = judgement(bench)
         x.process, x.row_length = WatchedProcess("candidate", bench.done), 1
         audited = []
-        x.audit = lambda contents, outputs, samples: (audited.append(contents), bench.done.append("audit of " + outputs[0]),
+        x.audit = lambda contents, outputs, samples, _seed: (audited.append(contents), bench.done.append("audit of " + outputs[0]),
                                                       self.assertEqual(samples, bench.samples))
         self.assertEqual(x.pair(reference_first), (1.0, 1.0))
         self.assertEqual(audited, [bench.contents[1 if reference_first else 0]])
@@ -356,7 +365,7 @@ class Audit(unittest.TestCase):
     def audit(self, got, moved, is_gated=False):
         x = judgement(types.SimpleNamespace(
             device="cpu", is_random=False, problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
-        x.rules = [compare.Rule(1e-3, 1e-3)]
+        x.timed_rules = {"own": [compare.Rule(1e-3, 1e-3)]}
         x.process.reach, x.is_gated = types.SimpleNamespace(moved=lambda: moved), is_gated
         try:
             x.audit([[torch.ones(1)]], [BufferSet([], [torch.tensor([got])])], None)

@@ -1,0 +1,42 @@
+#pragma once
+
+// Which kinds of contents the timed rows of a task have on a GPU, and in which order. Who is right
+// or fast only on contents that are timed would be paid for it, so the kinds that correctness uses
+// are timed too, and some more.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gpu/task/task.hpp"
+
+namespace kernelmill {
+
+struct contents_kind {
+  std::string name;               ///< "normal", "q=signs k=signs"
+  std::vector<std::string> fills; ///< by argument: its distribution; empty for what is not filled
+};
+
+/// The task's own timed contents first; then those of its cases that a GPU can make; then some that
+/// no case has, of the largest input whose own contents are "normal".
+std::vector<contents_kind> kinds_of_contents(const task& x);
+
+/// The kinds of the pairs of one timing. Every other pair has the task's own; the rest take turns
+/// in a secret order, `most_others` of them. The same draws make the same plan.
+class contents_plan {
+public:
+  static constexpr size_t most_others = 6;
+
+  contents_plan(size_t kinds, const std::function<uint64_t()>& draw);
+
+  /// Index of the kind of a pair, from 0 on.
+  size_t kind_of(size_t pair) const;
+
+  /// Pairs until each kind of the plan was there once.
+  size_t round() const noexcept { return 2 * others_.size(); }
+
+private:
+  std::vector<size_t> others_;
+};
+
+} // namespace kernelmill

@@ -1,0 +1,118 @@
+#include "gpu/referee/device/quiet.hpp"
+
+#include <cstring>
+
+#include <sys/random.h>
+
+#include "gpu/referee/candidate_pool.hpp"
+#include "gpu/referee/clock.hpp"
+#include "gpu/referee/device/device_rows.hpp"
+#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/scheduling.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr double valid_seconds = 300;
+constexpr unsigned first_sets = 8;
+constexpr int rounds = 5; // of a long and a short row with each clock
+
+class quiet_rows {
+public:
+  quiet_rows(prepared_task& prepared, const secret_seed& seed)
+      : prepared_(prepared), baseline_(prepared.baseline()->process()),
+        rows_(prepared, prepared.baseline_arena(), seed, "quiet",
+              [this] { return next_draw(state_); }) {
+    std::memcpy(&state_, seed.data(), sizeof state_);
+  }
+
+  std::optional<error> learn() {
+    baseline_.spin(true);
+    bool ok = choose_sets() && take_rows();
+    baseline_.spin(false);
+    if (!ok) return bad_baseline(prepared_.spec(), "ended: " + baseline_.ending()->fault.message);
+    auto call = fit_line(by_call_);
+    if (!call) return std::nullopt; // never: there are two lengths
+    quiet_baseline result;
+    result.call = *call;
+    if (gated_) result.device = fit_line(by_device_);
+    result.sets = rows_.sets();
+    for (size_t kind = 0; kind < rows_.kinds().size(); ++kind)
+      result.contents.push_back(rows_.fill_seconds(kind));
+    result.when = now_seconds();
+    prepared_.quiet = result;
+    return std::nullopt;
+  }
+
+private:
+  // A first guess of a call's seconds, from two rows.
+  bool choose_sets() {
+    unsigned most = rows_.sets();
+    rows_.use(std::min(most, first_sets));
+    std::vector<row_times> two;
+    for (int i = 0; i < 2; ++i) // the first of them load and allocate
+      for (unsigned calls : {1u, rows_.sets() - 1})
+        if (!row(calls, paid_clock::call, two)) return false;
+    two.erase(two.begin(), two.begin() + 2);
+    auto line = fit_line(two);
+    double call = line ? line->call : 0;
+    rows_.use(sets_for(call, call, most));
+    return true;
+  }
+
+  bool take_rows() {
+    for (int i = 0; i < rounds; ++i) {
+      if (!both_lengths(paid_clock::call, by_call_)) return false;
+      if (gated_ && !both_lengths(paid_clock::device, by_device_)) return false;
+      // One that cannot be gated is right by one clock only.
+      if (i == 0) gated_ = !rows_.gate_was_forced() && rows_.audit().bad == 0;
+    }
+    return true;
+  }
+
+  bool both_lengths(paid_clock clock, std::vector<row_times>& into) {
+    unsigned sets = clock == paid_clock::device ? std::min(rows_.sets(), most_gated) : rows_.sets();
+    return row(long_calls(sets, next_draw(state_)), clock, into) &&
+           row(short_calls(sets), clock, into);
+  }
+
+  bool row(unsigned calls, paid_clock clock, std::vector<row_times>& into) {
+    row_order order;
+    order.calls = calls;
+    order.clock = clock;
+    auto made = rows_.make({baseline_}, order);
+    if (made) into.push_back(*made);
+    return made.has_value();
+  }
+
+  prepared_task& prepared_;
+  candidate_process& baseline_;
+  uint64_t state_ = 0;
+  device_rows rows_;
+  std::vector<row_times> by_call_;
+  std::vector<row_times> by_device_;
+  bool gated_ = true;
+};
+
+} // namespace
+
+uint64_t next_draw(uint64_t& state) noexcept {
+  uint64_t x = state += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+std::optional<error> learn_quiet_baseline(prepared_task& prepared, candidate_pool& pool) {
+  if (prepared.quiet && now_seconds() - prepared.quiet->when < valid_seconds) return std::nullopt;
+  if (auto ok = prepared.await_gone(); !ok) return ok.error();
+  pool.await_retired();
+  if (auto fault = prepared.start_baseline(pool)) return fault;
+  raise_priority(prepared.baseline()->process().pid());
+  secret_seed seed{};
+  (void)!::getrandom(seed.data(), seed.size(), 0);
+  return quiet_rows{prepared, seed}.learn();
+}
+
+} // namespace kernelmill

@@ -1,0 +1,16 @@
+#pragma once
+
+// INTERNAL to gpu/referee: what the rows of a baseline are while no candidate is there.
+
+#include "gpu/referee/prepared_task.hpp"
+
+namespace kernelmill {
+
+/// Learns it, unless it is known and not old. Call it before a candidate is loaded. Throws
+/// device_failure.
+std::optional<error> learn_quiet_baseline(prepared_task& prepared, candidate_pool& pool);
+
+/// splitmix64: the draws of a row's order.
+uint64_t next_draw(uint64_t& state) noexcept;
+
+} // namespace kernelmill

@@ -1,0 +1,123 @@
+#include "gpu/referee/device/row_findings.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace kernelmill {
+
+namespace {
+
+constexpr double late_floor = 30e-6; // seconds; the gaps of honest rows agree to 15 us
+constexpr double late_share = 0.75;  // of the rows, before anybody is blamed
+constexpr size_t late_rows = 4;
+constexpr double busy_floor = 500e-6; // seconds that contents come later
+constexpr double busy_share = 0.3;
+constexpr double clocks_share = 0.1;   // of the time of a call
+constexpr double clocks_floor = 20e-6; // of a row
+constexpr double roofline_margin = 1.05;
+// Matrix units do fp32 work in several passes; no card does more than this over its plain rate.
+constexpr double matrix_unit_factor = 4;
+
+double lower_quartile_of_gaps(const std::vector<row_times>& rows) {
+  std::vector<double> gaps;
+  for (const auto& x : rows) gaps.push_back(x.gap);
+  std::sort(gaps.begin(), gaps.end());
+  return gaps.empty() ? 0 : gaps[gaps.size() / 4];
+}
+
+} // namespace
+
+bool note_audit(judged_run& run, device_rows& rows, const device_audit& found, bool gated) {
+  auto reject = [&](const char* rule, const char* category, const std::string& evidence) {
+    run.find(rule, severity::critical, evidence);
+    run.record.correct = false;
+    if (run.record.fault.cls == fault_class::none)
+      run.record.fault = {fault_class::candidate, category, evidence, {}};
+  };
+  if (found.damaged_guards > 0)
+    reject("out_of_bounds_write", "out_of_bounds_write",
+           fmt::format("{} bytes beside an output were written", found.damaged_guards));
+  if (found.changed_inputs > 0)
+    reject("input_overwrite", "input_overwrite",
+           fmt::format("{} elements of an input were changed", found.changed_inputs));
+  if (found.unasked > 0)
+    reject(
+        "unasked_work", "unasked_work",
+        fmt::format("{} elements of outputs that no call was given were written", found.unasked));
+  if (gated) return run.record.correct;
+  if (found.late > 0)
+    reject(
+        "late_write", "late_write",
+        fmt::format("{} of the samples taken when the calls were done changed later", found.late));
+  if (found.bad > 0)
+    reject("wrong_when_timed", "wrong_result",
+           fmt::format("right in all cases, but wrong at the timed shape in {} elements: {}",
+                       found.bad, rows.describe(found)));
+  return run.record.correct;
+}
+
+void look_for_lateness(judged_run& run, const std::vector<row_times>& candidate,
+                       const std::vector<row_times>& reference) {
+  double usual = lower_quartile_of_gaps(reference);
+  auto late = static_cast<size_t>(
+      std::count_if(candidate.begin(), candidate.end(),
+                    [&](const row_times& x) { return x.gap > usual + late_floor; }));
+  if (candidate.size() < late_rows ||
+      static_cast<double>(late) < late_share * static_cast<double>(candidate.size()))
+    return;
+  run.find("early_return", severity::critical,
+           fmt::format("the GPU was busy for {:.3f} ms after the process said that it was done, "
+                       "in {} of {} rows",
+                       (lower_quartile_of_gaps(candidate) - usual) * 1e3, late, candidate.size()));
+}
+
+void look_for_background_work(judged_run& run, const std::vector<double>& longer, double usual) {
+  if (longer.size() < late_rows) return;
+  double by = median(longer);
+  if (by < std::max(busy_floor, busy_share * usual)) return;
+  run.find("background_work", severity::critical,
+           fmt::format("to put contents there took {:.3f} ms instead of {:.3f} ms: somebody else "
+                       "used the GPU",
+                       (usual + by) * 1e3, usual * 1e3));
+}
+
+void compare_with_roofline(judged_run& run, double calls) {
+  const auto& spec = run.prepared.spec();
+  const auto& gpu = run.prepared.arena()->gpu();
+  auto& record = run.record.timing;
+  double bytes = static_cast<double>(spec.bytes.evaluate(spec.timed.scalars).value_or(0));
+  double flops = static_cast<double>(spec.flops.evaluate(spec.timed.scalars).value_or(0));
+  // The last writes of a row may still be in the cache when it ends.
+  double moved =
+      std::max(0.0, bytes - static_cast<double>(gpu.cache_bytes()) / std::max(calls, 1.0));
+  record.roofline_seconds = std::max(moved / gpu.memory_bytes_per_second(),
+                                     flops / (gpu.flops_per_second() * matrix_unit_factor)) /
+                            roofline_margin;
+  if (record.candidate_seconds >= record.roofline_seconds) return;
+  run.find("impossible_speed", severity::critical,
+           fmt::format("{:.6f} ms for {:.0f} bytes and {:.0f} flops; this GPU needs {:.6f} ms at "
+                       "least",
+                       record.candidate_seconds * 1e3, bytes, flops,
+                       record.roofline_seconds * 1e3));
+}
+
+void compare_clocks(judged_run& run, const std::vector<row_times>& gated, double call_seconds) {
+  std::vector<double> by_events;
+  std::vector<double> calls;
+  for (const auto& x : gated) {
+    by_events.push_back(x.by_events / std::max(x.calls, 1u));
+    calls.push_back(x.calls);
+  }
+  if (by_events.empty()) return;
+  double events = median(by_events);
+  double off = std::fabs(events - call_seconds);
+  run.record.conditions.push_back({"time_by_events", events * 1e3, "ms"});
+  if (off * median(calls) < clocks_floor || off < clocks_share * call_seconds) return;
+  run.find("clocks_disagree", severity::warning,
+           fmt::format("{:.6f} ms a call by the outside clock, {:.6f} ms by CUDA events",
+                       call_seconds * 1e3, events * 1e3));
+}
+
+} // namespace kernelmill

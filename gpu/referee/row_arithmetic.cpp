@@ -1,0 +1,110 @@
+#include "gpu/referee/row_arithmetic.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpu/referee/timing_statistics.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr double row_seconds = 3e-3;
+constexpr double longest_row_seconds = 40e-3;
+constexpr unsigned fewest_sets = 4;
+constexpr double of_a_median = 1.2533;   // its standard error, by that of a mean
+constexpr double of_a_normal = 1.4826;   // its deviation, by the median of what it is off
+constexpr double intercept_factor = 1.1; // of the quiet one, that is free
+constexpr double intercept_floor = 5e-6; // seconds
+constexpr double least_share = 0.2;      // of a row that is always paid
+constexpr double contents_share = 0.005; // two stretches of memory are filled that much alike
+constexpr double contents_floor = 3e-6;  // seconds
+constexpr size_t fewest_for_a_median = 4;
+
+double quantile(std::vector<double> x, double share) {
+  if (x.empty()) return 0;
+  std::sort(x.begin(), x.end());
+  return x[static_cast<size_t>(share * static_cast<double>(x.size() - 1) + 0.5)];
+}
+
+} // namespace
+
+unsigned sets_for(double fastest, double slowest, unsigned most) {
+  double wanted = std::ceil(row_seconds / std::max(fastest, 1e-7) / 0.75) + 1;
+  double bearable = longest_row_seconds / std::max(slowest, 1e-7);
+  auto sets = static_cast<unsigned>(std::min({wanted, bearable, 1e6}));
+  return std::clamp(sets, std::min(fewest_sets, most), most);
+}
+
+unsigned long_calls(unsigned sets, uint64_t drawn) {
+  unsigned high = std::max(sets, 2u) - 1;
+  unsigned low = std::min((3 * sets + 3) / 4, high);
+  return low + static_cast<unsigned>(drawn % (high - low + 1));
+}
+
+unsigned short_calls(unsigned sets) {
+  return std::max(sets / 4, 1u);
+}
+
+std::optional<row_line> fit_line(const std::vector<row_times>& rows) {
+  unsigned longest = 0;
+  for (const auto& x : rows) longest = std::max(longest, x.calls);
+  std::vector<double> slopes;
+  for (const auto& a : rows)
+    for (const auto& b : rows)
+      if (b.calls > a.calls && 2 * (b.calls - a.calls) >= longest)
+        slopes.push_back((b.row() - a.row()) / (b.calls - a.calls));
+  if (slopes.empty()) return std::nullopt;
+  row_line result;
+  result.call = std::max(median(slopes), 0.0);
+  std::vector<double> rest;
+  double calls = 0;
+  double squares = 0;
+  for (const auto& x : rows) {
+    rest.push_back(x.row() - x.calls * result.call);
+    calls += x.calls;
+    squares += static_cast<double>(x.calls) * x.calls;
+  }
+  auto n = static_cast<double>(rows.size());
+  result.intercept = std::max(median(rest), 0.0);
+  for (auto& x : rest) x = std::fabs(x - result.intercept);
+  // Of a straight line: the variance grows with how far the mean length is from none.
+  double mean = calls / n;
+  double spread = std::max(squares / n - mean * mean, 1e-9);
+  result.error =
+      of_a_median * of_a_normal * median(rest) * std::sqrt((1 + mean * mean / spread) / n);
+  return result;
+}
+
+double free_intercept(const row_line& now, const row_line& quiet) {
+  double most = quiet.intercept * intercept_factor + 2 * quiet.error + intercept_floor;
+  return std::clamp(now.intercept, 0.0, most);
+}
+
+double call_seconds(const row_times& x, double intercept, double charged) {
+  double row = x.row();
+  return (std::max(row - intercept, least_share * row) + charged) / std::max(x.calls, 1u);
+}
+
+double believed_share(double call_now, double call_quiet) {
+  if (call_now <= 0 || call_quiet <= 0) return 1;
+  return std::min(1.0, believed_slowdown * call_quiet / call_now);
+}
+
+std::vector<double> charges(const std::vector<contents_pair>& pairs,
+                            const std::vector<double>& usual) {
+  double middle = median(usual);
+  double spread = quantile(usual, 0.75) - quantile(usual, 0.25);
+  double alike = contents_share * middle + contents_floor;
+  auto n = static_cast<double>(std::max<size_t>(std::min(pairs.size(), usual.size()), 1));
+  std::vector<double> longer;
+  for (const auto& x : pairs) longer.push_back(x.candidate - x.reference);
+  bool known = std::min(pairs.size(), usual.size()) >= fewest_for_a_median;
+  double usually = known ? median(longer) - 2 * spread / std::sqrt(n) - alike : 0;
+  double most = std::max(quantile(usual, 0.95) - middle, spread) + alike;
+  std::vector<double> result;
+  for (double x : longer) result.push_back(std::max({0.0, usually, x - most}));
+  return result;
+}
+
+} // namespace kernelmill

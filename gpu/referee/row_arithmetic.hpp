@@ -1,0 +1,79 @@
+#pragma once
+
+// From the times of rows of calls to what is paid. A row takes a fixed time, of which a GPU's turn
+// from one process to another is the largest part, and a time for each call. What is fixed is
+// learned from the baseline, which is trusted; nothing that a candidate does is ever subtracted.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace kernelmill {
+
+/// Seconds.
+struct row_times {
+  unsigned calls = 0;
+  double contents = 0;  ///< until the contents were there
+  double done = 0;      ///< from then until the process said that it was done
+  double gap = 0;       ///< from there until the referee had samples of all outputs
+  double by_events = 0; ///< by CUDA events, of device code behind a gate
+
+  /// From the first moment at which all contents were there until outputs were seen.
+  double row() const noexcept { return done + gap; }
+};
+
+/// Seconds of a row are `intercept` + calls * `call`.
+struct row_line {
+  double intercept = 0;
+  double call = 0;
+  double error = 0; ///< standard error of the intercept
+};
+
+/// Calls that wait behind a gate, at most: the driver's queue has some 1,000 places, and a call may
+/// launch several times.
+inline constexpr unsigned most_gated = 240;
+
+/// Sets for rows that take 3 ms or more where there are as many: `fastest` and `slowest` are
+/// seconds of a call of the two sides.
+unsigned sets_for(double fastest, double slowest, unsigned most);
+
+/// Calls of a long row, from a random number: three quarters of the sets, up to all but one.
+unsigned long_calls(unsigned sets, uint64_t drawn);
+
+/// Of a short one, which only the baseline has.
+unsigned short_calls(unsigned sets);
+
+/// From rows of the baseline, of two lengths or more: medians of slopes between rows whose lengths
+/// differ by half of the longest or more, then the median of what is left. Nothing where no two
+/// do.
+std::optional<row_line> fit_line(const std::vector<row_times>& rows);
+
+/// The intercept that may be subtracted: what the baseline shows now, but not much more than it
+/// showed while no candidate was there who could make it longer.
+double free_intercept(const row_line& now, const row_line& quiet);
+
+/// Seconds of one call of a row. What is subtracted is never more than 4/5 of the row, and what is
+/// charged for work before the clock is added.
+double call_seconds(const row_times& x, double intercept, double charged);
+
+/// The baseline's time of a call is not believed beyond this multiple of what it was while no
+/// candidate was there: a card that heats up gets slower by less.
+inline constexpr double believed_slowdown = 1.1;
+
+/// By what the baseline's times are multiplied: 1, or less where they are not believed.
+double believed_share(double call_now, double call_quiet);
+
+/// Seconds until contents were there, of the two rows of a pair, which had the same kind.
+struct contents_pair {
+  double candidate = 0;
+  double reference = 0; ///< not more than without a candidate
+};
+
+/// What each pair's candidate is charged, because it made the contents come later: it must have
+/// worked on what it saw of them. In the median of all pairs beyond noise, or in one row beyond
+/// nearly all of the baseline's. `usual` are the baseline's own times with one kind of contents.
+std::vector<double> charges(const std::vector<contents_pair>& pairs,
+                            const std::vector<double>& usual);
+
+} // namespace kernelmill

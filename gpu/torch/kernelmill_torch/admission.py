@@ -1,0 +1,182 @@
+"""Which kinds of contents a problem has, and what its own arithmetic loses on each."""
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+import torch
+
+from kernelmill_torch import contents
+from kernelmill_torch.candidate import seed_everything
+from kernelmill_torch.contents import KINDS, OWN
+from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, chunks, relative_error, root_mean_square
+
+SEEDS = (17, 18)
+STEP = 2.0**-20         # relative, by which inputs are moved to see what becomes of it
+MOST_GAIN = 32.0        # of that; where it is more, honest orders of the arithmetic differ by too much
+MOST_LEVEL = 1e-3       # relative; the problem's own precision may be off by so much
+SMALL_OUTPUT = 64       # elements, whose size a draw may have near zero by chance
+SECONDS = {"cuda": 4.0, "cpu": 6.0}
+ROUNDING = 2.0**-24
+LARGEST_FLOOR = 2.0**-15  # compare.FLOOR of float32
+LEAST_FLOOR = 2.0**-19
+MOST_TERMS = 2.0**20
+LEAST_TERMS = 64          # of a sum
+SAME = 1e-3             # relative: what runs on the same inputs may differ by
+
+
+@dataclass
+class Gauge:
+    """Of one kind, an entry an output."""
+
+    kind: str
+    level: list[float] = field(default_factory=list)  # how far the problem's own precision is off; see Truth
+    gain: list[float] = field(default_factory=list)   # relative change of the output for one of each element of the inputs
+    shift: list[float] = field(default_factory=list)  # that change itself, for outputs of a few elements
+    is_random: bool = False                           # outputs are other ones each time
+
+
+@dataclass
+class Admitted:
+    """The kinds that a problem has, its own first."""
+
+    gauges: dict[str, Gauge]
+    refused: dict[str, str]      # why, by kind
+    untried: list[str]           # there was no time for them
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.gauges)
+
+    @property
+    def others(self) -> list[str]:
+        return [x for x in self.gauges if x != OWN]
+
+    def notes(self) -> list[str]:
+        result = ["hidden contents: " + ", ".join(KINDS[x].words for x in self.others)] if self.others else [
+            "no other finite contents: hidden trials and timed calls have the problem's own"]
+        if self.untried:
+            result.append("too slow to try contents " + ", ".join(self.untried))
+        return result
+
+
+def admit(problem: Problem, device: str) -> Admitted:
+    """Runs every kind twice. REQUIRES: the problem's models are built."""
+    end = time.monotonic() + SECONDS[device]
+    result = Admitted({OWN: measured(problem, OWN) or Gauge(OWN)}, {}, [])
+    domain = problem.has_checked_domain()
+    products = False  # whether larger inputs have no finite answer
+    order = sorted((x for x in KINDS.values() if x.name != OWN), key=lambda x: x.name == "near_one")
+    for kind in order:
+        if domain and not kind.keeps_range:
+            result.refused[kind.name] = "might leave the domain"
+        elif not domain and kind.name in ("lessened", "extremes"):
+            continue  # there are stronger ones
+        elif time.monotonic() > end:
+            result.untried.append(kind.name)
+        else:
+            why = try_kind(problem, kind, products, result)
+            products = products or kind.name == "large" and why == "not finite"
+            if why:
+                result.refused[kind.name] = why
+    return result
+
+
+def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admitted) -> str:
+    """Adds a kind that the problem has; else why not."""
+    try:
+        first = problem.draw_other(SEEDS[0], kind.name)
+        if first is None:
+            return "no input can be changed so"
+        if not all(is_finite(problem.run(x)) for x in (first, problem.draw_other(SEEDS[1], kind.name))):
+            return "not finite"
+        del first
+        gauge = measured(problem, kind.name)
+    except OUT_OF_MEMORY:
+        return "too large"
+    except (RuntimeError, ValueError, IndexError) as e:
+        if "device-side assert" in str(e) or "illegal memory" in str(e):
+            raise
+        return "the model fails"
+    if gauge is None:
+        return "not finite"
+    if kind.has_ties and problem.has_integer_outputs:
+        return "ties"
+    own = result.gauges[OWN]
+    for level, gain, usual, usual_gain in zip(gauge.level, gauge.gain, own.level, own.gain):
+        if level > max(MOST_LEVEL, 8 * usual):
+            return f"ill-conditioned: off by {level:.1e}"
+        if gain > max(MOST_GAIN, 2 * usual_gain) and not (kind.name == "near_one" and products):
+            return f"ill-conditioned: a small change grows by {gain:.0f}"
+    result.gauges[kind.name] = gauge
+    return ""
+
+
+def floor_of(terms: float, gauge: Optional[Gauge], output: int, is_plain: bool) -> float:
+    """What honest float32 arithmetic loses at least, relative to an output. Sums of n random terms, each rounded once, are
+    off by some sqrt(n) roundings whatever their order; the longest that anybody makes one by one is of a million, and
+    partial sums of longer ones are as exact. Equal terms err to one side. `is_plain`: the output has no other arithmetic
+    than of its inputs, once each."""
+    is_biased = gauge is not None and KINDS[gauge.kind].is_biased
+    gain = min(MOST_GAIN, gauge.gain[output]) if gauge is not None and gauge.kind != OWN and gauge.gain else 0.0
+    floor = LARGEST_FLOOR
+    if is_plain and terms >= LEAST_TERMS and not is_biased:
+        floor = min(LARGEST_FLOOR, max(LEAST_FLOOR, LARGEST_FLOOR * math.sqrt(terms / MOST_TERMS)))
+    return max(floor, gain * gain * ROUNDING)
+
+
+def refine(truth: Truth, gauge: Optional[Gauge], problem: Problem, is_plain: bool) -> None:
+    """Adds what is known of a kind of contents: floors, and for outputs of a few elements, which may be near zero by chance,
+    how large they are otherwise."""
+    terms = sum(t.terms for t in problem.traits() if t is not None)
+    truth.floor = [floor_of(terms, gauge, i, is_plain) for i in range(len(truth.level))]
+    if gauge is not None and gauge.shift:
+        truth.spread = [max(x, shift) for x, shift in zip(truth.spread, gauge.shift)]
+
+
+def is_finite(outputs: list[torch.Tensor]) -> bool:
+    return all(bool(torch.isfinite(x).all()) for x in outputs if x.is_floating_point())
+
+
+def measured(problem: Problem, kind: str) -> Optional[Gauge]:
+    """What the arithmetic loses on one draw; None where the answer is not finite."""
+    result = Gauge(kind)
+    inputs = problem.draw(SEEDS[0], kind)
+    seed_everything(SEEDS[0])
+    plain = problem.run(inputs)
+    if kind != OWN and not problem.is_random:
+        result.is_random = differ(plain, problem.run(inputs))
+    seed_everything(SEEDS[0])
+    exact = problem.run_exact(inputs)
+    if exact is None:
+        zeros = [0.0] * len(plain)
+        return Gauge(kind, zeros, zeros, zeros, result.is_random)
+    if kind != OWN and not is_finite(exact):
+        return None
+    spreads = [root_mean_square(x) if x.is_floating_point() else 0.0 for x in exact]
+    result.level = [relative_error(a, b, s) if b.is_floating_point() else 0.0 for a, b, s in zip(plain, exact, spreads)]
+    del plain
+    inputs = moved(inputs)
+    seed_everything(SEEDS[0])
+    for x, y, s in zip(exact, problem.run_exact(inputs) or exact, spreads):
+        shift = root_mean_square(y - x) / STEP if x.is_floating_point() else 0.0
+        result.gain.append(shift / max(s, 1e-300) if x.numel() > SMALL_OUTPUT else 0.0)
+        result.shift.append(shift if x.numel() <= SMALL_OUTPUT else 0.0)
+    return result
+
+
+def moved(inputs: list[Any]) -> list[Any]:
+    """In double precision, each number a little larger or smaller."""
+    result = [x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in inputs]
+    seed_everything(SEEDS[0] + 1)
+    for i, x in enumerate(result):
+        if x is not inputs[i]:
+            result[i] = x = x.contiguous()
+            for (part,) in chunks(x):
+                part.mul_(torch.randn_like(part).mul_(STEP).add_(1.0))
+    return result
+
+
+def differ(a: list[torch.Tensor], b: list[torch.Tensor]) -> bool:
+    return any(relative_error(x, y.double(), root_mean_square(y)) > SAME for x, y in zip(a, b) if x.is_floating_point())

@@ -1,0 +1,253 @@
+"""What inputs hold besides a problem's own numbers.
+
+Inputs of one law alone can be answered by who knows that law: nothing is negative, a product has died out, a state was
+forgotten, a part tells what the whole is. So there are kinds of contents, each made of the problem's own draw. A kind
+keeps what the structure of an input promises: of symmetric, triangular, diagonal and sparse matrices a number changes as
+its own bits say, so that zeros stay and equal numbers stay equal; of few values stays which they are.
+
+Which kinds a problem has is found out by running it (admission.py)."""
+
+import math
+import random
+from dataclasses import dataclass
+from typing import Any, Callable, Iterator, Optional
+
+import torch
+
+OWN = "own"
+PLACES = 128          # that are changed in secret: who leaves a fiftieth unread misses them all in one of 13 draws
+TAIL = 0.75           # sizes of outliers are u to the minus this, u uniform: one alone outweighs many others
+FEW_VALUES = 16       # of an input: labels, signs
+SAMPLE = 4096
+CHUNK = 1 << 23       # elements that are looked at together
+WORDS = {2: torch.int16, 4: torch.int32}
+
+
+@dataclass(frozen=True)
+class Traits:
+    """Of one floating input, as drawn."""
+
+    scale: float          # root mean square
+    low: float
+    high: float
+    structured: bool      # many zeros, or symmetric
+    symmetric: bool
+    discrete: bool        # few values
+    terms: float          # elements for each of the outputs'
+
+    @property
+    def may_be_less(self) -> bool:
+        """Whether all between nothing and the largest is in its range."""
+        return self.low >= 0 and self.low < 0.02 * self.high
+
+
+def traits_of(x: torch.Tensor, outputs: int) -> Traits:
+    """Waits for the device. `outputs` is how many elements there are of these."""
+    if not x.numel():
+        return Traits(0.0, 0.0, 0.0, False, False, True, 0.0)
+    flat = x.reshape(-1)
+    norm = float(torch.linalg.vector_norm(flat, dtype=torch.float64 if x.device.type == "cpu" else torch.float32))
+    sample = flat[::max(1, flat.numel() // SAMPLE)]
+    square = x.dim() > 1 and x.shape[-1] == x.shape[-2] > 1
+    symmetric = square and torch.equal(x, x.transpose(-1, -2))
+    return Traits(norm / math.sqrt(flat.numel()), float(flat.min()), float(flat.max()),
+                  symmetric or float((sample == 0).float().mean()) > 0.01, symmetric,
+                  flat.numel() > FEW_VALUES and sample.unique().numel() <= FEW_VALUES, flat.numel() / max(1, outputs))
+
+
+# -- Changes. Each gets a contiguous tensor of its own and may write to it. What it draws on the device comes from torch's
+# -- generators, what it draws here from `dice`; it does not wait for the device.
+
+
+def half_turned(x: torch.Tensor) -> torch.Tensor:
+    """The same numbers, some with the other sign, as bits of each say."""
+    flat = x.reshape(-1)
+    high, low = (9, 14) if x.element_size() == 4 else (2, 5)
+    parts = []
+    for at in range(0, max(1, flat.numel()), CHUNK):
+        part = flat[at:at + CHUNK]
+        bits = part.contiguous().view(WORDS[x.element_size()])
+        parts.append(torch.where((((bits >> high) ^ (bits >> low)) & 1).bool(), -part, part))
+    return (parts[0] if len(parts) == 1 else torch.cat(parts)).reshape(x.shape)
+
+
+def picked(x: torch.Tensor, share: float, dice: random.Random) -> torch.Tensor:
+    """About a share of the numbers, as the bits of each say: of equal ones all or none."""
+    bits = x.view(WORDS[x.element_size()]).to(torch.int32)
+    mixed = (bits ^ (bits >> 11)) * (dice.getrandbits(30) | 1) + dice.getrandbits(30)
+    return ((mixed >> 7) & 0xFFFFF) < max(1, int(share * (1 << 20)))
+
+
+def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """Changes numbers in secret places."""
+    if traits.structured:
+        return torch.where(picked(x, PLACES / x.numel(), dice), change(x), x)
+    flat = x.view(-1)
+    count = min(PLACES, max(1, flat.numel() // 8))
+    stretch = flat.numel() // count  # one place in each: of two numbers for one place nobody knows which stays
+    places = torch.randint(0, stretch, (count,), device=x.device).add_(torch.arange(count, device=x.device), alpha=stretch)
+    flat[places] = change(flat[places])
+    return x
+
+
+def few_signs(x, traits, dice):
+    return at_places(x, traits, dice, torch.neg)
+
+
+def outliers(x, traits, dice):
+    """Large enough for each to weigh what thousands of others do, in sums and in sums of squares."""
+    size = traits.scale * max(16.0, traits.terms / 16)
+
+    def change(some: torch.Tensor) -> torch.Tensor:
+        heavy = 1.0 if traits.structured else torch.rand_like(some).clamp_(min=1e-4).pow_(-TAIL)
+        return torch.where(some < 0, -1.0, 1.0).to(x.dtype) * (some.abs() + heavy * size)
+
+    return at_places(x, traits, dice, change)
+
+
+def large(x, traits, dice):
+    return x.mul_(2.0 ** dice.randint(4, 6))
+
+
+def small(x, traits, dice):
+    return x.mul_(2.0 ** -dice.randint(4, 10))
+
+
+def unequal(x, traits, dice, least=-3, most=3):
+    """Each place of each dimension has a scale of its own, a power of two."""
+    for at, n in enumerate(x.shape):
+        if n > 1:
+            powers = torch.randint(least, most + 1, (n,), device=x.device).to(x.dtype)
+            x.mul_(torch.exp2(powers).view([-1 if i == at else 1 for i in range(x.dim())]))
+    return x
+
+
+def held(x, traits, dice, scale=True):
+    """One place of a dimension holds on until the end, or from the beginning, and weighs more: what opens or closes gates
+    keeps them so, and what was before must still be known then."""
+    dims = [i for i in range(x.dim()) if x.shape[i] >= 8 and (x.dim() < 3 or i < x.dim() - 1)]
+    if not dims:
+        return None
+    at = max(dims, key=lambda i: x.shape[i]) if dice.random() < 0.75 else dice.choice(dims)
+    n = x.shape[at]
+    cut = max(1, min(n - 2, int(n * dice.uniform(0.05, 0.9))))
+    index = torch.arange(n, device=x.device)
+    from_start = dice.random() < 0.25
+    index = index.clamp(min=cut) if from_start else index.clamp(max=cut)
+    weights = torch.ones(n, dtype=x.dtype, device=x.device)
+    if scale:
+        (weights[:cut] if from_start else weights[cut:]).fill_(2.0 ** dice.randint(4, 7))
+    return x.index_select(at, index).mul_(weights.view([-1 if i == at else 1 for i in range(x.dim())]))
+
+
+def near_one(x, traits, dice):
+    """Products of as many as the longest dimension has stay what can be told from nothing."""
+    spread = max(traits.high - traits.low, 1e-30)
+    width = 2.0 / math.sqrt(max(x.shape, default=1))
+    return x.sub_((traits.high + traits.low) / 2).mul_(width / spread).add_(1.0)
+
+
+def sparse(x, traits, dice):
+    flat = x.view(-1)
+    for at in range(0, flat.numel(), CHUNK):
+        flat[at:at + CHUNK].masked_fill_(picked(flat[at:at + CHUNK], 7 / 8, dice), 0.0)
+    return x
+
+
+def rising(x, traits, dice):
+    """Each row rises or falls."""
+    n = x.shape[-1] if x.dim() else 1
+    if n < 8:
+        return None
+    spread = traits.high - traits.low
+    ramp = torch.arange(n, dtype=torch.float32, device=x.device).mul_(spread / n).add_(traits.low)
+    ramp = ramp.flip(0) if dice.random() < 0.5 else ramp
+    return x.sub_(traits.low).mul_(1.0 / n).add_(ramp.to(x.dtype))
+
+
+def constant(x, traits, dice):
+    """Each row is one number."""
+    if not x.dim() or x.shape[-1] < 2:
+        return None
+    return x[..., :1].expand(x.shape).contiguous()
+
+
+def repeated(x, traits, dice):
+    """A quarter of the rows stand where all did."""
+    if x.dim() < 2 or x.shape[0] < 4:
+        return None
+    return x.index_select(0, torch.randint(0, x.shape[0] // 4, (x.shape[0],), device=x.device))
+
+
+def lessened(x, traits, dice):
+    """Rows of unequal scales within the range."""
+    return unequal(x, traits, dice, -4, 0) if traits.may_be_less else None
+
+
+def extremes(x, traits, dice):
+    """The ends of the range in secret places."""
+    return at_places(x, traits, dice, lambda some: torch.full_like(some, dice.choice((traits.low, traits.high))))
+
+
+@dataclass(frozen=True)
+class Kind:
+    name: str
+    words: str                    # of trials
+    change: Optional[Callable]    # None: as it is drawn
+    keeps_structure: bool = False  # zeros and equal numbers
+    keeps_range: bool = False
+    largest_alone: bool = False   # of the inputs
+    is_biased: bool = False       # equal numbers are added: sums in a fixed order lose more
+    has_ties: bool = False        # so that which is the largest may be said in several ways
+
+
+# The ones that find most come first: a problem that is slow to run has fewer.
+KINDS = {x.name: x for x in (
+    Kind(OWN, "the problem's own", None, True, True),
+    Kind("signs", "half of the signs turned", lambda x, *_: half_turned(x), True),
+    Kind("outliers", "outliers in a few places", outliers, True),
+    Kind("few_signs", "signs turned in a few places", few_signs, True),
+    Kind("held", "the same from one place on, and larger", held, largest_alone=True, is_biased=True, has_ties=True),
+    Kind("unequal", "scales that differ from row to row", unequal),
+    Kind("near_one", "near one", near_one),
+    Kind("large", "larger", large, True),
+    Kind("lessened", "rows that are smaller", lessened, keeps_range=True),
+    Kind("extremes", "ends of the range in a few places", extremes, keeps_range=True, has_ties=True),
+    Kind("small", "smaller", small, True),
+    Kind("sparse", "mostly zeros", sparse, True, has_ties=True),
+    Kind("rising", "rows in order", rising, keeps_range=True),
+    Kind("repeated", "equal rows", repeated, keeps_range=True, has_ties=True),
+    Kind("constant", "rows of one number", constant, keeps_range=True, is_biased=True, has_ties=True),
+)}
+
+
+def plan(others: list[str], dice: random.Random) -> Iterator[str]:
+    """Kinds of one block after another: half of them the problem's own, the others by turns, in secret order."""
+    while True:
+        turn = list(others) or [OWN]
+        dice.shuffle(turn)
+        for other in turn:
+            two = [OWN, other]
+            dice.shuffle(two)
+            yield from two
+
+
+def of_kind(inputs: list[Any], kind: str, seed: int, traits: list[Optional[Traits]]) -> Optional[list[Any]]:
+    """Contents of a kind made of a draw; None where no input can change. The generators are where the draw left them."""
+    what = KINDS[kind]
+    if what.change is None:
+        return inputs
+    result, changed = list(inputs), False
+    sizes = [x.numel() if t is not None else 0 for x, t in zip(inputs, traits)]
+    for i, (x, t) in enumerate(zip(inputs, traits)):
+        if t is None or t.structured and not what.keeps_structure or what.largest_alone and sizes[i] < max(sizes):
+            continue
+        if t.discrete and kind != "signs":
+            continue
+        made = what.change(x.contiguous() if x.dim() else x.reshape(1), t, random.Random(f"{seed}:{kind}:{i}")) \
+            if kind == "signs" else what.change(x.clone(memory_format=torch.contiguous_format).reshape(x.shape or (1,)), t,
+                                                random.Random(f"{seed}:{kind}:{i}"))
+        if made is not None:
+            result[i] = made.reshape(x.shape)
+            changed = True
+    return result if changed else None

@@ -1,0 +1,64 @@
+"""How many bytes every answer to a problem must read and write, whatever its kernels are.
+
+An input of which places that nobody chose, and whole blocks, all matter to the output must be read whole. Zeros are
+not counted, nor the half of a symmetric matrix, for who knows of them need not read them."""
+
+import random
+
+import torch
+
+from kernelmill_torch.candidate import seed_everything
+from kernelmill_torch.problem import Problem
+
+SEED = 23
+PLACES = 6
+BLOCKS = 4
+LEAST_BYTES = 1 << 20       # of an input, below which it counts for nothing
+L2_BYTES = 64 << 20         # where torch does not say how large it is
+
+
+def bytes_of(x: torch.Tensor) -> int:
+    return x.numel() * x.element_size()
+
+
+def floor_bytes(problem: Problem, outputs: int) -> float:
+    """Of one call on cold caches. `outputs`: bytes of these, which may stay in the L2 cache."""
+    cache = L2_BYTES
+    if problem.device == "cuda":
+        cache = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or L2_BYTES
+    total = max(0, outputs - cache)
+    if problem.is_random:
+        return total
+    inputs = problem.draw(SEED)
+    seed_everything(SEED)
+    right = problem.run(inputs)
+    for i, (x, traits) in enumerate(zip(inputs, problem.traits())):
+        if traits is None or bytes_of(x) < LEAST_BYTES or not matters(problem, inputs, i, right):
+            continue
+        sample = x.reshape(-1)[:: max(1, x.numel() // 4096)]
+        share = float((sample != 0).float().mean())
+        total += bytes_of(x) * share * (0.5 if traits.symmetric else 1.0)
+    return total
+
+
+def matters(problem: Problem, inputs: list, at: int, right: list[torch.Tensor]) -> bool:
+    """Whether each of some places of an input, and each of its blocks, changes the output."""
+    dice = random.SystemRandom()
+    n = inputs[at].numel()
+    spans = [(place, 1) for place in (dice.randrange(n) for _ in range(PLACES))]
+    spans += [(n // BLOCKS * k, n // BLOCKS) for k in range(BLOCKS)]
+    return all(any(changes(problem, inputs, at, span, sign, right) for sign in (1, -1)) for span in spans)
+
+
+def changes(problem: Problem, inputs: list, at: int, span: tuple[int, int], sign: int, right: list[torch.Tensor]) -> bool:
+    """Whether an output changes with some numbers of an input, which become much larger or smaller."""
+    x = inputs[at].clone(memory_format=torch.contiguous_format)
+    part = x.view(-1)[span[0]:span[0] + span[1]]
+    if span[1] == 1 and float(part[0]) == 0:
+        return True
+    part.mul_(8 * sign).add_(sign)
+    other = [*inputs[:at], x, *inputs[at + 1:]]
+    if problem.has_checked_domain():
+        part.copy_(inputs[at].reshape(-1).flip(0)[span[0]:span[0] + span[1]])
+    seed_everything(SEED)
+    return any(not torch.equal(a, b) for a, b in zip(problem.run(other), right))

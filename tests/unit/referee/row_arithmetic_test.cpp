@@ -1,0 +1,153 @@
+// From rows to what is paid: what is fixed is learned from trusted rows, and nothing that a
+// candidate does is subtracted.
+
+#include <gtest/gtest.h>
+
+#include "gpu/referee/row_arithmetic.hpp"
+
+using namespace kernelmill;
+
+namespace {
+
+constexpr double fixed = 0.2e-3;
+constexpr double call = 50e-6;
+
+row_times row(unsigned calls, double seconds, double gap = 0) {
+  row_times x;
+  x.calls = calls;
+  x.done = seconds - gap;
+  x.gap = gap;
+  return x;
+}
+
+// Rows of 10 and 40 calls; every third takes longer, as when another context comes.
+std::vector<row_times> baseline_rows(double disturbance = 0, double every_row = 0) {
+  std::vector<row_times> result;
+  for (int i = 0; i < 12; ++i)
+    for (unsigned calls : {40u, 10u}) {
+      double seconds = fixed + every_row + calls * call + (i % 3 == 0 ? disturbance : 0);
+      result.push_back(row(calls, seconds, 30e-6));
+    }
+  return result;
+}
+
+TEST(fit_line, finds_what_is_fixed_and_what_is_a_calls) {
+  auto line = fit_line(baseline_rows());
+  ASSERT_TRUE(line);
+  EXPECT_NEAR(line->intercept, fixed, 1e-9);
+  EXPECT_NEAR(line->call, call, 1e-9);
+  EXPECT_NEAR(line->error, 0, 1e-9);
+}
+
+TEST(fit_line, disturbed_rows_do_not_move_it) {
+  auto line = fit_line(baseline_rows(1e-3));
+  ASSERT_TRUE(line);
+  EXPECT_NEAR(line->intercept, fixed, 0.02 * fixed);
+  EXPECT_NEAR(line->call, call, 0.02 * call);
+}
+
+TEST(fit_line, needs_two_lengths_that_are_apart) {
+  EXPECT_FALSE(fit_line({}));
+  EXPECT_FALSE(fit_line({row(40, 2e-3), row(40, 2.1e-3)}));
+  EXPECT_FALSE(fit_line({row(40, 2e-3), row(30, 1.5e-3)}));
+  EXPECT_TRUE(fit_line({row(40, 2e-3), row(10, 0.5e-3)}));
+}
+
+TEST(free_intercept, is_the_baselines_own) {
+  row_line line{fixed, call, 0};
+  EXPECT_NEAR(free_intercept(line, line), fixed, 1e-12);
+  row_line shorter{fixed / 2, call, 0};
+  EXPECT_NEAR(free_intercept(shorter, line), fixed / 2, 1e-12);
+}
+
+// A candidate that keeps the GPU busy for 1 ms in each of the baseline's rows.
+TEST(free_intercept, cannot_be_made_longer_by_a_candidate) {
+  row_line quiet{fixed, call, 0};
+  auto line = fit_line(baseline_rows(0, 1e-3));
+  ASSERT_TRUE(line);
+  EXPECT_GT(line->intercept, 5 * fixed);
+  EXPECT_LT(free_intercept(*line, quiet), 1.15 * fixed);
+}
+
+TEST(call_seconds, of_rows_of_any_length_are_the_same) {
+  for (unsigned calls : {31u, 36u, 39u})
+    EXPECT_NEAR(call_seconds(row(calls, fixed + calls * call), fixed, 0), call, 1e-12);
+}
+
+TEST(call_seconds, count_until_outputs_are_seen) {
+  auto early = row(40, fixed + 40 * call, 1e-3); // said to be done 1 ms before
+  EXPECT_NEAR(call_seconds(early, fixed, 0), call, 1e-12);
+}
+
+TEST(call_seconds, have_what_was_done_before_the_clock) {
+  EXPECT_NEAR(call_seconds(row(40, fixed + 10 * call), fixed, 30 * call), call, 1e-12);
+}
+
+TEST(call_seconds, are_never_made_of_what_is_subtracted) {
+  EXPECT_NEAR(call_seconds(row(10, fixed), fixed, 0), 0.02 * fixed, 1e-12);
+}
+
+TEST(believed_share, takes_no_baseline_that_is_much_slower_than_alone) {
+  EXPECT_EQ(believed_share(call, call), 1);
+  EXPECT_EQ(believed_share(1.05 * call, call), 1);
+  EXPECT_NEAR(2 * call * believed_share(2 * call, call), 1.1 * call, 1e-12);
+}
+
+std::vector<double> usual_contents() {
+  std::vector<double> result;
+  for (int i = 0; i < 16; ++i) result.push_back(2e-3 + (i % 4) * 2e-6);
+  return result;
+}
+
+std::vector<contents_pair> pairs_of(double longer, size_t count = 12) {
+  std::vector<contents_pair> result;
+  for (size_t i = 0; i < count; ++i) {
+    double seconds = 2e-3 + static_cast<double>(i % 4) * 2e-6;
+    result.push_back({seconds + longer, seconds});
+  }
+  return result;
+}
+
+TEST(charges, nothing_where_contents_come_as_the_baselines) {
+  for (double x : charges(pairs_of(0), usual_contents())) EXPECT_EQ(x, 0);
+  for (double x : charges(pairs_of(8e-6), usual_contents())) EXPECT_EQ(x, 0);
+}
+
+TEST(charges, whoever_makes_them_come_later_pays) {
+  for (double x : charges(pairs_of(0.5e-3), usual_contents())) EXPECT_NEAR(x, 0.5e-3, 30e-6);
+  for (double x : charges(pairs_of(0.1e-3), usual_contents())) EXPECT_NEAR(x, 0.1e-3, 30e-6);
+}
+
+TEST(charges, a_single_row_pays_for_itself) {
+  auto pairs = pairs_of(0);
+  pairs[5].candidate += 1e-3;
+  auto found = charges(pairs, usual_contents());
+  EXPECT_NEAR(found[5], 1e-3, 30e-6);
+  EXPECT_EQ(found[4], 0);
+}
+
+TEST(lengths, leave_a_set_unasked_and_are_two_that_are_apart) {
+  for (unsigned sets = 4; sets <= 500; ++sets) {
+    unsigned least = sets;
+    for (uint64_t draw = 0; draw < 200; ++draw) {
+      unsigned calls = long_calls(sets, draw * 0x9e3779b97f4a7c15u);
+      EXPECT_LT(calls, sets);
+      EXPECT_GE(4 * calls, 3 * sets - 4);
+      least = std::min(least, calls);
+    }
+    EXPECT_TRUE(fit_line({row(least, 1e-3), row(short_calls(sets), 0.5e-3)})) << sets;
+    EXPECT_TRUE(fit_line({row(sets - 1, 1e-3), row(short_calls(sets), 0.5e-3)})) << sets;
+  }
+}
+
+TEST(lengths, a_row_takes_three_milliseconds_where_there_are_sets) {
+  EXPECT_EQ(sets_for(1e-3, 1e-3, 500), 5u);
+  EXPECT_NEAR(sets_for(1e-5, 1e-5, 500) * 0.75 * 1e-5, 3e-3, 3e-5);
+  EXPECT_EQ(sets_for(1e-6, 1e-6, 500), 500u);
+  EXPECT_EQ(sets_for(1e-6, 1e-6, 16), 16u);
+  EXPECT_EQ(sets_for(10e-3, 30e-3, 500), 4u);
+  EXPECT_EQ(sets_for(1e-5, 1e-3, 500), 40u); // the slower one's row is bounded
+  EXPECT_GE(sets_for(0, 0, 8), 4u);
+}
+
+} // namespace
