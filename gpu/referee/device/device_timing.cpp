@@ -42,6 +42,7 @@ struct clocked_times {
   std::vector<kind_blocks> kinds;
   row_line line;
   double intercept = 0; // that was subtracted
+  double share = 1;     // of the baseline's times that is believed
 };
 
 template <class Get>
@@ -302,12 +303,12 @@ private:
     clocked_times result;
     result.line = *line;
     result.intercept = free_intercept(*line, quiet);
-    double share = believed_share(line->call, quiet.call);
+    result.share = believed_share(line->call, quiet.call);
     for (const auto& kind : candidate_rows_.kinds()) result.kinds.push_back({kind.name, {}});
     auto charged = charges_of(rows);
     for (size_t i = 0; i < rows.pairs.size(); ++i) {
       const auto& x = rows.pairs[i];
-      double reference = call_seconds(x.reference, result.intercept, 0) * share;
+      double reference = call_seconds(x.reference, result.intercept, 0) * result.share;
       double candidate = call_seconds(x.candidate, result.intercept, charged[i]);
       result.kinds[x.kind].blocks.push_back({{reference, reference}, {candidate, candidate}});
     }
@@ -349,6 +350,9 @@ private:
     note_both_clocks();
     compare_with_roofline(run_, calls);
     note_conditions(run_.prepared.arena()->gpu(), run_.record);
+    if (times->share < 1)
+      record_.note +=
+          "; the baseline was slower than before the candidate came, and is not believed";
     if (!run_.prepared.has_baseline_arena())
       record_.note += "; the baseline shares the candidate's buffers, for want of memory";
   }
