@@ -41,10 +41,6 @@ error bad_baseline(const task& x, const std::string& cause) {
           "run `kernelmill task check " + x.id + (x.backend == "cuda" ? " --backend cuda`" : "`")};
 }
 
-std::optional<error> start_baseline(judged_run& run) {
-  return run.prepared.start_baseline(run.parts.pool);
-}
-
 namespace {
 
 class timing {
@@ -397,7 +393,7 @@ private:
 void judge_timing(judged_run& run, double overhead_seconds) {
   run.parts.pool.settle();
   run.record.timing.overhead_seconds = overhead_seconds;
-  if (auto fault = start_baseline(run)) {
+  if (auto fault = run.prepared.start_baseline(run.parts.pool)) {
     run.record.fault = *fault;
     return;
   }
