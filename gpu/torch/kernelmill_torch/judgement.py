@@ -19,6 +19,7 @@ from kernelmill_torch.timing import Timing
 
 TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
+AFTER_TIMED = 1 << 32  # numbers of contents below are those of timed rows
 LEAST_HIDDEN = 5  # trials of other kinds, whatever they take
 HIDDEN_SECONDS = {"cuda": 0.3, "cpu": 2.0}  # after which there are no more
 
@@ -137,6 +138,9 @@ class Judgement(Timing):
         if kind == OWN:
             self.look_for_degeneracy(truth)
         return difference.bad == 0
+
+    def is_right_untimed(self) -> bool:
+        return self.trial("hidden: " + KINDS[self.kind].words, AFTER_TIMED + self.timed, self.kind)
 
     @staticmethod
     def is_decided(truth: Truth) -> bool:
