@@ -203,7 +203,7 @@ class Kind:
     has_ties: bool = False        # so that which is the largest may be said in several ways
 
 
-# The ones that find most come first: a problem that is slow to run has fewer.
+# A problem that is slow to run has those alone that come first.
 KINDS = {x.name: x for x in (
     Kind(OWN, "the problem's own", None, True, True, is_even=True),
     Kind("signs", "half of the signs turned", lambda x, *_: half_turned(x), True, is_even=True),
@@ -211,8 +211,8 @@ KINDS = {x.name: x for x in (
     Kind("few_signs", "signs turned in a few places", few_signs, True, is_even=True, comes_first=True),
     Kind("held", "the same from one place on, and larger", held, largest_alone=True, is_alike=True, comes_first=True, has_ties=True),
     Kind("unequal", "scales that differ from row to row", unequal, comes_first=True),
+    Kind("large", "larger", large, True, is_even=True, comes_first=True),
     Kind("near_one", "near one", near_one, is_alike=True, comes_first=True),
-    Kind("large", "larger", large, True, is_even=True),
     Kind("lessened", "rows that are smaller", lessened, keeps_range=True, comes_first=True),
     Kind("extremes", "ends of the range in a few places", extremes, keeps_range=True, has_ties=True),
     Kind("small", "smaller", small, True, is_even=True),
