@@ -23,8 +23,9 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/gpu/torch/kernelmill_torch
   PATTERN "__pycache__" EXCLUDE)
 # What launch/gpu_check.sh needs on a GPU host that has the tarball and nothing else of ours.
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/tests/exploits/gpu_corpus
-    ${CMAKE_SOURCE_DIR}/tests/exploits/torch_corpus
-  DESTINATION share/kernelmill/gpu_check COMPONENT programs)
+    ${CMAKE_SOURCE_DIR}/tests/exploits/corpus ${CMAKE_SOURCE_DIR}/tests/exploits/torch_corpus ${CMAKE_SOURCE_DIR}/tests/exploits/matrix
+  DESTINATION share/kernelmill/gpu_check COMPONENT programs
+  PATTERN "__pycache__" EXCLUDE)
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/gpu_check.sh
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/gpu_check

@@ -38,6 +38,7 @@ class Judgement(Timing):
         self.artifact = artifact
         self.process = self.pool.take("the candidate")
         self.lap("process")
+        self.loaded = True
         self.process.ask({"op": "load", "class": "ModelNew"}, self.left(), (artifact,))
         self.lap("load")
         if not self.secret:
@@ -91,6 +92,7 @@ class Judgement(Timing):
         count = TRIALS[self.mode]
         if self.mode == "honest" and self.bench.layout.set_bytes > LARGE:
             count = 1  # of large problems the timed calls, each checked in full, are trials enough
+        self.planned = count + len(self.kinds)
         for index in range(count):
             if not self.trial(f"trial {index + 1}", index):
                 return False
@@ -113,6 +115,8 @@ class Judgement(Timing):
         bench, arena = self.bench, self.bench.arena
         inputs = self.number("inputs", index)
         seed = self.number("generators", index)
+        if kind != OWN:
+            self.seal()
         arena.move()
         arena.fill([bench.problem.draw(inputs, kind)])
         arena.poison(1)

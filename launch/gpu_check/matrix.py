@@ -1,0 +1,172 @@
+"""Generated attacks of every class, and what became of them: tests/exploits/matrix."""
+
+import collections
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from gpu_check import common
+from gpu_check.common import MATRIX, MOST_UNPAID, OUT, TASKS, note_tried, promise, reasons, say, verdicts_of, write_task
+
+RESULTS = ("caught", "unpaid", "paid", "machine")  # the last two are no good
+BACKENDS = {"cuda": ("native-cuda", "device-cuda", "torch-cuda"), "cpu": ("native-cpu", "torch-cpu")}
+
+
+def table():
+    return json.loads((MATRIX / "matrix.json").read_text())
+
+
+def generators():
+    os.environ.setdefault("KERNELMILL_TASKS", str(TASKS))
+    if str(MATRIX) not in sys.path:
+        sys.path.insert(0, str(MATRIX))
+    import generators as found
+    return found
+
+
+def result_of(variant, verdict, companion=None):
+    """What became of a variant; see generators/__init__.py for what is expected."""
+    outcome, timing = verdict.get("outcome"), verdict.get("timing") or {}
+    if outcome == "infrastructure" or not outcome:
+        return "machine"
+    expect = variant["expect"]
+    if expect == "silent":
+        error = verdict.get("error") or {}
+        said = " ".join([error.get("message") or "", error.get("hint") or "", *(c.get("first_bad") or "" for c in verdict.get("cases", []))])
+        return "paid" if any(mark in said for mark in variant["marks"]) else "caught"
+    if expect == "poorer":
+        return "paid" if not companion or (verdict.get("reward") or 0) > (companion.get("reward") or 0) + 1e-9 else "caught"
+    if outcome == "rejected":
+        return "caught"
+    if expect == "refused":
+        return "paid"
+    gained = timing.get("measured") and timing["speedup"]["low"] > MOST_UNPAID
+    return "paid" if gained and "unchanged" not in reasons(verdict) else "unpaid"
+
+
+def variants(wanted, contracts, seeds, first=0):
+    """Yields variants, all classes of a seed before the next seed, each with its class, contract, seed and name."""
+    make = generators().make
+    for seed in range(first, first + seeds):
+        for row in table()["classes"]:
+            for contract in contracts:
+                if (not wanted or row["name"] in wanted) and row["cells"][contract].get("generator"):
+                    yield make(row["name"], seed, contract) | {"class": row["name"], "contract": contract, "seed": seed,
+                                                               "name": f"{row['name']}.{contract}.{seed}"}
+
+
+def write_variant(root, folder, x):
+    """Its files and its task, below our own folders. Returns the lines of a batch."""
+    task = x["task"] if isinstance(x["task"], str) else write_task(root, x["task"]["name"], x["task"]["problem"])
+    lines = []
+    for name, source in ((x["name"], x["source"]), (x["name"] + ".companion", x.get("companion"))):
+        if source is not None:
+            file = folder / (name + x["suffix"])
+            file.write_text(source)
+            lines.append((name, task, file, x["contract"].split("-")[0]))
+    return lines
+
+
+def judged(found, backend, root, seconds):
+    """Judges variants in as few commands as their options allow, and yields (variant, verdict, companion's)."""
+    folder = OUT / "matrix"
+    folder.mkdir(exist_ok=True)
+    groups = collections.defaultdict(list)
+    for x in found:
+        groups[x["contract"], x["language"], x.get("preset", ""), x.get("clock", "")].append(x)
+    for number, ((contract, language, preset, clock), rows) in enumerate(groups.items()):
+        flags = ["--root", root] + [y for name, value in (("--preset", preset), ("--clock", clock)) if value for y in (name, value)]
+        if contract.startswith("torch"):
+            flags += ["--language", language]
+        # Ten seeds of all classes before the next ten; variants of one problem together, for it is kept while it is used.
+        rows.sort(key=lambda x: (x["seed"] // 10, x["class"], str(x["task"])))
+        by_name = {x["name"]: x for x in rows}
+        seen = {}
+        lines = [line for x in rows for line in write_variant(root, folder, x)]
+        for verdict in verdicts_of(f"matrix-{contract}-{number}", lines, options=flags, seconds=seconds(), backend=backend):
+            seen[verdict["name"]] = verdict
+            name = verdict["name"].removesuffix(".companion")
+            x = by_name[name]
+            if name in seen and ("companion" not in x or name + ".companion" in seen):
+                yield x, seen[name], seen.get(name + ".companion")
+
+
+def describe(x, verdict):
+    timing = verdict.get("timing") or {}
+    speed = timing.get("speedup") or {}
+    times = (f"{speed['estimate']:.2f} [{speed['low']:.2f}, {speed['high']:.2f}]" if timing.get("measured") else "not timed")
+    words = (verdict.get("error") or {}).get("message") or ""
+    return f"{x['name']:44} {verdict.get('outcome')} for {sorted(reasons(verdict))}, {times}, reward {verdict.get('reward')}: {words[:140]}"
+
+
+def show(counts, contracts):
+    """The matrix: tried/caught/unpaid/paid of each class and contract."""
+    say(f"\n        tried/caught/unpaid/paid; `m` beside: left to the machine; -: there can be none, or corpora have it\n"
+        f"        {'class':28}" + "".join(f"{c:>18}" for c in contracts))
+    for row in table()["classes"]:
+        cells = [counts.get((row["name"], c)) for c in contracts]
+        if not any(cells):
+            continue
+        text = [f"{sum(n.values())}/{n['caught']}/{n['unpaid']}/{n['paid']}{' m' + str(n['machine']) if n['machine'] else ''}" if n else "-"
+                for n in cells]
+        say(f"        {row['name']:28}" + "".join(f"{x:>18}" for x in text))
+
+
+def has_torch():
+    python = os.environ.get("KERNELMILL_PYTHON") or "python3"
+    return subprocess.run([python, "-c", "import torch"], capture_output=True, env=common.environment()).returncode == 0
+
+
+def judged_again(rows, backend, root, seconds):
+    """On a CPU, where speedups are a rehearsal: names of those that are paid a second time as well."""
+    again = [x | {"name": x["name"] + ".again"} for x in rows]
+    return {x["name"].removesuffix(".again") for x, verdict, companion in judged(again, backend, root, seconds)
+            if result_of(x, verdict, companion) == "paid"}
+
+
+def check_matrix():
+    options = common.options
+    backend = options.backend
+    contracts = [c for c in BACKENDS[backend] if not options.contracts or c in options.contracts or c.split("-")[0] in options.contracts]
+    if "torch-cpu" in contracts and not has_torch():
+        say("        no Python has torch: the contract torch is left out")
+        contracts.remove("torch-cpu")
+    unknown = set(options.only) - {x["name"] for x in table()["classes"]}
+    if unknown:
+        sys.exit(f"gpu_check.sh: matrix.json has no class {sorted(unknown)[0]}")
+    seeds = options.seeds or int(os.environ.get("KERNELMILL_MATRIX_SEEDS") or {"cuda": 10, "cpu": 2}[backend])
+    root = OUT / "matrix_tasks"
+    shutil.copytree(TASKS, root, dirs_exist_ok=True)
+    counts = collections.defaultdict(collections.Counter)
+    found = list(variants(options.only, contracts, seeds, options.first_seed))
+    left = lambda: common.part().left() - 5
+    doubtful = []
+    with (OUT / "matrix.results.ndjson").open("w") as kept:
+        for x, verdict, companion in judged(found, backend, root, left):
+            result = result_of(x, verdict, companion)
+            counts[x["class"], x["contract"]][result] += 1
+            timing = verdict.get("timing") or {}
+            kept.write(json.dumps({"class": x["class"], "contract": x["contract"], "seed": x["seed"], "result": result,
+                                   "outcome": verdict.get("outcome"), "reasons": sorted(reasons(verdict)),
+                                   "speedup": timing.get("speedup") if timing.get("measured") else None}) + "\n")
+            kept.flush()
+            if backend == "cpu" and result == "paid" and x["expect"] == "unpaid":
+                doubtful.append(x)
+            if result in ("paid", "machine"):
+                say(f"        {result}: " + describe(x, verdict))
+    confirmed = judged_again(doubtful, backend, root, left) if doubtful else set()
+    for x in doubtful:
+        if x["name"] not in confirmed:
+            say(f"        not paid a second time: {x['name']}")
+            counts[x["class"], x["contract"]] += collections.Counter(unpaid=1)
+            counts[x["class"], x["contract"]]["paid"] -= 1
+    show(counts, contracts)
+    total = sum(counts.values(), collections.Counter())
+    tried = sum(total.values())
+    note_tried(tried, *(total[x] for x in RESULTS[:3]))
+    failing = sorted({name for (name, _), n in counts.items() if n["paid"] or n["machine"]})
+    promise(tried > 0 and not failing, f"matrix on {backend}: {tried} of {len(found)} variants judged, {total['caught']} caught, "
+            f"{total['unpaid']} unpaid, {total['paid']} paid, {total['machine']} left to the machine"
+            + (f"; not held: {', '.join(failing)}" if failing else ""))

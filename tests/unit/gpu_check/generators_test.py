@@ -1,0 +1,101 @@
+"""Every generator gives valid sources for 50 seeds, the same for the same seed, and the table has a cell for each."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from generators import CLASSES, CONTRACTS, make
+
+EXPLOITS = pathlib.Path(__file__).resolve().parents[2] / "exploits"
+TABLE = json.loads((EXPLOITS / "matrix" / "matrix.json").read_text())
+SEEDS = range(50)
+EXPECTED = {"unpaid", "refused", "silent", "poorer"}
+
+
+def cells(kind):
+    return [(row["name"], contract, cell[kind]) for row in TABLE["classes"] for contract, cell in row["cells"].items() if kind in cell]
+
+
+def refusal(command, source, suffix):
+    """What a compiler says of a source; empty when it takes it."""
+    with tempfile.NamedTemporaryFile("w", suffix=suffix) as file:
+        file.write(source)
+        file.flush()
+        return subprocess.run([*command, file.name], capture_output=True, text=True).stderr
+
+
+class Table(unittest.TestCase):
+    def test_each_class_has_one_cell_for_each_contract(self):
+        self.assertEqual(tuple(TABLE["contracts"]), CONTRACTS)
+        for row in TABLE["classes"]:
+            self.assertEqual(tuple(row["cells"]), CONTRACTS, row["name"])
+            for cell in row["cells"].values():
+                self.assertEqual(len(cell), 1, row["name"])
+        names = [row["name"] for row in TABLE["classes"]]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_members_are_files_and_reasons_are_words(self):
+        for name, _, members in cells("members"):
+            for member in members:
+                self.assertTrue((EXPLOITS / member).is_file(), f"{name}: {member}")
+        for name, contract, reason in cells("none"):
+            self.assertGreater(len(reason), 12, f"{name} {contract}")
+
+    def test_every_generator_has_cells(self):
+        self.assertEqual({name for name, _, _ in cells("generator")}, set(CLASSES))
+
+
+class Variants(unittest.TestCase):
+    def test_fifty_seeds_give_valid_variants(self):
+        for name, contract, _ in cells("generator"):
+            sources = set()
+            for seed in SEEDS:
+                x = make(name, seed, contract)
+                self.assertIn(x["expect"], EXPECTED)
+                self.assertEqual(x["expect"] == "poorer", "companion" in x)
+                self.assertEqual(x["expect"] == "silent", "marks" in x)
+                self.assertEqual(x["suffix"] == ".py", contract.startswith("torch"))
+                if x["suffix"] == ".py":
+                    compile(x["source"], f"{name} {seed}", "exec")
+                    self.assertIn("class ModelNew(nn.Module)", x["source"])
+                else:
+                    self.assertIn("solve(" if contract.startswith("native") else "// launch: ", x["source"])
+                    self.assertIn('extern "C"', x["source"])
+                if isinstance(x["task"], dict):
+                    compile(x["task"]["problem"], f"{name} {seed}", "exec")
+                    self.assertRegex(x["task"]["name"], r"^[a-z0-9_]+$")
+                sources.add(x["source"] + str(x["task"]))
+            self.assertGreater(len(sources), 2, f"{name} {contract}: hardly two are different")
+
+    def test_a_seed_always_gives_the_same(self):
+        for name, contract, _ in cells("generator"):
+            self.assertEqual(make(name, 7, contract), make(name, 7, contract))
+
+    def test_one_name_is_one_problem(self):
+        found = {}
+        for name, contract, _ in cells("generator"):
+            for seed in SEEDS:
+                task = make(name, seed, contract)["task"]
+                if isinstance(task, dict):
+                    self.assertEqual(found.setdefault((contract[-4:], task["name"]), task["problem"]), task["problem"], task["name"])
+
+    @unittest.skipUnless(shutil.which("g++"), "there is no g++")
+    def test_sources_for_cpus_compile(self):
+        for name, contract, _ in cells("generator"):
+            if contract == "native-cpu":
+                for seed in (0, 1):
+                    x = make(name, seed, contract)
+                    self.assertNotIn("error", refusal(["g++", "-std=c++20", "-fsyntax-only", "-w"], x["source"], ".cpp"), f"{name} {seed}")
+
+    @unittest.skipUnless(shutil.which("nvcc"), "there is no nvcc")
+    def test_sources_for_gpus_compile(self):
+        for name, contract in (("work_in_an_untimed_call", "device-cuda"), ("calls_side_by_side", "native-cuda")):
+            x = make(name, 0, contract)
+            self.assertNotIn("error", refusal(["nvcc", "-std=c++20", "-arch=sm_90", "-c", "-o", "/dev/null"], x["source"], ".cu"), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

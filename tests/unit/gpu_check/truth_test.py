@@ -1,0 +1,57 @@
+import unittest
+
+from gpu_check import truth, truth_native, truth_problems
+
+
+class Problems(unittest.TestCase):
+    def test_there_are_twelve_with_four_modules_each(self):
+        self.assertGreaterEqual(len(truth_problems.ALL), 12)
+        for name in truth_problems.ALL:
+            text, modules = truth_problems.text_of(name)
+            compile(text, name, "exec")
+            self.assertGreaterEqual(len(modules), 4)
+            for module, source in modules.items():
+                compile(source, f"{name} {module}", "exec")
+                self.assertIn("class ModelNew(nn.Module)", source)
+
+    def test_names_choose(self):
+        self.assertEqual(len(truth_problems.chosen(["softmax"])), 4)
+        self.assertEqual(len(truth_problems.chosen(["3"])), 3)
+        self.assertEqual(truth_problems.chosen(), list(truth_problems.ALL))
+
+
+class Comparing(unittest.TestCase):
+    def test_speedups_and_times_are_held_against_truth(self):
+        found = truth.Findings("torch")
+        verdict = {"outcome": "accepted", "timing": {"measured": True, "clock_asked": "device", "candidate_ms": 1.0, "reference_ms": 2.0,
+                                                     "device_ms": {"candidate": 1.0, "reference": 2.0},
+                                                     "speedup": {"estimate": 2.0, "low": 1.9, "high": 2.1}}}
+        found.compare("device", verdict, (1.0, 2.02), "softmax triton")
+        self.assertEqual({len(x) for x in found.found.values()}, {1, 2})
+        self.assertTrue(all(off <= most for rows in found.found.values() for off, most, _ in rows))
+        found.compare("device", verdict, (1.0, 3.0), "softmax copy")
+        self.assertFalse(all(off <= most for rows in found.found.values() for off, most, _ in rows))
+        self.assertIn("device: copies", found.found)
+
+    def test_no_time_is_missing(self):
+        found = truth.Findings("torch")
+        found.compare("device", {"outcome": "rejected", "timing": {"measured": False}}, (1.0, 2.0), "softmax copy")
+        self.assertEqual(found.missing, ["softmax copy"])
+
+
+class Sources(unittest.TestCase):
+    def test_native_twice(self):
+        text = truth_native.twice('extern "C" void solve(const float* x, int n) {\n}\n')
+        self.assertEqual(text.count("once(x, n);"), 2)
+        self.assertEqual(text.count('extern "C"'), 1)
+
+    def test_launches_twice(self):
+        self.assertEqual(truth_native.launched_twice("// launch: k<<<1, 2>>>(x)\n").count("launch:"), 2)
+        self.assertIsNone(truth_native.launched_twice("// launch: k<<<1, 2>>>(x)\n" * 5))
+
+    def test_arguments_are_parted_where_no_bracket_is_open(self):
+        self.assertEqual(truth_native.split("dim3(a, b), 256, f(c, d)"), ["dim3(a, b)", "256", "f(c, d)"])
+
+
+if __name__ == "__main__":
+    unittest.main()
