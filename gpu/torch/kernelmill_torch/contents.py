@@ -47,7 +47,7 @@ def traits_of(x: torch.Tensor, outputs: int) -> Traits:
         return Traits(0.0, 0.0, 0.0, False, False, True, 0.0)
     flat = x.reshape(-1)
     norm = float(torch.linalg.vector_norm(flat, dtype=torch.float64 if x.device.type == "cpu" else torch.float32))
-    sample = flat[::max(1, flat.numel() // SAMPLE)]
+    sample = flat[torch.randint(0, flat.numel(), (SAMPLE,), device=x.device)]
     square = x.dim() > 1 and x.shape[-1] == x.shape[-2] > 1
     symmetric = square and torch.equal(x, x.transpose(-1, -2))
     return Traits(norm / math.sqrt(flat.numel()), float(flat.min()), float(flat.max()),
