@@ -61,7 +61,11 @@ def changes(problem: Problem, inputs: list, at: int, span: tuple[int, int], sign
     part = x.view(-1)[span[0]:span[0] + span[1]]
     if span[1] == 1 and float(part[0]) == 0:
         return True
-    part.mul_(8 * sign).add_(sign)
+    if span[1] == 1:  # so much that a sum of all shows it
+        traits = problem.traits()[at]
+        part.fill_(sign * traits.scale * max(16.0, traits.terms))
+    else:
+        part.mul_(8 * sign).add_(sign)
     other = [*inputs[:at], x, *inputs[at + 1:]]
     if problem.has_checked_domain():
         part.copy_(inputs[at].reshape(-1).flip(0)[span[0]:span[0] + span[1]])

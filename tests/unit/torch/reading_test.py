@@ -40,6 +40,9 @@ class Reading(unittest.TestCase):
         for call in "torch.relu(x)", "x.square().mean()", "x.amax(dim=1)", "torch.clamp(x, 0, 1)":
             self.assertEqual(self.bytes(call), MIB, call)
 
+    def test_each_number_of_a_long_sum_matters(self):
+        self.assertEqual(self.bytes("torch.mean((x - 0.5) ** 2)", "torch.rand(4096, 2048)"), 32 * MIB)
+
     def test_what_does_not_matter_is_not(self):
         for call in "x[:, ::2] + 1", "x[:256].sum()", "torch.ones_like(x)":
             self.assertEqual(self.bytes(call), 0, call)
