@@ -78,12 +78,13 @@ def picked(x: torch.Tensor, share: float, dice: random.Random) -> torch.Tensor:
     return ((mixed >> 7) & 0xFFFFF) < max(1, int(share * (1 << 20)))
 
 
-def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Callable[[torch.Tensor], torch.Tensor],
+              most: int = PLACES) -> torch.Tensor:
     """Changes numbers in secret places."""
     if traits.structured:
         return torch.where(picked(x, PLACES / x.numel(), dice), change(x), x)
     flat = x.view(-1)
-    count = min(PLACES, max(1, flat.numel() // 8))
+    count = min(most, max(1, flat.numel() // 8))
     stretch = flat.numel() // count  # one place in each: of two numbers for one place nobody knows which stays
     places = torch.randint(0, stretch, (count,), device=x.device).add_(torch.arange(count, device=x.device), alpha=stretch)
     flat[places] = change(flat[places])
@@ -91,7 +92,7 @@ def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Call
 
 
 def few_signs(x, traits, dice):
-    return at_places(x, traits, dice, torch.neg)
+    return at_places(x, traits, dice, torch.neg, dice.choice((1, 8, PLACES)))  # who looks at many sees one of many
 
 
 def outliers(x, traits, dice):
