@@ -92,7 +92,8 @@ def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Call
 
 
 def few_signs(x, traits, dice):
-    return at_places(x, traits, dice, torch.neg, dice.choice((1, 8, PLACES)))  # who looks at many sees one of many
+    # Who looks at many numbers sees one of many, so there is one where outputs are so many that each is seen.
+    return at_places(x, traits, dice, torch.neg, PLACES if traits.terms > 2 else dice.choice((1, 2)))
 
 
 def outliers(x, traits, dice):
