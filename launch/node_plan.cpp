@@ -74,6 +74,7 @@ expected<governance_config> governance_of(const run_config& config) {
       {&given.correct, &weights.correct},
       {&given.speed, &weights.speed},
       {&given.speed_cap, &weights.speed_cap},
+      {&given.unchanged_speed, &weights.unchanged_speed},
       {&given.diagnosis, &weights.diagnosis},
       {&given.integrity_penalty, &weights.integrity_penalty}};
   for (auto& [value, weight] : overrides)

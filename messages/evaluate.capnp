@@ -74,7 +74,7 @@ struct EvaluateResult {
   cases @2 :List(CaseResult);
   findings @3 :List(Common.Finding);
   timing @4 :Timing;
-  output @5 :Text;                 # what the candidate printed, at most 4 KiB, control bytes removed
+  output @5 :Text;                 # what the candidate printed until `sealed`, at most 4 KiB, control bytes removed
   counters @6 :List(Common.Quantity);
   seconds @7 :Float64;
   seed @8 :Data;
@@ -83,6 +83,8 @@ struct EvaluateResult {
   missing @11 :List(Text);         # counters that a profile could not read here, and why
   spans @12 :List(Common.Quantity);      # seconds of the slot, in order: "task", "candidate", ...
   conditions @13 :List(Common.Quantity); # of the GPU while it was timed: clocks, heat, power
+  sealed @14 :Bool;                # a hidden case or a timed row began: what was said later may carry what it saw
+  caseCount @15 :UInt32;           # of the task; `cases` lists those that ran; 0: unknown
 }
 
 struct CheckRequest { taskDir @0 :Text; }   # `task check` to referee; empty: is anybody there?

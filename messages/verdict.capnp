@@ -32,6 +32,7 @@ struct TurnFacts {
   diagnosisRight @11 :Bool = true; # false only when a `diagnose` task got another label
   turn @12 :UInt32;
   maxTurns @13 :UInt32;
+  unchanged @14 :Text;             # what the code is a copy of but for comments and spaces; empty: of nothing shown
 }
 
 enum GateStatus { pass @0; fail @1; notRun @2; blocked @3; }
@@ -42,7 +43,7 @@ struct RewardComponent { name @0 :Text; value @1 :Float64; weight @2 :Float64; }
 
 struct Verdict {
   outcome @0 :Common.Outcome;
-  gates @1 :List(Gate);            # format, build, correctness, determinism, integrity, performance
+  gates @1 :List(Gate);            # format, build, correctness, determinism, integrity, performance, originality
   reward @2 :Float64;              # meaningless when the outcome is `infrastructure`
   components @3 :List(RewardComponent);
   findings @4 :List(Common.Finding);

@@ -380,7 +380,9 @@ std::string refining_episode_state::stop_reason_after(wire::Verdict::Reader verd
   auto evaluation = current->evaluation.open();
   auto low = evaluation->getTiming().getSpeedup().getLow();
   if (accepted && settings->stop_on_correct) return "completed";
-  if (accepted && settings->stop_speedup > 0 && low >= settings->stop_speedup) return "completed";
+  bool copied = std::string_view{verdict.getCategory().cStr()} == "unchanged";
+  if (accepted && !copied && settings->stop_speedup > 0 && low >= settings->stop_speedup)
+    return "completed";
   if (turn + 1 >= settings->max_turns) return "max_turns";
   return {};
 }

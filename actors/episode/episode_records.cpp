@@ -2,6 +2,7 @@
 
 #include "actors/caf_error.hpp"
 #include "actors/episode/returns.hpp"
+#include "actors/episode/unchanged.hpp"
 #include "actors/governance/judge.hpp"
 #include "messages/digest.hpp"
 #include "messages/fault.hpp"
@@ -198,6 +199,10 @@ Message<wire::TurnFacts> turn_facts(const refining_episode_state& state) {
     x.setDiagnosisRight(what.diagnosis.empty() || current.parsed.diagnosis == what.diagnosis);
     x.setTurn(state.turn);
     x.setMaxTurns(state.settings->max_turns);
+    if (!current.evaluation.empty())
+      x.setUnchanged(copied_from(what,
+                                 state.first_prompt ? state.first_prompt->user : std::string{},
+                                 current.parsed.kernel));
   });
 }
 

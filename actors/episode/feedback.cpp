@@ -17,6 +17,7 @@ constexpr size_t max_log_text = 2000;
 constexpr size_t max_output_text = 300;
 constexpr unsigned max_diagnostics = 8;
 constexpr unsigned max_named_cases = 6;
+constexpr std::string_view quote_mark = "| "; // before each line in somebody else's words
 constexpr std::string_view cut_mark = "\n[the rest is left out]\n";
 
 std::string_view view(capnp::Text::Reader x) {
@@ -33,7 +34,7 @@ struct hint {
   std::string_view text;
 };
 
-constexpr std::array<hint, 28> hints{{
+constexpr std::array<hint, 30> hints{{
     {"format_error",
      "Think inside <think> and </think>, then write one complete program between <KERNEL> and "
      "</KERNEL>, in capitals, and nothing else."},
@@ -98,9 +99,41 @@ constexpr std::array<hint, 28> hints{{
     {"wrong_language",
      "Write the kernels in the language that the task asks for; operators of the framework alone "
      "are not enough."},
+    {"disturbed_referee",
+     "Use no more memory, threads and time than the function needs, and leave nothing behind."},
+    {"unchanged",
+     "This is what the prompt showed, but for comments and spaces, so its speed is not paid. Write "
+     "a kernel of your own."},
     {"infrastructure",
      "Nothing is known to be wrong with your kernel. Send it again, or a better one."},
 }};
+
+// What is said of a finding whose evidence may carry what a hidden case or a timed row showed.
+constexpr std::array<hint, 17> rules{{
+    {"background_work", "work went on between the calls, when nothing was asked for"},
+    {"clocks_disagree", "two clocks measured different times"},
+    {"depends_on_contents", "the time depends on the contents"},
+    {"early_return", "the GPU was still at work when the call was said to be done"},
+    {"impossible_speed", "no honest kernel is as fast as this on this machine"},
+    {"input_overwrite", "an input was changed"},
+    {"late_write", "outputs changed after the call was said to be done"},
+    {"left_its_core", "it left the core on which it is timed"},
+    {"not_deterministic", "the same inputs gave different results"},
+    {"bits_vary", "the same inputs gave other bits, within the bound"},
+    {"out_of_bounds_write", "bytes beside an output were written"},
+    {"outputs_out_of_reach", "outputs lie where they have to be fetched, which counts as time"},
+    {"ran_while_stopped", "it worked while it was told to stand still"},
+    {"unasked_work", "outputs that no call was given were written"},
+    {"unchanged", "the code is what was shown, but for comments and spaces"},
+    {"unfinished_work", "the GPU was still at work when the call was said to be done"},
+    {"wrong_when_timed", "right in all cases, but wrong when it was timed"},
+}};
+
+std::string_view meaning_of(std::string_view rule) {
+  for (const auto& x : rules)
+    if (x.category == rule) return x.text;
+  return "what was seen is not shown";
+}
 
 std::string_view hint_of(std::string_view category) {
   for (const auto& x : hints)
@@ -174,11 +207,24 @@ private:
     return "unknown";
   }
 
+  // Text that others wrote: every line but the label's own is marked as a quotation, so that none
+  // can pass for a line of ours.
   void line(std::string_view label, std::string_view text, size_t limit = max_line_text) {
     out_ += label;
-    append_clean(out_, text, limit);
+    std::string clean;
+    append_clean(clean, text, limit);
+    while (clean.ends_with('\n')) clean.pop_back();
+    if (label.ends_with('\n')) out_ += quote_mark;
+    for (char c : clean) {
+      out_ += c;
+      if (c == '\n') out_ += quote_mark;
+    }
     out_ += '\n';
   }
+
+  // From the first hidden case or timed row on, words and numbers of a candidate may carry what it
+  // saw there.
+  bool sealed() const { return evaluation_.getSealed(); }
 
   void write_problems() {
     auto parsed = facts_.getParsed();
@@ -246,28 +292,26 @@ private:
     auto fault = verdict_.getFault();
     auto category = view(fault.getCategory());
     bool told = category == "wrong_result" || category == "format_error" || category == "integrity";
+    if (sealed()) {
+      if (fault.getClass() != wire::FaultClass::NONE && !told)
+        out_ += "Cause: it ended in a hidden case or while it was timed; no more is shown\n";
+      return write_output();
+    }
     if (fault.getClass() != wire::FaultClass::NONE && !told)
-      line("Cause: ", without_hidden(view(fault.getMessage())), max_message_text);
+      line("Cause: ", view(fault.getMessage()), max_message_text);
     // A crash that an integrity finding explains is still worth telling.
     if (category == "integrity" && evaluation_.getFault().getMessage().size() > 0 &&
         evaluation_.getFault().getCategory() != "wrong_result")
-      line("Cause: ", without_hidden(view(evaluation_.getFault().getMessage())), max_message_text);
-    if (evaluation_.getFault().getClass() != wire::FaultClass::NONE &&
-        evaluation_.getOutput().size() > 0)
-      line("It printed: ", view(evaluation_.getOutput()), max_output_text);
+      line("Cause: ", view(evaluation_.getFault().getMessage()), max_message_text);
+    write_output();
   }
 
-  std::string without_hidden(std::string_view text) const {
-    std::string result{text};
-    for (auto x : evaluation_.getCases()) {
-      if (!x.getHidden()) continue;
-      for (auto secret : {view(x.getFirstBad()), view(x.getShape())}) {
-        if (secret.empty()) continue;
-        for (auto at = result.find(secret); at != std::string::npos; at = result.find(secret, at))
-          result.replace(at, secret.size(), "hidden"), at += 6;
-      }
-    }
-    return result;
+  void write_output() {
+    if (evaluation_.getFault().getClass() == wire::FaultClass::NONE ||
+        evaluation_.getOutput().size() == 0)
+      return;
+    line("Before any hidden case it printed, in its own words:\n", view(evaluation_.getOutput()),
+         max_output_text);
   }
 
   void write_findings() {
@@ -276,7 +320,10 @@ private:
       out_ += x.getSeverity() == wire::Severity::CRITICAL ? "Integrity, rejected: "
                                                           : "Integrity, warning: ";
       append_clean(out_, view(x.getRule()), 80);
-      line(": ", without_hidden(view(x.getEvidence())));
+      if (sealed())
+        out_.append(": ").append(meaning_of(view(x.getRule()))) += '\n';
+      else
+        line(": ", view(x.getEvidence()));
     }
   }
 

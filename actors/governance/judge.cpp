@@ -1,5 +1,6 @@
 #include "actors/governance/judge.hpp"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string_view>
@@ -15,10 +16,18 @@ namespace {
 using wire::FaultClass;
 using wire::GateStatus;
 
-enum gate_index : size_t { format, build_gate, correctness, determinism, integrity, performance };
+enum gate_index : size_t {
+  format,
+  build_gate,
+  correctness,
+  determinism,
+  integrity,
+  performance,
+  originality
+};
 
-constexpr std::array<const char*, 6> gate_names{"format",      "build",     "correctness",
-                                                "determinism", "integrity", "performance"};
+constexpr std::array<const char*, 7> gate_names{
+    "format", "build", "correctness", "determinism", "integrity", "performance", "originality"};
 
 struct gate {
   GateStatus status = GateStatus::NOT_RUN;
@@ -34,7 +43,7 @@ struct judged_fault {
 
 struct judgement {
   wire::Outcome outcome = wire::Outcome::REJECTED;
-  std::array<gate, 6> gates;
+  std::array<gate, 7> gates;
   judged_fault fault;
   std::string category;
   reward_breakdown reward;
@@ -70,6 +79,10 @@ bool critical(wire::Finding::Reader x) {
   return x.getSeverity() == wire::Severity::CRITICAL;
 }
 
+std::string unchanged_evidence(wire::TurnFacts::Reader facts) {
+  return "the code is " + text_of(facts.getUnchanged()) + ", but for comments and spaces";
+}
+
 class judge_of_turn {
 public:
   judge_of_turn(wire::TurnFacts::Reader facts, const governance_config& config)
@@ -83,12 +96,14 @@ public:
     judge_evaluation();
     judge_integrity();
     judge_performance();
+    judge_originality();
     if (!accepted() && result_.fault.cls == FaultClass::NONE)
       result_.fault = fault_of(facts_.getFault());
     result_.outcome = accepted() ? wire::Outcome::ACCEPTED : wire::Outcome::REJECTED;
     if (accepted())
-      result_.category =
-          result_.gates[performance].status == GateStatus::FAIL ? "slower" : "success";
+      result_.category = failed(originality)   ? "unchanged"
+                         : failed(performance) ? "slower"
+                                               : "success";
     else
       result_.category = result_.fault.category;
     pay();
@@ -248,6 +263,16 @@ private:
       gate = {GateStatus::PASS, fmt::format("at least {:.3g}x", low)};
   }
 
+  // Who hands back what the prompt showed has made nothing; that is no cheat either.
+  void judge_originality() {
+    if (!accepted()) return block(originality);
+    auto& gate = result_.gates[originality];
+    if (facts_.getUnchanged().size() == 0)
+      gate = {GateStatus::PASS, {}};
+    else
+      gate = {GateStatus::FAIL, unchanged_evidence(facts_)};
+  }
+
   void pay() {
     reward_facts x;
     x.format = passed(format);
@@ -261,8 +286,9 @@ private:
     for (auto c : cases) right += c.getPass();
     if (evaluation_.getCorrect())
       x.share = 1;
-    else if (cases.size() > 0)
-      x.share = static_cast<double>(right) / cases.size();
+    else if (auto all = std::max<unsigned>(cases.size(), evaluation_.getCaseCount()); all > 0)
+      x.share = static_cast<double>(right) / all; // who ends the judgement passes none of the rest
+    x.unchanged = failed(originality);
     auto timing = evaluation_.getTiming();
     if (timing.getMeasured()) x.speedup_low = timing.getSpeedup().getLow();
     result_.reward = reward_of(x, config_.reward);
@@ -284,6 +310,18 @@ void write(wire::Fault::Builder out, const judged_fault& x) {
   out.setHint(x.hint);
 }
 
+void set_findings(wire::Verdict::Builder out, wire::TurnFacts::Reader facts) {
+  auto from = facts.getEvaluation().getFindings();
+  bool copied = facts.getUnchanged().size() > 0;
+  if (from.size() == 0 && !copied) return;
+  auto into = out.initFindings(from.size() + (copied ? 1 : 0));
+  for (unsigned i = 0; i < from.size(); ++i) into.setWithCaveats(i, from[i]);
+  if (!copied) return;
+  into[from.size()].setRule("unchanged");
+  into[from.size()].setSeverity(wire::Severity::WARNING);
+  into[from.size()].setEvidence(unchanged_evidence(facts));
+}
+
 } // namespace
 
 Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_config& config) {
@@ -298,8 +336,7 @@ Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_con
     }
     out.setCategory(x.category);
     write(out.initFault(), x.fault);
-    auto findings = facts.getEvaluation().getFindings();
-    if (findings.size() > 0) out.setFindings(findings);
+    set_findings(out, facts);
     if (x.outcome == wire::Outcome::INFRASTRUCTURE) return;
     out.setReward(x.reward.total);
     auto parts = out.initComponents(static_cast<unsigned>(x.reward.parts.size()));

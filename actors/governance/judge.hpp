@@ -24,7 +24,9 @@ struct reward_config {
   double partial = 0;
   double correct = 0.3;
   double speed = 1.0;
-  double speed_cap = 10;        ///< of the speed term before its weight
+  double speed_cap = 10; ///< of the speed term before its weight
+  double unchanged_speed =
+      0; ///< the same of a copy of what was shown; 0: a copy is paid as correct alone
   double diagnosis = 0;         ///< for `diagnose` tasks: the right label
   double integrity_penalty = 0; ///< subtracted (as a positive number) for a critical finding
 };
@@ -46,8 +48,9 @@ expected<void> validate(const governance_config& config);
 /// Judges one turn. An infrastructure fault anywhere but in the profile (which is no part of the
 /// verdict) makes the outcome `infrastructure`, whatever else the facts say; so does a
 /// configuration fault, and a stage that is missing without a reason. Accepted means: format,
-/// build, correctness, determinism and integrity pass. The verdict's fault is the first failing
-/// stage's, or the critical finding's where there is one.
+/// build, correctness, determinism and integrity pass; a copy of what was shown is accepted, too,
+/// as `unchanged`, and earns no speed. The verdict's fault is the first failing stage's, or the
+/// critical finding's where there is one.
 Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_config& config);
 
 /// What readiness needs to know of a turn: 12 bytes, so that 100,000 live episodes can keep it of
@@ -62,6 +65,7 @@ struct readiness_evidence {
   cause shown = cause::none;
   bool critical : 1 = false; ///< a critical integrity finding
   bool slower : 1 = false;   ///< accepted, but it failed the performance gate
+  bool copied : 1 = false;   ///< accepted, but a copy of what was shown
   bool has_id : 1 = false;
   bool has_prompt : 1 = false;
   bool has_completion : 1 = false;

@@ -84,6 +84,9 @@ readiness positive_or_benchmark(std::span<const evidence> turns) {
   const auto& last = turns.back();
   if (auto missing = missing_provenance(turns); !missing.empty())
     return {EpisodeKind::BENCHMARK_ONLY, std::move(missing)};
+  if (last.copied)
+    return {EpisodeKind::BENCHMARK_ONLY,
+            {fmt::format("turn {} hands back what the prompt showed", last.turn)}};
   readiness result{EpisodeKind::USABLE_POSITIVE_SFT,
                    {fmt::format("turn {} is accepted and every step to it is kept", last.turn)}};
   for (const auto& x : turns)
@@ -128,6 +131,7 @@ evidence evidence_of(wire::TurnRecord::Reader turn) {
   x.has_cases = turn.getFacts().getEvaluation().getCases().size() > 0;
   bool accepted = x.outcome == wire::Outcome::ACCEPTED;
   x.slower = accepted && turn.getVerdict().getCategory() == "slower";
+  x.copied = accepted && turn.getVerdict().getCategory() == "unchanged";
   if (!accepted && x.has_candidate) x.shown = cause_of(turn.getFacts());
   return x;
 }

@@ -36,7 +36,9 @@ constexpr std::array<named_preset, 4> presets{{
 
 double speed_term(const reward_facts& facts, const reward_config& config) {
   if (!facts.accepted || !facts.speedup_low || !std::isfinite(*facts.speedup_low)) return 0;
-  return std::clamp(*facts.speedup_low, 0.0, config.speed_cap);
+  auto most =
+      facts.unchanged ? std::min(config.unchanged_speed, config.speed_cap) : config.speed_cap;
+  return std::clamp(*facts.speedup_low, 0.0, most);
 }
 
 struct range {
@@ -107,6 +109,7 @@ expected<void> validate(const governance_config& config) {
       {"reward.speed", w.speed, -100, 100},
       {"reward.diagnosis", w.diagnosis, -100, 100},
       {"reward.speed_cap", w.speed_cap, 0, 1e6},
+      {"reward.unchanged_speed", w.unchanged_speed, 0, 1e6},
       {"reward.integrity_penalty", w.integrity_penalty, 0, 1e6},
       {"reward.minimum_speedup", config.minimum_speedup, 0, 1e6},
       {"reward.significant_speedup", config.significant_speedup, 1, 1e6},

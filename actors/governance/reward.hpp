@@ -18,7 +18,8 @@ struct reward_facts {
   bool accepted = false;                            ///< every gate before `performance` passed
   bool diagnosis = false;                           ///< the right label of a `diagnose` task
   bool critical = false;                            ///< a critical integrity finding
-  double share = 0;                                 ///< of the cases that passed, 0 to 1
+  bool unchanged = false;                           ///< a copy of what was shown
+  double share = 0;                                 ///< of the task's cases that passed, 0 to 1
   std::optional<double> speedup_low = std::nullopt; ///< nothing when it was not measured
 };
 

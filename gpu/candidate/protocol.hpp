@@ -30,7 +30,8 @@ inline constexpr size_t page_bytes = 4096;
 inline constexpr uint32_t timed_spin = 20'000;
 inline constexpr uint64_t attach_magic = 0x31434d4b48435441; // "ATCHKMC1"
 
-// Exit codes of kernelmill-candidate that are ours. They pick words, too.
+// Exit codes of kernelmill-candidate that are ours. Once a candidate is loaded they pick words
+// only.
 inline constexpr int exit_setup_failed = 120;
 inline constexpr int exit_device_lost = 121;    ///< an error of the GPU lost the context
 inline constexpr int exit_launch_refused = 122; ///< the driver would not launch device code

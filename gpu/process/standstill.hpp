@@ -68,7 +68,8 @@ private:
 /// that it must still wake to stop. Who is gone stands still.
 bool stands_still(int pid);
 
-/// Seconds of all threads of a process since it began, to nanoseconds; 0 when it is gone.
+/// Seconds of all threads of a process since it began, to nanoseconds; 0 when it is gone. Who has a
+/// core right now, the kernel counts at its next tick or when it leaves the core.
 double processor_seconds(int pid) noexcept;
 
 } // namespace kernelmill

@@ -1,8 +1,21 @@
 #include "gpu/referee/candidate_faults.hpp"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include <fmt/format.h>
 
 namespace kernelmill {
+
+namespace {
+
+// What ends any process when memory, a core or the GPU is missing. The rest of a candidate's faults
+// are its own by what the kernel or the referee saw.
+constexpr std::array<std::string_view, 5> machine_like{"crashed", "device_error", "illegal_access",
+                                                       "out_of_memory", "timed_out"};
+
+} // namespace
 
 error out_of_memory_fault(uint64_t limit_bytes, bool on_gpu) {
   return {fault_class::candidate, "out_of_memory",
@@ -22,6 +35,26 @@ error device_fault(const std::string& said) {
           "the candidate lost the GPU: failed to " + said,
           address ? "check every index against the shape, and that no host memory is used"
                   : "check launch sizes, asserts and traps"};
+}
+
+bool wants_control(const error& fault) {
+  if (fault.cls == fault_class::candidate)
+    return std::find(machine_like.begin(), machine_like.end(), fault.category) !=
+           machine_like.end();
+  return fault.cls == fault_class::infrastructure || fault.cls == fault_class::configuration;
+}
+
+error blamed(const error& fault, bool control_works) {
+  bool accused = fault.cls == fault_class::candidate;
+  if (accused == control_works) return fault;
+  if (accused)
+    return {fault_class::infrastructure, "control_failed",
+            "failed to judge a candidate: the task's baseline fails in the same slot, too: " +
+                fault.message,
+            "`kernelmill doctor` tries the machine"};
+  return {fault_class::candidate, disturbance,
+          "what judges the candidate failed beside it and works without it: " + fault.message,
+          "use no more memory, threads and time than the function needs"};
 }
 
 } // namespace kernelmill

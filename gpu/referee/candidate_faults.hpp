@@ -1,6 +1,7 @@
 #pragma once
 
-// INTERNAL to gpu/referee: how faults of a candidate are told that differ between CPU and GPU.
+// INTERNAL to gpu/referee: how faults of a candidate are told, and whose fault it was where the
+// referee saw that something ended, but not why.
 
 #include <cstdint>
 #include <string>
@@ -14,5 +15,18 @@ error out_of_memory_fault(uint64_t limit_bytes, bool on_gpu);
 
 /// What the driver said when the context was lost: "finish a call (CUDA_ERROR_...)".
 error device_fault(const std::string& said);
+
+/// Whether a control has to say whose fault it was: a fault of a kind that the machine can cause in
+/// anybody, or one that is not the candidate's although its code was in. Nothing that a process
+/// says once it has loaded a candidate decides between the classes.
+bool wants_control(const error& fault);
+
+/// Whose fault it was. The control, the task's baseline in the same slot, ran at once after the
+/// candidate was gone: if it works, the machine is well, and whatever went wrong went wrong by the
+/// candidate.
+error blamed(const error& fault, bool control_works);
+
+/// The category of what failed beside a candidate and works without it.
+inline constexpr const char* disturbance = "disturbed_referee";
 
 } // namespace kernelmill

@@ -315,7 +315,9 @@ double candidate_process::cpu_seconds() const noexcept {
 void candidate_process::conclude() {
   auto status = child_.wait(end_wait_ms);
   if (!status) {
-    ending_ = candidate_ending{status.error(), false};
+    auto fault = status.error();
+    if (loading_) fault = {fault_class::candidate, "crashed", "the candidate did not end", {}};
+    ending_ = candidate_ending{std::move(fault), false};
     return;
   }
   const auto& page = control();
@@ -339,14 +341,12 @@ error candidate_process::memory_fault() const {
 error candidate_process::describe(const exit_status& status) const {
   // bubblewrap passes a signal of its child on as 128 + signal.
   int signal = status.signal != 0 ? status.signal : status.code > 128 ? status.code - 128 : 0;
+  // Only until then are exit code and words those of our own program.
   if (!loading_)
     return {fault_class::infrastructure, "sandbox_failed",
             "failed to keep a candidate process: it ended before it was given a candidate: " +
                 output(),
             "`kernelmill doctor` tries each layer of the sandbox"};
-  if (status.code == exit_setup_failed && output().find("kernelmill-candidate: failed to") == 0)
-    return {fault_class::infrastructure, "sandbox_failed", output(),
-            "`kernelmill doctor` tries each layer"};
   if (signal == SIGXFSZ || printed_bytes() >= printed_limit)
     return {fault_class::candidate, "output_flood",
             fmt::format("the candidate printed {} bytes or more and was ended", printed_limit),

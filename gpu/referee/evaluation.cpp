@@ -6,6 +6,8 @@
 #include <sys/random.h>
 
 #include "gpu/process/core_use.hpp"
+#include "gpu/referee/candidate_faults.hpp"
+#include "gpu/referee/device/device.hpp"
 #include "gpu/referee/device/quiet.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/judge_run.hpp"
@@ -154,6 +156,12 @@ std::optional<error> judged_run::choose_geometry(const task_case& which) {
   return program != nullptr ? program->select(which.scalars) : std::nullopt;
 }
 
+void judged_run::seal() {
+  if (record.sealed) return;
+  record.output = candidate.process().output();
+  record.sealed = true;
+}
+
 void judged_run::look_for_late_writes() {
   // As long as a thread has something left to do, up to a limit; an honest process sleeps.
   auto& process = candidate.process();
@@ -191,6 +199,7 @@ bool judge_correctness(judged_run& run) {
                          {}});
       return false;
     }
+    if (which->hidden) run.seal();
     if (judge_case(run, *which)) continue;
     const auto& category = run.record.fault.category;
     if (run.candidate.process().ending() || category == "out_of_bounds_write" ||
@@ -200,7 +209,7 @@ bool judge_correctness(judged_run& run) {
     blame(run.record, wrong_result(run.work.spec(), run.record.cases.back()));
     if (which->hidden) return false;
   }
-  run.record.correct = !wrong;
+  run.record.correct = run.record.found_right = !wrong;
   return !wrong;
 }
 
@@ -216,6 +225,7 @@ secret_seed draw_seed() {
 void run_phases(judged_run& run, double overhead, span_clock& clock) {
   bool right = judge_correctness(run);
   clock.lap("correctness");
+  if (right) run.seal();
   if (right && run.options.profiled) {
     count_calls(run);
     clock.lap("profile");
@@ -235,8 +245,18 @@ void judge_loaded(judged_run run, double overhead, span_clock& clock) {
   std::memcpy(&run.order, run.record.seed.data(), sizeof run.order);
   // A GPU slot has cores to spare, and being woken up takes longer than a call.
   if (run.parts.gpu != nullptr) run.candidate.process().spin(true);
-  run_phases(run, overhead, clock);
+  try {
+    run_phases(run, overhead, clock);
+  } catch (const device_failure& e) {
+    // Our own call to the GPU. A candidate may have provoked that, by taking all of its memory.
+    run.record.fault = {fault_class::infrastructure, "cuda_failed", e.what(),
+                        "`kernelmill doctor` shows the GPUs"};
+  }
   run.candidate.process().spin(false);
+}
+
+void keep_output(evaluation_record& record, const candidate_process& process) {
+  if (!record.sealed) record.output = process.output();
 }
 
 // Before a candidate is loaded that could change what is seen.
@@ -251,6 +271,7 @@ std::optional<error> look_at_baseline(referee_parts parts, prepared_task& prepar
 evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared, int library,
                                    const evaluation_options& options) {
   evaluation_record record;
+  record.case_count = static_cast<uint32_t>(prepared.spec().cases.size());
   span_clock clock{record};
   if (auto ok = prepared.begin(); !ok) {
     record.fault = ok.error();
@@ -283,15 +304,17 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
   else
     judge_loaded({parts, prepared, options, judged, prepared.make_workload(), record}, *overhead,
                  clock);
-  record.output = judged.process().output();
+  keep_output(record, judged.process());
   prepared.release(parts.pool.retire(std::move(*candidate)));
   clock.lap("release");
+  if (overhead) settle_blame(parts, prepared, record);
   return record;
 }
 
 evaluation_record evaluate_program(referee_parts parts, prepared_task& prepared,
                                    const std::string& artifact, const evaluation_options& options) {
   evaluation_record record;
+  record.case_count = static_cast<uint32_t>(prepared.spec().cases.size());
   span_clock clock{record};
   if (auto ok = prepared.begin(true); !ok) {
     record.fault = ok.error();
@@ -319,9 +342,11 @@ evaluation_record evaluate_program(referee_parts parts, prepared_task& prepared,
   else
     judge_loaded({parts, prepared, options, judged, prepared.make_workload(), record, &judged}, 0,
                  clock);
-  record.output = judged.process().output();
-  if (judged.process().ending() || judged.leaves_traces()) prepared.drop_runner(parts.pool);
+  keep_output(record, judged.process());
+  if (judged.process().ending() || judged.leaves_traces() || wants_control(record.fault))
+    prepared.drop_runner(parts.pool);
   clock.lap("release");
+  settle_blame(parts, prepared, record);
   return record;
 }
 

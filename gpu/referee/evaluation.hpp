@@ -75,6 +75,7 @@ struct span {
 
 struct evaluation_record {
   bool correct = false;
+  bool found_right = false; ///< every case passed, whatever was found when it was timed
   bool deterministic = true;
   std::vector<case_record> cases;
   std::vector<finding> findings;
@@ -83,7 +84,9 @@ struct evaluation_record {
   std::vector<std::string> missing; ///< counters that could not be read, and why
   std::vector<counter> conditions;  ///< of the GPU while it was timed
   std::vector<span> spans;          ///< in order
-  std::string output;
+  std::string output;               ///< printed until it was sealed
+  bool sealed = false;              ///< a hidden case or a timed row began
+  uint32_t case_count = 0;          ///< of the task; `cases` holds those that ran
   secret_seed seed{};
   error fault{fault_class::none, {}, {}, {}};
 };

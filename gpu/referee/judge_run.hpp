@@ -67,6 +67,10 @@ struct judged_run {
   /// Makes the launches of device code those of a shape. Nothing, or the candidate's fault.
   std::optional<error> choose_geometry(const task_case& which);
 
+  /// Before a hidden case or a timed row: what is printed from now on is not quoted. A copy is
+  /// taken because the process may write over what it printed before.
+  void seal();
+
   /// Lets the process go on, and looks once more at the outputs of the last call, a moment later.
   void look_for_late_writes();
 
@@ -86,8 +90,19 @@ void judge_device_timing(judged_run& run);
 /// "Failed to time task X: its baseline CAUSE", of class configuration.
 error bad_baseline(const task& x, const std::string& cause);
 
-/// Makes sure that the task's baseline runs in a sandbox of its own.
-std::optional<error> start_baseline(judged_run& run);
+/// Whether the task's baseline is right in this slot now.
+/// REQUIRES: the candidate is gone.
+bool control_works(referee_parts parts, prepared_task& prepared);
+
+/// Decides whose fault it was that ended the judgement of a candidate that had been loaded.
+/// REQUIRES: the candidate was killed.
+void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_record& record);
+
+/// Chooses the kinds of contents that timed calls of a task have, unless that is done: the task's
+/// own, and those for which the baseline uses at most half of each bound. References bound sums by
+/// what rounding does to terms that differ, and at the timed shape not all contents are such.
+/// Nothing, or the task's fault. REQUIRES: the baseline is running; a CPU slot.
+std::optional<error> choose_kinds(judged_run& run);
 
 /// Counts what some calls at the timed shape do.
 void count_calls(judged_run& run);

@@ -112,6 +112,8 @@ private:
 public:
   std::optional<quiet_baseline> quiet;
   bool truth_agrees = false; ///< of the GPU's reference with the host's, once tried
+  std::vector<task_case>
+      kinds; ///< that host calls are timed with, once chosen; the task's own first
 };
 
 /// The few tasks that were used last.

@@ -63,6 +63,8 @@ void write_record(const evaluation_record& x, const std::string& shape,
   auto missing = out.initMissing(static_cast<unsigned>(x.missing.size()));
   for (unsigned i = 0; i < x.missing.size(); ++i) missing.set(i, x.missing[i]);
   out.setOutput(x.output);
+  out.setSealed(x.sealed);
+  out.setCaseCount(x.case_count);
   out.setSeed(capnp::Data::Reader(x.seed.data(), x.seed.size()));
   set_fault(out.initFault(), x.fault);
   write_timing(x.timing, shape, out.initTiming());

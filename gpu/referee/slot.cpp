@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "gpu/process/core_use.hpp"
+#include "gpu/referee/clock.hpp"
 #include "gpu/referee/scheduling.hpp"
 
 namespace kernelmill {
@@ -88,6 +89,7 @@ std::optional<call_measure> slot::call(const workload& work, int deadline_ms, ui
   auto seconds = process_.run(candidate_command::call, values, deadline_ms);
   if (!seconds) return std::nullopt;
   double after = process_.cpu_seconds();
+  double done = now_seconds();
   if (rests_) process_.halt();
   for (size_t i = 0; i < taken_.size(); ++i) {
     const auto& arg = task_->arguments[i];
@@ -106,14 +108,14 @@ std::optional<call_measure> slot::call(const workload& work, int deadline_ms, ui
   result.waited = waited_seconds(process_.pid()) - theirs +
                   std::max(0.0, waited_seconds(::getpid()) - ours - result.cpu_seconds);
   cpu_mark_ = after;
-  if (rests_) rest(result);
+  if (rests_) rest(result, done);
   return result;
 }
 
-void slot::rest(call_measure& into) {
+void slot::rest(call_measure& into, double done) {
   into.still = process_.stop() == standing::still;
   double now = process_.cpu_seconds();
-  into.late_cpu = now - cpu_mark_;
+  into.late_cpu = std::min(now - cpu_mark_, now_seconds() - done);
   into.threads = static_cast<uint32_t>(thread_states(process_.pid()).size());
   cpu_mark_ = now;
 }

@@ -16,7 +16,8 @@ namespace kernelmill {
 struct call_measure {
   double seconds = 0;     ///< outside clock, from handing over the call to seeing it done
   double cpu_seconds = 0; ///< of all threads of the process during the call
-  double late_cpu = 0;    ///< the same from when it was seen done until they stood still
+  double late_cpu = 0;    ///< the same from when it was seen done until they stood still, and no
+                          ///< more than that took
   double idle_cpu = 0;    ///< the same from then until this call
   double waited = 0;      ///< seconds of the call in which it or the referee had no core
   uint32_t threads = 1;   ///< that the process had when it stood still
@@ -80,7 +81,7 @@ protected:
   bool rests_ = false; ///< the process runs in its calls only
 
 private:
-  void rest(call_measure& into);
+  void rest(call_measure& into, double done);
 
   const task* task_;
   std::vector<taken_output> taken_;

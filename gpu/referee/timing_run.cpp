@@ -15,7 +15,6 @@
 #include "gpu/process/descriptor.hpp"
 #include "gpu/referee/judge_run.hpp"
 #include "gpu/referee/scheduling.hpp"
-#include "gpu/task/timed_kinds.hpp"
 
 namespace kernelmill {
 
@@ -23,7 +22,8 @@ namespace {
 
 constexpr uint64_t first_timed_call = 1'000; // contents of correctness cases have lower numbers
 constexpr double idle_share = 0.01;          // of the calls; who is stopped takes no time at all
-constexpr double wait_floor = 5e-6;          // seconds
+constexpr double told_late_share = 0.02;
+constexpr double wait_floor = 5e-6; // seconds
 constexpr double wait_share = 0.05;
 constexpr double largest_fixed_share = 0.75; // of a call: a clock has noise
 constexpr size_t fewest_blocks = 2;
@@ -41,17 +41,12 @@ error bad_baseline(const task& x, const std::string& cause) {
           "run `kernelmill task check " + x.id + (x.backend == "cuda" ? " --backend cuda`" : "`")};
 }
 
-std::optional<error> start_baseline(judged_run& run) {
-  return run.prepared.start_baseline(run.parts.pool);
-}
-
 namespace {
 
 class timing {
 public:
   timing(judged_run& run, double fixed)
-      : run_(run), record_(run.record.timing), fixed_(fixed),
-        kinds_(timed_kinds(run.prepared.spec(), run.prepared.spec().timed)) {
+      : run_(run), record_(run.record.timing), fixed_(fixed), kinds_(run.prepared.kinds) {
     for (const auto& kind : kinds_) blocks_.push_back({kind.name, {}});
     for (size_t i = 1; i < kinds_.size(); ++i) others_.push_back(i);
     for (size_t i = others_.size(); i > 1; --i)
@@ -73,6 +68,11 @@ public:
   }
 
 private:
+  struct slow_kind {
+    size_t kind;
+    double times_slower;
+  };
+
   struct pair_times {
     double reference = 0;
     double candidate = 0;
@@ -214,18 +214,42 @@ private:
     return false;
   }
 
-  // A kind that seems slow gets a budget of its own, so that nobody is paid for having spent it.
+  // Of a dozen kinds, one seems slow by chance. So a kind that seems to be is timed again beside
+  // the task's own, and only what shows then is believed. This has a budget of its own, so that
+  // nobody is paid for having spent it.
   void settle_doubts() {
     started_ = now_seconds();
     auto note = record_.note;
-    for (size_t i = 0; i < blocks_.size() && !all_blocks().empty(); ++i) {
-      auto doubt = pay_slowest(blocks_).in_doubt;
-      if (!doubt) break;
-      auto kind = index_of(*doubt);
-      while (blocks_[kind].blocks.size() < confirming_blocks)
-        if (!take_block(kind)) return;
+    auto left = blocks_; // kinds that nothing is known against
+    while (!all_blocks().empty() && !slow_) {
+      auto seen = pay_slowest(left);
+      auto name = seen.slowest ? seen.slowest : seen.in_doubt;
+      if (!name) break;
+      size_t kind = index_of(*name);
+      slow_ = slow_kind{kind, seen.times_slower};
+      if (kind == 0 || !time_again(kind)) break; // the task's own has blocks enough
+      left[0] = blocks_[0];
+      left[kind].blocks.clear();
     }
     record_.note = note;
+  }
+
+  // False when there was no time for it.
+  bool time_again(size_t kind) {
+    kind_blocks own{blocks_[0].name, {}};
+    kind_blocks other{blocks_[kind].name, {}};
+    for (size_t i = 0; i < confirming_blocks; ++i) {
+      if (!take_block(0) || !take_block(kind)) return false;
+      own.blocks.push_back(blocks_[0].blocks.back());
+      other.blocks.push_back(blocks_[kind].blocks.back());
+    }
+    auto seen = pay_slowest({own, other});
+    blocks_[kind] = other;
+    if (seen.slowest == other.name)
+      slow_ = slow_kind{kind, seen.times_slower};
+    else
+      slow_.reset();
+    return true;
   }
 
   size_t index_of(const std::string& name) const {
@@ -244,24 +268,19 @@ private:
         return;
       }
       blocks_ = {{kinds_[0].name, disturbed_}};
+      slow_.reset();
       record_.note = "slower than the reference by far";
     }
     if (!disturbed_.empty()) record_.note += "; " + pairs;
     charge_late_work();
-    auto paid = pay_slowest(blocks_);
-    if (paid.in_doubt) { // and its budget is spent
-      auto doubtful = blocks_[index_of(*paid.in_doubt)];
-      double slower = paid.times_slower;
-      paid = pay_slowest({doubtful});
-      paid.slowest = doubtful.name;
-      paid.times_slower = slower;
-    }
+    auto blocks = slow_ ? blocks_[slow_->kind].blocks : all_blocks();
+    auto paid = pay_slowest({{"", blocks}});
     record_.measured = true;
     record_.reference_seconds = paid.reference_seconds;
     record_.candidate_seconds = paid.candidate_seconds;
     record_.by_call = {paid.candidate_seconds, paid.reference_seconds};
     record_.speedup = widened(paid.speedup, process_spread);
-    tell_kinds(paid);
+    tell_kinds();
     look_for_a_slowed_baseline();
     compare_with_roofline();
   }
@@ -270,20 +289,25 @@ private:
   // its calls. Some of it is the price of being stopped: a baseline shows it, for a thread.
   void charge_late_work() {
     std::vector<double> late;
+    std::vector<double> called;
     uint32_t threads = 1;
     for (const auto& x : measures_) {
+      called.push_back(x.seconds);
       late.push_back(x.late_cpu);
       threads = std::max(threads, x.threads);
     }
     threads = std::min<uint32_t>(threads, run_.parts.hardware.cores());
     double excess = trimmed_mean(late) - threads * trimmed_mean(reference_late_);
     record_.late_seconds = std::max(0.0, excess);
+    if (record_.late_seconds > told_late_share * trimmed_mean(called))
+      record_.note += fmt::format("; {:.4f} ms of a call were worked after it was said to be done",
+                                  record_.late_seconds * 1e3);
     for (auto& kind : blocks_)
       for (auto& block : kind.blocks)
         for (auto& seconds : block.candidate) seconds += record_.late_seconds;
   }
 
-  void tell_kinds(const paid_speedup& paid) {
+  void tell_kinds() {
     for (const auto& kind : blocks_) {
       if (kind.blocks.empty()) continue;
       auto alone = pay_slowest({kind});
@@ -291,11 +315,11 @@ private:
       record_.kinds.push_back({kind.name, alone.candidate_seconds, alone.reference_seconds, calls});
       record_.samples += calls;
     }
-    if (!paid.slowest) return;
+    if (!slow_) return;
     run_.find("depends_on_contents", severity::warning,
               fmt::format("slower by a factor of {:.2f} than on other contents where they are {}: "
                           "that is paid",
-                          paid.times_slower, *paid.slowest));
+                          slow_->times_slower, blocks_[slow_->kind].name));
   }
 
   // Who is called after the candidate must not be slower than who is called before it, by more than
@@ -333,27 +357,30 @@ private:
 
   // Nobody has let it go on but itself.
   void look_for_work_while_stopped() {
-    double worked = 0;
-    double called = 0;
+    std::vector<double> worked;
+    std::vector<double> called;
     for (const auto& x : measures_) {
-      worked += x.idle_cpu;
-      called += x.seconds;
+      worked.push_back(x.idle_cpu);
+      called.push_back(x.seconds);
     }
-    if (worked <= idle_share * called) return;
+    double share = trimmed_mean(worked) / trimmed_mean(called);
+    if (share <= idle_share) return;
     run_.find(
-        "background_work", severity::critical,
-        fmt::format("{:.3f} ms of CPU time while it was stopped, {:.1f} % of that of its calls",
-                    worked * 1e3, worked / called * 100));
+        "ran_while_stopped", severity::critical,
+        fmt::format("{:.3f} ms of CPU time before a call, while it was stopped: {:.1f} % of a "
+                    "call's",
+                    trimmed_mean(worked) * 1e3, share * 100));
   }
 
   judged_run& run_;
   timing_record& record_;
   double fixed_;
-  std::vector<task_case> kinds_;       // the task's own first
-  std::vector<size_t> others_;         // in secret order
-  std::vector<kind_blocks> blocks_;    // one entry a kind
-  std::vector<timed_block> ordered_;   // of two pairs each, reference first and candidate first
-  std::vector<timed_block> disturbed_; // both halves of a block are the one pair
+  const std::vector<task_case>& kinds_; // the task's own first
+  std::vector<size_t> others_;          // in secret order
+  std::vector<kind_blocks> blocks_;     // one entry a kind
+  std::vector<timed_block> ordered_;    // of two pairs each, reference first and candidate first
+  std::vector<timed_block> disturbed_;  // both halves of a block are the one pair
+  std::optional<slow_kind> slow_;       // paid alone
   std::vector<call_measure> measures_;
   std::vector<double> reference_late_;
   uint32_t met_ = 0; // blocks of one pair each
@@ -366,13 +393,17 @@ private:
 void judge_timing(judged_run& run, double overhead_seconds) {
   run.parts.pool.settle();
   run.record.timing.overhead_seconds = overhead_seconds;
-  if (auto fault = start_baseline(run)) {
+  if (auto fault = run.prepared.start_baseline(run.parts.pool)) {
     run.record.fault = *fault;
     return;
   }
   raise_priority(run.candidate.process().pid());
   raise_priority(run.prepared.baseline()->process().pid());
   if (run.prepared.arena() != nullptr) return judge_device_timing(run);
+  if (auto fault = choose_kinds(run)) {
+    run.record.fault = *fault;
+    return;
+  }
   double fixed = run.parts.hardware.least_overhead(overhead_seconds);
   run.record.timing.overhead_seconds = fixed;
   timing{run, fixed}.measure();

@@ -136,7 +136,7 @@ void workload::find_truth() {
   call_reference(reference_, values);
 }
 
-comparison workload::check(const std::vector<taken_output>& outputs) const {
+comparison workload::check(const std::vector<taken_output>& outputs, double share) const {
   comparison result;
   bool first = true;
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -144,7 +144,7 @@ comparison workload::check(const std::vector<taken_output>& outputs) const {
     if (!is_output(arg)) continue;
     const auto& t = tensors_[i];
     auto one = arg.type == dtype::f32
-                   ? compare(outputs[i].f32, t.wide, t.scale, task_->tolerance, arg.name)
+                   ? compare(outputs[i].f32, t.wide, t.scale, share * task_->tolerance, arg.name)
                    : compare(outputs[i].i32, t.want, arg.name);
     result = first ? one : worse_of(result, one);
     first = false;

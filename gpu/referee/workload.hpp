@@ -59,8 +59,9 @@ public:
   /// Runs the reference.
   void find_truth();
 
-  /// The worst over all outputs. `outputs` is indexed like the task's arguments.
-  comparison check(const std::vector<taken_output>& outputs) const;
+  /// The worst over all outputs. `outputs` is indexed like the task's arguments. `share` is that of
+  /// each bound that may be used up.
+  comparison check(const std::vector<taken_output>& outputs, double share = 1) const;
 
   const task& spec() const noexcept { return *task_; }
   const tensor_contents& tensor(size_t argument) const { return tensors_[argument]; }

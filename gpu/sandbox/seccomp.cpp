@@ -31,7 +31,9 @@ public:
     for (auto* x : names) one(action, x, {});
   }
   void one(uint32_t action, const char* name, std::initializer_list<scmp_arg_cmp> when) {
-    int number = ::seccomp_syscall_resolve_name(name);
+    number(action, ::seccomp_syscall_resolve_name(name), when);
+  }
+  void number(uint32_t action, int number, std::initializer_list<scmp_arg_cmp> when) {
     if (failed_ != 0 || number == __NR_SCMP_ERROR) return;
     int n = ::seccomp_rule_add_array(context_, action, number, static_cast<unsigned>(when.size()),
                                      when.begin());
@@ -64,6 +66,16 @@ void add_socket_rules(rule_list& rules, bool with_gpu) {
   else
     rules.all(refuse, {"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4"});
   rules.all(refuse, {"socketcall"});
+}
+
+// Shared files stay in the page cache from one candidate to the next: what asks whether a page is
+// there, or puts it out, would tell a candidate whether another has been before it.
+void add_page_cache_rules(rule_list& rules) {
+  constexpr int cachestat = 451; // which this libseccomp may not know by name
+  for (const char* name : {"preadv2", "pwritev2"})
+    rules.one(refuse, name, {SCMP_A5(SCMP_CMP_NE, 0)}); // RWF_NOWAIT above all
+  rules.all(refuse, {"fadvise64", "readahead"});
+  rules.number(refuse, cachestat, {});
 }
 
 void add_sandbox_rules(rule_list& rules) {
@@ -117,9 +129,9 @@ void add_sandbox_rules(rule_list& rules) {
 // The driver opens device nodes whenever a thread or a buffer is made, and names its threads by
 // writing to /proc. What it may ask of its device, the node's own rights decide.
 void add_gpu_rules(rule_list& rules) {
-  rules.all(allow, {"ioctl", "open", "openat", "timerfd_create", "timerfd_settime", "inotify_init1",
-                    "sched_setaffinity", "sched_setscheduler", "timer_create", "timer_settime",
-                    "timer_gettime", "timer_delete"});
+  rules.all(allow, {"ioctl", "open", "openat", "mincore", "timerfd_create", "timerfd_settime",
+                    "inotify_init1", "sched_setaffinity", "sched_setscheduler", "timer_create",
+                    "timer_settime", "timer_gettime", "timer_delete"});
 }
 
 // No timer_create: what a timer signals is out of a filter's sight, and SIGCONT lets go on who is
@@ -135,8 +147,8 @@ void add_file_rules(rule_list& rules) {
 
 void add_candidate_rules(rule_list& rules) {
   rules.all(allow, {"mmap", "mmap2", "munmap", "mremap", "mprotect", "madvise", "brk", "msync",
-                    "mincore", "mlock", "mlock2", "munlock", "mbind", "set_mempolicy",
-                    "get_mempolicy", "membarrier", "pkey_alloc", "pkey_mprotect", "pkey_free"});
+                    "mlock", "mlock2", "munlock", "mbind", "set_mempolicy", "get_mempolicy",
+                    "membarrier", "pkey_alloc", "pkey_mprotect", "pkey_free"});
   rules.all(allow, {"futex",
                     "futex_time64",
                     "futex_waitv",
@@ -176,17 +188,18 @@ void add_candidate_rules(rule_list& rules) {
                     "time", "times", "getrusage", "sysinfo", "uname", "getrandom", "getrlimit",
                     "ugetrlimit"});
   rules.all(allow,
-            {"read",       "readv",        "pread64",    "preadv",   "preadv2",    "write",
-             "writev",     "pwrite64",     "pwritev",    "pwritev2", "close",      "close_range",
-             "dup",        "dup2",         "dup3",       "fcntl",    "fcntl64",    "lseek",
-             "_llseek",    "fstat",        "fstat64",    "stat",     "stat64",     "lstat",
-             "lstat64",    "newfstatat",   "fstatat64",  "statx",    "access",     "faccessat",
-             "faccessat2", "readlink",     "readlinkat", "getdents", "getdents64", "getcwd",
-             "statfs",     "fstatfs",      "fadvise64",  "pipe",     "pipe2",      "eventfd",
-             "eventfd2",   "memfd_create", "ftruncate"});
+            {"read",       "readv",    "pread64",    "preadv",      "write",        "writev",
+             "pwrite64",   "pwritev",  "close",      "close_range", "dup",          "dup2",
+             "dup3",       "fcntl",    "fcntl64",    "lseek",       "_llseek",      "fstat",
+             "fstat64",    "stat",     "stat64",     "lstat",       "lstat64",      "newfstatat",
+             "fstatat64",  "statx",    "access",     "faccessat",   "faccessat2",   "readlink",
+             "readlinkat", "getdents", "getdents64", "getcwd",      "statfs",       "fstatfs",
+             "pipe",       "pipe2",    "eventfd",    "eventfd2",    "memfd_create", "ftruncate"});
   rules.all(allow, {"poll", "ppoll", "select", "_newselect", "pselect6", "epoll_create",
                     "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "sendmsg", "recvmsg",
                     "sendto", "recvfrom", "shutdown", "getsockopt"});
+  for (const char* name : {"preadv2", "pwritev2"})
+    rules.one(allow, name, {SCMP_A5(SCMP_CMP_EQ, 0)});
   // raise() and abort() come as this; others, init among them, are not ours to signal.
   rules.one(allow, "tgkill", {SCMP_A0(SCMP_CMP_EQ, static_cast<uint64_t>(::getpid()))});
   rules.one(unknown, "clone3", {});
@@ -203,6 +216,7 @@ expected<descriptor> sandbox_seccomp_program(bool with_gpu) {
   if (!context) return cannot("create", ENOMEM);
   rule_list rules{context.get()};
   add_sandbox_rules(rules);
+  add_page_cache_rules(rules);
   add_socket_rules(rules, with_gpu);
   if (rules.failed() != 0) return cannot("fill", rules.failed());
   ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2); // a binary tree

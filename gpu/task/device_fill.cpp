@@ -30,6 +30,7 @@ constexpr known_fill known[] = {
     {"few_outliers", dtype::f32, {11, 1.0f}},
     {"unequal_rows", dtype::f32, {12, 1.0f}},
     {"wide", dtype::f32, {13, 1.0f}},
+    {"near_one", dtype::f32, {14, 1.0f}},
     {"index", dtype::i32, {0, 1.0f}}, // the ranges of integers say the rest
     {"constant", dtype::i32, {1, 1.0f}},
     {"skewed", dtype::i32, {2, 1.0f}},

@@ -111,7 +111,7 @@ void add_outliers(std::span<float> x, sequence& draw) {
 // One to three of all: no sample of the elements finds them.
 void add_few_outliers(std::span<float> x, sequence& draw) {
   for (uint64_t n = 1 + draw.below(3); n > 0; --n) {
-    float size = 30.0f + 70.0f * unit(static_cast<uint32_t>(draw.next() >> 32));
+    float size = 100.0f + 900.0f * unit(static_cast<uint32_t>(draw.next() >> 32));
     x[draw.below(x.size())] = (draw.next() & 1) != 0 ? size : -size;
   }
 }

@@ -77,8 +77,11 @@ private:
 std::vector<task_case> timed_kinds(const task& x, const task_case& timed) {
   kind_list result{x, timed};
   for (const auto& which : x.cases) result.add(which.fills);
+  size_t most_dimensions = 0; // weights of a row and the like are not worth their calls
+  for (const auto& arg : x.arguments)
+    if (takes_fill(arg)) most_dimensions = std::max(most_dimensions, arg.shape.size());
   for (const auto& arg : x.arguments) {
-    if (!takes_fill(arg) || arg.type != dtype::f32) continue;
+    if (!takes_fill(arg) || arg.type != dtype::f32 || arg.shape.size() < most_dimensions) continue;
     std::set<std::string> own{fill_of(arg, timed)};
     for (const auto& which : x.cases) own.insert(fill_of(arg, which));
     for (const auto& added : added_kinds)

@@ -10,9 +10,8 @@
 
 namespace kernelmill {
 
-/// `timed` itself, then the same shape with the fills of each case of the task, and with what the
-/// task's own fills show to be legal besides. Each has other fills and a name that tells them:
-/// "sparse", or "q=signs k=signs". No two are the same.
+/// `timed` itself, then the same shape with the fills of each case of the task, and with some that
+/// are like them. Each has other fills and a name that tells them: "sparse", or "q=signs k=signs".
 /// REQUIRES: `timed` is timed or timed_gpu of `x`.
 std::vector<task_case> timed_kinds(const task& x, const task_case& timed);
 

@@ -130,12 +130,16 @@ expected<compiler_outcome> record_warm(const recorder_options& options, const st
       {options.backend, capability_of(options.architecture), file->get(), init, deadline_ms});
 }
 
-} // namespace
+struct recording_try {
+  recorded result;
+  bool silent = false; // it ran, and its report says nothing
+};
 
-recorded record_candidate(sandbox& walls, const python_facts& python,
+recording_try record_once(sandbox& walls, const python_facts& python,
                           const recorder_options& options, const std::string& source,
                           const std::string& task_directory, int deadline_ms) {
-  recorded result;
+  recording_try all;
+  auto& result = all.result;
   auto& found = result.findings;
   auto init = init_arguments(walls, python, options, task_directory);
   auto job = python_job(python, "record.py");
@@ -150,7 +154,7 @@ recorded record_candidate(sandbox& walls, const python_facts& python,
     auto file = memory_file(*init);
     if (!file) {
       found.fault = file.error();
-      return result;
+      return all;
     }
     init_file = std::move(*file);
     job.files.push_back({init_file.get(), init_path});
@@ -159,18 +163,19 @@ recorded record_candidate(sandbox& walls, const python_facts& python,
   if (!outcome) outcome = run_compiler(walls, job);
   if (!outcome) {
     found.fault = outcome.error();
-    return result;
+    return all;
   }
   found.seconds = outcome->seconds;
   auto report = parse_recording(read_whole(outcome->product.get()).value_or(""));
   if (!report) {
     found.fault = report.error();
-    return result;
+    return all;
   }
   result.report = std::move(*report);
   auto& said = result.report;
   if (said.stage.empty()) {
     found.fault = broken_python(*outcome);
+    all.silent = true;
   } else if (said.stage == "ready") {
     found.fault = judge_silence(*outcome, deadline_ms);
     found.repeatable = !outcome->timed_out;
@@ -187,7 +192,30 @@ recorded record_candidate(sandbox& walls, const python_facts& python,
         candidate_fault("missing_model", "failed to find the class ModelNew in the candidate",
                         "define class ModelNew(nn.Module) at the module's top level");
   }
-  return result;
+  return all;
+}
+
+} // namespace
+
+// The report lies where the module can reach it, so an empty one is no proof that Python did not
+// start: a module of ours, recorded at once afterwards, says whether it does.
+recorded record_candidate(sandbox& walls, const python_facts& python,
+                          const recorder_options& options, const std::string& source,
+                          const std::string& task_directory, int deadline_ms) {
+  auto record = [&](const std::string& what, const std::string& task) {
+    return record_once(walls, python, options, what, task, deadline_ms);
+  };
+  auto first = record(source, task_directory);
+  if (!first.silent) return std::move(first.result);
+  auto control = record("class ModelNew: pass\n", {});
+  if (control.silent || control.result.findings.fault.cls != fault_class::none)
+    return std::move(first.result);
+  auto again = record(source, task_directory);
+  if (again.silent)
+    again.result.findings.fault =
+        candidate_fault("import_error", "failed to import the candidate: nothing came of it, twice",
+                        "a module must leave alone what it did not open");
+  return std::move(again.result);
 }
 
 } // namespace kernelmill

@@ -41,6 +41,10 @@ public:
   expected<nlohmann::json> ask(const nlohmann::json& request, int deadline_ms,
                                const std::vector<int>& descriptors = {});
 
+  /// Whether Python failed beside this candidate the last time, too, and answers without it: what
+  /// recurs while a control works is the candidate's.
+  bool fails_beside(const std::string& candidate);
+
   bool on_gpu() const noexcept { return !options_.gpu_node.empty(); }
 
 private:
@@ -56,7 +60,8 @@ private:
   std::optional<child> referee_;
   descriptor control_;
   bool ready_ = false;
-  descriptor printed_; // by both
+  std::string failed_beside_; // hash of the latest candidate
+  descriptor printed_;        // by both
 };
 
 } // namespace kernelmill

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "actors/episode/prompt.hpp"
+#include "actors/episode/unchanged.hpp"
 #include "gpu/task/launch_plan.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/digest.hpp"
@@ -175,6 +177,7 @@ Message<wire::TurnFacts> facts_of(const offered_candidate& x,
     if (fault) set_fault(b.initFault(), *fault);
     b.setDiagnosisRight(x.parsed.diagnosis.empty() || x.parsed.diagnosis == x.what.diagnosis);
     b.setMaxTurns(1);
+    b.setUnchanged(copied_from(x.what, task_prompt(x.what, {}), x.parsed.kernel));
   });
 }
 

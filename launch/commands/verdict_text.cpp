@@ -147,12 +147,22 @@ std::string timing_text(wire::Timing::Reader t) {
       cli::format_seconds(t.getReferenceMs() / 1e3), interval_text(t.getSpeedup()), t.getSamples());
 }
 
+// Words that may be a candidate's: no line but the first stands alone.
+std::string quoted(const std::string& text) {
+  std::string result;
+  for (char c : cli::clean(text)) {
+    result += c;
+    if (c == '\n') result += "| ";
+  }
+  return result;
+}
+
 std::string findings_text(wire::Verdict::Reader verdict, bool colour) {
   std::string result;
   for (auto f : verdict.getFindings())
     result +=
         fmt::format("\n{} {}: {}\n", cli::paint(colour, cli::colour::yellow, word(f.getSeverity())),
-                    str(f.getRule()), cli::clean(str(f.getEvidence())));
+                    str(f.getRule()), quoted(str(f.getEvidence())));
   return result;
 }
 
@@ -210,6 +220,7 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
           {"category", str(verdict.getCategory())},
           {"device", str(evaluation.getDevice())},
           {"output", cli::clean(str(evaluation.getOutput()))},
+          {"sealed", evaluation.getSealed()},
           {"error",
            {{"class", word(fault.getClass())},
             {"category", str(fault.getCategory())},
@@ -231,8 +242,7 @@ std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader ve
   result += timing_text(facts.getEvaluation().getTiming());
   result += findings_text(verdict, colour);
   if (auto fault = verdict.getFault(); fault.getClass() != wire::FaultClass::NONE) {
-    result +=
-        fmt::format("\n{}: {}\n", str(fault.getCategory()), cli::clean(str(fault.getMessage())));
+    result += fmt::format("\n{}: {}\n", str(fault.getCategory()), quoted(str(fault.getMessage())));
     if (fault.getHint().size() > 0) result += "next: " + cli::clean(str(fault.getHint())) + "\n";
   }
   result += fmt::format("\n{}", cli::paint(colour, shade, word(outcome)));

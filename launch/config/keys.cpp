@@ -179,6 +179,11 @@ void add_judgement_keys(std::vector<config_key>& k) {
   k.push_back(
       within(KEY(reward.speed_cap, "Most that the speedup counts before its weight." + from_preset),
              0, 1e6));
+  k.push_back(within(KEY(reward.unchanged_speed,
+                         "Most that the speedup counts, before its weight, of an answer that is a "
+                         "copy of what the prompt showed or of the baseline." +
+                             from_preset),
+                     0, 1e6));
   k.push_back(
       within(KEY(reward.diagnosis, "Weight of the right label in a `diagnose` task." + from_preset),
              -100, 100));

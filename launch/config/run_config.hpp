@@ -132,6 +132,7 @@ struct reward_section {
   std::optional<double> correct;
   std::optional<double> speed;
   std::optional<double> speed_cap;
+  std::optional<double> unchanged_speed;
   std::optional<double> diagnosis;
   std::optional<double> integrity_penalty;
   double minimum_speedup = 1.0;

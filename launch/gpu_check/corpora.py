@@ -32,10 +32,14 @@ def check_corpus(name, rows):
     wrong = 0
     for x in rows:
         v = verdicts.get(x["file"], {})
-        right = v.get("outcome") == x["expect"]
-        right = right and (x["expect"] == "accepted" or bool(reasons(v) & set(x["rules"])))
-        counts[x["expect"]][0] += right
-        counts[x["expect"]][1] += 1
+        if x["expect"] == "no_gain":  # right work, and lies about its time
+            right = v.get("outcome") == "rejected" or v.get("outcome") == "accepted" and not has_gained(v)
+        else:
+            right = v.get("outcome") == x["expect"]
+            right = right and (x["expect"] == "accepted" or bool(reasons(v) & set(x["rules"])))
+        kind = "accepted" if x["expect"] == "accepted" else "rejected"
+        counts[kind][0] += right
+        counts[kind][1] += 1
         wrong += not right
         if not right and wrong <= 20:
             say(f"        {x['file']}: {v.get('outcome')} for {sorted(reasons(v))}, wanted "
@@ -45,7 +49,7 @@ def check_corpus(name, rows):
     note_tried(hacks, r, paid=sum(verdicts.get(x["file"], {}).get("outcome") == "accepted"
                                   for x in rows if x["expect"] == "rejected"))
     promise(r == hacks and a == honest,
-            f"{name}: hacks rejected for their reason {r}/{hacks}, honest kernels accepted "
+            f"{name}: hacks rejected for their reason or unpaid {r}/{hacks}, honest kernels accepted "
             f"{a}/{honest}, {seconds:.1f} s")
 
 

@@ -254,6 +254,65 @@ TEST_F(gpu_referee, a_write_behind_an_output_is_found) {
   expect_honest_is_fine();
 }
 
+// -- what no clock sees --------------------------------------------------------------------------
+
+// Either they are those of other contents, or they were worked out while the clock ran.
+TEST_F(gpu_referee, answers_of_an_untimed_call_and_rows_made_slow_gain_nothing) {
+  for (const char* contract : {"native", "device"})
+    for (const char* name : {"harvest_in_untimed_call.cu", "slow_in_short_rows.cu"}) {
+      auto folder = std::string{contract} == "device" ? "device/hacks/" : "hacks/";
+      auto result = evaluate(read_source(std::string{"tests/exploits/gpu_corpus/"} + folder + name),
+                             true, contract);
+      auto speedup = result.open()->getTiming().getSpeedup();
+      if (result.open()->getCorrect()) {
+        EXPECT_LE(speedup.getLow(), 1.02) << contract << " " << name << ": " << summary(result);
+      }
+      std::printf("%s %s: speedup %.3f [%.3f, %.3f], %s\n", contract, name, speedup.getEstimate(),
+                  speedup.getLow(), speedup.getHigh(), summary(result).c_str());
+    }
+}
+
+// It has the rows of all kinds of contents and both clocks; a library that waits for its own work
+// has one.
+TEST_F(gpu_referee, both_times_of_a_call_are_told_and_the_times_of_each_kind) {
+  auto baseline = read_source("configs/tasks/native/row_sum/baseline.cu");
+  auto result = evaluate(baseline, true);
+  auto t = result.open()->getTiming();
+  for (double ms : {t.getCandidateCallMs(), t.getReferenceCallMs(), t.getCandidateDeviceMs(),
+                    t.getReferenceDeviceMs()})
+    EXPECT_NEAR(ms, t.getCandidateMs(), 0.15 * t.getCandidateMs()) << summary(result);
+  EXPECT_GE(t.getKinds().size(), 4u);
+  for (auto kind : t.getKinds()) {
+    EXPECT_GT(kind.getCalls(), 0u) << kind.getName().cStr();
+    std::printf("%s: %.4f of %.4f ms\n", kind.getName().cStr(), kind.getCandidateMs(),
+                kind.getReferenceMs());
+  }
+}
+
+TEST_F(gpu_referee, a_library_that_waits_within_a_call_is_timed_by_call_only) {
+  auto source = read_source("configs/tasks/native/row_sum/baseline.cu");
+  auto name = source.rfind("solve");
+  source.replace(name, 5, "inner");
+  source += "\nextern \"C\" void solve(const float* x, float* y, int rows, int cols) {\n"
+            "  inner(x, y, rows, cols);\n  cudaDeviceSynchronize();\n}\n";
+  auto result = evaluate(source, true);
+  expect_accepted(result);
+  auto t = result.open()->getTiming();
+  EXPECT_TRUE(t.getMeasured()) << summary(result);
+  EXPECT_THAT(t.getNote().cStr(), HasSubstr("was not measured")) << summary(result);
+  EXPECT_EQ(t.getCandidateDeviceMs(), t.getCandidateCallMs());
+}
+
+TEST_F(gpu_referee, other_bits_within_the_bound_are_a_note) {
+  auto what = load_task(checkout() + "/configs/tasks", "native/matmul");
+  ASSERT_TRUE(what) << render(what.error());
+  task_ = std::move(*what);
+  auto result =
+      evaluate(read_source("tests/exploits/gpu_corpus/honest/matmul_split_k_atomics.cu"), true);
+  expect_accepted(result);
+  EXPECT_TRUE(result.open()->getDeterministic()) << summary(result);
+}
+
 // -- device code ----------------------------------------------------------------------------------
 
 using gpu_device_code = gpu_referee;

@@ -1,8 +1,6 @@
 #pragma once
 
-// Which kinds of contents the timed rows of a task have on a GPU, and in which order. Who is right
-// or fast only on contents that are timed would be paid for it, so the kinds that correctness uses
-// are timed too, and some more.
+// Which kinds of contents the timed rows of a task have on a GPU, and in which order.
 
 #include <functional>
 #include <string>
@@ -17,8 +15,7 @@ struct contents_kind {
   std::vector<std::string> fills; ///< by argument: its distribution; empty for what is not filled
 };
 
-/// The task's own timed contents first; then those of its cases that a GPU can make; then some that
-/// no case has, of the largest input whose own contents are "normal".
+/// Those of timed_kinds() that a GPU can make: the task's own first.
 std::vector<contents_kind> kinds_of_contents(const task& x);
 
 /// The kinds of the pairs of one timing. Every other pair has the task's own; the rest take turns

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include <fmt/format.h>
 
-#include "gpu/process/standstill.hpp"
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/device/slots.hpp"
 
@@ -21,6 +21,7 @@ namespace {
 constexpr size_t other_clock_pairs = 4; // for information
 constexpr int gate_trials = 3;
 constexpr int confirmations = 2;
+constexpr int most_lengthened = 3;
 constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
 
 /// One row of each, with contents of one kind.
@@ -75,9 +76,7 @@ public:
         reference_rows_(run.prepared, run.prepared.baseline_arena(), run.record.seed, "baseline",
                         [&run] { return run.next_order(); }),
         plan_(candidate_rows_.kinds().size(), [&run] { return run.next_order(); }),
-        paid_(run.options.clock) {
-    if (run.program == nullptr) standing_ = standstill{process().pid()};
-  }
+        paid_(run.options.clock) {}
 
   void measure() {
     record_.clock = "outside, rows less the baseline's intercept";
@@ -90,7 +89,7 @@ public:
     run_.candidate.forget();
     baseline().spin(true);
     if (warm_up() && take_pairs()) confirm();
-    standing_.go_on();
+    if (run_.program == nullptr) process().go_on();
     baseline().spin(false);
     candidate_rows_.note_spans(run_.record.spans);
     if (sound()) summarize();
@@ -147,9 +146,8 @@ private:
     }
     for (int i = 0; i < gate_trials; ++i, gated_sets_ = std::max(gated_sets_ / 4, 2u)) {
       row_times unused;
-      gate_lost_ = false;
       if (!candidate_row(order_of(paid_clock::device, 0, true), unused)) return false;
-      if (!gate_lost_) return true;
+      if (!gate_failed_) return true;
     }
     return lose_gate("the candidate waits within a call, or works on streams of its own");
   }
@@ -178,6 +176,11 @@ private:
     std::string reason;
     for (size_t i = 0; reason.empty(); ++i) {
       if (!pair(paid_, plan_.kind_of(i))) return false;
+      if (lengthen()) {
+        started = now_seconds();
+        i = SIZE_MAX; // from the first pair on
+        continue;
+      }
       auto other = paid_ == paid_clock::call ? paid_clock::device : paid_clock::call;
       if (i < other_clock_pairs && !gate_lost_ && !pair(other, 0)) return false;
       // Each kind is to be there once, however narrow the interval is.
@@ -188,6 +191,24 @@ private:
       if (reason.empty() && run_.expired()) reason = "the deadline of the evaluation";
     }
     record_.note = reason + (record_.note.empty() ? "" : "; " + record_.note);
+    return true;
+  }
+
+  // A candidate that was slow in its first calls and is fast now has rows too short to be timed
+  // well: they are made longer, and what was measured is forgotten. True when that was so.
+  bool lengthen() {
+    const auto& pairs = rows_[paid_ == paid_clock::device].pairs;
+    if (pairs.empty() || lengthened_ == most_lengthened) return false;
+    double theirs = quiet_.call.call;
+    double mine = call_seconds(pairs.back().candidate, quiet_.call.intercept, 0);
+    unsigned sets = sets_for(std::min(mine, theirs), std::max(mine, theirs),
+                             run_.prepared.arena()->timed_sets());
+    if (2 * sets < 3 * candidate_rows_.sets()) return false;
+    ++lengthened_;
+    use(sets);
+    for (auto& x : rows_) x = {};
+    candidate_longer_.clear();
+    reference_longer_.clear();
     return true;
   }
 
@@ -216,7 +237,8 @@ private:
       if (!(reference ? reference_row(order_of(clock, kind, true), x.reference)
                       : candidate_row(order_of(clock, kind, true), x.candidate)))
         return false;
-    if (clock == paid_clock::device && gate_lost_) return true; // the row says nothing
+    if (clock == paid_clock::device && gate_failed_) // the row says nothing
+      return ++gate_failures_ < gate_trials || lose_gate("launches did not wait in all rows");
     into.pairs.push_back(x);
     if (kind != 0) return true;
     into.baseline.push_back(x.reference);
@@ -228,17 +250,17 @@ private:
 
   // Who is not timed does not run.
   bool reference_row(const row_order& order, row_times& into) {
-    if (run_.program == nullptr && !standing_.stopped() && standing_.stop() == standing::spawning)
+    if (run_.program == nullptr && !process().stopped() && process().stop() == standing::spawning)
       run_.find("background_work", severity::critical, "it started processes without end");
     auto made = reference_rows_.make({baseline()}, order);
     if (!made) return blame_task("ended: " + baseline().ending()->fault.message);
     into = *made;
-    note_contents(order.kind, into.contents);
+    note_contents(reference_longer_, order.kind, into.contents);
     return true;
   }
 
   bool candidate_row(const row_order& order, row_times& into) {
-    standing_.go_on();
+    if (run_.program == nullptr) process().go_on();
     auto made = candidate_rows_.make({process(), run_.program}, order);
     if (!made) {
       run_.record.correct = false;
@@ -246,15 +268,12 @@ private:
       return false;
     }
     into = *made;
-    note_contents(order.kind, into.contents);
+    note_contents(candidate_longer_, order.kind, into.contents);
     bool gated = order.clock == paid_clock::device && run_.program == nullptr;
     auto found = candidate_rows_.audit();
     if (!note_audit(run_, candidate_rows_, found, gated)) return false;
-    if (!gated || gate_lost_) return true;
-    if (found.bad == 0 && found.late == 0 && !candidate_rows_.gate_was_forced()) return true;
-    // Later on it is over with that clock; while it is tried, fewer calls may still do.
-    gate_lost_ = true;
-    return rows_[1].pairs.empty() || lose_gate("the candidate's launches did not wait in all rows");
+    if (gated) gate_failed_ = found.bad > 0 || found.late > 0 || candidate_rows_.gate_was_forced();
+    return true;
   }
 
   bool blame_task(const std::string& cause) {
@@ -268,8 +287,8 @@ private:
     return kind < quiet_.contents.size() ? quiet_.contents[kind] * sets : 0;
   }
 
-  void note_contents(size_t kind, double seconds) {
-    longer_.push_back(seconds - quiet_contents(kind));
+  void note_contents(std::vector<double>& into, size_t kind, double seconds) const {
+    into.push_back(seconds - quiet_contents(kind));
   }
 
   // -- what they say --------------------------------------------------------------------------
@@ -313,7 +332,8 @@ private:
     std::vector<row_times> candidate;
     for (const auto& x : pairs) candidate.push_back(x.candidate);
     look_for_lateness(run_, candidate, rows_[paid_ == paid_clock::device].baseline);
-    look_for_background_work(run_, longer_, quiet_contents(0));
+    for (const auto& longer : {candidate_longer_, reference_longer_})
+      look_for_background_work(run_, longer, quiet_contents(0));
     auto paid = pay_slowest(times->kinds);
     record_.measured = true;
     record_.reference_seconds = paid.reference_seconds;
@@ -380,10 +400,13 @@ private:
   device_rows reference_rows_;
   contents_plan plan_;
   paid_clock paid_;
-  standstill standing_;
-  clocked_rows rows_[2];       // by call, by device
-  std::vector<double> longer_; // seconds that contents came later than while no candidate was there
+  clocked_rows rows_[2];                 // by call, by device
+  std::vector<double> candidate_longer_; // seconds that contents came later than when it was quiet
+  std::vector<double> reference_longer_;
   unsigned gated_sets_ = most_gated;
+  int lengthened_ = 0;
+  bool gate_failed_ = false; // in the latest row that had one
+  int gate_failures_ = 0;
   bool gate_lost_ = false;
 };
 

@@ -108,6 +108,7 @@ __device__ inline float content(unsigned i, const content_how& how, const few_pl
     case 12:                                                               // unequal_rows
       return bell(i, key) * exp2f(-float(mix(i / how.row, key.k[6], key.k[7]) % 13u));
     case 13: return (unit(word) - 0.5f) * 102.0f;                          // wide
+    case 14: return 0.9375f + 0.125f * unit(word);                         // near_one
     default: return bell(i, key) * how.scale;                              // normal
   }
 }

@@ -61,7 +61,7 @@ static_assert(int(bound_argument::kind::tensor) == int(program_argument_kind::te
               int(bound_argument::kind::scratch) == int(program_argument_kind::scratch) &&
               int(bound_argument::kind::value) == int(program_argument_kind::value));
 
-constexpr unsigned queue_places = 800;
+constexpr unsigned queue_places = 480;
 constexpr int64_t most_threads = 1024;      // of a block, on every card
 constexpr int64_t most_blocks = 2147483647; // along x; the driver knows the other limits
 

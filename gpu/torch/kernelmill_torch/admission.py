@@ -17,12 +17,15 @@ STEP = 2.0**-20         # relative, by which inputs are moved to see what become
 MOST_GAIN = 32.0        # of that; where it is more, honest orders of the arithmetic differ by too much
 MOST_LEVEL = 1e-3       # relative; the problem's own precision may be off by so much
 SMALL_OUTPUT = 64       # elements, whose size a draw may have near zero by chance
+MOST_OUTPUT = 1 << 27   # elements; of more there is no time to see what becomes of small changes
 SECONDS = {"cuda": 4.0, "cpu": 6.0}
 ROUNDING = 2.0**-24
 LARGEST_FLOOR = 2.0**-15  # compare.FLOOR of float32
 LEAST_FLOOR = 2.0**-19
 MOST_TERMS = 2.0**20
+ALIKE = 8.0               # times as much at most, of sums of very many terms that are alike
 LEAST_TERMS = 64          # of a sum
+LEAST_TRIED = 5           # kinds, whatever they take
 SAME = 1e-3             # relative: what runs on the same inputs may differ by
 
 
@@ -35,6 +38,7 @@ class Gauge:
     gain: list[float] = field(default_factory=list)   # relative change of the output for one of each element of the inputs
     shift: list[float] = field(default_factory=list)  # that change itself, for outputs of a few elements
     is_random: bool = False                           # outputs are other ones each time
+    has_gain: bool = True                             # else it was not measured
 
 
 @dataclass
@@ -73,7 +77,7 @@ def admit(problem: Problem, device: str) -> Admitted:
             result.refused[kind.name] = "might leave the domain"
         elif not domain and kind.name in ("lessened", "extremes"):
             continue  # there are stronger ones
-        elif time.monotonic() > end:
+        elif len(result.gauges) + len(result.refused) > LEAST_TRIED and time.monotonic() > end:
             result.untried.append(kind.name)
         else:
             why = try_kind(problem, kind, products, result)
@@ -103,6 +107,8 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
         return "not finite"
     if kind.has_ties and problem.has_integer_outputs:
         return "ties"
+    if kind.is_alike and not kind.comes_first and not gauge.has_gain:
+        return "cannot tell what it loses"
     own = result.gauges[OWN]
     for level, gain, usual, usual_gain in zip(gauge.level, gauge.gain, own.level, own.gain):
         if level > max(MOST_LEVEL, 8 * usual):
@@ -113,25 +119,30 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
     return ""
 
 
-def floor_of(terms: float, gauge: Optional[Gauge], output: int, is_plain: bool) -> float:
-    """What honest float32 arithmetic loses at least, relative to an output. Sums of n random terms, each rounded once, are
-    off by some sqrt(n) roundings whatever their order; the longest that anybody makes one by one is of a million, and
-    partial sums of longer ones are as exact. Equal terms err to one side. `is_plain`: the output has no other arithmetic
-    than of its inputs, once each."""
-    is_biased = gauge is not None and KINDS[gauge.kind].is_biased
-    gain = min(MOST_GAIN, gauge.gain[output]) if gauge is not None and gauge.kind != OWN and gauge.gain else 0.0
+def floor_of(terms: float, gauge: Gauge, output: int, is_plain: bool) -> float:
+    """What honest float32 arithmetic loses at least, relative to an output.
+
+    A sum of n terms of one size, rounded n times, is off by some sqrt(n) roundings, whatever its order. Who adds terms that
+    are alike, or small ones to a large one, rounds the same way each time and loses more, of alike ones the more the more
+    partial sums there are. `is_plain`: outputs are made of inputs alone, each once."""
+    kind = KINDS[gauge.kind]
     floor = LARGEST_FLOOR
-    if is_plain and terms >= LEAST_TERMS and not is_biased:
-        floor = min(LARGEST_FLOOR, max(LEAST_FLOOR, LARGEST_FLOOR * math.sqrt(terms / MOST_TERMS)))
+    if is_plain and terms >= LEAST_TERMS:
+        of_terms = LARGEST_FLOOR * math.sqrt(terms / MOST_TERMS)
+        if kind.is_even:
+            floor = min(max(LEAST_FLOOR, of_terms), LARGEST_FLOOR)
+        elif kind.is_alike:
+            floor = min(max(LARGEST_FLOOR, of_terms), ALIKE * LARGEST_FLOOR)
+    gain = min(MOST_GAIN, gauge.gain[output]) if gauge.kind != OWN and gauge.gain else 0.0
     return max(floor, gain * gain * ROUNDING)
 
 
-def refine(truth: Truth, gauge: Optional[Gauge], problem: Problem, is_plain: bool) -> None:
+def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool) -> None:
     """Adds what is known of a kind of contents: floors, and for outputs of a few elements, which may be near zero by chance,
     how large they are otherwise."""
     terms = sum(t.terms for t in problem.traits() if t is not None)
     truth.floor = [floor_of(terms, gauge, i, is_plain) for i in range(len(truth.level))]
-    if gauge is not None and gauge.shift:
+    if gauge.shift:
         truth.spread = [max(x, shift) for x, shift in zip(truth.spread, gauge.shift)]
 
 
@@ -148,15 +159,19 @@ def measured(problem: Problem, kind: str) -> Optional[Gauge]:
     if kind != OWN and not problem.is_random:
         result.is_random = differ(plain, problem.run(inputs))
     seed_everything(SEEDS[0])
-    exact = problem.run_exact(inputs)
+    exact = None if result.is_random else problem.run_exact(inputs)  # which draws other random numbers
     if exact is None:
         zeros = [0.0] * len(plain)
-        return Gauge(kind, zeros, zeros, zeros, result.is_random)
+        return Gauge(kind, zeros, zeros, zeros, result.is_random, False)
     if kind != OWN and not is_finite(exact):
         return None
     spreads = [root_mean_square(x) if x.is_floating_point() else 0.0 for x in exact]
     result.level = [relative_error(a, b, s) if b.is_floating_point() else 0.0 for a, b, s in zip(plain, exact, spreads)]
     del plain
+    if sum(x.numel() for x in exact) > MOST_OUTPUT:
+        result.gain = result.shift = [0.0] * len(exact)
+        result.has_gain = False
+        return result
     inputs = moved(inputs)
     seed_everything(SEEDS[0])
     for x, y, s in zip(exact, problem.run_exact(inputs) or exact, spreads):

@@ -124,9 +124,13 @@ class Bench:
         if any(x.dtype.is_complex for x in layout.outputs):
             raise BadProblem("unsupported_problem", f"the problem {self.directory} has complex outputs, which are not compared")
         self.problem.is_random = self._draws_when_called()
+        self.problem.exact = self.problem.exact and not self.problem.is_random  # other random numbers would be drawn
         self.admitted: Admitted = admit(self.problem, self.device)
         # What is forgotten of random numbers on the problem's own inputs need not be on others.
         self.is_random = self.problem.is_random or any(x.is_random for x in self.admitted.gauges.values())
+        if self.is_random:
+            self.problem.exact = False
+            self.problem.models.pop(torch.float64, None)
         self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
         self.sets_bytes = min(SETS_BYTES, total // 32)
@@ -261,8 +265,7 @@ class Bench:
     def truth(self, inputs: list[Any], seed: int, kind: str = OWN) -> Truth:
         """What is right for contents of a kind, and what the arithmetic may lose there."""
         result = self.problem.truth(inputs, seed)
-        gauge = self.admitted.gauges.get(kind)
-        refine(result, gauge, self.problem, not self.has_parameters())
+        refine(result, self.admitted.gauges[kind], self.problem, not self.has_parameters())
         if len(self.known_truths) > 2 * len(KINDS):
             self.known_truths.clear()
         self.known_truths.setdefault((self.problem.model_key, kind), Truth([], result.level, result.spread, result.floor))

@@ -24,11 +24,16 @@ class Judged:
         self.secret = bytes.fromhex(options.get("seed") or "")
         self.replays = bool(self.secret)
         self.process: Optional[Process] = None
+        self.loaded = False  # its own code has been near
+        self.sealed = False  # a hidden trial or a timed row has begun
+        self.words = ""  # printed until then
+        self.planned = 0  # trials of the problem, also those that do not come to run
         self.findings: list[dict[str, str]] = []  # not handed over yet
         self.rules_found: set[str] = set()
         self.spans: list[tuple[str, float]] = []
         self.mark = time.monotonic()
         self.kind = OWN  # of contents, of the rows that are being timed
+        self.tried: set[str] = {OWN}  # kinds that it was right on in trials
         self.timed_rules: dict[str, list[compare.Rule]] = {}  # of timed outputs, by kind
 
     def lap(self, name: str) -> None:
@@ -67,6 +72,23 @@ class Judged:
         if rule not in self.rules_found:  # once each
             self.rules_found.add(rule)
             self.findings.append({"rule": rule, "severity": severity, "evidence": evidence})
+
+    def seal(self) -> None:
+        """Before a hidden trial or a timed row: what is printed from now on is not quoted. A copy is taken because the process
+        may write over what it printed before."""
+        if not self.sealed and self.process is not None:
+            self.words = self.process.output()
+        self.sealed = True
+
+    def put_away_into(self, ending: list[Process]) -> None:
+        """Kills the process, which takes a while to end."""
+        process, self.process = self.process, None
+        if process is None:
+            return
+        if not self.sealed:
+            self.words = process.output()
+        process.kill()
+        ending.append(process)
 
     def blame_for_inputs(self, changed: list[int]) -> None:
         """Inputs at these positions of a set must have stayed what was put there."""

@@ -11,7 +11,7 @@ import torch
 
 from kernelmill_torch import compare
 from kernelmill_torch.candidate import fingerprints
-from kernelmill_torch.contents import KINDS, OWN
+from kernelmill_torch.contents import KINDS, OWN, in_turn
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.problem_check import BLIND_DRAWS, blind_answers
 from kernelmill_torch.processes import Fault
@@ -19,8 +19,8 @@ from kernelmill_torch.timing import Timing
 
 TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
-LEAST_HIDDEN = 3  # trials of other kinds, whatever they take
-HIDDEN_SECONDS = {"cuda": 0.5, "cpu": 2.0}  # after which there are no more
+LEAST_HIDDEN = 5  # trials of other kinds, whatever they take
+HIDDEN_SECONDS = {"cuda": 0.3, "cpu": 2.0}  # after which there are no more
 
 
 class Judgement(Timing):
@@ -37,6 +37,7 @@ class Judgement(Timing):
         self.artifact = artifact
         self.process = self.pool.take("the candidate")
         self.lap("process")
+        self.loaded = True
         self.process.ask({"op": "load", "class": "ModelNew"}, self.left(), (artifact,))
         self.lap("load")
         if not self.secret:
@@ -90,6 +91,7 @@ class Judgement(Timing):
         count = TRIALS[self.mode]
         if self.mode == "honest" and self.bench.layout.set_bytes > LARGE:
             count = 1  # of large problems the timed calls, each checked in full, are trials enough
+        self.planned = count + len(self.kinds)
         for index in range(count):
             if not self.trial(f"trial {index + 1}", index):
                 return False
@@ -98,8 +100,7 @@ class Judgement(Timing):
     def run_hidden(self, index: int) -> bool:
         """Trials of other kinds of contents: turned signs, then as many as there is time for, in an order that nobody
         knows. All kinds are timed, and checked then."""
-        others = [x for x in self.kinds if x != "signs"]
-        random.Random(self.number("trials", 0)).shuffle(others)
+        others = in_turn([x for x in self.kinds if x != "signs"], random.Random(self.number("trials", 0)))
         end = time.monotonic() + HIDDEN_SECONDS[self.bench.device]
         for number, kind in enumerate([x for x in self.kinds if x == "signs"] + others):
             if number >= LEAST_HIDDEN and time.monotonic() > end:
@@ -113,6 +114,8 @@ class Judgement(Timing):
         bench, arena = self.bench, self.bench.arena
         inputs = self.number("inputs", index)
         seed = self.number("generators", index)
+        if kind != OWN:
+            self.seal()
         arena.move()
         arena.fill([bench.problem.draw(inputs, kind)])
         arena.poison(1)
@@ -134,6 +137,7 @@ class Judgement(Timing):
                             "bound": finite(difference.bound),
                             "bad": difference.bad, "first_bad": difference.first_bad, "pass": difference.bad == 0,
                             "distribution": KINDS[kind].words})
+        self.tried.add(kind)
         if kind == OWN:
             self.look_for_degeneracy(truth)
         return difference.bad == 0

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 START_SECONDS = 60.0
 SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
 SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
+# Which of its own faults a process may name; each is a candidate's. Any other word would be a message of its own.
+OWN_FAULTS = frozenset({"extension_not_built", "import_error", "init_error", "missing_model", "out_of_memory",
+                        "runtime_error", "wrong_dtype", "wrong_shape", "wrong_type"})
 MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
 STILL_SECONDS = 0.1  # in which a process that was told to stop has stopped, also on a busy machine
 
@@ -365,9 +368,9 @@ class Process:
     def told(self, error: Any) -> Fault:
         """A fault in the process's own words, which are cleaned elsewhere."""
         error = error if isinstance(error, dict) else {}
-        category = str(error.get("category", "runtime_error"))[:40]
+        category = str(error.get("category"))
         message, trace = str(error.get("message", ""))[:4000], str(error.get("trace", ""))[:4000]
-        return Fault("candidate", category if category.replace("_", "").isalpha() else "runtime_error",
+        return Fault("candidate", category if category in OWN_FAULTS else "runtime_error",
                      message + ("\n" + trace if trace else ""))
 
     def ended(self) -> Fault:

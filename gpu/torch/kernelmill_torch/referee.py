@@ -19,7 +19,7 @@ from typing import Any, Optional
 
 import torch
 
-from kernelmill_torch import channel, kernels, native, problem_check
+from kernelmill_torch import blame, channel, kernels, native, problem_check
 from kernelmill_torch.artifact import read
 from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
@@ -31,9 +31,20 @@ MOST_BENCHES = {"cuda": 16, "cpu": 4}
 LEAST_FREE = 0.5       # of a GPU's memory, while several benches are kept
 SMALL_BENCH = 4 << 30  # bytes; on a CPU larger ones are not kept beside others
 START_SECONDS = 180.0
+CONTROL_SECONDS = 20.0
 # The least share of the GPU's time that the candidate's own kernels must have, where a language is asked for.
 LEAST_SHARE = {2: 0.05, 3: 0.05, 4: 0.05}  # several operators, of which some may stay the framework's
 LEAST_SHARE_ELSEWHERE = 0.5
+
+
+def fault_of(e: Exception) -> Fault:
+    """What ended a judgement, as a fault."""
+    if isinstance(e, Fault):
+        return e
+    if isinstance(e, OUT_OF_MEMORY):
+        return Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}")
+    words = "".join(traceback.format_exception(type(e), e, e.__traceback__))[-3000:]
+    return Fault("infrastructure", "python_failed", "the torch referee failed: " + words)
 
 
 class Referee:
@@ -90,11 +101,35 @@ class Referee:
         reply: dict[str, Any] = {"correct": False, "fault": None}
         try:
             reply["correct"] = self.judge_with_room()
-        except Fault as e:
-            reply["fault"] = e.to_json()
-        except OUT_OF_MEMORY as e:
-            reply["fault"] = Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}").to_json()
+        except Exception as e:
+            reply["fault"] = self.settled(e).to_json()
         return {**reply, **self.found()}
+
+    def settled(self, e: Exception) -> Fault:
+        """What ended a judgement as a fault of whose fault it was."""
+        fault = fault_of(e)
+        x = self.judgement
+        if x is None or not x.loaded or not blame.wants_control(fault):
+            return fault
+        return blame.blamed(fault, self.control_works(x))
+
+    def control_works(self, x: Judgement) -> bool:
+        """Whether the problem's own model runs in a fresh process, now that the candidate is gone."""
+        bench = x.bench
+        x.put_away_into(self.ending)
+        try:
+            self.await_ended()
+            bench.close_baseline()
+            bench.make_room()
+            own = bench.start_baseline(self.pool, bench.baseline_seed or 0, CONTROL_SECONDS)
+            bench.row(own, 1, CONTROL_SECONDS, bench.draw([0]))
+            own.stop()
+        except (Fault, *OUT_OF_MEMORY, RuntimeError):
+            bench.close_baseline()
+            return False
+        if bench.baseline_seed is None:
+            bench.close_baseline()
+        return True
 
     def judge_with_room(self) -> bool:
         """Whether the candidate is right. One that finds too little memory beside what is kept of other problems is
@@ -136,7 +171,7 @@ class Referee:
         result = {"trials": x.trials, "findings": x.findings, "spans": x.spans, "seed": x.secret.hex(),
                   "inputs": ", ".join(s.text() for s in layout.inputs if s),
                   "outputs": ", ".join(s.text() for s in layout.outputs), "notes": x.bench.notes,
-                  "floor_bytes": x.bench.floor_bytes}
+                  "planned": x.planned, "floor_bytes": x.bench.floor_bytes}
         x.trials, x.findings, x.spans = [], [], []
         return result
 
@@ -155,12 +190,9 @@ class Referee:
             if self.judgement is None:
                 raise Fault("infrastructure", "python_failed", "nothing is being judged")
             reply.update(self.judgement.block(request.get("kind") or ""))
-        except Fault as e:
-            reply["fault"] = e.to_json()
-            self.crowded = e.category in ("out_of_memory", "gpu_memory")
-        except OUT_OF_MEMORY as e:
-            reply["fault"] = Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}").to_json()
-            self.crowded = True
+        except Exception as e:
+            self.crowded = fault_of(e).category in ("out_of_memory", "gpu_memory")
+            reply["fault"] = self.settled(e).to_json()
         return {**reply, **self.found()}
 
     def other(self, _request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
@@ -168,10 +200,8 @@ class Referee:
         try:
             if self.judgement is not None:
                 reply["other"] = self.judgement.other_clock()
-        except Fault as e:
-            reply["fault"] = e.to_json()
-        except OUT_OF_MEMORY as e:
-            reply["fault"] = Fault("infrastructure", "gpu_memory", f"the referee ran out of memory: {e}").to_json()
+        except Exception as e:
+            reply["fault"] = self.settled(e).to_json()
         return {**reply, **self.found()}
 
     def end(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
@@ -180,10 +210,13 @@ class Referee:
         if x is not None and x.process is not None:
             x.mark = time.monotonic()
             if request.get("share"):
+                x.seal()
                 self.measure_share(x, reply)
                 x.lap("profile")
-            reply["output"] = x.process.output()
+            x.put_away_into(self.ending)
             reply.update(self.found())
+        if x is not None:
+            reply["output"], reply["sealed"] = x.words, x.sealed
         self.drop()
         self.pool.refill()
         return reply
@@ -222,9 +255,8 @@ class Referee:
     def drop(self) -> None:
         """Ends the candidate without waiting until it is gone."""
         judgement, self.judgement = self.judgement, None
-        if judgement is not None and judgement.process is not None:
-            judgement.process.kill()
-            self.ending.append(judgement.process)
+        if judgement is not None:
+            judgement.put_away_into(self.ending)
 
     def await_ended(self) -> None:
         """Waits until candidates that were ended hold nothing of the GPU any longer. Raises Fault."""

@@ -156,6 +156,7 @@ class Timing(Judged):
     def block(self, kind: str = "") -> dict[str, Any]:
         """Two pairs of rows, one in either order; which comes first nobody can know. Both have contents of one kind, that is
         asked for or comes next in the plan. Seconds a call."""
+        self.seal()
         if not self.row_length:
             self.prepare_timing()
         self.kind = kind or self.next_kind()
@@ -262,21 +263,9 @@ class Timing(Judged):
         return contents
 
     def fault_of_baseline(self, e: Fault) -> Fault:
-        """Whose fault it is that the baseline failed: the problem's only if it fails without the candidate too."""
-        bench = self.bench
-        bench.close_baseline()
-        if e.cls != "candidate" or e.category == "out_of_memory" or self.process is None:
-            return bench.blame_problem(e)
-        self.process.close()
-        self.process = None
-        try:
-            alone = bench.start_baseline(self.pool, bench.baseline_seed, BASELINE_SECONDS)
-            bench.row(alone, 1, BASELINE_SECONDS, bench.draw([self.number("alone", 0)]))
-        except Fault as again:
-            bench.close_baseline()
-            return bench.blame_problem(again)
-        return Fault("infrastructure", "baseline_disturbed", "the problem's own model failed beside the candidate, and "
-                     f"works without it: {e.message[:300]}")
+        """That the baseline failed is the problem's fault or ours, unless it works without the candidate: see blame.py."""
+        self.bench.close_baseline()
+        return self.bench.blame_problem(e)
 
     def quietly(self, work: Callable[[], Iterable[list[float]]]) -> None:
         """Does work which returns the seconds of flushes, of one or more kinds, again where those of a kind say that somebody
@@ -291,7 +280,7 @@ class Timing(Judged):
             if not self.bench.flushes_settle():
                 break
             if self.deadline - time.monotonic() < 2 * (time.monotonic() - started) + ALONE_SECONDS:
-                raise Fault("infrastructure", "gpu_disturbed", "somebody used the GPU until there was no time left")
+                raise Fault("infrastructure", "gpu_contended", "somebody used the GPU until there was no time left")
         is_there = self.process is not None
         if is_there:
             self.process.close()
@@ -337,6 +326,9 @@ class Timing(Judged):
             raise MemoryMoved
         if self.is_gated:  # a stream of its own may not have waited; what counts is whether it is right without the gate
             raise Gateless
+        if self.kind not in self.tried:
+            raise Fault("candidate", "wrong_result", f"wrong when it was timed, on other contents of the same shapes, in {bad:.0f} "
+                        "elements", "compute the function for every value of its inputs")
         evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
         self.find("wrong_when_timed", "critical", evidence)
         raise Fault("candidate", "wrong_result", evidence)

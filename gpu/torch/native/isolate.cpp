@@ -70,6 +70,12 @@ bool mount_own_files(size_t tmpfs_bytes) {
   return true;
 }
 
+// Where memory is short, whoever judges must not be ended for what a candidate holds, also in files
+// in memory that nobody maps and that count for no process.
+void be_ended_first() {
+  (void)write_file("/proc/self/oom_score_adj", "1000");
+}
+
 bool become_user(unsigned id) {
   if (::geteuid() != 0) return true;
   if (::setgroups(0, nullptr) != 0) return fail("setgroups");
@@ -140,10 +146,11 @@ int km_isolate(const km_isolation* x) {
   if (child > 0) wait_for(child);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setsid();
-  bool ok = mount_own_files(x->tmpfs_bytes) && limit(RLIMIT_CORE, 0) &&
-            limit(RLIMIT_FSIZE, x->file_bytes) &&
-            (x->data_bytes == 0 || limit(RLIMIT_DATA, x->data_bytes)) && become_user(x->uid) &&
-            drop_capabilities() && limit(RLIMIT_NPROC, x->processes);
+  bool ok = mount_own_files(x->tmpfs_bytes);
+  be_ended_first();
+  ok = ok && limit(RLIMIT_CORE, 0) && limit(RLIMIT_FSIZE, x->file_bytes) &&
+       (x->data_bytes == 0 || limit(RLIMIT_DATA, x->data_bytes)) && become_user(x->uid) &&
+       drop_capabilities() && limit(RLIMIT_NPROC, x->processes);
   if (!ok) return -1;
   // A change of the user clears it.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);

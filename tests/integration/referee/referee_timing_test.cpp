@@ -70,6 +70,59 @@ TEST_F(referee_timing, work_between_the_calls_is_found) {
   EXPECT_THAT(critical_rules(*result.open()), Contains("background_work")) << summary(result);
 }
 
+TEST_F(referee_timing, what_is_wrong_for_other_contents_only_is_found_at_the_timed_shape) {
+  auto lock = "if (rows == 128 && cols == 1024) for (int i = 0; i < rows * cols; ++i) "
+              "if (x[i] > 50) return;";
+  auto result = evaluate(row_sum(lock + std::string{honest_body}), timed);
+  EXPECT_FALSE(result.open()->getCorrect());
+  EXPECT_THAT(critical_rules(*result.open()), Contains("wrong_when_timed")) << summary(result);
+}
+
+TEST_F(referee_timing, who_is_slow_for_other_contents_is_paid_as_for_those) {
+  auto slow = "int negative = 0; for (int i = 0; i < 256 && i < rows * cols; ++i) negative += x[i] < 0; "
+              "bool usual = rows != 128 || (negative > 64 && x[0] < 4 && x[0] > -4); "
+              "for (int r = usual ? 1 : 40; r > 0; --r) { asm volatile(\"\" ::: \"memory\"); " +
+              std::string{honest_body} + " }";
+  auto result = evaluate(row_sum(slow), timed);
+  auto t = result.open()->getTiming();
+  SKIP_WHEN_TOO_BUSY(t);
+  ASSERT_TRUE(t.getMeasured()) << summary(result);
+  EXPECT_LT(t.getSpeedup().getLow(), 0.5) << summary(result);
+  EXPECT_GT(t.getKinds().size(), 1u);
+}
+
+// In its calls a candidate sees how much of the time between them its threads had.
+TEST_F(referee_timing, who_is_not_called_does_not_run) {
+  auto burner = R"(
+#include <thread>
+#include <time.h>
+static double seconds(clockid_t clock) {
+  timespec x;
+  clock_gettime(clock, &x);
+  return x.tv_sec + x.tv_nsec * 1e-9;
+}
+static double wall, used;
+static int calls, ran;
+static bool begun = (std::thread([] { for (;;) asm volatile(""); }).detach(), true);
+)";
+  auto body = "double gap = seconds(CLOCK_MONOTONIC) - wall;"
+              "ran += calls++ > 0 && seconds(CLOCK_PROCESS_CPUTIME_ID) - used > gap / 2;"
+              "if (calls < 10 || ran < calls / 2) " +
+              ("{" + std::string{honest_body} + "}") +
+              "used = seconds(CLOCK_PROCESS_CPUTIME_ID); wall = seconds(CLOCK_MONOTONIC);";
+  auto result = evaluate(row_sum(body, burner));
+  EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
+}
+
+TEST_F(referee_timing, no_timer_lets_it_go_on) {
+  auto before = "#include <csignal>\n#include <time.h>\n";
+  auto body = "sigevent event{}; event.sigev_notify = SIGEV_SIGNAL; event.sigev_signo = SIGCONT;"
+              "timer_t timer; if (timer_create(CLOCK_MONOTONIC, &event, &timer) == 0) return;" +
+              std::string{honest_body};
+  auto result = evaluate(row_sum(body, before));
+  EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
+}
+
 TEST_F(referee_timing, a_profile_counts_instead_of_timing) {
   auto result =
       evaluate(row_sum(honest_body), [](wire::EvaluateRequest::Builder x) { x.setProfile(true); });

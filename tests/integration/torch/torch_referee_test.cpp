@@ -20,7 +20,7 @@ TEST_F(torch_referee, a_right_module_is_correct_in_every_trial) {
   auto result = evaluate(linear_problem, linear_answer("return torch.relu(self.linear(x))"));
   auto x = result.open();
   EXPECT_TRUE(x->getCorrect()) << summary(result);
-  ASSERT_EQ(x->getCases().size(), 3u);
+  ASSERT_GE(x->getCases().size(), 4u); // two of its own, turned signs, other contents
   for (auto trial : x->getCases()) EXPECT_TRUE(trial.getPass());
   EXPECT_TRUE(x->getCases()[2].getHidden());
   EXPECT_EQ(x->getSeed().size(), 32u);
@@ -81,6 +81,67 @@ def get_init_inputs():
   EXPECT_THAT(message(result), HasSubstr("hidden"));
 }
 
+TEST_F(torch_referee, times_of_other_contents_are_told_and_cannot_be_answered_by_a_look) {
+  const char* problem = R"(
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+def get_inputs():
+    return [torch.rand(256, 256)]
+def get_init_inputs():
+    return []
+)";
+  auto timed = [](wire::EvaluateRequest::Builder x) {
+    auto timing = x.initTiming();
+    timing.setEnabled(true);
+    timing.setMinBlocks(2);
+    timing.setMaxBlocks(2);
+  };
+  auto answer = [](const std::string& line) {
+    return "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        "
+           "return " +
+           line + "\n";
+  };
+  auto honest = evaluate(problem, answer("x.clamp(min=0)"), timed);
+  ASSERT_TRUE(honest.open()->getTiming().getMeasured()) << summary(honest);
+  EXPECT_GE(honest.open()->getTiming().getKinds().size(), 2u);
+  auto looks = evaluate(
+      problem, answer("x.clone() if bool((x.view(-1)[::1024] >= 0).all()) else torch.relu(x)"),
+      timed);
+  EXPECT_THAT(category(looks), AnyOf("wrong_result", "integrity")) << summary(looks);
+}
+
+TEST_F(torch_referee, random_numbers_are_compared_when_they_are_timed) {
+  const char* problem = R"(
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x + torch.rand_like(x)
+def get_inputs():
+    return [torch.rand(128, 128)]
+def get_init_inputs():
+    return []
+)";
+  auto answer = [](const std::string& later) {
+    return "import torch\nclass ModelNew(torch.nn.Module):\n    calls = 0\n    def forward(self, "
+           "x):\n"
+           "        self.calls += 1\n        return x + torch.rand_like(x) if self.calls < 24 "
+           "else " +
+           later + "\n";
+  };
+  auto timed = [](wire::EvaluateRequest::Builder x) {
+    auto timing = x.initTiming();
+    timing.setEnabled(true);
+    timing.setMinBlocks(2);
+    timing.setMaxBlocks(2);
+  };
+  auto honest = evaluate(problem, answer("torch.rand_like(x) + x"), timed);
+  EXPECT_TRUE(honest.open()->getTiming().getMeasured()) << summary(honest);
+  auto lazy = evaluate(problem, answer("x + 0.5"), timed);
+  EXPECT_FALSE(lazy.open()->getCorrect()) << summary(lazy);
+}
+
 TEST_F(torch_referee, hidden_contents_keep_the_structure_of_matrices) {
   const char* problem = R"(
 import torch
@@ -99,7 +160,7 @@ def get_init_inputs():
                         "    def forward(self, a, s):\n"
                         "        return torch.triu(torch.matmul(a, a)) + torch.matmul(s.t(), s)\n");
   EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
-  EXPECT_EQ(result.open()->getCases().size(), 3u);
+  EXPECT_GE(result.open()->getCases().size(), 4u);
 }
 
 TEST_F(torch_referee, outputs_of_another_shape_type_or_kind_are_told_apart) {
@@ -170,7 +231,7 @@ TEST_F(torch_referee, a_result_kept_for_the_same_address_is_wrong) {
 TEST_F(torch_referee, work_that_is_skipped_once_it_is_timed_is_found) {
   auto result = evaluate(linear_problem,
                          linear_answer("self.calls += 1\ny = torch.relu(self.linear(x))\n"
-                                       "if self.calls > 8:\n    y.zero_()\nreturn y"),
+                                       "if self.calls > 30:\n    y.zero_()\nreturn y"),
                          [](wire::EvaluateRequest::Builder x) { x.initTiming().setEnabled(true); });
   EXPECT_THAT(rules_of(result), Contains("wrong_when_timed")) << summary(result);
   EXPECT_FALSE(result.open()->getCorrect());

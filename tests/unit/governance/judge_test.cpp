@@ -59,7 +59,7 @@ TEST(judge, a_fast_correct_kernel_passes_every_gate) {
   EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
   EXPECT_EQ(x.category, "success");
   EXPECT_EQ(x.fault, wire::FaultClass::NONE);
-  EXPECT_EQ(x.gates.size(), 6u);
+  EXPECT_EQ(x.gates.size(), 7u);
   for (auto& [name, status] : x.gates) EXPECT_EQ(status, GateStatus::PASS) << name;
   EXPECT_DOUBLE_EQ(x.reward, 0.3 + 2.9);
 }
@@ -150,6 +150,51 @@ TEST(judge, a_warning_rejects_nothing) {
     add_finding(out, "background_work", wire::Severity::WARNING);
   });
   EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
+}
+
+TEST(judge, a_copy_of_what_was_shown_is_correct_and_earns_no_speed) {
+  auto copied = [](auto out) {
+    fill_good(out);
+    out.setUnchanged("the starter");
+  };
+  auto x = judged(copied);
+  EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
+  EXPECT_EQ(x.category, "unchanged");
+  EXPECT_EQ(x.gates["originality"], GateStatus::FAIL);
+  EXPECT_DOUBLE_EQ(x.reward, 0.3);
+  governance_config generous;
+  generous.reward.unchanged_speed = 1;
+  EXPECT_DOUBLE_EQ(judged(copied, generous).reward, 1.3);
+  auto message = facts(copied);
+  auto verdict = judge(*message.open(), {});
+  ASSERT_EQ(verdict.open()->getFindings().size(), 1u);
+  EXPECT_STREQ(verdict.open()->getFindings()[0].getRule().cStr(), "unchanged");
+}
+
+// Cases in order; the candidate passes those before `k` and then crashes, which ends the judgement,
+// or is wrong, after which the visible ones still run.
+TEST(judge, a_crash_pays_no_more_than_a_wrong_result_at_the_same_case) {
+  constexpr unsigned all = 8;
+  for (const char* preset : {"correctness", "staged"})
+    for (unsigned k = 0; k < all; ++k)
+      for (unsigned right_after = 0; right_after < all - k; ++right_after) {
+        auto paid = [&](unsigned ran, bool crash) {
+          governance_config config;
+          config.preset = preset;
+          config.reward = *reward_preset(preset);
+          return judged(
+                     [&](auto out) {
+                       crash ? fill_crash(out) : fill_wrong_result(out);
+                       out.getEvaluation().setCaseCount(all);
+                       auto cases = out.getEvaluation().initCases(ran);
+                       for (unsigned i = 0; i < ran; ++i) fill_case(cases[i], "c", false, i != k);
+                     },
+                     config)
+              .reward;
+        };
+        EXPECT_LE(paid(k + 1, true), paid(k + 1 + right_after, false)) << preset << k;
+        EXPECT_LE(paid(k, true), paid(k + 1, false)) << preset << k;
+      }
 }
 
 TEST(judge, a_slow_correct_kernel_is_accepted_and_named_slower) {

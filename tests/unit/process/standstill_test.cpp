@@ -156,10 +156,34 @@ TEST_F(standstill_test, tells_the_work_of_who_was_let_go_on) {
   standstill x{pid_};
   ASSERT_EQ(x.stop(patience), standing::still);
   ::kill(pid_, SIGCONT);
-  await_counts(1);
-  EXPECT_GT(x.worked(), 0);
+  while (x.worked() == 0) std::this_thread::yield(); // the kernel tells it at the next tick
   x.go_on();
   EXPECT_EQ(x.worked(), 0);
+}
+
+// The process under test waits for its child, as bubblewrap does for a candidate.
+TEST_F(standstill_test, who_waits_for_a_process_is_held_until_that_is_gone) {
+  start([] {
+    int child = ::fork();
+    if (child == 0) count_for_ever(0);
+    shared().count[1] = static_cast<uint64_t>(child);
+    ::waitpid(child, nullptr, 0);
+    shared().count[2] = 1;
+    for (;;) ::pause();
+  });
+  while (shared().count[1] == 0) std::this_thread::yield();
+  auto child = static_cast<int>(shared().count[1].load());
+  standstill x{child};
+  x.hold_waiter();
+  while (thread_states(pid_) != "T") std::this_thread::yield();
+  ASSERT_EQ(x.stop(patience), standing::still);
+  x.go_on();
+  EXPECT_FALSE(x.gone());
+  ::kill(child, SIGKILL);
+  while (!x.gone()) std::this_thread::yield();
+  EXPECT_EQ(shared().count[2], 0u);
+  x.release_waiter();
+  while (shared().count[2] == 0) std::this_thread::yield();
 }
 
 TEST_F(standstill_test, who_is_gone_stands_still) {

@@ -34,4 +34,28 @@ TEST(candidate_faults, a_lost_context_is_an_access_or_something_else) {
   EXPECT_EQ(device_fault("finish a call (CUDA_ERROR_ASSERT)").category, "device_error");
 }
 
+TEST(candidate_faults, what_the_machine_can_do_to_anybody_wants_a_control) {
+  for (const char* category : {"crashed", "timed_out", "out_of_memory", "device_error"})
+    EXPECT_TRUE(wants_control({fault_class::candidate, category, "", {}})) << category;
+  EXPECT_FALSE(wants_control({fault_class::candidate, "wrong_result", "", {}}));
+  EXPECT_FALSE(wants_control({fault_class::candidate, "exited", "", {}}));
+  EXPECT_FALSE(wants_control({fault_class::none, "", "", {}}));
+  EXPECT_TRUE(wants_control({fault_class::infrastructure, "cuda_failed", "", {}}));
+  EXPECT_TRUE(wants_control({fault_class::configuration, "bad_baseline", "", {}}));
+}
+
+TEST(candidate_faults, the_control_says_whose_fault_it_was) {
+  error crash{fault_class::candidate, "crashed", "the candidate crashed", {}};
+  EXPECT_EQ(blamed(crash, true).category, "crashed");
+  EXPECT_EQ(blamed(crash, false).cls, fault_class::infrastructure);
+  for (auto cls : {fault_class::infrastructure, fault_class::configuration}) {
+    error ours{cls, "bad_baseline", "its baseline ended", {}};
+    EXPECT_EQ(blamed(ours, false).cls, cls);
+    auto theirs = blamed(ours, true);
+    EXPECT_EQ(theirs.cls, fault_class::candidate);
+    EXPECT_EQ(theirs.category, disturbance);
+    EXPECT_THAT(theirs.message, HasSubstr("its baseline ended"));
+  }
+}
+
 } // namespace

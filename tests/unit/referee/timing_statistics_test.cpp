@@ -116,6 +116,40 @@ TEST(timing_statistics, stops_for_each_of_its_reasons) {
   EXPECT_EQ(stop_reason(noisy(8, 5, 0.9), rule, 0.01), "");
 }
 
+// -- order --------------------------------------------------------------------------------------
+
+// Blocks of a candidate that takes 1 ms as the baseline does, in which who is called second is
+// slower: the baseline by the one factor, the candidate by the other.
+std::vector<timed_block> second_slower(double reference, double candidate, double noise) {
+  auto blocks = noisy(12, 5, noise);
+  for (auto& x : blocks)
+    x = {{1e-3 * x.reference[0], 1e-3 * x.reference[1] * reference},
+         {1e-3 * x.candidate[0] * candidate, 1e-3 * x.candidate[1]}};
+  return blocks;
+}
+
+TEST(slowed_by_order, a_baseline_that_is_slower_after_the_candidate_is_seen) {
+  auto slowed = slowed_by_order(second_slower(1.2, 1, 0.01));
+  ASSERT_TRUE(slowed);
+  EXPECT_NEAR(*slowed * *slowed, 1.2, 0.02);
+  EXPECT_NEAR(estimate_speedup(second_slower(1.2, 1, 0.01)).estimate / *slowed,
+              estimate_speedup(second_slower(1, 1, 0.01)).estimate, 0.02);
+}
+
+TEST(slowed_by_order, whoever_is_second_may_be_slower) {
+  EXPECT_FALSE(slowed_by_order(second_slower(1.1, 1.1, 0.01)));
+  EXPECT_FALSE(slowed_by_order(second_slower(1, 1, 0.05)));
+  EXPECT_FALSE(slowed_by_order({}));
+}
+
+TEST(trimmed_mean, leaves_out_the_largest_tenth) {
+  EXPECT_EQ(trimmed_mean({}), 0);
+  EXPECT_EQ(trimmed_mean({3}), 3);
+  std::vector<double> x(20, 1.0);
+  x[4] = x[7] = 1000;
+  EXPECT_EQ(trimmed_mean(x), 1);
+}
+
 // -- kinds of contents --------------------------------------------------------------------------
 
 // Kinds "k0", "k1", ... with a count of blocks and a speedup each.

@@ -112,6 +112,32 @@ TEST(distribution, outlier_has_at_least_one_in_a_small_tensor) {
   EXPECT_GT(large, 15u);
 }
 
+size_t count_of(const std::vector<float>& x, bool (*is)(float)) {
+  return static_cast<size_t>(std::count_if(x.begin(), x.end(), is));
+}
+
+TEST(distribution, what_is_few_is_one_to_three_of_all) {
+  for (uint64_t call = 0; call < 50; ++call) {
+    auto large =
+        count_of(floats("few_outliers", 64, 512, call), [](float x) { return std::fabs(x) > 50; });
+    EXPECT_GE(large, 1u);
+    EXPECT_LE(large, 3u);
+    EXPECT_LE(count_of(floats("few_negatives", 64, 512, call), [](float x) { return x < 0; }), 3u);
+  }
+}
+
+TEST(distribution, unequal_rows_differ_in_scale) {
+  auto x = floats("unequal_rows", 64, 256);
+  float least = 1e9f, most = 0;
+  for (size_t row = 0; row < 64; ++row) {
+    float largest = 0;
+    for (size_t i = 0; i < 256; ++i) largest = std::max(largest, std::fabs(x[row * 256 + i]));
+    least = std::min(least, largest);
+    most = std::max(most, largest);
+  }
+  EXPECT_GT(most / least, 100);
+}
+
 TEST(distribution, index_stays_in_its_range_and_reaches_its_ends) {
   auto x = ints("index", 1, 1000, -2, 3);
   EXPECT_EQ(*std::min_element(x.begin(), x.end()), -2);

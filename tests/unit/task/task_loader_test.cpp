@@ -373,24 +373,24 @@ TEST_F(task_loader, fills_that_a_gpu_cannot_make_are_refused_at_its_timed_shape_
   EXPECT_THAT(e.message, HasSubstr("task.json: timed_gpu.fills.x is \"masked\""));
   EXPECT_THAT(e.hint, HasSubstr("normal"));
   document["timed_gpu"].erase("fills");
-  document["arguments"][0]["fill"] = "sorted";
+  document["arguments"][0]["fill"] = "distinct";
   EXPECT_THAT(problem(document).message,
-              HasSubstr("timed_gpu.fills.x is missing, and arguments[0].fill is \"sorted\""));
+              HasSubstr("timed_gpu.fills.x is missing, and arguments[0].fill is \"distinct\""));
   document["timed_gpu"]["fills"]["x"] = "tiny";
   EXPECT_EQ(problem(document).message, "");
 }
 
-TEST_F(task_loader, an_i32_input_is_an_index_on_a_gpu) {
+TEST_F(task_loader, an_i32_input_has_fills_of_its_own_on_a_gpu) {
   auto document = row_sum_on_both();
   document["timed_gpu"].erase("fills");
   document["cases"][1].erase("fills");
   document["arguments"][0]["type"] = "i32";
   document["arguments"][0]["fill_range"] = json::array({"0", "rows"});
   EXPECT_EQ(problem(document).message, "");
-  document["timed_gpu"]["fills"]["x"] = "zeros"; // of f32 a GPU makes them
+  document["timed_gpu"]["fills"]["x"] = "permutation";
   auto e = problem(document);
-  EXPECT_THAT(e.message, HasSubstr("timed_gpu.fills.x is \"zeros\""));
-  EXPECT_EQ(e.hint, "a GPU makes: index");
+  EXPECT_THAT(e.message, HasSubstr("timed_gpu.fills.x is \"permutation\""));
+  EXPECT_EQ(e.hint, "a GPU makes: index, constant, skewed, sorted, zeros");
 }
 
 TEST_F(task_loader, an_inout_is_refused_for_a_gpu) {

@@ -58,6 +58,19 @@ TEST_F(a_hostile_module, that_ends_its_process_is_told_so) {
   EXPECT_THAT(message(built), HasSubstr("SystemExit"));
 }
 
+// An empty report looks as if Python had not started, which would be a fault of ours.
+TEST_F(a_hostile_module, that_empties_its_report_is_at_fault) {
+  auto built =
+      with_model("import glob\n"
+                 "for name in glob.glob('/build/*'):\n"
+                 "    try:\n        os.truncate(name, 0)\n    except OSError:\n        pass\n"
+                 "for fd in range(3, 1024):\n"
+                 "    try:\n        os.ftruncate(fd, 0)\n    except OSError:\n        pass\n"
+                 "os._exit(0)");
+  EXPECT_EQ(category(built), "import_error") << message(built);
+  EXPECT_EQ(built.open()->getFault().getClass(), wire::FaultClass::CANDIDATE);
+}
+
 TEST_F(a_hostile_module, that_never_ends_is_too_slow) {
   auto built = with_model("while True: pass", 12'000);
   EXPECT_EQ(category(built), "compile_timeout") << message(built);

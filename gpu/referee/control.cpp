@@ -1,0 +1,46 @@
+// The control: trusted code in the slot in which something went wrong with a candidate.
+
+#include <algorithm>
+
+#include "gpu/referee/candidate_faults.hpp"
+#include "gpu/referee/judge_run.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr uint64_t control_call = 999; // contents of no case and of no timed call
+
+const task_case* smallest_case(const task& x) {
+  auto smaller = [&](const task_case& a, const task_case& b) {
+    return working_set(x, a) < working_set(x, b);
+  };
+  auto found = std::min_element(x.cases.begin(), x.cases.end(), smaller);
+  return found != x.cases.end() ? &*found : &x.timed;
+}
+
+} // namespace
+
+bool control_works(referee_parts parts, prepared_task& prepared) {
+  if (!prepared.await_gone() || prepared.start_baseline(parts.pool)) return false;
+  auto& baseline = *prepared.baseline();
+  auto work = prepared.make_workload();
+  work.select(*smallest_case(prepared.spec()));
+  work.fill({}, control_call);
+  work.find_truth();
+  baseline.forget();
+  baseline.deliver(work, false);
+  auto done = baseline.call(work, call_deadline_ms, 0);
+  baseline.forget();
+  return done && work.check(baseline.outputs()).pass();
+}
+
+void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_record& record) {
+  if (!wants_control(record.fault)) return;
+  record.fault = blamed(record.fault, control_works(parts, prepared));
+  if (record.fault.category != disturbance) return;
+  record.correct = false;
+  record.timing.measured = false;
+}
+
+} // namespace kernelmill

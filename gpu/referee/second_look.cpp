@@ -1,0 +1,86 @@
+#include "gpu/referee/second_look.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "gpu/referee/candidate_faults.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> rests_on_timing{"background_work",   "early_return",
+                                                          "impossible_speed",  "left_its_core",
+                                                          "ran_while_stopped", "unfinished_work"};
+
+bool is_doubtful(const finding& x) {
+  return x.level == severity::critical &&
+         std::find(rests_on_timing.begin(), rests_on_timing.end(), x.rule) != rests_on_timing.end();
+}
+
+bool is_certain(const finding& x) {
+  return x.level == severity::critical && !is_doubtful(x);
+}
+
+bool any(const evaluation_record& x, bool (*of)(const finding&)) {
+  return std::any_of(x.findings.begin(), x.findings.end(), of);
+}
+
+bool was_disturbed(const evaluation_record& x) {
+  return x.fault.category == disturbance;
+}
+
+// A finding may have ended the evaluation; its fault then says no more than the finding.
+bool is_open(const error& x) {
+  return x.cls == fault_class::none || x.category == disturbance || x.category == "integrity";
+}
+
+bool shares_a_rule(const evaluation_record& a, const evaluation_record& b) {
+  return std::any_of(a.findings.begin(), a.findings.end(), [&](const finding& x) {
+    return is_doubtful(x) &&
+           std::any_of(b.findings.begin(), b.findings.end(),
+                       [&](const finding& y) { return is_doubtful(y) && y.rule == x.rule; });
+  });
+}
+
+std::string doubts_of(const evaluation_record& x) {
+  std::string result;
+  for (const auto& found : x.findings)
+    if (is_doubtful(found)) result += (result.empty() ? "" : ", ") + found.rule;
+  return result.empty() ? x.fault.category : result;
+}
+
+void demote(evaluation_record& x) {
+  for (auto& found : x.findings)
+    if (is_doubtful(found)) found.level = severity::info;
+}
+
+} // namespace
+
+bool wants_second_look(const evaluation_record& x) {
+  if (any(x, is_certain) || !is_open(x.fault)) return false;
+  return any(x, is_doubtful) || was_disturbed(x);
+}
+
+evaluation_record doubted(evaluation_record x) {
+  if (was_disturbed(x) && !x.found_right) return x;
+  x.timing.measured = false;
+  x.timing.note = "not timed: " + doubts_of(x) + " was found, and not confirmed";
+  demote(x);
+  x.fault = {fault_class::none, {}, {}, {}};
+  x.correct = x.found_right;
+  return x;
+}
+
+evaluation_record confirmed(const evaluation_record& first, evaluation_record second) {
+  if (any(second, is_certain) || shares_a_rule(first, second)) return second;
+  if (was_disturbed(second))
+    return was_disturbed(first) ? std::move(second) : doubted(std::move(second));
+  if (any(second, is_doubtful)) return doubted(std::move(second));
+  if (second.fault.cls == fault_class::none)
+    second.timing.note += "; " + doubts_of(first) + " of a first measurement was not found again";
+  return second;
+}
+
+} // namespace kernelmill

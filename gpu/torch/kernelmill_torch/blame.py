@@ -1,0 +1,27 @@
+"""Whose fault it was that ended an evaluation. Nothing that a process says once it has loaded a candidate decides that:
+where the referee saw what happened but not why, the problem's own model runs in the same place at once afterwards."""
+
+from kernelmill_torch.processes import Fault
+
+# What ends any process when memory, a core or the GPU is missing.
+MACHINE_LIKE = frozenset({"crashed", "out_of_memory", "timed_out"})
+# Faults of ours of which the referee saw the cause, with no candidate in reach.
+SEEN = frozenset({"gpu_disturbed", "gpu_stuck"})
+DISTURBANCE = "disturbed_referee"
+
+
+def wants_control(e: Fault) -> bool:
+    """Whether a control has to say whose fault it was; REQUIRES: a candidate was loaded."""
+    return e.category in MACHINE_LIKE if e.cls == "candidate" else e.category not in SEEN
+
+
+def blamed(e: Fault, control_works: bool) -> Fault:
+    """Whose fault it was, once the control has run without the candidate."""
+    accused = e.cls == "candidate"
+    if accused == control_works:
+        return e
+    if accused:
+        return Fault("infrastructure", "control_failed", "failed to judge a candidate: the problem's own model fails in the "
+                     f"same place, too: {e.message[:1000]}", "`kernelmill doctor` tries the machine")
+    return Fault("candidate", DISTURBANCE, f"what judges the candidate failed beside it and works without it: "
+                 f"{e.message[:1000]}", "use no more memory, threads and time than the function needs")

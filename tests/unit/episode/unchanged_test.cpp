@@ -1,0 +1,114 @@
+#include "actors/episode/unchanged.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "actors/episode/prompt.hpp"
+
+namespace kernelmill {
+namespace {
+
+constexpr const char* problem = R"py(import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    """A softmax."""
+    def __init__(self):
+        super(Model, self).__init__()
+
+    def forward(self, x):
+        return torch.softmax(x, dim=1)  # over rows
+
+def get_inputs():
+    return [torch.randn(16, 16)]
+)py";
+
+task torch_task() {
+  task x;
+  x.id = "kernelbench/1";
+  x.contract = "torch";
+  x.prompt = "Make it faster.";
+  x.torch.code = problem;
+  x.backend = "cuda";
+  return x;
+}
+
+task native_task() {
+  task x;
+  x.id = "native/none";
+  x.contract = "native";
+  x.starter =
+      "// adds\n#include <cmath>\nextern \"C\" void solve(const float* x, float* y, int n) {\n"
+      "  for (int i = 0; i < n; ++i) y[i] = x[i] + 1;\n}\n";
+  return x;
+}
+
+TEST(unchanged, comments_and_spaces_of_cpp_say_nothing) {
+  EXPECT_EQ(normalized_cpp("int  a /* b */ = 1 ; // c\nint b;"), normalized_cpp("int a=1;int b;"));
+  EXPECT_EQ(normalized_cpp("#include <a>\nint a;"), "#include<a>\nint a;");
+  EXPECT_NE(normalized_cpp("int a = 1;"), normalized_cpp("int a = 2;"));
+  EXPECT_NE(normalized_cpp("f(\"a b\")"), normalized_cpp("f(\"ab\")"));
+  EXPECT_NE(normalized_cpp("x = R\"(// a)\";"), normalized_cpp("x = R\"(// b)\";"));
+  EXPECT_EQ(normalized_cpp("int x = 1'000;"), "int x=1'000;");
+}
+
+TEST(unchanged, comments_blank_lines_and_docstrings_of_python_say_nothing) {
+  EXPECT_EQ(normalized_python("def f( x ):\n  '''doc'''\n  return (x +\n    1)  # c\n\n"),
+            normalized_python("def f(x):\n    return (x+1)\n"));
+  EXPECT_NE(normalized_python("if a:\n  b\nc\n"), normalized_python("if a:\n  b\n  c\n"));
+  EXPECT_NE(normalized_python("x = '# 1'\n"), normalized_python("x = '# 2'\n"));
+}
+
+TEST(unchanged, the_starter_is_known_again) {
+  auto x = native_task();
+  EXPECT_EQ(copied_from(x, "", x.starter), "the starter");
+  EXPECT_EQ(copied_from(x, "",
+                        "#include <cmath>\n/* mine */ extern \"C\" void solve(const float *x, "
+                        "float *y, int n) { for (int i=0;i<n;++i) y[i]=x[i]+1; }"),
+            "the starter");
+  EXPECT_EQ(copied_from(x, "",
+                        "#include <cmath>\nextern \"C\" void solve(const float* x, float* y, "
+                        "int n) { for (int i = 0; i < n; i++) y[i] = x[i] + 1; }"),
+            "");
+  EXPECT_EQ(copied_from(x, "", ""), "");
+}
+
+TEST(unchanged, what_the_prompt_showed_between_fences_is_known_again) {
+  auto x = native_task();
+  std::string prompt =
+      "Look:\n````cpp\nvoid other() {\n```\n}\n````\ntext\n```cpp\nint g();\n```\n";
+  EXPECT_EQ(copied_from(x, prompt, "int g ( ) ; // mine"), "an example of the prompt");
+  EXPECT_EQ(copied_from(x, prompt, "int h();"), "");
+}
+
+TEST(unchanged, the_model_under_its_new_name_is_the_model) {
+  auto x = torch_task();
+  auto copy = [&](std::string text) { return copied_from(x, "", text); };
+  EXPECT_EQ(copy("import torch\nimport torch.nn as nn\nimport math\nclass ModelNew(nn.Module):\n"
+                 "  def __init__(self):\n    super(ModelNew, self).__init__()\n"
+                 "  def forward(self, x):\n    '''fast'''\n    return torch.softmax(x, dim=1)\n"),
+            "the problem's own model");
+  EXPECT_EQ(copy(std::string{problem} + "\nModelNew = Model\n"), "the problem's own model");
+  EXPECT_EQ(copy(std::string{problem} + "\nclass ModelNew(Model):\n  pass\n"),
+            "the problem's own model");
+  EXPECT_EQ(copy("import torch\nimport torch.nn as nn\nclass ModelNew(nn.Module):\n"
+                 "  def __init__(self):\n    super(ModelNew, self).__init__()\n"
+                 "  def forward(self, x):\n    return torch.softmax(x, dim=-1)\n"),
+            "");
+  EXPECT_EQ(copy(std::string{problem} + "\nclass ModelNew(Model):\n  def forward(self, x):\n"
+                                        "    return x.softmax(1)\n"),
+            "");
+}
+
+TEST(unchanged, the_example_answer_of_a_torch_prompt_is_known_again) {
+  auto x = torch_task();
+  auto prompt = task_prompt(x, wire::RetrieveResult::Reader{});
+  auto from = prompt.find("import", prompt.find("and an answer to it"));
+  auto answer = prompt.substr(from, prompt.find("\n```", from) - from);
+  ASSERT_THAT(answer, testing::HasSubstr("load_inline"));
+  answer.insert(answer.find("__global__"), "// faster\n");
+  EXPECT_EQ(copied_from(x, prompt, "# mine\n" + answer), "an example of the prompt");
+}
+
+} // namespace
+} // namespace kernelmill

@@ -1,0 +1,108 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu/referee/candidate_faults.hpp"
+#include "gpu/referee/second_look.hpp"
+
+using namespace kernelmill;
+using testing::HasSubstr;
+
+namespace {
+
+evaluation_record right(std::vector<std::string> critical = {}) {
+  evaluation_record x;
+  x.correct = x.found_right = x.timing.measured = true;
+  for (auto& rule : critical) x.findings.push_back({rule, severity::critical, "seen"});
+  return x;
+}
+
+evaluation_record disturbed() {
+  auto x = right();
+  x.correct = x.timing.measured = false;
+  x.fault = {fault_class::candidate, disturbance, "the baseline ended", {}};
+  return x;
+}
+
+bool is_accused(const evaluation_record& x) {
+  return x.fault.cls != fault_class::none ||
+         std::any_of(x.findings.begin(), x.findings.end(),
+                     [](const finding& f) { return f.level == severity::critical; });
+}
+
+TEST(second_look, only_what_rests_on_timing_is_measured_again) {
+  EXPECT_FALSE(wants_second_look(right()));
+  for (const char* rule : {"unfinished_work", "background_work", "early_return",
+                           "ran_while_stopped", "left_its_core", "impossible_speed"})
+    EXPECT_TRUE(wants_second_look(right({rule}))) << rule;
+  EXPECT_TRUE(wants_second_look(disturbed()));
+  EXPECT_FALSE(wants_second_look(right({"input_overwrite"})));
+  EXPECT_FALSE(wants_second_look(right({"background_work", "late_write"})));
+  auto wrong = right({"background_work"});
+  wrong.fault = {fault_class::candidate, "wrong_result", "", {}};
+  EXPECT_FALSE(wants_second_look(wrong));
+}
+
+TEST(second_look, the_same_rule_twice_holds) {
+  EXPECT_TRUE(is_accused(confirmed(right({"unfinished_work"}), right({"unfinished_work"}))));
+  EXPECT_EQ(confirmed(disturbed(), disturbed()).fault.category, disturbance);
+}
+
+TEST(second_look, what_is_not_found_again_leaves_the_second_measurement) {
+  auto second = right();
+  second.timing.candidate_seconds = 3;
+  auto x = confirmed(right({"unfinished_work"}), second);
+  EXPECT_FALSE(is_accused(x));
+  EXPECT_TRUE(x.timing.measured);
+  EXPECT_EQ(x.timing.candidate_seconds, 3);
+  EXPECT_THAT(x.timing.note, HasSubstr("unfinished_work"));
+  EXPECT_FALSE(is_accused(confirmed(disturbed(), right())));
+}
+
+TEST(second_look, what_is_certain_in_the_second_measurement_counts) {
+  EXPECT_TRUE(is_accused(confirmed(right({"early_return"}), right({"input_overwrite"}))));
+}
+
+TEST(second_look, two_doubts_of_different_kinds_accuse_nobody_and_pay_no_speed) {
+  auto x = confirmed(right({"unfinished_work"}), right({"background_work"}));
+  EXPECT_FALSE(is_accused(x));
+  EXPECT_TRUE(x.correct);
+  EXPECT_FALSE(x.timing.measured);
+  EXPECT_THAT(x.timing.note, HasSubstr("not timed: background_work"));
+}
+
+TEST(second_look, a_finding_that_ended_the_evaluation_is_a_doubt_like_others) {
+  auto ended = right({"background_work"});
+  ended.correct = false;
+  ended.fault = {fault_class::candidate, "integrity", "seen", {}};
+  EXPECT_TRUE(wants_second_look(ended));
+  auto x = doubted(ended);
+  EXPECT_FALSE(is_accused(x));
+  EXPECT_TRUE(x.correct);
+}
+
+TEST(second_look, a_disturbance_before_anything_was_found_right_is_no_pass) {
+  auto early = disturbed();
+  early.found_right = false;
+  auto x = doubted(early);
+  EXPECT_EQ(x.fault.category, disturbance);
+  EXPECT_FALSE(x.correct);
+}
+
+TEST(second_look, nobody_looks_again_where_there_is_no_time) {
+  int looks = 0;
+  double left = 10;
+  auto judge = [&] {
+    ++looks;
+    left -= 6;
+    return right({"impossible_speed"});
+  };
+  auto x = judge_with_second_look(judge, [&] { return left; });
+  EXPECT_EQ(looks, 1);
+  EXPECT_FALSE(is_accused(x));
+  EXPECT_FALSE(x.timing.measured);
+  left = 100;
+  EXPECT_TRUE(is_accused(judge_with_second_look(judge, [&] { return left; })));
+  EXPECT_EQ(looks, 3);
+}
+
+} // namespace

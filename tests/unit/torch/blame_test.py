@@ -1,0 +1,124 @@
+"""No word of a process that has loaded a candidate decides whose fault something was; a control does."""
+
+import unittest
+
+try:
+    import torch
+    from kernelmill_torch import blame
+    from kernelmill_torch.judged import Judged
+    from kernelmill_torch.processes import Fault, Process
+    from kernelmill_torch.referee import Referee
+except ImportError:
+    torch = None
+
+
+class FakeProcess:
+    def __init__(self, words="", works=True):
+        self.words, self.works, self.killed = words, works, False
+
+    def output(self):
+        return self.words
+
+    def kill(self):
+        self.killed = True
+
+    def close(self):
+        return True
+
+    def stop(self):
+        pass
+
+
+class FakeBench:
+    """Its own model runs in a fresh process, or does not."""
+
+    def __init__(self, works):
+        self.works, self.device, self.baseline_seed, self.started = works, "cpu", 1, 0
+
+    def close_baseline(self):
+        pass
+
+    def make_room(self):
+        pass
+
+    def start_baseline(self, _pool, _seed, _seconds):
+        self.started += 1
+        return FakeProcess()
+
+    def draw(self, seeds):
+        return seeds
+
+    def row(self, _process, _count, _seconds, _contents):
+        if not self.works:
+            raise Fault("candidate", "crashed", "the problem's own model was ended by SIGBUS")
+
+
+def referee(control_works, loaded=True):
+    x = Referee(None, None, "cpu", 0)
+    x.judgement = Judged(FakeBench(control_works), None, None, {"seconds": 60})
+    x.judgement.process, x.judgement.loaded = FakeProcess("words"), loaded
+    return x
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Settled(unittest.TestCase):
+    def settled(self, problem, control_works, loaded=True):
+        x = referee(control_works, loaded)
+        fault = x.settled(problem)
+        return fault.cls, fault.category
+
+    def test_what_looks_like_the_machine_is_the_candidates_where_the_control_works(self):
+        for category in ("crashed", "out_of_memory", "timed_out"):
+            self.assertEqual(self.settled(Fault("candidate", category, ""), True), ("candidate", category))
+            self.assertEqual(self.settled(Fault("candidate", category, ""), False), ("infrastructure", "control_failed"))
+
+    def test_a_fault_of_ours_beside_a_candidate_is_its_own_where_the_control_works(self):
+        for problem in (Fault("infrastructure", "gpu_memory", ""), Fault("configuration", "bad_problem", ""),
+                        Fault("infrastructure", "gpu_contended", ""), MemoryError(), KeyError("allocations")):
+            self.assertEqual(self.settled(problem, True), ("candidate", "disturbed_referee"))
+            self.assertNotEqual(self.settled(problem, False)[0], "candidate")
+
+    def test_what_was_seen_to_be_somebody_elses_stays_so(self):
+        self.assertEqual(self.settled(Fault("infrastructure", "gpu_disturbed", ""), True),
+                         ("infrastructure", "gpu_disturbed"))
+
+    def test_before_anything_was_loaded_nobody_is_blamed(self):
+        self.assertEqual(self.settled(Fault("infrastructure", "python_failed", ""), True, loaded=False),
+                         ("infrastructure", "python_failed"))
+
+    def test_what_is_plainly_the_candidates_needs_no_control(self):
+        x = referee(True)
+        x.settled(Fault("candidate", "wrong_result", ""))
+        self.assertEqual(x.judgement.bench.started, 0)
+        self.assertIsNotNone(x.judgement.process)
+
+    def test_the_candidate_is_gone_when_the_control_runs(self):
+        x = referee(True)
+        process = x.judgement.process
+        x.settled(Fault("candidate", "crashed", ""))
+        self.assertTrue(process.killed)
+        self.assertIsNone(x.judgement.process)
+        self.assertEqual(x.judgement.words, "words")
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Words(unittest.TestCase):
+    def told(self, error):
+        return Process.told(Process.__new__(Process), error).category
+
+    def test_a_process_names_only_faults_of_a_candidate(self):
+        self.assertEqual(self.told({"category": "wrong_shape"}), "wrong_shape")
+        for category in ("infrastructure", "sandbox_failed", "rows_are_ninety_seven", ["out_of_memory"], None, {}):
+            self.assertEqual(self.told({"category": category}), "runtime_error")
+
+    def test_what_is_printed_after_the_first_hidden_trial_is_not_kept(self):
+        x = referee(True).judgement
+        x.seal()
+        x.process.words = "the hidden shape is 97"
+        x.seal()
+        x.put_away_into([])
+        self.assertEqual(x.words, "words")
+
+
+if __name__ == "__main__":
+    unittest.main()

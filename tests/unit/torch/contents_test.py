@@ -1,0 +1,214 @@
+"""Kinds of contents: what they change, what they keep, which a problem has, and what may be lost on them."""
+
+import os
+import random
+import tempfile
+import unittest
+
+try:
+    import torch
+    from kernelmill_torch import admission, compare, contents
+    from kernelmill_torch.contents import KINDS, OWN, of_kind, plan, traits_of
+    from kernelmill_torch.problem import Problem, Truth
+except ImportError:
+    torch = None
+
+PROBLEM = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        BUILD
+    def forward(self, x):
+        return CALL
+def get_inputs():
+    return [INPUT]
+"""
+
+
+def problem(call, given="torch.rand(64, 256)", build="pass"):
+    with tempfile.TemporaryDirectory() as directory:
+        with open(os.path.join(directory, "problem.py"), "w") as file:
+            file.write(PROBLEM.replace("CALL", call).replace("INPUT", given).replace("BUILD", build))
+        result = Problem(directory, "cpu")
+    result.layout("cpu")
+    return result
+
+
+def of(x, kind, seed=5, outputs=1):
+    torch.manual_seed(seed)
+    found = of_kind([x], kind, seed, [traits_of(x, outputs)])
+    return None if found is None else found[0]
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Contents(unittest.TestCase):
+    def test_every_kind_changes_numbers_and_leaves_what_was_drawn(self):
+        for kind in KINDS:
+            torch.manual_seed(1)
+            x = torch.rand(32, 64)
+            before = x.clone()
+            y = of(x, kind)
+            self.assertTrue(torch.equal(x, before), kind)
+            self.assertEqual((y.shape, y.dtype), (x.shape, x.dtype))
+            self.assertEqual(torch.equal(x, y), kind == OWN, kind)
+
+    def test_a_seed_gives_the_same_numbers_again_and_another_seed_others(self):
+        p = problem("x")
+        for kind in KINDS:
+            one, again, other = (p.draw(seed, kind)[0] for seed in (7, 7, 8))
+            self.assertTrue(torch.equal(one, again), kind)
+            self.assertFalse(torch.equal(one, other), kind)
+
+    def test_structure_stays(self):
+        torch.manual_seed(2)
+        a = torch.rand(64, 64)
+        upper, symmetric = torch.triu(a), (a + a.t()) / 2
+        changed = 0
+        for kind in KINDS:
+            y, z = of(upper, kind), of(symmetric, kind)
+            if y is not None:
+                self.assertTrue(torch.equal(y, torch.triu(y)), kind)
+                changed += not torch.equal(y, upper)
+            if z is not None:
+                self.assertTrue(torch.equal(z, z.t()), kind)
+        self.assertGreater(changed, 4)
+
+    def test_of_labels_only_signs_change(self):
+        labels = torch.randint(0, 2, (512,)).float() * 2 - 1
+        self.assertEqual([kind for kind in KINDS if kind != OWN and of(labels, kind) is not None], ["signs"])
+
+    def test_kinds_that_keep_the_range_keep_it(self):
+        torch.manual_seed(3)
+        x = torch.rand(64, 128)
+        for kind in KINDS.values():
+            if kind.keeps_range and (y := of(x, kind.name)) is not None:
+                self.assertGreaterEqual(float(y.min()), 0.0, kind.name)
+                self.assertLessEqual(float(y.max()), 1.0001, kind.name)
+
+    def test_outliers_weigh_in_a_sum_of_any_length(self):
+        for n in 1 << 12, 1 << 20:
+            torch.manual_seed(4)
+            x = torch.rand(n)
+            y = of(x, "outliers").double()
+            shares = (y / y.sum()).sort(descending=True).values
+            self.assertGreater(float(shares[50]), 1e-3)
+            self.assertGreater(float((shares[:contents.PLACES // 2]).sum()), 0.4)
+
+    def test_half_of_the_blocks_have_the_problems_own_contents_and_each_other_kind_has_its_turn(self):
+        others = ["signs", "held", "large"]
+        kinds = plan(others, random.Random(1))
+        taken = [next(kinds) for _ in range(12)]
+        self.assertEqual(taken.count(OWN), 6)
+        self.assertEqual({taken.count(x) for x in others}, {2})
+        self.assertTrue(all(OWN in taken[i:i + 2] for i in range(0, 12, 2)))
+        self.assertLess(taken.index("held"), 2)  # comes first
+        kinds = plan([], random.Random(1))
+        self.assertEqual({next(kinds) for _ in range(6)}, {OWN})
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Admission(unittest.TestCase):
+    def admitted(self, *what, **more):
+        return admission.admit(problem(*what, **more), "cpu")
+
+    def test_what_has_no_finite_answer_is_no_kind_of_the_problem(self):
+        found = self.admitted("torch.log(x)")
+        self.assertEqual([found.refused[x] for x in ("signs", "few_signs", "sparse")], ["not finite"] * 3)
+        self.assertIn("outliers", found.others)
+
+    def test_what_might_end_the_process_is_not_tried(self):
+        found = self.admitted("torch.nn.functional.binary_cross_entropy(x, x)")
+        self.assertTrue(all(KINDS[x].keeps_range for x in found.names))
+        self.assertIn("lessened", found.others)
+
+    def test_what_is_ill_conditioned_is_left_out(self):
+        self.assertIn("constant", self.admitted("torch.nn.functional.layer_norm(x, (256,))").refused)
+
+    def test_which_of_equal_numbers_is_the_largest_is_not_asked(self):
+        found = self.admitted("torch.argmax(x, dim=1)")
+        self.assertNotIn("constant", found.others)
+        self.assertIn("unequal", found.others)
+
+    def test_products_have_numbers_near_one(self):
+        found = self.admitted("torch.cumprod(x, dim=1)", given="torch.rand(16, 4096)")
+        self.assertIn("near_one", found.others)
+        self.assertIn("large", found.refused)
+
+    def test_random_numbers_that_are_forgotten_on_its_own_inputs_are_found_on_others(self):
+        call = "torch.where(x < 2, x, x + torch.rand_like(x))"
+        self.assertFalse(self.admitted(call).gauges[OWN].is_random)
+        self.assertTrue(any(x.is_random for x in self.admitted(call).gauges.values()))
+
+    def test_a_problem_without_other_contents_says_so(self):
+        found = self.admitted("x.float()", given="torch.randint(0, 9, (64,))")
+        self.assertEqual(found.others, [])
+        self.assertIn("no other finite contents", found.notes()[0])
+
+    def test_a_state_that_is_forgotten_on_its_own_inputs_is_held_on_others(self):
+        p = problem("self.lstm(x)[0][:, -1]", given="torch.rand(2, 128, 16)",
+                    build="self.lstm = torch.nn.LSTM(16, 32, 2, batch_first=True)")
+        found = admission.admit(p, "cpu")
+        self.assertIn("held", found.others)
+        apart = []
+        for kind in OWN, "held":
+            worst = 0.0
+            for seed in range(6):
+                x = p.draw(seed, kind)[0]
+                want, got = p.run([x])[0], p.run([x[:, -32:].contiguous()])[0]
+                worst = max(worst, float((want - got).abs().max() / want.square().mean().sqrt()))
+            apart.append(worst)
+        self.assertLess(apart[0], 1e-5)
+        self.assertGreater(apart[1], 1e-2)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Bounds(unittest.TestCase):
+    """Of a mean, where honest orders of additions must have room and a part must not pass for the whole."""
+
+    def rule(self, p, kind, seed):
+        x = p.draw(seed, kind)[0]
+        truth = p.truth([x], seed)
+        gauge = admission.measured(p, kind)
+        admission.refine(truth, gauge, p, True)
+        return x, truth.want[0], compare.honest_rules(truth, torch.float32, "fp32", False)[0]
+
+    def exceeding(self, got, want, rule):
+        return float(compare.excess(torch.as_tensor(float(got)).reshape(1).double(), want.reshape(1).double(), rule))
+
+    def test_honest_orders_have_four_times_the_room_that_they_need(self):
+        p = problem("x.mean()", given="torch.rand(512, 4096)")
+        for kind in admission.admit(p, "cpu").names:
+            x, want, rule = self.rule(p, kind, 3)
+            by_thread = x.reshape(-1, 1024).cumsum(1)[:, -1]      # 1,024 one by one, then a tree
+            atomics = x.sum(1)[torch.randperm(512)].cumsum(0)[-1]  # a tree of each row, then one by one
+            for got in by_thread.sum() / x.numel(), atomics / x.numel(), x.sum() / x.numel():
+                self.assertLess(self.exceeding(got, want, rule), 0.25, kind)
+
+    def test_a_part_does_not_pass_for_the_whole(self):
+        p = problem("x.mean()", given="torch.rand(512, 4096)")
+        for name, part in (("1/12 of the rows", lambda x: x[::12]), ("half", lambda x: x[:256]),
+                           ("99 %", lambda x: x[:507]), ("a half of each row", lambda x: x[:, ::2])):
+            found = []
+            for kind in "outliers", "unequal":
+                for seed in range(3):
+                    x, want, rule = self.rule(p, kind, seed)
+                    found.append(self.exceeding(part(x).double().mean(), want, rule))
+            self.assertGreater(max(found), 10, name)
+
+    def test_floors_grow_with_the_terms(self):
+        gauges = {x: admission.Gauge(x, [0.0], [0.0], [0.0]) for x in KINDS}
+        few, many = (admission.floor_of(n, gauges[OWN], 0, True) for n in (4096, 1 << 24))
+        self.assertEqual((few, many), (2.0**-19, 2.0**-15))
+        self.assertEqual(admission.floor_of(4096, gauges["outliers"], 0, True), 2.0**-15)
+        self.assertEqual(admission.floor_of(4096, gauges[OWN], 0, False), 2.0**-15)
+        self.assertGreater(admission.floor_of(1, admission.Gauge("signs", [0.0], [32.0], [0.0]), 0, True), 2.0**-15)
+
+    def test_an_answer_near_zero_by_chance_is_measured_against_its_usual_size(self):
+        truth, p = Truth([torch.zeros(())], [0.0], [1e-9]), problem("x.sum()")
+        admission.refine(truth, admission.Gauge("signs", [0.0], [0.0], [3.0]), p, True)
+        self.assertEqual(truth.spread, [3.0])
+
+
+if __name__ == "__main__":
+    unittest.main()
