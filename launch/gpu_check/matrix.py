@@ -115,8 +115,10 @@ def show(counts, contracts):
 
 
 def has_torch():
-    python = os.environ.get("KERNELMILL_PYTHON") or "python3"
-    return subprocess.run([python, "-c", "import torch"], capture_output=True, env=common.environment()).returncode == 0
+    """Whether one of the interpreters that `kernelmill` tries has torch."""
+    tried = [os.environ.get("KERNELMILL_PYTHON"), "python3", "/usr/bin/python3"]
+    return any(shutil.which(x) and subprocess.run([x, "-c", "import torch"], capture_output=True, env=common.environment()).returncode == 0
+               for x in tried if x)
 
 
 def judged_again(rows, backend, root, seconds):
