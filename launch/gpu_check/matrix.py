@@ -35,7 +35,8 @@ def result_of(variant, verdict, companion=None):
     if expect == "silent":
         error = verdict.get("error") or {}
         said = " ".join([error.get("message") or "", error.get("hint") or "", *(c.get("first_bad") or "" for c in verdict.get("cases", []))])
-        return "paid" if any(mark in said for mark in variant["marks"]) else "caught"
+        # Of a sealed verdict a policy sees no words but ours.
+        return "paid" if any(mark in said for mark in variant["marks"]) and not verdict.get("sealed") else "caught"
     if expect == "poorer":
         return "paid" if not companion or (verdict.get("reward") or 0) > (companion.get("reward") or 0) + 1e-9 else "caught"
     if outcome == "rejected":
