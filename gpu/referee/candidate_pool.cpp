@@ -54,8 +54,19 @@ void candidate_pool::refill() {
 }
 
 void candidate_pool::settle() {
-  if (on_gpu()) return;
-  for (auto& process : waiting_) (void)process.settle(start_deadline_ms);
+  if (on_gpu()) {
+    std::unique_lock lock{mutex_};
+    held_ = true;
+    changed_.wait(lock, [&] { return !busy_; });
+  }
+  for (auto& process : waiting_)
+    (void)process.settle(on_gpu() ? gpu_start_deadline_ms : start_deadline_ms);
+}
+
+void candidate_pool::release() {
+  std::lock_guard guard{mutex_};
+  held_ = false;
+  changed_.notify_all();
 }
 
 std::shared_future<void> candidate_pool::retire(std::unique_ptr<slot> x) {
@@ -81,16 +92,21 @@ void candidate_pool::await_retired() const {
 void candidate_pool::work() {
   std::unique_lock lock{mutex_};
   for (;;) {
-    if (!retired_.empty()) {
+    filling_ = waiting_.size() < size_ && (filling_ || waiting_.empty());
+    bool may = !held_ || ending_;
+    busy_ = may && (!retired_.empty() || (filling_ && !ending_));
+    if (!busy_) {
+      if (ending_) return;
+      changed_.notify_all();
+      changed_.wait(lock);
+    } else if (!retired_.empty()) {
       auto x = std::move(retired_.front());
       retired_.pop_front();
       lock.unlock();
       x.process.reset();
       x.gone.set_value();
       lock.lock();
-    } else if (ending_) {
-      return;
-    } else if (waiting_.size() < size_) {
+    } else {
       lock.unlock();
       auto process = candidate_process::start(walls_, options_);
       lock.lock();
@@ -98,8 +114,6 @@ void candidate_pool::work() {
         waiting_.push_back(std::move(*process));
       else // take() will try again and report
         size_ = waiting_.size();
-    } else {
-      changed_.wait(lock, [&] { return ending_ || !retired_.empty() || waiting_.size() < size_; });
     }
   }
 }

@@ -28,9 +28,18 @@ public:
   /// Starts what is missing, without waiting for it. Call it when nobody is being timed.
   void refill();
 
-  /// Waits until nothing in the pool is still starting, so that it disturbs no timing. On a GPU
-  /// slot it does nothing: there a start may overlap with timing, which sees it as noise.
+  /// Waits until nothing in the pool is still starting or ending, and starts and ends nothing until
+  /// release(): contexts that come and go make rows on a GPU longer.
   void settle();
+
+  /// Timing is over.
+  void release();
+
+  /// Releases when it goes, whatever ended the timing.
+  struct hold {
+    candidate_pool& pool;
+    ~hold() { pool.release(); }
+  };
 
   /// Ends a slot that is done with. The future is ready when its process is gone, and with it
   /// everything that it may still have had running on a GPU.
@@ -59,6 +68,10 @@ private:
   std::deque<retired> retired_;
   std::shared_future<void> latest_; // of the retired: they go in order
   bool ending_ = false;
+  bool held_ = false; // nothing is started or ended
+  bool busy_ = false; // the thread starts or ends something
+  bool filling_ =
+      true; // until it is full again: several contexts at once take less than one by one
   std::thread worker_;
 };
 

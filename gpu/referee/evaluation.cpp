@@ -226,6 +226,7 @@ void run_phases(judged_run& run, double overhead, span_clock& clock) {
   bool right = judge_correctness(run);
   clock.lap("correctness");
   if (right) run.seal();
+  candidate_pool::hold until_it_is_over{run.parts.pool};
   if (right && run.options.profiled) {
     count_calls(run);
     clock.lap("profile");

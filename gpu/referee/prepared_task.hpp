@@ -12,6 +12,7 @@
 #include <string>
 
 #include "gpu/referee/row_arithmetic.hpp"
+#include "gpu/referee/device/contents_plan.hpp"
 #include "gpu/referee/slot.hpp"
 #include "gpu/toolchain/trusted_build.hpp"
 
@@ -26,6 +27,7 @@ class program_slot;
 /// What the rows of a task's baseline are on a GPU while no candidate is there who could change
 /// them.
 struct quiet_baseline {
+  std::vector<contents_kind> kinds; ///< for which the baseline is well within its bounds
   row_line call;
   std::optional<row_line> device;
   unsigned sets = 1;

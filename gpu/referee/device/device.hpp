@@ -33,7 +33,7 @@ struct device_audit {
   uint64_t damaged_guards = 0;
   uint64_t unasked = 0;
   uint64_t late = 0;
-  double max_error = 0;
+  double share = 0; ///< largest error, in units of its bound
 };
 
 /// How the elements of a tensor are made. The twin of `content_how` in kernels.cu.

@@ -20,7 +20,7 @@ struct audit {
   u64 damaged_guards; // bytes
   u64 unasked;        // elements written in sets that were not called
   u64 late;           // samples that changed after the clock had stopped
-  double max_error;
+  double share;       // largest error, in units of its bound
 };
 
 __device__ inline u64 thread_index() { return u64(blockIdx.x) * blockDim.x + threadIdx.x; }
@@ -197,17 +197,18 @@ __device__ inline void note_bad(audit* out, u64 i, unsigned argument, unsigned s
 extern "C" __global__ void compare_f32(const float* got, const double* want, const double* scale,
                                        u64 n, double unit_error, unsigned argument, unsigned set,
                                        audit* out) {
-  double largest = 0;
+  double largest = 0; // in units of the bound
   for (u64 i = thread_index(); i < n; i += thread_count()) {
     double g = got[i], w = want[i];
     double difference = fabs(g - w);
     bool same = (isnan(w) && isnan(g)) || (isinf(w) && g == w);
     if (same) continue;
-    if (!(difference <= unit_error * scale[i] + 1e-30)) note_bad(out, i, argument, set);
-    if (difference > largest) largest = difference;
+    double bound = unit_error * scale[i] + 1e-30;
+    if (!(difference <= bound)) note_bad(out, i, argument, set);
+    if (difference > largest * bound) largest = difference / bound;
   }
   if (largest > 0)
-    atomicMax(reinterpret_cast<u64*>(&out->max_error), u64(__double_as_longlong(largest)));
+    atomicMax(reinterpret_cast<u64*>(&out->share), u64(__double_as_longlong(largest)));
 }
 
 extern "C" __global__ void compare_i32(const int* got, const int* want, u64 n, unsigned argument,
