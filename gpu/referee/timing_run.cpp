@@ -26,6 +26,7 @@ constexpr double told_late_share = 0.02;
 constexpr double wait_floor = 5e-6; // seconds
 constexpr double wait_share = 0.05;
 constexpr double largest_fixed_share = 0.75; // of a call: a clock has noise
+constexpr uint32_t met_before_giving_up = 6; // kinds, a pair each: as much as three blocks
 constexpr size_t fewest_blocks = 2;
 constexpr size_t fewest_disturbed = 6;
 
@@ -92,7 +93,7 @@ private:
       blocks_[kind].blocks.push_back(
           {{times.reference, times.reference}, {times.candidate, times.candidate}});
       ++met_;
-      if (is_over()) return false;
+      if (met_ >= met_before_giving_up && is_over()) return false;
     }
     return true;
   }
