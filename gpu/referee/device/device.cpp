@@ -169,7 +169,7 @@ device::memory_state device::memory() const {
 
 bool device::crowded() const {
   auto now = memory();
-  return now.free < now.total / 3;
+  return now.free < now.total / 6;
 }
 
 void device::begin_audit() {

@@ -18,7 +18,8 @@ constexpr double gate_patience = 0.02;          // seconds; a launch takes micro
 device_rows::device_rows(prepared_task& prepared, device_arena& arena, const secret_seed& seed,
                          std::string name, std::function<uint64_t()> draw)
     : prepared_(prepared), arena_(arena), gpu_(arena.gpu()), spec_(prepared.spec()), seed_(seed),
-      name_(std::move(name)), draw_(std::move(draw)), kinds_(prepared.quiet ? prepared.quiet->kinds : kinds_of_contents(spec_)),
+      name_(std::move(name)), draw_(std::move(draw)),
+      kinds_(prepared.quiet ? prepared.quiet->kinds : kinds_of_contents(spec_)),
       samples_(gpu_.cuda(), size_t{4} * sample_words * arena.timed_sets() * spec_.arguments.size()),
       order_there_(gpu_.cuda(), size_t{4} * (arena.timed_sets() + 1)),
       row_number_(first_timed_row) {

@@ -6,11 +6,11 @@
 // docs/explanation/gpu-referee.md has the formula and why it holds.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 #include <fmt/format.h>
 
+#include "gpu/referee/device/clocked_rows.hpp"
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/device/slots.hpp"
 
@@ -26,33 +26,6 @@ constexpr int gate_trials = 3;
 constexpr int confirmations = 2;
 constexpr int most_lengthened = 3;
 constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
-
-/// One row of each, with contents of one kind.
-struct row_pair {
-  size_t kind = 0;
-  row_times reference;
-  row_times candidate;
-};
-
-/// All rows by one clock.
-struct clocked_rows {
-  std::vector<row_pair> pairs;
-  std::vector<row_times> baseline; // of the task's own kind, long and short
-};
-
-/// What they say.
-struct clocked_times {
-  std::vector<kind_blocks> kinds;
-  row_line line;
-  double intercept = 0; // that was subtracted
-};
-
-template <class Get>
-double median_of(const std::vector<row_pair>& pairs, Get get) {
-  std::vector<double> values;
-  for (const auto& x : pairs) values.push_back(get(x));
-  return median(std::move(values));
-}
 
 std::vector<timed_block> all_blocks(const std::vector<kind_blocks>& kinds) {
   std::vector<timed_block> result;
@@ -298,34 +271,11 @@ private:
 
   std::optional<clocked_times> evaluate(paid_clock clock) const {
     bool device = clock == paid_clock::device;
-    const auto& rows = rows_[device];
-    auto line = fit_line(rows.baseline);
-    if (!line || (device && !quiet_.device)) return std::nullopt;
-    const auto& quiet = device ? *quiet_.device : quiet_.call;
-    clocked_times result;
-    result.line = *line;
-    result.intercept = free_intercept(*line, quiet);
-    double share = believed_share(line->call, quiet.call);
-    for (const auto& kind : candidate_rows_.kinds()) result.kinds.push_back({kind.name, {}});
-    auto charged = charges_of(rows);
-    for (size_t i = 0; i < rows.pairs.size(); ++i) {
-      const auto& x = rows.pairs[i];
-      double reference = call_seconds(x.reference, result.intercept, 0) * share;
-      double candidate = call_seconds(x.candidate, result.intercept, charged[i]);
-      result.kinds[x.kind].blocks.push_back({{reference, reference}, {candidate, candidate}});
-    }
-    return result;
-  }
-
-  std::vector<double> charges_of(const clocked_rows& rows) const {
-    std::vector<contents_pair> pairs;
-    for (const auto& x : rows.pairs)
-      pairs.push_back(
-          {x.candidate.contents,
-           std::min(x.reference.contents, 1.05 * quiet_contents(x.kind) + contents_slack)});
-    std::vector<double> usual;
-    for (const auto& x : rows.baseline) usual.push_back(x.contents);
-    return charges(pairs, usual);
+    if (device && !quiet_.device) return std::nullopt;
+    std::vector<std::string> names;
+    for (const auto& kind : candidate_rows_.kinds()) names.push_back(kind.name);
+    return times_of(rows_[device], device ? *quiet_.device : quiet_.call, names,
+                    [&](size_t kind) { return 1.05 * quiet_contents(kind) + contents_slack; });
   }
 
   void summarize() {
@@ -333,32 +283,31 @@ private:
     if (!times || rows_[paid_ == paid_clock::device].pairs.empty()) return;
     const auto& pairs = rows_[paid_ == paid_clock::device].pairs;
     std::vector<row_times> candidate;
-    for (const auto& x : pairs) candidate.push_back(x.candidate);
-    look_for_lateness(run_, candidate, rows_[paid_ == paid_clock::device].baseline);
+    std::vector<row_times> reference; // as long: samples of more calls take longer
+    for (const auto& x : pairs) {
+      candidate.push_back(x.candidate);
+      reference.push_back(x.reference);
+    }
+    look_for_lateness(run_, candidate, reference);
     for (const auto& longer : {candidate_longer_, reference_longer_})
       look_for_background_work(run_, longer, quiet_contents(0));
     auto paid = pay_slowest(times->kinds);
     record_.measured = true;
     record_.reference_seconds = paid.reference_seconds;
     record_.candidate_seconds = paid.candidate_seconds;
-    record_.speedup = widened(paid.speedup, std::hypot(spread(*times, pairs), process_spread));
-    double calls = median_of(pairs, [](const row_pair& x) { return x.candidate.calls; });
-    for (const auto& x : pairs) record_.samples += x.candidate.calls;
+    record_.speedup = widened(paid.speedup, std::hypot(spread_of(*times, pairs), process_spread));
+    std::vector<double> calls;
+    for (const auto& x : candidate) calls.push_back(x.calls);
+    for (double x : calls) record_.samples += static_cast<uint32_t>(x);
     note_kinds(*times, paid);
     note_both_clocks();
-    compare_with_roofline(run_, calls);
+    compare_with_roofline(run_, median(calls));
     note_conditions(run_.prepared.arena()->gpu(), run_.record);
+    if (times->share < 1)
+      record_.note +=
+          "; the baseline was slower than before the candidate came, and is not believed";
     if (!run_.prepared.has_baseline_arena())
       record_.note += "; the baseline shares the candidate's buffers, for want of memory";
-  }
-
-  // What the intercept is unsure of changes both times, but not by the same share.
-  static double spread(const clocked_times& times, const std::vector<row_pair>& pairs) {
-    auto rest = [&](double row) { return std::max(row - times.intercept, 0.2 * row); };
-    double candidate = median_of(pairs, [](const row_pair& x) { return x.candidate.row(); });
-    double reference = median_of(pairs, [](const row_pair& x) { return x.reference.row(); });
-    if (candidate <= 0 || reference <= 0) return 0;
-    return times.line.error * std::fabs(1 / rest(candidate) - 1 / rest(reference));
   }
 
   void note_kinds(const clocked_times& times, const paid_speedup& paid) {

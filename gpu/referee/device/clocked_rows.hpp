@@ -1,0 +1,44 @@
+#pragma once
+
+// Rows of a candidate and of the baseline by one clock, and what they say together.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gpu/referee/row_arithmetic.hpp"
+#include "gpu/referee/timing_statistics.hpp"
+
+namespace kernelmill {
+
+/// One row of each, with contents of one kind.
+struct row_pair {
+  size_t kind = 0;
+  row_times reference;
+  row_times candidate;
+};
+
+struct clocked_rows {
+  std::vector<row_pair> pairs;
+  std::vector<row_times> baseline; ///< with the task's own kind of contents, long and short
+};
+
+struct clocked_times {
+  std::vector<kind_blocks> kinds;
+  row_line line;
+  double intercept = 0; ///< that was subtracted
+  double share = 1;     ///< of the baseline's times that is believed
+};
+
+/// Seconds of calls, by kind. `quiet` is what the baseline's rows were while no candidate was
+/// there, `most_contents` how long the contents of a kind may take in the baseline's rows. Nothing
+/// while the baseline has no rows of two lengths.
+std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& quiet,
+                                      const std::vector<std::string>& kinds,
+                                      const std::function<double(size_t)>& most_contents);
+
+/// Standard deviation of the logarithm of the speedup that comes from what the intercept is unsure
+/// of: it changes both times, but not by the same share.
+double spread_of(const clocked_times& times, const std::vector<row_pair>& pairs);
+
+} // namespace kernelmill

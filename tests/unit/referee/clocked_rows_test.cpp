@@ -1,0 +1,94 @@
+// What is paid for rows of candidates that are honest, and of some that are not.
+
+#include <gtest/gtest.h>
+
+#include "gpu/referee/device/clocked_rows.hpp"
+
+using namespace kernelmill;
+
+namespace {
+
+constexpr double fixed = 0.15e-3; // the GPU's turn from one process to another
+constexpr double usual_contents = 2e-3;
+const row_line quiet{fixed, 50e-6, 0};
+
+row_times row(unsigned calls, double call, double more = 0, double contents = usual_contents) {
+  row_times x;
+  x.calls = calls;
+  x.contents = contents;
+  x.done = fixed + calls * call + more;
+  return x;
+}
+
+// `candidate` makes the row of pair i, with so many calls.
+template <class Make>
+clocked_rows rows_of(Make candidate, double baseline = 50e-6) {
+  clocked_rows result;
+  for (unsigned i = 0; i < 12; ++i) {
+    unsigned calls = 45 + i % 14;
+    auto reference = row(58 - i % 13, baseline);
+    result.pairs.push_back({0, reference, candidate(i, calls)});
+    result.baseline.push_back(reference);
+    result.baseline.push_back(row(15, baseline));
+  }
+  return result;
+}
+
+paid_speedup paid(const clocked_rows& rows) {
+  auto times = times_of(rows, quiet, {"normal"}, [](size_t) { return 1.05 * usual_contents; });
+  EXPECT_TRUE(times);
+  return times ? pay_slowest(times->kinds) : paid_speedup{};
+}
+
+TEST(times_of, a_copy_is_as_fast_and_twice_as_fast_is_2_whatever_is_fixed) {
+  auto copy = paid(rows_of([](unsigned, unsigned calls) { return row(calls, 50e-6); }));
+  EXPECT_NEAR(copy.speedup.estimate, 1, 1e-6);
+  EXPECT_NEAR(copy.reference_seconds, 50e-6, 1e-9);
+  auto twice = paid(rows_of([](unsigned, unsigned calls) { return row(calls, 25e-6); }));
+  EXPECT_NEAR(twice.speedup.estimate, 2, 1e-6);
+  auto slow = paid(rows_of([](unsigned, unsigned calls) { return row(calls, 100e-6); }));
+  EXPECT_NEAR(slow.speedup.estimate, 0.5, 1e-6);
+}
+
+TEST(times_of, delays_in_some_rows_take_nothing_off_the_others) {
+  for (unsigned every : {2u, 3u, 5u}) {
+    auto found = paid(rows_of(
+        [&](unsigned i, unsigned calls) { return row(calls, 50e-6, i % every == 0 ? 1e-3 : 0); }));
+    EXPECT_LE(found.speedup.estimate, 1 + 1e-9) << every;
+    EXPECT_LE(found.speedup.low, 1 + 1e-9) << every;
+  }
+}
+
+TEST(times_of, work_done_before_the_clock_is_paid_as_if_it_were_done_later) {
+  auto found = paid(rows_of([](unsigned, unsigned calls) {
+    return row(calls, 5e-6, 0, usual_contents + calls * 45e-6); // nine tenths of it
+  }));
+  EXPECT_NEAR(found.speedup.estimate, 1, 0.03);
+}
+
+TEST(times_of, done_said_early_is_no_gain) {
+  auto found = paid(rows_of([](unsigned, unsigned calls) {
+    auto x = row(calls, 50e-6);
+    x.gap = 0.9 * x.done;
+    x.done -= x.gap;
+    return x;
+  }));
+  EXPECT_NEAR(found.speedup.estimate, 1, 1e-6);
+}
+
+TEST(times_of, a_baseline_made_slow_is_not_believed) {
+  auto found = paid(rows_of([](unsigned, unsigned calls) { return row(calls, 50e-6); }, 80e-6));
+  EXPECT_NEAR(found.speedup.estimate, 1.1, 0.01);
+}
+
+TEST(spread_of, is_nothing_for_a_copy_and_grows_with_the_difference) {
+  clocked_times times;
+  times.intercept = fixed;
+  times.line.error = 20e-6;
+  auto copy = rows_of([](unsigned, unsigned) { return row(51, 50e-6); });
+  auto twice = rows_of([](unsigned, unsigned) { return row(51, 25e-6); });
+  EXPECT_LT(spread_of(times, copy.pairs), 0.002);
+  EXPECT_NEAR(spread_of(times, twice.pairs), 20e-6 * (1 / 1.275e-3 - 1 / 2.6e-3), 0.002);
+}
+
+} // namespace
