@@ -125,7 +125,7 @@ def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), 
             for line in process.stdout:
                 kept.write(line)  # what was judged is there also when somebody ends this script
                 kept.flush()
-                if line.startswith("{"):
+                if line.startswith("{") and line.endswith("}\n"):  # the last one may be cut when time is over
                     yield json.loads(line)
         finally:
             ender.cancel()

@@ -52,7 +52,8 @@ def plain_times(rows):
         except subprocess.TimeoutExpired:
             say("        the plain process did not end in time")
     result = {}
-    for x in map(json.loads, answers.read_text().splitlines()):
+    whole = [line for line in answers.read_text().splitlines() if line.endswith("}")]  # the last may be cut when time is over
+    for x in map(json.loads, whole):
         if "error" in x:
             say(f"        {x['problem']}: {x['error']}")
         else:
