@@ -9,7 +9,7 @@ namespace kernelmill {
 
 namespace {
 
-constexpr double row_seconds = 3e-3;
+constexpr double row_seconds = 1.5e-3;
 constexpr double longest_row_seconds = 40e-3;
 constexpr unsigned fewest_sets = 4;
 constexpr double of_a_median = 1.2533;   // its standard error, by that of a mean

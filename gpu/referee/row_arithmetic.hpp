@@ -34,7 +34,7 @@ struct row_line {
 /// launch several times.
 inline constexpr unsigned most_gated = 240;
 
-/// Sets for rows that take 3 ms or more where there are as many: `fastest` and `slowest` are
+/// Sets for rows that take 1.5 ms or more where there are as many: `fastest` and `slowest` are
 /// seconds of a call of the two sides.
 unsigned sets_for(double fastest, double slowest, unsigned most);
 

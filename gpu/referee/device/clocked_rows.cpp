@@ -7,6 +7,14 @@ namespace kernelmill {
 
 namespace {
 
+constexpr double disturbed_factor = 1.08;
+constexpr size_t fewest_undisturbed = 3;
+constexpr double longer_factor = 1.15;
+
+double seconds_a_call(const row_times& x) {
+  return x.row() / std::max(x.calls, 1u);
+}
+
 std::vector<double> charges_of(const clocked_rows& rows,
                                const std::function<double(size_t)>& most_contents) {
   std::vector<contents_pair> pairs;
@@ -15,6 +23,31 @@ std::vector<double> charges_of(const clocked_rows& rows,
   std::vector<double> usual;
   for (const auto& x : rows.baseline) usual.push_back(x.contents);
   return charges(pairs, usual);
+}
+
+// Other programs only ever make a row longer. Rows that are plainly longer than a quarter of their
+// side's with the task's own contents say nothing, of either side by the same rule; all of them
+// were right, so who is slow in some is paid for what it did in the others.
+std::vector<bool> undisturbed(const std::vector<row_pair>& pairs,
+                              const std::vector<timed_block>& blocks) {
+  auto limit = [&](auto side) {
+    std::vector<double> own;
+    for (size_t i = 0; i < pairs.size(); ++i)
+      if (pairs[i].kind == 0) own.push_back((blocks[i].*side)[0]);
+    std::sort(own.begin(), own.end());
+    return own.empty() ? 0 : own[own.size() / 4] * disturbed_factor;
+  };
+  double reference = limit(&timed_block::reference);
+  double candidate = limit(&timed_block::candidate);
+  std::vector<bool> result(pairs.size(), true);
+  size_t left = 0;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (pairs[i].kind != 0) continue;
+    result[i] = blocks[i].reference[0] <= reference && blocks[i].candidate[0] <= candidate;
+    left += result[i] ? 1 : 0;
+  }
+  if (left < fewest_undisturbed) result.assign(pairs.size(), true);
+  return result;
 }
 
 } // namespace
@@ -30,13 +63,32 @@ std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& 
   result.share = believed_share(line->call, quiet.call);
   for (const auto& name : kinds) result.kinds.push_back({name, {}});
   auto charged = charges_of(rows, most_contents);
+  std::vector<timed_block> blocks;
   for (size_t i = 0; i < rows.pairs.size(); ++i) {
     const auto& x = rows.pairs[i];
     double reference = call_seconds(x.reference, result.intercept, 0) * result.share;
     double candidate = call_seconds(x.candidate, result.intercept, charged[i]);
-    result.kinds[x.kind].blocks.push_back({{reference, reference}, {candidate, candidate}});
+    blocks.push_back({{reference, reference}, {candidate, candidate}});
   }
+  auto counts = undisturbed(rows.pairs, blocks);
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (counts[i]) result.kinds[rows.pairs[i].kind].blocks.push_back(blocks[i]);
   return result;
+}
+
+bool is_longer(const row_pair& x, const std::vector<row_pair>& pairs) {
+  auto longer = [&](auto side) {
+    std::vector<double> own;
+    for (const auto& one : pairs)
+      if (one.kind == 0) own.push_back(seconds_a_call(one.*side));
+    return !own.empty() && seconds_a_call(x.*side) > longer_factor * median(own);
+  };
+  return longer(&row_pair::reference) || longer(&row_pair::candidate);
+}
+
+void keep_shorter(row_pair& x, const row_pair& again) {
+  for (auto side : {&row_pair::reference, &row_pair::candidate})
+    if (seconds_a_call(again.*side) < seconds_a_call(x.*side)) x.*side = again.*side;
 }
 
 double spread_of(const clocked_times& times, const std::vector<row_pair>& pairs) {

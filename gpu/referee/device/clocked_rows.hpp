@@ -37,6 +37,12 @@ std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& 
                                       const std::vector<std::string>& kinds,
                                       const std::function<double(size_t)>& most_contents);
 
+/// Whether a row of a pair is plainly longer a call than most with the task's own contents.
+bool is_longer(const row_pair& x, const std::vector<row_pair>& pairs);
+
+/// Takes over the rows of `again` that are shorter a call.
+void keep_shorter(row_pair& x, const row_pair& again);
+
 /// Standard deviation of the logarithm of the speedup that comes from what the intercept is unsure
 /// of: it changes both times, but not by the same share.
 double spread_of(const clocked_times& times, const std::vector<row_pair>& pairs);

@@ -23,6 +23,7 @@ constexpr size_t other_clock_pairs = 4; // for information
 // lies elsewhere (copies of the baselines on an H200).
 constexpr double process_spread = 0.008;
 constexpr int gate_trials = 3;
+constexpr int retakes = 2; // of rows that are longer than those with the task's own contents
 constexpr int confirmations = 2;
 constexpr int most_lengthened = 3;
 constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
@@ -207,12 +208,13 @@ private:
   bool pair(paid_clock clock, size_t kind) {
     auto& into = rows_[clock == paid_clock::device];
     row_pair x;
-    x.kind = kind;
-    bool reference_first = (run_.next_order() & 1) != 0;
-    for (bool reference : {reference_first, !reference_first})
-      if (!(reference ? reference_row(order_of(clock, kind, true), x.reference)
-                      : candidate_row(order_of(clock, kind, true), x.candidate)))
-        return false;
+    if (!long_rows(clock, kind, x)) return false;
+    // Of another kind there are too few rows to tell who was disturbed.
+    for (int i = 0; kind != 0 && i < retakes && is_longer(x, into.pairs); ++i) {
+      row_pair again;
+      if (!long_rows(clock, kind, again)) return false;
+      keep_shorter(x, again);
+    }
     if (clock == paid_clock::device && gate_failed_) // the row says nothing
       return ++gate_failures_ < gate_trials || lose_gate("launches did not wait in all rows");
     into.pairs.push_back(x);
@@ -221,6 +223,16 @@ private:
     row_times short_row;
     if (!reference_row(order_of(clock, 0, false), short_row)) return false;
     into.baseline.push_back(short_row);
+    return true;
+  }
+
+  bool long_rows(paid_clock clock, size_t kind, row_pair& into) {
+    into.kind = kind;
+    bool reference_first = (run_.next_order() & 1) != 0;
+    for (bool reference : {reference_first, !reference_first})
+      if (!(reference ? reference_row(order_of(clock, kind, true), into.reference)
+                      : candidate_row(order_of(clock, kind, true), into.candidate)))
+        return false;
     return true;
   }
 

@@ -59,6 +59,15 @@ TEST(times_of, delays_in_some_rows_take_nothing_off_the_others) {
   }
 }
 
+TEST(times_of, rows_that_others_made_longer_say_nothing) {
+  auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 50e-6); });
+  for (size_t i = 0; i < rows.pairs.size(); i += 3) rows.pairs[i].reference.done += 2e-3;
+  auto times = times_of(rows, quiet, {"normal"}, [](size_t) { return 1.05 * usual_contents; });
+  ASSERT_TRUE(times);
+  EXPECT_EQ(times->kinds[0].blocks.size(), 8u);
+  EXPECT_NEAR(pay_slowest(times->kinds).speedup.high, 1, 1e-6);
+}
+
 TEST(times_of, work_done_before_the_clock_is_paid_as_if_it_were_done_later) {
   auto found = paid(rows_of([](unsigned, unsigned calls) {
     return row(calls, 5e-6, 0, usual_contents + calls * 45e-6); // nine tenths of it
@@ -79,6 +88,20 @@ TEST(times_of, done_said_early_is_no_gain) {
 TEST(times_of, a_baseline_made_slow_is_not_believed) {
   auto found = paid(rows_of([](unsigned, unsigned calls) { return row(calls, 50e-6); }, 80e-6));
   EXPECT_NEAR(found.speedup.estimate, 1.1, 0.01);
+}
+
+TEST(is_longer, looks_at_either_side_beside_rows_with_the_tasks_own_contents) {
+  auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 50e-6); });
+  row_pair x{1, row(50, 50e-6), row(50, 50e-6)};
+  EXPECT_FALSE(is_longer(x, {}));
+  EXPECT_FALSE(is_longer(x, rows.pairs));
+  auto again = x;
+  x.reference.done *= 1.5;
+  EXPECT_TRUE(is_longer(x, rows.pairs));
+  again.candidate.done *= 1.5;
+  EXPECT_TRUE(is_longer(again, rows.pairs));
+  keep_shorter(x, again);
+  EXPECT_FALSE(is_longer(x, rows.pairs));
 }
 
 TEST(spread_of, is_nothing_for_a_copy_and_grows_with_the_difference) {
