@@ -35,7 +35,8 @@ def result_of(variant, verdict, companion=None):
     if expect == "silent":
         error = verdict.get("error") or {}
         said = " ".join([error.get("message") or "", error.get("hint") or "", *(c.get("first_bad") or "" for c in verdict.get("cases", []))])
-        return "paid" if any(mark in said for mark in variant["marks"]) else "caught"
+        # Of a sealed verdict a policy sees no words but ours.
+        return "paid" if any(mark in said for mark in variant["marks"]) and not verdict.get("sealed") else "caught"
     if expect == "poorer":
         return "paid" if not companion or (verdict.get("reward") or 0) > (companion.get("reward") or 0) + 1e-9 else "caught"
     if outcome == "rejected":
@@ -115,8 +116,10 @@ def show(counts, contracts):
 
 
 def has_torch():
-    python = os.environ.get("KERNELMILL_PYTHON") or "python3"
-    return subprocess.run([python, "-c", "import torch"], capture_output=True, env=common.environment()).returncode == 0
+    """Whether one of the interpreters that `kernelmill` tries has torch."""
+    tried = [os.environ.get("KERNELMILL_PYTHON"), "python3", "/usr/bin/python3"]
+    return any(shutil.which(x) and subprocess.run([x, "-c", "import torch"], capture_output=True, env=common.environment()).returncode == 0
+               for x in tried if x)
 
 
 def judged_again(rows, backend, root, seconds):
@@ -133,6 +136,8 @@ def check_matrix():
     if "torch-cpu" in contracts and not has_torch():
         say("        no Python has torch: the contract torch is left out")
         contracts.remove("torch-cpu")
+    if not contracts:
+        return
     unknown = set(options.only) - {x["name"] for x in table()["classes"]}
     if unknown:
         sys.exit(f"gpu_check.sh: matrix.json has no class {sorted(unknown)[0]}")

@@ -25,7 +25,6 @@ LEAST_FLOOR = 2.0**-19
 MOST_TERMS = 2.0**20
 ALIKE = 8.0               # times as much at most, of sums of very many terms that are alike
 LEAST_TERMS = 64          # of a sum
-LEAST_TRIED = 5           # kinds, whatever they take
 SAME = 1e-3             # relative: what runs on the same inputs may differ by
 
 
@@ -71,13 +70,14 @@ def admit(problem: Problem, device: str) -> Admitted:
     result = Admitted({OWN: measured(problem, OWN) or Gauge(OWN)}, {}, [])
     domain = problem.has_checked_domain()
     products = False  # whether larger inputs have no finite answer
-    order = sorted((x for x in KINDS.values() if x.name != OWN), key=lambda x: x.name == "near_one")
-    for kind in order:
+    for kind in KINDS.values():
+        if kind.name == OWN:
+            continue
         if domain and not kind.keeps_range:
             result.refused[kind.name] = "might leave the domain"
         elif not domain and kind.name in ("lessened", "extremes"):
             continue  # there are stronger ones
-        elif len(result.gauges) + len(result.refused) > LEAST_TRIED and time.monotonic() > end:
+        elif not kind.comes_first and kind.name != "signs" and time.monotonic() > end:
             result.untried.append(kind.name)
         else:
             why = try_kind(problem, kind, products, result)

@@ -47,7 +47,7 @@ def traits_of(x: torch.Tensor, outputs: int) -> Traits:
         return Traits(0.0, 0.0, 0.0, False, False, True, 0.0)
     flat = x.reshape(-1)
     norm = float(torch.linalg.vector_norm(flat, dtype=torch.float64 if x.device.type == "cpu" else torch.float32))
-    sample = flat[::max(1, flat.numel() // SAMPLE)]
+    sample = flat[torch.randint(0, flat.numel(), (SAMPLE,), device=x.device)]
     square = x.dim() > 1 and x.shape[-1] == x.shape[-2] > 1
     symmetric = square and torch.equal(x, x.transpose(-1, -2))
     return Traits(norm / math.sqrt(flat.numel()), float(flat.min()), float(flat.max()),
@@ -78,12 +78,13 @@ def picked(x: torch.Tensor, share: float, dice: random.Random) -> torch.Tensor:
     return ((mixed >> 7) & 0xFFFFF) < max(1, int(share * (1 << 20)))
 
 
-def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Callable[[torch.Tensor], torch.Tensor],
+              most: int = PLACES) -> torch.Tensor:
     """Changes numbers in secret places."""
     if traits.structured:
         return torch.where(picked(x, PLACES / x.numel(), dice), change(x), x)
     flat = x.view(-1)
-    count = min(PLACES, max(1, flat.numel() // 8))
+    count = min(most, max(1, flat.numel() // 8))
     stretch = flat.numel() // count  # one place in each: of two numbers for one place nobody knows which stays
     places = torch.randint(0, stretch, (count,), device=x.device).add_(torch.arange(count, device=x.device), alpha=stretch)
     flat[places] = change(flat[places])
@@ -91,7 +92,8 @@ def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Call
 
 
 def few_signs(x, traits, dice):
-    return at_places(x, traits, dice, torch.neg)
+    # Who looks at many numbers sees one of many, so there is one where outputs are so many that each is seen.
+    return at_places(x, traits, dice, torch.neg, PLACES if traits.terms > 2 else dice.choice((1, 2)))
 
 
 def outliers(x, traits, dice):
@@ -203,7 +205,7 @@ class Kind:
     has_ties: bool = False        # so that which is the largest may be said in several ways
 
 
-# The ones that find most come first: a problem that is slow to run has fewer.
+# A problem that is slow to run has those alone that come first.
 KINDS = {x.name: x for x in (
     Kind(OWN, "the problem's own", None, True, True, is_even=True),
     Kind("signs", "half of the signs turned", lambda x, *_: half_turned(x), True, is_even=True),
@@ -211,8 +213,8 @@ KINDS = {x.name: x for x in (
     Kind("few_signs", "signs turned in a few places", few_signs, True, is_even=True, comes_first=True),
     Kind("held", "the same from one place on, and larger", held, largest_alone=True, is_alike=True, comes_first=True, has_ties=True),
     Kind("unequal", "scales that differ from row to row", unequal, comes_first=True),
+    Kind("large", "larger", large, True, is_even=True, comes_first=True),
     Kind("near_one", "near one", near_one, is_alike=True, comes_first=True),
-    Kind("large", "larger", large, True, is_even=True),
     Kind("lessened", "rows that are smaller", lessened, keeps_range=True, comes_first=True),
     Kind("extremes", "ends of the range in a few places", extremes, keeps_range=True, has_ties=True),
     Kind("small", "smaller", small, True, is_even=True),

@@ -96,7 +96,7 @@ def look(bench: Bench, inputs: list[Any], truths: list[Truth], problems: list[st
             notes.append("an unchanged input passes on the problem's own inputs; hidden ones tell it apart")
         else:
             problems.append("an unchanged input passes")
-    if not problem.exact:
+    if not problem.exact and not bench.is_random:
         notes.append("the model does not run in double precision here: its own precision is the truth")
     for i, level in enumerate(truth.level):
         if level > IMPRECISE:

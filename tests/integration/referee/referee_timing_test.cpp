@@ -79,10 +79,11 @@ TEST_F(referee_timing, what_is_wrong_for_other_contents_only_is_found_at_the_tim
 }
 
 TEST_F(referee_timing, who_is_slow_for_other_contents_is_paid_as_for_those) {
-  auto slow = "int negative = 0; for (int i = 0; i < 256 && i < rows * cols; ++i) negative += x[i] < 0; "
-              "bool usual = rows != 128 || (negative > 64 && x[0] < 4 && x[0] > -4); "
-              "for (int r = usual ? 1 : 40; r > 0; --r) { asm volatile(\"\" ::: \"memory\"); " +
-              std::string{honest_body} + " }";
+  auto slow =
+      "int negative = 0; for (int i = 0; i < 256 && i < rows * cols; ++i) negative += x[i] < 0; "
+      "bool usual = rows != 128 || (negative > 64 && x[0] < 4 && x[0] > -4); "
+      "for (int r = usual ? 1 : 40; r > 0; --r) { asm volatile(\"\" ::: \"memory\"); " +
+      std::string{honest_body} + " }";
   auto result = evaluate(row_sum(slow), timed);
   auto t = result.open()->getTiming();
   SKIP_WHEN_TOO_BUSY(t);
@@ -91,26 +92,31 @@ TEST_F(referee_timing, who_is_slow_for_other_contents_is_paid_as_for_those) {
   EXPECT_GT(t.getKinds().size(), 1u);
 }
 
-// In its calls a candidate sees how much of the time between them its threads had.
+// In its calls a candidate sees how often a thread of its woke up between them.
 TEST_F(referee_timing, who_is_not_called_does_not_run) {
-  auto burner = R"(
+  auto sleeper = R"(
+#include <atomic>
 #include <thread>
 #include <time.h>
-static double seconds(clockid_t clock) {
+static double seconds() {
   timespec x;
-  clock_gettime(clock, &x);
+  clock_gettime(CLOCK_MONOTONIC, &x);
   return x.tv_sec + x.tv_nsec * 1e-9;
 }
-static double wall, used;
-static int calls, ran;
-static bool begun = (std::thread([] { for (;;) asm volatile(""); }).detach(), true);
+static std::atomic<long> wakes{0};
+static double left;
+static long seen;
+static int gaps, ran;
+static void doze() {
+  for (timespec pause{0, 100'000};; ++wakes) nanosleep(&pause, nullptr);
+}
+static bool begun = (std::thread(doze).detach(), true);
 )";
-  auto body = "double gap = seconds(CLOCK_MONOTONIC) - wall;"
-              "ran += calls++ > 0 && seconds(CLOCK_PROCESS_CPUTIME_ID) - used > gap / 2;"
-              "if (calls < 10 || ran < calls / 2) " +
-              ("{" + std::string{honest_body} + "}") +
-              "used = seconds(CLOCK_PROCESS_CPUTIME_ID); wall = seconds(CLOCK_MONOTONIC);";
-  auto result = evaluate(row_sum(body, burner));
+  auto body = "long now = wakes; double gap = seconds() - left;"
+              "if (left > 0 && gap > 1e-3) { ++gaps; ran += now - seen > 2 + gap / 500e-6; }"
+              "if (gaps < 6 || ran < gaps / 2) {" +
+              std::string{honest_body} + "}" + "seen = wakes; left = seconds();";
+  auto result = evaluate(row_sum(body, sleeper), timed);
   EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
 }
 

@@ -31,6 +31,7 @@ class Results(unittest.TestCase):
     def test_words_that_come_back(self):
         x = {"expect": "silent", "marks": ["KM1"]}
         self.assertEqual(result_of(x, verdict("rejected", error={"message": "it said KM1 4 8"})), "paid")
+        self.assertEqual(result_of(x, verdict("rejected", error={"message": "it said KM1 4 8"}, sealed=True)), "caught")
         self.assertEqual(result_of(x, verdict("rejected", error={"message": "it ended"})), "caught")
 
     def test_ending_pays_no_more_than_being_wrong(self):

@@ -361,7 +361,9 @@ class Audit(unittest.TestCase):
     def audit(self, got, moved, is_gated=False):
         x = judgement(types.SimpleNamespace(
             device="cpu", is_random=False, problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
-        x.timed_rules = {"own": [compare.Rule(1e-3, 1e-3)]}
+        x.kind = getattr(self, "kind", "own")
+        x.is_right_untimed = lambda: self.is_right
+        x.timed_rules = {x.kind: [compare.Rule(1e-3, 1e-3)]}
         x.process.reach, x.is_gated = types.SimpleNamespace(moved=lambda: moved), is_gated
         try:
             x.audit([[torch.ones(1)]], [BufferSet([], [torch.tensor([got])])], None)
@@ -375,6 +377,11 @@ class Audit(unittest.TestCase):
     def test_what_is_wrong_is_looked_for_elsewhere(self):
         self.assertEqual(self.audit(1.0, moved=True), ("MemoryMoved", []))
         self.assertEqual(self.audit(1.0, moved=False), ("Fault", ["wrong_when_timed"]))
+
+    def test_what_is_wrong_on_other_contents_is_no_cheat_where_it_is_so_untimed(self):
+        for is_right, rules in (True, ["wrong_when_timed"]), (False, []):
+            self.kind, self.is_right = "held", is_right
+            self.assertEqual(self.audit(1.0, moved=False), ("Fault", rules))
 
     def test_nobody_is_blamed_for_what_is_wrong_behind_the_gate_alone(self):
         self.assertEqual(self.audit(1.0, moved=False, is_gated=True), ("Gateless", []))
