@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "gpu/referee/row_arithmetic.hpp"
 #include "gpu/referee/device/contents_plan.hpp"
+#include "gpu/referee/row_arithmetic.hpp"
 #include "gpu/referee/slot.hpp"
 #include "gpu/toolchain/trusted_build.hpp"
 

@@ -6,6 +6,7 @@
 // docs/explanation/gpu-referee.md has the formula and why it holds.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include <fmt/format.h>
