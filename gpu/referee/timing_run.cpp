@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 
 #include "gpu/process/descriptor.hpp"
+#include "gpu/referee/disturbance.hpp"
 #include "gpu/referee/judge_run.hpp"
 #include "gpu/referee/scheduling.hpp"
 
@@ -23,15 +25,13 @@ namespace {
 constexpr uint64_t first_timed_call = 1'000; // contents of correctness cases have lower numbers
 constexpr double idle_share = 0.01;          // of the calls; who is stopped takes no time at all
 constexpr double told_late_share = 0.02;
-constexpr double wait_floor = 5e-6; // seconds
-constexpr double wait_share = 0.05;
 constexpr double largest_fixed_share = 0.75; // of a call: a clock has noise
 constexpr uint32_t met_before_giving_up = 6; // kinds, a pair each: as much as three blocks
 constexpr size_t fewest_blocks = 2;
 constexpr size_t fewest_disturbed = 6;
 
 bool far_slower(const std::vector<timed_block>& blocks) {
-  return estimate_speedup(blocks).high < 0.5;
+  return !blocks.empty() && estimate_speedup(blocks).high < 0.5;
 }
 
 } // namespace
@@ -77,7 +77,9 @@ private:
   struct pair_times {
     double reference = 0;
     double candidate = 0;
-    bool disturbed = false;
+    double reference_waited = 0;
+    bool candidate_disturbed = false;
+    bool disturbed = false; // either
   };
 
   // Each kind once, in an order that nobody knows: so all of them are checked at the timed shape.
@@ -89,7 +91,10 @@ private:
       pair_times times;
       reference_first = !reference_first;
       if (!pair(kind, reference_first, times)) return false;
-      if (times.disturbed) continue;
+      if (times.disturbed) {
+        if (out_of_time()) keep_last(kind, times);
+        continue;
+      }
       blocks_[kind].blocks.push_back(
           {{times.reference, times.reference}, {times.candidate, times.candidate}});
       ++met_;
@@ -108,8 +113,14 @@ private:
 
   bool take_block(size_t kind) {
     timed_block block{};
-    if (!undisturbed_pair(kind, true, block, 0) || !undisturbed_pair(kind, false, block, 1))
+    if (!undisturbed_pair(kind, true, block, 0)) return false;
+    if (!undisturbed_pair(kind, false, block, 1)) {
+      // Who used up the time in the first pair does not lose it.
+      block.reference[1] = block.reference[0];
+      block.candidate[1] = block.candidate[0];
+      blocks_[kind].blocks.push_back(block);
       return false;
+    }
     blocks_[kind].blocks.push_back(block);
     ordered_.push_back(block);
     return true;
@@ -151,6 +162,7 @@ private:
             {{times.reference, times.reference}, {times.candidate, times.candidate}});
         if (ordered_.empty() && disturbed_.size() >= fewest_disturbed && far_slower(disturbed_))
           return false;
+        if (out_of_time()) keep_last(kind, times);
         continue;
       }
       block.reference[index] = times.reference;
@@ -160,6 +172,15 @@ private:
     return false;
   }
 
+  // A candidate that used up the time is not rid of its last pair because the baseline had to wait
+  // in it: that counts without what the baseline waited, which makes nobody fast.
+  void keep_last(size_t kind, const pair_times& times) {
+    if (times.candidate_disturbed) return;
+    double least = (1 - largest_fixed_share) * times.reference;
+    double reference = std::max(times.reference - times.reference_waited, least);
+    blocks_[kind].blocks.push_back({{reference, reference}, {times.candidate, times.candidate}});
+  }
+
   // One call of each, on the same fresh contents. False when timing cannot go on.
   bool pair(size_t kind, bool reference_first, pair_times& times) {
     run_.work.select(kinds_[kind]);
@@ -167,10 +188,6 @@ private:
     run_.work.find_truth();
     return reference_first ? time_reference(times) && time_candidate(times)
                            : time_candidate(times) && time_reference(times);
-  }
-
-  static bool was_disturbed(const call_measure& x) {
-    return x.waited > std::max(wait_floor, wait_share * x.seconds) || !x.still;
   }
 
   // What an empty call of a trusted process costs is in both figures and of nobody's doing.
@@ -184,7 +201,8 @@ private:
     auto done = baseline.call(run_.work, call_deadline_ms, run_.next_order());
     if (!done) return blame_task("ended: " + baseline.process().ending()->fault.message);
     times.reference = without_fixed(done->seconds);
-    times.disturbed = times.disturbed || was_disturbed(*done);
+    times.disturbed = times.disturbed || was_disturbed(*done, done->cpu_seconds);
+    times.reference_waited = done->waited;
     reference_late_.push_back(done->late_cpu);
     auto result = run_.work.check(baseline.outputs());
     return result.pass() || blame_task("is wrong: " + result.first_bad);
@@ -197,7 +215,10 @@ private:
       return false;
     }
     times.candidate = without_fixed(measure.seconds);
-    times.disturbed = times.disturbed || was_disturbed(measure);
+    least_cpu_ = std::min(least_cpu_, measure.cpu_seconds);
+    times.candidate_disturbed = was_disturbed(measure, least_cpu_);
+    times.disturbed = times.disturbed || times.candidate_disturbed;
+    worked_on_ += would_not_stop(measure) ? 1 : 0;
     measures_.push_back(measure);
     auto result = run_.work.check(run_.candidate.outputs());
     if (result.pass()) return true;
@@ -221,6 +242,9 @@ private:
   void settle_doubts() {
     started_ = now_seconds();
     auto note = record_.note;
+    // A candidate may be slow where that leaves no time for anything else.
+    while (!knows_noise(blocks_) && !far_slower(all_blocks()) && take_block(0)) {
+    }
     auto left = blocks_; // kinds that nothing is known against
     while (!all_blocks().empty() && !slow_) {
       auto seen = pay_slowest(left);
@@ -358,6 +382,11 @@ private:
 
   // Nobody has let it go on but itself.
   void look_for_work_while_stopped() {
+    if (worked_on_ > 0)
+      run_.find("ran_while_stopped", severity::critical,
+                fmt::format("it worked on for {:.0f} ms and more after it was told to stop, in {} "
+                            "of {} calls",
+                            standstill::patience * 500, worked_on_, measures_.size()));
     std::vector<double> worked;
     std::vector<double> called;
     for (const auto& x : measures_) {
@@ -384,6 +413,8 @@ private:
   std::optional<slow_kind> slow_;       // paid alone
   std::vector<call_measure> measures_;
   std::vector<double> reference_late_;
+  double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls
+  size_t worked_on_ = 0; // calls after which it did not stop
   uint32_t met_ = 0; // blocks of one pair each
   double started_ = 0;
   uint64_t next_call_ = first_timed_call;

@@ -185,6 +185,10 @@ double trimmed_mean(std::vector<double> x) {
   return std::accumulate(x.begin(), kept, 0.0) / static_cast<double>(kept - x.begin());
 }
 
+bool knows_noise(const std::vector<kind_blocks>& kinds) {
+  return noise_of(kinds).has_value();
+}
+
 paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
   paid_speedup result;
   std::vector<timed_block> all;

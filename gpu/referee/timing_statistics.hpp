@@ -80,6 +80,9 @@ inline constexpr size_t confirming_blocks = 4;
 /// REQUIRES: at least one block.
 paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds);
 
+/// Whether there are neighbours enough to tell noise; before that no kind is slower than others.
+bool knows_noise(const std::vector<kind_blocks>& kinds);
+
 struct stopping_rule {
   uint32_t min_blocks = 5;
   uint32_t max_blocks = 30;

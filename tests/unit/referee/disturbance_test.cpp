@@ -1,0 +1,50 @@
+#include <gtest/gtest.h>
+
+#include "gpu/process/standstill.hpp"
+#include "gpu/referee/disturbance.hpp"
+
+using namespace kernelmill;
+
+namespace {
+
+// A call of 100 us that takes as much of a processor, and what it waited for a core.
+call_measure waiting(double seconds) {
+  call_measure x;
+  x.seconds = 100e-6 + seconds;
+  x.cpu_seconds = 100e-6;
+  x.waited = seconds;
+  return x;
+}
+
+TEST(disturbance, who_waits_for_a_core_of_others_is_disturbed) {
+  EXPECT_FALSE(was_disturbed(waiting(0), 100e-6));
+  EXPECT_FALSE(was_disturbed(waiting(4e-6), 100e-6));
+  EXPECT_TRUE(was_disturbed(waiting(50e-6), 100e-6));
+  EXPECT_TRUE(was_disturbed(waiting(3e-3), 98e-6)); // the least varies a little
+}
+
+TEST(disturbance, who_waits_for_its_own_threads_is_not) {
+  auto x = waiting(3e-3);
+  x.cpu_seconds += 3e-3; // of the threads that had the core
+  EXPECT_FALSE(was_disturbed(x, 100e-6));
+}
+
+TEST(disturbance, a_slow_call_that_also_waits_is_slow) {
+  auto x = waiting(1e-3);
+  x.seconds += 2e-3;
+  x.cpu_seconds += 2e-3;
+  EXPECT_FALSE(was_disturbed(x, 100e-6));
+}
+
+TEST(disturbance, who_works_on_when_told_to_stop_is_told_from_who_waits_to_stop) {
+  auto x = waiting(0);
+  EXPECT_FALSE(would_not_stop(x));
+  x.still = false;
+  x.late_cpu = 1e-3;
+  EXPECT_FALSE(would_not_stop(x));
+  x.late_cpu = standstill::patience;
+  EXPECT_TRUE(would_not_stop(x));
+  EXPECT_TRUE(was_disturbed(x, 100e-6)); // the baseline that follows is slowed
+}
+
+} // namespace
