@@ -85,8 +85,9 @@ std::shared_future<void> candidate_pool::retire(std::unique_ptr<slot> x) {
   return result;
 }
 
-void candidate_pool::await_retired() const {
-  if (latest_.valid()) (void)latest_.wait_for(std::chrono::seconds{10});
+bool candidate_pool::await_retired() const {
+  return !latest_.valid() ||
+         latest_.wait_for(std::chrono::seconds{10}) == std::future_status::ready;
 }
 
 void candidate_pool::work() {

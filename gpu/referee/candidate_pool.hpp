@@ -45,8 +45,8 @@ public:
   /// everything that it may still have had running on a GPU.
   std::shared_future<void> retire(std::unique_ptr<slot> x);
 
-  /// Waits until all that were retired are gone, at most 10 s.
-  void await_retired() const;
+  /// Waits until all that were retired are gone, at most 10 s. False when some are still there.
+  bool await_retired() const;
 
   unsigned threads() const noexcept { return options_.threads; }
 

@@ -19,13 +19,8 @@ const task_case* smallest_case(const task& x) {
   return found != x.cases.end() ? &*found : &x.timed;
 }
 
-} // namespace
-
-bool control_works(referee_parts parts, prepared_task& prepared) {
-  if (!prepared.await_gone() || prepared.start_baseline(parts.pool)) return false;
-  auto& baseline = *prepared.baseline();
-  auto work = prepared.make_workload();
-  work.select(*smallest_case(prepared.spec()));
+bool is_right(slot& baseline, workload& work, const task_case& which) {
+  work.select(which);
   work.fill({}, control_call);
   work.find_truth();
   baseline.forget();
@@ -35,9 +30,22 @@ bool control_works(referee_parts parts, prepared_task& prepared) {
   return done && work.check(baseline.outputs()).pass();
 }
 
+} // namespace
+
+bool control_works(referee_parts parts, prepared_task& prepared, bool timed) {
+  if (!prepared.await_gone() || prepared.start_baseline(parts.pool)) return false;
+  auto& baseline = *prepared.baseline();
+  auto work = prepared.make_workload();
+  if (!is_right(baseline, work, *smallest_case(prepared.spec()))) return false;
+  // On a GPU that shape was looked at before the candidate came.
+  return !timed || parts.gpu != nullptr || is_right(baseline, work, prepared.spec().timed);
+}
+
 void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_record& record) {
   if (!wants_control(record.fault)) return;
-  record.fault = blamed(record.fault, control_works(parts, prepared));
+  // A task's own fault, such as a baseline that is wrong at the timed shape, shows again.
+  bool timed = record.fault.cls == fault_class::configuration;
+  record.fault = blamed(record.fault, control_works(parts, prepared, timed));
   if (record.fault.category != disturbance) return;
   record.correct = false;
   record.timing.measured = false;

@@ -90,9 +90,9 @@ void judge_device_timing(judged_run& run);
 /// "Failed to time task X: its baseline CAUSE", of class configuration.
 error bad_baseline(const task& x, const std::string& cause);
 
-/// Whether the task's baseline is right in this slot now.
-/// REQUIRES: the candidate is gone.
-bool control_works(referee_parts parts, prepared_task& prepared);
+/// Whether the task's baseline is right in this slot now: in its smallest case, and where `timed`
+/// says so at the timed shape. REQUIRES: the candidate is gone.
+bool control_works(referee_parts parts, prepared_task& prepared, bool timed);
 
 /// Decides whose fault it was that ended the judgement of a candidate that had been loaded.
 /// REQUIRES: the candidate was killed.

@@ -414,8 +414,8 @@ private:
   std::vector<call_measure> measures_;
   std::vector<double> reference_late_;
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls
-  size_t worked_on_ = 0; // calls after which it did not stop
-  uint32_t met_ = 0; // blocks of one pair each
+  size_t worked_on_ = 0;                                       // calls after which it did not stop
+  uint32_t met_ = 0;                                           // blocks of one pair each
   double started_ = 0;
   uint64_t next_call_ = first_timed_call;
 };

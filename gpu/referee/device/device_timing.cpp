@@ -58,7 +58,6 @@ public:
 
   void measure() {
     record_.clock = "outside, rows less the baseline's intercept";
-    if (!agree()) return;
     if (auto fault = run_.choose_geometry(spec_.timed)) {
       run_.record.correct = false;
       run_.record.fault = *fault;
@@ -77,21 +76,6 @@ private:
   candidate_process& process() { return run_.candidate.process(); }
   candidate_process& baseline() { return run_.prepared.baseline()->process(); }
   bool sound() const { return run_.record.correct && run_.record.fault.cls == fault_class::none; }
-
-  // The reference on the GPU is believed after it has agreed with the host's.
-  bool agree() {
-    if (run_.prepared.truth_agrees) return true;
-    auto work = run_.prepared.make_workload();
-    run_.prepared.truth_agrees = true;
-    auto cause = run_.prepared.truth()->disagreement(work);
-    if (!cause) return true;
-    run_.prepared.truth_agrees = false;
-    run_.record.fault = {fault_class::configuration, "bad_reference",
-                         "failed to time task " + spec_.id +
-                             ": reference.cu disagrees with reference.cpp: " + *cause,
-                         "run `kernelmill task check " + spec_.id + " --backend cuda`"};
-    return false;
-  }
 
   // -- rows -----------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ public:
     baseline_.spin(true);
     bool ok = choose_sets() && take_rows() && choose_kinds();
     baseline_.spin(false);
+    if (!wrong_.empty()) return bad_baseline(prepared_.spec(), "is wrong: " + wrong_);
     if (!ok) return bad_baseline(prepared_.spec(), "ended: " + baseline_.ending()->fault.message);
     auto call = fit_line(by_call_);
     if (!call) return std::nullopt; // never: there are two lengths
@@ -68,11 +69,19 @@ private:
   bool take_rows() {
     for (int i = 0; i < rounds; ++i) {
       if (!both_lengths(paid_clock::call, by_call_)) return false;
+      if (i == 0 && !is_right()) return false;
       if (gated_ && !both_lengths(paid_clock::device, by_device_)) return false;
       // One that cannot be gated is right by one clock only.
       if (i == 0) gated_ = !rows_.gate_was_forced() && rows_.audit().bad == 0;
     }
     return true;
+  }
+
+  // Who is wrong without a candidate is so by nobody else's doing.
+  bool is_right() {
+    auto found = rows_.audit();
+    if (found.bad > 0) wrong_ = rows_.describe(found);
+    return found.bad == 0;
   }
 
   // Of other contents at the timed shape a bound may ask for more than fp32 gives: who is as good
@@ -110,8 +119,23 @@ private:
   std::vector<row_times> by_call_;
   std::vector<row_times> by_device_;
   bool gated_ = true;
+  std::string wrong_;           // what the baseline's rows got wrong
   std::vector<size_t> kept_{0}; // kinds
 };
+
+// The reference on the GPU is believed after it has agreed with the host's.
+std::optional<error> agree(prepared_task& prepared) {
+  if (prepared.truth_agrees) return std::nullopt;
+  auto work = prepared.make_workload();
+  auto cause = prepared.truth()->disagreement(work);
+  prepared.truth_agrees = !cause;
+  if (!cause) return std::nullopt;
+  const auto& id = prepared.spec().id;
+  return error{fault_class::configuration, "bad_reference",
+               "failed to time task " + id +
+                   ": reference.cu disagrees with reference.cpp: " + *cause,
+               "run `kernelmill task check " + id + " --backend cuda`"};
+}
 
 } // namespace
 
@@ -123,9 +147,13 @@ uint64_t next_draw(uint64_t& state) noexcept {
 }
 
 std::optional<error> learn_quiet_baseline(prepared_task& prepared, candidate_pool& pool) {
+  if (auto fault = agree(prepared)) return fault;
   if (prepared.quiet && now_seconds() - prepared.quiet->when < valid_seconds) return std::nullopt;
   if (auto ok = prepared.await_gone(); !ok) return ok.error();
-  pool.await_retired();
+  if (!pool.await_retired())
+    return error{fault_class::infrastructure, "gpu_stuck",
+                 "failed to end the processes of earlier candidates within 10 s",
+                 "`nvidia-smi` shows the GPU's state; the work is tried elsewhere"};
   if (auto fault = prepared.start_baseline(pool)) return fault;
   candidate_pool::hold until_it_is_known{pool};
   pool.settle();

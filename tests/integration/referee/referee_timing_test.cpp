@@ -93,6 +93,33 @@ TEST_F(referee_timing, who_is_slow_for_other_contents_is_paid_as_for_those) {
 }
 
 // In its calls a candidate sees how often a thread of its woke up between them.
+TEST_F(referee_timing, a_baseline_that_is_wrong_when_timed_is_the_tasks_fault) {
+  auto folder = changed_task(
+      {{"baseline.cpp", row_sum(std::string{honest_body} + "if (cols == 1024) y[5] = 0;")}});
+  auto result = evaluate(row_sum(honest_body), [&](wire::EvaluateRequest::Builder x) {
+    timed(x);
+    x.setTaskDir(folder);
+    x.setTaskDigest("");
+  });
+  EXPECT_EQ(result.open()->getFault().getClass(), wire::FaultClass::CONFIGURATION);
+  EXPECT_EQ(result.open()->getFault().getCategory(), "bad_baseline") << summary(result);
+}
+
+// The call sleeps for more than timing may take in all, once it sees other contents.
+TEST_F(referee_timing, who_uses_up_the_time_in_a_slow_call_is_paid_for_that_call) {
+  auto result = evaluate(
+      row_sum(
+          "bool usual = true; for (long i = 0; i < long(rows) * cols; ++i) usual &= x[i] < 8; " +
+              std::string{honest_body} +
+              "timespec t{1, 800000000}; if (!usual && cols == 1024) nanosleep(&t, nullptr);",
+          "#include <time.h>"),
+      timed);
+  auto t = result.open()->getTiming();
+  SKIP_WHEN_TOO_BUSY(t);
+  ASSERT_TRUE(t.getMeasured()) << summary(result);
+  EXPECT_LT(t.getSpeedup().getHigh(), 0.5) << summary(result);
+}
+
 TEST_F(referee_timing, who_is_not_called_does_not_run) {
   auto sleeper = R"(
 #include <atomic>
