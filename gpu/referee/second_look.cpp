@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
 
 #include "gpu/referee/candidate_faults.hpp"
@@ -21,6 +22,10 @@ bool is_doubtful(const finding& x) {
 
 bool is_certain(const finding& x) {
   return x.level == severity::critical && !is_doubtful(x);
+}
+
+bool is_warning(const finding& x) {
+  return x.level == severity::warning;
 }
 
 bool any(const evaluation_record& x, bool (*of)(const finding&)) {
@@ -56,6 +61,17 @@ void demote(evaluation_record& x) {
     if (is_doubtful(found)) found.level = severity::info;
 }
 
+// Who provokes a doubt when it finds itself slow shall not have two tries.
+void pay_the_slower(const evaluation_record& first, evaluation_record& second) {
+  if (!first.timing.measured || !second.timing.measured ||
+      first.timing.speedup.low >= second.timing.speedup.low)
+    return;
+  second.timing = first.timing;
+  std::erase_if(second.findings, is_warning);
+  std::copy_if(first.findings.begin(), first.findings.end(), std::back_inserter(second.findings),
+               is_warning);
+}
+
 } // namespace
 
 bool wants_second_look(const evaluation_record& x) {
@@ -78,8 +94,10 @@ evaluation_record confirmed(const evaluation_record& first, evaluation_record se
   if (was_disturbed(second))
     return was_disturbed(first) ? std::move(second) : doubted(std::move(second));
   if (any(second, is_doubtful)) return doubted(std::move(second));
-  if (second.fault.cls == fault_class::none)
+  if (second.fault.cls == fault_class::none) {
+    pay_the_slower(first, second);
     second.timing.note += "; " + doubts_of(first) + " of a first measurement was not found again";
+  }
   return second;
 }
 

@@ -12,7 +12,7 @@ namespace kernelmill {
 bool wants_second_look(const evaluation_record& x);
 
 /// What two measurements say together. The same rule broken twice holds, with the second's
-/// evidence; a rule that is not broken again leaves the second measurement, if that is sound.
+/// evidence; a rule that is not broken again leaves the slower one, if the second is sound.
 /// Else a doubt stays, and the candidate is not timed.
 evaluation_record confirmed(const evaluation_record& first, evaluation_record second);
 

@@ -58,6 +58,22 @@ TEST(second_look, what_is_not_found_again_leaves_the_second_measurement) {
   EXPECT_FALSE(is_accused(confirmed(disturbed(), right())));
 }
 
+TEST(second_look, nobody_is_paid_for_the_better_of_two_tries) {
+  auto slow = right({"background_work"});
+  slow.timing.speedup = {1.1, 1.0, 1.2};
+  slow.findings.push_back({"depends_on_contents", severity::warning, "slow on some"});
+  auto fast = right();
+  fast.timing.speedup = {2.1, 2.0, 2.2};
+  auto x = confirmed(slow, fast);
+  EXPECT_FALSE(is_accused(x));
+  EXPECT_EQ(x.timing.speedup.low, 1.0);
+  ASSERT_EQ(x.findings.size(), 1u);
+  EXPECT_EQ(x.findings[0].rule, "depends_on_contents");
+  fast.findings.push_back({"background_work", severity::critical, "seen"});
+  slow.findings.clear();
+  EXPECT_EQ(confirmed(fast, slow).timing.speedup.low, 1.0);
+}
+
 TEST(second_look, what_is_certain_in_the_second_measurement_counts) {
   EXPECT_TRUE(is_accused(confirmed(right({"early_return"}), right({"input_overwrite"}))));
 }
