@@ -200,8 +200,11 @@ void add_candidate_rules(rule_list& rules) {
                     "sendto", "recvfrom", "shutdown", "getsockopt"});
   for (const char* name : {"preadv2", "pwritev2"})
     rules.one(allow, name, {SCMP_A5(SCMP_CMP_EQ, 0)});
-  // raise() and abort() come as this; others, init among them, are not ours to signal.
-  rules.one(allow, "tgkill", {SCMP_A0(SCMP_CMP_EQ, static_cast<uint64_t>(::getpid()))});
+  // raise() and abort() come as this; others, init among them, are not ours to signal. SIGCONT
+  // takes back a SIGSTOP that has not arrived yet.
+  rules.one(
+      allow, "tgkill",
+      {SCMP_A0(SCMP_CMP_EQ, static_cast<uint64_t>(::getpid())), SCMP_A2(SCMP_CMP_NE, SIGCONT)});
   rules.one(unknown, "clone3", {});
   rules.one(allow, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)});
   rules.one(allow, "prlimit64", {SCMP_A2(SCMP_CMP_EQ, 0)}); // reading, not setting

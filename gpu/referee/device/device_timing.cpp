@@ -233,7 +233,10 @@ private:
   }
 
   bool candidate_row(const row_order& order, row_times& into) {
-    if (run_.program == nullptr) process().go_on();
+    if (run_.program == nullptr) {
+      if (process().stopped()) worked_while_stopped_.push_back(process().worked_while_stopped());
+      process().go_on();
+    }
     auto made = candidate_rows_.make({process(), run_.program}, order);
     if (!made) {
       run_.record.correct = false;
@@ -286,6 +289,7 @@ private:
       reference.push_back(x.reference);
     }
     look_for_lateness(run_, candidate, reference);
+    look_for_work_while_stopped(run_, worked_while_stopped_);
     for (const auto& longer : {candidate_longer_, reference_longer_})
       look_for_background_work(run_, longer, quiet_contents(0));
     auto paid = pay_slowest(times->kinds);
@@ -352,6 +356,7 @@ private:
   clocked_rows rows_[2];                 // by call, by device
   std::vector<double> candidate_longer_; // seconds that contents came later than when it was quiet
   std::vector<double> reference_longer_;
+  std::vector<double> worked_while_stopped_; // seconds of a processor, while the baseline ran
   unsigned gated_sets_ = most_gated;
   int lengthened_ = 0;
   bool gate_failed_ = false; // in the latest row that had one

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu/referee/timing_statistics.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -14,8 +16,9 @@ constexpr double late_share = 0.75;  // of the rows, before anybody is blamed
 constexpr size_t late_rows = 4;
 constexpr double busy_floor = 500e-6; // seconds that contents come later
 constexpr double busy_share = 0.3;
-constexpr double clocks_share = 0.1;   // of the time of a call
-constexpr double clocks_floor = 20e-6; // of a row
+constexpr double stopped_seconds = 20e-6; // to stop may take a moment longer than it is waited for
+constexpr double clocks_share = 0.1;      // of the time of a call
+constexpr double clocks_floor = 20e-6;    // of a row
 constexpr double roofline_margin = 1.05;
 // Matrix units do fp32 work in several passes; no card does more than this over its plain rate.
 constexpr double matrix_unit_factor = 4;
@@ -81,6 +84,14 @@ void look_for_background_work(judged_run& run, const std::vector<double>& longer
            fmt::format("to put contents there took {:.3f} ms instead of {:.3f} ms: somebody else "
                        "used the GPU",
                        (usual + by) * 1e3, usual * 1e3));
+}
+
+void look_for_work_while_stopped(judged_run& run, const std::vector<double>& worked) {
+  double usual = trimmed_mean(worked);
+  if (usual <= stopped_seconds) return;
+  run.find("ran_while_stopped", severity::critical,
+           fmt::format("{:.3f} ms of CPU time between two of its rows, while it was stopped",
+                       usual * 1e3));
 }
 
 void compare_with_roofline(judged_run& run, double calls) {

@@ -20,6 +20,10 @@ void look_for_lateness(judged_run& run, const std::vector<row_times>& candidate,
 /// it takes while no candidate is there, `usual`.
 void look_for_background_work(judged_run& run, const std::vector<double>& longer, double usual);
 
+/// A process worked although it was told to stand still: it could slow the baseline. `worked` are
+/// seconds of a processor, each between two rows of the candidate; who stands still has none.
+void look_for_work_while_stopped(judged_run& run, const std::vector<double>& worked);
+
 /// Compares with what this GPU can do at most; `calls` is of a row.
 void compare_with_roofline(judged_run& run, double calls);
 

@@ -147,6 +147,13 @@ static bool begun = (std::thread(doze).detach(), true);
   EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
 }
 
+// A thread that says SIGCONT all the time would take back each SIGSTOP before it arrives.
+TEST_F(referee_timing, no_signal_of_its_own_lets_it_go_on) {
+  auto result = evaluate(row_sum(std::string{honest_body} + "if (raise(SIGCONT) == 0) y[0] += 1;",
+                                 "#include <csignal>"));
+  EXPECT_TRUE(result.open()->getCorrect()) << summary(result);
+}
+
 TEST_F(referee_timing, no_timer_lets_it_go_on) {
   auto before = "#include <csignal>\n#include <time.h>\n";
   auto body = "sigevent event{}; event.sigev_notify = SIGEV_SIGNAL; event.sigev_signo = SIGCONT;"
