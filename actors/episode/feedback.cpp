@@ -109,11 +109,14 @@ constexpr std::array<hint, 30> hints{{
 }};
 
 // What is said of a finding whose evidence may carry what a hidden case or a timed row showed.
-constexpr std::array<hint, 17> rules{{
+constexpr std::array<hint, 22> rules{{
     {"background_work", "work went on between the calls, when nothing was asked for"},
     {"clocks_disagree", "two clocks measured different times"},
-    {"depends_on_contents", "the time depends on the contents"},
+    {"decoy_kernel", "kernels of the wanted language do too little of the work"},
+    {"degenerate_problem", "an answer that knows nothing of the inputs would have passed"},
+    {"depends_on_contents", "the time depends on the contents, and the slowest kind is paid"},
     {"early_return", "the GPU was still at work when the call was said to be done"},
+    {"framework_fallback", "no kernel of the wanted language does any of the work"},
     {"impossible_speed", "no honest kernel is as fast as this on this machine"},
     {"input_overwrite", "an input was changed"},
     {"late_write", "outputs changed after the call was said to be done"},
@@ -121,8 +124,10 @@ constexpr std::array<hint, 17> rules{{
     {"not_deterministic", "the same inputs gave different results"},
     {"bits_vary", "the same inputs gave other bits, within the bound"},
     {"out_of_bounds_write", "bytes beside an output were written"},
+    {"no_profile", "which kernels run could not be listed"},
     {"outputs_out_of_reach", "outputs lie where they have to be fetched, which counts as time"},
     {"ran_while_stopped", "it worked while it was told to stand still"},
+    {"slows_baseline", "the baseline is slower after it than before it: that is not paid"},
     {"unasked_work", "outputs that no call was given were written"},
     {"unchanged", "the code is what was shown, but for comments and spaces"},
     {"unfinished_work", "the GPU was still at work when the call was said to be done"},
