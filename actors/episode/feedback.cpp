@@ -109,7 +109,7 @@ constexpr std::array<hint, 30> hints{{
 }};
 
 // What is said of a finding whose evidence may carry what a hidden case or a timed row showed.
-constexpr std::array<hint, 22> rules{{
+constexpr std::array<hint, 23> rules{{
     {"background_work", "work went on between the calls, when nothing was asked for"},
     {"clocks_disagree", "two clocks measured different times"},
     {"decoy_kernel", "kernels of the wanted language do too little of the work"},
@@ -125,6 +125,7 @@ constexpr std::array<hint, 22> rules{{
     {"bits_vary", "the same inputs gave other bits, within the bound"},
     {"out_of_bounds_write", "bytes beside an output were written"},
     {"no_profile", "which kernels run could not be listed"},
+    {"output_is_input", "an output is memory of the inputs, where the model writes a new tensor"},
     {"outputs_out_of_reach", "outputs lie where they have to be fetched, which counts as time"},
     {"ran_while_stopped", "it worked while it was told to stand still"},
     {"slows_baseline", "the baseline is slower after it than before it: that is not paid"},
