@@ -60,6 +60,11 @@ class Contents(unittest.TestCase):
             self.assertTrue(torch.equal(one, again), kind)
             self.assertFalse(torch.equal(one, other), kind)
 
+    def test_small_types_have_traits(self):
+        for dtype in torch.float16, torch.bfloat16:  # of which not every torch knows which are equal
+            self.assertFalse(traits_of(torch.rand(32, 64).to(dtype), 1).discrete)
+            self.assertTrue(traits_of(torch.ones(32, 64).to(dtype), 1).discrete)
+
     def test_structure_stays(self):
         torch.manual_seed(2)
         a = torch.rand(64, 64)
