@@ -153,6 +153,8 @@ class Referee:
         self.judgement.lap("task")
         self.check_language()
         if request.get("timed"):
+            if self.judgement.clock not in bench.learned:
+                self.await_ended()
             self.judgement.learn_quietly()
         self.judgement.load(self.artifact)
         self.await_ended()

@@ -43,10 +43,10 @@ class Timing(Judged):
         self.plan: Optional[Iterator[str]] = None  # kinds of the blocks to come
 
     def learn_quietly(self) -> None:
-        """What rows of the baseline take, while no candidate is there that could make it more: once for each problem. Raises
-        Fault."""
-        bench = self.bench
-        if bench.row_length or self.mode != "honest":
+        """What rows of the baseline take by a clock, while no candidate is there that could make it more: once for each problem.
+        Raises Fault."""
+        bench, clock = self.bench, self.clock
+        if clock in bench.learned or self.mode != "honest":
             return
         if bench.baseline_seed is None:
             bench.use_parameters(int.from_bytes(os.urandom(8), "little") >> 1)
@@ -54,11 +54,12 @@ class Timing(Judged):
         contents = bench.draw([self.number("quiet", i) for i in range(bench.layout.sets)])
         try:
             bench.row(baseline, 1, BASELINE_SECONDS, contents[:1])
-            self.row_length = bench.calibrate(baseline, BASELINE_SECONDS, contents)
+            self.row_length = bench.row_length or bench.calibrate(baseline, BASELINE_SECONDS, contents)
         except Fault as e:
             bench.close_baseline()
             raise bench.blame_problem(e) from None
         self.learn_costs(contents, BASELINE_SECONDS)
+        bench.learned.add(clock)
         bench.row_length, self.row_length = self.row_length, 0
         self.lap("baseline")
 

@@ -372,6 +372,16 @@ class Gate(unittest.TestCase):
         x.rows_of_pair = self.blocks(range(99), 0)[0].rows_of_pair
         self.assertIsNone(x.other_clock())
 
+    def test_costs_are_learned_by_each_clock_before_there_is_a_candidate(self):
+        for is_gated, clock in (True, "device"), (False, "call"):
+            x = self.judgement(most=16)
+            x.bench.row_length, x.bench.learned, x.is_gated, x.process = 16, {"call", "device"} - {clock}, is_gated, None
+            x.bench.layout, x.bench.row = types.SimpleNamespace(sets=16), lambda *_: None
+            x.learn_quietly()
+            self.assertEqual((x.bench.lengths, x.bench.learned), ([(16, is_gated)], {"call", "device"}))
+            x.learn_quietly()
+            self.assertEqual(len(x.bench.lengths), 1)
+
     def test_random_numbers_of_the_first_row_are_the_models(self):
         for is_random, wanted in (True, True), (False, False):
             x, seeds = self.judgement(most=16), []
