@@ -168,6 +168,33 @@ class Admission(unittest.TestCase):
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
+class Exactness(unittest.TestCase):
+    def test_who_takes_all_memory_does_not_end_it(self):
+        p = problem("x * 2")
+        self.assertIsNotNone(p.run_exact(p.draw(1)))
+        model = p.models[torch.float64]
+
+        def short_of_memory(_x):
+            raise MemoryError
+
+        model.forward = short_of_memory
+        with self.assertRaises(MemoryError):
+            p.run_exact(p.draw(1))
+        del model.forward
+        self.assertIsNotNone(p.run_exact(p.draw(1)))
+
+    def test_what_never_ran_so_has_none(self):
+        p = problem("x * 2")
+
+        def short_of_memory(_x):
+            raise MemoryError
+
+        p.models[torch.float64].forward = short_of_memory
+        self.assertIsNone(p.run_exact(p.draw(1)))
+        self.assertFalse(p.exact)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
 class Bounds(unittest.TestCase):
     """Of a mean, where honest orders of additions must have room and a part must not pass for the whole."""
 
