@@ -13,6 +13,7 @@ from kernelmill_torch.contents import KINDS, OWN
 from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, chunks, relative_error, root_mean_square
 
 SEEDS = (17, 18)
+TOO_LARGE = "too large"  # for the memory that is there
 STEP = 2.0**-20         # relative, by which inputs are moved to see what becomes of it
 MOST_GAIN = 32.0        # of that; where it is more, honest orders of the arithmetic differ by too much
 MOST_LEVEL = 1e-3       # relative; the problem's own precision may be off by so much
@@ -98,7 +99,7 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
         del first
         gauge = measured(problem, kind.name)
     except OUT_OF_MEMORY:
-        return "too large"
+        return TOO_LARGE
     except (RuntimeError, ValueError, IndexError) as e:
         if "device-side assert" in str(e) or "illegal memory" in str(e):
             raise

@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.admission import Admitted, admit, refine
+from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, refine
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import KINDS, OWN
@@ -143,6 +143,11 @@ class Bench:
             self.own_arena = Arena(self.lib, self.device, layout)
         else:
             self.notes.append("too large for buffers of the baseline's own")
+
+    @property
+    def was_short_of_memory(self) -> bool:
+        """Whether double precision or kinds of contents found too little memory."""
+        return self.problem.was_short_of_memory or TOO_LARGE in self.admitted.refused.values()
 
     @property
     def shares_arena(self) -> bool:

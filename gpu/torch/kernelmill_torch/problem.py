@@ -72,6 +72,7 @@ class Problem:
         self.model_key: Optional[tuple[int, str]] = None
         self.exact = True  # whether the model runs in double precision
         self.has_been_exact = False  # it did
+        self.was_short_of_memory = False  # and did not because of that
         self.is_random = False  # whether the model draws random numbers itself; the bench finds out
         self.output_elements = 1
         self.has_integer_outputs = False
@@ -183,6 +184,7 @@ class Problem:
                 raise
             if self.has_been_exact and isinstance(e, OUT_OF_MEMORY):
                 raise  # somebody else holds the memory now, and must not decide what is right from now on
+            self.was_short_of_memory = isinstance(e, OUT_OF_MEMORY)
             self.exact = False
             self.models.pop(torch.float64, None)
             return None

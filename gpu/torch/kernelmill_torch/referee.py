@@ -68,6 +68,10 @@ class Referee:
         if found is None:
             self.await_ended()  # its memory may be needed
             found = Bench(self.lib, self.device, directory, precision)
+            if found.was_short_of_memory and self.benches:  # what is judged by must not depend on what is kept of others
+                found.close()
+                self.close_benches()
+                found = Bench(self.lib, self.device, directory, precision)
         self.benches[directory, digest] = found
         while len(self.benches) > 1 and self._crowded(found):
             self.benches.pop(next(iter(self.benches))).close()

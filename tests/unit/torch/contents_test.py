@@ -191,7 +191,7 @@ class Exactness(unittest.TestCase):
 
         p.models[torch.float64].forward = short_of_memory
         self.assertIsNone(p.run_exact(p.draw(1)))
-        self.assertFalse(p.exact)
+        self.assertEqual((p.exact, p.was_short_of_memory), (False, True))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

@@ -372,6 +372,20 @@ class Gate(unittest.TestCase):
         x.rows_of_pair = self.blocks(range(99), 0)[0].rows_of_pair
         self.assertIsNone(x.other_clock())
 
+    def test_nobody_is_late_for_the_other_clock(self):
+        for category, raises in ("timed_out", False), ("wrong_result", True):
+            x, _ = self.blocks([], 1)
+            x.use_clock(False)
+
+            def late(_first):
+                raise Fault("candidate", category, "")
+
+            x.undisturbed_pair = late
+            if raises:
+                self.assertRaises(Fault, x.other_clock)
+            else:
+                self.assertIsNone(x.other_clock())
+
     def test_costs_are_learned_by_each_clock_before_there_is_a_candidate(self):
         for is_gated, clock in (True, "device"), (False, "call"):
             x = self.judgement(most=16)
