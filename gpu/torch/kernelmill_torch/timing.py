@@ -37,6 +37,7 @@ class Timing(Judged):
         self.held = False  # on the core where the timed processes take turns
         self.timed = FIRST_TIMED  # number of the next contents
         self.row_length = 0
+        self.not_queued = 0  # rows behind the gate
         self.is_strict = False  # whether each part of a row counts; by either clock
         self.watch = Watch()
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
@@ -140,7 +141,7 @@ class Timing(Judged):
 
     def other_clock(self) -> Optional[dict[str, Any]]:
         """Seconds a call by the clock that is not paid, of a few pairs; nothing where it cannot be had. Raises Fault."""
-        if self.bench.device != "cuda" or not self.row_length:
+        if self.bench.device != "cuda" or not self.row_length or self.bench.is_random:
             return None
         self.kind = OWN
         self.use_clock(not self.is_gated)
@@ -219,18 +220,17 @@ class Timing(Judged):
         return min(x[0] for x in takes), min(x[1] for x in takes)
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each, again where the candidate's memory has moved, and once where calls could not be queued: somebody
-        may have had the core. Raises Gateless."""
-        is_again = False
+        """One row of each, again where the candidate's memory has moved, and at times where calls could not be queued:
+        somebody may have had the core. Raises Gateless."""
         while True:
             try:
                 return self.rows_of_pair(reference_first)
             except MemoryMoved:  # twice at most
                 pass
             except Gateless:
-                if is_again:
+                self.not_queued += 1
+                if self.not_queued > RETAKES:  # or a candidate could choose its rows
                     raise
-                is_again = True
 
     def rows_of_pair(self, reference_first: bool) -> tuple[float, float]:
         """One row of each, either on contents that nobody has seen before. What comes before a row changes what a short call

@@ -359,6 +359,10 @@ class Gate(unittest.TestCase):
         self.assertEqual([one["clock"] for one in blocks], ["device"] * 2)
         self.assertEqual(x.bench.lengths, [])
 
+    def test_a_candidate_cannot_choose_its_rows_by_that(self):
+        x, blocks = self.blocks([2, 5, 7, 9], 3)
+        self.assertEqual([one["clock"] for one in blocks], ["device", "device", "call"])
+
     def test_who_pays_for_each_part_of_a_row_does_so_by_either_clock(self):
         x, _ = self.blocks([], 1)
         x.is_strict = True
@@ -385,6 +389,15 @@ class Gate(unittest.TestCase):
                 self.assertRaises(Fault, x.other_clock)
             else:
                 self.assertIsNone(x.other_clock())
+
+    def test_random_numbers_are_not_drawn_before_the_clock_starts(self):
+        for is_random in True, False:
+            bench = GatedBench(16)
+            bench.is_random = is_random
+            x = Judgement(bench, None, None, {"seconds": 60, "clock": "device"})
+            self.assertEqual(x.is_gated, not is_random)
+            x.row_length, x.undisturbed_pair = 16, lambda _first: (2.0, 1.0)
+            self.assertEqual(x.other_clock() is None, is_random)
 
     def test_costs_are_learned_by_each_clock_before_there_is_a_candidate(self):
         for is_gated, clock in (True, "device"), (False, "call"):
