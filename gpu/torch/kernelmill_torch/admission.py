@@ -20,6 +20,7 @@ MOST_LEVEL = 1e-3       # relative; the problem's own precision may be off by so
 SMALL_OUTPUT = 64       # elements, whose size a draw may have near zero by chance
 MOST_OUTPUT = 1 << 27   # elements; of more there is no time to see what becomes of small changes
 SECONDS = {"cuda": 4.0, "cpu": 6.0}
+MOST_SECONDS = {"cuda": 40.0, "cpu": 60.0}  # also for kinds that come first: somebody waits for a verdict
 ROUNDING = 2.0**-24
 LARGEST_FLOOR = 2.0**-15  # compare.FLOOR of float32
 LEAST_FLOOR = 2.0**-19
@@ -67,7 +68,7 @@ class Admitted:
 
 def admit(problem: Problem, device: str) -> Admitted:
     """Runs every kind twice. REQUIRES: the problem's models are built."""
-    end = time.monotonic() + SECONDS[device]
+    started = time.monotonic()
     result = Admitted({OWN: measured(problem, OWN) or Gauge(OWN)}, {}, [])
     domain = problem.has_checked_domain()
     products = False  # whether larger inputs have no finite answer
@@ -78,7 +79,7 @@ def admit(problem: Problem, device: str) -> Admitted:
             result.refused[kind.name] = "might leave the domain"
         elif not domain and kind.name in ("lessened", "extremes"):
             continue  # there are stronger ones
-        elif not kind.comes_first and kind.name != "signs" and time.monotonic() > end:
+        elif time.monotonic() - started > (MOST_SECONDS if kind.comes_first or kind.name == "signs" else SECONDS)[device]:
             result.untried.append(kind.name)
         else:
             why = try_kind(problem, kind, products, result)

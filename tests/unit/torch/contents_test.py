@@ -4,6 +4,7 @@ import os
 import random
 import tempfile
 import unittest
+import unittest.mock
 
 try:
     import torch
@@ -165,6 +166,23 @@ class Admission(unittest.TestCase):
             apart.append(worst)
         self.assertLess(apart[0], 1e-5)
         self.assertGreater(apart[1], 1e-2)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Time(unittest.TestCase):
+    def tried(self, seconds):
+        """Kinds that are tried where each takes so long."""
+        clock = iter(x * seconds for x in range(999))
+        with unittest.mock.patch.object(admission.time, "monotonic", lambda: next(clock)), \
+                unittest.mock.patch.object(admission, "try_kind", lambda *_: "some reason"):
+            return admission.admit(problem("x"), "cpu")
+
+    def test_a_slow_problem_has_those_that_come_first_and_a_slower_one_some_of_them(self):
+        self.assertEqual(self.tried(0.0).untried, [])
+        slow = self.tried(4.0)
+        self.assertEqual([x for x in slow.untried if KINDS[x].comes_first], [])
+        self.assertTrue(slow.untried)
+        self.assertIn("near_one", self.tried(25.0).untried)
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
