@@ -100,8 +100,22 @@ void erase_timed_entries(ordered_json& list) {
   list = std::move(kept);
 }
 
+// Of those that say how fast something was, and reject nobody, a run has now one, now none.
+bool says_how_fast(const ordered_json& finding) {
+  constexpr std::array<std::string_view, 3> rules{"clocks_disagree", "depends_on_contents",
+                                                  "slows_baseline"};
+  auto rule = finding.value("rule", "");
+  return std::find(rules.begin(), rules.end(), rule) != rules.end();
+}
+
 void prune_findings(ordered_json& findings) {
-  for (auto& x : findings) erase(x, {"evidence"});
+  auto kept = ordered_json::array();
+  for (auto& x : findings) {
+    if (says_how_fast(x)) continue;
+    erase(x, {"evidence"});
+    kept.push_back(std::move(x));
+  }
+  if (findings.is_array()) findings = std::move(kept);
 }
 
 void prune_facts(ordered_json& facts) {

@@ -8,7 +8,8 @@
 //             promptTokenIds and weightVersions, and where its audit stands; the build's seconds,
 //             cached, libraryPath and librarySha256; the evaluation's seconds, seed, timing,
 //             counters, device, output, spans and conditions; of each case maxError, bound,
-//             badCount and firstBad; the profile; evidence of findings; the reward, its components
+//             badCount and firstBad; the profile; evidence of findings, and findings that say
+//             how fast something was; the reward, its components
 //             named "speed...", "performance..." or "timing...", and the performance gate; the
 //             feedback of an accepted turn, and whether its category is "success" or "slower",
 //             which becomes "success"

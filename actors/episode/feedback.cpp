@@ -109,7 +109,7 @@ constexpr std::array<hint, 30> hints{{
 }};
 
 // What is said of a finding whose evidence may carry what a hidden case or a timed row showed.
-constexpr std::array<hint, 17> rules{{
+constexpr std::array<hint, 18> rules{{
     {"background_work", "work went on between the calls, when nothing was asked for"},
     {"clocks_disagree", "two clocks measured different times"},
     {"depends_on_contents", "the time depends on the contents"},
@@ -121,6 +121,7 @@ constexpr std::array<hint, 17> rules{{
     {"not_deterministic", "the same inputs gave different results"},
     {"bits_vary", "the same inputs gave other bits, within the bound"},
     {"out_of_bounds_write", "bytes beside an output were written"},
+    {"output_is_input", "an output is memory of the inputs, where the model writes a new tensor"},
     {"outputs_out_of_reach", "outputs lie where they have to be fetched, which counts as time"},
     {"ran_while_stopped", "it worked while it was told to stand still"},
     {"unasked_work", "outputs that no call was given were written"},

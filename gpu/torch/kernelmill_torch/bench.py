@@ -96,6 +96,7 @@ class Bench:
         self.is_aside = False  # whether the process could not change them any more
         self.samples: Optional[list[tuple[torch.Tensor, torch.Tensor]]] = None  # if it could
         self.changed_inputs: Optional[list[int]] = None
+        self.gives_inputs = False  # whether outputs lie in the inputs, where the model makes new ones
 
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""
@@ -375,6 +376,7 @@ class Bench:
             # to find.
             taking = time.monotonic() - started
             process.stop()
+        self.gives_inputs = process.reach.is_shared and not self.shares_inputs
         fetching = 0.0 if taken else self.fetch(process, count, seconds, contents)
         if self.changed_inputs is None:
             self.changed_inputs = process.arena.find_changed(contents)

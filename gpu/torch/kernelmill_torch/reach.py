@@ -58,6 +58,7 @@ class Reach:
         self.latest: tuple[list[int], list[BufferSet]] = ([], [])  # what was told, and where that was
         self.shared: Optional[Allocation] = None
         self.allocations: list[Allocation] = []
+        self.is_shared = False          # whether outputs of the latest row lay in the shared buffers
         self.unknown: list[int] = []    # addresses of the latest row in no allocation that is known
         self.hopeless: set[int] = set()  # those that cannot be opened
         self.has_moved = False          # once
@@ -75,7 +76,7 @@ class Reach:
         numbers = self.told[:count * self.words].tolist()
         if numbers == self.latest[0]:
             return self.latest[1]
-        self.unknown, result, at = [], [], 0
+        self.unknown, result, at, self.is_shared = [], [], 0, False
         for _ in range(count):
             outputs = []
             for spec in self.layout.outputs:
@@ -105,6 +106,7 @@ class Reach:
 
     def _stretch(self, number: int, address: int, size: int) -> Optional[torch.Tensor]:
         if self.shared is not None and self.shared.holds(address, size):
+            self.is_shared = True
             return self.shared.memory[address - self.shared.base:][:size]
         if self.device == "cpu":
             return self._read(number, address, size)

@@ -261,6 +261,8 @@ class Timing(Judged):
         most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
         contents, seed = self.prepare_row(self.process, seeds), self.row_seed()
         row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed)
+        if bench.gives_inputs:
+            self.find("output_is_input", "critical", "an output lies in the memory of the inputs; the problem's own model writes a new tensor")
         self.blame_for_inputs(bench.changed_inputs)
         self.watch.rows[CANDIDATE].append(row)
         return row, functools.partial(self.audit, contents, bench.outputs, bench.samples, seed)

@@ -43,7 +43,7 @@ class TimedReach:
 
     def __init__(self, process, found):
         self.process, self.found = process, found
-        self.unknown, self.is_fleeting = [1], False
+        self.unknown, self.is_fleeting, self.is_shared = [1], False, False
 
     def take(self, _number, count):
         self.process.done.append("read")
@@ -182,6 +182,13 @@ class PartsOfARow(unittest.TestCase):
         process.reach.is_fleeting = True
         bench_of("cuda", done).row(process, 1, 1.0, contents_of(1))
         self.assertEqual(done[0], "forget")
+
+    def test_outputs_in_the_memory_of_inputs_are_told_where_the_model_makes_new_ones(self):
+        for model_does, told in (False, True), (True, False):
+            bench, process = bench_of("cuda", []), TimedProcess([])
+            bench.shares_inputs, process.reach.is_shared = model_does, True
+            bench.row(process, 1, 1.0, contents_of(1))
+            self.assertEqual(bench.gives_inputs, told)
 
     def test_outputs_are_put_aside_unless_they_are_too_large(self):
         for room, aside in (1 << 20, True), (0, False):

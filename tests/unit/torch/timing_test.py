@@ -131,6 +131,7 @@ class WatchedBench:
         self.is_aside, self.done = small, []
         self.device, self.samples, self.free = "cpu", None if small else "samples", Free()
         self.changed_inputs, self.changes_inputs, self.spoiled = [], False, None
+        self.gives_inputs = False
         self.shares_arena, self.is_random = True, False
         self.baseline = WatchedProcess("baseline", self.done)
         self.contents = []
@@ -281,6 +282,14 @@ class OrderOfAPair(unittest.TestCase):
         self.assertEqual(done[3:5], audit)
         self.assertEqual(done[-1], "baseline")
         self.assertEqual(self.done(True, small=False)[-2:], audit)
+
+    def test_an_output_that_is_an_input_is_no_work(self):
+        bench = WatchedBench(True)
+        bench.gives_inputs = True
+        x = judgement(bench)
+        x.process, x.row_length, x.audit = WatchedProcess("candidate", bench.done), 1, lambda *_: None
+        x.pair(True)
+        self.assertEqual([f["rule"] for f in x.findings], ["output_is_input"])
 
     def test_inputs_that_change_in_a_row_are_the_candidates_doing(self):
         for spoiled, rules in ("candidate", ["input_overwrite"]), ("baseline", ["background_work"]):
