@@ -216,6 +216,8 @@ private:
         if (clock != clock_) {
           blocks.clear(); // it cannot be timed by the one that was asked for
           kinds_.clear();
+          timing.kinds.clear();
+          timing.samples = 0;
         }
         clock_ = clock;
         for (int i = 0; i < 2; ++i) {

@@ -13,12 +13,14 @@ from kernelmill_torch.contents import KINDS, OWN
 from kernelmill_torch.problem import OUT_OF_MEMORY, Problem, Truth, chunks, relative_error, root_mean_square
 
 SEEDS = (17, 18)
+TOO_LARGE = "too large"  # for the memory that is there
 STEP = 2.0**-20         # relative, by which inputs are moved to see what becomes of it
 MOST_GAIN = 32.0        # of that; where it is more, honest orders of the arithmetic differ by too much
 MOST_LEVEL = 1e-3       # relative; the problem's own precision may be off by so much
 SMALL_OUTPUT = 64       # elements, whose size a draw may have near zero by chance
 MOST_OUTPUT = 1 << 27   # elements; of more there is no time to see what becomes of small changes
 SECONDS = {"cuda": 4.0, "cpu": 3.0}
+MOST_SECONDS = {"cuda": 40.0, "cpu": 60.0}  # also for kinds that come first: somebody waits for a verdict
 ROUNDING = 2.0**-24
 LARGEST_FLOOR = 2.0**-15  # compare.FLOOR of float32
 LEAST_FLOOR = 2.0**-19
@@ -66,7 +68,7 @@ class Admitted:
 
 def admit(problem: Problem, device: str) -> Admitted:
     """Runs every kind twice. REQUIRES: the problem's models are built."""
-    end = time.monotonic() + SECONDS[device]
+    started = time.monotonic()
     result = Admitted({OWN: measured(problem, OWN) or Gauge(OWN)}, {}, [])
     domain = problem.has_checked_domain()
     products = False  # whether larger inputs have no finite answer
@@ -77,7 +79,7 @@ def admit(problem: Problem, device: str) -> Admitted:
             result.refused[kind.name] = "might leave the domain"
         elif not domain and kind.name in ("lessened", "extremes"):
             continue  # there are stronger ones
-        elif not kind.comes_first and kind.name != "signs" and time.monotonic() > end:
+        elif time.monotonic() - started > (MOST_SECONDS if kind.comes_first or kind.name == "signs" else SECONDS)[device]:
             result.untried.append(kind.name)
         else:
             why = try_kind(problem, kind, products, result)
@@ -98,7 +100,7 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
         del first
         gauge = measured(problem, kind.name)
     except OUT_OF_MEMORY:
-        return "too large"
+        return TOO_LARGE
     except (RuntimeError, ValueError, IndexError) as e:
         if "device-side assert" in str(e) or "illegal memory" in str(e):
             raise

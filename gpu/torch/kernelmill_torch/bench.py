@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional
 import torch
 
 from kernelmill_torch import compare, native
-from kernelmill_torch.admission import Admitted, admit, refine
+from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, refine
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import KINDS, OWN
@@ -85,6 +85,7 @@ class Bench:
         self.places.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         self.wake_core: Callable[[], None] = lambda: None
         self.row_length = 0  # that was found while there was no candidate
+        self.learned: set[str] = set()  # clocks by which costs were
         self.call_seconds = 0.0  # of the baseline, with its launches
         self.decoy: Optional[list[Any]] = None  # contents of an earlier row
         self.free = Free()
@@ -143,6 +144,11 @@ class Bench:
             self.own_arena = Arena(self.lib, self.device, layout)
         else:
             self.notes.append("too large for buffers of the baseline's own")
+
+    @property
+    def was_short_of_memory(self) -> bool:
+        """Whether double precision or kinds of contents found too little memory."""
+        return self.problem.was_short_of_memory or TOO_LARGE in self.admitted.refused.values()
 
     @property
     def shares_arena(self) -> bool:
@@ -333,8 +339,10 @@ class Bench:
         process.place = process.arena.place
         revealing = turning = 0.0
         self.outputs, self.changed_inputs = [], None
-        if on_gpu:
+        is_warmed = on_gpu and not is_gated and self.call_seconds < WARMED_SECONDS
+        if is_warmed:
             process.arena.fill([self.decoy or self.draw([1])[0]])
+            self.synchronize()  # indices of which a part is there would be none
         self.decoy = contents[0] if contents else self.decoy  # nobody is asked for the same again
         if process.reach.is_fleeting:
             process.reach.forget()
@@ -344,7 +352,7 @@ class Bench:
         waking, awake = process.wake(seconds)
         if on_gpu:
             waking = 0.0
-            if not is_gated and self.call_seconds < WARMED_SECONDS:
+            if is_warmed:
                 # Python that was stopped takes 0.1 to 0.3 ms more for its first launches, which is no work of its calls.
                 process.call(native.CALL, 0, 1, seconds)
             is_queued = is_gated and process.queue(count, self.queue_seconds(count), seed)
@@ -386,7 +394,7 @@ class Bench:
         try:
             process.release(seconds, False)
         except Fault as e:
-            if not process.alive():
+            if e.category == "timed_out" or not process.alive():  # it was told to end, and may not have yet
                 raise
             raise Gateless(e.message) from None
         finally:
@@ -491,7 +499,8 @@ class Bench:
     def close(self) -> None:
         """Ends the baseline and gives the memory back."""
         self.close_baseline()
-        self.flush_buffer = None
+        self.flush_buffer = self.decoy = self.samples = None
+        self.outputs = []
         self._close_arenas()
         self.problem.models.clear()
         self.release()

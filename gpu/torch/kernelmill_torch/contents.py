@@ -52,7 +52,7 @@ def traits_of(x: torch.Tensor, outputs: int) -> Traits:
     symmetric = square and torch.equal(x, x.transpose(-1, -2))
     return Traits(norm / math.sqrt(flat.numel()), float(flat.min()), float(flat.max()),
                   symmetric or float((sample == 0).float().mean()) > 0.01, symmetric,
-                  flat.numel() > FEW_VALUES and sample.unique().numel() <= FEW_VALUES, flat.numel() / max(1, outputs))
+                  flat.numel() > FEW_VALUES and sample.float().unique().numel() <= FEW_VALUES, flat.numel() / max(1, outputs))
 
 
 # -- Changes. Each gets a contiguous tensor of its own and may write to it. What it draws on the device comes from torch's

@@ -18,7 +18,8 @@ class Judged:
         self.bench, self.pool, self.core = bench, pool, core
         self.first_call_seconds = first_call_seconds(bench.device, compiles)
         self.mode = options.get("mode") or "honest"
-        self.is_gated = options.get("clock") == "device" and bench.device == "cuda"  # whose calls are timed so
+        # Whose calls are timed so; not those that draw random numbers, whose seed would be known before the clock starts.
+        self.is_gated = options.get("clock") == "device" and bench.device == "cuda" and not bench.is_random
         self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
         self.deadline = time.monotonic() + float(options["seconds"])
         self.secret = bytes.fromhex(options.get("seed") or "")

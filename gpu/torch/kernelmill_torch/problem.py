@@ -71,6 +71,8 @@ class Problem:
         self.models: dict[torch.dtype, torch.nn.Module] = {}
         self.model_key: Optional[tuple[int, str]] = None
         self.exact = True  # whether the model runs in double precision
+        self.has_been_exact = False  # it did
+        self.was_short_of_memory = False  # and did not because of that
         self.is_random = False  # whether the model draws random numbers itself; the bench finds out
         self.output_elements = 1
         self.has_integer_outputs = False
@@ -174,10 +176,15 @@ class Problem:
         torch.set_default_dtype(torch.float64)
         try:
             with torch.no_grad():
-                return flatten(self.models[torch.float64](*wide))
+                result = flatten(self.models[torch.float64](*wide))
+            self.has_been_exact = True
+            return result
         except Exception as e:
             if "device-side assert" in str(e) or "illegal memory" in str(e):
                 raise
+            if self.has_been_exact and isinstance(e, OUT_OF_MEMORY):
+                raise  # somebody else holds the memory now, and must not decide what is right from now on
+            self.was_short_of_memory = isinstance(e, OUT_OF_MEMORY)
             self.exact = False
             self.models.pop(torch.float64, None)
             return None

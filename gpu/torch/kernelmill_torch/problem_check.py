@@ -13,6 +13,8 @@ from kernelmill_torch.problem import BadProblem, Truth
 BLIND_DRAWS = 32
 BLIND_FAILURES = 4  # of them, and an answer is no shortcut
 SEEDS = tuple(range(11, 12 + BLIND_DRAWS))
+CONSTANT_DRAWS = 8
+CONSTANT_SHARE = 0.05  # of an output's elements, which is worth a note
 IMPRECISE = 0.02  # relative; a reference that is off by more decides nothing
 
 
@@ -33,6 +35,7 @@ def check(bench: Bench) -> dict[str, Any]:
                          "does")
         if bench.changes_inputs:
             problems.append("the model changes its inputs")
+        weigh_constants(problem, truths[1], notes)
         weigh_parameters(problem, inputs, truths[1], notes)
     except (BadProblem, RuntimeError, ValueError) as e:
         problems.append(f"the model fails: {str(e)[:300]}")
@@ -101,6 +104,22 @@ def look(bench: Bench, inputs: list[Any], truths: list[Truth], problems: list[st
     for i, level in enumerate(truth.level):
         if level > IMPRECISE:
             problems.append(f"output {i} of the model itself is off by {level:.1%}: it decides nothing")
+
+
+def weigh_constants(problem, truth: Truth, notes: list[str]) -> None:
+    """Elements of outputs that are the same whatever the inputs: they can be written before anybody looks at a clock."""
+    if problem.is_random or not any(isinstance(x, torch.Tensor) for x in problem.draw(SEEDS[0])):
+        return
+    same = [torch.ones_like(x, dtype=torch.bool) for x in truth.want]
+    first = problem.run(problem.draw(SEEDS[0]))
+    for seed in SEEDS[1:CONSTANT_DRAWS]:
+        for x, y, z in zip(same, first, problem.run(problem.draw(seed))):
+            x &= y == z
+    for i, x in enumerate(same):
+        share = float(x.float().mean()) if x.numel() else 0.0
+        if share > CONSTANT_SHARE and x.numel() > 1:
+            notes.append(f"{share:.0%} of output {i} is the same for all inputs: who keeps its buffers need not write that again, and is "
+                         "faster by that")
 
 
 def weigh_parameters(problem, inputs: list[Any], truth: Truth, notes: list[str]) -> None:

@@ -68,6 +68,10 @@ class Referee:
         if found is None:
             self.await_ended()  # its memory may be needed
             found = Bench(self.lib, self.device, directory, precision)
+            if found.was_short_of_memory and self.benches:  # what is judged by must not depend on what is kept of others
+                found.close()
+                self.close_benches()
+                found = Bench(self.lib, self.device, directory, precision)
         self.benches[directory, digest] = found
         while len(self.benches) > 1 and self._crowded(found):
             self.benches.pop(next(iter(self.benches))).close()
@@ -153,6 +157,8 @@ class Referee:
         self.judgement.lap("task")
         self.check_language()
         if request.get("timed"):
+            if self.judgement.clock not in bench.learned:
+                self.await_ended()
             self.judgement.learn_quietly()
         self.judgement.load(self.artifact)
         self.await_ended()

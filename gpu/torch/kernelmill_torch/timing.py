@@ -37,15 +37,17 @@ class Timing(Judged):
         self.held = False  # on the core where the timed processes take turns
         self.timed = FIRST_TIMED  # number of the next contents
         self.row_length = 0
+        self.not_queued = 0  # rows behind the gate
+        self.is_strict = False  # whether each part of a row counts; by either clock
         self.watch = Watch()
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
         self.plan: Optional[Iterator[str]] = None  # kinds of the blocks to come
 
     def learn_quietly(self) -> None:
-        """What rows of the baseline take, while no candidate is there that could make it more: once for each problem. Raises
-        Fault."""
-        bench = self.bench
-        if bench.row_length or self.mode != "honest":
+        """What rows of the baseline take by a clock, while no candidate is there that could make it more: once for each problem.
+        Raises Fault."""
+        bench, clock = self.bench, self.clock
+        if clock in bench.learned or self.mode != "honest":
             return
         if bench.baseline_seed is None:
             bench.use_parameters(int.from_bytes(os.urandom(8), "little") >> 1)
@@ -53,11 +55,12 @@ class Timing(Judged):
         contents = bench.draw([self.number("quiet", i) for i in range(bench.layout.sets)])
         try:
             bench.row(baseline, 1, BASELINE_SECONDS, contents[:1])
-            self.row_length = bench.calibrate(baseline, BASELINE_SECONDS, contents)
+            self.row_length = bench.row_length or bench.calibrate(baseline, BASELINE_SECONDS, contents)
         except Fault as e:
             bench.close_baseline()
             raise bench.blame_problem(e) from None
         self.learn_costs(contents, BASELINE_SECONDS)
+        bench.learned.add(clock)
         bench.row_length, self.row_length = self.row_length, 0
         self.lap("baseline")
 
@@ -83,21 +86,23 @@ class Timing(Judged):
         self.warm_up(seeds, contents)
         self.lap("baseline")
 
-    def learn_costs(self, contents: list, seconds: float, strict: bool = False) -> None:
+    def learn_costs(self, contents: list, seconds: float) -> None:
         """What is learned while somebody else uses the GPU would be free for the candidate. Where the baseline's calls cannot
-        be queued, there are fewer in a row, and at last none. Raises Fault."""
+        be queued, there are fewer in a row; where none can, all are timed with their launches. Raises Fault."""
         def learn() -> tuple[list[float]]:
             try:
-                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents, strict, self.is_gated),)
+                return (self.bench.learn_costs(self.bench.baseline, self.row_length, seconds, contents, self.is_strict,
+                                               self.is_gated),)
             except Fault as e:
                 raise self.fault_of_baseline(e) from None
 
+        length = self.row_length
         while True:
             try:
                 return self.quietly(learn)
             except Gateless:
                 self.is_gated = self.row_length > 1
-                self.row_length = max(1, self.row_length // 4)
+                self.row_length = self.row_length // 4 or 1 if self.is_gated else length
 
     def warm_up(self, seeds: list[int], contents: list) -> None:
         """The candidate's first row. One that gives its outputs in memory of its own, again and again, is right call by
@@ -105,17 +110,21 @@ class Timing(Judged):
         bench = self.bench
         seconds = min(self.left(), self.first_call_seconds)
         bench.make_room()
+        seed = self.row_seed()
         try:
-            bench.row(self.process, self.row_length, seconds, contents[:self.row_length], self.is_gated)
+            bench.row(self.process, self.row_length, seconds, contents[:self.row_length], self.is_gated, seed)
         except Gateless:
             self.leave_gate()
             return self.warm_up(seeds, contents)
-        if self.row_length == 1 or self.count_bad(bench.draw(seeds[:self.row_length]), bench.outputs) == 0:
+        if self.row_length == 1 or self.count_bad(bench.draw(seeds[:self.row_length]), bench.outputs, seed) == 0:
             return
-        self.row_length = 1
         # Of a whole call much could be done in what is free of a row's other parts.
-        self.learn_costs(contents, max(self.left(), BASELINE_SECONDS), strict=True)
-        bench.row(self.process, 1, seconds, contents[:1], self.is_gated)
+        self.row_length, self.is_strict = 1, True
+        self.learn_costs(contents, max(self.left(), BASELINE_SECONDS))
+        try:
+            bench.row(self.process, 1, seconds, contents[:1], self.is_gated, seed)
+        except Gateless:
+            self.leave_gate()
 
     def leave_gate(self) -> None:
         """From now on calls are timed with their launches. Raises Fault."""
@@ -132,16 +141,23 @@ class Timing(Judged):
 
     def other_clock(self) -> Optional[dict[str, Any]]:
         """Seconds a call by the clock that is not paid, of a few pairs; nothing where it cannot be had. Raises Fault."""
-        if self.bench.device != "cuda" or not self.row_length:
+        if self.bench.device != "cuda" or not self.row_length or self.bench.is_random:
             return None
         self.kind = OWN
         self.use_clock(not self.is_gated)
         wanted, length = self.clock, self.row_length
         contents = self.bench.draw([self.number("other", i) for i in range(length)])
-        self.learn_costs(contents, max(self.left(), BASELINE_SECONDS))
         pairs = []
-        while self.clock == wanted and len(pairs) < OTHER_PAIRS:
-            pairs.append(self.undisturbed_pair(len(pairs) % 2 == 0))
+        try:
+            self.learn_costs(contents, max(self.left(), BASELINE_SECONDS))
+            while self.clock == wanted and len(pairs) < OTHER_PAIRS:
+                pairs.append(self.undisturbed_pair(len(pairs) % 2 == 0))
+        except Gateless:
+            return None
+        except Fault as e:
+            if e.category != "timed_out":  # there is a verdict already; it took so long
+                raise
+            return None
         if self.clock != wanted:
             return None
         reference, candidate = (statistics.median(x) for x in zip(*pairs))
@@ -165,7 +181,11 @@ class Timing(Judged):
 
         def take() -> list[list[float]]:
             mark = self.watch.mark()
-            pairs[:] = self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)
+            try:
+                pairs[:] = self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)
+            except Gateless:  # both pairs of a block are timed by one clock
+                self.leave_gate()
+                return take()
             return self.watch.flushes(mark)
 
         self.quietly(take)
@@ -200,14 +220,17 @@ class Timing(Judged):
         return min(x[0] for x in takes), min(x[1] for x in takes)
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each, again where the candidate's memory has moved."""
+        """One row of each, again where the candidate's memory has moved, and at times where calls could not be queued:
+        somebody may have had the core. Raises Gateless."""
         while True:
             try:
                 return self.rows_of_pair(reference_first)
             except MemoryMoved:  # twice at most
                 pass
             except Gateless:
-                self.leave_gate()
+                self.not_queued += 1
+                if self.not_queued > RETAKES:  # or a candidate could choose its rows
+                    raise
 
     def rows_of_pair(self, reference_first: bool) -> tuple[float, float]:
         """One row of each, either on contents that nobody has seen before. What comes before a row changes what a short call

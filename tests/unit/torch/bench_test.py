@@ -12,7 +12,7 @@ try:
     from kernelmill_torch.arena import Arena
     from kernelmill_torch.bench import Bench, Gateless, has_changed
     from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec
-    from kernelmill_torch.processes import Row
+    from kernelmill_torch.processes import Fault, Row
     from kernelmill_torch.watch import Free
 except ImportError:
     torch = None
@@ -143,6 +143,24 @@ class PartsOfARow(unittest.TestCase):
         with self.assertRaises(Gateless):
             bench_of("cuda", done).row(process, 1, 1.0, contents_of(1), True)
         self.assertEqual(done, ["core", "wake", "queue", "reveal", "release at last", "stop"])
+
+    def test_who_was_told_to_end_behind_the_gate_used_up_its_time(self):
+        process = TimedProcess([])
+        process.is_queued = False
+
+        def release(_seconds, _is_queued):
+            raise Fault("candidate", "timed_out", "was still busy")  # and may not have ended yet
+
+        process.release = release
+        with self.assertRaises(Fault):
+            bench_of("cuda", []).row(process, 1, 1.0, contents_of(1), True)
+
+    def test_other_contents_are_there_whole_before_anybody_is_called_on_them(self):
+        done = []
+        bench, process = bench_of("cuda", done), TimedProcess(done)
+        bench.synchronize = lambda: done.append(int(process.arena.sets[0].inputs[0]))
+        bench.row(process, 1, 1.0, contents_of(1))
+        self.assertEqual(done[:4], [3, "core", "wake", "call"])
 
     def test_on_a_cpu_nobody_is_awake_when_they_come_nor_when_outputs_are_read(self):
         row, done, _ = self.row("cpu")

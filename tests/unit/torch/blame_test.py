@@ -1,10 +1,13 @@
 """No word of a process that has loaded a candidate decides whose fault something was; a control does."""
 
+import types
 import unittest
+import unittest.mock
 
 try:
     import torch
     from kernelmill_torch import blame
+    from kernelmill_torch import referee as referee_module
     from kernelmill_torch.judged import Judged
     from kernelmill_torch.processes import Fault, Process
     from kernelmill_torch.referee import Referee
@@ -118,6 +121,27 @@ class Words(unittest.TestCase):
         x.seal()
         x.put_away_into([])
         self.assertEqual(x.words, "words")
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Memory(unittest.TestCase):
+    def benches(self, short):
+        """Which are there, and which were made, once a second problem was short of memory as often."""
+        x, made, short = Referee(None, None, "cpu", 0), [], list(short)
+
+        def make(_lib, _device, directory, _precision):
+            made.append(directory)
+            return types.SimpleNamespace(needed=1, was_short_of_memory=short.pop(0), close=lambda: None)
+
+        with unittest.mock.patch.object(referee_module, "Bench", make):
+            x.bench("a", "", "fp32")
+            x.bench("b", "", "fp32")
+        return [name for name, _ in x.benches], made
+
+    def test_what_is_kept_of_other_problems_does_not_decide_by_what_one_is_judged(self):
+        self.assertEqual(self.benches([False, False]), (["a", "b"], ["a", "b"]))
+        self.assertEqual(self.benches([False, True, False]), (["b"], ["a", "b", "b"]))
+        self.assertEqual(self.benches([True, True, True]), (["b"], ["a", "b", "b"]))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import os
 import random
 import tempfile
 import unittest
+import unittest.mock
 
 try:
     import torch
@@ -59,6 +60,11 @@ class Contents(unittest.TestCase):
             one, again, other = (p.draw(seed, kind)[0] for seed in (7, 7, 8))
             self.assertTrue(torch.equal(one, again), kind)
             self.assertFalse(torch.equal(one, other), kind)
+
+    def test_small_types_have_traits(self):
+        for dtype in torch.float16, torch.bfloat16:  # of which not every torch knows which are equal
+            self.assertFalse(traits_of(torch.rand(32, 64).to(dtype), 1).discrete)
+            self.assertTrue(traits_of(torch.ones(32, 64).to(dtype), 1).discrete)
 
     def test_structure_stays(self):
         torch.manual_seed(2)
@@ -160,6 +166,50 @@ class Admission(unittest.TestCase):
             apart.append(worst)
         self.assertLess(apart[0], 1e-5)
         self.assertGreater(apart[1], 1e-2)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Time(unittest.TestCase):
+    def tried(self, seconds):
+        """Kinds that are tried where each takes so long."""
+        clock = iter(x * seconds for x in range(999))
+        with unittest.mock.patch.object(admission.time, "monotonic", lambda: next(clock)), \
+                unittest.mock.patch.object(admission, "try_kind", lambda *_: "some reason"):
+            return admission.admit(problem("x"), "cpu")
+
+    def test_a_slow_problem_has_those_that_come_first_and_a_slower_one_some_of_them(self):
+        self.assertEqual(self.tried(0.0).untried, [])
+        slow = self.tried(4.0)
+        self.assertEqual([x for x in slow.untried if KINDS[x].comes_first], [])
+        self.assertTrue(slow.untried)
+        self.assertIn("near_one", self.tried(25.0).untried)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Exactness(unittest.TestCase):
+    def test_who_takes_all_memory_does_not_end_it(self):
+        p = problem("x * 2")
+        self.assertIsNotNone(p.run_exact(p.draw(1)))
+        model = p.models[torch.float64]
+
+        def short_of_memory(_x):
+            raise MemoryError
+
+        model.forward = short_of_memory
+        with self.assertRaises(MemoryError):
+            p.run_exact(p.draw(1))
+        del model.forward
+        self.assertIsNotNone(p.run_exact(p.draw(1)))
+
+    def test_what_never_ran_so_has_none(self):
+        p = problem("x * 2")
+
+        def short_of_memory(_x):
+            raise MemoryError
+
+        p.models[torch.float64].forward = short_of_memory
+        self.assertIsNone(p.run_exact(p.draw(1)))
+        self.assertEqual((p.exact, p.was_short_of_memory), (False, True))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

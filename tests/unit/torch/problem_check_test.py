@@ -6,7 +6,8 @@ import unittest
 try:
     import torch
     from kernelmill_torch import compare
-    from kernelmill_torch.problem_check import BLIND_DRAWS, BLIND_FAILURES, blind_answers
+    from kernelmill_torch.problem_check import BLIND_DRAWS, BLIND_FAILURES, blind_answers, weigh_constants
+    from kernelmill_torch.problem import Truth
 except ImportError:
     torch = None
 
@@ -42,6 +43,27 @@ class BlindAnswers(unittest.TestCase):
 
     def test_what_cannot_be_compared_is_not_tried(self):
         self.assertEqual(self.passing(0, is_random=True), ([], 0))
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Constants(unittest.TestCase):
+    def notes(self, call, is_random=False):
+        def draw(seed):
+            torch.manual_seed(seed)
+            return [torch.randn(64)]
+
+        notes = []
+        problem = types.SimpleNamespace(draw=draw, run=lambda inputs: [call(inputs[0])], is_random=is_random)
+        weigh_constants(problem, Truth([call(draw(0)[0])]), notes)
+        return notes
+
+    def test_zeros_that_no_input_changes_are_said(self):
+        note, = self.notes(torch.diag_embed)
+        self.assertTrue(note.startswith("98% of output 0 is the same"), note)
+
+    def test_zeros_that_come_and_go_are_none(self):
+        self.assertEqual(self.notes(torch.relu), [])
+        self.assertEqual(self.notes(torch.diag_embed, is_random=True), [])
 
 
 if __name__ == "__main__":
