@@ -113,6 +113,46 @@ std::optional<double> behind_others(const std::vector<kind_blocks>& kinds, size_
   return most;
 }
 
+// Logarithm of the candidate's own seconds, median.
+double own_time(const std::vector<timed_block>& blocks) {
+  std::vector<double> result;
+  for (const auto& x : blocks)
+    result.push_back((std::log(x.candidate[0]) + std::log(x.candidate[1])) / 2);
+  return median_in_place(result);
+}
+
+// Whether the candidate itself takes longer on one kind than on others: where its baseline is
+// faster there, that is no shortcut of the candidate's.
+bool takes_longer(const std::vector<kind_blocks>& kinds, size_t which) {
+  double mine = own_time(kinds[which].blocks);
+  std::vector<timed_block> others;
+  double least = mine;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    const auto& theirs = kinds[i].blocks;
+    if (i == which || theirs.empty()) continue;
+    others.insert(others.end(), theirs.begin(), theirs.end());
+    if (theirs.size() >= confirming_blocks) least = std::min(least, own_time(theirs));
+  }
+  if (!others.empty()) least = std::min(least, own_time(others));
+  return mine - least > std::log1p(least_difference);
+}
+
+// Blocks of the task's own kind, and of those whose speedup is the same but for noise: a baseline
+// that is faster or slower on some contents says nothing of the candidate.
+std::vector<timed_block> alike(const std::vector<kind_blocks>& kinds, std::optional<double> noise) {
+  std::vector<timed_block> result;
+  for (const auto& kind : kinds) {
+    if (kind.blocks.empty()) continue;
+    if (&kind != &kinds.front() && !kinds.front().blocks.empty() && noise) {
+      auto mine = log_ratios(kind.blocks);
+      auto own = log_ratios(kinds.front().blocks);
+      if (behind(mine, own, *noise) || behind(own, mine, *noise)) continue;
+    }
+    result.insert(result.end(), kind.blocks.begin(), kind.blocks.end());
+  }
+  return result;
+}
+
 void pay(const std::vector<timed_block>& blocks, paid_speedup& into) {
   std::vector<double> reference;
   std::vector<double> candidate;
@@ -191,16 +231,14 @@ bool knows_noise(const std::vector<kind_blocks>& kinds) {
 
 paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
   paid_speedup result;
-  std::vector<timed_block> all;
   size_t slowest = kinds.size();
   double lowest = 0;
   double slower = 0;
   auto noise = noise_of(kinds);
   for (size_t i = 0; i < kinds.size(); ++i) {
     const auto& blocks = kinds[i].blocks;
-    all.insert(all.end(), blocks.begin(), blocks.end());
     auto by = blocks.empty() || !noise ? std::nullopt : behind_others(kinds, i, *noise);
-    if (!by) continue;
+    if (!by || !takes_longer(kinds, i)) continue;
     double speedup = median(log_ratios(blocks));
     if (slowest < kinds.size() && speedup >= lowest) continue;
     slowest = i;
@@ -213,7 +251,7 @@ paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
     (confirmed ? result.slowest : result.in_doubt) = kinds[slowest].name;
     result.times_slower = std::exp(slower);
   }
-  pay(confirmed ? kinds[slowest].blocks : all, result);
+  pay(confirmed ? kinds[slowest].blocks : alike(kinds, found ? std::nullopt : noise), result);
   return result;
 }
 

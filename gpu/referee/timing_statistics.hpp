@@ -76,7 +76,9 @@ inline constexpr size_t confirming_blocks = 4;
 
 /// Pays all blocks where no kind differs from the others by more than noise: 5 %, and four standard
 /// errors of the difference of two medians. Noise is what neighbouring blocks of one kind differ
-/// by. Else pays the kind with the lowest speedup. Kinds without blocks do not count.
+/// by. Else pays the kind with the lowest speedup, of those on which the candidate itself takes
+/// longer. Kinds that differ because the baseline is faster or slower there are left out. The first
+/// kind is the task's own. Kinds without blocks do not count.
 /// REQUIRES: at least one block.
 paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds);
 

@@ -49,6 +49,12 @@ bool permutes_in_range(const argument& x, const task_case& which) {
   return low && high && row && *low <= 0 && *row <= *high;
 }
 
+// Their products are below the least normal number, where a processor takes a hundred times longer
+// or a compiler's flag leaves them out: that is neither's work on the task.
+bool leaves_normal_numbers(const argument& x, const task_case& which) {
+  return fill_of(x, which) == "tiny";
+}
+
 class kind_list {
 public:
   kind_list(const task& x, const task_case& timed) : task_(x), timed_(timed) { add(timed.fills); }
@@ -57,7 +63,11 @@ public:
     auto kind = timed_;
     for (const auto& [argument, fill] : fills) kind.fills[argument] = fill;
     kind.name = name_of(task_, kind);
-    auto legal = [&](const argument& x) { return !takes_fill(x) || permutes_in_range(x, kind); };
+    bool is_own = kinds_.empty();
+    auto legal = [&](const argument& x) {
+      return !takes_fill(x) ||
+             (permutes_in_range(x, kind) && (is_own || !leaves_normal_numbers(x, kind)));
+    };
     if (std::all_of(task_.arguments.begin(), task_.arguments.end(), legal) &&
         names_.insert(kind.name).second)
       kinds_.push_back(std::move(kind));
