@@ -5,12 +5,13 @@ import time
 from typing import Any, Optional
 
 from kernelmill_torch import compare
-from kernelmill_torch.bench import Bench, has_changed
+from kernelmill_torch.bench import Bench
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.cores import Core
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.processes import Fault, Pool, Process
+from kernelmill_torch.rows import has_changed
 
 
 class Judged:

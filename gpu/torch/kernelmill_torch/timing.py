@@ -8,12 +8,12 @@ import time
 from typing import Any, Callable, Iterable, Iterator, Optional
 
 from kernelmill_torch import compare
-from kernelmill_torch.bench import Gateless
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import OWN, plan
 from kernelmill_torch.judged import Judged
 from kernelmill_torch.processes import Fault, Process, Row
+from kernelmill_torch.rows import Gateless
 from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
 
 CALL_SECONDS = 5.0

@@ -7,7 +7,8 @@ try:
     import torch
     from kernelmill_torch import compare
     from kernelmill_torch import timing as timing_module
-    from kernelmill_torch.bench import Bench, Gateless
+    from kernelmill_torch.bench import Bench
+    from kernelmill_torch.rows import Gateless
     from kernelmill_torch.buffers import BufferSet
     from kernelmill_torch.judged import first_call_seconds
     from kernelmill_torch.judgement import Judgement
