@@ -10,7 +10,8 @@ namespace {
 
 const secret_seed tried_seed{0x6b, 0x69, 0x6e, 0x64}; // fixed, as the choice is
 constexpr uint64_t tries = 3;
-constexpr double usable_share = 0.5; // of a bound; honest sums in another order differ by less
+// Of a bound. Honest arithmetic in another order was seen to take more than twice a baseline's.
+constexpr double usable_share = 0.2;
 
 } // namespace
 

@@ -117,7 +117,7 @@ TEST_F(referee_timing, who_uses_up_the_time_in_a_slow_call_is_paid_for_that_call
   auto t = result.open()->getTiming();
   SKIP_WHEN_TOO_BUSY(t);
   ASSERT_TRUE(t.getMeasured()) << summary(result);
-  EXPECT_LT(t.getSpeedup().getHigh(), 0.5) << summary(result);
+  EXPECT_LT(t.getSpeedup().getHigh(), 1) << summary(result);
 }
 
 TEST_F(referee_timing, who_is_not_called_does_not_run) {
