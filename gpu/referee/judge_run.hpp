@@ -29,6 +29,14 @@ private:
   double mark_ = now_seconds();
 };
 
+/// splitmix64: the draws of a row's order, from a state that was a part of a seed.
+inline uint64_t next_draw(uint64_t& state) noexcept {
+  uint64_t x = state += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
 /// One candidate under judgement: its slot, the contents, and the record that grows.
 struct judged_run {
   referee_parts parts;
@@ -40,12 +48,7 @@ struct judged_run {
   program_slot* program = nullptr; ///< the candidate, when it is device code
   uint64_t order = 0; ///< state of the generator that draws the order in which outputs are taken
 
-  uint64_t next_order() noexcept { // splitmix64
-    uint64_t x = order += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-  }
+  uint64_t next_order() noexcept { return next_draw(order); }
 
   /// Milliseconds that the next call may take.
   int call_limit() const noexcept {

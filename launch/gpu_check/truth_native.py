@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gpu_check import common
 from gpu_check.clocks import event_timer, plain_library, time_plainly
-from gpu_check.common import OUT, baseline, honest_set, say, task_ids, task_spec
+from gpu_check.common import OUT, baseline, honest_set, say, task_spec
 
 KINDS = {"f32": "float", "i32": "int"}
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double valid_seconds = 300;
 constexpr unsigned first_sets = 8;
-constexpr int rounds = 5; // of a long and a short row with each clock
+constexpr int rounds = 5;          // of a long and a short row with each clock
 constexpr double most_share = 0.2; // of a bound, as on a CPU (kind_choice.cpp)
 
 class quiet_rows {
@@ -137,13 +137,6 @@ std::optional<error> agree(prepared_task& prepared) {
 }
 
 } // namespace
-
-uint64_t next_draw(uint64_t& state) noexcept {
-  uint64_t x = state += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
 
 std::optional<error> learn_quiet_baseline(prepared_task& prepared, candidate_pool& pool) {
   if (auto fault = agree(prepared)) return fault;

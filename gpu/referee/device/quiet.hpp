@@ -10,7 +10,4 @@ namespace kernelmill {
 /// device_failure.
 std::optional<error> learn_quiet_baseline(prepared_task& prepared, candidate_pool& pool);
 
-/// splitmix64: the draws of a row's order.
-uint64_t next_draw(uint64_t& state) noexcept;
-
 } // namespace kernelmill
