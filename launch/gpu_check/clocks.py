@@ -2,7 +2,7 @@
 
 import subprocess
 
-from gpu_check.common import (EVENT_TIMER, OUT, baseline, honest_set, judge, promise, say, task_ids,
+from gpu_check.common import (EVENT_TIMER, OUT, baseline, environment, honest_set, judge, promise, say, task_ids,
                               task_spec)
 
 
@@ -22,8 +22,8 @@ def sizes_of(task):
         if arg["type"] == "f32":
             result.append(f"f32:{count}")
         else:
-            high = value(arg["fill_range"][1]) if arg.get("fill_range") else 2
-            result.append(f"i32:{count}:{max(1, high)}")
+            low, high = (value(x) for x in arg.get("fill_range") or (0, 2))
+            result.append(f"i32:{count}:{low}:{high}")
     return result
 
 
@@ -52,7 +52,8 @@ def plain_library(source, library):
 
 def time_plainly(task, library, calls=50):
     """CUDA events in a fresh process. Returns ms: single call, in a row, by the host's clock; None when it fails."""
-    done = subprocess.run([event_timer(), library, str(calls), *sizes_of(task)], capture_output=True, text=True)
+    done = subprocess.run([event_timer(), library, str(calls), *sizes_of(task)], capture_output=True, text=True,
+                          env=environment(first_gpu=True))
     return tuple(map(float, done.stdout.split())) if done.returncode == 0 else None
 
 
@@ -62,7 +63,7 @@ def by_events(task, source, calls=50):
 
 
 def check_clocks():
-    verdicts, _ = judge("clocks", [(t, t, baseline(t)) for t in task_ids()])
+    verdicts, _ = judge("clocks", [(t, t, baseline(t)) for t in task_ids()], first_gpu=True)
     worst = 0
     for task in task_ids():
         ms = (verdicts.get(task, {}).get("timing", {}) or {}).get("candidate_ms")
@@ -76,7 +77,7 @@ def check_clocks():
     promise(worst <= 0.02, f"outside clock and CUDA events differ by at most {worst * 100:.1f} % "
             "(kernels of 50 us and more, the same row of calls)")
     rows = honest_set("device")
-    verdicts, _ = judge("clocks-device", rows)
+    verdicts, _ = judge("clocks-device", rows, first_gpu=True)
     differences = []
     for x in verdicts.values():
         ms = x["timing"].get("candidate_ms") or 0

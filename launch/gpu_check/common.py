@@ -87,8 +87,11 @@ def end_table():
     return all(holds for x in parts for holds, _ in x.said)
 
 
-def environment(cache=None):
+def environment(cache=None, first_gpu=False):
+    """`first_gpu`: what is compared is measured on one card, for two of a kind differ by a percent or two."""
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if first_gpu:
+        env["CUDA_VISIBLE_DEVICES"] = env.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     if cache:
         env["XDG_CACHE_HOME"] = str(cache)
     return env
@@ -107,7 +110,7 @@ def baseline(task):
     return TASKS / task / "baseline.cu"
 
 
-def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), backend="cuda"):
+def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), backend="cuda", first_gpu=False):
     """Judges [(name, task, file[, contract])] in one command and yields the verdicts as they come. After
     `seconds` the command is ended."""
     batch = OUT / f"{name}.ndjson"
@@ -116,7 +119,7 @@ def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), 
                     "contract": c[3] if len(c) > 3 else "native"}) + "\n" for c in candidates))
     with (OUT / f"{name}.verdicts.ndjson").open("w") as kept, (OUT / f"{name}.stderr").open("w+") as words:
         process = subprocess.Popen([PROGRAM, "judge", batch, "--backend", backend, *options], stderr=words,
-                                   stdout=subprocess.PIPE, text=True, env=environment(cache))
+                                   stdout=subprocess.PIPE, text=True, env=environment(cache, first_gpu))
         late = threading.Event()
         ender = threading.Timer(min(max(seconds, 0), 10**6), lambda: (late.set(), process.terminate()))
         ender.daemon = True
@@ -141,10 +144,10 @@ def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), 
             say(words.read()[-2000:])
 
 
-def judge(name, candidates, cache=None, options=()):
+def judge(name, candidates, cache=None, options=(), first_gpu=False):
     """Judges all in one command. Returns the verdicts by name, and seconds."""
     started = time.monotonic()
-    found = {v["name"]: v for v in verdicts_of(name, candidates, cache, options)}
+    found = {v["name"]: v for v in verdicts_of(name, candidates, cache, options, first_gpu=first_gpu)}
     return found, time.monotonic() - started
 
 

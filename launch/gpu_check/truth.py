@@ -1,4 +1,7 @@
-"""Speedups and times of verdicts beside what a plain process measures with CUDA events (`device`) and the host's clock (`call`)."""
+"""Speedups and times of verdicts beside what a plain process measures: for `device` CUDA events around calls that were queued
+behind a delay, for `call` the host's clock around calls back to back; each call on a set of buffers of its own, more than the
+caches hold. Events around a single call are printed beside: they have some 2 µs of launching in them, and more where the
+flush before them leaves lines that are written back meanwhile."""
 
 import json
 import os
@@ -6,7 +9,7 @@ import subprocess
 import sys
 
 from gpu_check import common, truth_native, truth_problems
-from gpu_check.common import OUT, note_tried, promise, say, verdicts_of, write_task
+from gpu_check.common import OUT, environment, note_tried, promise, say, verdicts_of, write_task
 
 LONG_MS = 0.05          # calls of so much and more
 WITHIN = (0.03, 0.06)   # of those, of shorter ones
@@ -38,7 +41,7 @@ def write_problems():
 
 
 def plain_times(rows):
-    """{(problem, module): {"device": ms or None, "call": ms}} of one plain process."""
+    """{(problem, module): {"device": ms or None, "call": ms, "alone": ms or None}} of one plain process."""
     jobs = OUT / "truth.jobs.ndjson"
     jobs.write_text("".join(json.dumps(x) + "\n" for x in rows))
     answers = OUT / "truth.plain.ndjson"
@@ -46,7 +49,8 @@ def plain_times(rows):
     with answers.open("w") as into:
         try:
             done = subprocess.run([python, "-m", "gpu_check.truth_timer", jobs, backend()], stdout=into, stderr=subprocess.PIPE,
-                                  text=True, timeout=min(400, common.part().left()))
+                                  text=True, timeout=min(400, common.part().left()),
+                                  env=environment(first_gpu=True) | {"PYTHONPATH": str(common.HERE.parent)})
             if done.returncode:
                 say(done.stderr[-1500:])
         except subprocess.TimeoutExpired:
@@ -57,7 +61,8 @@ def plain_times(rows):
         if "error" in x:
             say(f"        {x['problem']}: {x['error']}")
         else:
-            result[x["problem"], x["module"]] = {"device": x["device_ms"], "call": x["call_ms"]}
+            result[x["problem"], x["module"]] = {"device": x["device_ms"], "call": x["call_ms"], "alone": x["alone_ms"]}
+    truth_native.say_alone([(x["device"], x["alone"]) for x in result.values()])
     return result
 
 
@@ -135,7 +140,7 @@ def judge_and_compare(findings, name, candidates, truth, flags):
     for clock in common.options.clocks:
         say(f"\n        asked for the clock `{clock}`, ms\n{TITLE}")
         for verdict in verdicts_of(f"truth-{name}-{clock}", candidates, options=[*flags, "--clock", clock],
-                                   seconds=common.part().left() - 5, backend=backend()):
+                                   seconds=common.part().left() - 5, backend=backend(), first_gpu=True):
             if isinstance(verdict.get("timing"), dict):
                 verdict["timing"]["clock_asked"] = clock
             for kind in CLOCKS:

@@ -1,8 +1,8 @@
 """One plain process that times modules: `python3 -m gpu_check.truth_timer JOBS DEVICE`. Nothing of Kernelmill is in it.
 
-JOBS is a file of lines {"problem", "module", "file", "model", "inputs"}. Prints one line for each: device_ms, the median of CUDA
-events around single calls, each after a flush of 256 MiB, and call_ms, the host's clock over calls back to back until the
-GPU is done, divided by their number."""
+JOBS is a file of lines {"problem", "module", "file", "model", "inputs"}. Prints one line for each: device_ms, CUDA events around
+calls that were queued behind a delay, divided by their number; call_ms, the host's clock over calls back to back until the GPU is
+done, likewise; and alone_ms, events around single calls. All are medians, and before each the caches are filled with clean lines."""
 
 import importlib.util
 import json
@@ -13,6 +13,8 @@ import time
 import torch
 
 SINGLE_CALLS = 20   # in each of two passes
+QUEUED_CALLS = 16
+DELAY_CYCLES = 20_000_000  # some 10 ms
 ROW_CALLS = 64
 FLUSH_BYTES = 256 << 20
 SETS_BYTES = 2 << 30
@@ -29,7 +31,8 @@ def load(path, number):
 class Plain:
     def __init__(self, device):
         self.device, self.is_gpu = device, device == "cuda"
-        self.flush = torch.empty(FLUSH_BYTES if self.is_gpu else 64 << 20, dtype=torch.uint8, device=device)
+        self.flushed = torch.ones((FLUSH_BYTES if self.is_gpu else 64 << 20) // 4, device=device)
+        self.next = 0  # set
         self.sync = torch.cuda.synchronize if self.is_gpu else (lambda: None)
 
     def inputs(self, problem):
@@ -40,29 +43,50 @@ class Plain:
             count = max(1, min(16, SETS_BYTES // size))
             return [first] + [[x.to(self.device) for x in problem.get_inputs()] for _ in range(count - 1)]
 
+    def flush(self):
+        """Reads more than the caches hold: nothing is left there that would have to be written back later."""
+        self.flushed.sum()
+
+    def between_events(self, call, sets, count):
+        """Milliseconds a call."""
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        kept = [None] * len(sets)  # so that outputs have memory of their own
+        start.record()
+        for _ in range(count):
+            at = self.next % len(sets)
+            self.next += 1
+            kept[at] = call(*sets[at])
+        end.record()
+        end.synchronize()
+        return start.elapsed_time(end) / count
+
     def single(self, call, sets):
         """Milliseconds of single calls, by CUDA events."""
-        if not self.is_gpu:
-            return []
         found = []
-        for i in range(SINGLE_CALLS):
-            start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            self.flush.fill_(i)
-            start.record()
-            call(*sets[i % len(sets)])
-            end.record()
-            end.synchronize()
-            found.append(start.elapsed_time(end))
+        for _ in range(SINGLE_CALLS if self.is_gpu else 0):
+            self.flush()
+            found.append(self.between_events(call, sets, 1))
+        return found
+
+    def queued(self, call, sets, rows):
+        """Milliseconds a call, of rows of calls that the GPU finds all there."""
+        found = []
+        for _ in range(rows if self.is_gpu else 0):
+            self.flush()
+            torch.cuda._sleep(DELAY_CYCLES)
+            found.append(self.between_events(call, sets, QUEUED_CALLS))
         return found
 
     def row(self, call, sets, calls):
         """Milliseconds a call, by the host's clock."""
         kept = [None] * len(sets)
-        self.flush.fill_(1)
+        self.flush()
         self.sync()
         started = time.perf_counter()
-        for i in range(calls):
-            kept[i % len(sets)] = call(*sets[i % len(sets)])
+        for _ in range(calls):
+            at = self.next % len(sets)
+            self.next += 1
+            kept[at] = call(*sets[at])
         self.sync()
         return (time.perf_counter() - started) / calls * 1e3
 
@@ -82,17 +106,19 @@ def measure(plain, rows, number):
         torch.manual_seed(1)
         module = load(x["file"], f"{number}_{i}")
         models[x["module"]] = getattr(module, x["class"])().to(plain.device)
-    found = {name: ([], []) for name in models}
+    found = {name: ([], [], []) for name in models}
     for _ in range(2):  # two passes, so that a drift of the clocks meets all alike
         for name, model in models.items():
             about = plain.warm(model, sets)
             found[name][0].extend(plain.single(model, sets))
+            found[name][2].extend(plain.queued(model, sets, 6 if about < 2 else 2))
             calls = ROW_CALLS if about < 2 else 16
             found[name][1].extend(plain.row(model, sets, calls) for _ in range(max(1, min(9, int(400 / (about * calls))))))
+    middle = lambda x: statistics.median(x) if x else None
     for x in rows:
-        single, row = found[x["module"]]
-        yield {"problem": x["problem"], "module": x["module"], "device_ms": statistics.median(single) if single else None,
-               "call_ms": statistics.median(row), "singles": single, "rows": row}
+        single, row, queued = found[x["module"]]
+        yield {"problem": x["problem"], "module": x["module"], "device_ms": middle(queued), "call_ms": middle(row),
+               "alone_ms": middle(single), "singles": single, "queued": queued, "rows": row}
 
 
 def main():

@@ -1,8 +1,8 @@
-// The plain way to time a kernel, for comparison: load the library, make buffers, warm up, and
-// take the median of CUDA events around single calls, with the cache flushed before each.
-//   event_timer LIBRARY CALLS ARGUMENT...    f32:COUNT, i32:COUNT:BELOW or a scalar's value
-// Prints milliseconds: the median of single calls, the mean over a row of 20 calls, and the host's
-// clock over 64 calls back to back until the GPU is done, divided by their number.
+// The plain way to time a kernel, for comparison: load the library, make buffers, warm up, and take CUDA events.
+//   event_timer LIBRARY CALLS ARGUMENT...    f32:COUNT (normal), i32:COUNT:LOW:HIGH (below HIGH) or a scalar's value
+// Prints milliseconds: the median of CALLS single calls, each after the caches were filled with clean lines; events around
+// 20 calls that were queued behind a delay, divided by 20; and the host's clock over 64 calls back to back until the GPU is
+// done, divided by 64. Of the last two, the median of 9 rows.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -13,94 +13,156 @@
 
 #include <dlfcn.h>
 
+__device__ unsigned mixed(size_t i, unsigned seed) {
+  unsigned h = unsigned(i) * 0x9e3779b1u ^ seed;
+  h = (h ^ (h >> 15)) * 0x846ca68bu;
+  return (h ^ (h >> 13)) * 0xc2b2ae35u;
+}
+
 __global__ void fill_f32(float* x, size_t n, unsigned seed) {
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
        i += size_t(gridDim.x) * blockDim.x) {
-    unsigned h = unsigned(i) * 0x9e3779b1u ^ seed;
-    h = (h ^ (h >> 15)) * 0x846ca68bu;
-    x[i] = float(h >> 8) * 0x1p-23f - 1.0f;
+    float sum = 0; // of three uniform numbers: close to normal
+    for (unsigned k = 0; k < 3; ++k) sum += float(mixed(i, seed * 3 + k) >> 8) * 0x1p-24f;
+    x[i] = (sum - 1.5f) * 2.0f;
   }
 }
 
-__global__ void fill_i32(int* x, size_t n, unsigned below, unsigned seed) {
+__global__ void fill_i32(int* x, size_t n, int low, unsigned width, unsigned seed) {
   for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
-       i += size_t(gridDim.x) * blockDim.x) {
-    unsigned h = unsigned(i) * 0x9e3779b1u ^ seed;
-    x[i] = int((h ^ (h >> 15)) * 0x846ca68bu % below);
-  }
+       i += size_t(gridDim.x) * blockDim.x)
+    x[i] = low + int((unsigned long long)(mixed(i, seed)) * width >> 32);
+}
+
+// Fills the caches with lines that need not be written back, as a flush that writes would leave them.
+__global__ void read_all(const uint4* x, size_t n, unsigned* sink) {
+  unsigned sum = 0;
+  for (size_t i = blockIdx.x * size_t(blockDim.x) + threadIdx.x; i < n;
+       i += size_t(gridDim.x) * blockDim.x)
+    sum ^= x[i].x ^ x[i].w;
+  if (sum == 0x12345u) *sink = sum;
+}
+
+// Keeps the GPU until the host has queued what comes next.
+__global__ void delay(unsigned long long nanoseconds) {
+  unsigned long long from = 0, now = 0;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(from));
+  do {
+    __nanosleep(1000);
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  } while (now - from < nanoseconds);
 }
 
 using any_function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                               int64_t, int64_t, int64_t, int64_t, int64_t);
 
+constexpr size_t flushed_bytes = 256 << 20;
+constexpr size_t bytes_of_sets = size_t(2) << 30;
+constexpr int most_sets = 32;
+
+struct argument {
+  bool is_buffer = false, is_float = false;
+  int64_t value = 0; // of a scalar
+  size_t count = 0;
+  int low = 0;
+  unsigned width = 1;
+};
+
+argument parse(const char* text) {
+  argument x;
+  x.is_float = std::strncmp(text, "f32:", 4) == 0;
+  x.is_buffer = x.is_float || std::strncmp(text, "i32:", 4) == 0;
+  if (!x.is_buffer) {
+    x.value = std::atoll(text);
+    return x;
+  }
+  char* end = nullptr;
+  x.count = std::strtoull(text + 4, &end, 10);
+  if (x.is_float || *end == 0) return x;
+  x.low = int(std::strtol(end + 1, &end, 10));
+  x.width = unsigned(std::max(1l, std::strtol(end + 1, &end, 10) - x.low));
+  return x;
+}
+
+template <class T>
+T median(std::vector<T> x) {
+  std::sort(x.begin(), x.end());
+  return x[x.size() / 2];
+}
+
 int main(int argc, char** argv) {
-  constexpr int sets = 5; // of buffers, so that a row finds nothing in the cache
   void* library = dlopen(argv[1], RTLD_NOW);
   if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), 1;
   auto solve = reinterpret_cast<any_function>(dlsym(library, "solve"));
   int calls = std::atoi(argv[2]);
-  int64_t a[sets][12] = {};
+  std::vector<argument> arguments;
+  size_t bytes = 0;
+  for (int i = 3; i < argc && i < 15; ++i) {
+    arguments.push_back(parse(argv[i]));
+    bytes += 4 * arguments.back().count;
+  }
+  // So many sets of buffers that a row finds nothing in the caches.
+  int sets = int(std::clamp(bytes_of_sets / std::max(bytes, size_t(1)), size_t(4), size_t(most_sets)));
+  std::vector<std::vector<int64_t>> a(sets, std::vector<int64_t>(12));
   for (int s = 0; s < sets; ++s)
-    for (int i = 3; i < argc && i < 15; ++i) {
-      size_t count = std::strtoull(argv[i] + 4, nullptr, 10);
-      if (std::strncmp(argv[i], "f32:", 4) == 0) {
-        float* x = nullptr;
-        if (cudaMalloc(&x, count * 4) != cudaSuccess) return std::fprintf(stderr, "memory\n"), 1;
-        fill_f32<<<2048, 256>>>(x, count, s * 100 + i);
-        a[s][i - 3] = reinterpret_cast<int64_t>(x);
-      } else if (std::strncmp(argv[i], "i32:", 4) == 0) {
-        int* x = nullptr;
-        if (cudaMalloc(&x, count * 4) != cudaSuccess) return std::fprintf(stderr, "memory\n"), 1;
-        unsigned below = std::strtoul(std::strrchr(argv[i], ':') + 1, nullptr, 10);
-        fill_i32<<<2048, 256>>>(x, count, below, s * 100 + i);
-        a[s][i - 3] = reinterpret_cast<int64_t>(x);
-      } else {
-        a[s][i - 3] = std::atoll(argv[i]);
-      }
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const auto& x = arguments[i];
+      a[s][i] = x.value;
+      if (!x.is_buffer) continue;
+      void* buffer = nullptr;
+      if (cudaMalloc(&buffer, 4 * x.count) != cudaSuccess) return std::fprintf(stderr, "memory\n"), 1;
+      auto seed = unsigned(s * 100 + i);
+      if (x.is_float)
+        fill_f32<<<2048, 256>>>(static_cast<float*>(buffer), x.count, seed);
+      else
+        fill_i32<<<2048, 256>>>(static_cast<int*>(buffer), x.count, x.low, x.width, seed);
+      a[s][i] = reinterpret_cast<int64_t>(buffer);
     }
-  auto call = [&](int s) {
-    auto* v = a[s];
+  int next = 0; // set
+  auto call = [&] {
+    auto& v = a[next++ % sets];
     solve(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]);
   };
-  void* flushed = nullptr;
-  cudaMalloc(&flushed, 256 << 20);
+  uint4* flushed = nullptr;
+  cudaMalloc(&flushed, flushed_bytes);
+  cudaMemset(flushed, 1, flushed_bytes);
+  auto flush = [&] {
+    read_all<<<2048, 256>>>(flushed, flushed_bytes / sizeof(uint4), reinterpret_cast<unsigned*>(flushed));
+  };
   cudaEvent_t from, to;
   cudaEventCreate(&from);
   cudaEventCreate(&to);
-  for (int i = 0; i < 5; ++i) call(i % sets);
-  std::vector<float> times;
+  auto between_events = [&](int count) {
+    cudaEventRecord(from);
+    for (int i = 0; i < count; ++i) call();
+    cudaEventRecord(to);
+    cudaEventSynchronize(to);
+    float result = 0;
+    cudaEventElapsedTime(&result, from, to);
+    return result / float(count);
+  };
+  for (int i = 0; i < 5; ++i) call();
+  std::vector<float> alone, rows;
   for (int i = 0; i < calls; ++i) {
-    cudaMemsetAsync(flushed, i, 256 << 20);
-    cudaEventRecord(from);
-    call(i % sets);
-    cudaEventRecord(to);
-    cudaEventSynchronize(to);
-    times.emplace_back();
-    cudaEventElapsedTime(&times.back(), from, to);
+    flush();
+    alone.push_back(between_events(1));
   }
-  std::sort(times.begin(), times.end());
-  std::vector<float> rows;
   for (int r = 0; r < 9; ++r) {
-    cudaEventRecord(from);
-    for (int i = 0; i < 20; ++i) call(i % sets);
-    cudaEventRecord(to);
-    cudaEventSynchronize(to);
-    rows.emplace_back();
-    cudaEventElapsedTime(&rows.back(), from, to);
+    flush();
+    delay<<<1, 1>>>(2'000'000);
+    rows.push_back(between_events(20));
   }
-  std::sort(rows.begin(), rows.end());
   std::vector<double> walls;
   for (int r = 0; r < 9; ++r) {
-    cudaMemset(flushed, r, 256 << 20);
+    flush();
     cudaDeviceSynchronize();
     auto began = std::chrono::steady_clock::now();
-    for (int i = 0; i < 64; ++i) call(i % sets);
+    for (int i = 0; i < 64; ++i) call();
     cudaDeviceSynchronize();
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
     walls.push_back(took.count() / 64);
   }
-  std::sort(walls.begin(), walls.end());
   if (auto code = cudaDeviceSynchronize(); code != cudaSuccess)
     return std::fprintf(stderr, "%s\n", cudaGetErrorString(code)), 1;
-  std::printf("%.6f %.6f %.6f\n", times[times.size() / 2], rows[4] / 20, walls[4]);
+  std::printf("%.6f %.6f %.6f\n", median(alone), median(rows), median(walls));
 }
