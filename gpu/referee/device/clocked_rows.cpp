@@ -9,7 +9,7 @@ namespace {
 
 constexpr double disturbed_factor = 1.08;
 constexpr size_t fewest_undisturbed = 3;
-constexpr double longer_factor = 1.15;
+constexpr double longer_factor = 1.06;
 
 double seconds_a_call(const row_times& x) {
   return x.row() / std::max(x.calls, 1u);

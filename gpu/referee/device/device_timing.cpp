@@ -19,7 +19,7 @@ namespace kernelmill {
 
 namespace {
 
-constexpr size_t other_clock_pairs = 4; // for information
+constexpr size_t other_clock_pairs = 5; // for information
 // Deviation of the logarithm of a speedup between processes that run the same code: their memory
 // lies elsewhere (copies of the baselines on an H200).
 constexpr double process_spread = 0.008;
@@ -28,6 +28,7 @@ constexpr int retakes = 2; // of rows that are longer than those with the task's
 constexpr int confirmations = 2;
 constexpr int most_lengthened = 3;
 constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
+constexpr double delayed_factor = 1.15;  // of contents, by a candidate whose launches wait
 
 std::vector<timed_block> all_blocks(const std::vector<kind_blocks>& kinds) {
   std::vector<timed_block> result;
@@ -106,10 +107,15 @@ private:
       gated_sets_ = std::min(most_gated, run_.program->most_queued());
       return true;
     }
-    for (int i = 0; i < gate_trials; ++i, gated_sets_ = std::max(gated_sets_ / 4, 2u)) {
-      row_times unused;
-      if (!candidate_row(order_of(paid_clock::device, 0, true), unused)) return false;
-      if (!gate_failed_) return true;
+    int delayed = 0;
+    for (int i = 0; i < gate_trials; ++i) {
+      row_times row;
+      if (!candidate_row(order_of(paid_clock::device, 0, true), row)) return false;
+      bool delays = row.contents > delayed_factor * quiet_contents(0) + 2 * contents_slack;
+      if (!gate_failed_ && !delays) return true;
+      if (delays && ++delayed == 2)
+        return lose_gate("the GPU turns to the candidate's streams while they wait");
+      if (gate_failed_) gated_sets_ = std::max(gated_sets_ / 4, 2u);
     }
     return lose_gate("the candidate waits within a call, or works on streams of its own");
   }
@@ -119,6 +125,8 @@ private:
     if (!record_.note.empty()) record_.note += "; ";
     record_.note += "the GPU's work alone was not measured: " + why;
     paid_ = paid_clock::call;
+    candidate_longer_.clear(); // streams that wait for each other behind a gate are no work
+    reference_longer_.clear();
     return true;
   }
 

@@ -11,7 +11,7 @@ from kernelmill_torch import compare, native
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet, Layout
 from kernelmill_torch.problem import OUT_OF_MEMORY
-from kernelmill_torch.processes import Fault, Process, Row
+from kernelmill_torch.processes import SPIN_AWAKE, Fault, Process, Row
 from kernelmill_torch.watch import Free
 
 LOOKS = 3
@@ -105,7 +105,8 @@ class Rows:
             waking = 0.0
             if is_warmed:
                 # Python that was stopped takes 0.1 to 0.3 ms more for its first launches, which is no work of its calls.
-                process.call(native.CALL, 0, 1, seconds)
+                # It stays awake until contents are there: who sleeps meanwhile takes as much again.
+                process.call(native.CALL, 0, 1, seconds, SPIN_AWAKE)
             is_queued = is_gated and process.queue(count, self.queue_seconds(count), seed)
             revealing, flushing = self.reveal(process.arena, contents)
             if not is_gated:
@@ -226,12 +227,12 @@ class Rows:
         return fitting(first)
 
     def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]],
-                    strict: bool = False, is_gated: bool = False) -> list[float]:
-        """What a row of the baseline takes besides its calls: when it is none of theirs, and as a part of them. Returns the
-        seconds of the rows' flushes. Raises Fault and Gateless."""
+                    strict: bool = False, is_gated: bool = False, times: int = LEARNING_ROWS) -> list[float]:
+        """What a row of the baseline takes besides its calls: when it is none of theirs, and as a part of them. So many rows of
+        each length are made. Returns the seconds of the rows' flushes. Raises Fault and Gateless."""
         def rows_of(length: int) -> list[Row]:
             result = []
-            for _ in range(LEARNING_ROWS):
+            for _ in range(times):
                 process.arena.poison(length)  # as before the rows to come: caches are written back then, while contents come
                 result.append(self.row(process, length, seconds, contents[:length], is_gated))
             return result
