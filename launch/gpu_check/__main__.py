@@ -1,6 +1,8 @@
 """The parts of gpu_check.sh. Each prints what it found and fails the whole when a promise is broken."""
 
 import argparse
+import os
+import subprocess
 import sys
 import traceback
 
@@ -29,16 +31,55 @@ def read_options(arguments):
     add("--first-seed", type=int, default=0, help="matrix: where they begin")
     add("--only", type=words, default=[], help="matrix: which classes")
     add("--count", type=int, default=1000, help="false_alarms: how many verdicts")
+    add("--copies", type=int, default=200, help="same: how many verdicts")
+    add("--cores", default="both", choices=["both", "busy", "quiet"], help="false_alarms: whether other processes keep the cores busy")
+    add("--beside", type=words, default=[], metavar="PARTS", help="parts that run meanwhile on the other GPUs")
     add("--backend", default="cuda", choices=["cuda", "cpu"], help="truth, matrix, false_alarms: cpu tries them without a GPU")
     chosen = parser.parse_args(arguments)
-    unknown = [x for x in chosen.parts if x not in PARTS]
+    unknown = [x for x in chosen.parts + chosen.beside if x not in PARTS]
     if unknown:
         parser.error(f"there is no part {unknown[0]}; there are: {' '.join(PARTS)}")
     return chosen
 
 
+def gpus():
+    """Those that may be used, as CUDA_VISIBLE_DEVICES names them."""
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if shown is not None:
+        return [x for x in shown.split(",") if x.strip()]
+    done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
+    return [str(i) for i, line in enumerate(done.stdout.splitlines()) if line.startswith("GPU ")]
+
+
+def start_beside(parts):
+    """Runs parts on all GPUs but the first, which is left to us. Returns the process; what it says lies in OUT/beside.txt."""
+    found = gpus()
+    if len(found) < 2:
+        sys.exit(f"gpu_check.sh: --beside needs a second GPU; {len(found)} can be used. Leave the option out and name its parts")
+    os.environ["CUDA_VISIBLE_DEVICES"] = found[0]
+    given = [x for x in sys.argv[1:] if not x.startswith("--beside=")]
+    at = given.index("--beside") if "--beside" in given else len(given)
+    options = [x for x in given[:at] + given[at + 2:] if x not in PARTS]
+    folder = common.OUT / "beside"
+    folder.mkdir(exist_ok=True)
+    return subprocess.Popen([sys.executable, "-m", "gpu_check", *parts, *options], stdout=(common.OUT / "beside.txt").open("w"),
+                            stderr=subprocess.STDOUT, env=os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(found[1:]), "OUT": str(folder)})
+
+
 def main():
     common.options = read_options(sys.argv[1:])
+    beside = start_beside(common.options.beside) if common.options.beside else None
+    run_parts()
+    holds = common.end_table()
+    if beside is not None:
+        holds = beside.wait() == 0 and holds
+        common.say("\n-- beside, on the other GPUs: " + " ".join(common.options.beside))
+        common.say((common.OUT / "beside.txt").read_text().rstrip())
+    common.say(f"raw results: {common.OUT}")
+    sys.exit(0 if holds else 1)
+
+
+def run_parts():
     for name in common.options.parts or PARTS:
         common.parts.append(common.Part(name))
         common.say(f"-- {name}")
@@ -50,9 +91,6 @@ def main():
         except KeyboardInterrupt:
             common.promise(False, f"{name} was interrupted")
             break
-    holds = common.end_table()
-    common.say(f"raw results: {common.OUT}")
-    sys.exit(0 if holds else 1)
 
 
 if __name__ == "__main__":

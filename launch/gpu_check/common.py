@@ -8,6 +8,8 @@ import subprocess
 import threading
 import time
 
+from gpu_check import rates
+
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = HERE.parent.parent  # of a checkout; in the tarball it is share/kernelmill
 ROOT = pathlib.Path(os.environ.get("GPU_CHECK_ROOT", SOURCES / "build"))
@@ -35,6 +37,7 @@ MOST_UNPAID = 1.02
 
 options = argparse.Namespace()  # of the command line
 parts = []                      # a Part for each that ran, the current one last
+honest = []                     # (part, contract, whether cores were busy, outcome, reasons, slot seconds) of kernels known to be honest
 
 
 class Part:
@@ -84,7 +87,30 @@ def end_table():
             f"{kept} of {len(x.said)} hold")
         for holds, text in x.said:
             say(f"    {'ok    ' if holds else 'BROKEN'} {text}")
+    say_honest()
     return all(holds for x in parts for holds, _ in x.said)
+
+
+def note_honest(verdict, is_busy=False):
+    """A verdict on a kernel that is honest, whichever part asked for it."""
+    honest.append((part().name, verdict.get("contract") or "?", is_busy, verdict.get("outcome"), sorted(reasons(verdict)),
+                   verdict.get("slot_s") or 0))
+
+
+def say_honest():
+    """What became of all honest kernels of this run."""
+    if not honest:
+        return
+    refused = [x for x in honest if x[3] not in ("accepted", "infrastructure")]
+    machine = sum(x[3] == "infrastructure" for x in honest)
+    say(f"        honest kernels in all parts: refused {rates.words(len(refused), len(honest))}, {sum(x[2] for x in honest)} of them beside "
+        f"busy processes; left to the machine {machine}"
+        + "".join(f"; {name}, {contract}: {', '.join(why)}" for name, contract, _, _, why, _ in refused))
+    for contract in sorted({x[1] for x in honest}):
+        slots = sorted(x[5] for x in honest if x[1] == contract and x[3] == "accepted")
+        if slots:
+            say(f"        {contract}: the GPU's slot is held for {1e3 * sum(slots) / len(slots):.0f} ms a verdict (mean of {len(slots)}; "
+                f"median {1e3 * slots[len(slots) // 2]:.0f})")
 
 
 def environment(cache=None, first_gpu=False):
@@ -144,10 +170,14 @@ def verdicts_of(name, candidates, cache=None, options=(), seconds=float("inf"), 
             say(words.read()[-2000:])
 
 
-def judge(name, candidates, cache=None, options=(), first_gpu=False):
+def judge(name, candidates, cache=None, options=(), first_gpu=False, are_honest=False, is_busy=False):
     """Judges all in one command. Returns the verdicts by name, and seconds."""
     started = time.monotonic()
-    found = {v["name"]: v for v in verdicts_of(name, candidates, cache, options, first_gpu=first_gpu)}
+    found = {}
+    for verdict in verdicts_of(name, candidates, cache, options, part().left(), first_gpu=first_gpu):
+        found[verdict["name"]] = verdict
+        if are_honest:
+            note_honest(verdict, is_busy)
     return found, time.monotonic() - started
 
 

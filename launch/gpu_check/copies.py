@@ -3,23 +3,25 @@
 import os
 import subprocess
 
+from gpu_check import common
 from gpu_check.common import OUT, TORCH_CORPUS, baseline, judge, promise, task_ids
 
 
 def pairs(name, sources, count):
     candidates = [(f"{name}{i}", *sources[i % len(sources)]) for i in range(count)]
-    verdicts, seconds = judge(name, candidates)
+    verdicts, seconds = judge(name, candidates, are_honest=True)
     found = [v["timing"]["speedup"] for v in verdicts.values() if v["timing"]["measured"]]
     return found, seconds
 
 
 def check_same():
     sources = [(t, baseline(t)) for t in task_ids()]
-    found, seconds = pairs("same", sources, 200)
+    count = common.options.copies
+    found, seconds = pairs("same", sources, count)
     faster = sum(x["low"] > 1.02 for x in found)
     above = sum(x["low"] > 1 for x in found)
     missed = sum(not x["low"] <= 1 <= x["high"] for x in found)
-    promise(len(found) == 200 and faster <= 2,
+    promise(len(found) == count and faster <= count / 100,
             f"the same kernel twice: called faster (lower bound above 1.02) in {faster} of "
             f"{len(found)}; lower bound above 1 in {above}, 1 outside the interval in {missed}; "
             f"{seconds:.0f} s")
@@ -35,7 +37,7 @@ def check_torch_same():
         busy = [subprocess.Popen(["nice", "-n", "10", "sh", "-c", "while :; do :; done"]) for _ in range(load)]
         try:
             verdicts, seconds = judge(f"torch-same-{name}", [
-                (x.name, "torch/row_softmax", x, "torch") for x in copies])
+                (x.name, "torch/row_softmax", x, "torch") for x in copies], are_honest=True, is_busy=load > 0)
         finally:
             for x in busy:
                 x.kill()

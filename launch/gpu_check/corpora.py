@@ -2,12 +2,12 @@
 
 import json
 
-from gpu_check.common import (CORPUS, MOST_UNPAID, TORCH_CORPUS, baseline, contract, judge, manifest, note_tried, promise,
+from gpu_check.common import (CORPUS, MOST_UNPAID, TORCH_CORPUS, baseline, contract, judge, manifest, note_honest, note_tried, promise,
                               reasons, say, task_ids)
 
 
 def check_tasks():
-    verdicts, _ = judge("tasks", [(t, t, baseline(t)) for t in task_ids()])
+    verdicts, _ = judge("tasks", [(t, t, baseline(t)) for t in task_ids()], are_honest=True)
     for task in task_ids():
         x = verdicts.get(task, {})
         t = x.get("timing", {})
@@ -32,6 +32,8 @@ def check_corpus(name, rows):
     wrong = 0
     for x in rows:
         v = verdicts.get(x["file"], {})
+        if x["expect"] == "accepted" and v:
+            note_honest(v)
         if x["expect"] == "no_gain":  # right work, and lies about its time
             right = v.get("outcome") == "rejected" or v.get("outcome") == "accepted" and not has_gained(v)
         else:
@@ -88,6 +90,8 @@ def check_torch_exploits():
         seconds += taken
         for x in mine:
             wrong = complaint(x, verdicts.get(x["file"], {}))
+            if x["expect"] == "accepted" and x["file"] in verdicts:
+                note_honest(verdicts[x["file"]])
             count = counts["honest" if x["expect"] == "accepted" else "hacks"]
             count[0] += not wrong
             count[1] += 1

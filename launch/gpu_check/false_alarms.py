@@ -29,14 +29,16 @@ def honest_rows(backend):
     return [x for x in rows if not wanted or x[3] in wanted]
 
 
-def rounds(rows, count):
-    """Batches of about ROUND kernels of one language, in which each kernel comes as often as any other."""
+def rounds(rows, count, cores="both"):
+    """Batches of about ROUND kernels of one language, in which each kernel comes as often as any other, and whether the cores
+    are busy meanwhile."""
     language = collections.defaultdict(list)
     for i in range(count):
         x = rows[i % len(rows)]
         language[i // ROUND, x[4]].append((f"{x[0]}#{i}", *x[1:4]))
+    states = {"quiet": [False], "busy": [True], "both": [False, True]}[cores]
     for (number, name), batch in sorted(language.items()):
-        yield number % 2 == 1, name, batch
+        yield states[number % len(states)], name, batch
 
 
 class Busy:
@@ -58,7 +60,7 @@ def check_false_alarms():
     backend, count = common.options.backend, common.options.count
     rows = honest_rows(backend)
     judged, refused, machine = collections.Counter(), [], []
-    for number, (busy, language, batch) in enumerate(rounds(rows, count)):
+    for number, (busy, language, batch) in enumerate(rounds(rows, count, common.options.cores)):
         if common.part().left() < 20:
             break
         with Busy(min(BUSY, 2 * (os.cpu_count() or 1)) if busy else 0):
@@ -67,6 +69,7 @@ def check_false_alarms():
                 state = "busy" if busy else "quiet"
                 contract = verdict.get("contract") or "?"
                 judged[contract, state] += 1
+                common.note_honest(verdict, busy)
                 found = verdict.get("outcome")
                 if found == "infrastructure":
                     machine.append(verdict["name"])

@@ -141,6 +141,7 @@ def judge_and_compare(findings, name, candidates, truth, flags):
         say(f"\n        asked for the clock `{clock}`, ms\n{TITLE}")
         for verdict in verdicts_of(f"truth-{name}-{clock}", candidates, options=[*flags, "--clock", clock],
                                    seconds=common.part().left() - 5, backend=backend(), first_gpu=True):
+            common.note_honest(verdict)
             if isinstance(verdict.get("timing"), dict):
                 verdict["timing"]["clock_asked"] = clock
             for kind in CLOCKS:
