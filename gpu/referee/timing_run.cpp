@@ -62,7 +62,7 @@ public:
     }
     started_ = now_seconds();
     if (meet_all_kinds()) take_blocks();
-    if (sound()) settle_doubts();
+    if (sound() && !is_short_) settle_doubts();
     if (!sound()) return;
     summarize();
     look_for_work_while_stopped();
@@ -83,11 +83,15 @@ private:
   };
 
   // Each kind once, in an order that nobody knows: so all of them are checked at the timed shape.
-  // One pair makes a block, until there are more. False when there is no use in going on.
+  // One pair makes a block, until there are more. A candidate may use up the time of timing where
+  // it is slow, and that leaves no kind out. False when there is no use in going on.
   bool meet_all_kinds() {
     bool reference_first = false;
     for (size_t kind : others_) {
-      if (out_of_time()) return false;
+      if (run_.expired()) {
+        is_short_ = true;
+        return false;
+      }
       pair_times times;
       reference_first = !reference_first;
       if (!pair(kind, reference_first, times)) return false;
@@ -98,14 +102,14 @@ private:
       blocks_[kind].blocks.push_back(
           {{times.reference, times.reference}, {times.candidate, times.candidate}});
       ++met_;
-      if (met_ >= met_before_giving_up && is_over()) return false;
+      if (met_ >= met_before_giving_up && is_over(0)) return false;
     }
     return true;
   }
 
   // Every other block has the task's own kind, the rest take turns.
   void take_blocks() {
-    for (size_t i = 0; !is_over(); ++i) {
+    for (size_t i = 0; !is_over(now_seconds() - started_); ++i) {
       size_t kind = i % 2 == 0 || others_.empty() ? 0 : others_[i / 2 % others_.size()];
       if (!take_block(kind)) return;
     }
@@ -126,11 +130,11 @@ private:
     return true;
   }
 
-  bool is_over() {
+  bool is_over(double elapsed) {
     auto rule = run_.options.stopping;
     rule.min_blocks += met_;
     rule.max_blocks += met_;
-    record_.note = stop_reason(all_blocks(), rule, now_seconds() - started_);
+    record_.note = stop_reason(all_blocks(), rule, elapsed);
     return !record_.note.empty();
   }
 
@@ -261,6 +265,7 @@ private:
 
   // False when there was no time for it.
   bool time_again(size_t kind) {
+    auto before = blocks_[0];
     kind_blocks own{blocks_[0].name, {}};
     kind_blocks other{blocks_[kind].name, {}};
     for (size_t i = 0; i < confirming_blocks; ++i) {
@@ -273,8 +278,20 @@ private:
     if (seen.slowest == other.name)
       slow_ = slow_kind{kind, seen.times_slower};
     else
-      slow_.reset();
+      keep_slower(kind, before, own);
     return true;
+  }
+
+  // Which kinds come tells who counts them that one is timed again. Who is then as slow on the
+  // task's own is paid for that.
+  void keep_slower(size_t kind, const kind_blocks& before, const kind_blocks& own) {
+    auto again = blocks_[kind];
+    again.blocks.insert(again.blocks.end(), own.blocks.begin(), own.blocks.end());
+    auto seen = pay_slowest({before, again});
+    slow_.reset();
+    if (seen.slowest != again.name) return;
+    slow_ = slow_kind{kind, seen.times_slower};
+    blocks_[kind] = again;
   }
 
   size_t index_of(const std::string& name) const {
@@ -284,6 +301,11 @@ private:
   }
 
   void summarize() {
+    if (is_short_) {
+      record_.note = "not measured, because the time of the evaluation was spent before all kinds "
+                     "of contents were timed";
+      return;
+    }
     auto pairs = fmt::format("{} pairs were disturbed by other programs", disturbed_.size());
     if (all_blocks().size() < fewest_blocks) {
       // Long calls are always disturbed on a busy machine. Noise must never make a kernel fast,
@@ -298,8 +320,7 @@ private:
     }
     if (!disturbed_.empty()) record_.note += "; " + pairs;
     charge_late_work();
-    auto blocks = slow_ ? blocks_[slow_->kind].blocks : all_blocks();
-    auto paid = pay_slowest({{"", blocks}});
+    auto paid = slow_ ? pay_alike({blocks_[slow_->kind]}) : pay_alike(blocks_);
     record_.measured = true;
     record_.reference_seconds = paid.reference_seconds;
     record_.candidate_seconds = paid.candidate_seconds;
@@ -416,6 +437,7 @@ private:
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls
   size_t worked_on_ = 0;                                       // calls after which it did not stop
   uint32_t met_ = 0;                                           // blocks of one pair each
+  bool is_short_ = false; // the evaluation is over, and not all kinds were met
   double started_ = 0;
   uint64_t next_call_ = first_timed_call;
 };

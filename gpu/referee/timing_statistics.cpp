@@ -71,16 +71,36 @@ constexpr double standard_errors = 4;
 constexpr double of_a_median = 1.2533;  // its standard error, by that of a mean
 constexpr double of_a_normal = 1.4826;  // its deviation, by the median of what it is off
 constexpr size_t fewest_neighbours = 4; // to know the noise
+constexpr double believed_noise = 2;    // times the baseline's
 
-// Standard deviation of the logarithm of a block, from neighbours of one kind, so that neither
+double log_reference(const timed_block& x) {
+  return (std::log(x.reference[0]) + std::log(x.reference[1])) / 2;
+}
+
+// Standard deviation of something of a block, from neighbours of one kind, so that neither
 // differences between kinds nor slow drift are taken for noise.
-std::optional<double> noise_of(const std::vector<kind_blocks>& kinds) {
+std::optional<double> deviation(const std::vector<kind_blocks>& kinds,
+                                double (*of)(const timed_block&)) {
   std::vector<double> steps;
   for (const auto& kind : kinds)
     for (size_t i = 1; i < kind.blocks.size(); ++i)
-      steps.push_back(std::fabs(log_ratio(kind.blocks[i]) - log_ratio(kind.blocks[i - 1])));
+      steps.push_back(std::fabs(of(kind.blocks[i]) - of(kind.blocks[i - 1])));
   if (steps.size() < fewest_neighbours) return std::nullopt;
   return of_a_normal * median_in_place(steps) / std::sqrt(2.0);
+}
+
+// Of the logarithm of a speedup. A candidate that is now faster, now slower would hide behind its
+// own noise what it is slower on some contents. So there is no more than the baseline's shows: as
+// many seconds, and twice that.
+std::optional<double> noise_of(const std::vector<kind_blocks>& kinds) {
+  auto seen = deviation(kinds, log_ratio);
+  auto reference = deviation(kinds, log_reference);
+  if (!seen || !reference) return std::nullopt;
+  std::vector<double> speedups;
+  for (const auto& kind : kinds)
+    for (const auto& x : kind.blocks) speedups.push_back(log_ratio(x));
+  double shorter = std::max(1.0, std::exp(median_in_place(speedups)));
+  return std::min(*seen, believed_noise * *reference * shorter);
 }
 
 // How much slower `x` is than `others`, in logarithms; nothing where that may be noise.
@@ -137,18 +157,20 @@ bool takes_longer(const std::vector<kind_blocks>& kinds, size_t which) {
   return mine - least > std::log1p(least_difference);
 }
 
-// Blocks of the task's own kind, and of those whose speedup is the same but for noise: a baseline
-// that is faster or slower on some contents says nothing of the candidate.
-std::vector<timed_block> alike(const std::vector<kind_blocks>& kinds, std::optional<double> noise) {
-  std::vector<timed_block> result;
-  for (const auto& kind : kinds) {
-    if (kind.blocks.empty()) continue;
-    if (&kind != &kinds.front() && !kinds.front().blocks.empty() && noise) {
-      auto mine = log_ratios(kind.blocks);
+// Of the task's own kind, and those whose speedup is the same but for noise: a baseline that is
+// faster or slower on some contents says nothing of the candidate.
+std::vector<kind_blocks> alike(const std::vector<kind_blocks>& kinds) {
+  auto noise = noise_of(kinds);
+  std::vector<kind_blocks> result;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i].blocks.empty()) continue;
+    if (i > 0 && !kinds.front().blocks.empty() && noise) {
+      auto mine = log_ratios(kinds[i].blocks);
       auto own = log_ratios(kinds.front().blocks);
-      if (behind(mine, own, *noise) || behind(own, mine, *noise)) continue;
+      if (behind(own, mine, *noise) || (behind(mine, own, *noise) && !takes_longer(kinds, i)))
+        continue;
     }
-    result.insert(result.end(), kind.blocks.begin(), kind.blocks.end());
+    result.push_back(kinds[i]);
   }
   return result;
 }
@@ -229,8 +251,22 @@ bool knows_noise(const std::vector<kind_blocks>& kinds) {
   return noise_of(kinds).has_value();
 }
 
-paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
+paid_speedup pay_alike(const std::vector<kind_blocks>& kinds) {
   paid_speedup result;
+  std::vector<timed_block> all;
+  std::vector<timed_block> others;
+  for (const auto& kind : alike(kinds)) {
+    all.insert(all.end(), kind.blocks.begin(), kind.blocks.end());
+    if (kind.name != kinds.front().name)
+      others.insert(others.end(), kind.blocks.begin(), kind.blocks.end());
+  }
+  pay(all, result);
+  if (others.size() >= confirming_blocks)
+    result.speedup.low = std::min(result.speedup.low, estimate_speedup(others).estimate);
+  return result;
+}
+
+paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
   size_t slowest = kinds.size();
   double lowest = 0;
   double slower = 0;
@@ -245,13 +281,20 @@ paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
     lowest = speedup;
     slower = *by;
   }
-  bool found = slowest < kinds.size();
-  bool confirmed = found && kinds[slowest].blocks.size() >= confirming_blocks;
-  if (found) {
-    (confirmed ? result.slowest : result.in_doubt) = kinds[slowest].name;
-    result.times_slower = std::exp(slower);
+  if (slowest == kinds.size()) return pay_alike(kinds);
+  paid_speedup result;
+  const auto& blocks = kinds[slowest].blocks;
+  if (blocks.size() >= confirming_blocks) {
+    pay(blocks, result);
+    result.slowest = kinds[slowest].name;
+  } else {
+    result = pay_alike(kinds);
+    result.in_doubt = kinds[slowest].name;
+    double most = estimate_speedup(blocks).estimate;
+    result.speedup.low = std::min(result.speedup.low, most);
+    result.speedup.estimate = std::min(result.speedup.estimate, most);
   }
-  pay(confirmed ? kinds[slowest].blocks : alike(kinds, found ? std::nullopt : noise), result);
+  result.times_slower = std::exp(slower);
   return result;
 }
 

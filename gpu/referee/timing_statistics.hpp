@@ -67,7 +67,7 @@ struct paid_speedup {
   std::optional<std::string> slowest;
   double times_slower = 1; ///< than on the others, medians
   /// A kind that seems to be slower but has too few blocks: time `confirming_blocks` of it, then
-  /// ask again. Until then all blocks are paid.
+  /// ask again. Who ends before that is paid no more than the kind shows.
   std::optional<std::string> in_doubt;
 };
 
@@ -76,11 +76,16 @@ inline constexpr size_t confirming_blocks = 4;
 
 /// Pays all blocks where no kind differs from the others by more than noise: 5 %, and four standard
 /// errors of the difference of two medians. Noise is what neighbouring blocks of one kind differ
-/// by. Else pays the kind with the lowest speedup, of those on which the candidate itself takes
-/// longer. Kinds that differ because the baseline is faster or slower there are left out. The first
-/// kind is the task's own. Kinds without blocks do not count.
-/// REQUIRES: at least one block.
+/// by, and at most twice the baseline's. Else pays the kind with the lowest speedup, of those on
+/// which the candidate itself takes longer. The first kind is the task's own. Kinds without blocks
+/// do not count. REQUIRES: at least one block.
 paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds);
+
+/// The same where it is known that no kind is slower. Kinds that differ because the baseline is
+/// faster or slower there are left out. The low end is at most what the kinds besides the task's
+/// own show together: of two kinds of blocks that differ, half each, the interval of all would
+/// begin in between. REQUIRES: at least one block.
+paid_speedup pay_alike(const std::vector<kind_blocks>& kinds);
 
 /// Whether there are neighbours enough to tell noise; before that no kind is slower than others.
 bool knows_noise(const std::vector<kind_blocks>& kinds);

@@ -265,8 +265,10 @@ private:
   void keep(const timed_block& block, const std::string& kind, uint32_t calls) {
     auto at = std::find_if(kinds_.begin(), kinds_.end(), [&](auto& x) { return x.name == kind; });
     if (at == kinds_.end()) {
-      at = kinds_.insert(at, {kind, {}});
-      record_.timing.kinds.push_back({kind, 0, 0, 0});
+      bool first = kind == own_kind; // as pay_slowest wants it
+      auto& listed = record_.timing.kinds;
+      at = kinds_.insert(first ? kinds_.begin() : kinds_.end(), {kind, {}});
+      listed.insert(first ? listed.begin() : listed.end(), {kind, 0, 0, 0});
     }
     at->blocks.push_back(block);
     record_.timing.kinds[static_cast<size_t>(at - kinds_.begin())].calls += calls;

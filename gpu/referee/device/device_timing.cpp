@@ -25,7 +25,6 @@ constexpr size_t other_clock_pairs = 5; // for information
 constexpr double process_spread = 0.008;
 constexpr int gate_trials = 3;
 constexpr int retakes = 2; // of rows that are longer than those with the task's own contents
-constexpr int confirmations = 2;
 constexpr int most_lengthened = 3;
 constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
 constexpr double delayed_factor = 1.15;  // of contents, by a candidate whose launches wait
@@ -153,12 +152,17 @@ private:
       }
       auto other = paid_ == paid_clock::call ? paid_clock::device : paid_clock::call;
       if (i < other_clock_pairs && !gate_lost_ && !pair(other, 0)) return false;
-      // Each kind is to be there once, however narrow the interval is.
+      // Each kind is to be there once, however narrow the interval is, and however long a candidate
+      // took for the others.
       auto rule = run_.options.stopping;
-      if (i + 1 < plan_.round()) rule.half_width = 0;
+      bool all_met = i + 1 >= plan_.round();
+      if (!all_met) rule.half_width = 0;
       auto times = evaluate(paid_);
-      if (times) reason = stop_reason(all_blocks(times->kinds), rule, now_seconds() - started);
-      if (reason.empty() && run_.expired()) reason = "the deadline of the evaluation";
+      if (times)
+        reason = stop_reason(all_blocks(times->kinds), rule, all_met ? now_seconds() - started : 0);
+      if (!reason.empty() || !run_.expired()) continue;
+      reason = "the deadline of the evaluation";
+      is_short_ = !all_met;
     }
     record_.note = reason + (record_.note.empty() ? "" : "; " + record_.note);
     return true;
@@ -184,7 +188,7 @@ private:
 
   // A kind that seems to be slower is timed until that is known, whatever the budget is.
   void confirm() {
-    for (int i = 0; i < confirmations && !run_.expired(); ++i) {
+    for (size_t i = 0; i < candidate_rows_.kinds().size() && !run_.expired(); ++i) {
       auto times = evaluate(paid_);
       if (!times || times->kinds.empty()) return;
       auto paid = pay_slowest(times->kinds);
@@ -289,6 +293,10 @@ private:
   void summarize() {
     auto times = evaluate(paid_);
     if (!times || rows_[paid_ == paid_clock::device].pairs.empty()) return;
+    if (is_short_) {
+      record_.note += "; not measured, because not all kinds of contents were timed by then";
+      return;
+    }
     const auto& pairs = rows_[paid_ == paid_clock::device].pairs;
     std::vector<row_times> candidate;
     std::vector<row_times> reference; // as long: samples of more calls take longer
@@ -370,6 +378,7 @@ private:
   bool gate_failed_ = false; // in the latest row that had one
   int gate_failures_ = 0;
   bool gate_lost_ = false;
+  bool is_short_ = false; // the evaluation is over, and not all kinds were timed
 };
 
 } // namespace

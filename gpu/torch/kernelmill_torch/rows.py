@@ -122,6 +122,7 @@ class Rows:
         if not on_gpu:
             process.stop()  # then it does nothing, and takes no time
             taking = time.monotonic() - started
+            self.take_inputs_back(process, count, contents)
         taken = self.take(process.reach.take(process.number(), count))
         if on_gpu:
             # Until then work may go on that it gave to the GPU; what it started is stopped after that, for it takes a while
@@ -161,6 +162,13 @@ class Rows:
         self.samples = None if self.is_aside else self.sample(found)
         return True
 
+    def take_inputs_back(self, process: Process, count: int, contents: list[list[Any]]) -> None:
+        """Who mapped them once more, elsewhere, may have returned a view of them: it reads rubbish from now on."""
+        if self.shares_inputs:
+            return
+        self.changed_inputs = process.arena.find_changed(contents)
+        process.arena.wipe(count)
+
     def fetch(self, process: Process, count: int, seconds: float, contents: list[list[Any]]) -> float:
         """Takes the outputs of a row for which the process has to go on. Returns the seconds. Raises Fault."""
         reach, started, taken = process.reach, time.monotonic(), False
@@ -170,7 +178,8 @@ class Rows:
             self.look()
             taken = self.take(reach.take(process.number(), count))
         if not taken:
-            self.changed_inputs = process.arena.find_changed(contents)  # which are overwritten now
+            if self.changed_inputs is None:
+                self.changed_inputs = process.arena.find_changed(contents)  # which are overwritten now
             self.copy_outputs(process, count, seconds)
             self.take(process.arena.sets[:count])
         took = time.monotonic() - started

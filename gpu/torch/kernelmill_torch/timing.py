@@ -1,6 +1,7 @@
 """A candidate against the clock: rows of calls, beside those of the problem's own model, every output checked."""
 
 import functools
+import math
 import os
 import random
 import statistics
@@ -42,6 +43,7 @@ class Timing(Judged):
         self.is_strict = False  # whether each part of a row counts; by either clock
         self.watch = Watch()
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
+        self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
         self.plan: Optional[Iterator[str]] = None  # kinds of the blocks to come
 
     def learn_quietly(self) -> None:
@@ -134,7 +136,7 @@ class Timing(Judged):
                          max(self.left(), BASELINE_SECONDS))
 
     def use_clock(self, is_gated: bool) -> None:
-        self.is_gated, self.watch, self.rows = is_gated, Watch(), {}
+        self.is_gated, self.watch, self.rows, self.long_rows = is_gated, Watch(), {}, [0, 0]
 
     @property
     def clock(self) -> str:
@@ -213,13 +215,26 @@ class Timing(Judged):
             mark = self.watch.mark()
             pair = self.pair(reference_first)
             disturbed = max(sum(self.watch.flushes(mark), [])) > self.bench.longest_flush()
-            rows = self.rows.setdefault(self.kind, ([], []))
-            for past, seconds in zip(rows, pair):
-                past.append(seconds)
-            if not disturbed and all(x <= DISTURBED * statistics.median(past) for past, x in zip(rows, pair)):
+            if not self.is_long(pair) and not disturbed:
                 return pair
             takes.append(pair)
         return min(x[0] for x in takes), min(x[1] for x in takes)
+
+    def is_long(self, pair: tuple[float, float]) -> bool:
+        """Whether a row is plainly longer than others of its kind by somebody else's doing. A candidate whose rows are longer
+        by so many seconds more often than the baseline's, and than chance has it, is slow now and then by itself: then
+        these rows count like the others."""
+        usual = []
+        for past, seconds in zip(self.rows.setdefault(self.kind, ([], [])), pair):
+            past.append(seconds)
+            usual.append(statistics.median(past))
+        plainly = (DISTURBED - 1) * usual[CANDIDATE]
+        by_so_much = [x > most + plainly for x, most in zip(pair, usual)]
+        for kind in (REFERENCE, CANDIDATE):
+            self.long_rows[kind] += by_so_much[kind]
+        known, own = self.long_rows
+        return pair[REFERENCE] > DISTURBED * usual[REFERENCE] or (
+            by_so_much[CANDIDATE] and own <= known + 2 * math.sqrt(known + 1) + 1)
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
         """One row of each, again where the candidate's memory has moved, and at times where calls could not be queued:

@@ -68,6 +68,25 @@ TEST(times_of, rows_that_others_made_longer_say_nothing) {
   EXPECT_NEAR(pay_slowest(times->kinds).speedup.high, 1, 1e-6);
 }
 
+TEST(times_of, who_is_fast_in_some_rows_only_is_paid_for_the_others_too) {
+  for (unsigned fast : {3u, 4u}) { // a third or a quarter of the rows, by a third faster
+    auto rows = rows_of(
+        [&](unsigned i, unsigned calls) { return row(calls, i % fast == 0 ? 37e-6 : 50e-6); });
+    auto found = paid(rows);
+    EXPECT_LE(found.speedup.low, 1 + 1e-9) << fast;
+    for (auto& x : rows.pairs)
+      if (x.candidate.calls % fast == 0) x.reference.done += 2e-3; // others are there as well
+    EXPECT_LE(paid(rows).speedup.low, 1.02) << fast;
+  }
+}
+
+TEST(times_of, rows_that_others_made_longer_on_either_side_say_nothing) {
+  auto rows =
+      rows_of([](unsigned i, unsigned calls) { return row(calls, 25e-6, i % 4 == 0 ? 1e-3 : 0); });
+  for (size_t i = 1; i < rows.pairs.size(); i += 4) rows.pairs[i].reference.done += 1e-3;
+  EXPECT_NEAR(paid(rows).speedup.low, 2, 0.05);
+}
+
 TEST(times_of, work_done_before_the_clock_is_paid_as_if_it_were_done_later) {
   auto found = paid(rows_of([](unsigned, unsigned calls) {
     return row(calls, 5e-6, 0, usual_contents + calls * 45e-6); // nine tenths of it

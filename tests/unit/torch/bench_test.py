@@ -228,6 +228,14 @@ class PartsOfARow(unittest.TestCase):
         self.assertEqual(self.inputs_when_copied(), ([0xA7, 9], []))
         self.assertEqual(self.inputs_when_copied(shares_inputs=True), ([5, 9], []))  # outputs may lie in them
 
+    def test_on_a_cpu_inputs_are_not_there_when_outputs_are_read(self):
+        for model_does, there in (False, 0xA7), (True, 1):
+            bench, process, found = bench_of("cpu", []), TimedProcess([]), []
+            bench.shares_inputs, read = model_does, process.reach.take
+            process.reach.take = lambda *which: (found.append(int(process.arena.sets[0].inputs[0])), read(*which))[1]
+            bench.row(process, 1, 1.0, contents_of(1))
+            self.assertEqual((found, bench.changed_inputs), ([there], []))  # a second mapping of them is no copy
+
     def test_inputs_that_were_changed_are_known(self):
         self.assertEqual(self.inputs_when_copied(change=1), ([0xA7, 9], [0]))
         self.assertEqual(self.inputs_when_copied(change=1, found="at once"), ([], [0]))

@@ -119,6 +119,26 @@ class DisturbedPairs(unittest.TestCase):
         self.assertEqual((pair, left), ((1.0, 2.0), 0))
 
 
+    def pairs_of(self, count, pair_of):
+        """What counts of so many pairs."""
+        x, calls = judgement(FakeBench(True)), iter(range(1000))
+
+        def pair(_reference_first):
+            x.watch.rows[1].append(Row(flushing=0.5))
+            return pair_of(next(calls))
+
+        x.pair = pair
+        return [x.undisturbed_pair(True) for _ in range(count)]
+
+    def test_who_is_fast_in_some_rows_only_is_paid_for_the_others_too(self):
+        mine = [x[1] for x in self.pairs_of(24, lambda i: (2.0, 2.0 if i % 5 in (1, 3) else 1.0))]
+        self.assertGreater(sum(x > 1.5 for x in mine), 6)
+
+    def test_what_others_make_longer_is_taken_again_on_either_side(self):
+        pairs = self.pairs_of(24, lambda i: (2.0 + (i % 5 == 1), 1.0 + (i % 5 == 3)))
+        self.assertLess(sum(x != (2.0, 1.0) for x in pairs), 3)
+
+
 class WatchedProcess:
     def __init__(self, name, done):
         self.name, self.arena = name, types.SimpleNamespace(move=lambda: None,
