@@ -9,6 +9,7 @@ namespace kernelmill {
 
 namespace {
 
+constexpr const char* narrow_enough = "the interval is narrow enough";
 constexpr size_t blocks_before_giving_up = 3;
 constexpr double hopeless_speedup = 0.5;
 constexpr size_t fewest_for_order = 4; // blocks
@@ -308,7 +309,18 @@ std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_r
     return "slower than half the reference in every block";
   if (blocks.size() < rule.min_blocks) return {};
   if (estimate_speedup(blocks).relative_half_width() < rule.half_width)
-    return "the interval is narrow enough";
+    return narrow_enough;
+  return {};
+}
+
+std::string stop_reason_by_kind(const std::vector<kind_blocks>& kinds, const stopping_rule& rule,
+                                double elapsed_seconds) {
+  std::vector<timed_block> all;
+  for (const auto& x : kinds) all.insert(all.end(), x.blocks.begin(), x.blocks.end());
+  auto reason = stop_reason(all, rule, elapsed_seconds);
+  if (!reason.empty() || all.size() < rule.min_blocks) return reason;
+  auto paid = pay_slowest(kinds);
+  if (!paid.in_doubt && paid.speedup.relative_half_width() < rule.half_width) return narrow_enough;
   return {};
 }
 

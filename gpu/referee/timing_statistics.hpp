@@ -101,4 +101,9 @@ struct stopping_rule {
 std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_rule& rule,
                         double elapsed_seconds);
 
+/// The same where blocks have kinds of contents: also when what would be paid is known well enough.
+/// Kinds on which the baseline is faster or slower are not paid, and make the whole look unsure.
+std::string stop_reason_by_kind(const std::vector<kind_blocks>& kinds, const stopping_rule& rule,
+                                double elapsed_seconds);
+
 } // namespace kernelmill

@@ -199,7 +199,6 @@ private:
   void measure() {
     double started = now_seconds();
     auto rule = stopping_of(request_.getTiming());
-    std::vector<timed_block> blocks;
     std::string wanted; // kind of contents, where one is in doubt
     auto& timing = record_.timing;
     do {
@@ -209,13 +208,12 @@ private:
         return;
       }
       if (condemned()) return;
-      if (blocks.empty()) started = now_seconds(); // the first includes getting ready
+      if (kinds_.empty()) started = now_seconds(); // the first includes getting ready
       try {
         timed_block block{};
         auto clock = answer->at("clock").get<std::string>();
         if (clock != clock_) {
-          blocks.clear(); // it cannot be timed by the one that was asked for
-          kinds_.clear();
+          kinds_.clear(); // it cannot be timed by the one that was asked for
           timing.kinds.clear();
           timing.samples = 0;
         }
@@ -224,7 +222,6 @@ private:
           block.reference[i] = answer->at("reference").at(i).get<double>();
           block.candidate[i] = answer->at("candidate").at(i).get<double>();
         }
-        blocks.push_back(block);
         keep(block, answer->at("kind").get<std::string>(), answer->at("calls").get<uint32_t>());
         has_others_ = answer->at("kinds").get<int>() > 1;
         timing.samples += answer->at("calls").get<uint32_t>();
@@ -234,7 +231,7 @@ private:
                                   std::string{"failed to read a block: "} + problem.what()));
         return;
       }
-      timing.note = stop_reason(blocks, rule, now_seconds() - started);
+      timing.note = stop_reason_by_kind(kinds_, rule, now_seconds() - started);
       wanted = wanted_kind();
       if (!wanted.empty() || too_few_kinds()) timing.note.clear();
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";

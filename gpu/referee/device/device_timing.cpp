@@ -29,12 +29,6 @@ constexpr int most_lengthened = 3;
 constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
 constexpr double delayed_factor = 1.15;  // of contents, by a candidate whose launches wait
 
-std::vector<timed_block> all_blocks(const std::vector<kind_blocks>& kinds) {
-  std::vector<timed_block> result;
-  for (const auto& x : kinds) result.insert(result.end(), x.blocks.begin(), x.blocks.end());
-  return result;
-}
-
 both_seconds medians(const std::vector<timed_block>& blocks) {
   std::vector<double> candidate;
   std::vector<double> reference;
@@ -159,7 +153,7 @@ private:
       if (!all_met) rule.half_width = 0;
       auto times = evaluate(paid_);
       if (times)
-        reason = stop_reason(all_blocks(times->kinds), rule, all_met ? now_seconds() - started : 0);
+        reason = stop_reason_by_kind(times->kinds, rule, all_met ? now_seconds() - started : 0);
       if (!reason.empty() || !run_.expired()) continue;
       reason = "the deadline of the evaluation";
       is_short_ = !all_met;

@@ -248,6 +248,25 @@ TEST(pay_slowest, a_baseline_that_is_faster_on_some_contents_is_no_shortcut_of_t
   EXPECT_GT(paid.speedup.low, 4.7);
 }
 
+TEST(stop_reason_by_kind, looks_at_what_would_be_paid) {
+  auto kinds = kinds_of({{8, 2}, {2, 2}, {2, 2}, {2, 2}}, 0.01);
+  for (size_t kind : {2, 3}) // on which the baseline takes longer
+    for (auto& x : kinds[kind].blocks)
+      for (auto& seconds : x.reference) seconds *= 2;
+  std::vector<timed_block> all;
+  for (const auto& x : kinds) all.insert(all.end(), x.blocks.begin(), x.blocks.end());
+  stopping_rule rule;
+  EXPECT_EQ(stop_reason(all, rule, 0.01), "");
+  EXPECT_EQ(stop_reason_by_kind(kinds, rule, 0.01), "the interval is narrow enough");
+  EXPECT_EQ(stop_reason_by_kind(kinds, rule, 9), "the time budget is spent");
+}
+
+TEST(stop_reason_by_kind, goes_on_while_a_kind_is_in_doubt) {
+  auto kinds = kinds_of({{8, 2}, {1, 1.5}}, 0.01);
+  ASSERT_TRUE(pay_slowest(kinds).in_doubt);
+  EXPECT_EQ(stop_reason_by_kind(kinds, {.half_width = 0.01}, 0.01), "");
+}
+
 TEST(pay_slowest, takes_no_noise_for_a_difference) {
   int found = 0;
   for (unsigned seed = 1; seed <= 400; ++seed) {
