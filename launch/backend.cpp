@@ -1,7 +1,10 @@
 #include "launch/backend.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
+#include "gpu/cuda/visible_gpus.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "launch/amd_gpu.hpp"
 #include "launch/config/paths.hpp"
@@ -72,6 +75,17 @@ expected<chosen_backend> choose_hip_compiler(std::string architecture) {
   return chosen_backend{"hip", {}, architecture};
 }
 
+tl::unexpected<error> no_such_gpu(const cuda::gpu_monitor& monitor, unsigned index) {
+  const auto& all = monitor.gpus();
+  bool hidden = std::any_of(all.begin(), all.end(), [&](auto& x) { return x.index == index; });
+  return configuration_error(
+      "usage",
+      "failed to use GPU " + std::to_string(index) +
+          (hidden ? std::string{": CUDA_VISIBLE_DEVICES hides it"}
+                  : ": there are " + std::to_string(all.size())),
+      "`kernelmill doctor` lists them, from 0 on");
+}
+
 } // namespace
 
 std::string hardware_text(const chosen_backend& x) {
@@ -112,17 +126,16 @@ expected<chosen_backend> choose_backend(const std::string& wanted, int only) {
   auto monitor = cuda::gpu_monitor::open();
   if (!monitor && automatic) return result;
   if (!monitor) return tl::unexpected<error>{monitor.error()};
+  auto visible = cuda::visible_gpus(monitor->gpus(), std::getenv("CUDA_VISIBLE_DEVICES"));
+  if (!visible && automatic && visible.error().category == "no_gpu") return result;
+  if (!visible) return tl::unexpected<error>{visible.error()};
+  for (const auto& x : *visible)
+    if (only < 0 || x.index == static_cast<unsigned>(only)) result.gpus.push_back(x);
+  if (result.gpus.empty()) return no_such_gpu(*monitor, static_cast<unsigned>(only));
   if (find_nvcc().empty()) {
-    if (automatic) return result;
+    if (automatic) return chosen_backend{};
     return no_nvcc();
   }
-  for (const auto& x : monitor->gpus())
-    if (only < 0 || x.index == static_cast<unsigned>(only)) result.gpus.push_back(x);
-  if (result.gpus.empty())
-    return configuration_error("usage",
-                               "failed to use GPU " + std::to_string(only) + ": there are " +
-                                   std::to_string(monitor->gpus().size()),
-                               "`kernelmill doctor` lists them, from 0 on");
   // One build serves all; a machine with several kinds is asked to name one.
   for (const auto& x : result.gpus)
     if (x.architecture != result.gpus.front().architecture)
@@ -130,7 +143,7 @@ expected<chosen_backend> choose_backend(const std::string& wanted, int only) {
                                  "failed to use backend cuda: the GPUs of this machine differ (" +
                                      result.gpus.front().architecture + " and " + x.architecture +
                                      ")",
-                                 "name one with --gpu, or hide the others from the driver");
+                                 "name one with --gpu, or show those of one kind by CUDA_VISIBLE_DEVICES");
   result.name = "cuda";
   return result;
 }

@@ -31,7 +31,8 @@ struct chosen_backend {
 std::string hardware_text(const chosen_backend& x);
 
 /// `wanted` is "auto", "cpu", "cuda" or "hip", which is refused until a referee speaks it; auto is
-/// cuda where there are a GPU and nvcc. `only` names one GPU by NVML's index; below 0: all.
+/// cuda where there are a GPU and nvcc. GPUs are those that CUDA_VISIBLE_DEVICES shows, in its
+/// order. `only` names one of them by NVML's index; below 0: all.
 expected<chosen_backend> choose_backend(const std::string& wanted, int only = -1);
 
 /// The same for a build that is not run: with an architecture ("sm_90", "gfx90a") no GPU is needed,

@@ -135,7 +135,7 @@ void add_run_commands(cli::command_table& table) {
              false,
              {"auto", "cpu", "cuda", "hip"},
              nothing},
-            {"--gpu", "N", "Which GPU; without it the first.", "", false, {}, nothing},
+            {"--gpu", "N", "Which GPU; without it the first that CUDA_VISIBLE_DEVICES shows.", "", false, {}, nothing},
             {"--preset", "NAME", "Weights of the reward.", "kevin", false, reward_presets(),
              nothing},
             {"--seed",

@@ -130,6 +130,7 @@ Message<wire::EvaluateResult> evaluate_request(referee_parts parts,
     write_cases(record, spec, out);
     write_record(record, spec != nullptr ? shape_text(*spec, spec->timed.scalars) : "", out);
     out.setDevice(parts.gpu != nullptr ? parts.gpu->description() : parts.hardware.description());
+    if (parts.gpu != nullptr) out.setDeviceUuid(parts.gpu->uuid());
     out.setSeconds(now_seconds() - started);
   });
 }

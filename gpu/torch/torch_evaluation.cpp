@@ -90,6 +90,7 @@ public:
       write_trials(out);
       out.setDevice(parts_.gpu != nullptr ? parts_.gpu->description()
                                           : parts_.hardware.description());
+      if (parts_.gpu != nullptr) out.setDeviceUuid(parts_.gpu->uuid());
       out.setSeconds(seconds);
     });
   }

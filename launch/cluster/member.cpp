@@ -75,12 +75,13 @@ expected<chosen_backend> choose(const member_options& options) {
   if (!result || options.gpus == "all") return result;
   auto only = numbers_of(options.gpus);
   if (!only) return tl::unexpected<error>{only.error()};
-  auto count = result->gpus.size();
+  std::string visible;
+  for (const auto& x : result->gpus) visible += (visible.empty() ? "" : ",") + std::to_string(x.index);
   std::erase_if(result->gpus, [&](const auto& x) { return !only->contains(x.index); });
   if (result->gpus.size() != only->size())
     return configuration_error(
-        "usage", "failed to use GPUs " + options.gpus + ": there are " + std::to_string(count),
-        "`kernelmill doctor` lists them, from 0 on");
+        "usage", "failed to use GPUs " + options.gpus + ": there are " + visible,
+        "`kernelmill doctor` lists them; CUDA_VISIBLE_DEVICES hides others");
   return result;
 }
 

@@ -29,7 +29,8 @@ void examine_disk(findings& out, const std::string& directory); ///< file system
 
 /// Everything about GPUs that a machine may have; what is empty was not found.
 struct accelerator_facts {
-  std::vector<cuda::gpu> gpus;
+  std::vector<cuda::gpu> gpus; ///< that CUDA_VISIBLE_DEVICES shows
+  size_t hidden_gpus = 0;      ///< that it does not
   std::string driver_version; ///< "570.124.06"
   std::string no_gpu;         ///< why `gpus` is empty
   std::string cuda_library;   ///< of the driver

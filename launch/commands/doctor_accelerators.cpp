@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "gpu/cuda/runtime_compiler.hpp"
+#include "gpu/cuda/visible_gpus.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/doctor_parts.hpp"
@@ -91,13 +92,16 @@ void judge_gpus(findings& out, const accelerator_facts& facts) {
                    "on a machine with an NVIDIA GPU: install its driver (CUDA 12 or later); start "
                    "a container with --gpus all"});
   for (auto& x : facts.gpus) out.push_back(judge(x, facts.driver_version));
+  if (!facts.gpus.empty() && facts.hidden_gpus > 0)
+    out.push_back({"hidden gpus", finding_state::ok,
+                   fmt::format("{}, by CUDA_VISIBLE_DEVICES", facts.hidden_gpus), {}, {}});
   bool alike = std::all_of(facts.gpus.begin(), facts.gpus.end(), [&](const cuda::gpu& x) {
     return x.architecture == facts.gpus.front().architecture;
   });
   if (!alike)
     out.push_back({"gpus", finding_state::warn, "of several architectures",
                    "one node does not use them all: it refuses with mixed_gpus",
-                   "name one with --gpu N, or show a container those that are alike"});
+                   "name one with --gpu N, or show those of one kind by CUDA_VISIBLE_DEVICES"});
 }
 
 } // namespace
@@ -105,8 +109,13 @@ void judge_gpus(findings& out, const accelerator_facts& facts) {
 accelerator_facts find_accelerators() {
   accelerator_facts x;
   if (auto monitor = cuda::gpu_monitor::open()) {
-    x.gpus = monitor->gpus();
     x.driver_version = monitor->driver_version();
+    auto visible = cuda::visible_gpus(monitor->gpus(), std::getenv("CUDA_VISIBLE_DEVICES"));
+    if (visible)
+      x.gpus = std::move(*visible);
+    else
+      x.no_gpu = visible.error().message;
+    x.hidden_gpus = monitor->gpus().size() - x.gpus.size();
   } else {
     x.no_gpu = monitor.error().message;
   }

@@ -219,6 +219,7 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
           {"outcome", word(verdict.getOutcome())},
           {"category", str(verdict.getCategory())},
           {"device", str(evaluation.getDevice())},
+          {"device_uuid", str(evaluation.getDeviceUuid())},
           {"output", cli::clean(str(evaluation.getOutput()))},
           {"sealed", evaluation.getSealed()},
           {"error",

@@ -85,7 +85,7 @@ protected:
     referee_options options;
     options.cache_directory = scratch_.path() + "/referee";
     options.gpu_node = gpu.node;
-    options.gpu_uuid = gpu.uuid;
+    options.gpu_uuid = uuid_ = gpu.uuid;
     auto referee = referee_client::launch(*processes_, programs + "/kernelmill-referee", options);
     ASSERT_TRUE(referee) << render(referee.error());
     referee_.emplace(std::move(*referee));
@@ -184,6 +184,7 @@ protected:
   std::optional<native_toolchain> toolchain_;
   std::optional<referee_client> referee_;
   task task_;
+  std::string uuid_;
 };
 
 TEST_F(gpu_referee, the_baseline_is_correct_and_as_fast_as_itself) {
@@ -213,6 +214,7 @@ TEST_F(gpu_referee, the_baseline_is_correct_and_as_fast_as_itself) {
               t.getCandidateMs(), t.getReferenceMs(), speedup.getEstimate(), speedup.getLow(),
               speedup.getHigh(), t.getRooflineMs(), t.getSamples(), t.getNote().cStr(),
               x->getDevice().cStr());
+  EXPECT_STREQ(x->getDeviceUuid().cStr(), uuid_.c_str());
 }
 
 TEST_F(gpu_referee, a_wrong_kernel_is_told_where) {

@@ -101,8 +101,10 @@ void device::learn_limits() {
 // CUDA_VISIBLE_DEVICES names the card by its uuid.
 void device::find_monitor() {
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return;
+  uuid_ = visible;
   auto opened = cuda::gpu_monitor::open();
-  if (!opened || visible == nullptr) return;
+  if (!opened) return;
   const auto& all = opened->gpus();
   auto ours =
       std::find_if(all.begin(), all.end(), [&](const auto& x) { return x.uuid == visible; });

@@ -88,6 +88,7 @@ public:
 
   const cuda::driver& cuda() const noexcept { return *cuda_; }
   const std::string& description() const noexcept { return description_; }
+  const std::string& uuid() const noexcept { return uuid_; } ///< "GPU-..."; empty: not told
   const std::string& architecture() const noexcept { return architecture_; } ///< "sm_90"
 
   /// Throws device_failure unless `code` is 0.
@@ -146,6 +147,7 @@ private:
   const cuda::driver* cuda_ = nullptr;
   cuda::module module_ = nullptr;
   std::string description_;
+  std::string uuid_;
   std::string architecture_;
   std::optional<cuda::gpu_monitor> monitor_;
   unsigned monitored_ = 0;

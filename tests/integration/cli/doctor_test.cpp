@@ -93,6 +93,7 @@ TEST(doctor, warns_of_what_keeps_a_gpu_from_being_used) {
   commands::accelerator_facts facts;
   facts.gpus = {{0, "NVIDIA H200", "GPU-1", "sm_90", "/dev/null", uint64_t{140} << 30}};
   facts.driver_version = "570.1";
+  facts.hidden_gpus = 1;
   facts.nvcc = "/opt/nvcc";
   facts.nvcc_version = "release 13.0";
   commands::examine_accelerators(all, facts);
@@ -100,6 +101,7 @@ TEST(doctor, warns_of_what_keeps_a_gpu_from_being_used) {
   EXPECT_EQ(gpu.state, commands::finding_state::ok) << gpu.detail;
   for (const auto* word : {"NVIDIA H200", "GiB", "sm_90", "driver 570.1"})
     EXPECT_THAT(gpu.detail, HasSubstr(word));
+  EXPECT_EQ(one_of(all, "hidden gpus").detail, "1, by CUDA_VISIBLE_DEVICES");
   EXPECT_EQ(one_of(all, "nvcc").detail, "/opt/nvcc, release 13.0");
   EXPECT_EQ(one_of(all, "nvcc").cost, "");
   for (const auto* name : {"cuda driver", "nvrtc"})

@@ -90,7 +90,7 @@ TEST(judge, has_every_key_of_eval_and_what_it_cost) {
   auto x = judge(three());
   ASSERT_EQ(x.code, 0) << x.err;
   for (auto& [name, d] : verdicts(x.out))
-    for (const auto* key : {"name", "cached", "build_s", "slot_s", "device", "task",
+    for (const auto* key : {"name", "cached", "build_s", "slot_s", "device", "device_uuid", "task",
                             "candidate_sha256", "backend", "contract", "format_ok", "compiled",
                             "correct", "cases", "integrity", "reward", "outcome", "error"})
       EXPECT_TRUE(d.contains(key)) << name << " lacks " << key;

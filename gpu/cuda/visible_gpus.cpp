@@ -1,0 +1,75 @@
+#include "gpu/cuda/visible_gpus.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace kernelmill::cuda {
+
+namespace {
+
+constexpr std::string_view spaces = " \t";
+
+std::string_view trimmed(std::string_view x) {
+  x.remove_prefix(std::min(x.find_first_not_of(spaces), x.size()));
+  return x.substr(0, x.find_last_not_of(spaces) + 1);
+}
+
+const gpu* by_number(const std::vector<gpu>& all, std::string_view entry) {
+  unsigned number = 0;
+  auto [end, problem] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
+  if (problem != std::errc{} || end != entry.data() + entry.size()) return nullptr;
+  auto i = std::find_if(all.begin(), all.end(), [&](const gpu& x) { return x.index == number; });
+  return i == all.end() ? nullptr : &*i;
+}
+
+const gpu* by_uuid(const std::vector<gpu>& all, std::string_view entry) {
+  const gpu* result = nullptr;
+  for (const auto& x : all) {
+    if (!std::string_view{x.uuid}.starts_with(entry)) continue;
+    if (result != nullptr) return nullptr; // two GPUs begin so
+    result = &x;
+  }
+  return result;
+}
+
+tl::unexpected<error> no_mig(std::string_view entry) {
+  return configuration_error(
+      "unsupported_gpu",
+      fmt::format("failed to use CUDA_VISIBLE_DEVICES: {} is a MIG instance, and judging on one is "
+                  "not built in",
+                  entry),
+      "give this process whole GPUs, or use --backend cpu");
+}
+
+} // namespace
+
+expected<std::vector<gpu>> visible_gpus(const std::vector<gpu>& all, const char* list) {
+  if (list == nullptr) return all;
+  std::vector<gpu> result;
+  for (std::string_view rest{list}; !rest.empty();) {
+    auto comma = std::min(rest.find(','), rest.size());
+    auto entry = trimmed(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    if (entry.starts_with("MIG-")) return no_mig(entry);
+    const auto* found = entry.starts_with("GPU-") ? by_uuid(all, entry) : by_number(all, entry);
+    if (found == nullptr) break;
+    bool twice = std::any_of(result.begin(), result.end(),
+                             [&](const gpu& x) { return x.uuid == found->uuid; });
+    if (twice) {
+      result.clear();
+      break;
+    }
+    result.push_back(*found);
+  }
+  if (result.empty())
+    return infrastructure_error(
+        "no_gpu",
+        fmt::format("failed to find a GPU: CUDA_VISIBLE_DEVICES=\"{}\" shows none of {}", list,
+                    all.size()),
+        "list numbers or uuids of `nvidia-smi -L`, unset it for all, or use --backend cpu");
+  return result;
+}
+
+} // namespace kernelmill::cuda
