@@ -185,7 +185,7 @@ class BusyBench(FakeBench):
     def flushes_settle(self):
         return self.settles.pop(0)
 
-    def learn_costs(self, _process, _count, _seconds, _contents, _strict=False, _is_gated=False):
+    def learn_costs(self, _process, _count, _seconds, _contents, _strict=False, _is_gated=False, _times=7):
         flushes = self.alone.pop(0) if len(self.alone) > 1 else self.alone[0]
         if isinstance(flushes, Fault):
             raise flushes
@@ -335,7 +335,7 @@ class GatedBench(BusyBench):
         super().__init__([True] * 99)
         self.device, self.most, self.lengths, self.strict = "cuda", most, [], []
 
-    def learn_costs(self, _process, count, _seconds, _contents, strict=False, is_gated=False):
+    def learn_costs(self, _process, count, _seconds, _contents, strict=False, is_gated=False, _times=7):
         self.lengths.append((count, is_gated))
         self.strict.append(strict)
         if is_gated and count > self.most:
@@ -450,8 +450,8 @@ class Gate(unittest.TestCase):
             self.assertEqual((bool(seeds[0]), seeds[0], len(seeds)), (wanted, seeds[1], 2))
             self.assertEqual(x.row_length, 16)
 
-    def test_the_clock_that_is_not_paid_is_the_median_of_a_few_pairs(self):
-        x, pairs = self.judgement(most=16), iter([(2.0, 1.0), (4.0, 3.0), (6.0, 5.0), (2.0, 1.0)])
+    def test_the_clock_that_is_not_paid_is_the_lower_quarter_of_a_few_pairs_but_the_first(self):
+        x, pairs = self.judgement(most=16), iter([(0.5, 0.5), (2.0, 1.0), (4.0, 3.0), (6.0, 5.0), (3.0, 2.0), (9.0, 9.0)])
         x.is_gated = False
         x.undisturbed_pair = lambda _first: next(pairs)
         self.assertEqual(x.other_clock(), {"clock": "device", "reference": 3.0, "candidate": 2.0})
