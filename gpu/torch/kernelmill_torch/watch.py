@@ -42,8 +42,7 @@ class Watch:
     def candidate_seconds(self, row: Row, free: Free) -> float:
         """Seconds of the calls of a row, with those before and after them in which the candidate must have worked."""
         if free.is_strict:  # a whole call might be done in what else is free; so rows that have it shorter pay less
-            usual = statistics.median(self._besides(REFERENCE) or [free.besides])
-            return _seconds_of_calls(row, free, row.besides - min(usual, free.limit))
+            return _seconds_of_calls(row, free, row.besides - self._usual(free))
         return _seconds_of_calls(row, free, max(0.0, self._usually_longer(free), row.besides - self._most(free)))
 
     def reference_seconds(self, row: Row, free: Free, on_gpu: bool) -> float:
@@ -63,9 +62,16 @@ class Watch:
         reference, candidate = self._besides(REFERENCE), self._besides(CANDIDATE)
         if min(len(reference), len(candidate)) < ROWS:
             return 0.0
-        quarters = statistics.quantiles(reference, n=4, method="inclusive")
-        chance = 2 * (quarters[2] - quarters[0]) / math.sqrt(min(len(reference), len(candidate)))
-        return statistics.median(candidate) - min(quarters[1] + chance, free.limit)
+        return statistics.median(candidate) - min(statistics.median(reference) + _chance(reference, candidate), free.limit)
+
+    def _usual(self, free: Free) -> float:
+        """Seconds besides the calls of a row of the baseline. Who has it shorter by more than chance has it could be quicker
+        there, for which nobody is paid."""
+        reference, candidate = self._besides(REFERENCE), self._besides(CANDIDATE)
+        usual = min(statistics.median(reference or [free.besides]), free.limit)
+        if min(len(reference), len(candidate)) < ROWS:
+            return usual
+        return min(usual, statistics.median(candidate) + _chance(reference, candidate))
 
     def _besides(self, kind: int) -> list[float]:
         return [x.besides for x in self.rows[kind][-LATEST:]]
@@ -99,6 +105,12 @@ class Watch:
         if few and long[REFERENCE] <= few and long[CANDIDATE] >= len(flushes[CANDIDATE]) - few:
             return statistics.median(flushes[CANDIDATE])
         return None
+
+
+def _chance(reference: list[float], candidate: list[float]) -> float:
+    """What the medians of rows of either kind differ by."""
+    quarters = statistics.quantiles(reference, n=4, method="inclusive")
+    return 2 * (quarters[2] - quarters[0]) / math.sqrt(min(len(reference), len(candidate)))
 
 
 def _seconds_of_calls(row: Row, free: Free, besides: float) -> float:
