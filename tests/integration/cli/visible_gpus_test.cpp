@@ -31,7 +31,7 @@ std::string gpus_of_doctor(const char* visible) {
 TEST(visible_gpus, are_those_that_doctor_lists) {
   EXPECT_EQ(gpus_of_doctor(nullptr), "GPU-0eee GPU-1eee ");
   EXPECT_EQ(gpus_of_doctor("1"), "GPU-1eee ");
-  EXPECT_EQ(gpus_of_doctor("GPU-1,0"), "GPU-1eee GPU-0eee ");
+  EXPECT_EQ(gpus_of_doctor("GPU-1,GPU-0"), "GPU-1eee GPU-0eee ");
   EXPECT_EQ(gpus_of_doctor("-1"), "");
 }
 
