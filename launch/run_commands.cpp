@@ -69,7 +69,7 @@ std::vector<option_spec> with_torch_options(std::vector<option_spec> options) {
        "What the kernels of an answer in Python must be written in.",
        "any",
        false,
-       {"any", "cuda", "triton", "torch", "hip"},
+       {"any", "cuda", "triton", "torch"},
        nothing},
       {"--float32",
        "NAME",
