@@ -60,19 +60,15 @@ void add_other_commands(cli::command_table& table) {
                    {},
                    {},
                    version});
-  table.push_back({"__complete",
-                   "Prints names for completion scripts.",
-                   "kernelmill __complete task",
-                   "",
-                   {{"KIND",
-                     "task, run or preset.",
-                     true,
-                     false,
-                     nothing,
-                     {"task", "run", "preset"}}},
-                   {},
-                   complete,
-                   true});
+  table.push_back(
+      {"__complete",
+       "Prints names for completion scripts.",
+       "kernelmill __complete task",
+       "",
+       {{"KIND", "task, run or preset.", true, false, nothing, {"task", "run", "preset"}}},
+       {},
+       complete,
+       true});
   table.push_back({"__reference",
                    "Prints docs/reference/cli.md.",
                    "kernelmill __reference",

@@ -112,9 +112,16 @@ ordered_json to_json(const index_entry& x) {
 }
 
 index_entry entry_from(const ordered_json& x) {
-  return {x.at("id"),     x.at("kind"), x.at("title"),           x.at("text"),
-          x.at("source"), x.at("task"), x.at("operator_family"), x.at("backends"),
-          x.at("speedup"), x.value("language", "cpp")}; // older indexes do not name it
+  return {x.at("id"),
+          x.at("kind"),
+          x.at("title"),
+          x.at("text"),
+          x.at("source"),
+          x.at("task"),
+          x.at("operator_family"),
+          x.at("backends"),
+          x.at("speedup"),
+          x.value("language", "cpp")}; // older indexes do not name it
 }
 
 ordered_json to_json(const index_manifest& x) {

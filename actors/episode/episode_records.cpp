@@ -163,9 +163,8 @@ Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& 
 }
 
 Message<wire::ProfileResult> no_profile(std::string_view why) {
-  return build<wire::ProfileResult>([&](wire::ProfileResult::Builder x) {
-    x.initMissing(1).set(0, std::string{why});
-  });
+  return build<wire::ProfileResult>(
+      [&](wire::ProfileResult::Builder x) { x.initMissing(1).set(0, std::string{why}); });
 }
 
 Message<wire::ProfileRequest> profile_request(const refining_episode_state& state) {

@@ -63,7 +63,8 @@ attempt_decision of_transport(const attempt_signal& x, const attempt_history& hi
         return stop(fault_class::infrastructure, "policy_response_too_large", message,
                     "lower policy.sampling.max_tokens or raise policy.max_response_bytes");
       return doubt(retry("policy_response_too_large", message,
-                         "lower policy.sampling.max_tokens or raise policy.max_response_bytes", true));
+                         "lower policy.sampling.max_tokens or raise policy.max_response_bytes",
+                         true));
     }
     case transport_fault::unresolved:
     case transport_fault::refused:

@@ -85,10 +85,14 @@ void add_tool_keys(std::vector<config_key>& k) {
       one_of(KEY(evaluation.required_layers,
                  "Sandbox layers without which a run does not start; see `kernelmill doctor`."),
              {"namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits", "no_network"}));
-  k.push_back(KEY(profile.enabled, "Whether correct candidates are profiled. On a CPU only: a turn on a GPU or in Python has no "
-                                    "profile, and `show` says so."));
-  k.push_back(one_of(KEY(profile.when, "Which candidates are profiled: `accepted`, those whose outputs are all "
-                                        "correct."), {"accepted", "never"}));
+  k.push_back(KEY(
+      profile.enabled,
+      "Whether correct candidates are profiled. On a CPU only: a turn on a GPU or in Python has no "
+      "profile, and `show` says so."));
+  k.push_back(one_of(KEY(profile.when,
+                         "Which candidates are profiled: `accepted`, those whose outputs are all "
+                         "correct."),
+                     {"accepted", "never"}));
 }
 
 } // namespace kernelmill

@@ -111,10 +111,10 @@ TEST(config_command, a_dry_run_prints_what_would_be_run_and_runs_nothing) {
 
 TEST(config_command, a_preset_that_there_is_not_is_told_with_the_near_one) {
   auto x = kernelmill({"run", "quickstrat", "--json"});
-  EXPECT_EQ(x.code, 2);
+  EXPECT_EQ(x.code, 3);
   EXPECT_THAT(x.err, testing::HasSubstr("did you mean 'quickstart'?"));
   x = kernelmill({"run", "nothing_like_it", "--json"});
-  EXPECT_EQ(x.code, 2);
+  EXPECT_EQ(x.code, 3);
   EXPECT_THAT(x.err, testing::HasSubstr("kernelmill config list"));
 }
 

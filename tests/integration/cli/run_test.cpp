@@ -69,12 +69,13 @@ TEST(run_command, an_index_of_its_kernels_serves_the_next_run) {
   auto built = kernelmill({"index", "build", "kernels", "--kernels", "source", "--json"});
   ASSERT_EQ(built.code, 0) << built.err;
   EXPECT_GE(built.document()["kernels"], 1) << kernels;
-  auto x = kernelmill(small_run("indexed", {"retrieval.index=" + scratch() + "/kernels", "--json"}));
+  auto x =
+      kernelmill(small_run("indexed", {"retrieval.index=" + scratch() + "/kernels", "--json"}));
   EXPECT_EQ(x.code, 0) << x.err;
   // Another length is refused with a next step that helps; building again would not.
   auto other = kernelmill(small_run("other", {"retrieval.index=" + scratch() + "/kernels",
                                               "retrieval.embedder.dimension=512", "--json"}));
-  EXPECT_EQ(other.code, 2);
+  EXPECT_EQ(other.code, 4);
   EXPECT_THAT(other.err, AllOf(HasSubstr("index_mismatch"), HasSubstr("embedder.dimension out"),
                                Not(HasSubstr("index build"))));
 }
@@ -121,8 +122,18 @@ TEST(run_command, a_first_prompt_that_does_not_fit_is_the_configurations_fault_a
                 "message": "This model's maximum context length is 4096 tokens"}]})");
   auto x = kernelmill(small_run("short", {"policy.script=" + script}));
   EXPECT_NE(x.code, 0);
-  EXPECT_THAT(x.out + x.err, AllOf(HasSubstr("context_overflow"), HasSubstr("native/row_sum"),
-                                   HasSubstr("policy.sampling.max_tokens")));
+  EXPECT_THAT(x.err, AllOf(HasSubstr("first prompt of native/row_sum"), HasSubstr("4096 tokens"),
+                           HasSubstr("lower policy.sampling.max_tokens")));
+  auto told = kernelmill(small_run("short_again", {"policy.script=" + script, "--json"}));
+  EXPECT_THAT(told.out + told.err, HasSubstr("context_overflow"));
+}
+
+TEST(run_command, shows_what_the_profile_of_a_correct_turn_found) {
+  ASSERT_EQ(kernelmill(small_run("profiled", {"profile.enabled=true"})).code, 0);
+  auto shown =
+      kernelmill({"show", "profiled/g0.e0"}).out + kernelmill({"show", "profiled/g0.e1"}).out;
+  EXPECT_THAT(shown, HasSubstr("--- profile ---"));
+  EXPECT_THAT(shown, Not(HasSubstr("patched")));
 }
 
 TEST(run_command, a_signal_keeps_what_is_committed_and_resume_goes_on) {
