@@ -78,12 +78,11 @@ expected<chosen_backend> choose_hip_compiler(std::string architecture) {
 tl::unexpected<error> no_such_gpu(const cuda::gpu_monitor& monitor, unsigned index) {
   const auto& all = monitor.gpus();
   bool hidden = std::any_of(all.begin(), all.end(), [&](auto& x) { return x.index == index; });
-  return configuration_error(
-      "usage",
-      "failed to use GPU " + std::to_string(index) +
-          (hidden ? std::string{": CUDA_VISIBLE_DEVICES hides it"}
-                  : ": there are " + std::to_string(all.size())),
-      "`kernelmill doctor` lists them, from 0 on");
+  return configuration_error("usage",
+                             "failed to use GPU " + std::to_string(index) +
+                                 (hidden ? std::string{": CUDA_VISIBLE_DEVICES hides it"}
+                                         : ": there are " + std::to_string(all.size())),
+                             "`kernelmill doctor` lists them, from 0 on");
 }
 
 } // namespace
@@ -139,11 +138,11 @@ expected<chosen_backend> choose_backend(const std::string& wanted, int only) {
   // One build serves all; a machine with several kinds is asked to name one.
   for (const auto& x : result.gpus)
     if (x.architecture != result.gpus.front().architecture)
-      return configuration_error("mixed_gpus",
-                                 "failed to use backend cuda: the GPUs of this machine differ (" +
-                                     result.gpus.front().architecture + " and " + x.architecture +
-                                     ")",
-                                 "name one with --gpu, or show those of one kind by CUDA_VISIBLE_DEVICES");
+      return configuration_error(
+          "mixed_gpus",
+          "failed to use backend cuda: the GPUs of this machine differ (" +
+              result.gpus.front().architecture + " and " + x.architecture + ")",
+          "name one with --gpu, or show those of one kind by CUDA_VISIBLE_DEVICES");
   result.name = "cuda";
   return result;
 }

@@ -12,6 +12,14 @@ namespace {
 constexpr auto nothing = cli::completes::nothing;
 
 void add_config_commands(cli::command_table& table) {
+  table.push_back({"config list",
+                   "Lists the presets: configurations that come with the program.",
+                   "kernelmill config list\n"
+                   "kernelmill run quickstart",
+                   "A command that takes a configuration takes a preset's name too.",
+                   {},
+                   {},
+                   config_list});
   table.push_back({"config show",
                    "Shows what the files, the environment and the overrides come to.",
                    "kernelmill config show configs/quickstart.json tasks.groups=2\n"
@@ -52,14 +60,15 @@ void add_other_commands(cli::command_table& table) {
                    {},
                    {},
                    version});
-  table.push_back({"__complete",
-                   "Prints names for completion scripts.",
-                   "kernelmill __complete task",
-                   "",
-                   {{"KIND", "task or run.", true, false, nothing, {"task", "run"}}},
-                   {},
-                   complete,
-                   true});
+  table.push_back(
+      {"__complete",
+       "Prints names for completion scripts.",
+       "kernelmill __complete task",
+       "",
+       {{"KIND", "task, run or preset.", true, false, nothing, {"task", "run", "preset"}}},
+       {},
+       complete,
+       true});
   table.push_back({"__reference",
                    "Prints docs/reference/cli.md.",
                    "kernelmill __reference",

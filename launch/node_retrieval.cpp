@@ -10,7 +10,9 @@ namespace kernelmill {
 namespace {
 
 expected<std::shared_ptr<embedder>> embedder_of(const embedder_section& config) {
-  if (config.kind == "hashed") return std::make_shared<hashed_lexical_embedder>(config.dimension);
+  if (config.kind == "hashed")
+    return std::make_shared<hashed_lexical_embedder>(
+        config.dimension > 0 ? config.dimension : default_lexical_dimension);
   http_embedder_options options;
   options.base_url = config.base_url;
   options.model = config.model;
@@ -48,8 +50,10 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
   auto corpus = config.corpus.empty() ? default_corpus() : config.corpus;
   auto embedding = embedder_of(config.embedder);
   if (!embedding) return tl::unexpected<error>{embedding.error()};
+  // An index says itself how the built-in embedder made it.
+  bool as_built = config.embedder.kind == "hashed" && config.embedder.dimension == 0;
   auto index = config.index.empty() ? loaded_index::in_memory(corpus, {}, *embedding)
-                                    : open_index(config.index, *embedding, {});
+                                    : open_index(config.index, as_built ? nullptr : *embedding, {});
   if (!index) return tl::unexpected<error>{index.error()};
   result.index = std::make_shared<loaded_index>(std::move(*index));
   guard_tasks(result.index->guard(), tasks);
@@ -58,22 +62,36 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
   return result;
 }
 
-void feed_verified(kernel_feed& feed, const artifact_store& artifacts,
-                   wire::Record::Reader record) {
-  if (!record.isTurn()) return;
-  auto turn = record.getTurn();
-  if (turn.getVerdict().getOutcome() != wire::Outcome::ACCEPTED) return;
+namespace {
+
+std::string language_of(wire::TurnFacts::Reader facts) {
+  if (facts.getContract() == "torch") return "python";
+  return facts.getBackend() == "cpu" ? "cpp" : facts.getBackend().cStr();
+}
+
+} // namespace
+
+std::optional<verified_kernel> verified_of(const artifact_store& artifacts,
+                                           wire::TurnRecord::Reader turn) {
+  if (turn.getVerdict().getOutcome() != wire::Outcome::ACCEPTED) return std::nullopt;
   auto source = artifacts.text(turn.getCandidate());
-  if (!source) return;
+  if (!source) return std::nullopt;
   auto facts = turn.getFacts();
   verified_kernel kernel;
   kernel.task = turn.getEpisode().getTask().cStr();
   kernel.operator_family = facts.getOperatorFamily().cStr();
   kernel.backend = facts.getBackend().cStr();
+  kernel.language = language_of(facts);
   kernel.source = std::move(*source);
   kernel.turn_id = turn.getTurnId().cStr();
   kernel.speedup = facts.getEvaluation().getTiming().getSpeedup().getLow();
-  feed.push(std::move(kernel));
+  return kernel;
+}
+
+void feed_verified(kernel_feed& feed, const artifact_store& artifacts,
+                   wire::Record::Reader record) {
+  if (!record.isTurn()) return;
+  if (auto kernel = verified_of(artifacts, record.getTurn())) feed.push(std::move(*kernel));
 }
 
 } // namespace kernelmill

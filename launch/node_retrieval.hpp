@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gpu/task/task.hpp"
@@ -22,6 +23,10 @@ struct node_retrieval {
 /// guard learns what solves the run's tasks: their baselines.
 expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                         const std::vector<std::shared_ptr<const task>>& tasks);
+
+/// The candidate of an accepted turn; nothing when the turn was not accepted or its text is gone.
+std::optional<verified_kernel> verified_of(const artifact_store& artifacts,
+                                           wire::TurnRecord::Reader turn);
 
 /// Adds the candidate of an accepted turn to the feed.
 void feed_verified(kernel_feed& feed, const artifact_store& artifacts, wire::Record::Reader record);

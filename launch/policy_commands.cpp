@@ -79,9 +79,12 @@ void add_policy_and_index_commands(cli::command_table& table) {
        policy_probe});
   table.push_back(
       {"index build",
-       "Builds a retrieval index from knowledge cards.",
-       "kernelmill index build index",
-       "",
+       "Builds a retrieval index from knowledge cards and the verified kernels of a run.",
+       "kernelmill index build index\n"
+       "kernelmill index build index --kernels first",
+       "A run uses it by `retrieval.index`. Verified are the candidates of accepted turns; none is "
+       "shown for the task\n"
+       "that it solves.",
        {{"DIR", "Folder of the index; made when missing.", true, false, completes::directory, {}}},
        {{"--corpus",
          "DIR",
@@ -89,7 +92,15 @@ void add_policy_and_index_commands(cli::command_table& table) {
          "",
          false,
          {},
-         completes::directory}},
+         completes::directory},
+        {"--kernels",
+         "RUN",
+         "A run whose verified kernels are indexed too.",
+         "",
+         false,
+         {},
+         completes::run},
+        {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory}},
        index_build});
   table.push_back({"index query",
                    "Asks a retrieval index.",

@@ -40,7 +40,7 @@ struct TurnRecord {
   episode @1 :Common.EpisodeRef;
   turn @2 :UInt32;
   parentTurnId @3 :Text;
-  transition @4 :Text;             # how the candidate came from its parent: "synthesized", "patched", "repaired", "reverted"
+  transition @4 :Text;             # how the candidate came from those before: actors/episode/transition.hpp lists the words
   prompt @5 :List(PromptPart);     # only what this turn added to the conversation
   completion @6 :Completion;
   candidateSha256 @7 :Text;

@@ -21,6 +21,7 @@ struct Example {
   source @4 :Text;                 # a card's file, or the turn that verified the kernel
   task @5 :Text;                   # empty for cards
   score @6 :Float64;
+  language @7 :Text;               # of a kernel's text, as a fence names it; empty: "cpp"
 }
 
 struct RetrieveResult {

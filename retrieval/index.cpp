@@ -35,7 +35,7 @@ expected<std::vector<float>> embed_entries(embedder& embedding,
 }
 
 index_entry entry_of(const knowledge_card& x) {
-  return {"card:" + x.id, "card", x.title, x.body, x.source, {}, x.families, x.backends, 0};
+  return {"card:" + x.id, "card", x.title, x.body, x.source, {}, x.families, x.backends, 0, {}};
 }
 
 index_entry entry_of(const verified_kernel& x) {
@@ -55,7 +55,8 @@ index_entry entry_of(const verified_kernel& x) {
           x.task,
           std::move(families),
           std::move(backends),
-          x.speedup};
+          x.speedup,
+          x.language};
 }
 
 bool holds(const std::vector<std::string>& xs, const std::string& x) {

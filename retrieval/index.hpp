@@ -31,7 +31,8 @@ struct verified_kernel {
   std::string backend = "cpu";
   std::string source;
   std::string turn_id;
-  double speedup = 0; ///< lower bound; 0 when it was not timed
+  double speedup = 0;           ///< lower bound; 0 when it was not timed
+  std::string language = "cpp"; ///< of `source`, as a fence names it
 };
 
 struct index_manifest {
@@ -62,6 +63,7 @@ struct index_entry {
   std::vector<std::string> families; ///< empty: about all
   std::vector<std::string> backends;
   double speedup = 0;
+  std::string language; ///< of a kernel's text, as a fence names it
 };
 
 struct retrieved {

@@ -23,6 +23,10 @@ using nlohmann::ordered_json;
 namespace {
 
 constexpr uint32_t current_schema = 1;
+// Building again would make the same index: `index build` has one embedder.
+constexpr const char* as_built =
+    "leave retrieval.embedder.kind and retrieval.embedder.dimension out: the index's are taken; or "
+    "leave retrieval.index out: the run then indexes the cards itself";
 constexpr const char* rebuild = "build it again with `kernelmill index build`";
 
 tl::unexpected<error> damaged(const fs::path& file, const std::string& cause) {
@@ -103,13 +107,21 @@ ordered_json to_json(const index_entry& x) {
           {"task", x.task},
           {"operator_family", x.families},
           {"backends", x.backends},
-          {"speedup", x.speedup}};
+          {"speedup", x.speedup},
+          {"language", x.language}};
 }
 
 index_entry entry_from(const ordered_json& x) {
-  return {x.at("id"),     x.at("kind"), x.at("title"),           x.at("text"),
-          x.at("source"), x.at("task"), x.at("operator_family"), x.at("backends"),
-          x.at("speedup")};
+  return {x.at("id"),
+          x.at("kind"),
+          x.at("title"),
+          x.at("text"),
+          x.at("source"),
+          x.at("task"),
+          x.at("operator_family"),
+          x.at("backends"),
+          x.at("speedup"),
+          x.value("language", "cpp")}; // older indexes do not name it
 }
 
 ordered_json to_json(const index_manifest& x) {
@@ -226,10 +238,13 @@ expected<void> match_embedder(const std::string& directory, const index_manifest
   if (embedding->identity() != manifest.embedder)
     return not_matching(directory,
                         fmt::format("it was built with the embedder \"{}\", not with \"{}\"",
-                                    manifest.embedder, embedding->identity()));
+                                    manifest.embedder, embedding->identity()),
+                        as_built);
   if (embedding->dimension() != 0 && embedding->dimension() != manifest.dimension)
-    return not_matching(directory, fmt::format("its vectors have {} floats, the embedder's have {}",
-                                               manifest.dimension, embedding->dimension()));
+    return not_matching(directory,
+                        fmt::format("its vectors have {} floats, the embedder's have {}",
+                                    manifest.dimension, embedding->dimension()),
+                        as_built);
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "actors/episode/episode_records.hpp"
 #include "actors/episode/prompt.hpp"
+#include "actors/episode/unprofiled.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill {
@@ -152,6 +153,18 @@ void refining_episode_state::fail_turn(fault_class cls, std::string category, st
     ask_verdict();
 }
 
+namespace {
+
+error first_prompt_too_long(const std::string& task, const std::string& cause) {
+  return {fault_class::configuration, "context_overflow",
+          "failed to ask for a kernel: the first prompt of " + task +
+              " and its answer do not fit into the model's context: " + cause,
+          "lower policy.sampling.max_tokens or retrieval.count, serve the model with a longer "
+          "context, or leave the task out of tasks.ids"};
+}
+
+} // namespace
+
 // -- the steps ------------------------------------------------------------------------------------
 
 void refining_episode_state::open() {
@@ -260,6 +273,10 @@ void refining_episode_state::take_completion(const Message<wire::CompletionResul
     fail_turn(static_cast<fault_class>(fault.getClass()), fault.getCategory(), fault.getMessage());
     return;
   }
+  // Nothing that the model wrote made the first prompt so long.
+  if (turn == 0 && fault.getCategory() == "context_overflow")
+    return leave(wire::Outcome::INFRASTRUCTURE,
+                 first_prompt_too_long(where.what->id, fault.getMessage().cStr()));
   current->completion = result;
   auto text = answer->getText();
   current->text = std::make_shared<const std::string>(text.begin(), text.size());
@@ -297,9 +314,7 @@ void refining_episode_state::ask_evaluation() {
         current->evaluation = result;
         for (auto span : result.open()->getSpans())
           slot_seconds[span.getName().cStr()] += span.getValue();
-        // Counters of a module in Python are those of the framework too: there is no profile.
-        bool profiled = settings->profile_accepted && !where.what->is_torch();
-        if (profiled && result.open()->getCorrect())
+        if (settings->profile_accepted && result.open()->getCorrect())
           ask_profile();
         else
           ask_verdict();
@@ -308,6 +323,10 @@ void refining_episode_state::ask_evaluation() {
 }
 
 void refining_episode_state::ask_profile() {
+  if (auto why = unprofiled_reason(settings->backend, where.what->is_torch()); !why.empty()) {
+    current->profile = no_profile(why);
+    return ask_verdict();
+  }
   enter(episode_phase::profiling);
   auto proceed = [this](const Message<wire::ProfileResult>& result) {
     current->seconds.profile = seconds_since(phase_since);

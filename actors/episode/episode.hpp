@@ -167,6 +167,7 @@ struct refining_episode_state {
 
   /// What the closed turns leave behind for the episode's own record.
   struct turn_digest {
+    std::string candidate_sha256;
     double reward = 0;
     double speedup_low = 0;
     bool accepted = false;

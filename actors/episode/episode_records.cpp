@@ -2,6 +2,7 @@
 
 #include "actors/caf_error.hpp"
 #include "actors/episode/returns.hpp"
+#include "actors/episode/transition.hpp"
 #include "actors/episode/unchanged.hpp"
 #include "actors/governance/judge.hpp"
 #include "messages/digest.hpp"
@@ -20,11 +21,11 @@ void set_episode(wire::EpisodeRef::Builder x, const episode_assignment& where) {
   x.setMember(where.member);
 }
 
-// How this candidate came from the one before it.
 const char* transition(const refining_episode_state& state, wire::Verdict::Reader verdict) {
-  if (state.turns.empty()) return "synthesized";
-  bool accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
-  return accepted && !state.turns.back().accepted ? "repaired" : "patched";
+  std::vector<past_candidate> before;
+  for (const auto& x : state.turns) before.push_back({x.candidate_sha256, x.accepted});
+  return transition_of(before, state.current->candidate_sha256,
+                       verdict.getOutcome() == wire::Outcome::ACCEPTED);
 }
 
 } // namespace
@@ -159,6 +160,11 @@ Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& 
       x.setSeed(kj::arrayPtr(seed.data(), seed.size()));
     }
   });
+}
+
+Message<wire::ProfileResult> no_profile(std::string_view why) {
+  return build<wire::ProfileResult>(
+      [&](wire::ProfileResult::Builder x) { x.initMissing(1).set(0, std::string{why}); });
 }
 
 Message<wire::ProfileRequest> profile_request(const refining_episode_state& state) {
@@ -399,6 +405,7 @@ Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& st
 refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
   refining_episode_state::turn_digest result;
   auto verdict = record.getVerdict();
+  result.candidate_sha256 = record.getCandidateSha256().cStr();
   result.reward = verdict.getReward();
   result.accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
   result.infrastructure = verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE;

@@ -39,6 +39,7 @@ std::chrono::milliseconds build_deadline(const refining_episode_state& state);
 std::chrono::milliseconds evaluate_deadline(const refining_episode_state& state);
 Message<wire::BuildRequest> build_request(const refining_episode_state& state);
 Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state);
+Message<wire::ProfileResult> no_profile(std::string_view why);
 Message<wire::ProfileRequest> profile_request(const refining_episode_state& state);
 Message<wire::TurnFacts> turn_facts(const refining_episode_state& state);
 Message<wire::Record> turn_record(const refining_episode_state& state,

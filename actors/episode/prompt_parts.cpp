@@ -37,7 +37,9 @@ void append_examples(std::string& out, wire::RetrieveResult::Reader found) {
     append_clean(out, view(example.getTitle()), 200);
     out += '\n';
     if (example.getKind() == "kernel") {
-      append_fenced(out, view(example.getText()), "cpp", max_example_text);
+      auto language = view(example.getLanguage());
+      append_fenced(out, view(example.getText()), language.empty() ? "cpp" : language,
+                    max_example_text);
     } else {
       append_clean(out, view(example.getText()), max_example_text);
       if (out.back() != '\n') out += '\n';

@@ -24,11 +24,10 @@ std::string languages(const task& x) {
   if (wanted == "triton")
     return "- The work must be done by Triton kernels of yours (@triton.jit). A forward that only "
            "calls operators of PyTorch is refused.\n";
-  if (wanted == "cuda" || wanted == "hip")
-    return "- The work must be done by kernels of yours in " +
-           std::string{wanted == "cuda" ? "CUDA C++" : "HIP"} +
-           ", built with torch.utils.cpp_extension.load_inline. A forward that only calls "
-           "operators of PyTorch is refused.\n";
+  if (wanted == "cuda")
+    return "- The work must be done by kernels of yours in CUDA C++, built with "
+           "torch.utils.cpp_extension.load_inline. A forward that only calls operators of PyTorch "
+           "is refused.\n";
   if (wanted == "torch")
     return "- Operators of PyTorch are enough: choose better ones, fuse, change layouts, leave out "
            "what the result does not need.\n";

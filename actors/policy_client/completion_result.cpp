@@ -39,6 +39,7 @@ void judge(attempt_reading& to, tl::expected<completion_answer, bad_answer> pars
     to.answer = std::move(*parsed);
     to.understood = true;
     to.signal.finish_reason = to.answer.finish_reason;
+    to.signal.only_tool_calls = to.answer.tool_calls && to.answer.content.empty();
     return;
   }
   to.signal.server = std::move(parsed.error().error);

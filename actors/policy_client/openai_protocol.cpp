@@ -148,9 +148,28 @@ std::string full_text(const completion_answer& x) {
   return "<think>\n" + x.reasoning + "\n</think>\n" + x.content;
 }
 
+namespace {
+
+// A text, or a list of parts: [{"type":"text","text":"..."}, ...]. Other parts say no words.
+std::string content_of(const json_found& x) {
+  auto parts = list_in(x);
+  if (!parts) return text_of(x);
+  std::string result;
+  for (auto part : *parts) result += text_of(member(part, "text"));
+  return result;
+}
+
+bool has_tool_calls(const json_found& words) {
+  auto calls = list_in(member(words, "tool_calls"));
+  return calls && calls->size() > 0;
+}
+
+} // namespace
+
 void add_choice(completion_answer& answer, json_element choice, bool streamed) {
   auto words = member(choice, streamed ? "delta" : "message");
-  answer.content += text_of(member(words, "content"));
+  answer.content += content_of(member(words, "content"));
+  answer.tool_calls = answer.tool_calls || has_tool_calls(words);
   auto reasoning = as<std::string_view>(member(words, "reasoning_content"));
   answer.reasoning += reasoning ? std::string{*reasoning} : text_of(member(words, "reasoning"));
   auto finish = member(choice, "finish_reason");

@@ -42,6 +42,7 @@ std::string chat_body(wire::CompletionRequest::Reader request, const chat_option
 struct completion_answer {
   std::string content;
   std::string reasoning; ///< of servers that split the thought off
+  bool tool_calls = false; ///< the server read calls of tools out of the model's words
   std::string finish_reason;
   std::string model;
   uint32_t prompt_tokens = 0;

@@ -61,9 +61,10 @@ attempt_decision of_transport(const attempt_signal& x, const attempt_history& hi
       auto message = "failed to read the policy server's answer: " + x.detail;
       if (history.doubtful >= doubtful_attempts)
         return stop(fault_class::infrastructure, "policy_response_too_large", message,
-                    "lower max_tokens or raise policy.max_response_bytes");
+                    "lower policy.sampling.max_tokens or raise policy.max_response_bytes");
       return doubt(retry("policy_response_too_large", message,
-                         "lower max_tokens or raise policy.max_response_bytes", true));
+                         "lower policy.sampling.max_tokens or raise policy.max_response_bytes",
+                         true));
     }
     case transport_fault::unresolved:
     case transport_fault::refused:
@@ -77,7 +78,7 @@ attempt_decision of_transport(const attempt_signal& x, const attempt_history& hi
     case transport_fault::timeout:
     case transport_fault::stalled:
       return retry("policy_timeout", "failed to wait for the policy server: " + x.detail,
-                   "raise policy.request_timeout_ms, or look at the server's load", true);
+                   "raise policy.timeout_ms, or look at the server's load", true);
     default: return retry("policy_connection_lost", text, "look at the server's log", true);
   }
 }
@@ -155,6 +156,17 @@ attempt_decision of_error_within(const attempt_signal& x, const attempt_history&
                "look at the server's log", true);
 }
 
+// No tools are offered, so the server made calls of the model's words and kept these. The words may
+// have been a fine answer: the model is not charged.
+attempt_decision of_tool_calls(const attempt_history& history) {
+  const char* message = "the policy server's answer has tool_calls and no content";
+  const char* hint = "start the server without a parser of tool calls (vLLM: without "
+                     "--enable-auto-tool-choice)";
+  if (history.doubtful >= doubtful_attempts)
+    return stop(fault_class::infrastructure, "policy_tool_calls", message, hint);
+  return doubt(retry("policy_tool_calls", message, hint, false));
+}
+
 attempt_decision decide(const attempt_signal& x, const attempt_history& history) {
   if (x.error_within) return of_error_within(x, history);
   if (x.unreadable)
@@ -167,6 +179,7 @@ attempt_decision decide(const attempt_signal& x, const attempt_history& history)
     return retry("policy_aborted",
                  "the policy server ended the completion with \"" + x.finish_reason + "\"",
                  "the server may be swapping weights or out of memory", false);
+  if (x.only_tool_calls) return of_tool_calls(history);
   return {};
 }
 

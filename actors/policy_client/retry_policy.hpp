@@ -24,7 +24,8 @@ struct attempt_signal {
   server_error server;       ///< of an error's body, or of an error within a 200
   bool error_within = false; ///< a 200 that carries the server's error
   bool unreadable = false;   ///< a 200 that is no completion
-  std::string finish_reason; ///< of a completion
+  bool only_tool_calls = false; ///< a completion that holds calls of tools and no words
+  std::string finish_reason;    ///< of a completion
   std::string retry_after;   ///< the header, as sent
   std::string date;          ///< the header, against which a date in Retry-After is read
   std::string location;      ///< of a redirect

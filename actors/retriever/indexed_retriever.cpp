@@ -29,6 +29,7 @@ void fill(wire::Example::Builder to, const retrieved& from) {
   to.setText(from.entry.text);
   to.setSource(from.entry.source);
   to.setTask(from.entry.task);
+  to.setLanguage(from.entry.language);
   to.setScore(from.score);
 }
 

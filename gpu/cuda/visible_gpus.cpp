@@ -1,6 +1,7 @@
 #include "gpu/cuda/visible_gpus.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -16,18 +17,29 @@ std::string_view trimmed(std::string_view x) {
   return x.substr(0, x.find_last_not_of(spaces) + 1);
 }
 
+bool starts_with(std::string_view text, std::string_view beginning) {
+  return beginning.size() <= text.size() &&
+         std::equal(beginning.begin(), beginning.end(), text.begin(), [](char x, char y) {
+           return std::tolower(static_cast<unsigned char>(x)) ==
+                  std::tolower(static_cast<unsigned char>(y));
+         });
+}
+
+// As CUDA's strtol: "1gpu" is 1.
 const gpu* by_number(const std::vector<gpu>& all, std::string_view entry) {
+  if (entry.starts_with('+')) entry.remove_prefix(1);
   unsigned number = 0;
   auto [end, problem] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
-  if (problem != std::errc{} || end != entry.data() + entry.size()) return nullptr;
+  if (problem != std::errc{}) return nullptr;
   auto i = std::find_if(all.begin(), all.end(), [&](const gpu& x) { return x.index == number; });
   return i == all.end() ? nullptr : &*i;
 }
 
 const gpu* by_uuid(const std::vector<gpu>& all, std::string_view entry) {
+  if (!starts_with(entry, "GPU-")) return nullptr;
   const gpu* result = nullptr;
   for (const auto& x : all) {
-    if (!std::string_view{x.uuid}.starts_with(entry)) continue;
+    if (!starts_with(x.uuid, entry)) continue;
     if (result != nullptr) return nullptr; // two GPUs begin so
     result = &x;
   }
@@ -47,13 +59,15 @@ tl::unexpected<error> no_mig(std::string_view entry) {
 
 expected<std::vector<gpu>> visible_gpus(const std::vector<gpu>& all, const char* list) {
   if (list == nullptr) return all;
+  auto first = trimmed(list);
+  if (starts_with(first, "MIG-")) return no_mig(first.substr(0, first.find(',')));
+  const auto named = starts_with(first, "GPU-") ? by_uuid : by_number; // the first entry's form
   std::vector<gpu> result;
   for (std::string_view rest{list}; !rest.empty();) {
     auto comma = std::min(rest.find(','), rest.size());
     auto entry = trimmed(rest.substr(0, comma));
     rest.remove_prefix(std::min(comma + 1, rest.size()));
-    if (entry.starts_with("MIG-")) return no_mig(entry);
-    const auto* found = entry.starts_with("GPU-") ? by_uuid(all, entry) : by_number(all, entry);
+    const auto* found = named(all, entry);
     if (found == nullptr) break;
     bool twice = std::any_of(result.begin(), result.end(),
                              [&](const gpu& x) { return x.uuid == found->uuid; });

@@ -69,7 +69,7 @@ struct task {
   std::string directory; ///< absolute
   std::string digest;    ///< SHA-256 over the files that define it
   std::string title;
-  std::string verb;            ///< optimize, debug, diagnose, reformulate, synthesize, port
+  std::string verb;            ///< optimize, debug, diagnose, reformulate
   std::string operator_family; ///< reduction, normalization, elementwise, matmul, ...
   std::string contract;        ///< native, device or torch; see choose_contract()
   std::string difficulty;      ///< easy, medium, hard

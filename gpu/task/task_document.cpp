@@ -318,8 +318,7 @@ expected<void> read_head(const section& from, task& x) {
   std::string id;
   auto ok =
       all({from.text("id", id, true), from.text("title", x.title, true),
-           from.choice("verb", x.verb, true,
-                       {"optimize", "debug", "diagnose", "reformulate", "synthesize", "port"}),
+           from.choice("verb", x.verb, true, {"optimize", "debug", "diagnose", "reformulate"}),
            from.text("operator_family", x.operator_family, true),
            from.choice("contract", x.contract, false, {"native", "torch"}),
            from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),

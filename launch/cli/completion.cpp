@@ -21,11 +21,12 @@ std::vector<const option_spec*> options_of(const command& x) {
   return result;
 }
 
-/// The program itself knows tasks and runs: names change, scripts do not.
+/// The program itself knows tasks, runs and presets: names change, scripts do not.
 std::string dynamic_source(completes by) {
-  return by == completes::task  ? "kernelmill __complete task"
-         : by == completes::run ? "kernelmill __complete run"
-                                : "";
+  return by == completes::task     ? "kernelmill __complete task"
+         : by == completes::run    ? "kernelmill __complete run"
+         : by == completes::config ? "kernelmill __complete preset"
+                                   : "";
 }
 
 // -- bash ---------------------------------------------------------------------------------------
@@ -34,8 +35,11 @@ std::string bash_words(completes by, const std::vector<std::string>& choices) {
   if (!choices.empty())
     return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", joined(choices));
   switch (by) {
-    case completes::file:
-    case completes::config: return "COMPREPLY=($(compgen -f -- \"$cur\"))";
+    case completes::file: return "COMPREPLY=($(compgen -f -- \"$cur\"))";
+    case completes::config:
+      return fmt::format(
+          "COMPREPLY=($(compgen -W \"$({} 2>/dev/null)\" -- \"$cur\") $(compgen -f -- \"$cur\"))",
+          dynamic_source(by));
     case completes::directory: return "COMPREPLY=($(compgen -d -- \"$cur\"))";
     case completes::task:
     case completes::run:
@@ -113,8 +117,8 @@ std::string zsh_quoted(const std::string& text) {
 std::string zsh_action(completes by, const std::vector<std::string>& choices) {
   if (!choices.empty()) return "(" + joined(choices) + ")";
   switch (by) {
-    case completes::file:
-    case completes::config: return "_files";
+    case completes::file: return "_files";
+    case completes::config: return "_kernelmill_configs";
     case completes::directory: return "_files -/";
     case completes::task:
     case completes::run: return "($(" + dynamic_source(by) + " 2>/dev/null))";
@@ -154,6 +158,10 @@ std::string zsh_script(const command_table& commands) {
     if (!x.hidden) cases += zsh_command(x);
   return fmt::format(R"(#compdef kernelmill
 # Load with: source <(kernelmill completion zsh)
+_kernelmill_configs() {{
+  compadd -- $({} 2>/dev/null)
+  _files
+}}
 _kernelmill() {{
   local command
   local -a verbs
@@ -180,7 +188,7 @@ _kernelmill() {{
 }}
 if [ "$funcstack[1]" = _kernelmill ]; then _kernelmill "$@"; else compdef _kernelmill kernelmill; fi
 )",
-                     joined(nouns(commands)), groups, cases);
+                     dynamic_source(completes::config), joined(nouns(commands)), groups, cases);
 }
 
 // -- fish ---------------------------------------------------------------------------------------
@@ -197,8 +205,8 @@ std::string fish_quoted(const std::string& text) {
 std::string fish_source(completes by, const std::vector<std::string>& choices) {
   if (!choices.empty()) return " -f -a '" + joined(choices) + "'";
   switch (by) {
-    case completes::file:
-    case completes::config: return " -F";
+    case completes::file: return " -F";
+    case completes::config: return " -F -a '(" + dynamic_source(by) + " 2>/dev/null)'";
     case completes::directory: return " -f -a '(__fish_complete_directories)'";
     case completes::task:
     case completes::run: return " -f -a '(" + dynamic_source(by) + " 2>/dev/null)'";

@@ -76,12 +76,13 @@ expected<chosen_backend> choose(const member_options& options) {
   auto only = numbers_of(options.gpus);
   if (!only) return tl::unexpected<error>{only.error()};
   std::string visible;
-  for (const auto& x : result->gpus) visible += (visible.empty() ? "" : ",") + std::to_string(x.index);
+  for (const auto& x : result->gpus)
+    visible += (visible.empty() ? "" : ",") + std::to_string(x.index);
   std::erase_if(result->gpus, [&](const auto& x) { return !only->contains(x.index); });
   if (result->gpus.size() != only->size())
-    return configuration_error(
-        "usage", "failed to use GPUs " + options.gpus + ": there are " + visible,
-        "`kernelmill doctor` lists them; CUDA_VISIBLE_DEVICES hides others");
+    return configuration_error("usage",
+                               "failed to use GPUs " + options.gpus + ": there are " + visible,
+                               "`kernelmill doctor` lists them; CUDA_VISIBLE_DEVICES hides others");
   return result;
 }
 

@@ -36,6 +36,7 @@ expected<int> policy_attach(const invocation& in);
 expected<int> policy_detach(const invocation& in);
 expected<int> policy_list(const invocation& in);
 expected<int> policy_weights(const invocation& in);
+expected<int> config_list(const invocation& in);
 expected<int> config_show(const invocation& in);
 expected<int> config_validate(const invocation& in);
 expected<int> config_schema(const invocation& in);

@@ -5,6 +5,7 @@
 #include "gpu/task/task.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/config/load.hpp"
 #include "launch/config/paths.hpp"
 
 namespace kernelmill::commands {
@@ -32,6 +33,8 @@ expected<int> completion(const invocation& in) {
 expected<int> complete(const invocation& in) {
   if (in.value("KIND") == "run") {
     print_run_names();
+  } else if (in.value("KIND") == "preset") {
+    for (const auto& name : preset_names()) cli::print(name + "\n");
   } else if (auto ids = list_tasks(default_tasks_roots())) {
     for (const auto& id : *ids) cli::print(id + "\n");
   }

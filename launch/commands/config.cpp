@@ -60,6 +60,21 @@ expected<int> config_show(const invocation& in) {
   return cli::exit_ok;
 }
 
+expected<int> config_list(const invocation& in) {
+  auto presets = json::array();
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& name : preset_names()) {
+    auto file = locate_config(name);
+    presets.push_back({{"name", name}, {"file", file}});
+    rows.push_back({name, file});
+  }
+  if (in.json)
+    cli::print_json({{"presets", presets}});
+  else
+    cli::print(cli::format_table({"PRESET", "FILE"}, rows));
+  return cli::exit_ok;
+}
+
 expected<int> config_validate(const invocation& in) {
   auto report = examine_config(sources_of(in.list("CONFIG")));
   bool valid = report.problems.empty();

@@ -93,8 +93,11 @@ void judge_gpus(findings& out, const accelerator_facts& facts) {
                    "a container with --gpus all"});
   for (auto& x : facts.gpus) out.push_back(judge(x, facts.driver_version));
   if (!facts.gpus.empty() && facts.hidden_gpus > 0)
-    out.push_back({"hidden gpus", finding_state::ok,
-                   fmt::format("{}, by CUDA_VISIBLE_DEVICES", facts.hidden_gpus), {}, {}});
+    out.push_back({"hidden gpus",
+                   finding_state::ok,
+                   fmt::format("{}, by CUDA_VISIBLE_DEVICES", facts.hidden_gpus),
+                   {},
+                   {}});
   bool alike = std::all_of(facts.gpus.begin(), facts.gpus.end(), [&](const cuda::gpu& x) {
     return x.architecture == facts.gpus.front().architecture;
   });

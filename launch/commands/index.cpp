@@ -3,8 +3,11 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/run_view.hpp"
 #include "launch/config/paths.hpp"
+#include "launch/node_retrieval.hpp"
 #include "retrieval/index.hpp"
+#include "storage/artifacts.hpp"
 
 namespace kernelmill::commands {
 
@@ -20,12 +23,37 @@ json manifest_json(const index_manifest& x) {
           {"kernels", x.kernels}};
 }
 
+/// The candidates of a run's accepted turns.
+expected<std::vector<verified_kernel>> kernels_of(const std::string& name,
+                                                  const std::string& root) {
+  auto run = find_run(name, root);
+  if (!run) return tl::unexpected<error>{run.error()};
+  auto from = open_for_reading(*run);
+  if (!from) return tl::unexpected<error>{from.error()};
+  artifact_store artifacts{run->artifacts};
+  std::vector<verified_kernel> result;
+  auto done = for_each_group(*from, run->name, [&](const stored_group& group) -> expected<void> {
+    for (const auto& episode : group.episodes)
+      for (const auto& record : episode.turns)
+        if (auto kernel = verified_of(artifacts, record.open()->getTurn()))
+          result.push_back(std::move(*kernel));
+    return {};
+  });
+  if (!done) return tl::unexpected<error>{done.error()};
+  return result;
+}
+
 } // namespace
 
 expected<int> index_build(const invocation& in) {
   index_options options;
   options.knowledge = in.has("--corpus") ? in.value("--corpus") : default_corpus();
   options.directory = in.value("DIR");
+  if (in.has("--kernels")) {
+    auto kernels = kernels_of(in.value("--kernels"), in.value("--root"));
+    if (!kernels) return tl::unexpected<error>{kernels.error()};
+    options.kernels = std::move(*kernels);
+  }
   auto manifest = build_index(options);
   if (!manifest) return tl::unexpected<error>{manifest.error()};
   if (in.json) {

@@ -101,6 +101,19 @@ std::string tokens_text(wire::Completion::Reader x) {
   return result;
 }
 
+/// Nothing where no profile was asked for.
+std::string profile_text(wire::ProfileResult::Reader x) {
+  std::string result;
+  auto card = x.getCard();
+  if (x.getAvailable() && card.getBottleneck().size() > 0)
+    result = fmt::format("limited by {} (confidence {:.2g})\n",
+                         cli::clean(card.getBottleneck().cStr()), card.getConfidence());
+  for (auto line : card.getEvidence()) result += cli::clean(line.cStr()) + "\n";
+  if (!x.getAvailable() && x.getMissing().size() > 0)
+    result += "none: " + cli::clean(x.getMissing()[0].cStr()) + "\n";
+  return result;
+}
+
 std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artifacts, bool colour) {
   auto e = turn.getEpisode();
   auto result =
@@ -113,6 +126,7 @@ std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artif
   result += section("completion", content(artifacts, turn.getCompletion().getText()), colour);
   result += section("tokens", tokens_text(turn.getCompletion()), colour);
   result += section("verdict", verdict_text(turn.getFacts(), turn.getVerdict(), colour), colour);
+  result += section("profile", profile_text(turn.getFacts().getProfile()), colour);
   result += section("feedback", content(artifacts, turn.getFeedback()), colour);
   return result;
 }

@@ -136,7 +136,10 @@ void add_retrieval_keys(std::vector<config_key>& k) {
       one_of(KEY(retrieval.embedder.kind, "`hashed` needs no server; `http` asks /v1/embeddings."),
              {"hashed", "http"}));
   k.push_back(within(
-      KEY(retrieval.embedder.dimension, "Length of the vectors of the `hashed` kind."), 64, 65536));
+      KEY(retrieval.embedder.dimension,
+          "Length of the vectors of the `hashed` kind, 64 or more; 0: that of `retrieval.index`, "
+          "and 1024 without one."),
+      0, 65536));
   k.push_back(
       url(KEY(retrieval.embedder.base_url, "Address of the `http` kind, with its version path.")));
   k.push_back(KEY(retrieval.embedder.model, "Model of the `http` kind."));

@@ -1,5 +1,6 @@
 #include "launch/config/load.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 
@@ -9,6 +10,7 @@
 #include "launch/config/keys.hpp"
 #include "launch/config/layers.hpp"
 #include "launch/config/paths.hpp"
+#include "launch/config/suggest.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill {
@@ -114,6 +116,16 @@ void check_groups(const tasks_section& tasks, std::vector<error>& problems) {
                      "lower tasks.quorum, or raise tasks.group_size"));
 }
 
+error with_near_preset(error x, const std::string& path) {
+  if (x.category != "config_not_found" || path.find('/') != std::string::npos) return x;
+  auto presets = preset_names();
+  auto meant = closest(path, presets);
+  x.hint = meant.empty() ? "give the path of a configuration file, or a preset"
+                         : "did you mean '" + meant + "'?";
+  x.hint += meant.empty() ? " of `kernelmill config list`" : " `kernelmill config list` has all";
+  return x;
+}
+
 } // namespace
 
 std::vector<error> check_consistency(const run_config& config) {
@@ -131,6 +143,10 @@ std::vector<error> check_consistency(const run_config& config) {
     problems.push_back(inconsistent(
         "failed to set up retrieval: retrieval.embedder.base_url is not given",
         "give the address of the embeddings server, or retrieval.embedder.kind=hashed"));
+  if (embedder.dimension > 0 && embedder.dimension < 64)
+    problems.push_back(inconsistent("failed to set up retrieval: retrieval.embedder.dimension is "
+                                    "between 0 and 64",
+                                    "leave it out, or give 64 or more"));
   if (config.tasks.ids.empty())
     problems.push_back(inconsistent("failed to choose tasks: tasks.ids is empty",
                                     "`kernelmill task list` shows the ids; \"*\" takes all"));
@@ -145,7 +161,7 @@ config_report examine_config(const config_sources& sources) {
     if (file)
       add_file_layer(layers, *file);
     else
-      layers.problems.push_back(file.error());
+      layers.problems.push_back(with_near_preset(file.error(), path));
   }
   add_environment_layer(layers, sources);
   for (const auto& text : sources.overrides) add_override(layers, text, sources.directory);
@@ -211,6 +227,18 @@ std::string locate_config(const std::string& argument) {
     if (std::filesystem::is_regular_file(path, code)) return path.string();
   }
   return argument;
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> result;
+  std::error_code code;
+  const auto folder = std::filesystem::path{data_directory()} / "configs";
+  for (const auto& x : std::filesystem::directory_iterator{folder, code})
+    if (auto name = x.path().filename(); name.extension() == ".json" && x.is_regular_file(code) &&
+                                         name.stem().extension() != ".schema")
+      result.push_back(name.stem().string());
+  std::sort(result.begin(), result.end());
+  return result;
 }
 
 } // namespace kernelmill

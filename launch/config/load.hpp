@@ -55,4 +55,7 @@ std::string config_digest(const run_config& config);
 /// NAME or NAME.json of the installation's configs/ when NAME holds no slash.
 std::string locate_config(const std::string& argument);
 
+/// The names under which locate_config() finds the installation's configs/, sorted.
+std::vector<std::string> preset_names();
+
 } // namespace kernelmill

@@ -57,7 +57,7 @@ struct policy_section {
 
 struct embedder_section {
   std::string kind = "hashed";
-  uint32_t dimension = 512;
+  uint32_t dimension = 0; ///< 0: that of the index, or of the built-in embedder
   std::string base_url;
   std::string model;
   std::string api_key_env;

@@ -49,7 +49,7 @@ void add_tool_keys(std::vector<config_key>& k) {
   k.push_back(one_of(KEY(evaluation.language,
                          "What an answer's kernels must be written in; with `torch`, calls of the "
                          "framework are enough."),
-                     {"any", "cuda", "triton", "torch", "hip"}));
+                     {"any", "cuda", "triton", "torch"}));
   k.push_back(one_of(KEY(evaluation.float32,
                          "Arithmetic that an answer may use for float32: `tf32` widens the error "
                          "bound by what tensor cores lose."),
@@ -85,8 +85,14 @@ void add_tool_keys(std::vector<config_key>& k) {
       one_of(KEY(evaluation.required_layers,
                  "Sandbox layers without which a run does not start; see `kernelmill doctor`."),
              {"namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits", "no_network"}));
-  k.push_back(KEY(profile.enabled, "Whether candidates are profiled."));
-  k.push_back(one_of(KEY(profile.when, "Which candidates are profiled."), {"accepted", "never"}));
+  k.push_back(KEY(
+      profile.enabled,
+      "Whether correct candidates are profiled. On a CPU only: a turn on a GPU or in Python has no "
+      "profile, and `show` says so."));
+  k.push_back(one_of(KEY(profile.when,
+                         "Which candidates are profiled: `accepted`, those whose outputs are all "
+                         "correct."),
+                     {"accepted", "never"}));
 }
 
 } // namespace kernelmill

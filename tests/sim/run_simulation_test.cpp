@@ -240,5 +240,23 @@ TEST(Simulation, APolicyThatNeverAnswersEndsTheRunAsFailedAndResumable) {
   EXPECT_TRUE(sink->records().empty()) << "a turn without a completion was recorded";
 }
 
+// No profiler is here: a turn that asked for one would wait for its deadline and say nothing.
+TEST(Profile, OfATurnOnAGpuIsNotAskedForAndTheTurnSaysSo) {
+  plan what;
+  what.profiled_backend = "cuda";
+  auto sink = std::make_shared<unreliable_sink>(1);
+  ASSERT_TRUE(run_node(1, what, faults{}, sink, false).ended);
+  unsigned correct = 0;
+  for (const auto& [key, record] : sink->records()) {
+    auto view = record.open();
+    if (!view->isTurn() || !view->getTurn().getFacts().getEvaluation().getCorrect()) continue;
+    ++correct;
+    auto missing = view->getTurn().getFacts().getProfile().getMissing();
+    ASSERT_EQ(missing.size(), 1u) << key;
+    EXPECT_NE(std::string{missing[0].cStr()}.find("GPU"), std::string::npos);
+  }
+  EXPECT_GT(correct, 0u);
+}
+
 } // namespace
 } // namespace kernelmill::sim

@@ -352,6 +352,8 @@ private:
     auto settings = std::make_shared<episode_settings>();
     settings->max_turns = what.max_turns;
     settings->resume = resume;
+    settings->profile_accepted = !what.profiled_backend.empty();
+    if (settings->profile_accepted) settings->backend = what.profiled_backend;
     settings->policy_deadline = 60s;
     run_plan batch;
     batch.name = "sim";

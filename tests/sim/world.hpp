@@ -37,6 +37,7 @@ struct plan {
   uint32_t max_turns = 3;
   uint32_t workers = 3; ///< compilers, and as many runners
   uint32_t max_live = 4;
+  std::string profiled_backend = {}; ///< "cuda": correct turns are to be profiled, of that backend
 };
 
 struct outcome {

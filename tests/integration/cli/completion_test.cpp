@@ -51,6 +51,9 @@ TEST(completion, bash_offers_nouns_verbs_options_choices_and_tasks) {
   EXPECT_THAT(offered("kernelmill eval --task"), HasSubstr("native/row_sum"));
   EXPECT_THAT(offered("kernelmill eval --backend"), HasSubstr("cpu"));
   EXPECT_THAT(offered("kernelmill completion"), HasSubstr("fish"));
+  EXPECT_THAT(offered("kernelmill run"), HasSubstr("gpu_quickstart"));
+  EXPECT_THAT(script("zsh"), HasSubstr(":_kernelmill_configs'"));
+  EXPECT_THAT(script("fish"), HasSubstr("-F -a '(kernelmill __complete preset"));
   EXPECT_THAT(offered("kernelmill task show"), HasSubstr("native/softmax"));
 }
 

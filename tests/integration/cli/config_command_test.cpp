@@ -109,6 +109,22 @@ TEST(config_command, a_dry_run_prints_what_would_be_run_and_runs_nothing) {
   EXPECT_NE(run_program({"/bin/ls", scratch() + "/dry"}).code, 0);
 }
 
+TEST(config_command, a_preset_that_there_is_not_is_told_with_the_near_one) {
+  auto x = kernelmill({"run", "quickstrat", "--json"});
+  EXPECT_EQ(x.code, 3);
+  EXPECT_THAT(x.err, testing::HasSubstr("did you mean 'quickstart'?"));
+  x = kernelmill({"run", "nothing_like_it", "--json"});
+  EXPECT_EQ(x.code, 3);
+  EXPECT_THAT(x.err, testing::HasSubstr("kernelmill config list"));
+}
+
+TEST(config_command, lists_the_presets_and_each_can_be_used_by_its_name) {
+  auto presets = kernelmill({"config", "list", "--json"}).document()["presets"];
+  ASSERT_GE(presets.size(), 3u);
+  for (const auto& x : presets)
+    EXPECT_EQ(kernelmill({"config", "validate", x["name"]}).code, 0) << x["name"];
+}
+
 } // namespace
 
 } // namespace kernelmill::test

@@ -19,7 +19,9 @@ struct fake_memory {
   unsigned long long total, free, used;
 };
 
-int nvmlInit_v2() { return 0; }
+int nvmlInit_v2() {
+  return 0;
+}
 int nvmlDeviceGetCount_v2(unsigned* count) {
   *count = 2;
   return 0;
@@ -49,10 +51,18 @@ int nvmlDeviceGetMemoryInfo(void*, fake_memory* memory) {
   *memory = {1ull << 34, 1ull << 34, 0};
   return 0;
 }
-int nvmlDeviceGetClockInfo(void*, int, unsigned*) { return 1; }
-int nvmlDeviceGetTemperature(void*, int, unsigned*) { return 1; }
-int nvmlDeviceGetPowerUsage(void*, unsigned*) { return 1; }
-int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long*) { return 1; }
+int nvmlDeviceGetClockInfo(void*, int, unsigned*) {
+  return 1;
+}
+int nvmlDeviceGetTemperature(void*, int, unsigned*) {
+  return 1;
+}
+int nvmlDeviceGetPowerUsage(void*, unsigned*) {
+  return 1;
+}
+int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long*) {
+  return 1;
+}
 int nvmlSystemGetDriverVersion(char* text, unsigned size) {
   std::snprintf(text, size, "0.0");
   return 0;

@@ -63,6 +63,29 @@ TEST(run_command, ends_with_a_summary_whose_totals_add_up) {
   EXPECT_EQ(resumed.document()["totals"], t);
 }
 
+TEST(run_command, an_index_of_its_kernels_serves_the_next_run) {
+  ASSERT_EQ(kernelmill(small_run("source")).code, 0);
+  auto kernels = kernelmill({"show", "source", "--json"}).document()["tasks"];
+  auto built = kernelmill({"index", "build", "kernels", "--kernels", "source", "--json"});
+  ASSERT_EQ(built.code, 0) << built.err;
+  EXPECT_GE(built.document()["kernels"], 1) << kernels;
+  auto x =
+      kernelmill(small_run("indexed", {"retrieval.index=" + scratch() + "/kernels", "--json"}));
+  EXPECT_EQ(x.code, 0) << x.err;
+  // Another length is refused with a next step that helps; building again would not.
+  auto other = kernelmill(small_run("other", {"retrieval.index=" + scratch() + "/kernels",
+                                              "retrieval.embedder.dimension=512", "--json"}));
+  EXPECT_EQ(other.code, 4);
+  EXPECT_THAT(other.err, AllOf(HasSubstr("index_mismatch"), HasSubstr("embedder.dimension out"),
+                               Not(HasSubstr("index build"))));
+}
+
+TEST(run_command, a_language_that_nothing_judges_is_2_and_names_those_there_are) {
+  auto x = kernelmill(small_run("hip", {"evaluation.language=hip", "--json"}));
+  EXPECT_EQ(x.code, 2);
+  EXPECT_THAT(x.err, AllOf(HasSubstr("evaluation.language"), HasSubstr("triton")));
+}
+
 TEST(run_command, tells_people_where_the_time_of_its_slots_went) {
   auto x = kernelmill(small_run("slots"));
   ASSERT_EQ(x.code, 0) << x.err;
@@ -91,6 +114,26 @@ TEST(run_command, a_contract_that_there_is_not_is_2) {
   auto x = kernelmill(small_run("contract", {"evaluation.contract=triton"}));
   EXPECT_EQ(x.code, 2) << x.err;
   EXPECT_THAT(x.err, AllOf(HasSubstr("triton"), HasSubstr("native"), HasSubstr("device")));
+}
+
+TEST(run_command, a_first_prompt_that_does_not_fit_is_the_configurations_fault_and_told) {
+  auto script = write_file("short.json", R"({"model": "m", "replies": [{"text": "no kernel"}],
+    "faults": [{"status": 400,
+                "message": "This model's maximum context length is 4096 tokens"}]})");
+  auto x = kernelmill(small_run("short", {"policy.script=" + script}));
+  EXPECT_NE(x.code, 0);
+  EXPECT_THAT(x.err, AllOf(HasSubstr("first prompt of native/row_sum"), HasSubstr("4096 tokens"),
+                           HasSubstr("lower policy.sampling.max_tokens")));
+  auto told = kernelmill(small_run("short_again", {"policy.script=" + script, "--json"}));
+  EXPECT_THAT(told.out + told.err, HasSubstr("context_overflow"));
+}
+
+TEST(run_command, shows_what_the_profile_of_a_correct_turn_found) {
+  ASSERT_EQ(kernelmill(small_run("profiled", {"profile.enabled=true"})).code, 0);
+  auto shown =
+      kernelmill({"show", "profiled/g0.e0"}).out + kernelmill({"show", "profiled/g0.e1"}).out;
+  EXPECT_THAT(shown, HasSubstr("--- profile ---"));
+  EXPECT_THAT(shown, Not(HasSubstr("patched")));
 }
 
 TEST(run_command, a_signal_keeps_what_is_committed_and_resume_goes_on) {

@@ -1,4 +1,5 @@
-// Every command that judges takes the GPUs of CUDA_VISIBLE_DEVICES. The two GPUs are fake_nvml.cpp's.
+// Every command that judges takes the GPUs of CUDA_VISIBLE_DEVICES. The two GPUs are
+// fake_nvml.cpp's.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,15 +24,14 @@ program_result with_two_gpus(const std::vector<std::string>& arguments, const ch
 std::string gpus_of_doctor(const char* visible) {
   std::string result;
   auto document = with_two_gpus({"doctor", "--json"}, visible).document();
-  for (const auto& x : document["gpus"])
-    result += x["uuid"].get<std::string>() + " ";
+  for (const auto& x : document["gpus"]) result += x["uuid"].get<std::string>() + " ";
   return result;
 }
 
 TEST(visible_gpus, are_those_that_doctor_lists) {
   EXPECT_EQ(gpus_of_doctor(nullptr), "GPU-0eee GPU-1eee ");
   EXPECT_EQ(gpus_of_doctor("1"), "GPU-1eee ");
-  EXPECT_EQ(gpus_of_doctor("GPU-1,0"), "GPU-1eee GPU-0eee ");
+  EXPECT_EQ(gpus_of_doctor("GPU-1,GPU-0"), "GPU-1eee GPU-0eee ");
   EXPECT_EQ(gpus_of_doctor("-1"), "");
 }
 
@@ -41,7 +41,8 @@ TEST(visible_gpus, that_are_none_end_every_command_that_needs_one) {
   const std::vector<std::vector<std::string>> commands = {
       {"eval", "--task", "native/row_sum", "--backend", "cuda", "--json", kernel},
       {"judge", batch, "--backend", "cuda", "--json"},
-      {"run", "quickstart", "evaluation.backend=cuda", "run.dir=" + scratch() + "/visible", "--json"},
+      {"run", "quickstart", "evaluation.backend=cuda", "run.dir=" + scratch() + "/visible",
+       "--json"},
       {"node", "--head", "127.0.0.1:1", "--insecure-loopback", "evaluation.backend=cuda", "--json"},
   };
   for (const auto& command : commands) {

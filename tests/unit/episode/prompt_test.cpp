@@ -171,5 +171,16 @@ TEST(prompt, an_example_cannot_close_its_own_fence) {
                     HasSubstr("### Vectors\nUse whole registers.\n")));
 }
 
+TEST(prompt, an_example_in_python_is_fenced_as_python) {
+  auto found = build<wire::RetrieveResult>([](wire::RetrieveResult::Builder out) {
+    auto example = out.initExamples(1)[0];
+    example.setKind("kernel");
+    example.setText("class ModelNew: pass");
+    example.setLanguage("python");
+  });
+  EXPECT_THAT(prompt_of(load("native/row_sum"), found),
+              HasSubstr("```python\nclass ModelNew: pass\n```\n"));
+}
+
 } // namespace
 } // namespace kernelmill

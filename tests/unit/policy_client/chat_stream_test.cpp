@@ -56,6 +56,16 @@ TEST(chat_stream, puts_a_completion_together_at_every_split_position) {
   }
 }
 
+TEST(chat_stream, reads_content_in_parts_and_calls_of_tools) {
+  auto x = read(
+      "data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}}]}\n\n"
+      "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0}]}}]}\n\n"
+      "data: [DONE]\n\n");
+  ASSERT_TRUE(x);
+  EXPECT_EQ(full_text(*x), "a");
+  EXPECT_TRUE(x->tool_calls);
+}
+
 TEST(chat_stream, every_cut_before_done_is_a_failure) {
   auto done = words.find("data: [DONE]") + std::string{"data: [DONE]\n"}.size();
   for (size_t size = 1; size < done; ++size) {

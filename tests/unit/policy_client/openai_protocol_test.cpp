@@ -103,6 +103,24 @@ TEST(parse_chat_response, takes_null_content_and_a_missing_finish_reason) {
   EXPECT_EQ(full_text(*x), "");
 }
 
+TEST(parse_chat_response, joins_the_texts_of_content_in_parts) {
+  auto x = parse_chat_response(R"({"choices":[{"message":{"content":[{"type":"text","text":"a "},
+    {"type":"image_url","image_url":{}},{"type":"text","text":"b"}]}}]})");
+  ASSERT_TRUE(x);
+  EXPECT_EQ(full_text(*x), "a b");
+  EXPECT_FALSE(x->tool_calls);
+}
+
+TEST(parse_chat_response, knows_calls_of_tools) {
+  auto x = parse_chat_response(R"({"choices":[{"message":{"content":null,
+    "tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]}}]})");
+  ASSERT_TRUE(x);
+  EXPECT_TRUE(x->tool_calls);
+  x = parse_chat_response(R"({"choices":[{"message":{"content":"c","tool_calls":[]}}]})");
+  ASSERT_TRUE(x);
+  EXPECT_FALSE(x->tool_calls);
+}
+
 TEST(parse_chat_response, tells_errors_from_garbage) {
   for (const auto* body : {"", "{}", "[]", "null", "{\"choices\":[]}", "{\"choices\":[1]}", "\xff",
                            "{\"choices\":{}}", "<html>"}) {

@@ -92,6 +92,15 @@ TEST(classify, a_context_overflow_is_the_policys_and_never_retried) {
     expect_stop(of_status(status, server), fault_class::policy, "context_overflow");
 }
 
+TEST(classify, calls_of_tools_without_words_are_named_and_not_charged_to_the_model) {
+  attempt_signal x;
+  x.status = 200;
+  x.only_tool_calls = true;
+  expect_retry(classify(x, {}, 0), "policy_tool_calls");
+  attempt_history tried{true, 1};
+  expect_stop(classify(x, tried, 0), fault_class::infrastructure, "policy_tool_calls");
+}
+
 TEST(classify, a_missing_model_is_retried_a_few_times_when_it_was_there_before) {
   expect_stop(of_status(404), fault_class::configuration, "policy_not_found");
   attempt_history known{true, 0};

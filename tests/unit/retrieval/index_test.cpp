@@ -13,6 +13,7 @@ using test::card_text;
 using test::failure;
 using test::temporary_folder;
 using ::testing::HasSubstr;
+using testing::Not;
 
 namespace {
 
@@ -212,6 +213,8 @@ TEST_F(Index, AnotherEmbedderOrOtherCardsAreAMismatch) {
   EXPECT_THAT(text, HasSubstr("index_mismatch"));
   EXPECT_THAT(text,
               HasSubstr("\"hashed-lexical/1 dim=1024\", not with \"hashed-lexical/1 dim=512\""));
+  EXPECT_THAT(text, HasSubstr("retrieval.embedder.dimension"));
+  EXPECT_THAT(text, Not(HasSubstr("index build")));
   folder.write("cards/turns.md", card_text("turns", "Changed.", "transpose"));
   EXPECT_THAT(failure(open_index(where, nullptr, cards)), HasSubstr("have changed since"));
   EXPECT_EQ(failure(open_index(where)), "");

@@ -148,6 +148,9 @@ TEST_F(task_loader, refuses_what_makes_no_sense) {
   expect([](json& d) { d["bytes"] = "4*rows*"; }, "ends too early");
   expect([](json& d) { d["bytes"] = "0-rows"; }, "negative");
   expect([](json& d) { d["verb"] = "debug"; }, "starter.cpp");
+  // Nothing is done with these: no task is made of nothing, none is moved from another backend.
+  expect([](json& d) { d["verb"] = "synthesize"; }, "verb");
+  expect([](json& d) { d["verb"] = "port"; }, "verb");
   expect([](json& d) { d["arguments"] = json::array(); }, "1 to 16");
   expect([](json& d) { d["arguments"] = 3; }, "1 to 16");
   expect([](json& d) { d = json::array(); }, "must be an object");
