@@ -66,6 +66,20 @@ envelope refining_episode_state::make_envelope() const {
   return result;
 }
 
+void refining_episode_state::tell(log_level level, const std::string& what) const {
+  services->log.write(level, {"episode", *where.run, short_name(id()), turn}, what);
+}
+
+void refining_episode_state::tell_verdict(wire::Verdict::Reader verdict) const {
+  bool ours = verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE;
+  auto level = ours ? log_level::warn : log_level::debug;
+  if (!services->log.takes(level)) return;
+  auto text = "judged: " + std::string{verdict.getCategory().cStr()};
+  if (auto fault = verdict.getFault(); fault.getMessage().size() > 0)
+    text += ": " + std::string{fault.getMessage().cStr()};
+  tell(level, text);
+}
+
 bool refining_episode_state::over_deadline() const {
   return now() - started >= settings->episode_deadline;
 }
@@ -336,6 +350,7 @@ void refining_episode_state::ask_verdict() {
 void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) {
   enter(episode_phase::committing);
   auto view = verdict.open();
+  tell_verdict(*view);
   auto facts = current->facts.open();
   auto feedback =
       std::make_shared<const std::string>(feedback_text(*facts, *view, settings->feedback_bytes));

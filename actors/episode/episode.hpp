@@ -20,6 +20,7 @@
 #include "gpu/task/task.hpp"
 #include "messages/actors.hpp"
 #include "messages/identity.hpp"
+#include "messages/log/logger.hpp"
 
 namespace kernelmill {
 
@@ -57,6 +58,7 @@ struct episode_services {
   governance_actor governance;
   lineage_actor lineage;
   std::shared_ptr<prompt_book> prompts;
+  logger log;
 };
 
 /// The stop reason of an episode that its group did not wait for. Its outcome is INFRASTRUCTURE: a
@@ -119,6 +121,8 @@ struct refining_episode_state {
   std::chrono::milliseconds within_deadline(std::chrono::milliseconds wanted) const;
   envelope make_envelope() const;
   episode_id id() const;
+  void tell(log_level level, const std::string& what) const;
+  void tell_verdict(wire::Verdict::Reader verdict) const;
   double seconds_since(clock::time_point start) const;
   clock::time_point now() const;
   Message<wire::Snapshot> snapshot() const;

@@ -8,6 +8,7 @@
 #include "actors/policy_client/http_transport.hpp"
 #include "actors/policy_client/openai_protocol.hpp"
 #include "messages/error.hpp"
+#include "messages/log/logger.hpp"
 
 namespace kernelmill {
 
@@ -35,6 +36,8 @@ struct policy_config {
   std::string max_tokens_field = "max_tokens";
   std::string request_salt; ///< ends every request id; set it when runs of one name
                             ///< share a server, and keep it when a run is resumed
+
+  logger log; ///< hears of retries, and of a server that is away
 
   /// In place of HTTP, for tests and the simulation; null: an http_client of its own.
   std::shared_ptr<http_transport> transport;

@@ -8,6 +8,7 @@
 #include "actors/gather.hpp"
 #include "actors/run/run_records.hpp"
 #include "messages/fault.hpp"
+#include "messages/identity.hpp"
 
 namespace kernelmill {
 
@@ -67,6 +68,39 @@ void batch_run_state::watch() {
   self->delayed_send(self, watch_interval(*settings), atom::tick_v);
 }
 
+// -- what the log says
+// ------------------------------------------------------------------------------
+
+void batch_run_state::tell(log_level level, const std::string& what) const {
+  services->log.write(level, {"run", plan.name, {}, {}}, what);
+}
+
+void batch_run_state::tell_ending(wire::EpisodeOutcome::Reader outcome) const {
+  auto why = fault_of(outcome.getFault());
+  bool left = !outcome.getClosed() && why.cls != fault_class::none;
+  auto level = left ? log_level::warn : log_level::info;
+  if (!services->log.takes(level)) return;
+  auto ref = outcome.getEpisode();
+  episode_id id{plan.name, ref.getTask(), ref.getGroup(), ref.getMember()};
+  static constexpr const char* outcomes[] = {"accepted", "rejected", "infrastructure"};
+  auto text = std::string{outcome.getClosed() ? "ended" : "left open"} + ": " + id.task + ", " +
+              outcomes[static_cast<size_t>(outcome.getOutcome())] + " after " +
+              std::to_string(outcome.getTurns()) + " turns, " + outcome.getStopReason().cStr();
+  if (!why.message.empty()) text += ": " + why.message;
+  services->log.write(level, {"run", plan.name, short_name(id), {}}, text);
+}
+
+void batch_run_state::tell_outcome(const std::string& outcome, double seconds) const {
+  auto text = outcome + ": " + std::to_string(counters.ended) + " of " +
+              std::to_string(counters.planned) + " episodes, " + std::to_string(counters.turns) +
+              " turns, " + std::to_string(counters.accepted) + " accepted, " +
+              std::to_string(counters.rejected) + " rejected, " +
+              std::to_string(counters.infrastructure) + " infrastructure, in " +
+              std::to_string(static_cast<long long>(std::ceil(seconds))) + " s";
+  if (fault && outcome != "finished") text += ": " + render(*fault);
+  tell(outcome == "failed" ? log_level::error : log_level::info, text);
+}
+
 // -- endings
 // ----------------------------------------------------------------------------------------
 
@@ -79,6 +113,7 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
   live.erase(ended);
   counters.live = static_cast<uint32_t>(live.size());
   counters.turns += outcome.getTurns();
+  tell_ending(outcome);
   for (auto stage : outcome.getSeconds()) stage_seconds[stage.getName().cStr()] += stage.getValue();
   auto& group = groups[ref.getGroup()];
   if (outcome.getClosed()) {
@@ -189,6 +224,7 @@ void batch_run_state::deliver_summary() {
   bool complete = counters.ended == counters.planned;
   auto outcome = stopped ? *stopped : std::string{complete ? "finished" : "incomplete"};
   if (complete && !fault) outcome = "finished";
+  tell_outcome(outcome, seconds.count());
   answer.deliver(run_summary(plan, counters, outcome, seconds.count(), stage_seconds,
                              complete ? std::optional<error>{} : fault));
 }
@@ -238,6 +274,9 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
         s.started = std::chrono::steady_clock::time_point{self->clock().now().time_since_epoch()};
         s.answer = self->make_response_promise<Message<wire::RunSummary>>();
         auto answer = s.answer;
+        s.tell(log_level::info, (s.settings->resume ? "opened again: " : "opened: ") +
+                                    std::to_string(s.counters.planned) + " episodes in " +
+                                    std::to_string(s.groups.size()) + " groups");
         s.admit();
         s.finish_if_done();
         return answer;

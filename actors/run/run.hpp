@@ -77,6 +77,9 @@ struct batch_run_state {
   void commit_run();
   void deliver_summary();
   Message<wire::Snapshot> head() const;
+  void tell(log_level level, const std::string& what) const;
+  void tell_ending(wire::EpisodeOutcome::Reader outcome) const;
+  void tell_outcome(const std::string& outcome, double seconds) const;
 
   run_actor::pointer self;
   run_plan plan;

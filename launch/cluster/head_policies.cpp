@@ -104,8 +104,8 @@ json numbers_of(wire::Snapshot::Reader x) {
 
 } // namespace
 
-head_policies::head_policies(caf::actor_system& system, const std::string& root)
-    : system_(system), file_(root + "/policies.json"), pool_(spawn_policy_pool(system)) {
+head_policies::head_policies(caf::actor_system& system, const std::string& root, const logger& log)
+    : system_(system), file_(root + "/policies.json"), pool_(spawn_policy_pool(system, log)) {
   // nop
 }
 

@@ -132,8 +132,8 @@ expected<void> open(station& x, const member_options& options) {
   return {};
 }
 
-void tell(const member_options& options, const std::string& what) {
-  if (options.on_event) options.on_event(what);
+void tell(const member_options& options, log_level level, const std::string& what) {
+  options.log.write(level, {"node", {}, {}, {}}, what);
 }
 
 // -- joining
@@ -168,7 +168,7 @@ struct dialer {
     while (joined && !drained) {
       if ((draining || stop.stop_requested()) && !asked) {
         asked = true;
-        tell(options, "draining: takes no new jobs and ends when it has answered");
+        tell(options, log_level::info, "draining: takes no new jobs and ends when it has answered");
         self->send(head, atom::drain_v, known_as);
       }
       self->receive(
@@ -196,9 +196,9 @@ struct dialer {
             },
             [&](caf::error& why) { result = tl::unexpected<error>{from_caf(why)}; });
     if (!result) return result;
-    tell(options, "joined the head at " + options.head.text() + " as " + known_as);
+    tell(options, log_level::info, "joined the head at " + options.head.text() + " as " + known_as);
     attend(*head);
-    if (!drained) tell(options, "lost the head at " + options.head.text());
+    if (!drained) tell(options, log_level::warn, "lost the head at " + options.head.text());
     return {};
   }
 
@@ -217,7 +217,7 @@ struct dialer {
         return ok;
       } else if (ok.error().message != said) {
         said = ok.error().message;
-        tell(options, render(ok.error()) + "; trying again");
+        tell(options, log_level::warn, render(ok.error()) + "; trying again");
       }
       if (stop.stop_requested()) break; // nobody to say good-bye to
       // A gate that was told to drain ends when it has answered, head or no head.
@@ -242,11 +242,9 @@ expected<void> run_member(const member_options& options, std::stop_token stop) {
   policy.lease = longest_lease(options.config);
   policy.attempts = 1; // the head leases again, elsewhere
   policy.workers_return = false;
+  policy.log = options.log;
   here.local = system.spawn(leasing_cluster, policy);
-  here.workers =
-      spawn_slot_actors(system, here.slots, here.local, [&](const std::string&, const error& why) {
-        tell(options, "warning: " + render(why));
-      });
+  here.workers = spawn_slot_actors(system, here.slots, here.local, options.log);
   here.gate = spawn_node_gate(system, here.name, here.local,
                               std::make_shared<parcel_shelf>(default_build_cache() + "/cluster"));
   expected<void> result;

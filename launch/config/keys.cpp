@@ -204,6 +204,12 @@ void add_judgement_keys(std::vector<config_key>& k) {
           "Whether a commit waits for the disk; false loses turns when the machine goes down."));
   k.push_back(one_of(KEY(log.level, "Least severe level that is logged."),
                      {"trace", "debug", "info", "warn", "error"}));
+  k.push_back(one_of(KEY(log.format, "`text` is for people: logs/run.log of the run's directory. "
+                                     "`json` is one object a line: logs/run.jsonl."),
+                     {"text", "json"}));
+  k.push_back(
+      within(KEY(log.file_bytes, "Size from which a new file is begun."), 4096, double{1 << 30}));
+  k.push_back(within(KEY(log.files, "Files that are kept, the latest among them."), 1, 1000));
 }
 
 /// What names, places or paces a run without changing what it measures.
@@ -233,6 +239,9 @@ constexpr const char* changeable[] = {
     "episode.deadline_ms",
     "episode.max_live",
     "log.level",
+    "log.format",
+    "log.file_bytes",
+    "log.files",
 };
 
 config_key& find_in(std::vector<config_key>& keys, const std::string& name) {

@@ -146,6 +146,9 @@ struct storage_section {
 
 struct log_section {
   std::string level = "info";
+  std::string format = "text";
+  uint64_t file_bytes = uint64_t{16} << 20;
+  uint32_t files = 4; ///< with the one that is being written
 };
 
 struct run_config {

@@ -235,7 +235,13 @@ TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
   auto changed = cluster.ask({"resume", "left", "tasks.max_turns=5"});
   EXPECT_EQ(changed.code, 2) << changed.err;
   EXPECT_THAT(changed.err, HasSubstr("as it was submitted"));
-  EXPECT_EQ(cluster.stop().code, 0);
+  auto head = cluster.stop();
+  EXPECT_EQ(head.code, 0);
+  EXPECT_THAT(head.err, AllOf(HasSubstr("info  actor=head-gate | the node worker joined: cpu/"),
+                              HasSubstr("warn  actor=head-gate | lost the node worker (cpu/"),
+                              HasSubstr("warn  actor=cluster | a job to "),
+                              HasSubstr("actor=head run=left | the run is over: cancelled")));
+  EXPECT_TRUE(std::filesystem::exists(root + "/left/logs/run.log"));
 }
 
 TEST(head_command, a_drain_outlasts_the_head_that_asked_for_it) {
