@@ -248,6 +248,11 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   x.records = std::make_shared<store>(std::move(*records));
   x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
   if (x.options.resume) {
+    auto count = [&](wire::Record::Reader record) {
+      x.plan.opening = std::max(x.plan.opening, record.getRun().getOpening() + 1);
+      return true;
+    };
+    if (auto ok = x.records->scan_openings(x.plan.name, count); !ok) return ok;
     x.artifacts->remove_leftovers();
     // A killed node may have left half a line; what is committed is the truth.
     if (auto ok = rebuild_projections(*x.records, *x.artifacts, x.directory); !ok)

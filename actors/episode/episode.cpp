@@ -8,6 +8,7 @@
 #include "actors/episode/episode_records.hpp"
 #include "actors/episode/prompt.hpp"
 #include "messages/digest.hpp"
+#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -139,9 +140,11 @@ bool refining_episode_state::waits_for_work() const {
 
 refining_episode_state::loss_handler refining_episode_state::turn_lost_to(const char* whom) {
   return [this, whom](const caf::error& why) {
-    fail_turn(fault_class::infrastructure, std::string{whom} + "_lost",
-              std::string{"failed to get an answer of the "} + whom + ": " +
-                  self->system().render(why));
+    fail_turn(
+        {fault_class::infrastructure,
+         std::string{whom} + "_lost",
+         std::string{"failed to get an answer of the "} + whom + ": " + self->system().render(why),
+         {}});
   };
 }
 
@@ -154,13 +157,14 @@ refining_episode_state::loss_handler refining_episode_state::commit_lost() {
 // A fault of ours or of the configuration ends the turn. With a completion in hand the turn is
 // recorded as what it is; without one nothing happened that could be recorded, and resume takes
 // the turn again.
-void refining_episode_state::fail_turn(fault_class cls, std::string category, std::string message) {
+void refining_episode_state::fail_turn(error why) {
   if (!current || phase == episode_phase::committing || phase == episode_phase::closing) {
-    leave(wire::Outcome::INFRASTRUCTURE, {cls, std::move(category), std::move(message), {}});
+    leave(wire::Outcome::INFRASTRUCTURE, std::move(why));
     return;
   }
-  current->fault = {cls, std::move(category), std::move(message), {}};
-  if (cls == fault_class::configuration || !current->text || phase == episode_phase::judging)
+  current->fault = std::move(why);
+  if (current->fault.cls == fault_class::configuration || !current->text ||
+      phase == episode_phase::judging)
     leave(wire::Outcome::INFRASTRUCTURE, std::move(current->fault));
   else
     ask_verdict();
@@ -271,7 +275,7 @@ void refining_episode_state::take_completion(const Message<wire::CompletionResul
   auto fault = answer->getFault();
   if (fault.getClass() == wire::FaultClass::INFRASTRUCTURE ||
       fault.getClass() == wire::FaultClass::CONFIGURATION) {
-    fail_turn(static_cast<fault_class>(fault.getClass()), fault.getCategory(), fault.getMessage());
+    fail_turn(fault_of(fault));
     return;
   }
   current->completion = result;

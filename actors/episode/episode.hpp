@@ -116,7 +116,7 @@ struct refining_episode_state {
   // -- helpers -------------------------------------------------------------------------------
 
   void enter(episode_phase next);
-  void fail_turn(fault_class cls, std::string category, std::string message);
+  void fail_turn(error why);
   bool over_deadline() const;
   std::chrono::milliseconds within_deadline(std::chrono::milliseconds wanted) const;
   envelope make_envelope() const;

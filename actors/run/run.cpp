@@ -90,15 +90,15 @@ void batch_run_state::tell_ending(wire::EpisodeOutcome::Reader outcome) const {
   services->log.write(level, {"run", plan.name, short_name(id), {}}, text);
 }
 
-void batch_run_state::tell_outcome(const std::string& outcome, double seconds) const {
-  auto text = outcome + ": " + std::to_string(counters.ended) + " of " +
+void batch_run_state::tell_outcome(const std::string& state, double seconds) const {
+  auto text = state + ": " + std::to_string(counters.ended) + " of " +
               std::to_string(counters.planned) + " episodes, " + std::to_string(counters.turns) +
               " turns, " + std::to_string(counters.accepted) + " accepted, " +
               std::to_string(counters.rejected) + " rejected, " +
               std::to_string(counters.infrastructure) + " infrastructure, in " +
               std::to_string(static_cast<long long>(std::ceil(seconds))) + " s";
-  if (fault && outcome != "finished") text += ": " + render(*fault);
-  tell(outcome == "failed" ? log_level::error : log_level::info, text);
+  if (fault) text += ": " + render(*fault);
+  tell(state == "failed" ? log_level::error : log_level::info, text);
 }
 
 // -- endings
@@ -197,36 +197,56 @@ void batch_run_state::finish_if_done() {
   if (!answer.pending() || ending || !live.empty() || pending_commits > 0) return;
   if (!stopped && next < counters.planned) return;
   ending = true;
-  bool complete = counters.ended == counters.planned;
-  if (complete)
-    commit_run();
-  else
-    deliver_summary();
+  commit_ending();
 }
 
-void batch_run_state::commit_run() {
+// A run that is cancelled when all of it has ended has finished.
+std::string batch_run_state::outcome() const {
+  if (stopped == "failed") return *stopped;
+  if (counters.ended == counters.planned) return "finished";
+  return stopped.value_or("incomplete");
+}
+
+void batch_run_state::commit_opening() {
+  ++pending_commits;
+  self->request(services->lineage, settings->commit_deadline, atom::commit_v, envelope{},
+                run_record(plan, "running", nullptr, std::nullopt), Message<wire::ArtifactBatch>{})
+      .then(
+          [this](bool) {
+            --pending_commits;
+            finish_if_done();
+          },
+          [this](caf::error& why) {
+            --pending_commits;
+            stop("failed", from_caf(why));
+            finish_if_done();
+          });
+}
+
+void batch_run_state::commit_ending() {
   kinds.episodes = counters.ended;
   kinds.turns = counters.turns;
   kinds.complete = true;
   kinds.sandbox_complete = plan.sandbox_complete;
+  auto state = outcome();
+  bool finished = state == "finished";
+  if (finished) fault.reset();
   self->request(services->lineage, settings->commit_deadline, atom::commit_v, envelope{},
-                run_record(plan, kinds), Message<wire::ArtifactBatch>{})
+                run_record(plan, state, finished ? &kinds : nullptr, fault),
+                Message<wire::ArtifactBatch>{})
       .then([this](bool) { deliver_summary(); },
             [this](caf::error& why) {
+              if (!fault) fault = from_caf(why); // what ended it before says more
               stopped = "failed";
-              fault = from_caf(why);
               deliver_summary();
             });
 }
 
 void batch_run_state::deliver_summary() {
   std::chrono::duration<double> seconds = self->clock().now() - started;
-  bool complete = counters.ended == counters.planned;
-  auto outcome = stopped ? *stopped : std::string{complete ? "finished" : "incomplete"};
-  if (complete && !fault) outcome = "finished";
-  tell_outcome(outcome, seconds.count());
-  answer.deliver(run_summary(plan, counters, outcome, seconds.count(), stage_seconds,
-                             complete ? std::optional<error>{} : fault));
+  auto ended = outcome();
+  tell_outcome(ended, seconds.count());
+  answer.deliver(run_summary(plan, counters, ended, seconds.count(), stage_seconds, fault));
 }
 
 Message<wire::Snapshot> batch_run_state::head() const {
@@ -277,6 +297,7 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
         s.tell(log_level::info, (s.settings->resume ? "opened again: " : "opened: ") +
                                     std::to_string(s.counters.planned) + " episodes in " +
                                     std::to_string(s.groups.size()) + " groups");
+        s.commit_opening();
         s.admit();
         s.finish_if_done();
         return answer;

@@ -172,6 +172,8 @@ TEST(run_command, a_signal_keeps_what_is_committed_and_resume_goes_on) {
   EXPECT_EQ(x.code, 143) << x.err;
   EXPECT_THAT(x.out, HasSubstr("cancelled: "));
   EXPECT_THAT(x.err, HasSubstr("kernelmill resume two"));
+  EXPECT_THAT(kernelmill({"show", "two"}).out,
+              HasSubstr("\ncancelled\n"));
   auto resumed = kernelmill({"resume", "two", "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.document()["totals"]["episodes"], 2);
@@ -192,6 +194,27 @@ TEST(run_command, a_policy_server_that_is_down_is_69_and_nothing_is_lost) {
   EXPECT_EQ(x.code, 69) << x.err;
   EXPECT_EQ(x.fault()["class"], "configuration") << x.err;
   EXPECT_THAT(x.err, HasSubstr("127.0.0.1:9"));
+
+  auto shown = kernelmill({"show", "four"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("failed: failed to reach the policy server"),
+                               HasSubstr("next: start the server"),
+                               HasSubstr("no turn is committed"), Not(HasSubstr("EPISODE"))));
+  auto d = kernelmill({"show", "four", "--json"}).document();
+  EXPECT_EQ(d["state"], "failed");
+  EXPECT_EQ(d["openings"], 1);
+  EXPECT_EQ(d["fault"]["category"], "policy_unreachable");
+
+  // The latest opening is the one that counts.
+  auto script = write_file("up.json", R"({"model": "m", "replies": [{"text": "no kernel"}]})");
+  running_program server{{"policy", "scripted", "--script", script}};
+  auto url = server.first_line();
+  url.erase(url.find_last_not_of('\n') + 1);
+  ASSERT_EQ(kernelmill({"resume", "four", "policy.base_url=" + url}).code, 0);
+  d = kernelmill({"show", "four", "--json"}).document();
+  EXPECT_EQ(d["state"], "finished");
+  EXPECT_EQ(d["openings"], 2);
+  EXPECT_TRUE(d["fault"].is_null()) << d["fault"];
 }
 
 TEST(run_command, a_task_that_does_not_exist_is_3_and_names_the_closest) {
