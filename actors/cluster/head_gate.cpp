@@ -166,6 +166,7 @@ void add_workers(gate self, member& x) {
   auto node = std::make_shared<remote_node>();
   node->name = x.facts.name;
   node->gate = x.gate;
+  node->epoch = self->state.settings.epoch;
   node->shelf = self->state.settings.shelf;
   auto queues = self->state.settings.roster->queues(x.facts.lane());
   auto& system = self->system();

@@ -1,6 +1,5 @@
 #include "actors/episode/episode.hpp"
 
-#include <functional>
 #include <string>
 
 #include <caf/all.hpp>
@@ -60,7 +59,7 @@ episode_id refining_episode_state::id() const {
 
 envelope refining_episode_state::make_envelope() const {
   envelope result;
-  result.run = std::hash<std::string>{}(*where.run);
+  result.run = run_number(*where.run);
   result.episode = where.ordinal;
   result.trace = where.ordinal << 16 | turn;
   result.priority = settings->priority;
@@ -110,6 +109,7 @@ void refining_episode_state::ask(const Handle& dest, milliseconds timeout, loss_
   auto number = ++question;
   answer_due = now() + timeout;
   on_loss = std::move(when_lost);
+  // Finite all the same: look_at_clock() gives up at answer_due (docs/decisions/0006).
   self->request(dest, caf::infinite, request...)
       .then(
           [this, number, on_answer = std::move(on_answer)](const Answer& answer) {

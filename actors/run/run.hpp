@@ -25,9 +25,9 @@ struct run_plan {
   std::string config_digest;
   uint32_t opening = 0;                            ///< how often the run was opened before
   std::vector<std::shared_ptr<const task>> groups; ///< the task of each group, in order
-  uint32_t group_size = 4;
-  uint32_t quorum = 0;     ///< usable episodes after which the rest of a group is dropped; 0: all
-  uint32_t max_live = 256; ///< episodes at once
+  uint32_t group_size = defaults::group_size;
+  uint32_t quorum = 0; ///< usable episodes after which the rest of a group is dropped; 0: all
+  uint32_t max_live = defaults::max_live; ///< episodes at once
   advantage_kind advantages = advantage_kind::mean_centered;
   bool sandbox_complete = true; ///< for the run's readiness
 };

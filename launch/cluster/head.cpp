@@ -71,6 +71,12 @@ public:
 
 private:
   expected<json> obey(wire::ControlRequest::Reader x) {
+    if (x.getProtocol() != protocol_version)
+      return configuration_error("protocol_differs",
+                                 "failed to obey: the command speaks protocol " +
+                                     std::to_string(x.getProtocol()) + ", the head " +
+                                     std::to_string(protocol_version),
+                                 "use the kernelmill that the head is of");
     std::string verb = x.getVerb(), subject = x.getSubject();
     if (verb == "status") return status();
     if (verb == "submit") {

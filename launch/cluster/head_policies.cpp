@@ -9,6 +9,7 @@
 #include "actors/caf_error.hpp"
 #include "actors/policy_client/policy_pool.hpp"
 #include "actors/policy_client/server_probe.hpp"
+#include "messages/defaults.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill {
@@ -207,7 +208,7 @@ json head_policies::facts_of(const std::string& name) const {
   auto known = servers_.find(name);
   auto facts = known == servers_.end() ? json::object() : known->second;
   for (auto key : {"url", "kind", "model", "weights"}) result[key] = text_of(facts, key);
-  result["max_in_flight"] = number_of(facts, "max_in_flight", 64);
+  result["max_in_flight"] = number_of(facts, "max_in_flight", defaults::policy_max_in_flight);
   return result;
 }
 

@@ -106,7 +106,6 @@ struct station {
       x.setCompilers(slots.compile_slots);
       auto list = x.initSlots(static_cast<unsigned>(slots.referee_names.size()));
       for (unsigned i = 0; i < list.size(); ++i) list.set(i, slots.referee_names[i]);
-      x.setProcessId(static_cast<uint32_t>(::getpid()));
       x.setSandboxComplete(slots.sandbox_complete());
     });
   }
@@ -192,7 +191,10 @@ struct dialer {
               auto x = welcome.open();
               known_as = x->getName().cStr();
               auto fault = fault_of(x->getFault());
-              if (fault.cls != fault_class::none) result = tl::unexpected<error>{fault};
+              if (fault.cls != fault_class::none)
+                result = tl::unexpected<error>{fault};
+              else
+                self->send(here.gate, atom::join_v, x->getEpoch());
             },
             [&](caf::error& why) { result = tl::unexpected<error>{from_caf(why)}; });
     if (!result) return result;

@@ -8,10 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <caf/all.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "launch/cluster/link.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
@@ -182,6 +184,28 @@ TEST(head_command, a_node_whose_name_is_none_is_refused_and_the_head_goes_on) {
   EXPECT_EQ(x.code, 2) << x.err;
   EXPECT_THAT(x.err, HasSubstr("without blanks"));
   EXPECT_EQ(cluster.ask({"status"}).code, 0);
+  EXPECT_EQ(cluster.stop().code, 0);
+}
+
+TEST(head_command, a_command_of_another_protocol_is_refused) {
+  small_cluster cluster{scratch() + "/protocols"};
+  cluster_config config{std::nullopt};
+  caf::actor_system system{config};
+  auto gate = reach_head(system, *parse_address(cluster.address()), false);
+  ASSERT_TRUE(gate) << gate.error().message;
+  auto request = build<wire::ControlRequest>([](wire::ControlRequest::Builder x) {
+    x.setVerb("status");
+    x.setProtocol(protocol_version + 1);
+  });
+  caf::scoped_actor self{system};
+  self->request(*gate, std::chrono::seconds{60}, atom::control_v, request)
+      .receive(
+          [](const Message<wire::ControlReply>& x) {
+            auto fault = x.open()->getFault();
+            EXPECT_STREQ(fault.getCategory().cStr(), "protocol_differs");
+            EXPECT_THAT(fault.getMessage().cStr(), HasSubstr("the command speaks protocol"));
+          },
+          [&](caf::error& why) { FAIL() << system.render(why); });
   EXPECT_EQ(cluster.stop().code, 0);
 }
 
