@@ -77,7 +77,7 @@ std::string stages_text(wire::RunSummary::Reader x, bool of_slots) {
 std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   auto t = x.getTotals();
   std::string result;
-  if (view) result += task_table(*view) + "\n";
+  if (view && !view->episodes.empty()) result += task_table(*view) + "\n";
   result += fmt::format("{}: {} groups, {} episodes, {} turns in {}\n", x.getOutcome().cStr(),
                         t.getGroups(), t.getEpisodes(), t.getTurns(),
                         cli::format_seconds(x.getSeconds()));

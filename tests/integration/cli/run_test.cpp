@@ -172,8 +172,7 @@ TEST(run_command, a_signal_keeps_what_is_committed_and_resume_goes_on) {
   EXPECT_EQ(x.code, 143) << x.err;
   EXPECT_THAT(x.out, HasSubstr("cancelled: "));
   EXPECT_THAT(x.err, HasSubstr("kernelmill resume two"));
-  EXPECT_THAT(kernelmill({"show", "two"}).out,
-              HasSubstr("\ncancelled\n"));
+  EXPECT_THAT(kernelmill({"show", "two"}).out, HasSubstr("\ncancelled\n"));
   auto resumed = kernelmill({"resume", "two", "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.document()["totals"]["episodes"], 2);
@@ -215,6 +214,14 @@ TEST(run_command, a_policy_server_that_is_down_is_69_and_nothing_is_lost) {
   EXPECT_EQ(d["state"], "finished");
   EXPECT_EQ(d["openings"], 2);
   EXPECT_TRUE(d["fault"].is_null()) << d["fault"];
+}
+
+TEST(run_command, a_failed_run_prints_no_empty_table) {
+  auto x =
+      kernelmill(small_run("empty", {"policy.kind=openai", "policy.base_url=http://127.0.0.1:9/v1",
+                                     "policy.model=m", "policy.timeout_ms=1000"}));
+  EXPECT_EQ(x.code, 69) << x.err;
+  EXPECT_THAT(x.out, AllOf(HasSubstr("failed: 1 groups"), Not(HasSubstr("TASK"))));
 }
 
 TEST(run_command, a_task_that_does_not_exist_is_3_and_names_the_closest) {
