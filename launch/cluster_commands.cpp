@@ -22,6 +22,10 @@ const option_spec credentials{"--credentials",
                               completes::directory};
 const option_spec insecure{
     "--insecure-loopback", "", "No TLS, for 127.0.0.1 and ::1 alone.", "", false, {}, nothing};
+const option_spec log_file{
+    "--log-file", "FILE",         "Logs there too; four files of 16 MiB are kept.", "", false,
+    {},           completes::file};
+
 argument_spec run_name() {
   return {"RUN", "Name of a run of the head.", true, false, nothing, {}};
 }
@@ -157,7 +161,22 @@ void add_cluster_commands(cli::command_table& table) {
          nothing},
         {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory},
         credentials,
-        insecure},
+        insecure,
+        log_file,
+        {"--log-level",
+         "LEVEL",
+         "Least severe level that is logged.",
+         "info",
+         false,
+         {"trace", "debug", "info", "warn", "error"},
+         nothing},
+        {"--log-format",
+         "FORMAT",
+         "`text`, or `json`: one object a line.",
+         "text",
+         false,
+         {"text", "json"},
+         nothing}},
        head});
   auto words = config_words();
   words.required = false;
@@ -171,7 +190,7 @@ void add_cluster_commands(cli::command_table& table) {
        "drain it: it takes\n"
        "nothing new, answers what it has, and ends; a second signal ends it at once. Of the "
        "configuration the sections\n"
-       "`compile` and `evaluation` matter.",
+       "`compile`, `evaluation` and `log` matter.",
        {words},
        with_head_options(
            {{"--name",
@@ -195,13 +214,8 @@ void add_cluster_commands(cli::command_table& table) {
              false,
              {},
              nothing},
-            {"--compilers",
-             "N",
-             "Builds at once; without it one a core.",
-             "",
-             false,
-             {},
-             nothing}}),
+            {"--compilers", "N", "Builds at once; without it one a core.", "", false, {}, nothing},
+            log_file}),
        node});
   table.push_back(
       {"submit",

@@ -79,6 +79,7 @@ struct hosted_run::state {
   std::shared_ptr<artifact_store> artifacts;
   std::shared_ptr<run_journal> journal;
   std::shared_ptr<progress_board> board = std::make_shared<progress_board>();
+  logger log;
 
   caf::actor_system* system = nullptr;
   cluster_actor cluster;
@@ -91,6 +92,7 @@ struct hosted_run::state {
 
   expected<void> prepare(const chosen_backend& backend);
   expected<void> start_policy_server();
+  expected<void> open_log();
   nlohmann::ordered_json manifest(const execution_facts& facts) const;
   std::shared_ptr<record_sink> make_sink() const;
   void spawn_services(episode_services& services, const policy_client_actor& attached);
@@ -176,6 +178,7 @@ hosted_run::~hosted_run() {
   auto& x = *state_;
   x.control.reset();
   for (auto& who : x.actors) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+  x.log.close();
 }
 
 expected<std::unique_ptr<hosted_run>> hosted_run::plan(run_options options,
@@ -200,6 +203,27 @@ std::vector<std::string> hosted_run::task_directories() const {
   return result;
 }
 
+const logger& hosted_run::log() const {
+  return state_->log;
+}
+
+// By format, so that a run that is resumed with another one has no file of both.
+expected<void> hosted_run::state::open_log() {
+  const auto& config = options.config.log;
+  log_options wanted;
+  wanted.level = parse_log_level(config.level).value_or(log_level::info);
+  bool json = config.format == "json";
+  wanted.format = json ? log_format::json : log_format::text;
+  wanted.file = directory.logs() + (json ? "/run.jsonl" : "/run.log");
+  wanted.file_bytes = config.file_bytes;
+  wanted.files = config.files;
+  wanted.show = options.on_warning;
+  wanted.parent = options.log;
+  if (auto ok = take(log, logger::open(std::move(wanted))); !ok) return ok;
+  policy.log = log;
+  return {};
+}
+
 expected<void> hosted_run::open(const execution_facts& facts) {
   auto& x = *state_;
   auto& config = x.options.config;
@@ -215,6 +239,7 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   if (auto ok = take(x.directory, std::move(directory)); !ok) return ok;
   x.plan.name = x.directory.name;
   x.plan.directory = x.directory.path;
+  if (auto ok = x.open_log(); !ok) return ok;
   store_options storage;
   storage.directory = x.directory.store;
   storage.durable = config.storage.durable;
@@ -223,6 +248,11 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   x.records = std::make_shared<store>(std::move(*records));
   x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
   if (x.options.resume) {
+    auto count = [&](wire::Record::Reader record) {
+      x.plan.opening = std::max(x.plan.opening, record.getRun().getOpening() + 1);
+      return true;
+    };
+    if (auto ok = x.records->scan_openings(x.plan.name, count); !ok) return ok;
     x.artifacts->remove_leftovers();
     // A killed node may have left half a line; what is committed is the truth.
     if (auto ok = rebuild_projections(*x.records, *x.artifacts, x.directory); !ok)
@@ -262,6 +292,7 @@ void hosted_run::state::spawn_services(episode_services& services,
   services.governance = keep(system->spawn(rule_governance, governance));
   services.lineage = keep(spawn_group_commit_lineage(*system, make_sink(), lineage_config{}));
   services.prompts = std::make_shared<prompt_book>();
+  services.log = log;
 }
 
 void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,

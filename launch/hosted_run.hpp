@@ -38,6 +38,7 @@ public:
   const std::string& name() const;
   bool wants_python() const;                         ///< a task is of the contract `torch`
   std::vector<std::string> task_directories() const; ///< absolute
+  const logger& log() const;                         ///< silent before open()
 
   /// Makes or opens the run's directory and its store.
   expected<void> open(const execution_facts& facts);

@@ -49,8 +49,10 @@ expected<Message<wire::RunSummary>> run_node(const run_options& options, std::st
 
   node_config actors_config;
   caf::actor_system system{actors_config};
-  auto cluster = system.spawn(leasing_cluster, lease_policy{longest_lease(config), 3, false});
-  auto workers = spawn_slot_actors(system, *slots, cluster, options.on_quarantine);
+  lease_policy leases{longest_lease(config), 3, false};
+  leases.log = (*run)->log();
+  auto cluster = system.spawn(leasing_cluster, leases);
+  auto workers = spawn_slot_actors(system, *slots, cluster, (*run)->log());
   (*run)->start(system, cluster, workers);
   auto result = (*run)->wait(stop);
   run->reset();

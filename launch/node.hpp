@@ -10,6 +10,7 @@
 
 #include "launch/config/run_config.hpp"
 #include "messages/error.hpp"
+#include "messages/log/logger.hpp"
 #include "messages/message.hpp"
 #include "messages/run.capnp.h"
 
@@ -38,7 +39,9 @@ struct run_options {
 
   /// Called a few times a second from one thread of the node. May be empty.
   std::function<void(const progress&)> on_progress;
-  std::function<void(const std::string& slot, const error& why)> on_quarantine;
+  /// Shows a line of the log that people should see; called on the log's thread. May be empty.
+  std::function<void(std::string_view)> on_warning;
+  logger log; ///< gets the run's warnings and errors too; the run has a log of its own
 };
 
 /// Runs to the end, or until `stop` is requested: then admits nothing more, lets committed turns

@@ -122,6 +122,7 @@ expected<advantage_kind> advantage_of(const std::string& name) {
 std::shared_ptr<const episode_settings> settings_of(const run_config& config,
                                                     const std::string& backend, bool resume) {
   auto result = std::make_shared<episode_settings>();
+  result->run_seed = config.run.seed;
   result->priority = static_cast<int32_t>(config.run.priority);
   result->backend = backend;
   result->max_turns = config.tasks.max_turns;

@@ -8,10 +8,13 @@
 
 namespace kernelmill {
 
-std::vector<status_actor>
-spawn_slot_actors(caf::actor_system& system, const node_slots& slots, const cluster_actor& cluster,
-                  std::function<void(const std::string& slot, const error& why)> on_quarantine) {
+std::vector<status_actor> spawn_slot_actors(caf::actor_system& system, const node_slots& slots,
+                                            const cluster_actor& cluster, const logger& log) {
   std::vector<status_actor> result;
+  auto on_quarantine = [log](const std::string& slot, const error& why) {
+    log.warn({"gpu-runner", {}, {}, {}},
+             "the slot " + slot + " is out of service: " + render(why) + "; the others go on");
+  };
   for (uint32_t i = 0; i < slots.compile_slots; ++i) {
     auto compiler =
         spawn_sandboxed_compiler(system, slots.toolchain, "compile" + std::to_string(i));

@@ -209,6 +209,8 @@ using node_gate_actor = status_actor::extend<
     // Profiles it.
     caf::replies_to<atom::profile, envelope, Message<wire::ProfileRequest>,
                     Message<wire::Parcel>>::with<Message<wire::ProfileResult>>,
+    // The node has joined a head of this epoch; jobs of those before it are stale.
+    caf::reacts_to<atom::join, uint64_t>,
     // Ends the node once it has answered what it has; the head gives it nothing more.
     caf::reacts_to<atom::drain>>;
 

@@ -15,8 +15,7 @@ struct NodeOffer {       # what a node has to give, when it joins
   toolchain @6 :Text;
   compilers @7 :UInt32;
   slots @8 :List(Text);  # for evaluations: "gpu0 (NVIDIA H200)"
-  processId @9 :UInt32;
-  sandboxComplete @10 :Bool;
+  sandboxComplete @9 :Bool;
 }
 
 struct Welcome {         # the head's answer
@@ -40,6 +39,7 @@ struct ControlRequest {  # of `kernelmill submit`, `status`, `drain`, ...
   verb @0 :Text;
   subject @1 :Text;      # a run, a node, a policy server
   document @2 :Text;     # JSON
+  protocol @3 :UInt16;   # of the command; a head refuses another one than its own
 }
 
 struct ControlReply {

@@ -25,6 +25,27 @@ std::string turn_id(const episode_id& x, uint32_t turn) {
 
 namespace {
 
+uint64_t first_word(const sha256_digest& x) {
+  uint64_t result = 0;
+  for (size_t i = 0; i < sizeof result; ++i) result = result << 8 | x[i];
+  return result;
+}
+
+} // namespace
+
+uint64_t run_number(std::string_view run) {
+  return first_word(sha256(run));
+}
+
+uint32_t request_seed(uint64_t run_seed, int64_t sampling_seed, const episode_id& x,
+                      uint32_t turn) {
+  auto text = std::to_string(run_seed) + "/" + std::to_string(sampling_seed) + "/" + x.task + "/" +
+              short_name(x, turn);
+  return static_cast<uint32_t>(first_word(sha256(text)) >> 33);
+}
+
+namespace {
+
 // Takes "<letter><digits>" from the front of `text`.
 std::optional<uint32_t> take(std::string_view& text, char letter) {
   if (text.empty() || text.front() != letter) return std::nullopt;

@@ -85,8 +85,11 @@ struct GroupRecord {
 struct RunRecord {
   run @0 :Text;
   configDigest @1 :Text;
-  state @2 :Text;                  # "running", "finished", "cancelled"
-  readiness @3 :Text;              # JSON: what the run as a whole may be used for, and why
+  state @2 :Text;                  # "running"; then "finished", "incomplete", "cancelled" or "failed"
+  readiness @3 :Text;              # JSON: what a finished run may be used for as a whole, and why
+  opening @4 :UInt32;              # 0, and one more for each resume
+  at @5 :Float64;                  # seconds since 1970
+  fault @6 :Common.Fault;          # why it failed, or left episodes open
 }
 
 struct Record {

@@ -30,7 +30,7 @@ struct RunSummary {
   run @0 :Text;
   directory @1 :Text;
   totals @2 :Totals;
-  outcome @3 :Text;                # "finished", "cancelled", "failed"
+  outcome @3 :Text;                # "finished", "incomplete", "cancelled", "failed"
   seconds @4 :Float64;
   stages @5 :List(Common.Quantity);
   fault @6 :Common.Fault;          # why the run failed

@@ -210,6 +210,7 @@ expected<ordered_json> canonical_record(wire::Record::Reader record,
     }
     case wire::Record::RUN: {
       auto& x = result["run"] = to_json(record.getRun());
+      erase(x, {"opening", "at"});
       normalize_key(x, "readiness");
       break;
     }
@@ -233,16 +234,22 @@ std::string without_timing(const std::string& text) {
 expected<std::string> canonical_lineage(const store& from, const artifact_store& artifacts,
                                         const std::string& run) {
   std::string result;
+  std::string ending; // as the latest opening found it
   expected<void> status;
   auto ok = from.scan_run(run, [&](wire::Record::Reader record) {
+    // How often it was opened and cut off differs between runs that came to the same end.
+    if (record.isRun() && record.getRun().getState() != "finished") return true;
     auto line = canonical_record(record, artifacts);
-    if (line) result.append(json_line(*line)).push_back('\n');
+    if (line && record.isRun())
+      ending = json_line(*line) + "\n";
+    else if (line)
+      result.append(json_line(*line)).push_back('\n');
     if (!line) status = tl::unexpected<error>{line.error()};
     return line.has_value();
   });
   if (!ok) return tl::unexpected<error>{ok.error()};
   if (!status) return tl::unexpected<error>{status.error()};
-  return result;
+  return result + ending;
 }
 
 } // namespace kernelmill

@@ -44,12 +44,9 @@ std::string_view view_of(capnp::Text::Reader text) {
   return {text.begin(), text.size()};
 }
 
-// Only one record a state: a run that is resumed and finishes has two closing records.
-std::optional<uint32_t> closing_slot(std::string_view state) {
-  constexpr std::string_view states[] = {"cancelled", "failed", "finished"};
-  auto found = std::find(std::begin(states), std::end(states), state);
-  if (found == std::end(states)) return std::nullopt;
-  return static_cast<uint32_t>(found - std::begin(states));
+bool closes(std::string_view state) {
+  constexpr std::string_view states[] = {"finished", "incomplete", "cancelled", "failed"};
+  return std::find(std::begin(states), std::end(states), state) != std::end(states);
 }
 
 expected<record_address> address_of_run(wire::RunRecord::Reader run) {
@@ -57,14 +54,11 @@ expected<record_address> address_of_run(wire::RunRecord::Reader run) {
   result.run = view_of(run.getRun());
   auto hash = run_hash(result.run);
   auto state = view_of(run.getState());
-  if (state == "running") {
-    result.key = make_key(hash, key_section::opening, 0, 0, 0);
-  } else if (auto slot = closing_slot(state)) {
-    result.key = make_key(hash, key_section::closing, 0, 0, *slot);
-  } else {
-    return invalid("a run's state is running, cancelled, failed or finished, not \"" +
+  if (state != "running" && !closes(state))
+    return invalid("a run's state is running, finished, incomplete, cancelled or failed, not \"" +
                    std::string{state} + "\"");
-  }
+  auto section = state == "running" ? key_section::opening : key_section::closing;
+  result.key = make_key(hash, section, 0, 0, run.getOpening());
   return result;
 }
 

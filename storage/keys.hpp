@@ -29,9 +29,9 @@ inline constexpr size_t value_header_bytes = 16;
 
 /// Sections of a run, in key order.
 enum class key_section : uint32_t {
-  opening = 0,  ///< the run's record in state "running"
+  opening = 0,  ///< the run's records in state "running", one for each time it was opened
   episodes = 1, ///< turns, episodes and groups
-  closing = 2,  ///< the run's records in other states
+  closing = 2,  ///< the run's records in other states: how each of those times ended
 };
 
 /// Sorts after every turn of an episode, and after every member of a group.

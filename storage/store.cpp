@@ -278,6 +278,16 @@ expected<void> store::scan_run(const std::string& run, const record_visitor& vis
               visit);
 }
 
+expected<void> store::scan_openings(const std::string& run, const record_visitor& visit) const {
+  auto hash = run_hash(run);
+  for (auto section : {key_section::opening, key_section::closing})
+    if (auto ok = scan(*state_->env, make_key(hash, section, 0, 0, 0),
+                       make_key(hash, section, key_last, key_last, key_last), visit);
+        !ok)
+      return ok;
+  return {};
+}
+
 expected<void> store::scan_episode(const std::string& run, uint32_t group, uint32_t member,
                                    const record_visitor& visit) const {
   auto hash = run_hash(run);

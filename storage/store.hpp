@@ -51,9 +51,12 @@ public:
 
   // -- reading: a damaged record ends a scan with "store_damaged" ------------------------------
 
-  /// Visits the run's opening record, then each group: per episode its turns and the episode's
+  /// Visits the run's opening records, then each group: per episode its turns and the episode's
   /// record, at last the group's record; then the run's closing records.
   expected<void> scan_run(const std::string& run, const record_visitor& visit) const;
+
+  /// Visits the run's own records alone: those of its openings, then those of its ends.
+  expected<void> scan_openings(const std::string& run, const record_visitor& visit) const;
 
   /// Visits the turns of an episode in order, then its own record if it has ended.
   expected<void> scan_episode(const std::string& run, uint32_t group, uint32_t member,

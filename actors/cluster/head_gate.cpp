@@ -139,6 +139,10 @@ struct head_gate_state {
     while (!members.empty()) forget(members.begin());
   }
 
+  void tell(log_level level, const std::string& what) const {
+    settings.log.write(level, {name, {}, {}, {}}, what);
+  }
+
   void forget(std::map<std::string, member>::iterator i) {
     for (auto& who : i->second.workers)
       caf::anon_send_exit(who, caf::exit_reason::remote_link_unreachable);
@@ -162,6 +166,7 @@ void add_workers(gate self, member& x) {
   auto node = std::make_shared<remote_node>();
   node->name = x.facts.name;
   node->gate = x.gate;
+  node->epoch = self->state.settings.epoch;
   node->shelf = self->state.settings.shelf;
   auto queues = self->state.settings.roster->queues(x.facts.lane());
   auto& system = self->system();
@@ -185,19 +190,33 @@ std::string free_name(const head_gate_state& s, const std::string& wanted, uint6
   }
 }
 
+// "cpu/x86-64, 2 compilers, slots 0, 1".
+std::string offer_text(const member_facts& x) {
+  std::string slots;
+  for (const auto& one : x.slots) slots += (slots.empty() ? ", slots " : ", ") + one;
+  return x.lane() + ", " + std::to_string(x.compilers) + " compilers" + slots;
+}
+
+Message<wire::Welcome> refuse(const head_gate_state& s, const std::string& who, const error& why) {
+  s.tell(log_level::warn, "refused the node " + who + ": " + why.message);
+  return refusal(why);
+}
+
 Message<wire::Welcome> admit(gate self, const Message<wire::NodeOffer>& offered,
                              const node_gate_actor& who) {
   auto& s = self->state;
   auto x = offered.open();
   if (x->getBuild() != s.settings.build)
-    return refusal({fault_class::configuration, "build_differs",
-                    "failed to join: the node is of build " + std::string{x->getBuild()} +
-                        ", the head of " + s.settings.build,
-                    "install the same version on all machines"});
+    return refuse(s, x->getName(),
+                  {fault_class::configuration, "build_differs",
+                   "failed to join: the node is of build " + std::string{x->getBuild()} +
+                       ", the head of " + s.settings.build,
+                   "install the same version on all machines"});
   if (!is_plain_name(x->getName().cStr()))
-    return refusal({fault_class::configuration, "usage",
-                    "failed to join: the node's name is no name",
-                    "give it one with --name: up to 200 printable characters without blanks"});
+    return refuse(s, x->getName(),
+                  {fault_class::configuration, "usage",
+                   "failed to join: the node's name is no name",
+                   "give it one with --name: up to 200 printable characters without blanks"});
   member m;
   m.facts = facts_of(*x);
   m.epoch = x->getEpoch();
@@ -209,6 +228,7 @@ Message<wire::Welcome> admit(gate self, const Message<wire::NodeOffer>& offered,
   add_workers(self, m);
   s.settings.roster->put(m.facts);
   auto name = m.facts.name;
+  s.tell(log_level::info, "the node " + name + " joined: " + offer_text(m.facts));
   s.members.emplace(name, std::move(m));
   return build<wire::Welcome>([&](wire::Welcome::Builder w) {
     w.setEpoch(s.settings.epoch);
@@ -221,6 +241,7 @@ void drain(gate self, const std::string& name) {
   if (i == self->state.members.end()) return;
   auto& x = i->second;
   x.facts.draining = true;
+  self->state.tell(log_level::info, "the node " + name + " drains");
   auto queues = self->state.settings.roster->queues(x.facts.lane());
   for (auto& who : x.workers) self->send(queues, atom::retire_v, who.address());
   self->state.settings.roster->put(x.facts);
@@ -234,7 +255,14 @@ head_gate_actor::behavior_type head_gate(gate self, head_gate_settings settings)
     auto& all = self->state.members;
     auto i = std::find_if(all.begin(), all.end(),
                           [&](auto& x) { return x.second.gate.address() == down.source; });
-    if (i != all.end()) self->state.forget(i);
+    if (i == all.end()) return;
+    if (i->second.facts.draining)
+      self->state.tell(log_level::info, "the node " + i->first + " has drained and is gone");
+    else
+      self->state.tell(log_level::warn, "lost the node " + i->first + " (" +
+                                            offer_text(i->second.facts) +
+                                            "): " + self->system().render(down.reason));
+    self->state.forget(i);
   });
   return {
       [self](atom::status) {

@@ -72,6 +72,7 @@ struct head_gate_settings {
   std::shared_ptr<cluster_roster> roster;
   std::shared_ptr<const parcel_shelf> shelf; ///< where libraries go that nodes have built
   control_handler control;                   ///< called on a thread of its own, one after another
+  logger log;                                ///< hears of nodes that come and go
 };
 
 head_gate_actor spawn_head_gate(caf::actor_system& system, head_gate_settings settings);

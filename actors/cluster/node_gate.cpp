@@ -1,5 +1,8 @@
 #include "actors/cluster/node_gate.hpp"
 
+#include <optional>
+#include <set>
+
 #include <caf/all.hpp>
 
 #include "actors/made_messages.hpp"
@@ -23,8 +26,31 @@ struct node_gate_state {
   uint32_t open = 0;
   uint64_t done = 0;
   bool draining = false;
+  std::optional<uint64_t> epoch;    // of the head that the node has joined
+  std::set<uint64_t> former_epochs; // of heads that it has left
 
   static inline const char* name = "node-gate";
+
+  // A head's first jobs may be here before the word that it was joined: only former ones are known.
+  expected<void> check(const envelope& where) const {
+    if (where.protocol != protocol_version)
+      return configuration_error("protocol_differs",
+                                 "failed on node " + name_of_node + ": the job speaks protocol " +
+                                     std::to_string(where.protocol) + ", the node " +
+                                     std::to_string(protocol_version),
+                                 "install the same version on all machines");
+    if (former_epochs.contains(where.epoch))
+      return infrastructure_error("stale_epoch",
+                                  "failed on node " + name_of_node +
+                                      ": the job is of a head that the node has left");
+    return {};
+  }
+
+  void join(uint64_t next) {
+    if (epoch && *epoch != next) former_epochs.insert(*epoch);
+    former_epochs.erase(next);
+    epoch = next;
+  }
 };
 
 using gate = node_gate_actor::stateful_pointer<node_gate_state>;
@@ -81,6 +107,10 @@ build_here(gate self, const envelope& where, const Message<wire::BuildRequest>& 
     else
       answer.deliver(fault_result<wire::BuildResult>(back.error()), Message<wire::Parcel>{});
   };
+  if (auto ok = self->state.check(where); !ok) {
+    deliver(fault_result<wire::BuildResult>(ok.error()));
+    return answer;
+  }
   auto view = request.open();
   auto local = request;
   if (view->getTaskDigest().size() > 0) {
@@ -101,6 +131,10 @@ caf::result<Message<Result>> run_here(gate self, Atom what, const envelope& wher
                                       const Message<Request>& request,
                                       const Message<wire::Parcel>& parcel, Part part) {
   auto answer = self->make_response_promise<Message<Result>>();
+  if (auto ok = self->state.check(where); !ok) {
+    answer.deliver(fault_result<Result>(ok.error()));
+    return answer;
+  }
   expected<void> ok;
   uint32_t deadline_ms = 0;
   auto local = changed(request, [&](typename Request::Builder x) {
@@ -141,6 +175,7 @@ node_gate_actor::behavior_type node_gate(gate self, std::string name, cluster_ac
         return run_here<wire::ProfileResult>(self, atom::profile_v, where, request, parcel,
                                              [](auto x) { return x.getEvaluation(); });
       },
+      [self](atom::join, uint64_t epoch) { self->state.join(epoch); },
       [self](atom::drain) {
         auto& s = self->state;
         // The head asks again when the node has joined again, and jobs may be on their way again.

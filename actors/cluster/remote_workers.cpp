@@ -97,6 +97,7 @@ caf::result<Message<Result>> send(Self* self, const envelope& where,
   using job = errand<Atom, Request, Result, Extra...>;
   auto x = std::make_shared<job>();
   x->where = where;
+  x->where.epoch = self->state.node->epoch;
   x->request = request;
   x->needs = std::move(needs);
   x->timeout = milliseconds{deadline_ms} + patience;

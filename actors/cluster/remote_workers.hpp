@@ -15,6 +15,7 @@ namespace kernelmill {
 struct remote_node {
   std::string name;
   node_gate_actor gate;
+  uint64_t epoch = 0; ///< of this head
   parcel_packer packer;
   std::shared_ptr<const parcel_shelf> shelf; ///< of the head: where built libraries go
 };

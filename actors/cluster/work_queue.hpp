@@ -15,6 +15,7 @@
 
 #include "actors/cluster/job_line.hpp"
 #include "messages/actors.hpp"
+#include "messages/log/logger.hpp"
 
 namespace kernelmill {
 
@@ -27,6 +28,8 @@ struct lease_policy {
   /// Times the median duration after which a job is leased twice; 0: never. Not before the floor.
   double hedge_factor = 0;
   std::chrono::milliseconds hedge_floor = std::chrono::seconds{2};
+
+  logger log = {}; ///< hears of jobs that are leased again
 };
 
 /// `Result` holds a `fault`; class infrastructure there, or no answer, leases the job again.
@@ -80,7 +83,7 @@ public:
     workers_.erase(i);
     for (auto& orphan : orphans) {
       forgive(*orphan->what, policy);
-      settle(*orphan, "the worker is gone");
+      settle(policy, *orphan, "the worker is gone");
     }
     deserted_ = workers_.empty() && !policy.workers_return;
     if (deserted_) lose_waiting();
@@ -97,7 +100,7 @@ public:
         if (one->since <= oldest) expired.push_back(one);
     for (auto& one : expired) {
       give_back(one);
-      settle(*one, "the lease has expired");
+      settle(policy, *one, "the lease has expired");
     }
     dispatch(self, policy);
     if (policy.hedge_factor > 0 && waiting_.empty()) hedge(self, policy);
@@ -235,26 +238,29 @@ private:
             [this, self, policy, given](const Message<Result>& result) {
               auto held = given.lock();
               if (!held || !give_back(held)) return; // the worker was given up before it answered
-              take(*held, result, self->clock().now());
+              take(policy, *held, result, self->clock().now());
               dispatch(self, policy);
             },
             [this, self, policy, given](caf::error& why) {
               auto held = given.lock();
               if (!held || !give_back(held)) return;
               forgive(*held->what, policy);
-              settle(*held, self->system().render(why));
+              settle(policy, *held, self->system().render(why));
               dispatch(self, policy);
             });
   }
 
-  void take(lease& from, const Message<Result>& result, caf::actor_clock::time_point now) {
+  void take(const lease_policy& policy, lease& from, const Message<Result>& result,
+            caf::actor_clock::time_point now) {
     auto& what = from.what;
     --what->leases;
     if (what->answered) return; // by the other of two leases
-    bool ours = result.open()->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
+    auto view = result.open();
+    bool ours = view->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
     if (ours) what->failed.push_back(from.who);
     if (ours && what->leases > 0) return;
-    if (ours && what->attempts < what->attempts_allowed) return again(what);
+    if (ours && what->attempts < what->attempts_allowed)
+      return again(policy, what, view->getFault().getMessage().cStr());
     ++done_;
     if (!ours) remember(std::chrono::duration<double>(now - from.since).count());
     what->answered = true;
@@ -288,12 +294,12 @@ private:
   }
 
   // Ends a lease that got no answer.
-  void settle(const lease& from, const std::string& why) {
+  void settle(const lease_policy& policy, const lease& from, const std::string& why) {
     auto& what = from.what;
     --what->leases;
     what->failed.push_back(from.who);
     if (what->answered || what->leases > 0) return;
-    if (what->attempts < what->attempts_allowed) return again(what);
+    if (what->attempts < what->attempts_allowed) return again(policy, what, why);
     what->answered = true;
     what->answer.deliver(lost(*what, why));
   }
@@ -306,8 +312,12 @@ private:
     waiting_.clear();
   }
 
-  void again(const job_ptr& what) {
+  void again(const lease_policy& policy, const job_ptr& what, const std::string& why) {
     ++leased_again_;
+    if (policy.log.takes(log_level::warn))
+      policy.log.warn({"cluster", {}, {}, {}}, std::string{"a job to "} + kind_ +
+                                                   " is leased again, after " +
+                                                   std::to_string(what->attempts) + ": " + why);
     waiting_.push_front(what->where, what);
   }
 

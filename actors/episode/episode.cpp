@@ -1,6 +1,5 @@
 #include "actors/episode/episode.hpp"
 
-#include <functional>
 #include <string>
 
 #include <caf/all.hpp>
@@ -9,6 +8,7 @@
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/unprofiled.hpp"
 #include "messages/digest.hpp"
+#include "messages/fault.hpp"
 
 namespace kernelmill {
 
@@ -60,11 +60,25 @@ episode_id refining_episode_state::id() const {
 
 envelope refining_episode_state::make_envelope() const {
   envelope result;
-  result.run = std::hash<std::string>{}(*where.run);
+  result.run = run_number(*where.run);
   result.episode = where.ordinal;
   result.trace = where.ordinal << 16 | turn;
   result.priority = settings->priority;
   return result;
+}
+
+void refining_episode_state::tell(log_level level, const std::string& what) const {
+  services->log.write(level, {"episode", *where.run, short_name(id()), turn}, what);
+}
+
+void refining_episode_state::tell_verdict(wire::Verdict::Reader verdict) const {
+  bool ours = verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE;
+  auto level = ours ? log_level::warn : log_level::debug;
+  if (!services->log.takes(level)) return;
+  auto text = "judged: " + std::string{verdict.getCategory().cStr()};
+  if (auto fault = verdict.getFault(); fault.getMessage().size() > 0)
+    text += ": " + std::string{fault.getMessage().cStr()};
+  tell(level, text);
 }
 
 bool refining_episode_state::over_deadline() const {
@@ -96,6 +110,7 @@ void refining_episode_state::ask(const Handle& dest, milliseconds timeout, loss_
   auto number = ++question;
   answer_due = now() + timeout;
   on_loss = std::move(when_lost);
+  // Finite all the same: look_at_clock() gives up at answer_due (docs/decisions/0006).
   self->request(dest, caf::infinite, request...)
       .then(
           [this, number, on_answer = std::move(on_answer)](const Answer& answer) {
@@ -126,9 +141,11 @@ bool refining_episode_state::waits_for_work() const {
 
 refining_episode_state::loss_handler refining_episode_state::turn_lost_to(const char* whom) {
   return [this, whom](const caf::error& why) {
-    fail_turn(fault_class::infrastructure, std::string{whom} + "_lost",
-              std::string{"failed to get an answer of the "} + whom + ": " +
-                  self->system().render(why));
+    fail_turn(
+        {fault_class::infrastructure,
+         std::string{whom} + "_lost",
+         std::string{"failed to get an answer of the "} + whom + ": " + self->system().render(why),
+         {}});
   };
 }
 
@@ -141,13 +158,14 @@ refining_episode_state::loss_handler refining_episode_state::commit_lost() {
 // A fault of ours or of the configuration ends the turn. With a completion in hand the turn is
 // recorded as what it is; without one nothing happened that could be recorded, and resume takes
 // the turn again.
-void refining_episode_state::fail_turn(fault_class cls, std::string category, std::string message) {
+void refining_episode_state::fail_turn(error why) {
   if (!current || phase == episode_phase::committing || phase == episode_phase::closing) {
-    leave(wire::Outcome::INFRASTRUCTURE, {cls, std::move(category), std::move(message), {}});
+    leave(wire::Outcome::INFRASTRUCTURE, std::move(why));
     return;
   }
-  current->fault = {cls, std::move(category), std::move(message), {}};
-  if (cls == fault_class::configuration || !current->text || phase == episode_phase::judging)
+  current->fault = std::move(why);
+  if (current->fault.cls == fault_class::configuration || !current->text ||
+      phase == episode_phase::judging)
     leave(wire::Outcome::INFRASTRUCTURE, std::move(current->fault));
   else
     ask_verdict();
@@ -270,7 +288,7 @@ void refining_episode_state::take_completion(const Message<wire::CompletionResul
   auto fault = answer->getFault();
   if (fault.getClass() == wire::FaultClass::INFRASTRUCTURE ||
       fault.getClass() == wire::FaultClass::CONFIGURATION) {
-    fail_turn(static_cast<fault_class>(fault.getClass()), fault.getCategory(), fault.getMessage());
+    fail_turn(fault_of(fault));
     return;
   }
   // Nothing that the model wrote made the first prompt so long.
@@ -355,6 +373,7 @@ void refining_episode_state::ask_verdict() {
 void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) {
   enter(episode_phase::committing);
   auto view = verdict.open();
+  tell_verdict(*view);
   auto facts = current->facts.open();
   auto feedback =
       std::make_shared<const std::string>(feedback_text(*facts, *view, settings->feedback_bytes));

@@ -19,29 +19,33 @@
 #include "actors/policy_client/token_thread.hpp"
 #include "gpu/task/task.hpp"
 #include "messages/actors.hpp"
+#include "messages/defaults.hpp"
 #include "messages/identity.hpp"
+#include "messages/log/logger.hpp"
 
 namespace kernelmill {
 
 /// What all episodes of a run share; immutable once the run has started.
 struct episode_settings {
-  int32_t priority = 0; ///< among runs that share nodes and policy servers
-  uint32_t max_turns = 4;
-  double gamma = 0.4;
+  uint64_t run_seed = 1; ///< of what the run draws
+  int32_t priority = 0;  ///< among runs that share nodes and policy servers
+  uint32_t max_turns = defaults::max_turns;
+  double gamma = defaults::gamma;
   bool stop_on_correct = false;
   double stop_speedup = 0; ///< 0: speed never ends an episode
-  size_t feedback_bytes = 6000;
+  size_t feedback_bytes = defaults::feedback_bytes;
   uint32_t example_count = 0; ///< of retrieved examples in the first prompt
   bool profile_accepted = false;
   bool resume = false; ///< look for committed turns first
   std::string backend = "cpu";
-  std::chrono::milliseconds episode_deadline = std::chrono::hours{2};
-  std::chrono::milliseconds policy_deadline = std::chrono::minutes{10};
-  std::chrono::milliseconds build_deadline = std::chrono::minutes{2};
-  std::chrono::milliseconds evaluate_deadline = std::chrono::minutes{2};
-  std::chrono::milliseconds torch_build_deadline = std::chrono::minutes{5};
-  std::chrono::milliseconds torch_evaluate_deadline = std::chrono::minutes{3};
-  std::chrono::milliseconds lease_slack = std::chrono::minutes{5}; ///< for queueing in the cluster
+  std::chrono::milliseconds episode_deadline{defaults::episode_deadline_ms};
+  std::chrono::milliseconds policy_deadline{defaults::policy_timeout_ms};
+  std::chrono::milliseconds build_deadline{defaults::build_deadline_ms};
+  std::chrono::milliseconds evaluate_deadline{defaults::evaluate_deadline_ms};
+  std::chrono::milliseconds torch_build_deadline{defaults::torch_build_deadline_ms};
+  std::chrono::milliseconds torch_evaluate_deadline{defaults::torch_evaluate_deadline_ms};
+  /// For queueing in the cluster.
+  std::chrono::milliseconds lease_slack{defaults::turn_deadline_ms};
   std::chrono::milliseconds commit_deadline = std::chrono::minutes{2};
   Message<wire::CompletionRequest> sampling;  ///< its `sampling` is copied into every request
   Message<wire::EvaluateRequest> evaluation;  ///< its `timing` is copied into every request
@@ -57,6 +61,7 @@ struct episode_services {
   governance_actor governance;
   lineage_actor lineage;
   std::shared_ptr<prompt_book> prompts;
+  logger log;
 };
 
 /// The stop reason of an episode that its group did not wait for. Its outcome is INFRASTRUCTURE: a
@@ -114,11 +119,13 @@ struct refining_episode_state {
   // -- helpers -------------------------------------------------------------------------------
 
   void enter(episode_phase next);
-  void fail_turn(fault_class cls, std::string category, std::string message);
+  void fail_turn(error why);
   bool over_deadline() const;
   std::chrono::milliseconds within_deadline(std::chrono::milliseconds wanted) const;
   envelope make_envelope() const;
   episode_id id() const;
+  void tell(log_level level, const std::string& what) const;
+  void tell_verdict(wire::Verdict::Reader verdict) const;
   double seconds_since(clock::time_point start) const;
   clock::time_point now() const;
   Message<wire::Snapshot> snapshot() const;

@@ -117,7 +117,10 @@ std::string record_key(wire::Record::Reader record) {
     }
     case wire::Record::GROUP:
       return numbers("group", record.getGroup().getRun(), record.getGroup().getGroup(), 0, 0);
-    case wire::Record::RUN: return numbers("run", record.getRun().getRun(), 0, 0, 0);
+    case wire::Record::RUN: {
+      auto x = record.getRun();
+      return numbers("run", x.getRun(), x.getState() != "running", 0, x.getOpening());
+    }
   }
   return {};
 }

@@ -60,6 +60,11 @@ void http_policy_client_state::start(policy_config config) {
   auto key = load_secret(config_.api_key_env, config_.api_key_file);
   if (!key) return refuse(key.error());
   key_ = *key;
+  if (key_) {
+    hides_key_ = std::make_shared<const log_redaction>(
+        [key = key_](std::string text) { return key->redact(std::move(text)); });
+    config_.log.hide(hides_key_);
+  }
   transport_ = config_.transport;
   if (transport_) return;
   allow_open_files(open_files_for(config_.max_in_flight));
@@ -232,6 +237,7 @@ void http_policy_client_state::retry_or_give_up(job& x, const attempt_decision& 
   auto left = std::chrono::duration_cast<milliseconds>(x.deadline - now());
   auto wait = next_wait(decision, x.attempts, left, mix(hash_of(x.session), x.turn, x.attempts));
   if (!wait) return expire(x);
+  tell_retry(x, *wait);
   ++waiting_;
   x.at_due = timers_.emplace(now() + *wait, x.id).first;
 }
@@ -256,6 +262,7 @@ bool http_policy_client_state::first_contact_failed(bool at_deadline) {
 void http_policy_client_state::hold(const error& why) {
   held_ = last_error_ = why;
   held_until_ = now() + hold_time;
+  config_.log.error({name, {}, {}, {}}, config_.base_url + ": " + render(why));
   // What waits would get the same answer; what is in flight may still be lucky.
   std::vector<uint64_t> idle;
   for (const auto& [id, x] : jobs_)

@@ -136,10 +136,13 @@ private:
   void deliver();
   void schedule();
   std::string describe(const job& x) const;
+  void tell(log_level level, const job& x, const std::string& what) const;
+  void tell_retry(const job& x, std::chrono::milliseconds wait) const;
 
   policy_client_actor::pointer self_;
   policy_config config_;
   secret_ptr key_;
+  std::shared_ptr<const log_redaction> hides_key_; ///< for the log
   std::shared_ptr<http_transport> transport_;
   std::shared_ptr<policy_inbox> inbox_ = std::make_shared<policy_inbox>();
   std::unordered_map<uint64_t, job> jobs_;

@@ -29,12 +29,18 @@ void http_policy_client_state::succeed(job& x, const completion_answer& answer) 
   completion_tokens_ += answer.completion_tokens;
   auto seconds = std::chrono::duration<double>(now() - x.started).count();
   seconds_ += seconds;
+  if (x.attempts > 1 && config_.log.takes(log_level::info))
+    tell(log_level::info, x,
+         fmt::format("{} answered at attempt {}, after {:.1f} s", config_.base_url, x.attempts,
+                     seconds));
   finish(x, completed_result(answer, x.request_id, x.attempts, seconds));
 }
 
 void http_policy_client_state::fail(job& x, error why) {
   ++failed_;
   last_error_ = why;
+  auto level = why.category == "cancelled" ? log_level::debug : log_level::warn;
+  if (config_.log.takes(level)) tell(level, x, config_.base_url + ": " + render(why));
   auto seconds = std::chrono::duration<double>(now() - x.started).count();
   finish(x, failed_result(why, x.request_id, x.attempts, seconds));
 }
@@ -116,6 +122,22 @@ void http_policy_client_state::schedule() {
 
 std::string http_policy_client_state::describe(const job& x) const {
   return fmt::format("turn {} of {}", x.turn, x.session.empty() ? "a conversation" : x.session);
+}
+
+// Sessions are called "RUN/g0.e1".
+void http_policy_client_state::tell(log_level level, const job& x, const std::string& what) const {
+  auto slash = x.session.rfind('/');
+  auto named = slash != std::string::npos;
+  auto run = std::string_view{x.session}.substr(0, named ? slash : 0);
+  auto episode = std::string_view{x.session}.substr(named ? slash + 1 : 0);
+  config_.log.write(level, {name, run, episode, x.turn}, what);
+}
+
+void http_policy_client_state::tell_retry(const job& x, milliseconds wait) const {
+  if (!config_.log.takes(log_level::warn)) return;
+  tell(log_level::warn, x,
+       fmt::format("{}: attempt {} failed, the next in {:.1f} s: {}", config_.base_url, x.attempts,
+                   std::chrono::duration<double>(wait).count(), x.last.message));
 }
 
 // -- introspection ----------------------------------------------------------------------------

@@ -7,7 +7,9 @@
 #include "actors/policy_client/adaptive_window.hpp"
 #include "actors/policy_client/http_transport.hpp"
 #include "actors/policy_client/openai_protocol.hpp"
+#include "messages/defaults.hpp"
 #include "messages/error.hpp"
+#include "messages/log/logger.hpp"
 
 namespace kernelmill {
 
@@ -19,22 +21,27 @@ struct policy_config {
   std::string api_key_file; ///< path of a file; empty: none
   server_kind kind = server_kind::openai;
   bool stream = false;
-  bool exact_tokens = false;   ///< ask in token ids and go on from those that were sampled
-  uint32_t max_in_flight = 64; ///< requests at the server at once; the rest wait here
+  bool exact_tokens = false; ///< ask in token ids and go on from those that were sampled
+  /// Requests at the server at once; the rest wait here.
+  uint32_t max_in_flight = defaults::policy_max_in_flight;
   uint32_t first_window = adaptive_window::default_first; ///< of those, before the server was tried
-  uint32_t request_timeout_ms = 600000; ///< deadline of a request that names none, retries included
-  uint32_t connect_timeout_ms = 5000;
-  uint32_t stall_ms = 120000;        ///< longest silence within a stream; 0: no limit
-  uint32_t first_contact_ms = 30000; ///< how long a server that was never reached may stay away
-                                     ///< before that is the configuration's fault, at the latest at
-                                     ///< a request's deadline; 0: always the infrastructure's
-  uint32_t breaker_threshold = 8;    ///< failures in a row that open the circuit; 0: never
-  uint64_t max_response_bytes = uint64_t{4} << 20;
+  /// Deadline of a request that names none, retries included.
+  uint32_t request_timeout_ms = defaults::policy_timeout_ms;
+  uint32_t connect_timeout_ms = defaults::policy_connect_timeout_ms;
+  /// Longest silence within a stream; 0: no limit.
+  uint32_t stall_ms = defaults::policy_stall_ms;
+  /// How long a server that was never reached may stay away before that is the configuration's
+  /// fault, at the latest at a request's deadline; 0: always the infrastructure's.
+  uint32_t first_contact_ms = defaults::policy_first_contact_ms;
+  uint32_t breaker_threshold = 8; ///< failures in a row that open the circuit; 0: never
+  uint64_t max_response_bytes = defaults::policy_max_response_bytes;
   uint32_t keep_alive_s = 3; ///< idle connections older than this are not used again
   std::string ca_file;       ///< certificates to trust; empty: the system's
   std::string max_tokens_field = "max_tokens";
   std::string request_salt; ///< ends every request id; set it when runs of one name
                             ///< share a server, and keep it when a run is resumed
+
+  logger log; ///< hears of retries, and of a server that is away
 
   /// In place of HTTP, for tests and the simulation; null: an http_client of its own.
   std::shared_ptr<http_transport> transport;

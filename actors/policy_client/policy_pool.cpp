@@ -391,8 +391,9 @@ policy_pool(policy_pool_actor::stateful_pointer<policy_pool_state> self,
   };
 }
 
-policy_pool_actor spawn_policy_pool(caf::actor_system& system) {
-  return system.spawn(policy_pool, [&system](policy_config config) {
+policy_pool_actor spawn_policy_pool(caf::actor_system& system, logger log) {
+  return system.spawn(policy_pool, [&system, log = std::move(log)](policy_config config) {
+    config.log = log;
     return system.spawn(http_policy_client, std::move(config));
   });
 }

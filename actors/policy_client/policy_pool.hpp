@@ -166,6 +166,6 @@ policy_pool(policy_pool_actor::stateful_pointer<policy_pool_state> self,
             policy_member_factory factory);
 
 /// A pool whose members speak HTTP.
-policy_pool_actor spawn_policy_pool(caf::actor_system& system);
+policy_pool_actor spawn_policy_pool(caf::actor_system& system, logger log);
 
 } // namespace kernelmill

@@ -8,6 +8,7 @@
 #include "actors/gather.hpp"
 #include "actors/run/run_records.hpp"
 #include "messages/fault.hpp"
+#include "messages/identity.hpp"
 
 namespace kernelmill {
 
@@ -67,6 +68,39 @@ void batch_run_state::watch() {
   self->delayed_send(self, watch_interval(*settings), atom::tick_v);
 }
 
+// -- what the log says
+// ------------------------------------------------------------------------------
+
+void batch_run_state::tell(log_level level, const std::string& what) const {
+  services->log.write(level, {"run", plan.name, {}, {}}, what);
+}
+
+void batch_run_state::tell_ending(wire::EpisodeOutcome::Reader outcome) const {
+  auto why = fault_of(outcome.getFault());
+  bool left = !outcome.getClosed() && why.cls != fault_class::none;
+  auto level = left ? log_level::warn : log_level::info;
+  if (!services->log.takes(level)) return;
+  auto ref = outcome.getEpisode();
+  episode_id id{plan.name, ref.getTask(), ref.getGroup(), ref.getMember()};
+  static constexpr const char* outcomes[] = {"accepted", "rejected", "infrastructure"};
+  auto text = std::string{outcome.getClosed() ? "ended" : "left open"} + ": " + id.task + ", " +
+              outcomes[static_cast<size_t>(outcome.getOutcome())] + " after " +
+              std::to_string(outcome.getTurns()) + " turns, " + outcome.getStopReason().cStr();
+  if (!why.message.empty()) text += ": " + why.message;
+  services->log.write(level, {"run", plan.name, short_name(id), {}}, text);
+}
+
+void batch_run_state::tell_outcome(const std::string& state, double seconds) const {
+  auto text = state + ": " + std::to_string(counters.ended) + " of " +
+              std::to_string(counters.planned) + " episodes, " + std::to_string(counters.turns) +
+              " turns, " + std::to_string(counters.accepted) + " accepted, " +
+              std::to_string(counters.rejected) + " rejected, " +
+              std::to_string(counters.infrastructure) + " infrastructure, in " +
+              std::to_string(static_cast<long long>(std::ceil(seconds))) + " s";
+  if (fault) text += ": " + render(*fault);
+  tell(state == "failed" ? log_level::error : log_level::info, text);
+}
+
 // -- endings
 // ----------------------------------------------------------------------------------------
 
@@ -79,6 +113,7 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
   live.erase(ended);
   counters.live = static_cast<uint32_t>(live.size());
   counters.turns += outcome.getTurns();
+  tell_ending(outcome);
   for (auto stage : outcome.getSeconds()) stage_seconds[stage.getName().cStr()] += stage.getValue();
   auto& group = groups[ref.getGroup()];
   if (outcome.getClosed()) {
@@ -162,35 +197,56 @@ void batch_run_state::finish_if_done() {
   if (!answer.pending() || ending || !live.empty() || pending_commits > 0) return;
   if (!stopped && next < counters.planned) return;
   ending = true;
-  bool complete = counters.ended == counters.planned;
-  if (complete)
-    commit_run();
-  else
-    deliver_summary();
+  commit_ending();
 }
 
-void batch_run_state::commit_run() {
+// A run that is cancelled when all of it has ended has finished.
+std::string batch_run_state::outcome() const {
+  if (stopped == "failed") return *stopped;
+  if (counters.ended == counters.planned) return "finished";
+  return stopped.value_or("incomplete");
+}
+
+void batch_run_state::commit_opening() {
+  ++pending_commits;
+  self->request(services->lineage, settings->commit_deadline, atom::commit_v, envelope{},
+                run_record(plan, "running", nullptr, std::nullopt), Message<wire::ArtifactBatch>{})
+      .then(
+          [this](bool) {
+            --pending_commits;
+            finish_if_done();
+          },
+          [this](caf::error& why) {
+            --pending_commits;
+            stop("failed", from_caf(why));
+            finish_if_done();
+          });
+}
+
+void batch_run_state::commit_ending() {
   kinds.episodes = counters.ended;
   kinds.turns = counters.turns;
   kinds.complete = true;
   kinds.sandbox_complete = plan.sandbox_complete;
+  auto state = outcome();
+  bool finished = state == "finished";
+  if (finished) fault.reset();
   self->request(services->lineage, settings->commit_deadline, atom::commit_v, envelope{},
-                run_record(plan, kinds), Message<wire::ArtifactBatch>{})
+                run_record(plan, state, finished ? &kinds : nullptr, fault),
+                Message<wire::ArtifactBatch>{})
       .then([this](bool) { deliver_summary(); },
             [this](caf::error& why) {
+              if (!fault) fault = from_caf(why); // what ended it before says more
               stopped = "failed";
-              fault = from_caf(why);
               deliver_summary();
             });
 }
 
 void batch_run_state::deliver_summary() {
   std::chrono::duration<double> seconds = self->clock().now() - started;
-  bool complete = counters.ended == counters.planned;
-  auto outcome = stopped ? *stopped : std::string{complete ? "finished" : "incomplete"};
-  if (complete && !fault) outcome = "finished";
-  answer.deliver(run_summary(plan, counters, outcome, seconds.count(), stage_seconds,
-                             complete ? std::optional<error>{} : fault));
+  auto ended = outcome();
+  tell_outcome(ended, seconds.count());
+  answer.deliver(run_summary(plan, counters, ended, seconds.count(), stage_seconds, fault));
 }
 
 Message<wire::Snapshot> batch_run_state::head() const {
@@ -238,6 +294,10 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
         s.started = std::chrono::steady_clock::time_point{self->clock().now().time_since_epoch()};
         s.answer = self->make_response_promise<Message<wire::RunSummary>>();
         auto answer = s.answer;
+        s.tell(log_level::info, (s.settings->resume ? "opened again: " : "opened: ") +
+                                    std::to_string(s.counters.planned) + " episodes in " +
+                                    std::to_string(s.groups.size()) + " groups");
+        s.commit_opening();
         s.admit();
         s.finish_if_done();
         return answer;

@@ -23,10 +23,11 @@ struct run_plan {
   std::string name;
   std::string directory;
   std::string config_digest;
+  uint32_t opening = 0;                            ///< how often the run was opened before
   std::vector<std::shared_ptr<const task>> groups; ///< the task of each group, in order
-  uint32_t group_size = 4;
-  uint32_t quorum = 0;     ///< usable episodes after which the rest of a group is dropped; 0: all
-  uint32_t max_live = 256; ///< episodes at once
+  uint32_t group_size = defaults::group_size;
+  uint32_t quorum = 0; ///< usable episodes after which the rest of a group is dropped; 0: all
+  uint32_t max_live = defaults::max_live; ///< episodes at once
   advantage_kind advantages = advantage_kind::mean_centered;
   bool sandbox_complete = true; ///< for the run's readiness
 };
@@ -74,9 +75,14 @@ struct batch_run_state {
   void commit_group(uint32_t group);
   void stop(const char* why, std::optional<error> fault);
   void finish_if_done();
-  void commit_run();
+  std::string outcome() const;
+  void commit_opening();
+  void commit_ending();
   void deliver_summary();
   Message<wire::Snapshot> head() const;
+  void tell(log_level level, const std::string& what) const;
+  void tell_ending(wire::EpisodeOutcome::Reader outcome) const;
+  void tell_outcome(const std::string& state, double seconds) const;
 
   run_actor::pointer self;
   run_plan plan;

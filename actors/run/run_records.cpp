@@ -2,6 +2,7 @@
 
 #include "messages/fault.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -78,11 +79,9 @@ nlohmann::ordered_json use_json(const run_readiness::use& x) {
   return {{"eligible", x.eligible}, {"reasons", x.reasons}};
 }
 
-} // namespace
-
-Message<wire::Record> run_record(const run_plan& plan, const run_counts& counts) {
+std::string readiness_text(const run_counts& counts) {
   auto readiness = judge_run(counts);
-  nlohmann::ordered_json text = {
+  return nlohmann::ordered_json{
       {"benchmark_reporting", use_json(readiness.benchmark_reporting)},
       {"sft_collection", use_json(readiness.sft_collection)},
       {"rl_reward_trace", use_json(readiness.rl_reward_trace)},
@@ -94,13 +93,27 @@ Message<wire::Record> run_record(const run_plan& plan, const run_counts& counts)
       {"usable_negative_transition", counts.usable_negative_transition},
       {"benchmark_only", counts.benchmark_only},
       {"unusable", counts.unusable},
-  };
+  }
+      .dump();
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+} // namespace
+
+Message<wire::Record> run_record(const run_plan& plan, const std::string& state,
+                                 const run_counts* counts, const std::optional<error>& why) {
   return build<wire::Record>([&](wire::Record::Builder record) {
     auto x = record.initRun();
     x.setRun(plan.name);
     x.setConfigDigest(plan.config_digest);
-    x.setState("finished");
-    x.setReadiness(text.dump());
+    x.setState(state);
+    x.setOpening(plan.opening);
+    x.setAt(seconds_since_1970());
+    if (counts) x.setReadiness(readiness_text(*counts));
+    if (why) set_fault(x.initFault(), *why);
   });
 }
 

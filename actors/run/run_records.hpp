@@ -19,7 +19,9 @@ Message<wire::EpisodeOutcome> lost_episode(const episode_assignment& where, cons
 Message<wire::Record> group_record(const run_plan& plan, uint32_t group,
                                    std::span<const std::optional<double>> returns);
 
-Message<wire::Record> run_record(const run_plan& plan, const run_counts& counts);
+/// The run's record of a state; `counts` of a finished one, `why` of one that failed.
+Message<wire::Record> run_record(const run_plan& plan, const std::string& state,
+                                 const run_counts* counts, const std::optional<error>& why);
 
 Message<wire::RunSummary> run_summary(const run_plan& plan, const run_counters& counters,
                                       const std::string& outcome, double seconds,

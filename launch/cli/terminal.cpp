@@ -1,6 +1,7 @@
 #include "launch/cli/terminal.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
@@ -38,6 +39,14 @@ size_t utf8_length(std::string_view x) {
 }
 
 bool reader_gone = false;
+std::atomic<bool> quiet{false};
+
+void to_stderr(std::string_view text) {
+  // One write: lines of several threads do not mix.
+  auto line = std::string{text} + "\n";
+  std::fflush(stdout);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
 
 size_t columns_of(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
@@ -151,10 +160,11 @@ output_state finish_output() {
 }
 
 void talk(std::string_view text) {
-  // One write: lines of several threads do not mix.
-  auto line = std::string{text} + "\n";
-  std::fflush(stdout);
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  if (!quiet) to_stderr(text);
+}
+
+void keep_quiet(bool on) {
+  quiet = on;
 }
 
 void print_json(const nlohmann::ordered_json& document) {
@@ -171,11 +181,11 @@ void print_error(const error& x, bool json, bool colour) {
                          {"category", x.category},
                          {"message", x.message},
                          {"hint", x.hint}};
-    talk(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    to_stderr(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  talk(paint(colour, cli::colour::red, "kernelmill: error: ") + clean(x.message));
-  if (!x.hint.empty()) talk(paint(colour, cli::colour::bold, "next: ") + clean(x.hint));
+  to_stderr(paint(colour, cli::colour::red, "kernelmill: error: ") + clean(x.message));
+  if (!x.hint.empty()) to_stderr(paint(colour, cli::colour::bold, "next: ") + clean(x.hint));
 }
 
 } // namespace kernelmill::cli

@@ -41,7 +41,9 @@ void print(std::string_view text); ///< to stdout
 enum class output_state : unsigned char { written, reader_gone, lost };
 output_state finish_output();
 
-void talk(std::string_view text); ///< to stderr, with a newline
+/// To stderr, with a newline. With --json it says nothing: stderr is for one document then.
+void talk(std::string_view text);
+void keep_quiet(bool on); ///< for --json
 
 /// The schema_version of every document that commands print.
 inline constexpr int document_version = 1;

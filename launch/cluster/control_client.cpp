@@ -38,6 +38,7 @@ expected<json> ask_head(const network_address& head, const link_options& link,
     x.setVerb(verb);
     x.setSubject(subject);
     x.setDocument(document);
+    x.setProtocol(protocol_version);
   });
   expected<json> result;
   caf::scoped_actor self{system};

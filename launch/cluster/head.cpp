@@ -71,6 +71,12 @@ public:
 
 private:
   expected<json> obey(wire::ControlRequest::Reader x) {
+    if (x.getProtocol() != protocol_version)
+      return configuration_error("protocol_differs",
+                                 "failed to obey: the command speaks protocol " +
+                                     std::to_string(x.getProtocol()) + ", the head " +
+                                     std::to_string(protocol_version),
+                                 "use the kernelmill that the head is of");
     std::string verb = x.getVerb(), subject = x.getSubject();
     if (verb == "status") return status();
     if (verb == "submit") {
@@ -206,31 +212,33 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   policy.lease = longest_lease_of_all;
   policy.losses = losses_of_nodes;
   policy.hedge_factor = straggler_factor;
+  policy.log = options.log;
   auto roster = std::make_shared<cluster_roster>(system, policy);
   auto epoch = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
-  auto policies = std::make_unique<head_policies>(system, root);
-  auto runs = std::make_unique<head_runs>(system, roster, root, policies->pool());
+  auto policies = std::make_unique<head_policies>(system, root, options.log);
+  auto runs = std::make_unique<head_runs>(system, roster, root, policies->pool(), options.log);
   auto desk =
       std::make_shared<control_desk>(options.listen, epoch, roster, *runs, *policies, system);
   head_gate_settings settings;
   settings.build = build_id();
   settings.epoch = epoch;
   settings.roster = roster;
+  settings.log = options.log;
   settings.shelf = std::make_shared<parcel_shelf>(default_build_cache() + "/cluster");
   settings.control = [desk](const Message<wire::ControlRequest>& x) {
     return reply_of(desk->handle(*x.open()));
   };
   auto gate = spawn_head_gate(system, std::move(settings));
   desk->gate = gate;
-  auto warn = [&](const std::string& text) {
-    if (options.on_warning) options.on_warning(text);
-  };
+  auto warn = [&](const std::string& text) { options.log.warn({"head", {}, {}, {}}, text); };
   // Servers before the runs that ask them, and both before anybody can ask for them.
   for (const auto& problem : policies->recover()) warn("failed to attach again: " + problem);
   for (const auto& problem : runs->recover()) warn("failed to go on with " + problem);
   auto port = publish_head(system, gate, options.listen, tls->has_value());
   if (!port) return tl::unexpected<error>{port.error()};
   desk->port = *port;
+  options.log.info({"head", {}, {}, {}},
+                   "listens at " + network_address{options.listen.host, *port}.text());
   if (options.on_listening) options.on_listening({options.listen.host, *port});
   bool wanted = wait_for(stop, gate);
   desk->close();

@@ -8,6 +8,7 @@
 
 #include "launch/cluster/link.hpp"
 #include "messages/error.hpp"
+#include "messages/log/logger.hpp"
 
 namespace kernelmill {
 
@@ -16,7 +17,7 @@ struct head_options {
   link_options link;
   std::string root = "runs"; ///< folder that holds the runs
   std::function<void(const network_address&)> on_listening;
-  std::function<void(const std::string&)> on_warning;
+  logger log;
 };
 
 /// Serves until `stop` is requested; the runs in progress stay resumable, and the next head of the

@@ -9,6 +9,7 @@
 #include "actors/caf_error.hpp"
 #include "actors/policy_client/policy_pool.hpp"
 #include "actors/policy_client/server_probe.hpp"
+#include "messages/defaults.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill {
@@ -104,8 +105,8 @@ json numbers_of(wire::Snapshot::Reader x) {
 
 } // namespace
 
-head_policies::head_policies(caf::actor_system& system, const std::string& root)
-    : system_(system), file_(root + "/policies.json"), pool_(spawn_policy_pool(system)) {
+head_policies::head_policies(caf::actor_system& system, const std::string& root, const logger& log)
+    : system_(system), file_(root + "/policies.json"), pool_(spawn_policy_pool(system, log)) {
   // nop
 }
 
@@ -207,7 +208,7 @@ json head_policies::facts_of(const std::string& name) const {
   auto known = servers_.find(name);
   auto facts = known == servers_.end() ? json::object() : known->second;
   for (auto key : {"url", "kind", "model", "weights"}) result[key] = text_of(facts, key);
-  result["max_in_flight"] = number_of(facts, "max_in_flight", 64);
+  result["max_in_flight"] = number_of(facts, "max_in_flight", defaults::policy_max_in_flight);
   return result;
 }
 

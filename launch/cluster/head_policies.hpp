@@ -11,13 +11,14 @@
 
 #include "messages/actors.hpp"
 #include "messages/error.hpp"
+#include "messages/log/logger.hpp"
 
 namespace kernelmill {
 
 /// Not thread-safe; it blocks on the pool, which does not block.
 class head_policies {
 public:
-  head_policies(caf::actor_system& system, const std::string& root);
+  head_policies(caf::actor_system& system, const std::string& root, const logger& log);
   ~head_policies();
 
   /// What runs of kind `attached` ask.

@@ -74,9 +74,9 @@ struct head_runs::entry {
 };
 
 head_runs::head_runs(caf::actor_system& system, std::shared_ptr<cluster_roster> roster,
-                     std::string root, policy_client_actor attached)
+                     std::string root, policy_client_actor attached, logger log)
     : system_(system), roster_(std::move(roster)), root_(std::move(root)),
-      attached_(std::move(attached)) {
+      attached_(std::move(attached)), log_(std::move(log)) {
   // nop
 }
 
@@ -146,6 +146,7 @@ expected<void> head_runs::start(const std::shared_ptr<entry>& x, run_options opt
   x->directory = options.directory;
   x->lane = lane;
   x->priority = options.config.run.priority;
+  options.log = log_;
   auto run = hosted_run::plan(std::move(options), backend);
   if (!run) return tl::unexpected<error>{run.error()};
   if (auto ok = (*run)->open(facts); !ok) return ok;
@@ -153,6 +154,7 @@ expected<void> head_runs::start(const std::shared_ptr<entry>& x, run_options opt
   (*run)->start(system_, roster_->queues(lane), {}, attached_);
   x->run = std::move(*run);
   x->state = "running";
+  log_.info({"head", x->name, {}, {}}, "runs on lane " + lane + " in " + x->directory);
   x->thread = std::jthread{[this, raw = x.get()](std::stop_token stop) { attend(*raw, stop); }};
   return {};
 }
@@ -173,6 +175,7 @@ void head_runs::attend(entry& x, std::stop_token stop) {
   }
   bool left = x.state == "cancelled" && !x.cancelled; // the head ends: the next one goes on
   if (left) x.state = "left";
+  log_.info({"head", x.name, {}, {}}, "the run is over: " + x.state);
   std::error_code code;
   if (!left) fs::remove(marker_of(x.directory), code);
 }

@@ -24,9 +24,9 @@ bool is_marked_by_head(const std::string& directory);
 /// Thread-safe; it ends its runs resumably when it is destroyed.
 class head_runs {
 public:
-  /// Runs of kind `attached` ask `attached` for completions.
+  /// Runs of kind `attached` ask `attached` for completions. `log` hears the runs' warnings.
   head_runs(caf::actor_system& system, std::shared_ptr<cluster_roster> roster, std::string root,
-            policy_client_actor attached);
+            policy_client_actor attached, logger log);
   ~head_runs();
 
   /// Takes up every run below the root that is marked as in progress. Returns what could not be.
@@ -58,6 +58,7 @@ private:
   std::shared_ptr<cluster_roster> roster_;
   std::string root_;
   policy_client_actor attached_;
+  logger log_;
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<entry>> runs_; // the latest of each name
   std::vector<std::shared_ptr<entry>> all_;

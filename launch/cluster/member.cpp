@@ -108,7 +108,6 @@ struct station {
       x.setCompilers(slots.compile_slots);
       auto list = x.initSlots(static_cast<unsigned>(slots.referee_names.size()));
       for (unsigned i = 0; i < list.size(); ++i) list.set(i, slots.referee_names[i]);
-      x.setProcessId(static_cast<uint32_t>(::getpid()));
       x.setSandboxComplete(slots.sandbox_complete());
     });
   }
@@ -134,8 +133,8 @@ expected<void> open(station& x, const member_options& options) {
   return {};
 }
 
-void tell(const member_options& options, const std::string& what) {
-  if (options.on_event) options.on_event(what);
+void tell(const member_options& options, log_level level, const std::string& what) {
+  options.log.write(level, {"node", {}, {}, {}}, what);
 }
 
 // -- joining
@@ -170,7 +169,7 @@ struct dialer {
     while (joined && !drained) {
       if ((draining || stop.stop_requested()) && !asked) {
         asked = true;
-        tell(options, "draining: takes no new jobs and ends when it has answered");
+        tell(options, log_level::info, "draining: takes no new jobs and ends when it has answered");
         self->send(head, atom::drain_v, known_as);
       }
       self->receive(
@@ -194,13 +193,16 @@ struct dialer {
               auto x = welcome.open();
               known_as = x->getName().cStr();
               auto fault = fault_of(x->getFault());
-              if (fault.cls != fault_class::none) result = tl::unexpected<error>{fault};
+              if (fault.cls != fault_class::none)
+                result = tl::unexpected<error>{fault};
+              else
+                self->send(here.gate, atom::join_v, x->getEpoch());
             },
             [&](caf::error& why) { result = tl::unexpected<error>{from_caf(why)}; });
     if (!result) return result;
-    tell(options, "joined the head at " + options.head.text() + " as " + known_as);
+    tell(options, log_level::info, "joined the head at " + options.head.text() + " as " + known_as);
     attend(*head);
-    if (!drained) tell(options, "lost the head at " + options.head.text());
+    if (!drained) tell(options, log_level::warn, "lost the head at " + options.head.text());
     return {};
   }
 
@@ -219,7 +221,7 @@ struct dialer {
         return ok;
       } else if (ok.error().message != said) {
         said = ok.error().message;
-        tell(options, render(ok.error()) + "; trying again");
+        tell(options, log_level::warn, render(ok.error()) + "; trying again");
       }
       if (stop.stop_requested()) break; // nobody to say good-bye to
       // A gate that was told to drain ends when it has answered, head or no head.
@@ -244,11 +246,9 @@ expected<void> run_member(const member_options& options, std::stop_token stop) {
   policy.lease = longest_lease(options.config);
   policy.attempts = 1; // the head leases again, elsewhere
   policy.workers_return = false;
+  policy.log = options.log;
   here.local = system.spawn(leasing_cluster, policy);
-  here.workers =
-      spawn_slot_actors(system, here.slots, here.local, [&](const std::string&, const error& why) {
-        tell(options, "warning: " + render(why));
-      });
+  here.workers = spawn_slot_actors(system, here.slots, here.local, options.log);
   here.gate = spawn_node_gate(system, here.name, here.local,
                               std::make_shared<parcel_shelf>(default_build_cache() + "/cluster"));
   expected<void> result;

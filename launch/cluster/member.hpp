@@ -3,7 +3,6 @@
 // A node of a cluster as a process: starts its slots, joins the head, and joins it again whenever
 // the connection is lost.
 
-#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "launch/cluster/link.hpp"
 #include "launch/config/run_config.hpp"
 #include "messages/error.hpp"
+#include "messages/log/logger.hpp"
 
 namespace kernelmill {
 
@@ -21,7 +21,7 @@ struct member_options {
   run_config config;        ///< its sections `compile` and `evaluation`
   std::string gpus = "all"; ///< "all", "none", "0,2"
   std::string architecture; ///< with no GPUs: compile for this one and judge nothing
-  std::function<void(const std::string&)> on_event; ///< "joined ...", "lost the head"
+  logger log;
 };
 
 /// Serves until `stop` is requested; then it drains: takes nothing new, finishes what it has, and

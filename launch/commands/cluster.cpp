@@ -70,6 +70,19 @@ std::string status_text(const json& x) {
   return result;
 }
 
+/// What a process that serves says of itself: to stderr, which with --json is left to a document,
+/// and to --log-file.
+expected<logger> open_server_log(const invocation& in, const std::string& level,
+                                 const std::string& format) {
+  log_options wanted;
+  wanted.level = parse_log_level(level).value_or(log_level::info);
+  wanted.format = format == "json" ? log_format::json : log_format::text;
+  wanted.file = in.value("--log-file");
+  wanted.show_all = true;
+  if (!in.json) wanted.show = [](std::string_view line) { cli::talk(line); };
+  return logger::open(std::move(wanted));
+}
+
 // Until the run has ended one way or the other; the head may be away for a while.
 expected<int> wait_for_run(const invocation& in, const std::string& name) {
   interrupt signals;
@@ -151,9 +164,13 @@ expected<int> head(const invocation& in) {
     std::fflush(stdout);
     cli::talk("serving; Ctrl-C ends it, and its runs stay resumable");
   };
-  options.on_warning = [](const std::string& text) { cli::talk("warning: " + text); };
+  auto log = open_server_log(in, in.value("--log-level"), in.value("--log-format"));
+  if (!log) return tl::unexpected<error>{log.error()};
+  options.log = *log;
   interrupt signals;
-  if (auto ok = run_head(options, signals.token()); !ok) leave_with(in, ok.error());
+  auto ended = run_head(options, signals.token());
+  log->close();
+  if (!ended) leave_with(in, ended.error());
   leave(cli::exit_ok);
 }
 
@@ -178,9 +195,13 @@ expected<int> node(const invocation& in) {
     if (!count) return tl::unexpected<error>{count.error()};
     options.config.compile.slots = static_cast<uint32_t>(*count);
   }
-  options.on_event = [](const std::string& what) { cli::talk(what); };
+  auto log = open_server_log(in, options.config.log.level, options.config.log.format);
+  if (!log) return tl::unexpected<error>{log.error()};
+  options.log = *log;
   interrupt signals{true};
-  if (auto ok = run_member(options, signals.token()); !ok) leave_with(in, ok.error());
+  auto ended = run_member(options, signals.token());
+  log->close();
+  if (!ended) leave_with(in, ended.error());
   leave(cli::exit_ok);
 }
 

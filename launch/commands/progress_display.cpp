@@ -69,6 +69,13 @@ void progress_display::update(const progress& x) {
   line_open_ = true;
 }
 
+void progress_display::say(std::string_view line) {
+  std::lock_guard lock{mutex_};
+  if (line_open_) std::fputs("\r\x1b[K", stderr);
+  line_open_ = false;
+  cli::talk(line);
+}
+
 void progress_display::finish() {
   std::lock_guard lock{mutex_};
   if (line_open_) std::fputc('\n', stderr);

@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "launch/node.hpp"
 
@@ -17,6 +18,9 @@ public:
       : terminal_(terminal), max_turns_(max_turns) {}
 
   void update(const progress& x);
+
+  /// Shows a line of its own; the next update draws the progress below it.
+  void say(std::string_view line);
 
   /// Ends the line on a terminal.
   void finish();

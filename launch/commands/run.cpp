@@ -77,7 +77,7 @@ std::string stages_text(wire::RunSummary::Reader x, bool of_slots) {
 std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   auto t = x.getTotals();
   std::string result;
-  if (view) result += task_table(*view) + "\n";
+  if (view && !view->episodes.empty()) result += task_table(*view) + "\n";
   result += fmt::format("{}: {} groups, {} episodes, {} turns in {}\n", x.getOutcome().cStr(),
                         t.getGroups(), t.getEpisodes(), t.getTurns(),
                         cli::format_seconds(x.getSeconds()));
@@ -117,10 +117,10 @@ expected<int> drive(const invocation& in, run_options options) {
       signals.token(), [] {
         cli::talk("\nending: steps in progress go on to their end; Ctrl-C again ends at once");
       }};
-  options.on_progress = [&](const progress& x) { display.update(x); };
-  options.on_quarantine = [](const std::string&, const error& why) {
-    cli::talk("warning: " + render(why) + "; the run goes on with the other slots");
-  };
+  if (!in.json) {
+    options.on_progress = [&](const progress& x) { display.update(x); };
+    options.on_warning = [&](std::string_view line) { display.say(line); };
+  }
   cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
             shown_path(options.directory));
   auto summary = run_node(options, signals.token());

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
+#include "messages/fault.hpp"
 #include "messages/json.hpp"
 
 namespace kernelmill::commands {
@@ -56,6 +57,17 @@ void note_episode(task_view& x, const episode_view& e) {
   if (e.best.measured && (!x.best.measured || e.best.low > x.best.low)) x.best = e.best;
 }
 
+// Records come in the order of openings, and then in that of ends.
+bool note(run_view& view, wire::Record::Reader record) {
+  auto x = record.getRun();
+  view.openings = std::max(view.openings, x.getOpening() + 1);
+  bool latest = x.getOpening() + 1 == view.openings;
+  if (!latest || x.getState() == "running") return true;
+  view.state = x.getState();
+  view.fault = fault_of(x.getFault());
+  return true;
+}
+
 } // namespace
 
 expected<store> open_for_reading(const run_directory& run) {
@@ -68,7 +80,11 @@ expected<store> open_for_reading(const run_directory& run) {
 expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   auto from = open_for_reading(run);
   if (!from) return tl::unexpected<error>{from.error()};
-  run_view view{run.name, run.path, {}, {}};
+  run_view view;
+  view.run = run.name;
+  view.directory = run.path;
+  if (auto ok = from->scan_openings(run.name, [&](auto record) { return note(view, record); }); !ok)
+    return tl::unexpected<error>{ok.error()};
   auto visit = [&](const stored_group& g) -> expected<void> {
     for (const auto& stored : g.episodes) {
       view.episodes.push_back(view_episode(g.group, stored));
@@ -95,6 +111,13 @@ json to_json(const speedup_view& x) {
   return {{"estimate", x.estimate}, {"low", x.low}, {"high", x.high}};
 }
 
+std::string state_text(const run_view& view) {
+  if (view.fault.cls == fault_class::none) return view.state;
+  auto result = view.state + ": " + cli::clean(view.fault.message);
+  if (!view.fault.hint.empty()) result += "\nnext: " + cli::clean(view.fault.hint);
+  return result;
+}
+
 std::string task_table(const run_view& view) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [id, x] : view.tasks)
@@ -106,7 +129,16 @@ std::string task_table(const run_view& view) {
 }
 
 json to_json(const run_view& view) {
-  json result = {{"run", view.run}, {"directory", view.directory}};
+  json result = {{"run", view.run},
+                 {"directory", view.directory},
+                 {"state", view.state},
+                 {"openings", view.openings},
+                 {"fault", nullptr}};
+  if (view.fault.cls != fault_class::none)
+    result["fault"] = {{"class", std::string{to_string(view.fault.cls)}},
+                       {"category", view.fault.category},
+                       {"message", view.fault.message},
+                       {"hint", view.fault.hint}};
   result["tasks"] = json::array();
   for (const auto& [id, x] : view.tasks)
     result["tasks"].push_back({{"task", id},

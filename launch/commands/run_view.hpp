@@ -42,6 +42,11 @@ struct task_view {
 struct run_view {
   std::string run;
   std::string directory;
+  /// How its latest opening ended: "finished", "incomplete", "cancelled", "failed"; or "open": it
+  /// is in progress, or was cut off.
+  std::string state = "open";
+  error fault{fault_class::none, {}, {}, {}}; ///< why, when it did not finish
+  uint32_t openings = 0;                      ///< 1, and one more for each resume
   std::vector<episode_view> episodes;
   std::map<std::string, task_view> tasks;
 };
@@ -55,6 +60,9 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group = nu
 /// "3.71 [3.65, 3.78]", or "-".
 std::string speedup_text(const speedup_view& x);
 nlohmann::ordered_json to_json(const speedup_view& x);
+
+/// "failed: why" and what to do about it; only the state when there is no more to say.
+std::string state_text(const run_view& view);
 
 /// The table of tasks under a run's summary.
 std::string task_table(const run_view& view);

@@ -58,7 +58,11 @@ expected<int> show_run(const invocation& in, const place& at) {
     cli::print_json(to_json(*view));
     return 0;
   }
-  cli::print(fmt::format("run {} in {}\n\n", view->run, view->directory));
+  cli::print(fmt::format("run {} in {}\n{}\n\n", view->run, view->directory, state_text(*view)));
+  if (view->episodes.empty()) {
+    cli::print("no turn is committed\n");
+    return 0;
+  }
   if (at.whole_run) cli::print(task_table(*view) + "\n");
   cli::print(episodes_table(*view));
   return 0;

@@ -54,8 +54,10 @@ void add_run_keys(std::vector<config_key>& k) {
       "^([A-Za-z0-9_][A-Za-z0-9._-]*)?$", is_run_name));
   k.push_back(directory(
       KEY(run.dir, "Directory of the run; empty: runs/NAME below the working directory.")));
-  k.push_back(within(KEY(run.seed, "Seed of every choice that the run makes by itself."), 0,
-                     9007199254740991.0));
+  k.push_back(
+      within(KEY(run.seed, "Seed of what is drawn outside of the referee: of requests, where "
+                           "policy.sampling.seed asks for it, and by `kernelmill simulate`."),
+             0, 9007199254740991.0));
   k.push_back(within(KEY(run.priority,
                          "Among runs of one head: what waits of the highest goes first, on nodes "
                          "and at policy servers; equals take turns."),
@@ -113,7 +115,9 @@ void add_policy_keys(std::vector<config_key>& k) {
       above(KEY(policy.sampling.top_p, "Nucleus sampling: the share of probability that is kept."),
             0, 1));
   k.push_back(within(KEY(policy.sampling.max_tokens, "Most tokens of a completion."), 1, 10e6));
-  k.push_back(within(KEY(policy.sampling.seed, "Seed sent to the server; below 0: none is sent."),
+  k.push_back(within(KEY(policy.sampling.seed,
+                         "Below 0: no seed is sent. Otherwise each request is sent one of its own, "
+                         "made of this, run.seed, the task, and group, member and turn."),
                      -1, 9007199254740991.0));
   k.push_back(KEY(policy.sampling.stop, "Texts at which the server ends a completion."));
   k.push_back(KEY(policy.sampling.logprobs,
@@ -207,6 +211,12 @@ void add_judgement_keys(std::vector<config_key>& k) {
           "Whether a commit waits for the disk; false loses turns when the machine goes down."));
   k.push_back(one_of(KEY(log.level, "Least severe level that is logged."),
                      {"trace", "debug", "info", "warn", "error"}));
+  k.push_back(one_of(KEY(log.format, "`text` is for people: logs/run.log of the run's directory. "
+                                     "`json` is one object a line: logs/run.jsonl."),
+                     {"text", "json"}));
+  k.push_back(
+      within(KEY(log.file_bytes, "Size from which a new file is begun."), 4096, double{1 << 30}));
+  k.push_back(within(KEY(log.files, "Files that are kept, the latest among them."), 1, 1000));
 }
 
 /// What names, places or paces a run without changing what it measures.
@@ -236,6 +246,9 @@ constexpr const char* changeable[] = {
     "episode.deadline_ms",
     "episode.max_live",
     "log.level",
+    "log.format",
+    "log.file_bytes",
+    "log.files",
 };
 
 config_key& find_in(std::vector<config_key>& keys, const std::string& name) {

@@ -2,12 +2,14 @@
 
 // What a run is told, as plain values. One table (launch/config/keys.cpp) binds every member to a
 // key of the JSON files, with its range and its sentence of documentation; the member initializers
-// here are the defaults, and nothing else is.
+// here are the defaults; what parts below launch/ need too stands in messages/defaults.hpp.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "messages/defaults.hpp"
 
 namespace kernelmill {
 
@@ -22,9 +24,9 @@ struct tasks_section {
   std::string root; ///< empty: configs/tasks of the installation, and what the user imported
   std::vector<std::string> ids = {"*"};
   uint32_t groups = 1;
-  uint32_t group_size = 4;
+  uint32_t group_size = defaults::group_size;
   uint32_t quorum = 0;
-  uint32_t max_turns = 4;
+  uint32_t max_turns = defaults::max_turns;
 };
 
 struct sampling_section {
@@ -45,12 +47,12 @@ struct policy_section {
   std::string api_key_file;
   bool stream = false;
   std::string tokens = "chat";
-  uint32_t max_in_flight = 64;
-  uint32_t timeout_ms = 300'000;
-  uint32_t connect_timeout_ms = 5'000;
-  uint32_t first_contact_ms = 30'000; ///< 0: no limit
-  uint32_t stall_ms = 120'000;        ///< of a stream; 0: no limit
-  uint64_t max_response_bytes = uint64_t{4} << 20;
+  uint32_t max_in_flight = defaults::policy_max_in_flight;
+  uint32_t timeout_ms = defaults::policy_timeout_ms;
+  uint32_t connect_timeout_ms = defaults::policy_connect_timeout_ms;
+  uint32_t first_contact_ms = defaults::policy_first_contact_ms; ///< 0: no limit
+  uint32_t stall_ms = defaults::policy_stall_ms;                 ///< of a stream; 0: no limit
+  uint64_t max_response_bytes = defaults::policy_max_response_bytes;
   std::string ca_file; ///< empty: the system's certificates
   sampling_section sampling;
 };
@@ -76,8 +78,8 @@ struct retrieval_section {
 
 struct compile_section {
   uint32_t slots = 0; ///< 0: one per core
-  uint32_t deadline_ms = 60'000;
-  uint32_t torch_deadline_ms = 300'000; ///< torch's headers alone take nvcc a minute
+  uint32_t deadline_ms = defaults::build_deadline_ms;
+  uint32_t torch_deadline_ms = defaults::torch_build_deadline_ms;
   uint32_t memory_mb = 4096;
   std::string cache_dir; ///< empty: $XDG_CACHE_HOME/kernelmill/build
   std::string compiler = "/usr/bin/g++";
@@ -101,8 +103,8 @@ struct evaluation_section {
   std::string clock = "call";
   uint32_t slots = 0;            ///< 0: as many as fit the cores
   uint32_t threads_per_slot = 0; ///< 0: the cores divided by the slots
-  uint32_t deadline_ms = 60'000;
-  uint32_t torch_deadline_ms = 180'000;
+  uint32_t deadline_ms = defaults::evaluate_deadline_ms;
+  uint32_t torch_deadline_ms = defaults::torch_evaluate_deadline_ms;
   std::string seed; ///< empty: drawn by the referee after the candidate is loaded
   timing_section timing;
   std::vector<std::string> required_layers = {"namespaces", "seccomp", "rlimits", "no_network"};
@@ -114,13 +116,13 @@ struct profile_section {
 };
 
 struct episode_section {
-  double gamma = 0.4;
+  double gamma = defaults::gamma;
   bool stop_on_correct = false;
   double stop_speedup = 0; ///< 0: never
-  uint32_t feedback_bytes = 6000;
-  uint32_t turn_deadline_ms = 900'000;
-  uint32_t deadline_ms = 3'600'000;
-  uint32_t max_live = 256;
+  uint32_t feedback_bytes = defaults::feedback_bytes;
+  uint32_t turn_deadline_ms = defaults::turn_deadline_ms;
+  uint32_t deadline_ms = defaults::episode_deadline_ms;
+  uint32_t max_live = defaults::max_live;
 };
 
 /// A weight that is not given comes from the preset.
@@ -146,6 +148,9 @@ struct storage_section {
 
 struct log_section {
   std::string level = "info";
+  std::string format = "text";
+  uint64_t file_bytes = uint64_t{16} << 20;
+  uint32_t files = 4; ///< with the one that is being written
 };
 
 struct run_config {

@@ -125,7 +125,7 @@ std::string config_section_doc(const std::string& section) {
       {"episode", "Turns, their limits and their returns."},
       {"reward", "What a turn is paid."},
       {"storage", "The lineage."},
-      {"log", "The log of the node."},
+      {"log", "The log of a run, or of a node: docs/reference/logs.md."},
   };
   for (const auto& [name, doc] : docs)
     if (section == name) return doc;

@@ -337,6 +337,11 @@ private:
   void start(uint64_t seed, const plan& what, const faults& how,
              std::shared_ptr<unreliable_sink> sink, bool resume) {
     sink->full = how.sink_full;
+    uint32_t opening = 0; // as a node finds it in its store
+    for (auto& [key, record] : sink->records()) {
+      auto view = record.open();
+      if (view->isRun()) opening = std::max(opening, view->getRun().getOpening() + 1);
+    }
     auto cluster = keep(system_.spawn(leasing_cluster, lease_policy{30s, 3}));
     keep(system_.spawn(supervisor, cluster, seed ^ 1, what.workers, how));
     auto services = std::make_shared<episode_services>();
@@ -357,6 +362,7 @@ private:
     settings->policy_deadline = 60s;
     run_plan batch;
     batch.name = "sim";
+    batch.opening = opening;
     batch.group_size = what.group_size;
     batch.quorum = what.quorum;
     batch.max_live = what.max_live;

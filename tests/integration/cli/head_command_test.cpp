@@ -8,10 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <caf/all.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "launch/cluster/link.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
@@ -185,6 +187,28 @@ TEST(head_command, a_node_whose_name_is_none_is_refused_and_the_head_goes_on) {
   EXPECT_EQ(cluster.stop().code, 0);
 }
 
+TEST(head_command, a_command_of_another_protocol_is_refused) {
+  small_cluster cluster{scratch() + "/protocols"};
+  cluster_config config{std::nullopt};
+  caf::actor_system system{config};
+  auto gate = reach_head(system, *parse_address(cluster.address()), false);
+  ASSERT_TRUE(gate) << gate.error().message;
+  auto request = build<wire::ControlRequest>([](wire::ControlRequest::Builder x) {
+    x.setVerb("status");
+    x.setProtocol(protocol_version + 1);
+  });
+  caf::scoped_actor self{system};
+  self->request(*gate, std::chrono::seconds{60}, atom::control_v, request)
+      .receive(
+          [](const Message<wire::ControlReply>& x) {
+            auto fault = x.open()->getFault();
+            EXPECT_STREQ(fault.getCategory().cStr(), "protocol_differs");
+            EXPECT_THAT(fault.getMessage().cStr(), HasSubstr("the command speaks protocol"));
+          },
+          [&](caf::error& why) { FAIL() << system.render(why); });
+  EXPECT_EQ(cluster.stop().code, 0);
+}
+
 TEST(head_command, a_run_goes_from_submit_to_its_end_and_the_node_drains) {
   auto root = scratch() + "/head_runs";
   small_cluster cluster{root};
@@ -235,7 +259,13 @@ TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
   auto changed = cluster.ask({"resume", "left", "tasks.max_turns=5"});
   EXPECT_EQ(changed.code, 2) << changed.err;
   EXPECT_THAT(changed.err, HasSubstr("as it was submitted"));
-  EXPECT_EQ(cluster.stop().code, 0);
+  auto head = cluster.stop();
+  EXPECT_EQ(head.code, 0);
+  EXPECT_THAT(head.err, AllOf(HasSubstr("info  actor=head-gate | the node worker joined: cpu/"),
+                              HasSubstr("warn  actor=head-gate | lost the node worker (cpu/"),
+                              HasSubstr("warn  actor=cluster | a job to "),
+                              HasSubstr("actor=head run=left | the run is over: cancelled")));
+  EXPECT_TRUE(std::filesystem::exists(root + "/left/logs/run.log"));
 }
 
 TEST(head_command, a_drain_outlasts_the_head_that_asked_for_it) {

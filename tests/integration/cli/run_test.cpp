@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include <signal.h>
 
@@ -47,6 +49,7 @@ TEST(run_command, ends_with_a_summary_whose_totals_add_up) {
     EXPECT_TRUE(d["stages"].contains(part)) << part << " in " << d["stages"];
   EXPECT_GT(d["stages"]["slot.correctness"], 0);
   EXPECT_EQ(d["directory"], scratch() + "/one");
+  EXPECT_EQ(x.err, "") << "with --json stderr is for one document";
 
   auto shown = kernelmill({"show", "one", "--json"}).document();
   EXPECT_EQ(shown["episodes"].size(), 2u);
@@ -104,9 +107,8 @@ TEST(run_command, device_code_on_the_cpu_is_refused_before_anything_starts) {
       small_run("contract", {"evaluation.contract=device", "evaluation.backend=cpu", "--json"}));
   EXPECT_EQ(x.code, 2) << x.err;
   EXPECT_EQ(x.out, "");
-  // What is told before it, of the run's name, is for people.
-  EXPECT_THAT(x.err, AllOf(HasSubstr("\"category\": \"unsupported_contract\""),
-                           HasSubstr("the backend is cpu")));
+  EXPECT_EQ(x.fault()["category"], "unsupported_contract") << x.err;
+  EXPECT_THAT(x.err, HasSubstr("the backend is cpu"));
   EXPECT_FALSE(std::filesystem::exists(scratch() + "/contract"));
 }
 
@@ -136,11 +138,70 @@ TEST(run_command, shows_what_the_profile_of_a_correct_turn_found) {
   EXPECT_THAT(shown, Not(HasSubstr("patched")));
 }
 
+/// The objects of a log in JSON.
+std::vector<nlohmann::json> log_of(const std::string& run) {
+  std::vector<nlohmann::json> result;
+  std::ifstream in{scratch() + "/" + run + "/logs/run.jsonl"};
+  for (std::string line; std::getline(in, line);)
+    result.push_back(nlohmann::json::parse(line, nullptr, false));
+  return result;
+}
+
+TEST(run_command, logs_its_opening_its_turns_and_its_end) {
+  auto x = kernelmill(small_run("logged", {"log.level=debug", "log.format=json"}));
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto lines = log_of("logged");
+  ASSERT_GE(lines.size(), 6u);
+  for (const auto& line : lines) {
+    ASSERT_TRUE(line.is_object());
+    for (const auto* key : {"time", "level", "actor", "message"})
+      EXPECT_TRUE(line.contains(key)) << line;
+  }
+  EXPECT_EQ(lines.front()["run"], "logged");
+  EXPECT_EQ(lines.front()["message"], "opened: 2 episodes in 1 groups");
+  EXPECT_THAT(lines.back()["message"].get<std::string>(), HasSubstr("finished: 2 of 2 episodes"));
+  auto turns = std::count_if(lines.begin(), lines.end(), [](const auto& line) {
+    return line["actor"] == "episode" && line["episode"] == "g0.e1" && line.contains("turn");
+  });
+  EXPECT_EQ(turns, 2);
+  // A run that goes on has the log that it had.
+  ASSERT_EQ(kernelmill({"resume", "logged"}).code, 0);
+  EXPECT_THAT(log_of("logged")[lines.size()]["message"].get<std::string>(),
+              HasSubstr("opened again"));
+}
+
+TEST(run_command, retries_reach_the_terminal_and_the_log_without_key_and_control_characters) {
+  auto script = write_file("faulty.json", R"({"model": "m", "require_key_env": "SOME_KEY",
+      "faults": [{"status": 500, "every": 1, "times": 2, "message": "\u001b[2Jno TOPSECRET"}],
+      "replies": [{"text": "no kernel"}]})");
+  program_options options;
+  options.environment = {"SOME_KEY=TOPSECRET"};
+  running_program server{{"policy", "scripted", "--script", script}, options};
+  auto url = server.first_line();
+  url.erase(url.find_last_not_of('\n') + 1);
+  auto words = [&](const std::string& name) {
+    return small_run(name, {"policy.kind=openai", "policy.base_url=" + url, "policy.model=m",
+                            "policy.api_key_env=SOME_KEY", "log.format=json"});
+  };
+  auto x = kernelmill(words("retried"), options);
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_THAT(x.err, AllOf(HasSubstr("warn  actor=policy-client run=retried episode=g0.e"),
+                           HasSubstr("attempt 1 failed"), HasSubstr("2Jno [key]"),
+                           Not(HasSubstr("TOPSECRET")), Not(HasSubstr("\x1b[2J"))));
+  auto retries = 0;
+  for (const auto& line : log_of("retried")) {
+    EXPECT_THAT(line.dump(), Not(HasSubstr("TOPSECRET")));
+    auto text = line["message"].get<std::string>();
+    if (line["level"] == "warn" && text.find("failed, the next in") != text.npos) ++retries;
+  }
+  EXPECT_EQ(retries, 2);
+}
+
 TEST(run_command, a_signal_keeps_what_is_committed_and_resume_goes_on) {
   // Slow answers: the run is in its first turns when the signal comes.
   auto script = write_file(
       "slow.json", R"({"model": "m", "latency_ms": 2000, "replies": [{"text": "no kernel"}]})");
-  running_program started{small_run("two", {"--json", "policy.script=" + script})};
+  running_program started{small_run("two", {"policy.script=" + script})};
   // The first line on stderr says that signals are heard; then episodes live.
   started.wait_for_error("run two");
   nlohmann::json episodes;
@@ -152,8 +213,9 @@ TEST(run_command, a_signal_keeps_what_is_committed_and_resume_goes_on) {
   for (const auto& e : episodes) EXPECT_NE(e["state"], "");
   auto x = started.stop(SIGTERM);
   EXPECT_EQ(x.code, 143) << x.err;
-  EXPECT_EQ(x.document()["outcome"], "cancelled");
+  EXPECT_THAT(x.out, HasSubstr("cancelled: "));
   EXPECT_THAT(x.err, HasSubstr("kernelmill resume two"));
+  EXPECT_THAT(kernelmill({"show", "two"}).out, HasSubstr("\ncancelled\n"));
   auto resumed = kernelmill({"resume", "two", "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.document()["totals"]["episodes"], 2);
@@ -172,7 +234,37 @@ TEST(run_command, a_policy_server_that_is_down_is_69_and_nothing_is_lost) {
       kernelmill(small_run("four", {"policy.kind=openai", "policy.base_url=http://127.0.0.1:9/v1",
                                     "policy.model=m", "policy.timeout_ms=2000", "--json"}));
   EXPECT_EQ(x.code, 69) << x.err;
+  EXPECT_EQ(x.fault()["class"], "configuration") << x.err;
   EXPECT_THAT(x.err, HasSubstr("127.0.0.1:9"));
+
+  auto shown = kernelmill({"show", "four"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("failed: failed to reach the policy server"),
+                               HasSubstr("next: start the server"),
+                               HasSubstr("no turn is committed"), Not(HasSubstr("EPISODE"))));
+  auto d = kernelmill({"show", "four", "--json"}).document();
+  EXPECT_EQ(d["state"], "failed");
+  EXPECT_EQ(d["openings"], 1);
+  EXPECT_EQ(d["fault"]["category"], "policy_unreachable");
+
+  // The latest opening is the one that counts.
+  auto script = write_file("up.json", R"({"model": "m", "replies": [{"text": "no kernel"}]})");
+  running_program server{{"policy", "scripted", "--script", script}};
+  auto url = server.first_line();
+  url.erase(url.find_last_not_of('\n') + 1);
+  ASSERT_EQ(kernelmill({"resume", "four", "policy.base_url=" + url}).code, 0);
+  d = kernelmill({"show", "four", "--json"}).document();
+  EXPECT_EQ(d["state"], "finished");
+  EXPECT_EQ(d["openings"], 2);
+  EXPECT_TRUE(d["fault"].is_null()) << d["fault"];
+}
+
+TEST(run_command, a_failed_run_prints_no_empty_table) {
+  auto x =
+      kernelmill(small_run("empty", {"policy.kind=openai", "policy.base_url=http://127.0.0.1:9/v1",
+                                     "policy.model=m", "policy.timeout_ms=1000"}));
+  EXPECT_EQ(x.code, 69) << x.err;
+  EXPECT_THAT(x.out, AllOf(HasSubstr("failed: 1 groups"), Not(HasSubstr("TASK"))));
 }
 
 TEST(run_command, a_task_that_does_not_exist_is_3_and_names_the_closest) {

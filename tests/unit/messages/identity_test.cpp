@@ -1,5 +1,7 @@
 #include "messages/identity.hpp"
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "messages/digest.hpp"
@@ -7,6 +9,26 @@
 
 namespace kernelmill {
 namespace {
+
+TEST(identity, a_runs_number_is_the_same_on_every_machine) {
+  // The first 8 bytes of the name's SHA-256.
+  EXPECT_EQ(run_number("abc"), 0xba7816bf8f01cfeau);
+}
+
+TEST(identity, each_request_has_a_seed_of_its_own_that_its_run_repeats) {
+  std::set<uint32_t> seen;
+  for (uint32_t member = 0; member < 8; ++member)
+    for (uint32_t turn = 0; turn < 8; ++turn) {
+      auto seed = request_seed(1, 0, {"first", "native/row_sum", 0, member}, turn);
+      EXPECT_LT(seed, uint32_t{1} << 31);
+      EXPECT_EQ(seed, request_seed(1, 0, {"second", "native/row_sum", 0, member}, turn));
+      seen.insert(seed);
+    }
+  EXPECT_EQ(seen.size(), 64u);
+  auto seed = request_seed(1, 0, {"first", "native/row_sum", 0, 0}, 0);
+  EXPECT_NE(seed, request_seed(2, 0, {"first", "native/row_sum", 0, 0}, 0));
+  EXPECT_NE(seed, request_seed(1, 1, {"first", "native/row_sum", 0, 0}, 0));
+}
 
 TEST(identity, names_and_back) {
   episode_id x{"run", "native/row_sum", 3, 1};

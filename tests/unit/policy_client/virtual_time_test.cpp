@@ -2,8 +2,13 @@
 // plays: hours of back-off pass in milliseconds, and every run is the same.
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
+#include <sstream>
+
+#include <stdlib.h>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -192,6 +197,41 @@ TEST_F(policy_client_simulation, an_answer_comes_through) {
   EXPECT_STREQ(x->getText().cStr(), "hi");
   EXPECT_EQ(x->getAttempts(), 1u);
   EXPECT_STREQ(x->getRequestId().cStr(), "run/g1.e0.t0.a1");
+}
+
+TEST_F(policy_client_simulation, retries_are_logged_with_their_cause_and_without_the_key) {
+  auto dir = std::string{::testing::TempDir()} + "/policy_log_XXXXXX";
+  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
+  std::ofstream{dir + "/key"} << "sk-topsecret";
+  log_options options;
+  options.file = dir + "/log";
+  config.log = logger::open(options).value();
+  config.api_key_file = dir + "/key";
+  transport->reply = [](uint32_t n) {
+    return n < 3 ? status(500, R"({"error": {"message": "\u001b[2Jno sk-topsecret today"}})")
+                 : good();
+  };
+  spawn();
+  ask(1);
+  advance(5min, 100ms);
+  ASSERT_EQ(category(1), "");
+  // What others say of the key is hidden too, for as long as the client lives.
+  config.log.warn({}, "somebody said sk-topsecret");
+  config.log.close();
+  std::ifstream in{options.file};
+  auto text = (std::ostringstream{} << in.rdbuf()).str();
+  std::error_code ignored;
+  std::filesystem::remove_all(dir, ignored);
+  EXPECT_NE(text.find("warn  actor=policy-client run=run episode=g1.e0 turn=0 | "
+                      "http://server/v1: attempt 1 failed, the next in "),
+            text.npos)
+      << text;
+  EXPECT_NE(text.find("attempt 2 failed"), text.npos) << text;
+  EXPECT_NE(text.find("no [key] today"), text.npos) << text;
+  EXPECT_NE(text.find("somebody said [key]"), text.npos) << text;
+  EXPECT_NE(text.find("answered at attempt 3"), text.npos) << text;
+  EXPECT_EQ(text.find("topsecret"), text.npos) << text;
+  EXPECT_EQ(text.find('\x1b'), text.npos) << text;
 }
 
 TEST_F(policy_client_simulation, trouble_is_survived_with_a_new_id_for_each_attempt) {

@@ -146,11 +146,13 @@ inline Message<wire::Record> make_group(uint32_t group, const std::vector<double
   });
 }
 
-inline Message<wire::Record> make_run(const std::string& run, const std::string& state) {
+inline Message<wire::Record> make_run(const std::string& run, const std::string& state,
+                                      uint32_t opening = 0) {
   return build<wire::Record>([&](wire::Record::Builder record) {
     auto x = record.initRun();
     x.setRun(run);
     x.setState(state);
+    x.setOpening(opening);
   });
 }
 

@@ -66,17 +66,23 @@ TEST(store, keeps_its_records_when_it_is_opened_again) {
 TEST(store, scans_a_run_in_the_order_of_its_story) {
   temporary_folder folder;
   auto lineage = open_store(folder / "lineage");
-  ASSERT_TRUE(
-      lineage.commit({make_run("demo", "finished"), make_group(0, {0.1}), make_turn(0, 10, 0),
-                      make_episode(0, 2, {0.3}), make_turn(0, 2, 1), make_turn(0, 2, 0),
-                      make_turn(256, 0, 0), make_turn(1, 0, 300), make_turn(1, 0, 2),
-                      make_run("demo", "running"), make_run("demo", "cancelled")}));
+  ASSERT_TRUE(lineage.commit({make_run("demo", "finished", 1), make_group(0, {0.1}),
+                              make_turn(0, 10, 0), make_episode(0, 2, {0.3}), make_turn(0, 2, 1),
+                              make_turn(0, 2, 0), make_turn(256, 0, 0), make_turn(1, 0, 300),
+                              make_turn(1, 0, 2), make_run("demo", "running"),
+                              make_run("demo", "cancelled"), make_run("demo", "running", 1)}));
   ASSERT_TRUE(lineage.commit({make_turn(0, 0, 0, {.run = "other"})}));
   EXPECT_THAT(names(lineage, "demo"),
-              ElementsAre("running", "g0.e2.t0", "g0.e2.t1", "g0.e2", "g0.e10.t0", "g0", "g1.e0.t2",
-                          "g1.e0.t300", "g256.e0.t0", "cancelled", "finished"));
+              ElementsAre("running", "running", "g0.e2.t0", "g0.e2.t1", "g0.e2", "g0.e10.t0", "g0",
+                          "g1.e0.t2", "g1.e0.t300", "g256.e0.t0", "cancelled", "finished"));
   EXPECT_THAT(names(lineage, "other"), ElementsAre("g0.e0.t0"));
   EXPECT_TRUE(names(lineage, "unknown").empty());
+  std::vector<std::string> openings;
+  ASSERT_TRUE(lineage.scan_openings("demo", [&](wire::Record::Reader x) {
+    openings.push_back(std::to_string(x.getRun().getOpening()) + " " + name_of(x));
+    return true;
+  }));
+  EXPECT_THAT(openings, ElementsAre("0 running", "1 running", "0 cancelled", "1 finished"));
   EXPECT_THAT(*lineage.groups("demo"), ElementsAre(0u, 1u, 256u));
   EXPECT_THAT(*lineage.runs(), ElementsAre("demo", "other"));
 }
