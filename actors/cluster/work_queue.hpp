@@ -15,6 +15,7 @@
 
 #include "actors/cluster/job_line.hpp"
 #include "messages/actors.hpp"
+#include "messages/judged.hpp"
 
 namespace kernelmill {
 
@@ -29,7 +30,8 @@ struct lease_policy {
   std::chrono::milliseconds hedge_floor = std::chrono::seconds{2};
 };
 
-/// `Result` holds a `fault`; class infrastructure there, or no answer, leases the job again.
+/// `Result` holds a `fault`. An answer that is to be repeated, or none, leases the job again; when
+/// no attempt is left, the latest answer counts.
 /// The state of `Self` has look_later(self), which sees to it that expire() is called in time.
 template <class Worker, class Atom, class Request, class Result>
 class work_queue {
@@ -251,7 +253,7 @@ private:
     auto& what = from.what;
     --what->leases;
     if (what->answered) return; // by the other of two leases
-    bool ours = result.open()->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
+    bool ours = is_to_be_repeated(*result.open());
     if (ours) what->failed.push_back(from.who);
     if (ours && what->leases > 0) return;
     if (ours && what->attempts < what->attempts_allowed) return again(what);

@@ -171,6 +171,7 @@ struct refining_episode_state {
     double speedup_low = 0;
     bool accepted = false;
     bool infrastructure = false;
+    bool paid = false;
     readiness_evidence evidence;
   };
 

@@ -201,7 +201,10 @@ private:
     auto done = baseline.call(run_.work, call_deadline_ms, run_.next_order());
     if (!done) return blame_task("ended: " + baseline.process().ending()->fault.message);
     times.reference = without_fixed(done->seconds);
-    times.disturbed = times.disturbed || was_disturbed(*done, done->cpu_seconds);
+    bool disturbed = was_disturbed(*done, done->cpu_seconds);
+    times.disturbed = times.disturbed || disturbed;
+    ++record_.baseline.calls;
+    record_.baseline.disturbed += disturbed ? 1 : 0;
     times.reference_waited = done->waited;
     reference_late_.push_back(done->late_cpu);
     auto result = run_.work.check(baseline.outputs());
@@ -298,8 +301,11 @@ private:
     }
     if (!disturbed_.empty()) record_.note += "; " + pairs;
     charge_late_work();
+    auto kinds = slow_ ? std::vector<kind_blocks>{blocks_[slow_->kind]} : blocks_;
     auto blocks = slow_ ? blocks_[slow_->kind].blocks : all_blocks();
     auto paid = pay_slowest({{"", blocks}});
+    record_.baseline.blocks = blocks.size();
+    record_.baseline.half_width = baseline_half_width(kinds);
     record_.measured = true;
     record_.reference_seconds = paid.reference_seconds;
     record_.candidate_seconds = paid.candidate_seconds;

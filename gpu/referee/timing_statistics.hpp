@@ -49,6 +49,12 @@ inline constexpr double process_spread = 0.01;
 /// Of each block, the first pair has the reference first, the second one the candidate.
 std::optional<double> slowed_by_order(const std::vector<timed_block>& blocks);
 
+struct kind_blocks;
+
+/// Half of the relative width of the interval that these blocks would have if the candidate always
+/// took the same time: what the baseline's own noise makes of it. REQUIRES: at least one block.
+double baseline_half_width(const std::vector<kind_blocks>& kinds);
+
 /// Mean of all but the largest tenth: a single one has many causes.
 double trimmed_mean(std::vector<double> x);
 
