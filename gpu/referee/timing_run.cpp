@@ -302,8 +302,9 @@ private:
     if (!disturbed_.empty()) record_.note += "; " + pairs;
     charge_late_work();
     auto kinds = slow_ ? std::vector<kind_blocks>{blocks_[slow_->kind]} : blocks_;
-    auto paid = pay_alike(kinds);
-    record_.baseline.blocks = slow_ ? kinds[0].blocks.size() : all_blocks().size();
+    auto blocks = slow_ ? blocks_[slow_->kind].blocks : all_blocks();
+    auto paid = pay_slowest({{"", blocks}});
+    record_.baseline.blocks = blocks.size();
     record_.baseline.half_width = baseline_half_width(kinds);
     record_.measured = true;
     record_.reference_seconds = paid.reference_seconds;

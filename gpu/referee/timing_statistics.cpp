@@ -72,35 +72,25 @@ constexpr double of_a_median = 1.2533;  // its standard error, by that of a mean
 constexpr double of_a_normal = 1.4826;  // its deviation, by the median of what it is off
 constexpr size_t fewest_neighbours = 4; // to know the noise
 
-// Logarithm of the candidate's own seconds.
-double log_own(const timed_block& x) {
-  return (std::log(x.candidate[0]) + std::log(x.candidate[1])) / 2;
-}
-
 // Standard deviation of the logarithm of a block, from neighbours of one kind, so that neither
 // differences between kinds nor slow drift are taken for noise.
-std::optional<double> noise_of(const std::vector<kind_blocks>& kinds,
-                               double (*value)(const timed_block&) = log_ratio) {
+std::optional<double> noise_of(const std::vector<kind_blocks>& kinds) {
   std::vector<double> steps;
   for (const auto& kind : kinds)
     for (size_t i = 1; i < kind.blocks.size(); ++i)
-      steps.push_back(std::fabs(value(kind.blocks[i]) - value(kind.blocks[i - 1])));
+      steps.push_back(std::fabs(log_ratio(kind.blocks[i]) - log_ratio(kind.blocks[i - 1])));
   if (steps.size() < fewest_neighbours) return std::nullopt;
   return of_a_normal * median_in_place(steps) / std::sqrt(2.0);
-}
-
-// What a difference of two medians of so many logarithms may be without a reason.
-double chance(size_t n, size_t others, double noise) {
-  double error = of_a_median * noise *
-                 std::sqrt(1.0 / static_cast<double>(n) + 1.0 / static_cast<double>(others));
-  return std::max(std::log1p(least_difference), standard_errors * error);
 }
 
 // How much slower `x` is than `others`, in logarithms; nothing where that may be noise.
 std::optional<double> behind(const std::vector<double>& x, const std::vector<double>& others,
                              double noise) {
   double by = median(others) - median(x);
-  if (by <= chance(x.size(), others.size(), noise)) return std::nullopt;
+  double error =
+      of_a_median * noise *
+      std::sqrt(1.0 / static_cast<double>(x.size()) + 1.0 / static_cast<double>(others.size()));
+  if (by <= std::max(std::log1p(least_difference), standard_errors * error)) return std::nullopt;
   return by;
 }
 
@@ -123,56 +113,40 @@ std::optional<double> behind_others(const std::vector<kind_blocks>& kinds, size_
   return most;
 }
 
+// Logarithm of the candidate's own seconds, median.
 double own_time(const std::vector<timed_block>& blocks) {
   std::vector<double> result;
-  for (const auto& x : blocks) result.push_back(log_own(x));
+  for (const auto& x : blocks)
+    result.push_back((std::log(x.candidate[0]) + std::log(x.candidate[1])) / 2);
   return median_in_place(result);
 }
 
-// Whether the candidate itself takes longer on one kind than on others, by more than its own noise:
-// where its baseline is faster there, that is no shortcut of the candidate's.
-bool takes_longer(const std::vector<kind_blocks>& kinds, size_t which, double noise) {
-  const auto& mine = kinds[which].blocks;
-  auto longer = [&](const std::vector<timed_block>& theirs) {
-    return own_time(mine) - own_time(theirs) > chance(mine.size(), theirs.size(), noise);
-  };
+// Whether the candidate itself takes longer on one kind than on others: where its baseline is
+// faster there, that is no shortcut of the candidate's.
+bool takes_longer(const std::vector<kind_blocks>& kinds, size_t which) {
+  double mine = own_time(kinds[which].blocks);
   std::vector<timed_block> others;
+  double least = mine;
   for (size_t i = 0; i < kinds.size(); ++i) {
     const auto& theirs = kinds[i].blocks;
     if (i == which || theirs.empty()) continue;
     others.insert(others.end(), theirs.begin(), theirs.end());
-    if (theirs.size() >= confirming_blocks && longer(theirs)) return true;
+    if (theirs.size() >= confirming_blocks) least = std::min(least, own_time(theirs));
   }
-  return !others.empty() && longer(others);
-}
-
-double log_baseline(const timed_block& x) {
-  return (std::log(x.reference[0]) + std::log(x.reference[1])) / 2;
-}
-
-bool is_faster_baseline(const std::vector<timed_block>& here, const std::vector<timed_block>& own,
-                        double noise) {
-  std::vector<double> times[2];
-  for (const auto& x : here) times[0].push_back(log_baseline(x));
-  for (const auto& x : own) times[1].push_back(log_baseline(x));
-  return behind(times[0], times[1], noise).has_value();
+  if (!others.empty()) least = std::min(least, own_time(others));
+  return mine - least > std::log1p(least_difference);
 }
 
 // Blocks of the task's own kind, and of those whose speedup is the same but for noise: a baseline
-// that is faster or slower on some contents says nothing of the candidate. A lower speedup that
-// the baseline does not explain stays in.
+// that is faster or slower on some contents says nothing of the candidate.
 std::vector<timed_block> alike(const std::vector<kind_blocks>& kinds, std::optional<double> noise) {
   std::vector<timed_block> result;
-  const auto& first = kinds.front().blocks;
-  auto own = log_ratios(first);
-  auto baseline_noise = noise_of(kinds, log_baseline);
   for (const auto& kind : kinds) {
     if (kind.blocks.empty()) continue;
-    if (&kind != &kinds.front() && !first.empty() && noise) {
+    if (&kind != &kinds.front() && !kinds.front().blocks.empty() && noise) {
       auto mine = log_ratios(kind.blocks);
-      if (behind(own, mine, *noise)) continue;
-      if (behind(mine, own, *noise) && is_faster_baseline(kind.blocks, first, *baseline_noise))
-        continue;
+      auto own = log_ratios(kinds.front().blocks);
+      if (behind(mine, own, *noise) || behind(own, mine, *noise)) continue;
     }
     result.insert(result.end(), kind.blocks.begin(), kind.blocks.end());
   }
@@ -274,11 +248,10 @@ paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
   double lowest = 0;
   double slower = 0;
   auto noise = noise_of(kinds);
-  auto own_noise = noise_of(kinds, log_own);
   for (size_t i = 0; i < kinds.size(); ++i) {
     const auto& blocks = kinds[i].blocks;
     auto by = blocks.empty() || !noise ? std::nullopt : behind_others(kinds, i, *noise);
-    if (!by || !takes_longer(kinds, i, *own_noise)) continue;
+    if (!by || !takes_longer(kinds, i)) continue;
     double speedup = median(log_ratios(blocks));
     if (slowest < kinds.size() && speedup >= lowest) continue;
     slowest = i;
@@ -292,12 +265,6 @@ paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
     result.times_slower = std::exp(slower);
   }
   pay(confirmed ? kinds[slowest].blocks : alike(kinds, found ? std::nullopt : noise), result);
-  return result;
-}
-
-paid_speedup pay_alike(const std::vector<kind_blocks>& kinds) {
-  paid_speedup result;
-  pay(alike(kinds, noise_of(kinds)), result);
   return result;
 }
 

@@ -88,10 +88,6 @@ inline constexpr size_t confirming_blocks = 4;
 /// REQUIRES: at least one block.
 paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds);
 
-/// Pays the first kind and those like it, where it was found before that none is paid alone.
-/// REQUIRES: at least one block.
-paid_speedup pay_alike(const std::vector<kind_blocks>& kinds);
-
 /// Whether there are neighbours enough to tell noise; before that no kind is slower than others.
 bool knows_noise(const std::vector<kind_blocks>& kinds);
 
