@@ -27,8 +27,14 @@ constexpr double idle_share = 0.01;          // of the calls; who is stopped tak
 constexpr double told_late_share = 0.02;
 constexpr double largest_fixed_share = 0.75; // of a call: a clock has noise
 constexpr uint32_t met_before_giving_up = 6; // kinds, a pair each: as much as three blocks
+constexpr double going_on = 20e-6; // seconds of a processor around a call: to start, and to stop
 constexpr size_t fewest_blocks = 2;
 constexpr size_t fewest_disturbed = 6;
+
+// Threads that have ended by then show in the time of processors.
+bool works_in_parallel(const call_measure& x) {
+  return x.threads > 1 || x.cpu_seconds > 1.25 * x.seconds + going_on;
+}
 
 bool far_slower(const std::vector<timed_block>& blocks) {
   return !blocks.empty() && estimate_speedup(blocks).high < 0.5;
@@ -60,6 +66,9 @@ public:
       pair_times unused;
       if (!pair(0, i == 0, unused)) return;
     }
+    bool alone = !in_parallel_; // what has threads needs its cores
+    run_.candidate.stay_beside(alone);
+    run_.prepared.baseline()->stay_beside(alone);
     started_ = now_seconds();
     if (meet_all_kinds()) take_blocks();
     if (sound()) settle_doubts();
@@ -206,6 +215,7 @@ private:
     ++record_.baseline.calls;
     record_.baseline.disturbed += disturbed ? 1 : 0;
     times.reference_waited = done->waited;
+    in_parallel_ = in_parallel_ || works_in_parallel(*done);
     reference_late_.push_back(done->late_cpu);
     auto result = run_.work.check(baseline.outputs());
     return result.pass() || blame_task("is wrong: " + result.first_bad);
@@ -219,6 +229,7 @@ private:
     }
     times.candidate = without_fixed(measure.seconds);
     least_cpu_ = std::min(least_cpu_, measure.cpu_seconds);
+    in_parallel_ = in_parallel_ || works_in_parallel(measure);
     times.candidate_disturbed = was_disturbed(measure, least_cpu_);
     times.disturbed = times.disturbed || times.candidate_disturbed;
     worked_on_ += would_not_stop(measure) ? 1 : 0;
@@ -310,7 +321,8 @@ private:
     record_.reference_seconds = paid.reference_seconds;
     record_.candidate_seconds = paid.candidate_seconds;
     record_.by_call = {paid.candidate_seconds, paid.reference_seconds};
-    record_.speedup = widened(paid.speedup, process_spread);
+    record_.speedup = widened(
+        paid.speedup, spread_of_processes(paid.candidate_seconds, paid.reference_seconds));
     tell_kinds();
     look_for_a_slowed_baseline();
     compare_with_roofline();
@@ -420,6 +432,7 @@ private:
   std::vector<call_measure> measures_;
   std::vector<double> reference_late_;
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls
+  bool in_parallel_ = false;
   size_t worked_on_ = 0;                                       // calls after which it did not stop
   uint32_t met_ = 0;                                           // blocks of one pair each
   double started_ = 0;

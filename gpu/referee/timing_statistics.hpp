@@ -44,6 +44,13 @@ speedup_interval widened(const speedup_interval& x, double spread);
 /// source.
 inline constexpr double process_spread = 0.01;
 
+/// The same in seconds of a call, however long that takes: 20 evaluations of one kernel of 16 us on
+/// two shared cores differ by as much.
+inline constexpr double call_spread = 0.4e-6;
+
+/// Standard deviation of the logarithm of a speedup between processes that run the same code.
+double spread_of_processes(double candidate_seconds, double reference_seconds);
+
 /// By how much the speedup of these blocks is too large because the reference is slower when it is
 /// called second, beyond what the candidate is slower by then; nothing where that may be noise.
 /// Of each block, the first pair has the reference first, the second one the candidate.
