@@ -13,6 +13,9 @@ constexpr uint32_t fewest_calls = 4;
 // Below this, intervals are wide because blocks are few, and a slow candidate makes them few.
 constexpr size_t fewest_blocks = 6;
 
+// Who looks that slow, also where the machine is busy, shall not be rid of it.
+constexpr double far_behind = 2;
+
 // A ratio varies by two times that vary alike; each alone makes its interval that much narrower.
 bool is_noisy(const baseline_record& x, double widest) {
   return x.blocks >= fewest_blocks && x.half_width > widest / std::sqrt(2.0);
@@ -26,6 +29,7 @@ bool says_nothing(const speedup_interval& x, double widest) {
 } // namespace
 
 untimed whose_doing(const baseline_record& baseline, double widest) {
+  if (baseline.behind > far_behind) return untimed::candidate;
   bool disturbed = baseline.calls >= fewest_calls && 2 * baseline.disturbed >= baseline.calls;
   return disturbed || is_noisy(baseline, widest) ? untimed::machine : untimed::candidate;
 }

@@ -10,8 +10,8 @@
 namespace kernelmill {
 
 /// `machine` where at least half of the baseline's calls (four or more) were disturbed, or where
-/// its own noise, over at least six blocks, is its full share of an interval as wide as `widest`;
-/// else `candidate`.
+/// its own noise, over at least six blocks, is its full share of an interval as wide as `widest`,
+/// and the candidate does not look far slower all the same; else `candidate`.
 untimed whose_doing(const baseline_record& baseline, double widest);
 
 /// Ends a record that was to be timed. An interval of which half is wider than `widest`, relative,

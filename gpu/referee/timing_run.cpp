@@ -217,6 +217,7 @@ private:
     times.reference_waited = done->waited;
     in_parallel_ = in_parallel_ || works_in_parallel(*done);
     reference_late_.push_back(done->late_cpu);
+    reference_times_.push_back(done->seconds);
     auto result = run_.work.check(baseline.outputs());
     return result.pass() || blame_task("is wrong: " + result.first_bad);
   }
@@ -298,6 +299,9 @@ private:
   }
 
   void summarize() {
+    std::vector<double> times;
+    for (const auto& x : measures_) times.push_back(x.seconds);
+    record_.baseline.behind = median(times) / median(reference_times_);
     auto pairs = fmt::format("{} pairs were disturbed by other programs", disturbed_.size());
     if (all_blocks().size() < fewest_blocks) {
       // Long calls are always disturbed on a busy machine. Noise must never make a kernel fast,
@@ -431,6 +435,7 @@ private:
   std::optional<slow_kind> slow_;       // paid alone
   std::vector<call_measure> measures_;
   std::vector<double> reference_late_;
+  std::vector<double> reference_times_;
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls
   bool in_parallel_ = false;
   size_t worked_on_ = 0;                                       // calls after which it did not stop

@@ -312,6 +312,7 @@ private:
     auto& timing = record_.timing;
     timing.measured = true;
     for (const auto& x : kinds_) timing.baseline.blocks += x.blocks.size();
+    timing.baseline.behind = paid.candidate_seconds / paid.reference_seconds;
     timing.baseline.half_width = baseline_half_width(kinds_);
     timing.reference_seconds = paid.reference_seconds;
     timing.candidate_seconds = paid.candidate_seconds;

@@ -18,14 +18,14 @@ evaluation_record measured(double low, double estimate, double high) {
   x.timing.samples = 4;
   x.timing.speedup = {estimate, low, high};
   x.timing.candidate_seconds = 1e-3;
-  x.timing.baseline = {10, 1, 8, 0.02};
+  x.timing.baseline = {10, 1, 8, 0.02, 1};
   return x;
 }
 
 evaluation_record not_measured(uint32_t calls, uint32_t disturbed) {
   auto x = measured(0, 0, 0);
   x.timing.measured = false;
-  x.timing.baseline = {calls, disturbed, 0, 0};
+  x.timing.baseline = {calls, disturbed, 0, 0, 1};
   return x;
 }
 
@@ -69,14 +69,23 @@ TEST(not_timed, too_few_calls_of_the_baseline_speak_against_nobody_but_the_candi
   EXPECT_EQ(settled(not_measured(4, 2)), untimed::machine);
 }
 
+// Who waits for so long that only a few pairs fit the budget finds half of them disturbed at times.
+TEST(not_timed, who_looks_far_slower_is_not_rid_of_it_on_a_busy_machine) {
+  auto x = not_measured(8, 8);
+  x.timing.baseline.behind = 1.9;
+  EXPECT_EQ(settled(x), untimed::machine);
+  x.timing.baseline.behind = 2.1;
+  EXPECT_EQ(settled(x), untimed::candidate);
+}
+
 TEST(not_timed, it_is_the_machine_where_the_baseline_alone_is_as_uneven) {
   auto x = measured(0.17, 1.69, 16.73);
-  x.timing.baseline = {16, 0, 8, 0.6};
+  x.timing.baseline = {16, 0, 8, 0.6, 1};
   EXPECT_EQ(settled(x), untimed::machine);
   x.timing.baseline.half_width = 0.1; // then only the candidate is
   EXPECT_EQ(settled(x), untimed::candidate);
   // Who is slow leaves time for few blocks, and a few of them are wide apart.
-  x.timing.baseline = {4, 0, 2, 0.6};
+  x.timing.baseline = {4, 0, 2, 0.6, 1};
   EXPECT_EQ(settled(x), untimed::candidate);
 }
 
