@@ -87,8 +87,7 @@ evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Rea
                    : evaluate_library(parts, **prepared, built->file.get(), options);
       },
       [&] { return options.deadline - now_seconds(); });
-  if (options.timed && !options.profiled)
-    settle_untimed(record, request.getTiming().getWidest());
+  if (options.timed && !options.profiled) settle_untimed(record, request.getTiming().getWidest());
   record.spans.insert(record.spans.begin(), {"task", ready});
   return record;
 }

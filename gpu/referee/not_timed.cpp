@@ -41,8 +41,9 @@ void settle_untimed(evaluation_record& record, double widest) {
     const auto& x = timing.speedup;
     if (!says_nothing(x, widest)) return;
     timing.measured = false;
-    timing.note = fmt::format("not timed: a speedup from {:.2f} to {:.2f} says nothing ({} calls); {}",
-                              x.low, x.high, timing.samples, timing.note);
+    timing.note =
+        fmt::format("not timed: a speedup from {:.2f} to {:.2f} says nothing ({} calls); {}", x.low,
+                    x.high, timing.samples, timing.note);
   }
   timing.why_not = whose_doing(timing.baseline, widest);
   timing.speedup = {};

@@ -52,9 +52,8 @@ double waited_seconds(int pid) noexcept {
 }
 
 void raise_priority(int pid) noexcept {
-  for_each_thread(pid, [](int thread) {
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(thread), timed_nice);
-  });
+  for_each_thread(
+      pid, [](int thread) { ::setpriority(PRIO_PROCESS, static_cast<id_t>(thread), timed_nice); });
   char path[48];
   // Every sandbox is a session, and with autogroups the sessions share the machine first; what is
   // nice within one hardly counts.
@@ -86,9 +85,8 @@ void keep_beside(int pid) noexcept {
 
 void let_roam(int pid) noexcept {
   if (moved)
-    for_each_thread(pid, [](int thread) {
-      ::sched_setaffinity(thread, sizeof original_cpus, &original_cpus);
-    });
+    for_each_thread(
+        pid, [](int thread) { ::sched_setaffinity(thread, sizeof original_cpus, &original_cpus); });
 }
 
 void run_anywhere() noexcept {

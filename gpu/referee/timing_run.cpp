@@ -325,8 +325,8 @@ private:
     record_.reference_seconds = paid.reference_seconds;
     record_.candidate_seconds = paid.candidate_seconds;
     record_.by_call = {paid.candidate_seconds, paid.reference_seconds};
-    record_.speedup = widened(
-        paid.speedup, spread_of_processes(paid.candidate_seconds, paid.reference_seconds));
+    record_.speedup =
+        widened(paid.speedup, spread_of_processes(paid.candidate_seconds, paid.reference_seconds));
     tell_kinds();
     look_for_a_slowed_baseline();
     compare_with_roofline();
@@ -438,8 +438,8 @@ private:
   std::vector<double> reference_times_;
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls
   bool in_parallel_ = false;
-  size_t worked_on_ = 0;                                       // calls after which it did not stop
-  uint32_t met_ = 0;                                           // blocks of one pair each
+  size_t worked_on_ = 0; // calls after which it did not stop
+  uint32_t met_ = 0;     // blocks of one pair each
   double started_ = 0;
   uint64_t next_call_ = first_timed_call;
 };

@@ -22,7 +22,8 @@ void note_turn(episode_view& x, wire::TurnRecord::Reader turn) {
   auto verdict = turn.getVerdict();
   x.categories.emplace_back(verdict.getCategory());
   x.not_timed += verdict.getCategory() == "not_timed";
-  if (is_paid(verdict)) x.best_reward = std::fmax(x.best_reward, verdict.getReward()); // of a number
+  if (is_paid(verdict))
+    x.best_reward = std::fmax(x.best_reward, verdict.getReward()); // of a number
   auto timing = turn.getFacts().getEvaluation().getTiming();
   auto s = timing.getSpeedup();
   if (verdict.getOutcome() == wire::Outcome::ACCEPTED && timing.getMeasured() &&
@@ -112,7 +113,8 @@ std::string not_timed_text(uint64_t turns, uint64_t unpaid) {
   if (turns == 0) return {};
   auto result = fmt::format("{} turn{} right and not timed", turns, turns == 1 ? "" : "s");
   if (unpaid > 0)
-    result += fmt::format("; {} episode{} for that in no comparison", unpaid, unpaid == 1 ? "" : "s");
+    result +=
+        fmt::format("; {} episode{} for that in no comparison", unpaid, unpaid == 1 ? "" : "s");
   return result + "\n";
 }
 

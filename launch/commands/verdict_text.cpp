@@ -255,7 +255,8 @@ std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader ve
     if (fault.getHint().size() > 0) result += "next: " + cli::clean(str(fault.getHint())) + "\n";
   }
   result += fmt::format("\n{}", cli::paint(colour, shade, word(outcome)));
-  if (auto category = str(verdict.getCategory()); category == "not_timed") result += ", " + category;
+  if (auto category = str(verdict.getCategory()); category == "not_timed")
+    result += ", " + category;
   result += is_paid(verdict) ? fmt::format(", reward {:.3f}\n", verdict.getReward()) : "\n";
   return result;
 }

@@ -97,8 +97,8 @@ TEST(Lease, WhatOneMachineCouldNotTimeIsTriedOnOthers) {
     untimed += result.summary->open()->getTotals().getNotTimed();
     for (auto& [key, record] : sink->records()) {
       auto view = record.open();
-      turns += view->isTurn() &&
-               view->getTurn().getVerdict().getOutcome() == wire::Outcome::ACCEPTED;
+      turns +=
+          view->isTurn() && view->getTurn().getVerdict().getOutcome() == wire::Outcome::ACCEPTED;
     }
   }
   EXPECT_GT(turns, 100u);

@@ -28,14 +28,15 @@ TEST_F(torch_referee, a_right_module_is_correct_in_every_trial) {
 }
 
 TEST_F(torch_referee, a_right_module_is_timed_against_the_problems_own_model) {
-  auto result = evaluate(linear_problem, linear_answer("return torch.relu(self.linear(x))"),
-                         [](wire::EvaluateRequest::Builder x) {
-                           auto timing = x.initTiming();
-                           timing.setEnabled(true);
-                           timing.setMinBlocks(2);
-                           timing.setMaxBlocks(2);
-                           timing.setWidest(1e3); // two blocks say little; whether there is a time is the question
-                         });
+  auto result = evaluate(
+      linear_problem, linear_answer("return torch.relu(self.linear(x))"),
+      [](wire::EvaluateRequest::Builder x) {
+        auto timing = x.initTiming();
+        timing.setEnabled(true);
+        timing.setMinBlocks(2);
+        timing.setMaxBlocks(2);
+        timing.setWidest(1e3); // two blocks say little; whether there is a time is the question
+      });
   auto timing = result.open()->getTiming();
   ASSERT_TRUE(timing.getMeasured()) << summary(result);
   EXPECT_GT(timing.getCandidateMs(), 0);

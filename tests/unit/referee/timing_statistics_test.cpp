@@ -139,8 +139,9 @@ TEST(slowed_by_order, a_baseline_that_is_slower_after_the_candidate_is_seen) {
 TEST(baseline_half_width, is_what_the_baseline_varies_by_within_kinds) {
   std::vector<kind_blocks> kinds{{"own", {}}, {"signs", {}}};
   for (int i = 0; i < 6; ++i) {
-    kinds[0].blocks.push_back({{1, 1}, {i + 1.0, 1}}); // the candidate varies, the baseline does not
-    kinds[1].blocks.push_back({{3, 3}, {1, 1}});       // nor does it here, though it is slower
+    kinds[0].blocks.push_back(
+        {{1, 1}, {i + 1.0, 1}});                 // the candidate varies, the baseline does not
+    kinds[1].blocks.push_back({{3, 3}, {1, 1}}); // nor does it here, though it is slower
   }
   EXPECT_NEAR(baseline_half_width(kinds), 0, 1e-12);
   for (int i = 0; i < 6; ++i) kinds[0].blocks[static_cast<size_t>(i)].reference[0] = 1 + i % 2;

@@ -243,11 +243,10 @@ TEST_F(recorded_run, traces_have_the_fields_that_people_know) {
 TEST_F(recorded_run, a_turn_that_the_machine_could_not_time_has_no_reward_anywhere) {
   turn_options good, machine{.not_timed = wire::NotTimed::MACHINE},
       own{.not_timed = wire::NotTimed::CANDIDATE};
-  ASSERT_TRUE(lineage->commit({make_turn(0, 0, 0, good), make_episode(0, 0, {0.3}, good),
-                               make_turn(0, 1, 0, machine),
-                               make_episode(0, 1, {std::nan("")}, machine), make_turn(0, 2, 0, own),
-                               make_episode(0, 2, {0.3}, own),
-                               make_group(0, {0, std::nan(""), 0}, good)}));
+  ASSERT_TRUE(lineage->commit(
+      {make_turn(0, 0, 0, good), make_episode(0, 0, {0.3}, good), make_turn(0, 1, 0, machine),
+       make_episode(0, 1, {std::nan("")}, machine), make_turn(0, 2, 0, own),
+       make_episode(0, 2, {0.3}, own), make_group(0, {0, std::nan(""), 0}, good)}));
   ASSERT_TRUE(rebuild_projections(*lineage, *artifacts, run));
   auto traces = lines_of(run.traces_file());
   ASSERT_EQ(traces.size(), 3u);
