@@ -161,6 +161,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
     t.setHalfWidth(timing.half_width);
     t.setClock(config.evaluation.clock);
     t.setBudgetMs(timing.budget_ms);
+    t.setWidest(timing.widest);
   });
   return result;
 }

@@ -12,6 +12,7 @@ struct TimingPolicy {
   halfWidth @3 :Float64 = 0.03;    # stop when the interval is narrower than this, relative
   budgetMs @4 :UInt32 = 1500;
   clock @5 :Text = "call";         # what is paid: "call" (back to back, launches included) or "device"
+  widest @6 :Float64 = 0.5;        # half of a wider interval, relative, says nothing: not timed
 }
 
 struct EvaluateRequest {
@@ -50,6 +51,12 @@ struct KindTime {
   calls @3 :UInt32;
 }
 
+enum NotTimed {                    # whose doing it is that a right candidate has no time
+  no @0;                           # it has one, or nobody asked for it
+  machine @1;                      # the baseline beside it could not be timed either: to be tried again
+  candidate @2;                    # the baseline could be timed
+}
+
 struct Timing {
   measured @0 :Bool;
   candidateMs @1 :Float64;         # median of the calls
@@ -66,6 +73,7 @@ struct Timing {
   candidateDeviceMs @12 :Float64;  # the GPU's work alone: launches are queued before the clock starts
   referenceDeviceMs @13 :Float64;
   kinds @14 :List(KindTime);       # by contents, where timed rows had several kinds
+  notTimed @15 :NotTimed;          # of a right candidate that is not `measured`
 }
 
 struct EvaluateResult {

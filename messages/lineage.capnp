@@ -64,11 +64,12 @@ struct EpisodeRecord {
   stopReason @2 :Text;
   outcome @3 :Common.Outcome;      # of the best turn; `infrastructure` when nothing can be trained on
   bestTurn @4 :UInt32;
-  rewards @5 :List(Float64);       # of each turn
-  returns @6 :List(Float64);       # R_t = r_t + gamma R_(t+1)
+  rewards @5 :List(Float64);       # of each turn; NaN where it is unpaid
+  returns @6 :List(Float64);       # R_t = r_t + gamma R_(t+1); NaN up to the last unpaid turn
   bestSpeedup @7 :Float64;         # lower bound, 0 when none
   readiness @8 :Verdict.Readiness;
   seconds @9 :Float64;
+  notTimed @10 :UInt32;            # turns that are right and have no time
 }
 
 struct GroupRecord {
@@ -79,7 +80,7 @@ struct GroupRecord {
   advantages @4 :List(Float64);    # group-relative; NaN where left out
   mean @5 :Float64;
   deviation @6 :Float64;
-  leftOut @7 :List(UInt32);        # members whose fault was the infrastructure's
+  leftOut @7 :List(UInt32);        # members without a return: lost to the infrastructure, or with an unpaid turn
 }
 
 struct RunRecord {

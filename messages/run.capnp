@@ -24,6 +24,8 @@ struct Totals {
   rejected @4 :UInt32;
   infrastructure @5 :UInt32;
   dropped @6 :UInt32;              # ended because their group had its quorum
+  notTimed @7 :UInt32;             # turns that are right and have no time
+  unpaid @8 :UInt32;               # episodes with such a turn that the machine could not time: in no comparison
 }
 
 struct RunSummary {
@@ -40,12 +42,13 @@ struct EpisodeOutcome {            # episode to run, when it ends
   episode @0 :Common.EpisodeRef;
   turns @1 :UInt32;
   outcome @2 :Common.Outcome;
-  return @3 :Float64;
-  bestReward @4 :Float64;
+  return @3 :Float64;              # NaN where a turn is unpaid
+  bestReward @4 :Float64;          # NaN where no turn is paid
   bestSpeedup @5 :Float64;
   stopReason @6 :Text;
   seconds @7 :List(Common.Quantity);
   fault @8 :Common.Fault;
   closed @9 :Bool;                 # its own record is committed; false: resume takes it up again
   readiness @10 :Verdict.EpisodeKind;
+  notTimed @11 :UInt32;            # turns that are right and have no time
 }

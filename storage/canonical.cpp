@@ -133,9 +133,12 @@ void prune_facts(ordered_json& facts) {
 }
 
 void prune_verdict(ordered_json& verdict) {
-  erase(verdict, {"reward"});
-  // Which of the two an accepted turn is called is for the clock to say.
-  if (verdict["category"] == "slower") verdict["category"] = "success";
+  erase(verdict, {"reward", "unpaid"});
+  // Which of these an accepted turn is called is for the clock to say.
+  if (verdict["category"] == "slower" || verdict["category"] == "not_timed")
+    verdict["category"] = "success";
+  // An unpaid verdict has none of them, and what they say follows from gates and cases.
+  if (verdict["outcome"] == "accepted") erase(verdict, {"components"});
   erase_timed_entries(verdict["components"]);
   erase_timed_entries(verdict["gates"]);
   for (auto& gate : verdict["gates"]) normalize_key(gate, "reason");
@@ -150,6 +153,15 @@ void prune_turn(ordered_json& turn) {
   erase(turn["completion"]["audit"], {"position", "kept"});
   prune_facts(turn["facts"]);
   prune_verdict(turn["verdict"]);
+}
+
+// How many turns the machine could not time, a run is a better or a worse trace of rewards.
+void prune_readiness(ordered_json& text) {
+  if (!text.is_string()) return;
+  auto uses = ordered_json::parse(text.get<std::string>(), nullptr, false);
+  erase(uses, {"unpaid", "rl_reward_trace"});
+  if (!uses.is_discarded()) text = uses.dump();
+  normalize(text);
 }
 
 // Texts in place of artifacts: the hash of a text with a time in it says nothing.
@@ -194,7 +206,7 @@ expected<ordered_json> canonical_record(wire::Record::Reader record,
     }
     case wire::Record::EPISODE: {
       auto& x = result["episode"] = to_json(record.getEpisode());
-      erase(x, {"seconds", "best_turn", "best_speedup", "rewards", "returns"});
+      erase(x, {"seconds", "best_turn", "best_speedup", "rewards", "returns", "not_timed"});
       auto reasons = ordered_json::array(); // without those that were about time alone
       for (auto& reason : x["readiness"]["reasons"]) {
         normalize(reason);
@@ -205,13 +217,13 @@ expected<ordered_json> canonical_record(wire::Record::Reader record,
     }
     case wire::Record::GROUP: {
       auto& x = result["group"] = to_json(record.getGroup());
-      erase(x, {"returns", "advantages", "mean", "deviation"});
+      erase(x, {"returns", "advantages", "mean", "deviation", "left_out"});
       break;
     }
     case wire::Record::RUN: {
       auto& x = result["run"] = to_json(record.getRun());
       erase(x, {"opening", "at"});
-      normalize_key(x, "readiness");
+      prune_readiness(x["readiness"]);
       break;
     }
   }

@@ -11,10 +11,11 @@
 //             badCount and firstBad; the profile; evidence of findings, and findings that say
 //             how fast something was; the reward, its components
 //             named "speed...", "performance..." or "timing...", and the performance gate; the
-//             feedback of an accepted turn, and whether its category is "success" or "slower",
-//             which becomes "success"
-//   episodes  seconds, bestTurn, bestSpeedup, rewards, returns
-//   groups    returns, advantages, mean, deviation
+//             feedback and the components of an accepted turn, whether it is unpaid, and whether
+//             its category is "success", "slower" or "not_timed", which becomes "success"
+//   episodes  seconds, bestTurn, bestSpeedup, rewards, returns, notTimed
+//   groups    returns, advantages, mean, deviation, leftOut
+//   runs      whether they are a trace of rewards
 //   texts     feedback, prompts after the first turn, messages of faults, reasons: lines about
 //             time are dropped, and every number becomes "#"
 // All else stands: ids, order, prompts, completions, candidates, gates, categories, outcomes,

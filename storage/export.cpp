@@ -10,6 +10,7 @@
 
 #include "messages/digest.hpp"
 #include "messages/json.hpp"
+#include "messages/judged.hpp"
 #include "storage/files.hpp"
 #include "storage/group_reader.hpp"
 #include "storage/run_directory.hpp"
@@ -42,6 +43,10 @@ ordered_json text_of(capnp::Text::Reader x) {
 
 ordered_json number(double x) {
   return std::isfinite(x) ? ordered_json(x) : ordered_json(nullptr);
+}
+
+ordered_json reward_of(turn_reader turn) {
+  return is_paid(turn.getVerdict()) ? number(turn.getVerdict().getReward()) : nullptr;
 }
 
 bool is_lost(turn_reader turn) {
@@ -156,7 +161,7 @@ expected<void> exporter::sft_episode(const stored_episode& episode,
     row["metadata"] = {{"verb", text_of(facts.getVerb())},
                        {"operator_family", text_of(facts.getOperatorFamily())},
                        {"backend", text_of(facts.getBackend())},
-                       {"reward", number(turn.getVerdict().getReward())},
+                       {"reward", reward_of(turn)},
                        {"speedup_low", number(end.getBestSpeedup())}};
     tasks.insert(turn.getEpisode().getTask().cStr());
     return rows.write(row);
@@ -203,7 +208,7 @@ expected<ordered_json> exporter::rl_turn(turn_reader turn, wire::EpisodeRecord::
   row["tokens"] = token_audit_json(completion);
   if (completion.getWeightVersions().size() > 0)
     row["weight_versions"] = weight_versions_json(completion);
-  row["reward"] = number(turn.getVerdict().getReward());
+  row["reward"] = reward_of(turn);
   row["return"] = number_of_turn < returns.size() ? number(returns[number_of_turn]) : nullptr;
   auto outcome = turn.getVerdict().getOutcome();
   row["outcome"] = enum_name(capnp::DynamicEnum{std::move(outcome)});
@@ -288,6 +293,10 @@ expected<void> exporter::preference(const stored_group& group) {
       if (is_first && !opening) opening = &stored;
       if (is_lost(turn->getTurn())) {
         ++report.left_out["infrastructure_turns"];
+        continue;
+      }
+      if (!is_paid(turn->getTurn().getVerdict())) {
+        ++report.left_out["not_timed_turns"];
         continue;
       }
       if (is_first) first_turns.look_at(stored);

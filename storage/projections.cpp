@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/json.hpp"
+#include "messages/judged.hpp"
 #include "storage/files.hpp"
 #include "storage/token_json.hpp"
 
@@ -79,6 +80,8 @@ ordered_json evaluation_json(wire::TurnRecord::Reader turn) {
     result["speedup"] = {{"estimate", number(speedup.getEstimate())},
                          {"low", number(speedup.getLow())},
                          {"high", number(speedup.getHigh())}};
+  } else if (timing.getNotTimed() != wire::NotTimed::NO) {
+    result["not_timed"] = {{"by", word(timing.getNotTimed())}, {"why", text_of(timing.getNote())}};
   }
   auto& findings = result["findings"] = ordered_json::array();
   for (auto x : turn.getVerdict().getFindings())
@@ -124,8 +127,7 @@ expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_
   result["model"] = text_of(turn.getCompletion().getModel());
   add_tokens(result, turn.getCompletion());
   result["eval_result"] = evaluation_json(turn);
-  bool paid = turn.getVerdict().getOutcome() != wire::Outcome::INFRASTRUCTURE;
-  result["reward"] = paid ? number(turn.getVerdict().getReward()) : nullptr;
+  result["reward"] = is_paid(turn.getVerdict()) ? number(turn.getVerdict().getReward()) : nullptr;
   auto& parts = result["reward_breakdown"] = ordered_json::object();
   for (auto x : turn.getVerdict().getComponents())
     parts[x.getName().cStr()] = number(x.getValue() * x.getWeight());
@@ -164,7 +166,7 @@ struct series {
 
 struct tally {
   series reward, format, compile, correct, cheat, speedup, eval_seconds;
-  uint64_t infrastructure = 0;
+  uint64_t infrastructure = 0, not_timed = 0;
 
   void add(wire::TurnRecord::Reader turn) {
     if (turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE) {
@@ -172,7 +174,7 @@ struct tally {
       return;
     }
     auto facts = turn.getFacts();
-    reward.add(turn.getVerdict().getReward());
+    if (is_paid(turn.getVerdict())) reward.add(turn.getVerdict().getReward());
     format.add(facts.getParsed().getOk());
     compile.add(facts.getBuild().getCompiled());
     correct.add(facts.getEvaluation().getCorrect());
@@ -180,6 +182,7 @@ struct tally {
     eval_seconds.add(turn.getSeconds().getEvaluate());
     if (facts.getEvaluation().getTiming().getMeasured())
       speedup.add(facts.getEvaluation().getTiming().getSpeedup().getLow());
+    not_timed += turn.getVerdict().getCategory() == "not_timed";
   }
 };
 
@@ -251,6 +254,7 @@ expected<ordered_json> episode_trace(const stored_episode& episode,
     auto reasons = ordered_json::array();
     for (auto x : end.getReadiness().getReasons()) reasons.push_back(text_of(x));
     result["readiness"] = {{"kind", word(end.getReadiness().getKind())}, {"reasons", reasons}};
+    result["not_timed"] = end.getNotTimed();
     result["seconds"] = number(end.getSeconds());
   }
   result["turns"] = std::move(turns);
@@ -273,8 +277,9 @@ ordered_json group_metrics(const stored_group& group) {
                     {"step", group.group},
                     {"task", task_of(group)},
                     {"episodes", group.episodes.size()},
-                    {"turns", all.reward.values.size()},
+                    {"turns", all.format.values.size()},
                     {"infrastructure_turns", all.infrastructure},
+                    {"not_timed_turns", all.not_timed},
                     {"reward/mean", all.reward.mean()},
                     {"reward/std", all.reward.deviation()},
                     {"reward/min", all.reward.min()},

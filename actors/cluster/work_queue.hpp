@@ -15,6 +15,7 @@
 
 #include "actors/cluster/job_line.hpp"
 #include "messages/actors.hpp"
+#include "messages/judged.hpp"
 #include "messages/log/logger.hpp"
 
 namespace kernelmill {
@@ -32,7 +33,8 @@ struct lease_policy {
   logger log = {}; ///< hears of jobs that are leased again
 };
 
-/// `Result` holds a `fault`; class infrastructure there, or no answer, leases the job again.
+/// `Result` holds a `fault`. An answer that is to be repeated, or none, leases the job again; when
+/// no attempt is left, the latest answer counts.
 /// The state of `Self` has look_later(self), which sees to it that expire() is called in time.
 template <class Worker, class Atom, class Request, class Result>
 class work_queue {
@@ -256,7 +258,7 @@ private:
     --what->leases;
     if (what->answered) return; // by the other of two leases
     auto view = result.open();
-    bool ours = view->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
+    bool ours = is_to_be_repeated(*view);
     if (ours) what->failed.push_back(from.who);
     if (ours && what->leases > 0) return;
     if (ours && what->attempts < what->attempts_allowed)

@@ -179,6 +179,7 @@ struct refining_episode_state {
     double speedup_low = 0;
     bool accepted = false;
     bool infrastructure = false;
+    bool paid = false;
     readiness_evidence evidence;
   };
 

@@ -1,5 +1,8 @@
 #include "actors/episode/episode_records.hpp"
 
+#include <cmath>
+#include <limits>
+
 #include "actors/caf_error.hpp"
 #include "actors/episode/returns.hpp"
 #include "actors/episode/transition.hpp"
@@ -7,6 +10,7 @@
 #include "actors/governance/judge.hpp"
 #include "messages/digest.hpp"
 #include "messages/fault.hpp"
+#include "messages/judged.hpp"
 
 namespace kernelmill {
 
@@ -303,21 +307,40 @@ Message<wire::Record> turn_record(const refining_episode_state& state,
   return build<wire::Record>(fill);
 }
 
+namespace {
+
+// What was never found out is no number, and neither is any return that has it in its sum.
+double reward_of(const refining_episode_state::turn_digest& x) {
+  if (x.infrastructure) return 0;
+  return x.paid ? x.reward : std::numeric_limits<double>::quiet_NaN();
+}
+
+// By the reward; a right kernel whose speed is not known is better than a wrong one only.
+bool is_better(uint32_t a, uint32_t b, const std::vector<double>& rewards,
+               const std::vector<refining_episode_state::turn_digest>& turns) {
+  if (!std::isnan(rewards[a]) && !std::isnan(rewards[b])) return rewards[a] > rewards[b];
+  if (turns[a].accepted != turns[b].accepted) return turns[a].accepted;
+  return std::isnan(rewards[b]) && !std::isnan(rewards[a]);
+}
+
+} // namespace
+
 Message<wire::Record> episode_record(const refining_episode_state& state,
                                      const std::string& reason) {
   std::vector<double> rewards;
   std::vector<readiness_evidence> evidence;
-  uint32_t best = 0;
+  uint32_t best = 0, not_timed = 0;
   double best_speedup = 0;
   bool accepted = false, infrastructure = false;
   for (uint32_t i = 0; i < state.turns.size(); ++i) {
     auto& turn = state.turns[i];
-    rewards.push_back(turn.infrastructure ? 0 : turn.reward);
+    rewards.push_back(reward_of(turn));
     evidence.push_back(turn.evidence);
     infrastructure |= turn.infrastructure;
     accepted |= turn.accepted;
+    not_timed += turn.evidence.not_timed;
     if (turn.accepted) best_speedup = std::max(best_speedup, turn.speedup_low);
-    if (rewards[i] > rewards[best]) best = i;
+    if (is_better(i, best, rewards, state.turns)) best = i;
   }
   auto returns = discounted_returns(rewards, state.settings->gamma);
   auto usable = judge_episode(evidence);
@@ -344,6 +367,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     auto reasons = readiness_out.initReasons(static_cast<unsigned>(usable.reasons.size()));
     for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, usable.reasons[i]);
     x.setSeconds(state.seconds_since(state.started));
+    x.setNotTimed(not_timed);
   });
 }
 
@@ -385,6 +409,7 @@ Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& stat
     x.setStopReason(record.getStopReason());
     x.setClosed(true);
     x.setReadiness(record.getReadiness().getKind());
+    x.setNotTimed(record.getNotTimed());
     set_stage_seconds(x, state);
   });
 }
@@ -411,6 +436,7 @@ refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
   result.reward = verdict.getReward();
   result.accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
   result.infrastructure = verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE;
+  result.paid = is_paid(verdict);
   result.speedup_low = record.getFacts().getEvaluation().getTiming().getSpeedup().getLow();
   result.evidence = evidence_of(record);
   return result;

@@ -34,7 +34,7 @@ struct hint {
   std::string_view text;
 };
 
-constexpr std::array<hint, 30> hints{{
+constexpr std::array<hint, 31> hints{{
     {"format_error",
      "Think inside <think> and </think>, then write one complete program between <KERNEL> and "
      "</KERNEL>, in capitals, and nothing else."},
@@ -80,6 +80,10 @@ constexpr std::array<hint, 30> hints{{
      "The kernel is right and faster than the baseline. Make it faster still, and keep it right."},
     {"untimed",
      "The kernel is right; how fast it is was not measured. Make it fast, and keep it right."},
+    {"not_timed",
+     "The kernel is right, but its calls were too few or too uneven to be timed, so no speed is "
+     "paid. Make it fast, let every call take the same time, and use no more threads than there "
+     "are cores."},
     {"import_error",
      "The module raised an exception when it was imported. Repair what the traceback names; import "
      "only what the machine has."},
@@ -367,8 +371,9 @@ private:
 
   std::string last_line() const {
     auto category = view(verdict_.getCategory());
-    // Accepted, but nothing is known of its speed.
-    if (category == "success" && !evaluation_.getTiming().getMeasured()) category = "untimed";
+    // Accepted, but nothing is known of its speed, for no reason of the kernel's.
+    bool unasked = category == "success" && !evaluation_.getTiming().getMeasured();
+    if (unasked || verdict_.getUnpaid()) category = "untimed";
     auto text = hint_of(left_out() ? std::string_view{"infrastructure"} : category);
     if (text.empty()) text = hint_of("format_error");
     std::string result{"Next: "};

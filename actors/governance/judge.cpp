@@ -29,6 +29,8 @@ enum gate_index : size_t {
 constexpr std::array<const char*, 7> gate_names{
     "format", "build", "correctness", "determinism", "integrity", "performance", "originality"};
 
+constexpr const char* not_timed = "not_timed";
+
 struct gate {
   GateStatus status = GateStatus::NOT_RUN;
   std::string reason;
@@ -46,6 +48,7 @@ struct judgement {
   std::array<gate, 7> gates;
   judged_fault fault;
   std::string category;
+  bool unpaid = false; // accepted, and the machine could not time it
   reward_breakdown reward;
 };
 
@@ -100,13 +103,10 @@ public:
     if (!accepted() && result_.fault.cls == FaultClass::NONE)
       result_.fault = fault_of(facts_.getFault());
     result_.outcome = accepted() ? wire::Outcome::ACCEPTED : wire::Outcome::REJECTED;
-    if (accepted())
-      result_.category = failed(originality)   ? "unchanged"
-                         : failed(performance) ? "slower"
-                                               : "success";
-    else
-      result_.category = result_.fault.category;
-    pay();
+    result_.category = accepted() ? category_of_accepted() : result_.fault.category;
+    result_.unpaid = result_.category == not_timed &&
+                     evaluation_.getTiming().getNotTimed() == wire::NotTimed::MACHINE;
+    if (!result_.unpaid) pay();
     return std::move(result_);
   }
 
@@ -155,6 +155,13 @@ private:
   bool accepted() const {
     return passed(format) && passed(build_gate) && passed(correctness) && passed(determinism) &&
            passed(integrity);
+  }
+
+  // A copy is known to be none of its maker's work, however fast it is.
+  std::string category_of_accepted() const {
+    if (failed(originality)) return "unchanged";
+    if (evaluation_.getTiming().getNotTimed() != wire::NotTimed::NO) return not_timed;
+    return failed(performance) ? "slower" : "success";
   }
 
   void pass(gate_index i, std::string reason = {}) {
@@ -337,7 +344,8 @@ Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_con
     out.setCategory(x.category);
     write(out.initFault(), x.fault);
     set_findings(out, facts);
-    if (x.outcome == wire::Outcome::INFRASTRUCTURE) return;
+    out.setUnpaid(x.unpaid);
+    if (x.outcome == wire::Outcome::INFRASTRUCTURE || x.unpaid) return;
     out.setReward(x.reward.total);
     auto parts = out.initComponents(static_cast<unsigned>(x.reward.parts.size()));
     for (unsigned i = 0; i < parts.size(); ++i) {

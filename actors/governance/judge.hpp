@@ -49,8 +49,9 @@ expected<void> validate(const governance_config& config);
 /// verdict) makes the outcome `infrastructure`, whatever else the facts say; so does a
 /// configuration fault, and a stage that is missing without a reason. Accepted means: format,
 /// build, correctness, determinism and integrity pass; a copy of what was shown is accepted, too,
-/// as `unchanged`, and earns no speed. The verdict's fault is the first failing stage's, or the
-/// critical finding's where there is one.
+/// as `unchanged`, and earns no speed. What was to be timed and was not is accepted as `not_timed`:
+/// it is unpaid where the machine could not time it, else paid as correct alone. The verdict's
+/// fault is the first failing stage's, or the critical finding's where there is one.
 Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_config& config);
 
 /// What readiness needs to know of a turn: 12 bytes, so that 100,000 live episodes can keep it of
@@ -63,9 +64,10 @@ struct readiness_evidence {
   wire::Outcome outcome = wire::Outcome::INFRASTRUCTURE;
   unsigned char gates = 0; ///< passed in a row, without `performance`
   cause shown = cause::none;
-  bool critical : 1 = false; ///< a critical integrity finding
-  bool slower : 1 = false;   ///< accepted, but it failed the performance gate
-  bool copied : 1 = false;   ///< accepted, but a copy of what was shown
+  bool critical : 1 = false;  ///< a critical integrity finding
+  bool slower : 1 = false;    ///< accepted, but it failed the performance gate
+  bool copied : 1 = false;    ///< accepted, but a copy of what was shown
+  bool not_timed : 1 = false; ///< accepted, but how fast it is could not be measured
   bool has_id : 1 = false;
   bool has_prompt : 1 = false;
   bool has_completion : 1 = false;
@@ -87,6 +89,8 @@ readiness judge_episode(std::span<const readiness_evidence> turns);
 struct run_counts {
   uint64_t episodes = 0, turns = 0;
   uint64_t infrastructure = 0; ///< episodes that our own faults left without a judged turn
+  uint64_t unpaid =
+      0; ///< episodes that are in no comparison, for the machine could not time a turn
   uint64_t usable_positive_sft = 0, usable_negative_debug = 0, usable_negative_transition = 0;
   uint64_t benchmark_only = 0, unusable = 0;
   bool complete = false;         ///< every planned episode ended

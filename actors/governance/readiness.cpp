@@ -94,6 +94,8 @@ readiness positive_or_benchmark(std::span<const evidence> turns) {
       result.reasons.push_back(why_it_failed(x) + "; it was repaired");
   if (last.slower)
     result.reasons.emplace_back("the kernel is correct but not faster than the baseline");
+  if (last.not_timed)
+    result.reasons.emplace_back("the kernel is correct; how fast it is could not be measured");
   return result;
 }
 
@@ -131,6 +133,7 @@ evidence evidence_of(wire::TurnRecord::Reader turn) {
   x.has_cases = turn.getFacts().getEvaluation().getCases().size() > 0;
   bool accepted = x.outcome == wire::Outcome::ACCEPTED;
   x.slower = accepted && turn.getVerdict().getCategory() == "slower";
+  x.not_timed = accepted && turn.getVerdict().getCategory() == "not_timed";
   x.copied = accepted && turn.getVerdict().getCategory() == "unchanged";
   if (!accepted && x.has_candidate) x.shown = cause_of(turn.getFacts());
   return x;
@@ -180,11 +183,19 @@ run_readiness judge_run(const run_counts& x) {
   require(result.benchmark_reporting, x.complete, "not every planned episode ended");
   require(result.benchmark_reporting, x.infrastructure == 0, lost_text);
   require(result.sft_collection, x.usable_positive_sft > 0, "no episode is usable_positive_sft");
+  const double holes =
+      x.episodes > 0 ? static_cast<double>(x.infrastructure + x.unpaid) / x.episodes : 0;
+  auto unpaid_text = fmt::format("{} of {} episodes have a turn that the machine could not time",
+                                 x.unpaid, x.episodes);
   // Advantages compare siblings: groups with many holes mislead a trainer.
   require(result.rl_reward_trace, x.complete, "not every planned episode ended");
   require(result.rl_reward_trace, lost <= 0.1, lost_text + ", more than one in ten");
+  require(result.rl_reward_trace, lost > 0.1 || holes <= 0.1,
+          unpaid_text + ": with those that were lost, more than one in ten");
   if (result.rl_reward_trace.eligible && x.infrastructure > 0)
     result.rl_reward_trace.reasons.push_back(lost_text + " and are left out");
+  if (result.rl_reward_trace.eligible && x.unpaid > 0)
+    result.rl_reward_trace.reasons.push_back(unpaid_text + " and are left out");
   return result;
 }
 

@@ -121,7 +121,7 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
     ++counters.ended;
     ++group.ended;
     count_outcome(counters, kinds, outcome);
-    if (outcome.getOutcome() != wire::Outcome::INFRASTRUCTURE) {
+    if (is_comparable(outcome)) {
       group.returns[ref.getMember()] = outcome.getReturn();
       ++group.usable;
       if (has_quorum(ref.getGroup())) drop_rest(ref.getGroup());

@@ -36,6 +36,8 @@ struct run_counters {
   uint32_t planned = 0, live = 0, ended = 0, left_open = 0;
   uint64_t turns = 0;
   uint32_t accepted = 0, rejected = 0, infrastructure = 0, dropped = 0;
+  uint32_t not_timed = 0; ///< turns that are right and have no time
+  uint32_t unpaid = 0;    ///< episodes with such a turn that the machine could not time
 };
 
 /// Hears of a run's progress on the run actor's thread; keep it short.

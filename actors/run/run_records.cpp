@@ -10,11 +10,20 @@
 
 namespace kernelmill {
 
+bool is_comparable(wire::EpisodeOutcome::Reader x) {
+  return x.getOutcome() != wire::Outcome::INFRASTRUCTURE && std::isfinite(x.getReturn());
+}
+
 void count_outcome(run_counters& counters, run_counts& kinds,
                    wire::EpisodeOutcome::Reader outcome) {
   if (outcome.getStopReason() == stopped_by_quorum) {
     ++counters.dropped;
     return;
+  }
+  counters.not_timed += outcome.getNotTimed();
+  if (outcome.getOutcome() != wire::Outcome::INFRASTRUCTURE && !is_comparable(outcome)) {
+    ++counters.unpaid;
+    ++kinds.unpaid;
   }
   switch (outcome.getOutcome()) {
     case wire::Outcome::ACCEPTED: ++counters.accepted; break;
@@ -88,6 +97,7 @@ std::string readiness_text(const run_counts& counts) {
       {"episodes", counts.episodes},
       {"turns", counts.turns},
       {"infrastructure", counts.infrastructure},
+      {"unpaid", counts.unpaid},
       {"usable_positive_sft", counts.usable_positive_sft},
       {"usable_negative_debug", counts.usable_negative_debug},
       {"usable_negative_transition", counts.usable_negative_transition},
@@ -132,6 +142,8 @@ Message<wire::RunSummary> run_summary(const run_plan& plan, const run_counters& 
     totals.setRejected(counters.rejected);
     totals.setInfrastructure(counters.infrastructure);
     totals.setDropped(counters.dropped);
+    totals.setNotTimed(counters.not_timed);
+    totals.setUnpaid(counters.unpaid);
     x.setOutcome(outcome);
     x.setSeconds(seconds);
     auto list = x.initStages(static_cast<unsigned>(stages.size()));

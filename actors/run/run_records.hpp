@@ -11,6 +11,10 @@
 
 namespace kernelmill {
 
+/// Whether an episode has a return that its siblings' can be held against: not where the
+/// infrastructure lost it, nor where the machine could not time one of its turns.
+bool is_comparable(wire::EpisodeOutcome::Reader x);
+
 void count_outcome(run_counters& counters, run_counts& kinds, wire::EpisodeOutcome::Reader outcome);
 
 /// How an episode that died without a word is reported.

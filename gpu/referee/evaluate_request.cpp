@@ -11,6 +11,7 @@
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/evaluation.hpp"
+#include "gpu/referee/not_timed.hpp"
 #include "gpu/referee/result_words.hpp"
 #include "gpu/referee/second_look.hpp"
 #include "messages/digest.hpp"
@@ -86,6 +87,7 @@ evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Rea
                    : evaluate_library(parts, **prepared, built->file.get(), options);
       },
       [&] { return options.deadline - now_seconds(); });
+  if (options.timed && !options.profiled) settle_untimed(record, request.getTiming().getWidest());
   record.spans.insert(record.spans.begin(), {"task", ready});
   return record;
 }

@@ -45,8 +45,23 @@ struct both_seconds {
   double reference = 0;
 };
 
+/// What was seen of the baseline while a candidate was timed. The candidate stands still meanwhile,
+/// so that nothing here is of its choosing but how many calls there were, and `behind`.
+struct baseline_record {
+  uint32_t calls = 0;
+  uint32_t disturbed = 0; ///< calls that had to wait for a core
+  size_t blocks = 0;
+  double half_width = 0; ///< of the interval that its times alone have, relative
+  double behind = 0;     ///< the candidate's median call by the baseline's, disturbed or not
+};
+
+/// Whose doing it is that a right candidate has no time; as wire::NotTimed.
+enum class untimed : unsigned char { no, machine, candidate };
+
 struct timing_record {
   bool measured = false;
+  untimed why_not = untimed::no;
+  baseline_record baseline;
   std::string clock = "outside";
   double candidate_seconds = 0;
   double reference_seconds = 0;

@@ -27,6 +27,7 @@ void write_timing(const timing_record& x, const std::string& shape, wire::Timing
   out.setRooflineMs(x.roofline_seconds * 1e3);
   out.setShape(shape);
   out.setNote(x.note);
+  out.setNotTimed(static_cast<wire::NotTimed>(x.why_not));
   out.setCandidateCallMs(x.by_call.candidate * 1e3);
   out.setReferenceCallMs(x.by_call.reference * 1e3);
   out.setCandidateDeviceMs(x.by_device.candidate * 1e3);

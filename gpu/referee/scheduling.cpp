@@ -18,7 +18,8 @@ namespace {
 constexpr int timed_nice = -10; // compilers on the same cores then hardly show
 
 cpu_set_t original_cpus;
-bool moved = false;
+bool moved = false;   // `original_cpus` are known
+bool settled = false; // on one core
 
 // Field 39 of stat; the first behind the name is field 3.
 int last_core(int pid) {
@@ -26,6 +27,15 @@ int last_core(int pid) {
   size_t at = 0; // of the blank before a field
   for (int field = 3; field < 39 && at != text.npos; ++field) at = text.find(' ', at + 1);
   return at < text.size() ? std::atoi(text.c_str() + at + 1) : -1;
+}
+
+template <class F>
+void for_each_thread(int pid, F act) {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/%d/task", pid);
+  std::error_code problem;
+  for (const auto& entry : std::filesystem::directory_iterator{path, problem})
+    act(std::atoi(entry.path().filename().c_str()));
 }
 
 } // namespace
@@ -42,12 +52,9 @@ double waited_seconds(int pid) noexcept {
 }
 
 void raise_priority(int pid) noexcept {
+  for_each_thread(
+      pid, [](int thread) { ::setpriority(PRIO_PROCESS, static_cast<id_t>(thread), timed_nice); });
   char path[48];
-  std::snprintf(path, sizeof path, "/proc/%d/task", pid);
-  std::error_code problem;
-  for (const auto& entry : std::filesystem::directory_iterator{path, problem})
-    ::setpriority(PRIO_PROCESS, static_cast<id_t>(std::atoi(entry.path().filename().c_str())),
-                  timed_nice);
   // Every sandbox is a session, and with autogroups the sessions share the machine first; what is
   // nice within one hardly counts.
   std::snprintf(path, sizeof path, "/proc/%d/autogroup", pid);
@@ -63,11 +70,28 @@ void run_beside(int pid) noexcept {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(core, &one);
-  if (moved) ::sched_setaffinity(0, sizeof one, &one);
+  if (moved) settled = ::sched_setaffinity(0, sizeof one, &one) == 0;
+}
+
+void keep_beside(int pid) noexcept {
+  if (!settled) run_beside(pid);
+  int core = ::sched_getcpu();
+  if (!settled || core < 0 || core >= CPU_SETSIZE) return;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ::sched_setaffinity(pid, sizeof one, &one);
+}
+
+void let_roam(int pid) noexcept {
+  if (moved)
+    for_each_thread(
+        pid, [](int thread) { ::sched_setaffinity(thread, sizeof original_cpus, &original_cpus); });
 }
 
 void run_anywhere() noexcept {
   if (moved) ::sched_setaffinity(0, sizeof original_cpus, &original_cpus);
+  settled = false;
 }
 
 } // namespace kernelmill

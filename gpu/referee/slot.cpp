@@ -46,7 +46,7 @@ expected<void> slot::attach(const std::vector<shared_memory>& parameters, int li
 }
 
 std::optional<double> slot::measure_overhead() {
-  if (rests_) run_beside(process_.pid()); // as in timed calls
+  if (rests_) keep_beside(process_.pid()); // as in timed calls
   std::vector<double> times;
   while (times.size() < empty_calls) {
     if (rests_) process_.stop();
@@ -54,9 +54,15 @@ std::optional<double> slot::measure_overhead() {
     if (!seconds) return std::nullopt;
     times.push_back(*seconds);
   }
+  if (rests_) let_roam(process_.pid());
   run_anywhere();
   std::sort(times.begin(), times.end());
   return times[empty_calls / 4];
+}
+
+void slot::stay_beside(bool yes) {
+  if (beside_ && !yes) let_roam(process_.pid());
+  beside_ = yes;
 }
 
 std::optional<error> slot::load(int deadline_ms) {
@@ -71,7 +77,7 @@ std::optional<std::string> slot::deliver(const workload& work, bool cold) {
     cpu_mark_ = process_.cpu_seconds();
   }
   auto changed = changed_since();
-  if (cold) run_beside(process_.pid());
+  if (cold) beside_ ? keep_beside(process_.pid()) : run_beside(process_.pid());
   called_ = false;
   place(work, cold);
   return changed;

@@ -32,6 +32,10 @@ public:
   /// Seconds of a command that does nothing, before the library is loaded: the lower quartile.
   std::optional<double> measure_overhead();
 
+  /// Whether the process's main thread stays on the referee's core, where waking it always costs
+  /// the same. Threads that it starts meanwhile stay there, too. REQUIRES: a slot that rests.
+  void stay_beside(bool yes);
+
   /// Loads the library. An empty result means that it is in.
   std::optional<error> load(int deadline_ms);
 
@@ -86,6 +90,7 @@ private:
   const task* task_;
   std::vector<taken_output> taken_;
   bool called_ = false;
+  bool beside_ = false;
   double cpu_mark_ = 0; // at the end of the latest call
 };
 

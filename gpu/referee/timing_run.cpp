@@ -27,8 +27,14 @@ constexpr double idle_share = 0.01;          // of the calls; who is stopped tak
 constexpr double told_late_share = 0.02;
 constexpr double largest_fixed_share = 0.75; // of a call: a clock has noise
 constexpr uint32_t met_before_giving_up = 6; // kinds, a pair each: as much as three blocks
+constexpr double going_on = 20e-6; // seconds of a processor around a call: to start, and to stop
 constexpr size_t fewest_blocks = 2;
 constexpr size_t fewest_disturbed = 6;
+
+// Threads that have ended by then show in the time of processors.
+bool works_in_parallel(const call_measure& x) {
+  return x.threads > 1 || x.cpu_seconds > 1.25 * x.seconds + going_on;
+}
 
 bool far_slower(const std::vector<timed_block>& blocks) {
   return !blocks.empty() && estimate_speedup(blocks).high < 0.5;
@@ -60,6 +66,9 @@ public:
       pair_times unused;
       if (!pair(0, i == 0, unused)) return;
     }
+    bool alone = !in_parallel_; // what has threads needs its cores
+    run_.candidate.stay_beside(alone);
+    run_.prepared.baseline()->stay_beside(alone);
     started_ = now_seconds();
     if (meet_all_kinds()) take_blocks();
     if (sound() && !is_short_) settle_doubts();
@@ -205,9 +214,14 @@ private:
     auto done = baseline.call(run_.work, call_deadline_ms, run_.next_order());
     if (!done) return blame_task("ended: " + baseline.process().ending()->fault.message);
     times.reference = without_fixed(done->seconds);
-    times.disturbed = times.disturbed || was_disturbed(*done, done->cpu_seconds);
+    bool disturbed = was_disturbed(*done, done->cpu_seconds);
+    times.disturbed = times.disturbed || disturbed;
+    ++record_.baseline.calls;
+    record_.baseline.disturbed += disturbed ? 1 : 0;
     times.reference_waited = done->waited;
+    in_parallel_ = in_parallel_ || works_in_parallel(*done);
     reference_late_.push_back(done->late_cpu);
+    reference_times_.push_back(done->seconds);
     auto result = run_.work.check(baseline.outputs());
     return result.pass() || blame_task("is wrong: " + result.first_bad);
   }
@@ -220,6 +234,7 @@ private:
     }
     times.candidate = without_fixed(measure.seconds);
     least_cpu_ = std::min(least_cpu_, measure.cpu_seconds);
+    in_parallel_ = in_parallel_ || works_in_parallel(measure);
     times.candidate_disturbed = was_disturbed(measure, least_cpu_);
     times.disturbed = times.disturbed || times.candidate_disturbed;
     worked_on_ += would_not_stop(measure) ? 1 : 0;
@@ -301,6 +316,9 @@ private:
   }
 
   void summarize() {
+    std::vector<double> times;
+    for (const auto& x : measures_) times.push_back(x.seconds);
+    record_.baseline.behind = median(times) / median(reference_times_);
     if (is_short_) {
       record_.note = "not measured, because the time of the evaluation was spent before all kinds "
                      "of contents were timed";
@@ -320,12 +338,16 @@ private:
     }
     if (!disturbed_.empty()) record_.note += "; " + pairs;
     charge_late_work();
-    auto paid = slow_ ? pay_alike({blocks_[slow_->kind]}) : pay_alike(blocks_);
+    auto kinds = slow_ ? std::vector<kind_blocks>{blocks_[slow_->kind]} : blocks_;
+    auto paid = pay_alike(kinds);
+    record_.baseline.blocks = slow_ ? blocks_[slow_->kind].blocks.size() : all_blocks().size();
+    record_.baseline.half_width = baseline_half_width(kinds);
     record_.measured = true;
     record_.reference_seconds = paid.reference_seconds;
     record_.candidate_seconds = paid.candidate_seconds;
     record_.by_call = {paid.candidate_seconds, paid.reference_seconds};
-    record_.speedup = widened(paid.speedup, process_spread);
+    record_.speedup =
+        widened(paid.speedup, spread_of_processes(paid.candidate_seconds, paid.reference_seconds));
     tell_kinds();
     look_for_a_slowed_baseline();
     compare_with_roofline();
@@ -434,9 +456,11 @@ private:
   std::optional<slow_kind> slow_;       // paid alone
   std::vector<call_measure> measures_;
   std::vector<double> reference_late_;
+  std::vector<double> reference_times_;
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls
-  size_t worked_on_ = 0;                                       // calls after which it did not stop
-  uint32_t met_ = 0;                                           // blocks of one pair each
+  bool in_parallel_ = false;
+  size_t worked_on_ = 0; // calls after which it did not stop
+  uint32_t met_ = 0;     // blocks of one pair each
   bool is_short_ = false; // the evaluation is over, and not all kinds were met
   double started_ = 0;
   uint64_t next_call_ = first_timed_call;

@@ -44,10 +44,23 @@ speedup_interval widened(const speedup_interval& x, double spread);
 /// source.
 inline constexpr double process_spread = 0.01;
 
+/// The same in seconds of a call, however long that takes: 20 evaluations of one kernel of 16 us on
+/// two shared cores differ by as much.
+inline constexpr double call_spread = 0.4e-6;
+
+/// Standard deviation of the logarithm of a speedup between processes that run the same code.
+double spread_of_processes(double candidate_seconds, double reference_seconds);
+
 /// By how much the speedup of these blocks is too large because the reference is slower when it is
 /// called second, beyond what the candidate is slower by then; nothing where that may be noise.
 /// Of each block, the first pair has the reference first, the second one the candidate.
 std::optional<double> slowed_by_order(const std::vector<timed_block>& blocks);
+
+struct kind_blocks;
+
+/// Half of the relative width of the interval that these blocks would have if the candidate always
+/// took the same time: what the baseline's own noise makes of it. REQUIRES: at least one block.
+double baseline_half_width(const std::vector<kind_blocks>& kinds);
 
 /// Mean of all but the largest tenth: a single one has many causes.
 double trimmed_mean(std::vector<double> x);

@@ -12,6 +12,7 @@
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
+#include "gpu/referee/not_timed.hpp"
 #include "gpu/referee/result_words.hpp"
 #include "gpu/referee/second_look.hpp"
 #include "gpu/referee/task_check.hpp"
@@ -81,6 +82,8 @@ public:
     end();
   }
 
+  bool timed() const { return request_.getTiming().getEnabled() && !request_.getProfile(); }
+
   const evaluation_record& record() const { return record_; }
   void replace_record(evaluation_record x) { record_ = std::move(x); }
 
@@ -96,8 +99,6 @@ public:
   }
 
 private:
-  bool timed() const { return request_.getTiming().getEnabled() && !request_.getProfile(); }
-
   // Collects what an answer holds; false when the evaluation is over.
   bool take(const expected<json>& answer) {
     if (!answer) {
@@ -310,6 +311,9 @@ private:
     auto paid = pay_slowest(kinds_);
     auto& timing = record_.timing;
     timing.measured = true;
+    for (const auto& x : kinds_) timing.baseline.blocks += x.blocks.size();
+    timing.baseline.behind = paid.candidate_seconds / paid.reference_seconds;
+    timing.baseline.half_width = baseline_half_width(kinds_);
     timing.reference_seconds = paid.reference_seconds;
     timing.candidate_seconds = paid.candidate_seconds;
     timing.speedup = paid.speedup;
@@ -409,6 +413,7 @@ Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
   if (record.fault.category == "python_failed" &&
       parts.lane.fails_beside(request.getCandidateSha256()))
     record.fault = blamed(record.fault, true);
+  if (latest->timed()) settle_untimed(record, request.getTiming().getWidest());
   latest->replace_record(std::move(record)); // of the latest in any case
   return latest->result(now_seconds() - started);
 }

@@ -11,6 +11,7 @@
 #include "launch/cli/terminal.hpp"
 #include "messages/digest.hpp"
 #include "messages/fault.hpp"
+#include "messages/judged.hpp"
 
 namespace kernelmill::commands {
 
@@ -31,8 +32,7 @@ expected<void> set_seed(wire::EvaluateRequest::Builder b, const std::string& hex
 
 // Whether this system or its machine is at fault, not the candidate.
 bool is_ours(const expected<Message<wire::EvaluateResult>>& x) {
-  return x ? x->open()->getFault().getClass() == wire::FaultClass::INFRASTRUCTURE
-           : x.error().cls == fault_class::infrastructure;
+  return x ? is_to_be_repeated(*x->open()) : x.error().cls == fault_class::infrastructure;
 }
 
 void set_parsed(wire::ParsedCompletion::Builder b, const parsed_completion& x) {
@@ -145,6 +145,7 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& refer
     t.setHalfWidth(options.timing.half_width);
     t.setClock(options.clock);
     t.setBudgetMs(options.timing.budget_ms);
+    t.setWidest(options.timing.widest);
     if (x.what.is_torch()) {
       b.setMode(x.what.torch.mode);
       b.setLanguage(x.what.torch.language);

@@ -163,8 +163,10 @@ std::string notes(const rp::report& x) {
       "Speedups count by their\n"
       "estimate; FAST_1 LOW counts by the lower bound of the 95 % interval.\n";
   if (auto untimed = x.all.correct - x.all.timed; untimed > 0)
-    result += fmt::format("without a speedup: {} correct samples, which no fast_p above 0 counts\n",
-                          untimed);
+    result += fmt::format("without a speedup: {} correct samples, which no fast_p above 0 counts; "
+                          "{} of them could not "
+                          "be timed\n",
+                          untimed, x.all.not_timed);
   if (!x.knows_left_out)
     return result + "INFRA and OPEN: files do not say what the infrastructure lost\n";
   if (x.all.infrastructure > 0)

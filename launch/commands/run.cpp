@@ -84,7 +84,7 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   result += fmt::format("{} accepted, {} rejected, {} infrastructure", t.getAccepted(),
                         t.getRejected(), t.getInfrastructure());
   if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
-  result += "\n";
+  result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
   if (auto stages = stages_text(x, false); !stages.empty())
     result += "time in stages, all episodes together: " + stages + "\n";
   if (auto slots = stages_text(x, true); !slots.empty())

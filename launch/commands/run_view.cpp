@@ -1,6 +1,7 @@
 #include "launch/commands/run_view.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "launch/cli/terminal.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
+#include "messages/judged.hpp"
 
 namespace kernelmill::commands {
 
@@ -20,9 +22,9 @@ void note_turn(episode_view& x, wire::TurnRecord::Reader turn) {
   ++x.turns;
   auto verdict = turn.getVerdict();
   x.categories.emplace_back(verdict.getCategory());
-  if (verdict.getOutcome() != wire::Outcome::INFRASTRUCTURE)
-    x.best_reward =
-        x.turns == 1 ? verdict.getReward() : std::max(x.best_reward, verdict.getReward());
+  x.not_timed += verdict.getCategory() == "not_timed";
+  if (is_paid(verdict))
+    x.best_reward = std::fmax(x.best_reward, verdict.getReward()); // of a number
   auto timing = turn.getFacts().getEvaluation().getTiming();
   auto s = timing.getSpeedup();
   if (verdict.getOutcome() == wire::Outcome::ACCEPTED && timing.getMeasured() &&
@@ -54,6 +56,8 @@ void note_episode(task_view& x, const episode_view& e) {
   x.rejected += e.outcome == "rejected";
   x.infrastructure += e.outcome == "infrastructure";
   x.open += e.outcome == "open";
+  x.not_timed += e.not_timed;
+  x.unpaid += e.outcome != "infrastructure" && std::isnan(e.first_return);
   if (e.best.measured && (!x.best.measured || e.best.low > x.best.low)) x.best = e.best;
 }
 
@@ -128,6 +132,24 @@ std::string task_table(const run_view& view) {
       {"TASK", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>", "INFRA>", "BEST SPEEDUP"}, rows);
 }
 
+std::string not_timed_text(uint64_t turns, uint64_t unpaid) {
+  if (turns == 0) return {};
+  auto result = fmt::format("{} turn{} right and not timed", turns, turns == 1 ? "" : "s");
+  if (unpaid > 0)
+    result +=
+        fmt::format("; {} episode{} for that in no comparison", unpaid, unpaid == 1 ? "" : "s");
+  return result + "\n";
+}
+
+std::string not_timed_text(const run_view& view) {
+  uint64_t turns = 0, unpaid = 0;
+  for (const auto& [id, x] : view.tasks) {
+    turns += x.not_timed;
+    unpaid += x.unpaid;
+  }
+  return not_timed_text(turns, unpaid);
+}
+
 json to_json(const run_view& view) {
   json result = {{"run", view.run},
                  {"directory", view.directory},
@@ -148,6 +170,8 @@ json to_json(const run_view& view) {
                                {"rejected", x.rejected},
                                {"infrastructure", x.infrastructure},
                                {"open", x.open},
+                               {"not_timed", x.not_timed},
+                               {"unpaid", x.unpaid},
                                {"best_speedup", to_json(x.best)}});
   result["episodes"] = json::array();
   for (const auto& e : view.episodes)

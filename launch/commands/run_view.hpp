@@ -3,6 +3,7 @@
 // A run as people look at it, read from its store.
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,8 +28,9 @@ struct episode_view {
   uint32_t turns = 0;
   std::string outcome; ///< "accepted", "rejected", "infrastructure", or "open"
   std::string stop_reason;
-  double best_reward = 0;
-  double first_return = 0;             ///< what a trainer sees first
+  double best_reward = std::numeric_limits<double>::quiet_NaN(); ///< of the turns that are paid
+  double first_return = 0;             ///< what a trainer sees first; NaN: not known
+  uint32_t not_timed = 0;              ///< turns that are right and have no time
   speedup_view best;                   ///< of the accepted turn with the highest lower bound
   std::vector<std::string> categories; ///< of its turns, in order
 };
@@ -36,6 +38,8 @@ struct episode_view {
 struct task_view {
   uint32_t episodes = 0, accepted = 0, rejected = 0, infrastructure = 0, open = 0;
   uint64_t turns = 0;
+  uint64_t not_timed = 0; ///< turns
+  uint32_t unpaid = 0;    ///< episodes with such a turn that the machine could not time
   speedup_view best;
 };
 
@@ -66,6 +70,11 @@ std::string state_text(const run_view& view);
 
 /// The table of tasks under a run's summary.
 std::string task_table(const run_view& view);
+
+/// What there is to say of turns that are right and have no time, as a line, or nothing. `unpaid`:
+/// episodes that are in no comparison for that.
+std::string not_timed_text(uint64_t turns, uint64_t unpaid);
+std::string not_timed_text(const run_view& view);
 
 nlohmann::ordered_json to_json(const run_view& view);
 

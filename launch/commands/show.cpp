@@ -1,6 +1,7 @@
 // `kernelmill show`: a run, a group, an episode, a turn or a candidate, from the store.
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -31,6 +32,11 @@ std::string content(const artifact_store& artifacts, wire::Content::Reader x) {
   return text ? cli::clean(*text) : "(" + text.error().message + ")";
 }
 
+// A sum with the unknown reward of a turn in it is not known either.
+std::string return_text(double x) {
+  return std::isnan(x) ? "-" : fmt::format("{:.3f}", x);
+}
+
 // -- a run or a group ---------------------------------------------------------------------------
 
 std::string episodes_table(const run_view& view) {
@@ -39,7 +45,7 @@ std::string episodes_table(const run_view& view) {
     std::string turns;
     for (const auto& c : e.categories) turns += (turns.empty() ? "" : " > ") + c;
     rows.push_back({fmt::format("g{}.e{}", e.group, e.member), e.task, e.outcome,
-                    fmt::format("{:.3f}", e.first_return), speedup_text(e.best), turns});
+                    return_text(e.first_return), speedup_text(e.best), turns});
   }
   return cli::format_table({"EPISODE", "TASK", "OUTCOME", "RETURN>", "BEST SPEEDUP", "TURNS"},
                            rows);
@@ -63,7 +69,7 @@ expected<int> show_run(const invocation& in, const place& at) {
     cli::print("no turn is committed\n");
     return 0;
   }
-  if (at.whole_run) cli::print(task_table(*view) + "\n");
+  if (at.whole_run) cli::print(task_table(*view) + not_timed_text(*view) + "\n");
   cli::print(episodes_table(*view));
   return 0;
 }
@@ -152,7 +158,7 @@ json episode_json(const stored_episode& x, const artifact_store& artifacts) {
 
 std::string end_text(wire::EpisodeRecord::Reader end) {
   std::string returns, reasons;
-  for (auto r : end.getReturns()) returns += fmt::format(" {:.3f}", r);
+  for (auto r : end.getReturns()) returns += " " + return_text(r);
   for (auto r : end.getReadiness().getReasons()) reasons += "\n  " + cli::clean(r.cStr());
   return fmt::format("{} ({}), returns{}\n{}{}\n", enum_name(capnp::DynamicEnum{end.getOutcome()}),
                      end.getStopReason().cStr(), returns,

@@ -7,6 +7,7 @@
 
 #include "launch/cli/terminal.hpp"
 #include "messages/json.hpp"
+#include "messages/judged.hpp"
 
 namespace kernelmill::commands {
 
@@ -54,6 +55,12 @@ json integrity_json(wire::Verdict::Reader verdict) {
   return {{"clean", clean}, {"findings", findings}};
 }
 
+// Whose doing it is, or null.
+json not_timed_word(wire::Timing::Reader t) {
+  if (t.getNotTimed() == wire::NotTimed::NO) return nullptr;
+  return word(t.getNotTimed());
+}
+
 json timing_json(wire::Timing::Reader t) {
   bool measured = t.getMeasured();
   auto number = [&](double x) { return measured ? finite(x) : json(nullptr); };
@@ -83,6 +90,7 @@ json timing_json(wire::Timing::Reader t) {
           {"device_ms", both(t.getCandidateDeviceMs(), t.getReferenceDeviceMs())},
           {"kinds", std::move(kinds)},
           {"shape", str(t.getShape())},
+          {"not_timed", not_timed_word(t)},
           {"note", str(t.getNote())}};
 }
 
@@ -140,6 +148,8 @@ std::string cases_text(wire::EvaluateResult::Reader evaluation) {
 }
 
 std::string timing_text(wire::Timing::Reader t) {
+  if (t.getNotTimed() != wire::NotTimed::NO)
+    return fmt::format("\nnot timed, for which the {} is the cause\n", word(t.getNotTimed()));
   if (!t.getMeasured()) return {};
   return fmt::format(
       "\ntiming at {}: {} against {} of the reference, speedup {}, {} samples, outside clock\n",
@@ -196,7 +206,6 @@ std::string interval_text(wire::Interval::Reader x) {
 json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) {
   auto evaluation = facts.getEvaluation();
   auto fault = verdict.getFault();
-  bool infrastructure = verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE;
   json problems = json::array();
   for (auto p : facts.getParsed().getProblems()) problems.push_back(cli::clean(str(p)));
   return {{"task", str(facts.getTask())},
@@ -215,7 +224,7 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
           {"conditions", quantities_json(evaluation.getConditions())},
           {"slot_seconds", seconds_json(evaluation.getSpans())},
           {"gates", to_json(capnp::DynamicStruct::Reader{verdict})["gates"]},
-          {"reward", infrastructure ? json(nullptr) : finite(verdict.getReward())},
+          {"reward", is_paid(verdict) ? finite(verdict.getReward()) : json(nullptr)},
           {"outcome", word(verdict.getOutcome())},
           {"category", str(verdict.getCategory())},
           {"device", str(evaluation.getDevice())},
@@ -247,9 +256,10 @@ std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader ve
     if (fault.getHint().size() > 0) result += "next: " + cli::clean(str(fault.getHint())) + "\n";
   }
   result += fmt::format("\n{}", cli::paint(colour, shade, word(outcome)));
-  if (outcome != wire::Outcome::INFRASTRUCTURE)
-    result += fmt::format(", reward {:.3f}", verdict.getReward());
-  return result + "\n";
+  if (auto category = str(verdict.getCategory()); category == "not_timed")
+    result += ", " + category;
+  result += is_paid(verdict) ? fmt::format(", reward {:.3f}\n", verdict.getReward()) : "\n";
+  return result;
 }
 
 } // namespace kernelmill::commands

@@ -81,6 +81,10 @@ void add_tool_keys(std::vector<config_key>& k) {
                     0, 1));
   k.push_back(
       within(KEY(evaluation.timing.budget_ms, "Time for the timing of one candidate."), 10, 600e3));
+  k.push_back(above(KEY(evaluation.timing.widest,
+                        "Widest interval of a speedup that counts, as half of its relative width. "
+                        "A wider one is `not_timed`, unless all of it lies below 1."),
+                    0, 1000));
   k.push_back(
       one_of(KEY(evaluation.required_layers,
                  "Sandbox layers without which a run does not start; see `kernelmill doctor`."),

@@ -25,6 +25,7 @@ void take(gathered& to, const sample& x) {
   ++row.samples;
   row.compiled += x.compiled;
   row.correct += x.correct;
+  row.not_timed += x.correct && x.category == "not_timed";
   auto& problem = to.problems[x.task];
   ++problem.samples;
   problem.correct += x.correct;

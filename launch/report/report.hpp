@@ -46,6 +46,7 @@ struct report_row {
   uint64_t compiled = 0, correct = 0;
   uint64_t timed = 0;         ///< correct ones whose speedup is known
   uint64_t with_interval = 0; ///< of these, with a lower bound
+  uint64_t not_timed = 0;     ///< correct ones of the category `not_timed`
   std::vector<fast_row> fast;
   uint64_t fast_1_by_low = 0; ///< correct, and certainly faster than the reference
   std::vector<pass_row> pass;

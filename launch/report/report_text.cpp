@@ -83,6 +83,7 @@ json row_json(const report_row& x, bool knows_left_out) {
   result["compiled"] = share_json(x.compiled, x.samples);
   result["correct"] = share_json(x.correct, x.samples);
   result["timed"] = x.timed;
+  result["not_timed"] = x.not_timed;
   result["timed_with_interval"] = x.with_interval;
   result["fast_p"] = json::array();
   for (const auto& f : x.fast)

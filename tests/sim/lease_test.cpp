@@ -1,6 +1,8 @@
+#include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,61 @@ TEST(Lease, AFaultThatPersistsIsRecordedAndPaysNothing) {
   auto summary = result.summary->open();
   EXPECT_GT(summary->getTotals().getInfrastructure(), 0u);
   EXPECT_EQ(summary->getTotals().getAccepted(), 0u);
+}
+
+bool is_unpaid(wire::EpisodeRecord::Reader x) {
+  return x.getReturns().size() > 0 && std::isnan(x.getReturns()[0]);
+}
+
+TEST(Lease, WhatNoMachineCanTimeIsLeftOutOfItsGroupsComparison) {
+  faults how;
+  how.not_timed = 1;
+  auto sink = std::make_shared<unreliable_sink>(1);
+  auto result = run_node(14, plan{}, how, sink, false);
+  EXPECT_EQ(outcome_of(result), "finished");
+  auto totals = result.summary->open()->getTotals();
+  EXPECT_GT(totals.getNotTimed(), 0u);
+  EXPECT_GT(totals.getAccepted(), 0u) << "a right kernel is right also where it has no time";
+  EXPECT_EQ(totals.getInfrastructure(), 0u);
+  std::map<uint32_t, std::set<uint32_t>> unpaid;
+  uint32_t untimed = 0;
+  for (auto& [key, record] : sink->records()) {
+    auto view = record.open();
+    if (!view->isEpisode()) continue;
+    auto x = view->getEpisode();
+    untimed += x.getNotTimed();
+    EXPECT_EQ(is_unpaid(x), x.getNotTimed() > 0) << key;
+    if (is_unpaid(x)) unpaid[x.getEpisode().getGroup()].insert(x.getEpisode().getMember());
+  }
+  EXPECT_EQ(untimed, totals.getNotTimed());
+  EXPECT_EQ(totals.getUnpaid(), unpaid[0].size() + unpaid[1].size());
+  for (auto& [key, record] : sink->records()) {
+    auto view = record.open();
+    if (!view->isGroup()) continue;
+    auto group = view->getGroup();
+    std::set<uint32_t> left_out{group.getLeftOut().begin(), group.getLeftOut().end()};
+    EXPECT_EQ(left_out, unpaid[group.getGroup()]) << key;
+    for (auto member : left_out) EXPECT_TRUE(std::isnan(group.getAdvantages()[member])) << key;
+  }
+}
+
+TEST(Lease, WhatOneMachineCouldNotTimeIsTriedOnOthers) {
+  faults how;
+  how.not_timed = 0.3;
+  uint32_t untimed = 0, turns = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    auto sink = std::make_shared<unreliable_sink>(1);
+    auto result = run_node(seed, plan{}, how, sink, false);
+    ASSERT_EQ(outcome_of(result), "finished");
+    untimed += result.summary->open()->getTotals().getNotTimed();
+    for (auto& [key, record] : sink->records()) {
+      auto view = record.open();
+      turns +=
+          view->isTurn() && view->getTurn().getVerdict().getOutcome() == wire::Outcome::ACCEPTED;
+    }
+  }
+  EXPECT_GT(turns, 100u);
+  EXPECT_LT(untimed, turns / 10) << "three attempts leave 2.7 %";
 }
 
 // A cluster actor on virtual time, workers that answer when the test says so, and jobs.

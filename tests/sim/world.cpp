@@ -140,7 +140,7 @@ Message<wire::BuildResult> build_result(wire::BuildRequest::Reader request) {
   });
 }
 
-Message<wire::EvaluateResult> evaluate_result(wire::EvaluateRequest::Reader request) {
+Message<wire::EvaluateResult> evaluate_result(wire::EvaluateRequest::Reader request, bool timed) {
   std::string source = request.getLibraryPath().cStr();
   bool wrong = says(source, "wrong");
   return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder x) {
@@ -156,6 +156,7 @@ Message<wire::EvaluateResult> evaluate_result(wire::EvaluateRequest::Reader requ
       return;
     }
     auto timing = x.initTiming();
+    if (!timed) return timing.setNotTimed(wire::NotTimed::MACHINE);
     timing.setMeasured(true);
     double speedup = says(source, "fast") ? 2.0 : 0.8;
     timing.getSpeedup().setEstimate(speedup);
@@ -203,7 +204,8 @@ runner(sim_runner::stateful_pointer<role_state<wire::EvaluateResult>> self, uint
   return {
       [](atom::status) { return Message<wire::Snapshot>{}; },
       [self](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>& request) {
-        return misbehave_or(self, evaluate_result(*request.open()));
+        bool timed = !happens(self->state.random, self->state.how.not_timed);
+        return misbehave_or(self, evaluate_result(*request.open(), timed));
       },
       [self](caf::tick_atom, uint64_t n) { speak<wire::EvaluateResult>(self, n); },
   };

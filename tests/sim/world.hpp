@@ -25,6 +25,7 @@ struct faults {
   double worker_silent = 0; ///< a compiler or runner takes a job and never answers
   double worker_dies = 0;   ///< it ends with the job; a new one joins a second later
   double worker_fault = 0;  ///< it answers with an infrastructure fault
+  double not_timed = 0;     ///< a runner cannot time a right candidate
   double sink_full = 0;     ///< a transaction fails
   double node_dies = 0;     ///< per scheduler step: everything is gone but the sink
   int slowest_answer_ms = 2000;

@@ -304,6 +304,9 @@ private:
       look_for_background_work(run_, longer, quiet_contents(0));
     auto paid = pay_slowest(times->kinds);
     record_.measured = true;
+    for (const auto& x : times->kinds) record_.baseline.blocks += x.blocks.size();
+    record_.baseline.behind = paid.candidate_seconds / paid.reference_seconds;
+    record_.baseline.half_width = baseline_half_width(times->kinds);
     record_.reference_seconds = paid.reference_seconds;
     record_.candidate_seconds = paid.candidate_seconds;
     record_.speedup = widened(paid.speedup, std::hypot(spread_of(*times, pairs), process_spread));

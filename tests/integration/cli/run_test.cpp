@@ -89,6 +89,29 @@ TEST(run_command, a_language_that_nothing_judges_is_2_and_names_those_there_are)
   EXPECT_THAT(x.err, AllOf(HasSubstr("evaluation.language"), HasSubstr("triton")));
 }
 
+// No interval is that narrow: whatever is not slower for certain is not timed.
+TEST(run_command, tells_of_turns_that_are_right_and_not_timed) {
+  auto x = kernelmill(small_run("vague", {"tasks.max_turns=4", "evaluation.timing.widest=1e-9"}));
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_THAT(x.out, HasSubstr("right and not timed"));
+  auto shown = kernelmill({"show", "vague", "--json"}).document();
+  auto task = shown["tasks"][0];
+  EXPECT_GT(task["not_timed"].get<int>(), 0);
+  std::string where;
+  for (const auto& e : shown["episodes"])
+    for (size_t turn = 0; turn < e["categories"].size(); ++turn)
+      if (e["categories"][turn] == "not_timed")
+        where = "vague/" + e["id"].get<std::string>() + ".t" + std::to_string(turn);
+  EXPECT_THAT(kernelmill({"show", "vague"}).out, HasSubstr("right and not timed"));
+  auto turn = kernelmill({"show", where});
+  EXPECT_THAT(turn.out, AllOf(HasSubstr("\nnot timed, for which the "),
+                              HasSubstr("accepted, not_timed"), HasSubstr("says nothing")));
+  auto report = kernelmill({"report", "vague", "--by", "turn", "--json"});
+  EXPECT_EQ(report.document()["all"]["not_timed"], task["not_timed"]) << report.out;
+  EXPECT_EQ(kernelmill({"resume", "vague", "--json"}).document()["totals"]["not_timed"],
+            task["not_timed"]);
+}
+
 TEST(run_command, tells_people_where_the_time_of_its_slots_went) {
   auto x = kernelmill(small_run("slots"));
   ASSERT_EQ(x.code, 0) << x.err;

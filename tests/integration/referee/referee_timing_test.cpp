@@ -116,8 +116,10 @@ TEST_F(referee_timing, who_uses_up_the_time_in_a_slow_call_is_paid_for_that_call
       timed);
   auto t = result.open()->getTiming();
   SKIP_WHEN_TOO_BUSY(t);
-  ASSERT_TRUE(t.getMeasured()) << summary(result);
-  EXPECT_LT(t.getSpeedup().getHigh(), 1) << summary(result);
+  if (t.getMeasured())
+    EXPECT_LT(t.getSpeedup().getHigh(), 1) << summary(result);
+  else // one slow call among fast ones makes an interval wide
+    EXPECT_EQ(t.getNotTimed(), wire::NotTimed::CANDIDATE) << summary(result);
 }
 
 TEST_F(referee_timing, who_is_not_called_does_not_run) {

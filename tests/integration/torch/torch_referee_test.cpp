@@ -28,13 +28,15 @@ TEST_F(torch_referee, a_right_module_is_correct_in_every_trial) {
 }
 
 TEST_F(torch_referee, a_right_module_is_timed_against_the_problems_own_model) {
-  auto result = evaluate(linear_problem, linear_answer("return torch.relu(self.linear(x))"),
-                         [](wire::EvaluateRequest::Builder x) {
-                           auto timing = x.initTiming();
-                           timing.setEnabled(true);
-                           timing.setMinBlocks(2);
-                           timing.setMaxBlocks(2);
-                         });
+  auto result = evaluate(
+      linear_problem, linear_answer("return torch.relu(self.linear(x))"),
+      [](wire::EvaluateRequest::Builder x) {
+        auto timing = x.initTiming();
+        timing.setEnabled(true);
+        timing.setMinBlocks(2);
+        timing.setMaxBlocks(2);
+        timing.setWidest(1e3); // two blocks say little; whether there is a time is the question
+      });
   auto timing = result.open()->getTiming();
   ASSERT_TRUE(timing.getMeasured()) << summary(result);
   EXPECT_GT(timing.getCandidateMs(), 0);
@@ -97,6 +99,7 @@ def get_init_inputs():
     timing.setEnabled(true);
     timing.setMinBlocks(2);
     timing.setMaxBlocks(2);
+    timing.setWidest(1e3); // two blocks say little; whether there is a time is the question
   };
   auto answer = [](const std::string& line) {
     return "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        "
@@ -135,6 +138,7 @@ def get_init_inputs():
     timing.setEnabled(true);
     timing.setMinBlocks(2);
     timing.setMaxBlocks(2);
+    timing.setWidest(1e3); // two blocks say little; whether there is a time is the question
   };
   auto honest = evaluate(problem, answer("torch.rand_like(x) + x"), timed);
   EXPECT_TRUE(honest.open()->getTiming().getMeasured()) << summary(honest);

@@ -85,6 +85,22 @@ TEST(feedback, of_an_untimed_kernel_says_nothing_of_speed) {
                           Not(HasSubstr("faster than"))));
 }
 
+TEST(feedback, says_whether_a_kernel_that_was_not_timed_can_do_something_about_it) {
+  auto told_of = [](wire::NotTimed by) {
+    return told([&](auto out) {
+      fill_good(out);
+      out.getEvaluation().initTiming().setNotTimed(by);
+    });
+  };
+  EXPECT_THAT(told_of(wire::NotTimed::MACHINE),
+              AllOf(StartsWith("Turn 1 of 4: accepted (not_timed)\n"),
+                    HasSubstr("performance not run"), Not(HasSubstr("Timing:")),
+                    HasSubstr("Next: The kernel is right; how fast it is was not measured.")));
+  EXPECT_THAT(told_of(wire::NotTimed::CANDIDATE),
+              AllOf(StartsWith("Turn 1 of 4: accepted (not_timed)\n"),
+                    HasSubstr("so no speed is paid"), HasSubstr("take the same time")));
+}
+
 TEST(feedback, a_hack_is_told_with_its_evidence) {
   auto text = told([](auto out) {
     fill_good(out);

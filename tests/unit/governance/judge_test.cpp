@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "messages/judged.hpp"
 #include "tests/unit/governance/facts.hpp"
 
 namespace kernelmill::testing {
@@ -208,7 +209,7 @@ TEST(judge, a_slow_correct_kernel_is_accepted_and_named_slower) {
   EXPECT_DOUBLE_EQ(x.reward, 0.3 + 0.8);
 }
 
-TEST(judge, what_was_not_timed_has_no_speed_term) {
+TEST(judge, what_nobody_wanted_timed_has_no_speed_term) {
   auto x = judged([](auto out) {
     fill_good(out);
     out.getEvaluation().getTiming().setMeasured(false);
@@ -216,6 +217,49 @@ TEST(judge, what_was_not_timed_has_no_speed_term) {
   EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
   EXPECT_EQ(x.category, "success");
   EXPECT_EQ(x.gates["performance"], GateStatus::NOT_RUN);
+  EXPECT_DOUBLE_EQ(x.reward, 0.3);
+}
+
+void fill_not_timed(wire::TurnFacts::Builder out, wire::NotTimed by) {
+  fill_good(out);
+  auto timing = out.getEvaluation().initTiming();
+  timing.setNotTimed(by);
+  timing.setNote("not measured, because the machine is too busy");
+}
+
+TEST(judge, what_the_machine_could_not_time_is_not_paid_by_any_preset) {
+  for (const auto& name : reward_presets()) {
+    auto message = facts([](auto out) { fill_not_timed(out, wire::NotTimed::MACHINE); });
+    auto view = message.open();
+    auto verdict = judge(*view, {.preset = name, .reward = *reward_preset(name)});
+    auto x = read(verdict);
+    EXPECT_EQ(x.outcome, Outcome::ACCEPTED) << name;
+    EXPECT_EQ(x.category, "not_timed") << name;
+    EXPECT_EQ(x.gates["performance"], GateStatus::NOT_RUN) << name;
+    EXPECT_THAT(x.reasons["performance"], HasSubstr("too busy")) << name;
+    EXPECT_TRUE(x.components.empty()) << name;
+    EXPECT_FALSE(is_paid(*verdict.open())) << name;
+  }
+}
+
+// Else a kernel that is slow would make itself hard to time, and be rid of its comparison.
+TEST(judge, what_could_not_be_timed_of_its_own_doing_is_paid_as_correct_alone) {
+  auto message = facts([](auto out) { fill_not_timed(out, wire::NotTimed::CANDIDATE); });
+  auto view = message.open();
+  auto verdict = judge(*view, {});
+  auto x = read(verdict);
+  EXPECT_EQ(x.category, "not_timed");
+  EXPECT_TRUE(is_paid(*verdict.open()));
+  EXPECT_DOUBLE_EQ(x.reward, 0.3);
+  EXPECT_EQ(x.components["speed"], 0);
+}
+
+TEST(judge, a_copy_is_called_one_also_where_it_was_not_timed) {
+  auto x = judged([](auto out) {
+    fill_not_timed(out, wire::NotTimed::MACHINE);
+    out.setUnchanged("the task's baseline");
+  });
+  EXPECT_EQ(x.category, "unchanged");
   EXPECT_DOUBLE_EQ(x.reward, 0.3);
 }
 

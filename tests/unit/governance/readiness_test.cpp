@@ -72,6 +72,29 @@ void lost(wire::TurnFacts::Builder out) {
   out.initFault().setClass(wire::FaultClass::INFRASTRUCTURE);
 }
 
+TEST(judge_episode, says_that_a_right_kernel_could_not_be_timed) {
+  auto x = episode{}
+               .turn([](auto out) {
+                 fill_good(out);
+                 out.getEvaluation().initTiming().setNotTimed(wire::NotTimed::MACHINE);
+               })
+               .result();
+  EXPECT_EQ(x.kind, EpisodeKind::USABLE_POSITIVE_SFT);
+  EXPECT_THAT(x.reasons, Contains(HasSubstr("how fast it is could not be measured")));
+}
+
+TEST(judge_run, holes_of_turns_that_were_not_timed_count_against_a_trace_of_rewards) {
+  run_counts x;
+  x.episodes = 100;
+  x.turns = 400;
+  x.complete = x.sandbox_complete = true;
+  x.unpaid = 10;
+  EXPECT_TRUE(judge_run(x).rl_reward_trace.eligible);
+  EXPECT_THAT(judge_run(x).rl_reward_trace.reasons, Contains(HasSubstr("10 of 100 episodes")));
+  x.infrastructure = 1;
+  EXPECT_FALSE(judge_run(x).rl_reward_trace.eligible);
+}
+
 TEST(judge_episode, an_accepted_end_is_positive_and_names_what_was_repaired) {
   auto x = episode{}.turn(fill_compile_error).turn(wrong).turn(fill_good).result();
   EXPECT_EQ(x.kind, EpisodeKind::USABLE_POSITIVE_SFT);

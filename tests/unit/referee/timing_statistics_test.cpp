@@ -136,6 +136,24 @@ TEST(slowed_by_order, a_baseline_that_is_slower_after_the_candidate_is_seen) {
               estimate_speedup(second_slower(1, 1, 0.01)).estimate, 0.02);
 }
 
+TEST(baseline_half_width, is_what_the_baseline_varies_by_within_kinds) {
+  std::vector<kind_blocks> kinds{{"own", {}}, {"signs", {}}};
+  for (int i = 0; i < 6; ++i) {
+    kinds[0].blocks.push_back(
+        {{1, 1}, {i + 1.0, 1}});                 // the candidate varies, the baseline does not
+    kinds[1].blocks.push_back({{3, 3}, {1, 1}}); // nor does it here, though it is slower
+  }
+  EXPECT_NEAR(baseline_half_width(kinds), 0, 1e-12);
+  for (int i = 0; i < 6; ++i) kinds[0].blocks[static_cast<size_t>(i)].reference[0] = 1 + i % 2;
+  EXPECT_GT(baseline_half_width(kinds), 0.05);
+}
+
+TEST(widened, intervals_of_short_calls_hold_what_processes_differ_by) {
+  EXPECT_NEAR(spread_of_processes(1, 1), process_spread, 1e-6);
+  EXPECT_NEAR(spread_of_processes(10e-6, 1), 0.041, 1e-3);
+  EXPECT_NEAR(spread_of_processes(1, 10e-6), 0.041, 1e-3);
+}
+
 TEST(slowed_by_order, whoever_is_second_may_be_slower) {
   EXPECT_FALSE(slowed_by_order(second_slower(1.1, 1.1, 0.01)));
   EXPECT_FALSE(slowed_by_order(second_slower(1, 1, 0.05)));

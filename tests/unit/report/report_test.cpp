@@ -92,6 +92,18 @@ TEST(report, in_all_adds_the_levels_up) {
   EXPECT_DOUBLE_EQ(*x.all.turns_median.value, 2);
 }
 
+TEST(report, counts_what_could_not_be_timed_apart_from_what_was_not_asked_for) {
+  auto samples = some();
+  for (const char* category : {"not_timed", "success"}) {
+    samples.samples.push_back(of(relu, true, true));
+    samples.samples.back().category = category;
+  }
+  auto x = make_report(samples, {{0, 1}, {1}});
+  EXPECT_EQ(x.all.correct - x.all.timed, 2u);
+  EXPECT_EQ(x.all.not_timed, 1u);
+  EXPECT_EQ(to_json(x)["all"]["not_timed"], 1);
+}
+
 TEST(report, text_says_of_how_many_each_number_is) {
   auto text = to_text(make_report(some(), {{0, 1}, {1, 5}}));
   EXPECT_THAT(text, HasSubstr("0.400 (2/5)")); // fast_1 in all

@@ -43,6 +43,7 @@ struct turn_options {
   double started = 1000;
   bool compiled = true;
   bool correct = true;
+  wire::NotTimed not_timed = wire::NotTimed::NO;
   wire::Outcome outcome = wire::Outcome::ACCEPTED;
   bool terminal = false;
 };
@@ -67,10 +68,17 @@ inline void fill_verdict(wire::TurnRecord::Builder turn, const turn_options& wit
   timing.setMeasured(true);
   timing.setCandidateMs(2.0 / with.speedup);
   timing.initSpeedup().setLow(with.speedup);
+  if (with.not_timed != wire::NotTimed::NO) {
+    timing = evaluation.initTiming();
+    timing.setNotTimed(with.not_timed);
+    timing.setNote("the machine is too busy");
+  }
   auto verdict = turn.initVerdict();
   verdict.setOutcome(with.outcome);
   verdict.setReward(with.reward);
   verdict.setCategory(with.outcome == wire::Outcome::ACCEPTED ? "success" : "wrong_result");
+  if (with.not_timed != wire::NotTimed::NO) verdict.setCategory("not_timed");
+  verdict.setUnpaid(with.not_timed == wire::NotTimed::MACHINE);
   auto components = verdict.initComponents(2);
   components[0].setName("correct");
   components[0].setValue(1);

@@ -239,6 +239,38 @@ TEST_F(recorded_run, traces_have_the_fields_that_people_know) {
   EXPECT_EQ(metrics[1]["turns"], 1);
 }
 
+// Three siblings: timed, not timed by the machine, and not timed of its own doing.
+TEST_F(recorded_run, a_turn_that_the_machine_could_not_time_has_no_reward_anywhere) {
+  turn_options good, machine{.not_timed = wire::NotTimed::MACHINE},
+      own{.not_timed = wire::NotTimed::CANDIDATE};
+  ASSERT_TRUE(lineage->commit(
+      {make_turn(0, 0, 0, good), make_episode(0, 0, {0.3}, good), make_turn(0, 1, 0, machine),
+       make_episode(0, 1, {std::nan("")}, machine), make_turn(0, 2, 0, own),
+       make_episode(0, 2, {0.3}, own), make_group(0, {0, std::nan(""), 0}, good)}));
+  ASSERT_TRUE(rebuild_projections(*lineage, *artifacts, run));
+  auto traces = lines_of(run.traces_file());
+  ASSERT_EQ(traces.size(), 3u);
+  auto turn = [&](size_t i) { return traces[i]["turns"][0]; };
+  EXPECT_EQ(turn(1)["reward"], nullptr);
+  EXPECT_EQ(traces[1]["rewards"][0], nullptr);
+  EXPECT_EQ(turn(1)["eval_result"]["category"], "not_timed");
+  EXPECT_EQ(turn(1)["eval_result"]["not_timed"]["by"], "machine");
+  EXPECT_EQ(turn(1)["eval_result"]["not_timed"]["why"], "the machine is too busy");
+  EXPECT_FALSE(turn(1)["eval_result"].contains("speedup"));
+  EXPECT_EQ(turn(2)["reward"], 0.3);
+  EXPECT_EQ(turn(2)["eval_result"]["not_timed"]["by"], "candidate");
+  auto metrics = lines_of(run.metrics_file());
+  EXPECT_EQ(metrics[0]["not_timed_turns"], 2);
+  EXPECT_EQ(metrics[0]["turns"], 3);
+  EXPECT_EQ(metrics[0]["reward/mean"], 0.3);
+  auto report = export_dataset(*lineage, *artifacts, {export_kind::rl, {"demo"}, folder / "data"});
+  ASSERT_TRUE(report) << render(report.error());
+  auto rows = lines_of(report->file);
+  EXPECT_EQ(rows[1]["advantage"], nullptr);
+  EXPECT_EQ(rows[1]["turns"][0]["reward"], nullptr);
+  EXPECT_EQ(rows[1]["turns"][0]["category"], "not_timed");
+}
+
 TEST_F(recorded_run, is_canonical_whatever_the_clock_said) {
   record_all();
   auto one = canonical_lineage(*lineage, *artifacts, "demo");

@@ -1,0 +1,28 @@
+#pragma once
+
+// What several readers ask of an evaluation or a verdict.
+
+#include <type_traits>
+
+#include "messages/evaluate.capnp.h"
+#include "messages/verdict.capnp.h"
+
+namespace kernelmill {
+
+/// Whether a turn's reward means anything: not where the infrastructure failed, and not where the
+/// machine could not time a right kernel.
+inline bool is_paid(wire::Verdict::Reader x) {
+  return x.getOutcome() != wire::Outcome::INFRASTRUCTURE && !x.getUnpaid();
+}
+
+/// Whether an answer says more of the machine than of what was asked: a fault of the
+/// infrastructure, or a right candidate that this machine could not time. `Reader` is of a result
+/// with a `fault`.
+template <class Reader>
+bool is_to_be_repeated(Reader x) {
+  if constexpr (std::is_same_v<Reader, wire::EvaluateResult::Reader>)
+    if (x.getTiming().getNotTimed() == wire::NotTimed::MACHINE) return true;
+  return x.getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,60 @@
+#include <csignal>
+
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "gpu/referee/scheduling.hpp"
+
+using namespace kernelmill;
+
+namespace {
+
+int cores_of(int pid) {
+  cpu_set_t set;
+  return ::sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+// A process that does nothing until it is ended.
+class sleeper {
+public:
+  sleeper() : pid_(::fork()) {
+    if (pid_ != 0) return;
+    for (;;) ::pause();
+  }
+  ~sleeper() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  sleeper(const sleeper&) = delete;
+  sleeper& operator=(const sleeper&) = delete;
+
+  int pid() const { return pid_; }
+
+private:
+  int pid_;
+};
+
+TEST(scheduling, two_processes_are_kept_on_one_core_and_let_go) {
+  int all = cores_of(0);
+  if (all < 2) GTEST_SKIP() << "there is one core";
+  sleeper candidate, baseline;
+  keep_beside(candidate.pid());
+  keep_beside(baseline.pid());
+  cpu_set_t ours, theirs, others;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof ours, &ours), 0);
+  ASSERT_EQ(::sched_getaffinity(candidate.pid(), sizeof theirs, &theirs), 0);
+  ASSERT_EQ(::sched_getaffinity(baseline.pid(), sizeof others, &others), 0);
+  EXPECT_EQ(CPU_COUNT(&ours), 1);
+  EXPECT_TRUE(CPU_EQUAL(&ours, &theirs));
+  EXPECT_TRUE(CPU_EQUAL(&ours, &others));
+  let_roam(candidate.pid());
+  EXPECT_EQ(cores_of(candidate.pid()), all);
+  EXPECT_EQ(cores_of(baseline.pid()), 1);
+  run_anywhere();
+  EXPECT_EQ(cores_of(0), all);
+}
+
+} // namespace
