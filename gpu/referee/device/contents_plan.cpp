@@ -29,7 +29,16 @@ contents_plan::contents_plan(size_t kinds, const std::function<uint64_t()>& draw
   others_.resize(kinds - 1);
   std::iota(others_.begin(), others_.end(), size_t{1});
   for (size_t i = others_.size(); i > 1; --i) std::swap(others_[i - 1], others_[draw() % i]);
-  others_.resize(std::min(others_.size(), most_others));
+  auto timed = std::min(others_.size(), most_others);
+  rest_.assign(others_.begin() + static_cast<std::ptrdiff_t>(timed), others_.end());
+  others_.resize(timed);
+}
+
+std::vector<size_t> contents_plan::checked_before(size_t pair) const {
+  std::vector<size_t> result;
+  if (pair >= round()) return result;
+  for (size_t i = pair; i < rest_.size(); i += round()) result.push_back(rest_[i]);
+  return result;
 }
 
 size_t contents_plan::kind_of(size_t pair) const {

@@ -29,11 +29,16 @@ public:
   /// Index of the kind of a pair, from 0 on.
   size_t kind_of(size_t pair) const;
 
+  /// Indices of kinds that are not timed and come in a row besides, before a pair: over the first
+  /// round each of them once. What is right on those alone that are timed is found there.
+  std::vector<size_t> checked_before(size_t pair) const;
+
   /// Pairs until each kind of the plan was there once.
   size_t round() const noexcept { return 2 * others_.size(); }
 
 private:
   std::vector<size_t> others_;
+  std::vector<size_t> rest_; // of the kinds
 };
 
 } // namespace kernelmill

@@ -142,6 +142,29 @@ def held(x, traits, dice, scale=True):
     return x.index_select(at, index).mul_(weights.view([-1 if i == at else 1 for i in range(x.dim())]))
 
 
+def steep(x, traits, dice):
+    """Along one dimension numbers grow from step to step, up to 2^50 times: what is weighed by next to nothing is seen."""
+    dims = [i for i in range(x.dim()) if x.shape[i] >= 8]
+    if not dims:
+        return None
+    at = max(dims, key=lambda i: x.shape[i]) if dice.random() < 0.75 else dice.choice(dims)
+    powers = torch.arange(x.shape[at], dtype=torch.float32, device=x.device).mul_(0.15 * 8 ** dice.random()).clamp_(max=50)
+    powers = powers.flip(0) if dice.random() < 0.85 else powers
+    return x.mul_(torch.exp2(powers).to(x.dtype).view([-1 if i == at else 1 for i in range(x.dim())]))
+
+
+def partly(x, traits, dice):
+    """Rows up to one place, or from there on, are one number each: no part of the rows is like the whole."""
+    if x.dim() < 2 or x.shape[0] < 8 or x[0].numel() < 2:
+        return None
+    n = x.shape[0]
+    cut = dice.randint(n // 8, n // 2)
+    rows = x.view(n, -1)
+    some = rows[:cut] if dice.random() < 0.5 else rows[n - cut:]
+    some.copy_(some[:, :1].clone().expand(some.shape))
+    return x
+
+
 def near_one(x, traits, dice):
     """Products of as many as the longest dimension has stay what can be told from nothing."""
     spread = max(traits.high - traits.low, 1e-30)
@@ -212,6 +235,8 @@ KINDS = {x.name: x for x in (
     Kind("outliers", "outliers in a few places", outliers, True, comes_first=True),
     Kind("few_signs", "signs turned in a few places", few_signs, True, is_even=True, comes_first=True),
     Kind("held", "the same from one place on, and larger", held, largest_alone=True, is_alike=True, comes_first=True, has_ties=True),
+    Kind("partly", "rows of one number up to one place", partly, keeps_range=True, is_alike=True, comes_first=True, has_ties=True),
+    Kind("steep", "larger from step to step", steep, comes_first=True),
     Kind("unequal", "scales that differ from row to row", unequal, comes_first=True),
     Kind("large", "larger", large, True, is_even=True, comes_first=True),
     Kind("near_one", "near one", near_one, is_alike=True, comes_first=True),

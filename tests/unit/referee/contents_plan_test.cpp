@@ -1,4 +1,5 @@
 #include <map>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -60,6 +61,21 @@ TEST(kinds_of_contents, indices_have_the_kinds_of_the_cases) {
   auto x = task_of({tensor("table", argument_role::input, "index", dtype::i32)},
                    {{}, {{"table", "constant"}}, {{"table", "permutation"}}});
   EXPECT_EQ(names(x), (std::vector<std::string>{"index", "constant"}));
+}
+
+TEST(contents_plan, every_kind_is_timed_or_checked_in_the_first_round) {
+  for (size_t kinds : {1, 2, 7, 8, 16, 40}) {
+    uint64_t state = kinds;
+    contents_plan plan{kinds, [&] { return state = state * 6364136223846793005u + 1; }};
+    std::set<size_t> timed{0};
+    std::multiset<size_t> checked;
+    for (size_t i = 0; i < 3 * plan.round(); ++i) {
+      timed.insert(plan.kind_of(i));
+      for (size_t kind : plan.checked_before(i)) checked.insert(kind);
+    }
+    EXPECT_EQ(timed.size() + checked.size(), kinds);
+    for (size_t kind : checked) EXPECT_EQ(timed.count(kind), 0u);
+  }
 }
 
 TEST(contents_plan, half_of_the_pairs_have_the_tasks_own_kind_and_the_rest_take_turns) {

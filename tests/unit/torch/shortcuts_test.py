@@ -14,7 +14,9 @@ except ImportError:
     torch = None
 
 VARIANTS = 50
-BLOCKS = 8  # of timed rows, of two rows each
+BLOCKS = 8  # of timed rows
+ROWS = 2    # of each
+SETS = 2    # of contents in a row at least, unless a call is very long
 
 
 def sampled_mean(dice):
@@ -26,6 +28,27 @@ def sampled_mean(dice):
         part = {"rows": lambda: x[at::k], "columns": lambda: x[:, at::k], "tail": lambda: x[:-n],
                 "block": lambda: torch.cat([x[:at * n], x[at * n + n:]])}[way]()
         return (part - 0.5).square().mean()
+
+    return answer
+
+
+def part_of_cosines(dice):
+    k, way = dice.choice((2, 3, 4, 8)), dice.choice(("head", "tail", "every"))
+
+    def answer(a, b):
+        n = a.shape[0] // k
+        part = {"head": slice(None, -n), "tail": slice(n, None), "every": slice(dice.randrange(k), None, k)}[way]
+        return torch.mean(1 - torch.nn.functional.cosine_similarity(a[part], b[part], dim=1))
+
+    return answer
+
+
+def cut_decay(dice):
+    k = dice.choice((32, 48, 64, 80, 96))
+
+    def answer(x):
+        t = torch.arange(x.shape[1], dtype=x.dtype)
+        return (x * torch.exp((t - x.shape[1] + 1) * 0.2231435513142097))[:, -k:].sum(1)
 
     return answer
 
@@ -77,13 +100,23 @@ class Shortcuts(unittest.TestCase):
             answer = generator(dice)
             blocks = plan(admitted.others, dice)
             hidden = in_turn([x for x in admitted.others if x != "signs"], dice)[:LEAST_HIDDEN - 1]
-            asked = [OWN, OWN, "signs", *hidden, *(x for _ in range(BLOCKS) for x in [next(blocks)] * 2)]
+            asked = [OWN, OWN, "signs", *hidden, *(x for _ in range(BLOCKS) for x in [next(blocks)] * ROWS * SETS)]
             return all(is_right(answer, 1000 * number + i, kind) for i, kind in enumerate(asked))
 
         return sum(survives(i) for i in range(VARIANTS))
 
     def test_a_part_of_a_mean(self):
         self.assertEqual(self.survivors(problem("(x - 0.5).square().mean()", "torch.rand(512, 1024)"), sampled_mean), 0)
+
+    def test_a_part_of_a_mean_of_what_is_alike_row_by_row(self):
+        self.assertEqual(self.survivors(problem("torch.mean(1 - torch.nn.functional.cosine_similarity(x, x.flip(1), dim=1))",
+                                                "torch.rand(2048, 64)"), lambda dice: lambda x: part_of_cosines(dice)(x, x.flip(1))), 0)
+
+    def test_a_decay_that_is_cut(self):
+        p = problem("(x * torch.exp((torch.arange(1024.0, device=x.device, dtype=x.dtype) - 1023) * 0.2231435513142097)).sum(1)",
+                    "torch.randn(64, 1024)")
+        # A draw has one slope; the rows of an evaluation have many.
+        self.assertLessEqual(self.survivors(p, cut_decay), 5)
 
     def test_a_look_at_some_numbers(self):
         self.assertEqual(self.survivors(problem("torch.relu(x)", "torch.rand(512, 512)"), look), 0)
