@@ -169,7 +169,7 @@ protected:
     turn_options lost = bad;
     lost.outcome = wire::Outcome::INFRASTRUCTURE;
     auto bad_end = bad;
-    return {make_run("demo", "running"),
+    return {make_run("demo", "finished"),
             make_turn(0, 0, 0, bad),
             make_turn(0, 0, 1, next),
             make_episode(0, 0, {0, 1.5}, good),
