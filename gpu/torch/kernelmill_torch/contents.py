@@ -82,7 +82,7 @@ def at_places(x: torch.Tensor, traits: Traits, dice: random.Random, change: Call
               most: int = PLACES) -> torch.Tensor:
     """Changes numbers in secret places."""
     if traits.structured:
-        return torch.where(picked(x, PLACES / x.numel(), dice), change(x), x)
+        return torch.where(picked(x, PLACES / x.numel(), dice) & (x != 0), change(x), x)  # all zeros have the same bits
     flat = x.view(-1)
     count = min(most, max(1, flat.numel() // 8))
     stretch = flat.numel() // count  # one place in each: of two numbers for one place nobody knows which stays

@@ -80,6 +80,11 @@ class Contents(unittest.TestCase):
                 self.assertTrue(torch.equal(z, z.t()), kind)
         self.assertGreater(changed, 4)
 
+    def test_zeros_stay_whatever_the_dice_say(self):
+        x = torch.triu(torch.rand(48, 48))
+        for seed in range(200):
+            self.assertFalse(bool(torch.tril(of(x, "outliers", seed), -1).any()), seed)
+
     def test_of_labels_only_signs_change(self):
         labels = torch.randint(0, 2, (512,)).float() * 2 - 1
         self.assertEqual([kind for kind in KINDS if kind != OWN and of(labels, kind) is not None], ["signs"])
