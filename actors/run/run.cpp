@@ -177,8 +177,12 @@ void batch_run_state::drop_rest(uint32_t group) {
 // ----------------------------------------------------------------------------------------
 
 void batch_run_state::commit_group(uint32_t index) {
+  commit(group_record(plan, index, groups[index].returns));
+}
+
+// The run does not end before the record is there; without it, it has failed.
+void batch_run_state::commit(const Message<wire::Record>& record) {
   ++pending_commits;
-  auto record = group_record(plan, index, groups[index].returns);
   self->request(services->lineage, settings->commit_deadline, atom::commit_v, envelope{}, record,
                 Message<wire::ArtifactBatch>{})
       .then(
@@ -208,19 +212,7 @@ std::string batch_run_state::outcome() const {
 }
 
 void batch_run_state::commit_opening() {
-  ++pending_commits;
-  self->request(services->lineage, settings->commit_deadline, atom::commit_v, envelope{},
-                run_record(plan, "running", nullptr, std::nullopt), Message<wire::ArtifactBatch>{})
-      .then(
-          [this](bool) {
-            --pending_commits;
-            finish_if_done();
-          },
-          [this](caf::error& why) {
-            --pending_commits;
-            stop("failed", from_caf(why));
-            finish_if_done();
-          });
+  commit(run_record(plan, "running", nullptr, std::nullopt));
 }
 
 void batch_run_state::commit_ending() {

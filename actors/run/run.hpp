@@ -78,6 +78,7 @@ struct batch_run_state {
   void stop(const char* why, std::optional<error> fault);
   void finish_if_done();
   std::string outcome() const;
+  void commit(const Message<wire::Record>& record);
   void commit_opening();
   void commit_ending();
   void deliver_summary();
