@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-#include "launch/command_rows.hpp"
+#include "launch/commands/command_rows.hpp"
 #include "launch/commands/commands.hpp"
 
 namespace kernelmill::commands {

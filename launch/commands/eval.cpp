@@ -9,10 +9,11 @@
 #include "launch/commands/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/compile_only.hpp"
-#include "launch/commands/task_choice.hpp"
+#include "launch/commands/tasks_root.hpp"
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
-#include "launch/python.hpp"
+#include "launch/machine/python.hpp"
+#include "launch/node/task_choice.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill::commands {
@@ -55,8 +56,8 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
   if (auto b = built.open(); x.parsed.ok && b->getCompiled()) {
     auto referee = bench.referee();
     if (!referee) return tl::unexpected<error>{referee.error()};
-    auto result =
-        evaluate_candidate(**referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
+    auto result = evaluate_candidate(
+        **referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
     if (!result && result.error().cls == fault_class::configuration)
       return tl::unexpected<error>{result.error()};
     if (result)

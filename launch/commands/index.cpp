@@ -5,7 +5,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/config/paths.hpp"
-#include "launch/node_retrieval.hpp"
+#include "launch/node/node_retrieval.hpp"
 #include "retrieval/index.hpp"
 #include "storage/artifacts.hpp"
 

@@ -2,11 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/policy_client/scripted_server.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
+#include "launch/scripted_server/scripted_server.hpp"
 
 namespace kernelmill::commands {
 

@@ -18,7 +18,7 @@
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
-#include "launch/node.hpp"
+#include "launch/node/node.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
 #include "storage/run_directory.hpp"

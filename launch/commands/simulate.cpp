@@ -10,8 +10,8 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
-#include "launch/commands/task_choice.hpp"
 #include "launch/config/paths.hpp"
+#include "launch/node/task_choice.hpp"
 #include "launch/simulate/measured.hpp"
 #include "launch/simulate/simulation.hpp"
 

@@ -5,9 +5,10 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/task_choice.hpp"
+#include "launch/commands/tasks_root.hpp"
 #include "launch/commands/workbench.hpp"
-#include "launch/python.hpp"
+#include "launch/machine/python.hpp"
+#include "launch/node/task_choice.hpp"
 #include "messages/evaluate.capnp.h"
 
 namespace kernelmill::commands {
