@@ -14,6 +14,7 @@
 
 #include "gpu/process/descriptor.hpp"
 #include "launch/cluster/credentials.hpp"
+#include "launch/config/address.hpp"
 #include "messages/actors.hpp"
 #include "messages/error.hpp"
 
@@ -21,16 +22,8 @@ namespace kernelmill {
 
 inline constexpr uint16_t default_head_port = 7612;
 
-struct network_address {
-  std::string host;
-  uint16_t port = 0;
-
-  bool is_loopback() const;
-  std::string text() const; ///< "[::1]:7612"
-};
-
-/// Reads "10.0.0.1:7612", "head.example:7612", "[::1]:7612", or a host alone.
-expected<network_address> parse_address(const std::string& text);
+/// parse_address() with the head's port where none is named.
+expected<network_address> parse_head_address(const std::string& text);
 
 struct link_options {
   std::string credentials;        ///< directory; empty: the default one

@@ -149,7 +149,7 @@ expected<json> submit_when_there_is_a_node(const invocation& in, const run_confi
 }
 
 expected<int> head(const invocation& in) {
-  auto listen = parse_address(in.value("--listen"));
+  auto listen = parse_head_address(in.value("--listen"));
   if (!listen) return tl::unexpected<error>{listen.error()};
   head_options options;
   options.listen = *listen;

@@ -14,7 +14,7 @@ expected<network_address> head_of(const invocation& in) {
   auto text = in.value("--head");
   if (text.empty())
     if (const auto* value = std::getenv("KERNELMILL_HEAD")) text = value;
-  return parse_address(text.empty() ? "127.0.0.1" : text);
+  return parse_head_address(text.empty() ? "127.0.0.1" : text);
 }
 
 expected<json> ask(const invocation& in, const std::string& verb, const std::string& subject,

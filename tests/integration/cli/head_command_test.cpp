@@ -191,7 +191,7 @@ TEST(head_command, a_command_of_another_protocol_is_refused) {
   small_cluster cluster{scratch() + "/protocols"};
   cluster_config config{std::nullopt};
   caf::actor_system system{config};
-  auto gate = reach_head(system, *parse_address(cluster.address()), false);
+  auto gate = reach_head(system, *parse_head_address(cluster.address()), false);
   ASSERT_TRUE(gate) << gate.error().message;
   auto request = build<wire::ControlRequest>([](wire::ControlRequest::Builder x) {
     x.setVerb("status");

@@ -61,6 +61,7 @@ ARROWS = {
     "launch/report": "launch/cli storage",
     "launch/scripted_server": "actors actors/policy_client actors/policy_client/http"
     " actors/policy_client/protocol",
+    "launch/http": "actors actors/policy_client/http launch/config",
     "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/toolchain"
     " launch/config",
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
@@ -82,6 +83,7 @@ KEPT = {
     r"faiss/": "retrieval",
     r"(cuda|cuda_runtime|nvrtc|nvml|cupti)\.h$|hip/|rocm": "gpu",
     r"caf/(io|openssl)/": "launch/cluster",
+    r"kj/compat/http\.h$": "launch/http launch/scripted_server",
     r"caf/": "messages actors launch",
 }
 

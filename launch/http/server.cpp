@@ -1,0 +1,244 @@
+#include "launch/http/server.hpp"
+
+#include <future>
+#include <thread>
+
+#include <pthread.h>
+
+#include "actors/listening.hpp"
+#include "actors/policy_client/http/open_files.hpp"
+#include "launch/config/address.hpp"
+#include "launch/http/connection.hpp"
+
+namespace kernelmill::http {
+
+namespace {
+
+constexpr uint32_t most_refused = 64; // connections that are told so at once
+
+std::string full_answer() {
+  auto x = error_response(
+      503, {fault_class::infrastructure, "busy", "too many connections", "try again later"});
+  x.headers.emplace_back("Retry-After", "1");
+  return last_words(x);
+}
+
+kj::Duration duration_of(std::chrono::milliseconds x) {
+  return x.count() * kj::MILLISECONDS;
+}
+
+std::string description(const kj::Exception& e) {
+  auto text = e.getDescription();
+  return {text.begin(), text.size()};
+}
+
+// KJ would report on stderr what strangers do to their connections.
+class quiet final : public kj::ExceptionCallback {
+public:
+  void logMessage(kj::LogSeverity, const char*, int, int, kj::String&&) override {
+    // nop
+  }
+};
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
+
+/// Answers what never reaches a route, as JSON too.
+class errors final : public kj::HttpServerErrorHandler {
+public:
+  explicit errors(shared_parts& parts) : parts_(parts) {}
+
+  kj::Promise<void> handleClientProtocolError(kj::HttpHeaders::ProtocolError x,
+                                              kj::HttpService::Response& to) override {
+    auto message = "failed to read the request: " + std::string{x.description.cStr()};
+    return write_response(parts_, to,
+                          error_response(static_cast<int>(x.statusCode),
+                                         {fault_class::configuration, "bad_request", message, ""}));
+  }
+
+  kj::Promise<void> handleApplicationError(kj::Exception e,
+                                           kj::Maybe<kj::HttpService::Response&> to) override {
+    if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::READY_NOW;
+    KJ_IF_MAYBE (out, to) {
+      return write_response(parts_, *out,
+                            error_response(500, {fault_class::infrastructure, "no_answer",
+                                                 "failed to answer: " + description(e), ""}));
+    }
+    return kj::READY_NOW;
+  }
+
+private:
+  shared_parts& parts_;
+};
+
+/// Accepts connections, as many as may be.
+class door final : private kj::TaskSet::ErrorHandler {
+public:
+  door(kj::ConnectionReceiver& receiver, kj::HttpServer& server, shared_parts& parts,
+       std::atomic<uint32_t>& open)
+      : receiver_(receiver), server_(server), parts_(parts), open_(open), tasks_(*this) {}
+
+  kj::Promise<void> run() {
+    return receiver_.accept()
+        .then([this](kj::Own<kj::AsyncIoStream> x) { take(kj::mv(x)); })
+        // Such as too many open files: those that are served will end.
+        .catch_([this](kj::Exception&&) { return parts_.timer.afterDelay(50 * kj::MILLISECONDS); })
+        .then([this] { return run(); });
+  }
+
+private:
+  void take(kj::Own<kj::AsyncIoStream> x) {
+    if (open_ >= parts_.bounds.connections) return refuse(kj::mv(x));
+    ++open_;
+    auto left = kj::defer([this] { --open_; });
+    auto stream = kj::heap<client_stream>(kj::mv(x), parts_.bounds.head_bytes);
+    auto& kept = *stream;
+    tasks_.add(
+        server_.listenHttpCleanDrain(kept).ignoreResult().attach(kj::mv(left), kj::mv(stream)));
+  }
+
+  void refuse(kj::Own<kj::AsyncIoStream> x) {
+    if (refused_ >= most_refused) return;
+    ++refused_;
+    auto left = kj::defer([this] { --refused_; });
+    auto& stream = *x;
+    // What the client has sent is read, or closing would take the answer back.
+    auto told = stream.write(full_.data(), full_.size()).then([&stream] {
+      stream.shutdownWrite();
+      return stream.readAllBytes(write_limit).ignoreResult();
+    });
+    tasks_.add(
+        parts_.timer.timeoutAfter(1 * kj::SECONDS, kj::mv(told)).attach(kj::mv(left), kj::mv(x)));
+  }
+
+  void taskFailed(kj::Exception&&) override {
+    // nop: a connection that broke
+  }
+
+  static constexpr uint64_t write_limit = 1 << 20;
+  kj::ConnectionReceiver& receiver_;
+  kj::HttpServer& server_;
+  shared_parts& parts_;
+  std::atomic<uint32_t>& open_;
+  uint32_t refused_ = 0;
+  const std::string full_ = full_answer();
+  kj::TaskSet tasks_;
+};
+
+#pragma GCC diagnostic pop
+
+access access_of(const server_options& x) {
+  access result;
+  result.token = x.token;
+  // Beyond the loopback interface a token is asked for, which no foreign page has.
+  if (network_address{x.host, x.port}.is_loopback())
+    result.hosts = {"localhost", "127.0.0.1", "::1", host_of(x.host)};
+  return result;
+}
+
+} // namespace
+
+class server::thread {
+public:
+  thread(std::vector<route> routes, server_options options)
+      : options_(std::move(options)), router_(std::move(routes), access_of(options_)) {}
+
+  ~thread() {
+    if (stop_.get() != nullptr) stop_->fulfill();
+    if (worker_.joinable()) worker_.join();
+  }
+
+  expected<void> start() {
+    std::promise<expected<uint16_t>> listening;
+    auto heard = listening.get_future();
+    worker_ = std::thread{[this, &listening] { run(listening); }};
+    auto port = heard.get();
+    if (!port) return tl::unexpected<error>{port.error()};
+    port_ = *port;
+    return {};
+  }
+
+  uint16_t port() const { return port_; }
+  std::string url() const { return "http://" + network_address{options_.host, port_}.text(); }
+  uint32_t connections() const { return open_; }
+
+private:
+  // `listening` lives until it is fulfilled, which happens exactly once.
+  void run(std::promise<expected<uint16_t>>& listening) {
+    pthread_setname_np(pthread_self(), "km-http");
+    bool told = false;
+    quiet while_it_runs;
+    auto thrown = kj::runCatchingExceptions([&] { serve(listening, told); });
+    KJ_IF_MAYBE (e, thrown) {
+      if (!told)
+        listening.set_value(
+            tl::unexpected<error>{listen_error(options_.host, options_.port, description(*e))});
+    }
+  }
+
+  void serve(std::promise<expected<uint16_t>>& listening, bool& told) {
+    // A watched request has its socket twice.
+    allow_open_files(open_files_for(uint64_t{2} * options_.bounds.connections));
+    auto io = kj::setupAsyncIo();
+    auto address = io.provider->getNetwork()
+                       .parseAddress(options_.host.c_str(), options_.port)
+                       .wait(io.waitScope);
+    auto receiver = address->listen();
+    kj::HttpHeaderTable table;
+    shared_parts parts{router_, options_.bounds, table, io.unixEventPort, io.provider->getTimer()};
+    errors on_errors{parts};
+    kj::HttpServerSettings settings;
+    settings.headerTimeout = duration_of(options_.bounds.header_time);
+    settings.pipelineTimeout = duration_of(options_.bounds.idle_time);
+    settings.errorHandler = on_errors;
+    settings.callbacks = parts.close;
+    kj::HttpServer http{parts.timer, table,
+                        [&parts](kj::AsyncIoStream& x) -> kj::Own<kj::HttpService> {
+                          return kj::heap<connection>(parts, kj::downcast<client_stream>(x));
+                        },
+                        settings};
+    door entrance{*receiver, http, parts, open_};
+    auto stop = kj::newPromiseAndCrossThreadFulfiller<void>();
+    stop_ = kj::mv(stop.fulfiller);
+    told = true;
+    listening.set_value(static_cast<uint16_t>(receiver->getPort()));
+    entrance.run().exclusiveJoin(kj::mv(stop.promise)).wait(io.waitScope);
+  }
+
+  server_options options_;
+  router router_;
+  uint16_t port_ = 0;
+  std::atomic<uint32_t> open_ = 0;
+  kj::Own<kj::CrossThreadPromiseFulfiller<void>> stop_;
+  std::thread worker_;
+};
+
+server::server(std::unique_ptr<thread> impl) : thread_(std::move(impl)) {
+  // nop
+}
+
+server::~server() = default;
+
+expected<std::unique_ptr<server>> server::start(std::vector<route> routes, server_options options) {
+  if (options.token == nullptr && !network_address{options.host, options.port}.is_loopback())
+    return configuration_error(
+        "token_missing",
+        "failed to listen on " + options.host +
+            ": beyond this machine everybody could send code without a token",
+        "give --token-file FILE, or listen on 127.0.0.1");
+  auto impl = std::make_unique<thread>(std::move(routes), std::move(options));
+  if (auto started = impl->start(); !started) return tl::unexpected<error>{started.error()};
+  return std::unique_ptr<server>{new server{std::move(impl)}};
+}
+
+uint16_t server::port() const noexcept {
+  return thread_->port();
+}
+std::string server::url() const {
+  return thread_->url();
+}
+uint32_t server::connections() const noexcept {
+  return thread_->connections();
+}
+
+} // namespace kernelmill::http

@@ -1,0 +1,281 @@
+// The server against clients that do what they like. Nothing here waits but for the event itself.
+
+#include "launch/http/server.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/http/talk.hpp"
+
+namespace kernelmill::http {
+
+namespace {
+
+using namespace std::chrono_literals;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// Exchanges that a handler has kept, for the test to answer.
+class shelf {
+public:
+  void put(exchange_ptr x) {
+    std::lock_guard lock{mutex_};
+    kept_.push_back(std::move(x));
+    changed_.notify_all();
+  }
+  exchange_ptr take() {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return !kept_.empty(); });
+    auto result = std::move(kept_.front());
+    kept_.erase(kept_.begin());
+    return result;
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<exchange_ptr> kept_;
+};
+
+class a_gate {
+public:
+  void open() {
+    std::lock_guard lock{mutex_};
+    open_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return open_; });
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+class HttpServer : public testing::Test {
+protected:
+  void start(limits bounds = {}) {
+    server_options options;
+    options.bounds = bounds;
+    std::vector<route> routes;
+    routes.push_back({"GET", "/echo/{word}", {"x"}, [](request r, exchange_ptr to) {
+                        to->answer({200, "text/plain", r.parts["word"] + r.query["x"]});
+                      }});
+    routes.push_back({"POST", "/size", {}, [](request r, exchange_ptr to) {
+                        to->answer({200, "text/plain", std::to_string(r.body.size())});
+                      }});
+    routes.push_back(
+        {"GET", "/later", {}, [this](request, exchange_ptr to) { kept.put(std::move(to)); }});
+    routes.push_back(
+        {"POST", "/later", {}, [this](request, exchange_ptr to) { kept.put(std::move(to)); }});
+    routes.push_back({"GET", "/dropped", {}, [](request, exchange_ptr) {}});
+    auto made = server::start(std::move(routes), options);
+    ASSERT_TRUE(made) << made.error().message;
+    http = std::move(*made);
+    port = http->port();
+  }
+
+  shelf kept;
+  std::unique_ptr<server> http;
+  uint16_t port = 0;
+};
+
+constexpr const char* post_size = "POST /size HTTP/1.1\r\nContent-Type: application/json";
+
+TEST_F(HttpServer, AnswersAndKeepsTheConnection) {
+  start();
+  talker x{port};
+  for (int i = 0; i < 3; ++i) {
+    x.say("GET /echo/a%20b?x=c HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    auto heard = x.hear("a bc");
+    EXPECT_THAT(heard, StartsWith("HTTP/1.1 200 OK\r\n"));
+    EXPECT_THAT(heard, HasSubstr("X-Content-Type-Options: nosniff"));
+  }
+  EXPECT_THAT(ask(port, "HEAD /echo/a HTTP/1.1"), EndsWith("\r\n\r\n"));
+  EXPECT_THAT(ask(port, "GET /dropped HTTP/1.1"), HasSubstr("500 Internal Server Error"));
+  EXPECT_THAT(ask(port, "GET /nowhere HTTP/1.1"), HasSubstr("404 Not Found"));
+}
+
+TEST_F(HttpServer, AnswersFromAnotherThread) {
+  start();
+  talker x{port};
+  x.say("GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  std::jthread{[&] { kept.take()->answer({202, "text/plain", "from afar"}); }};
+  EXPECT_THAT(x.hear("from afar"), StartsWith("HTTP/1.1 202 Accepted"));
+}
+
+TEST_F(HttpServer, StreamsPieceByPiece) {
+  start();
+  talker x{port};
+  x.say("GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  auto to = kept.take();
+  to->open({200, "text/event-stream", ""});
+  EXPECT_TRUE(to->send("data: one\n\n"));
+  EXPECT_THAT(x.hear("one"), HasSubstr("text/event-stream")) << "before the next piece is there";
+  EXPECT_TRUE(to->send("data: two\n\n"));
+  x.hear("two");
+  to->close();
+  EXPECT_THAT(x.hear("0\r\n\r\n"), EndsWith("0\r\n\r\n"));
+  EXPECT_FALSE(to->send("late"));
+}
+
+TEST_F(HttpServer, CutsAStreamWhoseReaderLags) {
+  limits bounds;
+  bounds.stream_bytes = 1000;
+  start(bounds);
+  talker x{port};
+  x.say("GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  auto to = kept.take();
+  to->open({200, "text/event-stream", ""});
+  EXPECT_FALSE(to->send(std::string(1001, 'x')));
+  x.hear(); // ends: the connection is closed
+}
+
+TEST_F(HttpServer, TellsAHandlerThatItsClientHasLeft) {
+  start();
+  for (const char* method : {"GET", "POST"}) {
+    talker x{port};
+    x.say(std::string{method} + " /later HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
+          (*method == 'P' ? "2\r\nContent-Type: application/json\r\n\r\n{}" : "0\r\n\r\n"));
+    auto to = kept.take();
+    a_gate left;
+    to->on_gone([&] { left.open(); });
+    EXPECT_FALSE(to->gone());
+    x.leave();
+    left.wait();
+    EXPECT_TRUE(to->gone());
+  }
+}
+
+TEST_F(HttpServer, AnsweredIsNotGone) {
+  start();
+  talker x{port};
+  x.say("GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  auto to = kept.take();
+  bool left = false;
+  to->on_gone([&] { left = true; });
+  to->answer({200, "text/plain", "done"});
+  x.hear("done");
+  x.leave();
+  http.reset();
+  EXPECT_FALSE(left);
+}
+
+TEST_F(HttpServer, WhenItStopsAllWhoWaitAreGone) {
+  start();
+  talker x{port};
+  x.say("GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  auto to = kept.take();
+  bool left = false;
+  to->on_gone([&] { left = true; });
+  http.reset();
+  EXPECT_TRUE(left);
+  to->answer({200, "text/plain", "to nobody"});
+}
+
+TEST_F(HttpServer, RefusesABodyThatIsTooLarge) {
+  limits bounds;
+  bounds.body_bytes = 1000;
+  start(bounds);
+  EXPECT_THAT(ask(port, post_size, std::string(1000, 'x')), EndsWith("\r\n\r\n1000"));
+  EXPECT_THAT(ask(port, post_size, std::string(1001, 'x')), HasSubstr("413 Payload Too Large"));
+  talker x{port};
+  x.say(std::string{post_size} + "\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+  for (int i = 0; i < 3; ++i) x.say("190\r\n" + std::string(400, 'x') + "\r\n");
+  EXPECT_THAT(x.hear("\r\n\r\n"), HasSubstr("413 Payload Too Large"));
+}
+
+TEST_F(HttpServer, RefusesBodiesThatAreTooLargeTogether) {
+  limits bounds;
+  bounds.bodies_bytes = 1000;
+  start(bounds);
+  talker half{port};
+  half.say(std::string{post_size} + "\r\nHost: localhost\r\nContent-Length: 2000\r\n\r\n" +
+           std::string(1500, 'x'));
+  EXPECT_THAT(half.hear("\r\n\r\n"), HasSubstr("503 Service Unavailable"));
+  EXPECT_THAT(ask(port, post_size, std::string(900, 'x')), EndsWith("\r\n\r\n900"))
+      << "what was refused is held no longer";
+}
+
+TEST_F(HttpServer, RefusesHeadersThatAreTooLarge) {
+  start();
+  talker x{port};
+  x.say("GET /echo/a HTTP/1.1\r\nX-Long: " + std::string(32 << 10, 'x'));
+  EXPECT_THAT(x.hear("}}"), HasSubstr("HTTP/1.1 431"));
+  EXPECT_THAT(ask(port, "GET /echo/a HTTP/1.1"), EndsWith("\r\n\r\na"));
+}
+
+TEST_F(HttpServer, ClientsThatStopInTheMiddleAreNotWaitedFor) {
+  limits bounds;
+  bounds.header_time = bounds.body_time = bounds.idle_time = 50ms;
+  start(bounds);
+  talker head{port}, body{port}, idle{port};
+  head.say("GET /echo/a HTT");
+  body.say(std::string{post_size} + "\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf");
+  idle.say("GET /echo/a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(head.hear(), testing::AnyOf("", HasSubstr("408 Request Timeout")));
+  EXPECT_THAT(body.hear(), HasSubstr("408 Request Timeout"));
+  EXPECT_THAT(idle.hear(), EndsWith("\r\n\r\na"));
+}
+
+TEST_F(HttpServer, AClientThatDoesNotReadIsCut) {
+  limits bounds;
+  bounds.write_time = 50ms;
+  start(bounds);
+  talker x{port};
+  x.say("GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  auto to = kept.take();
+  a_gate left;
+  to->on_gone([&] { left.open(); });
+  to->answer({200, "text/plain", std::string(64 << 20, 'x')}); // more than sockets hold
+  left.wait();
+}
+
+TEST_F(HttpServer, RefusesConnectionsAboveItsNumber) {
+  limits bounds;
+  bounds.connections = 2;
+  start(bounds);
+  talker a{port}, b{port};
+  for (auto* x : {&a, &b}) {
+    x->say("GET /echo/a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    x->hear("\r\n\r\na");
+  }
+  EXPECT_EQ(http->connections(), 2u);
+  EXPECT_THAT(ask(port, "GET /echo/a HTTP/1.1"), HasSubstr("too many connections"));
+  a.leave();
+  while (http->connections() > 1) std::this_thread::yield();
+  EXPECT_THAT(ask(port, "GET /echo/a HTTP/1.1"), EndsWith("\r\n\r\na"));
+}
+
+TEST_F(HttpServer, GarbageIsAnswered) {
+  start();
+  talker x{port};
+  x.say("\x16\x03\x01 what\r\n\r\n");
+  EXPECT_THAT(x.hear(), HasSubstr("HTTP/1.1 501 Not Implemented"));
+}
+
+TEST(HttpServerStart, RefusesWhatItCannotOrMustNotDo) {
+  server_options options;
+  options.host = "0.0.0.0";
+  auto open = server::start({}, options);
+  ASSERT_FALSE(open);
+  EXPECT_EQ(open.error().category, "token_missing");
+  options.host = "127.0.0.1";
+  auto first = server::start({}, options);
+  ASSERT_TRUE(first);
+  options.port = (*first)->port();
+  auto second = server::start({}, options);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().category, "address_in_use");
+}
+
+} // namespace
+
+} // namespace kernelmill::http
