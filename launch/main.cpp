@@ -12,6 +12,7 @@ const cli::command_table& all() {
       resume_row(),
       eval_row(),
       judge_batch_row(),
+      serve_row(),
       show_row(),
       report_row(),
       ps_row(),

@@ -13,6 +13,7 @@ cli::command run_row();
 cli::command resume_row();
 cli::command eval_row();
 cli::command judge_batch_row();
+cli::command serve_row();
 cli::command show_row();
 cli::command report_row();
 cli::command ps_row();

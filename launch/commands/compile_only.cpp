@@ -5,7 +5,7 @@
 
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
-#include "launch/commands/verdict_text.hpp"
+#include "launch/judging/verdict_text.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill::commands {

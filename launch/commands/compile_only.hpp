@@ -2,7 +2,7 @@
 
 // `eval --compile-only`: the compiler's half of `eval`, which needs no GPU.
 
-#include "launch/commands/candidate_judging.hpp"
+#include "launch/judging/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/workbench.hpp"
 

@@ -8,6 +8,7 @@
 #include "launch/commands/options.hpp"
 #include "launch/config/load.hpp"
 #include "launch/config/paths.hpp"
+#include "launch/services/api_fields.hpp"
 
 namespace kernelmill::commands {
 
@@ -40,8 +41,9 @@ expected<int> complete(const invocation& in) {
   return 0;
 }
 
-expected<int> reference(const invocation&) {
-  cli::print(cli::reference_page(all()));
+expected<int> reference(const invocation& in) {
+  cli::print(in.value("PAGE") == "openapi" ? services::openapi_text()
+                                           : cli::reference_page(all()));
   return 0;
 }
 
@@ -70,10 +72,10 @@ cli::command complete_row() {
 
 cli::command reference_row() {
   return {"__reference",
-          "Prints docs/reference/cli.md.",
-          "kernelmill __reference",
+          "Prints docs/reference/cli.md, or docs/reference/openapi.json.",
+          "kernelmill __reference openapi",
           "",
-          {},
+          {{"PAGE", "cli or openapi.", false, false, nothing, {"cli", "openapi"}}},
           {},
           reference,
           true};

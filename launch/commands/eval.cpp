@@ -7,12 +7,12 @@
 #include "actors/governance/judge.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
-#include "launch/commands/candidate_judging.hpp"
+#include "launch/judging/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/compile_only.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
-#include "launch/commands/verdict_text.hpp"
+#include "launch/judging/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
@@ -93,7 +93,7 @@ expected<int> eval(const invocation& in) {
   if (auto ok = choose_contract_for(*x, in.value("--contract"), parsed.kernel); !ok)
     return tl::unexpected<error>{ok.error()};
   if (x->is_torch()) {
-    choose_torch(*x, in, *backend);
+    choose_torch(*x, torch_choice_of(in), *backend);
     auto python = find_python(in.value("--python"));
     if (!python) return tl::unexpected<error>{python.error()};
     backend->python = python->path;

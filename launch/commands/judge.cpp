@@ -18,11 +18,11 @@
 #include "gpu/referee/clock.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
-#include "launch/commands/candidate_judging.hpp"
+#include "launch/judging/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
-#include "launch/commands/verdict_text.hpp"
+#include "launch/judging/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
 #include "launch/machine/python.hpp"
 #include "messages/digest.hpp"
@@ -125,7 +125,7 @@ expected<std::vector<job>> read_batch(const invocation& options, const task_root
     if (!source) return bad_line(path, line, source.error().message);
     if (auto ok = choose_contract_for(*what, x.value("contract", "auto"), *source); !ok)
       return bad_line(path, line, ok.error().message);
-    if (what->is_torch()) choose_torch(*what, options, backend);
+    if (what->is_torch()) choose_torch(*what, torch_choice_of(options), backend);
     one.name = x.value("name", x["file"].get<std::string>());
     one.candidate.parsed = as_source(std::move(*source), *what);
     one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);

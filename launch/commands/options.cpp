@@ -88,6 +88,10 @@ std::vector<option_spec> with_torch_options(std::vector<option_spec> options) {
   return options;
 }
 
+torch_choice torch_choice_of(const cli::invocation& in) {
+  return {in.value("--torch-mode"), in.value("--language"), in.value("--float32")};
+}
+
 option_spec credentials() {
   return {"--credentials",
           "DIR",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "launch/cli/command.hpp"
+#include "launch/judging/candidate_judging.hpp"
 
 namespace kernelmill::commands {
 
@@ -29,6 +30,7 @@ cli::option_spec python_path();
 
 /// What answers of the contract `torch` are asked for and judged by.
 std::vector<cli::option_spec> with_torch_options(std::vector<cli::option_spec> options);
+torch_choice torch_choice_of(const cli::invocation& in);
 
 /// --credentials, --insecure-loopback: how a link is secured.
 cli::option_spec credentials();

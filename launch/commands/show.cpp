@@ -10,7 +10,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
-#include "launch/commands/verdict_text.hpp"
+#include "launch/judging/verdict_text.hpp"
 #include "messages/identity.hpp"
 #include "messages/json.hpp"
 #include "storage/artifacts.hpp"

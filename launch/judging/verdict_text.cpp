@@ -1,4 +1,4 @@
-#include "launch/commands/verdict_text.hpp"
+#include "launch/judging/verdict_text.hpp"
 
 #include <cmath>
 
@@ -9,7 +9,7 @@
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 
-namespace kernelmill::commands {
+namespace kernelmill {
 
 namespace {
 
@@ -262,4 +262,4 @@ std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader ve
   return result;
 }
 
-} // namespace kernelmill::commands
+} // namespace kernelmill

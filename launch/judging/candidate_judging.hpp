@@ -1,6 +1,7 @@
 #pragma once
 
-// The steps from a source file to a verdict, outside of a run: what `eval` and `judge` share.
+// The steps from a source file to a verdict, outside of a run: what `eval`, `judge` and `serve`
+// share.
 
 #include <optional>
 #include <string>
@@ -10,11 +11,10 @@
 #include "gpu/referee/referee_client.hpp"
 #include "gpu/task/task.hpp"
 #include "gpu/toolchain/toolchain.hpp"
-#include "launch/cli/command.hpp"
 #include "launch/config/run_config.hpp"
 #include "launch/machine/backend.hpp"
 
-namespace kernelmill::commands {
+namespace kernelmill {
 
 /// One candidate on its way: its task, already for a backend, and what was read of it.
 struct offered_candidate {
@@ -33,8 +33,16 @@ struct judging_options {
 /// Reads a file, or stdin for "-".
 expected<std::string> read_candidate(const std::string& path);
 
-/// Takes --torch-mode, --language and --float32 over into a task of the contract `torch`.
-void choose_torch(task& what, const cli::invocation& in, const chosen_backend& backend);
+/// What answers of the contract `torch` are asked for and judged by: --torch-mode, --language,
+/// --float32.
+struct torch_choice {
+  std::string mode = "honest";
+  std::string language = "any";
+  std::string float32 = "ieee";
+};
+
+/// Takes a choice over into a task of the contract `torch`.
+void choose_torch(task& what, const torch_choice& choice, const chosen_backend& backend);
 
 /// Makes the contract of the task the wanted one; "auto" takes `device` when the source has launch
 /// lines, and `torch` for a task of that contract, which takes no other.
@@ -43,6 +51,13 @@ expected<void> choose_contract_for(task& what, const std::string& wanted,
 
 /// What the format gate sees of a plain source file: the rules of a completion without its tags.
 parsed_completion as_source(std::string text, const task& what);
+
+Message<wire::BuildRequest> build_request_of(const offered_candidate& x);
+
+/// Fails when the seed of the options is none.
+expected<Message<wire::EvaluateRequest>> evaluate_request_of(const judging_options& options,
+                                                             const offered_candidate& x,
+                                                             wire::BuildResult::Reader built);
 
 Message<wire::BuildResult> build_candidate(native_toolchain& toolchain, const offered_candidate& x);
 
@@ -60,4 +75,4 @@ Message<wire::TurnFacts> facts_of(const offered_candidate& x,
 
 expected<governance_config> governance_rules(const std::string& preset);
 
-} // namespace kernelmill::commands
+} // namespace kernelmill

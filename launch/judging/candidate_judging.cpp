@@ -1,4 +1,4 @@
-#include "launch/commands/candidate_judging.hpp"
+#include "launch/judging/candidate_judging.hpp"
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 #include "messages/fault.hpp"
 #include "messages/judged.hpp"
 
-namespace kernelmill::commands {
+namespace kernelmill {
 
 namespace {
 
@@ -71,10 +71,10 @@ expected<std::string> read_candidate(const std::string& path) {
   return text;
 }
 
-void choose_torch(task& what, const cli::invocation& in, const chosen_backend& backend) {
-  what.torch.mode = in.value("--torch-mode");
-  what.torch.language = in.value("--language");
-  what.torch.float32 = in.value("--float32");
+void choose_torch(task& what, const torch_choice& choice, const chosen_backend& backend) {
+  what.torch.mode = choice.mode;
+  what.torch.language = choice.language;
+  what.torch.float32 = choice.float32;
   what.torch.hardware = hardware_text(backend);
 }
 
@@ -108,9 +108,8 @@ parsed_completion as_source(std::string text, const task& what) {
   return result;
 }
 
-Message<wire::BuildResult> build_candidate(native_toolchain& toolchain,
-                                           const offered_candidate& x) {
-  auto request = build<wire::BuildRequest>([&](wire::BuildRequest::Builder b) {
+Message<wire::BuildRequest> build_request_of(const offered_candidate& x) {
+  return build<wire::BuildRequest>([&](wire::BuildRequest::Builder b) {
     b.setTask(x.what.id);
     b.setContract(x.what.contract);
     b.setBackend(x.what.backend);
@@ -120,13 +119,16 @@ Message<wire::BuildResult> build_candidate(native_toolchain& toolchain,
     b.setDeadlineMs(x.what.is_torch() ? defaults.torch_deadline_ms : defaults.deadline_ms);
     if (x.what.is_torch()) b.setTaskDir(x.what.directory);
   });
-  return toolchain.build(*request.open());
 }
 
-expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& referee,
-                                                           const judging_options& options,
-                                                           const offered_candidate& x,
-                                                           wire::BuildResult::Reader built) {
+Message<wire::BuildResult> build_candidate(native_toolchain& toolchain,
+                                           const offered_candidate& x) {
+  return toolchain.build(*build_request_of(x).open());
+}
+
+expected<Message<wire::EvaluateRequest>> evaluate_request_of(const judging_options& options,
+                                                             const offered_candidate& x,
+                                                             wire::BuildResult::Reader built) {
   const evaluation_section defaults;
   auto deadline_ms = x.what.is_torch() ? defaults.torch_deadline_ms : defaults.deadline_ms;
   expected<void> seed;
@@ -155,8 +157,20 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& refer
     seed = set_seed(b, options.seed);
   });
   if (!seed) return tl::unexpected<error>{seed.error()};
+  return request;
+}
+
+expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& referee,
+                                                           const judging_options& options,
+                                                           const offered_candidate& x,
+                                                           wire::BuildResult::Reader built) {
+  auto request = evaluate_request_of(options, x, built);
+  if (!request) return tl::unexpected<error>{request.error()};
+  auto deadline_ms = request->open()->getDeadlineMs();
   // The referee keeps the deadline of the request; ours only notices a referee that hangs.
-  auto evaluate = [&] { return referee.evaluate(request, static_cast<int>(deadline_ms) + 30'000); };
+  auto evaluate = [&] {
+    return referee.evaluate(*request, static_cast<int>(deadline_ms) + 30'000);
+  };
   auto result = evaluate();
   return is_ours(result) ? evaluate() : result;
 }
@@ -191,4 +205,4 @@ expected<governance_config> governance_rules(const std::string& preset) {
   return result;
 }
 
-} // namespace kernelmill::commands
+} // namespace kernelmill

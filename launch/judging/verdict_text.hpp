@@ -8,7 +8,7 @@
 
 #include "messages/verdict.capnp.h"
 
-namespace kernelmill::commands {
+namespace kernelmill {
 
 /// The document of `eval --json`, without schema_version. docs/reference/cli.md lists its keys.
 nlohmann::ordered_json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict);
@@ -21,4 +21,4 @@ std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader ve
 /// "3.71 [3.65, 3.78]".
 std::string interval_text(wire::Interval::Reader x);
 
-} // namespace kernelmill::commands
+} // namespace kernelmill

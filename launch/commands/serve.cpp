@@ -1,0 +1,226 @@
+// `kernelmill serve`: candidates come over HTTP, verdicts go back. The actors that build and
+// evaluate are those of a run; the desk stands before them.
+
+#include <csignal>
+#include <thread>
+
+#include <unistd.h>
+
+#include <caf/all.hpp>
+#include <nlohmann/json.hpp>
+
+#include "actors/cluster/cluster.hpp"
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/cluster/build_id.hpp"
+#include "launch/cluster/link.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/interrupt.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
+#include "launch/config/address.hpp"
+#include "launch/http/server.hpp"
+#include "launch/machine/python.hpp"
+#include "launch/machine/slots.hpp"
+#include "launch/node/hosted_run.hpp"
+#include "launch/node/slot_actors.hpp"
+#include "launch/services/evaluation_api.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+struct serve_config : caf::actor_system_config {
+  serve_config() {
+    add_message_types<caf::id_block::kernelmill>();
+    add_message_types<caf::id_block::kernelmill_handles>();
+    add_message_types<caf::id_block::kernelmill_services>();
+    set("scheduler.policy", caf::atom("sharing"));
+    set("scheduler.max-throughput", size_t{100});
+  }
+};
+
+/// Takes the limits that were given over.
+expected<void> read_limits(const invocation& in, http::limits& bounds,
+                           services::evaluation_book::limits& book) {
+  auto connections = in.integer("--connections", 1, 65536);
+  if (!connections) return tl::unexpected<error>{connections.error()};
+  auto queue = in.integer("--queue", 1, 1'000'000);
+  if (!queue) return tl::unexpected<error>{queue.error()};
+  bounds.connections = static_cast<uint32_t>(*connections);
+  book.waiting = static_cast<size_t>(*queue);
+  return {};
+}
+
+/// Tasks of the contract `torch` need an interpreter. Without --python there may be none: then
+/// they are left out.
+expected<bool> find_torch(const invocation& in, const task_roots& roots, chosen_backend& backend) {
+  auto ids = list_tasks(roots);
+  if (!ids) return tl::unexpected<error>{ids.error()};
+  bool wanted = false;
+  for (const auto& id : *ids)
+    if (auto x = load_task(roots, id); x && x->is_torch() && x->names(backend.name)) wanted = true;
+  if (!wanted) return false;
+  auto python = find_python(in.value("--python"));
+  if (!python && in.has("--python")) return tl::unexpected<error>{python.error()};
+  if (!python) {
+    cli::talk("warning: tasks of the contract torch are left out: " + python.error().message);
+    return false;
+  }
+  backend.python = python->path;
+  return true;
+}
+
+/// What else than task and candidate a verdict depends on.
+std::string rules_text(const invocation& in, const chosen_backend& backend) {
+  return build_id() + " " + backend.name + " " + hardware_text(backend) + " " +
+         in.value("--preset") + " " + in.value("--clock") + " " +
+         (in.has("--no-timing") ? "untimed" : "timed") + " " + in.value("--torch-mode") + " " +
+         in.value("--language") + " " + in.value("--float32");
+}
+
+/// For a program that starts a server: when it is gone, however it went, its end of the pipe is.
+void end_with_stdin() {
+  std::thread{[] {
+    char byte = 0;
+    ssize_t n = 0;
+    while ((n = ::read(0, &byte, 1)) > 0 || (n < 0 && errno == EINTR)) {
+      // nop: what it says does not matter
+    }
+    ::kill(::getpid(), SIGTERM);
+  }}.detach();
+}
+
+void announce(const invocation& in, const http::server& server) {
+  if (in.json)
+    cli::print_json({{"url", server.url()}});
+  else
+    cli::print(server.url() + "\n");
+  cli::finish_output();
+}
+
+expected<int> serve(const invocation& in) {
+  auto roots = tasks_roots(in);
+  if (!roots) return tl::unexpected<error>{roots.error()};
+  auto listen = parse_address(in.value("--listen"), 0);
+  if (!listen) return tl::unexpected<error>{listen.error()};
+  http::server_options web{listen->host, listen->port, {}, {}};
+  services::desk_options desk_settings;
+  if (auto ok = read_limits(in, web.bounds, desk_settings.limits); !ok)
+    return tl::unexpected<error>{ok.error()};
+  if (in.has("--token-file")) {
+    auto token = http::load_token(in.value("--token-file"));
+    if (!token) return tl::unexpected<error>{token.error()};
+    web.token = *token;
+  }
+  auto rules = governance_rules(in.value("--preset"));
+  if (!rules) return tl::unexpected<error>{rules.error()};
+  auto backend = choose_backend(in.value("--backend"));
+  if (!backend) return tl::unexpected<error>{backend.error()};
+  auto torch = find_torch(in, *roots, *backend);
+  if (!torch) return tl::unexpected<error>{torch.error()};
+  std::vector<std::string> problems;
+  auto tasks = services::task_shelf::open(*roots, *backend, torch_choice_of(in), *torch, problems);
+  if (!tasks) return tl::unexpected<error>{tasks.error()};
+  for (const auto& x : problems) cli::talk("warning: a task is left out: " + x);
+
+  interrupt stop;
+  run_config config;
+  config.evaluation.clock = in.value("--clock");
+  auto slots = start_slots(config, *backend, tasks->directories());
+  if (!slots) return tl::unexpected<error>{slots.error()};
+  for (const auto& layer : slots->layers)
+    if (layer.state == layer_state::missing)
+      cli::talk("warning: sandbox layer " + layer.name + " is missing: " + layer.detail);
+  serve_config actors_config;
+  caf::actor_system system{actors_config};
+  auto lease = longest_lease(config);
+  auto cluster = system.spawn(leasing_cluster, lease_policy{lease, 3, false});
+  auto workers = spawn_slot_actors(system, *slots, cluster, {});
+
+  // A build for each compiler, and two for each slot: the next is there when one is done.
+  desk_settings.limits.running = slots->compile_slots + 2 * slots->referees.size();
+  desk_settings.judging = {!in.has("--no-timing"), {}, {}, in.value("--clock")};
+  desk_settings.rules = std::move(*rules);
+  desk_settings.patience = 4 * lease * static_cast<int>(desk_settings.limits.running);
+  desk_settings.load = std::make_shared<services::desk_load>();
+  auto shared = std::make_shared<services::api>();
+  shared->tasks = std::make_shared<const services::task_shelf>(std::move(*tasks));
+  shared->rules = rules_text(in, *backend);
+  shared->load = desk_settings.load;
+  shared->desk = system.spawn(services::evaluation_desk, std::move(desk_settings), cluster);
+  auto server = http::server::start(services::evaluation_routes(shared), std::move(web));
+  if (!server) {
+    caf::anon_send_exit(shared->desk, caf::exit_reason::user_shutdown);
+    for (auto& who : workers) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(cluster, caf::exit_reason::user_shutdown);
+    return tl::unexpected<error>{server.error()};
+  }
+  announce(in, **server);
+  if (in.has("--end-with-stdin")) end_with_stdin();
+  stop.wait();
+  server->reset();
+  // Nothing here is kept, and a candidate may run for minutes yet: it ends with its parent.
+  leave(cli::exit_ok);
+}
+
+} // namespace
+
+cli::command serve_row() {
+  return {
+      "serve",
+      "Serves evaluations over HTTP, for trainers and other programs.",
+      "kernelmill serve --backend cpu\n"
+      "kernelmill serve --listen 0.0.0.0:8080 --token-file token",
+      "Prints its URL once it answers, and ends with Ctrl-C. docs/reference/openapi.json is the "
+      "API,\n"
+      "docs/how-to/evaluate-over-http.md shows it at work. Tasks are read once, at the start.",
+      {},
+      with_torch_options(
+          {{"--listen",
+            "ADDR:PORT",
+            "Where; port 0 takes a free one. Beyond 127.0.0.1 a token is required.",
+            "127.0.0.1:0",
+            false,
+            {},
+            nothing},
+           {"--token-file",
+            "FILE",
+            "Clients must send the token in it as a bearer token; others must not be able to read "
+            "it.",
+            "",
+            false,
+            {},
+            completes::file},
+           {"--backend",
+            "NAME",
+            "Where candidates run.",
+            "auto",
+            false,
+            {"auto", "cpu", "cuda", "hip"},
+            nothing},
+           {"--preset", "NAME", "Weights of the reward.", "kevin", false, reward_presets(),
+            nothing},
+           {"--queue",
+            "N",
+            "Evaluations that may wait; more are answered 429.",
+            "1024",
+            false,
+            {},
+            nothing},
+           {"--connections",
+            "N",
+            "Connections at once; more are answered 503.",
+            "1024",
+            false,
+            {},
+            nothing},
+           clock_option(),
+           flag("--no-timing", "Checks without timing."),
+           flag("--end-with-stdin", "Ends when stdin does: for a program that starts it."),
+           tasks_root()}),
+      serve};
+}
+
+} // namespace kernelmill::commands

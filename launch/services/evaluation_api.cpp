@@ -1,0 +1,212 @@
+#include "launch/services/evaluation_api.hpp"
+
+#include <charconv>
+
+#include <caf/all.hpp>
+
+#include "actors/episode/prompt.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/services/api_fields.hpp"
+#include "messages/digest.hpp"
+
+namespace kernelmill::services {
+
+namespace {
+
+using json = nlohmann::json;
+using http::exchange_ptr;
+using http::request;
+
+constexpr size_t most_candidates = 1024; // of one request
+constexpr double longest_wait_s = 600;
+
+tl::unexpected<error> bad(std::string message, std::string hint = {}) {
+  return configuration_error("bad_request", std::move(message), std::move(hint));
+}
+
+/// The candidates of a request; `many` says whether it was a list.
+expected<std::vector<evaluation_order>> orders_of(const api& x, const json& body, bool& many) {
+  many = body.contains("candidates");
+  std::vector<evaluation_order> result;
+  if (!many) {
+    json one = json::object();
+    for (const auto& f : candidate_fields())
+      if (body.contains(f.name)) one[f.name] = body[f.name];
+    auto order = order_of(x, one, "");
+    if (!order) return tl::unexpected<error>{order.error()};
+    result.push_back(std::move(*order));
+    return result;
+  }
+  for (const auto& f : candidate_fields())
+    if (body.contains(f.name))
+      return bad("the field \"" + std::string{f.name} + "\" belongs into each of `candidates`");
+  if (body["candidates"].empty() || body["candidates"].size() > most_candidates)
+    return bad("the field \"candidates\" must hold 1 to " + std::to_string(most_candidates));
+  for (size_t i = 0; i < body["candidates"].size(); ++i) {
+    auto order = order_of(x, body["candidates"][i], "candidates[" + std::to_string(i) + "].");
+    if (!order) return tl::unexpected<error>{order.error()};
+    result.push_back(std::move(*order));
+  }
+  return result;
+}
+
+http::response answer_of(const documents& all, bool many, int status) {
+  if (!all) return response_of(all.error());
+  if (!many) return json_response(status, all->front());
+  nlohmann::ordered_json result{{"schema_version", cli::document_version},
+                                {"evaluations", nlohmann::ordered_json::array()}};
+  for (const auto& one : *all) result["evaluations"].push_back(one);
+  return json_response(status, result);
+}
+
+void evaluate(const api_ptr& x, const request& r, const exchange_ptr& to) {
+  auto body = read_json(r.body);
+  if (!body) return to->answer(response_of(body.error()));
+  if (auto ok = check_fields(*body, evaluate_fields()); !ok)
+    return to->answer(response_of(ok.error()));
+  bool many = false;
+  auto orders = orders_of(*x, *body, many);
+  if (!orders) return to->answer(response_of(orders.error()));
+  bool wait = body->value("wait", false);
+  auto entry = std::make_shared<desk_entry>();
+  for (auto& order : *orders) order.allow_cache = body->value("cache", "refuse") == "allow";
+  entry->entry.orders = std::move(*orders);
+  entry->entry.key = r.header("idempotency-key");
+  entry->entry.digest = entry->entry.key.empty() ? "" : sha256_hex(r.body);
+  entry->entry.kept = !wait || body->value("on_disconnect", "cancel") == "continue";
+  entry->entry.waiter = wait ? x->next_waiter++ : 0;
+  entry->reply = [to, many, wait](const documents& all) {
+    to->answer(answer_of(all, many, wait ? 200 : 202));
+  };
+  auto waiter = entry->entry.waiter;
+  caf::anon_send(x->desk, atom::evaluate_v, std::move(entry));
+  // After it: the desk must know of a request before it hears that its client has left.
+  if (wait) to->on_gone([desk = x->desk, waiter] { caf::anon_send(desk, atom::drop_v, waiter); });
+}
+
+void look(const api_ptr& x, request& r, const exchange_ptr& to) {
+  auto question = std::make_shared<desk_question>();
+  question->id = r.parts["id"];
+  if (auto i = r.query.find("wait_s"); i != r.query.end()) {
+    double seconds = 0;
+    const auto& text = i->second;
+    auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+    if (code != std::errc{} || end != text.data() + text.size() || !(seconds >= 0) ||
+        seconds > longest_wait_s)
+      return to->answer(response_of(
+          {fault_class::configuration, "bad_request",
+           "the query parameter \"wait_s\" must be a number of seconds from 0 to 600", ""}));
+    question->wait = std::chrono::milliseconds{static_cast<int64_t>(seconds * 1000)};
+  }
+  question->waiter = x->next_waiter++;
+  question->reply = [to](const documents& all) { to->answer(answer_of(all, false, 200)); };
+  auto waiter = question->waiter;
+  caf::anon_send(x->desk, atom::read_v, std::move(question));
+  to->on_gone([desk = x->desk, waiter] { caf::anon_send(desk, atom::drop_v, waiter); });
+}
+
+void cancel(const api_ptr& x, request& r, const exchange_ptr& to) {
+  auto question = std::make_shared<desk_question>();
+  question->id = r.parts["id"];
+  question->reply = [to](const documents& all) { to->answer(answer_of(all, false, 200)); };
+  caf::anon_send(x->desk, atom::cancel_v, std::move(question));
+}
+
+nlohmann::ordered_json tasks_document(const task_shelf& tasks) {
+  nlohmann::ordered_json result{{"schema_version", cli::document_version},
+                                {"backend", tasks.backend()},
+                                {"tasks", nlohmann::ordered_json::array()}};
+  for (const auto& x : tasks.all())
+    result["tasks"].push_back({{"id", x->id},
+                               {"title", x->title},
+                               {"verb", x->verb},
+                               {"contract", x->contract},
+                               {"difficulty", x->difficulty},
+                               {"operator_family", x->operator_family},
+                               {"digest", x->digest},
+                               {"prompt", task_prompt(*x, {})}});
+  return result;
+}
+
+} // namespace
+
+expected<evaluation_order> order_of(const api& x, const json& candidate, const std::string& where) {
+  if (auto ok = check_fields(candidate, candidate_fields(), where); !ok)
+    return tl::unexpected<error>{ok.error()};
+  if (candidate.contains("source") == candidate.contains("completion"))
+    return bad("the fields \"" + where + "source\" and \"" + where +
+               "completion\": exactly one must be given");
+  auto known = x.tasks->find(candidate["task"].get<std::string>());
+  if (!known) {
+    auto why = known.error();
+    why.message = "the field \"" + where + "task\": " + why.message;
+    return tl::unexpected<error>{why};
+  }
+  auto result = std::make_shared<offered_candidate>();
+  result->what = **known;
+  bool whole = candidate.contains("completion");
+  auto text = candidate[whole ? "completion" : "source"].get<std::string>();
+  result->parsed = whole ? parse_completion(text) : as_source(text, result->what);
+  if (auto ok = choose_contract_for(result->what, candidate.value("contract", "auto"),
+                                    result->parsed.kernel);
+      !ok)
+    return tl::unexpected<error>{ok.error()};
+  result->sha256 = sha256_hex(result->parsed.ok ? result->parsed.kernel : text);
+  evaluation_order order;
+  order.name = candidate.value("name", "");
+  // Of a completion the verdict says more than of its source: its form, and its diagnosis.
+  order.same = sha256_hex((whole ? "completion " : "source ") + sha256_hex(text) + " " +
+                          result->what.digest + " " + result->what.id + " " +
+                          result->what.contract + " " + x.rules);
+  order.candidate = std::move(result);
+  return order;
+}
+
+http::response response_of(const error& x) {
+  int status = 400;
+  if (x.category == "not_found") status = 404;
+  if (x.category == "idempotency_conflict") status = 409;
+  if (x.category == "queue_full") status = 429;
+  auto result = http::error_response(status, x);
+  if (status == 429) result.headers.emplace_back("Retry-After", "2");
+  return result;
+}
+
+http::response json_response(int status, const nlohmann::ordered_json& document) {
+  http::response result;
+  result.status = status;
+  result.body = document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return result;
+}
+
+expected<json> read_json(const std::string& text) {
+  auto result = json::parse(text, nullptr, false);
+  if (result.is_discarded()) return bad("the body is no JSON");
+  return result;
+}
+
+std::vector<http::route> evaluation_routes(const api_ptr& x) {
+  auto handlers = kernelgym_handlers(x);
+  handlers["evaluate"] = [x](request r, exchange_ptr to) { evaluate(x, r, to); };
+  handlers["evaluation"] = [x](request r, exchange_ptr to) { look(x, r, to); };
+  handlers["cancel"] = [x](request r, exchange_ptr to) { cancel(x, r, to); };
+  auto tasks = json_response(200, tasks_document(*x->tasks));
+  handlers["tasks"] = [tasks](const request&, exchange_ptr to) { to->answer(tasks); };
+  handlers["health"] = [](const request&, exchange_ptr to) {
+    to->answer(json_response(200, {{"status", "ok"}}));
+  };
+  handlers["readiness"] = [load = x->load](const request&, exchange_ptr to) {
+    to->answer(json_response(load->full ? 503 : 200, {{"ready", !load->full},
+                                                      {"waiting", load->waiting.load()},
+                                                      {"running", load->running.load()}}));
+  };
+  std::vector<http::route> result;
+  for (const auto& one : operations()) {
+    std::set<std::string> query;
+    for (const auto& p : one.query) query.insert(p.name);
+    result.push_back({one.method, one.path, std::move(query), handlers.at(one.id), one.open});
+  }
+  return result;
+}
+
+} // namespace kernelmill::services

@@ -1,0 +1,44 @@
+#pragma once
+
+// The HTTP routes of `kernelmill serve`: reading requests, asking the desk, writing answers. All of
+// it runs on the server's thread, which never waits; the desk answers.
+
+#include <map>
+#include <mutex>
+
+#include "launch/http/router.hpp"
+#include "launch/services/evaluation_desk.hpp"
+#include "launch/services/task_shelf.hpp"
+
+namespace kernelmill::services {
+
+/// What the handlers share.
+struct api {
+  evaluation_desk_actor desk;
+  std::shared_ptr<const task_shelf> tasks;
+  std::string rules; ///< what else than candidate and task an answer depends on, for the cache
+  std::shared_ptr<desk_load> load;
+  std::atomic<uint64_t> next_waiter = 1;
+  std::mutex kernelgym_mutex;
+  std::map<std::string, std::string> kernelgym_ids; ///< its task_id -> ours
+};
+using api_ptr = std::shared_ptr<api>;
+
+/// A candidate of a request, checked. Errors name the field, after `where`.
+expected<evaluation_order> order_of(const api& x, const nlohmann::json& candidate,
+                                    const std::string& where);
+
+/// The answer to an error: 400, 404, 409, 429 or 503, by its category.
+http::response response_of(const error& x);
+http::response json_response(int status, const nlohmann::ordered_json& document);
+
+/// Parses a body; category bad_request.
+expected<nlohmann::json> read_json(const std::string& text);
+
+/// The routes of operations(), each with its handler.
+std::vector<http::route> evaluation_routes(const api_ptr& x);
+
+/// The handlers of kernelgym_api.cpp, by operation.
+std::map<std::string, http::handler> kernelgym_handlers(const api_ptr& x);
+
+} // namespace kernelmill::services
