@@ -35,6 +35,10 @@ install(FILES ${CMAKE_SOURCE_DIR}/tests/bench/event_timer.cu
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs
   DESTINATION ${CMAKE_INSTALL_DATADIR}/kernelmill COMPONENT programs)
+# The Python client: `pip install PREFIX/share/kernelmill/client`.
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/python/
+  DESTINATION share/kernelmill/client COMPONENT programs
+  PATTERN "__pycache__" EXCLUDE)
 # What starts a cluster. The .deb puts the units where systemd looks; nothing enables them.
 install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/local_cluster.sh
   DESTINATION share/kernelmill/launch COMPONENT programs)

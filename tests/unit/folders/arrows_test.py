@@ -70,10 +70,14 @@ ARROWS = {
     " launch/scripted_server retrieval storage",
     "launch/cluster": "actors actors/cluster actors/policy_client actors/policy_pool gpu/process"
     " launch/config launch/machine launch/node storage",
-    "launch/commands": "actors/episode actors/governance actors/policy_client gpu/cuda gpu/process"
+    "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
+    " launch/config launch/machine",
+    "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
+    " launch/http launch/judging",
+    "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
-    " launch/import launch/machine launch/node launch/report launch/scripted_server"
-    " launch/simulate retrieval storage",
+    " launch/http launch/import launch/judging launch/machine launch/node launch/report"
+    " launch/scripted_server launch/services launch/simulate retrieval storage",
     "launch": "launch/commands",
 }
 
