@@ -67,7 +67,7 @@ const fields& verdict_fields() {
       {"correct", kind::flag, "Every case passes.", required},
       {"deterministic", kind::flag, "", required},
       {"cases", kind::list, "Each case with its largest error and its bound.", required},
-      {"integrity", kind::list, "Findings with their evidence.", required},
+      {"integrity", kind::object, "Findings with their evidence.", required},
       {"timing", kind::object, "The speedup's estimate, its interval, the times.", required},
       {"conditions", kind::list, "Of the machine while it timed.", required},
       {"slot_seconds", kind::object, "What the slot spent them on.", required},
