@@ -319,7 +319,8 @@ private:
     if (policy.log.takes(log_level::warn))
       policy.log.warn({"cluster", {}, {}, {}}, std::string{"a job to "} + kind_ +
                                                    " is leased again, after " +
-                                                   std::to_string(what->attempts) + ": " + why);
+                                                   std::to_string(what->attempts) + ": " +
+                                                   (why.empty() ? "it could not be timed" : why));
     waiting_.push_front(what->where, what);
   }
 

@@ -66,7 +66,7 @@ std::string stages_text(wire::RunSummary::Reader x, bool of_slots) {
   std::string result;
   for (auto s : x.getStages()) {
     std::string name = s.getName();
-    if (name.starts_with(prefix) != of_slots) continue;
+    if (name.starts_with(prefix) != of_slots || s.getValue() <= 0) continue;
     result += fmt::format("{}{} {}", result.empty() ? "" : ", ",
                           of_slots ? name.substr(prefix.size()) : name,
                           cli::format_seconds(s.getValue()));
@@ -86,9 +86,9 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
   result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
   if (auto stages = stages_text(x, false); !stages.empty())
-    result += "time in stages, all episodes together: " + stages + "\n";
+    result += "summed over all episodes, waiting included: " + stages + "\n";
   if (auto slots = stages_text(x, true); !slots.empty())
-    result += "time in slots, all together: " + slots + "\n";
+    result += "summed over all evaluations, in their slots: " + slots + "\n";
   result += fmt::format("run: {}\n", shown_path(x.getDirectory().cStr()));
   return result;
 }
@@ -112,7 +112,7 @@ void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
 
 expected<int> drive(const invocation& in, run_options options) {
   interrupt signals;
-  progress_display display{::isatty(2) == 1, options.resume ? 0 : options.config.tasks.max_turns};
+  progress_display display{::isatty(2) == 1, options.config.tasks.max_turns};
   std::stop_callback tell{
       signals.token(), [] {
         cli::talk("\nending: steps in progress go on to their end; Ctrl-C again ends at once");
