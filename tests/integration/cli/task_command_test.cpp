@@ -1,3 +1,5 @@
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -48,11 +50,22 @@ TEST(task_command, a_missing_root_is_3) {
   EXPECT_EQ(kernelmill({"task", "list", "--root", "nowhere"}).code, 3);
 }
 
-TEST(task_command, a_broken_task_names_the_file) {
-  write_file("tasks/native/bad/task.json", "{\"schema_version\": 1,\n \"id\": }");
+TEST(task_command, a_broken_task_is_named_beside_those_that_can_be_read) {
+  std::filesystem::copy(source_file("configs/tasks/native/row_sum"), scratch() + "/tasks/native/row_sum",
+                        std::filesystem::copy_options::recursive);
+  for (const char* name : {"bad", "worse"})
+    write_file(std::string{"tasks/native/"} + name + "/task.json",
+               "{\"schema_version\": 1,\n \"id\": }");
   auto x = kernelmill({"task", "list", "--root", "tasks"});
   EXPECT_EQ(x.code, 2);
-  EXPECT_THAT(x.err, HasSubstr("task.json"));
+  EXPECT_THAT(x.out, HasSubstr("native/row_sum"));
+  EXPECT_THAT(x.err, HasSubstr("native/bad/task.json"));
+  EXPECT_THAT(x.err, HasSubstr("native/worse/task.json"));
+  auto told = kernelmill({"task", "list", "--root", "tasks", "--json"});
+  EXPECT_EQ(told.code, 2);
+  EXPECT_EQ(told.document()["tasks"].size(), 1u);
+  EXPECT_EQ(told.document()["broken"][0]["id"], "native/bad");
+  EXPECT_TRUE(told.fault().is_object());
 }
 
 } // namespace
