@@ -123,6 +123,18 @@ std::vector<std::string> fold(std::string_view text, size_t width) {
   return result;
 }
 
+std::string hanging(std::string_view first, size_t indent, std::string_view text, size_t width) {
+  constexpr size_t narrowest = 20; // where less is left, an indent does no good
+  if (width < indent + narrowest) width = 0;
+  std::string result;
+  for (const auto& line : fold(text, width == 0 ? 0 : width - indent)) {
+    auto before = result.empty() ? std::string{first} : std::string(indent, ' ');
+    result += line.empty() ? before.substr(0, before.find_last_not_of(' ') + 1) : before + line;
+    result += '\n';
+  }
+  return result;
+}
+
 std::string shorten(std::string_view text, size_t width) {
   if (columns_of(text) <= width) return std::string{text};
   auto first = fold(text, width > 2 ? width - 2 : 1).front();

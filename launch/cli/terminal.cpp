@@ -151,8 +151,13 @@ void print_error(const error& x, bool json, bool colour) {
     to_stderr(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  to_stderr(paint(colour, cli::colour::red, "kernelmill: error: ") + clean(x.message));
-  if (!x.hint.empty()) to_stderr(paint(colour, cli::colour::bold, "next: ") + clean(x.hint));
+  auto tell = [&](const std::string& first, cli::colour shade, const std::string& text) {
+    auto lines = hanging("", 0, first + " " + clean(text), terminal_width(2));
+    lines.pop_back(); // its newline
+    to_stderr(paint(colour, shade, first) + lines.substr(first.size()));
+  };
+  tell("kernelmill: error:", cli::colour::red, x.message);
+  if (!x.hint.empty()) tell("next:", cli::colour::bold, x.hint);
 }
 
 } // namespace kernelmill::cli

@@ -37,6 +37,10 @@ size_t columns_of(std::string_view text);
 /// Newlines stay. 0 columns: no end.
 std::vector<std::string> fold(std::string_view text, size_t width);
 
+/// A text behind `first`, which takes `indent` columns; its further lines stand below its first.
+std::string hanging(std::string_view first, size_t indent, std::string_view text,
+                    size_t width = terminal_width(1));
+
 /// The words that fit into `width` columns, and "…" for the rest.
 std::string shorten(std::string_view text, size_t width);
 

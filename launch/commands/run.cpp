@@ -86,9 +86,9 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
   result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
   if (auto stages = stages_text(x, false); !stages.empty())
-    result += "summed over all episodes, waiting included: " + stages + "\n";
+    result += cli::hanging("", 0, "summed over all episodes, waiting included: " + stages);
   if (auto slots = stages_text(x, true); !slots.empty())
-    result += "summed over all evaluations, in their slots: " + slots + "\n";
+    result += cli::hanging("", 0, "summed over all evaluations, in their slots: " + slots);
   result += fmt::format("run: {}\n", shown_path(x.getDirectory().cStr()));
   return result;
 }
