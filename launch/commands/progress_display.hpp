@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/node.hpp"
+#include "launch/node/node.hpp"
 
 namespace kernelmill::commands {
 
