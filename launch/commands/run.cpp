@@ -122,8 +122,10 @@ expected<int> drive(const invocation& in, run_options options) {
     options.on_progress = [&](const progress& x) { display.update(x); };
     options.on_warning = [&](std::string_view line) { display.say(line); };
   }
-  cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
-            shown_path(options.directory));
+  options.on_start = [&] {
+    cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
+              shown_path(options.directory));
+  };
   auto summary = run_node(options, signals.token());
   display.finish();
   if (!summary) return tl::unexpected<error>{summary.error()};

@@ -46,6 +46,8 @@ struct run_options {
   std::string directory;   ///< of the run, absolute
   std::string config_json; ///< the resolved configuration, as it goes to config.json
 
+  /// Called when the run's directory is there and its work begins. May be empty.
+  std::function<void()> on_start;
   /// Called a few times a second from one thread of the node. May be empty.
   std::function<void(const progress&)> on_progress;
   /// Shows a line of the log that people should see; called on the log's thread. May be empty.

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,6 +19,16 @@ TEST(task_command, lists_at_least_twelve_tasks) {
   EXPECT_EQ(document["schema_version"], 1);
   EXPECT_GE(document["tasks"].size(), 12u);
   EXPECT_THAT(kernelmill({"task", "list"}).out, HasSubstr("native/row_sum"));
+}
+
+TEST(task_command, folds_the_list_into_the_width_of_the_terminal) {
+  program_options narrow;
+  narrow.environment = {"COLUMNS=72"};
+  std::istringstream lines{kernelmill({"task", "list"}, narrow).out};
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 72u) << line;
+  // Nobody says how wide a pipe is.
+  EXPECT_THAT(kernelmill({"task", "list"}).out,
+              HasSubstr("Top-k experts of each token with their weights\n"));
 }
 
 TEST(task_command, shows_signature_cases_and_prompt) {
