@@ -13,6 +13,8 @@ namespace kernelmill::cli {
 namespace {
 
 constexpr size_t gap = 2; // columns between two cells
+constexpr size_t short_enough = 20; // for a cell to stay on one line
+constexpr const char* below = "    "; // before what has no place in its row
 
 size_t longest_word(std::string_view text) {
   size_t result = 0;
@@ -28,7 +30,7 @@ struct column {
   std::string name;
   bool right = false;
   size_t width = 0;
-  size_t least = 0; ///< of its longest word; numbers are not folded
+  size_t least = 0; ///< of its longest word; what is short, and numbers, are not folded
 };
 
 std::vector<column> columns_for(const std::vector<std::string>& headers,
@@ -46,8 +48,20 @@ std::vector<column> columns_for(const std::vector<std::string>& headers,
     consider(x.name);
     for (const auto& row : rows)
       if (i < row.size()) consider(row[i]);
+    x.least = std::max(x.least, std::min(x.width, short_enough));
   }
   return result;
+}
+
+// How many of the first columns fit side by side.
+size_t count_that_fits(const std::vector<column>& columns, size_t width) {
+  size_t count = 0, used = 0;
+  for (const auto& x : columns) {
+    used += x.least + (count > 0 ? gap : 0);
+    if (used > width && count > 0) break;
+    ++count;
+  }
+  return count;
 }
 
 // Takes from the widest until all fit, or until none can give more.
@@ -63,7 +77,9 @@ void narrow(std::vector<column>& columns, size_t width) {
   }
 }
 
-std::string row_text(const std::vector<column>& columns, const std::vector<std::string>& cells) {
+// `columns` are those that fit; the cells behind them stand below.
+std::string row_text(const std::vector<column>& columns, const std::vector<std::string>& cells,
+                     size_t width) {
   std::vector<std::vector<std::string>> folded;
   size_t lines = 1;
   for (size_t i = 0; i < cells.size() && i < columns.size(); ++i) {
@@ -82,7 +98,11 @@ std::string row_text(const std::vector<column>& columns, const std::vector<std::
     line.erase(line.find_last_not_of(' ') + 1);
     result += line + "\n";
   }
-  return result;
+  std::string rest;
+  for (size_t i = columns.size(); i < cells.size(); ++i)
+    rest += (rest.empty() ? "" : std::string(gap, ' ')) + cells[i];
+  return rest.empty() ? result
+                      : result + hanging(below, std::string_view{below}.size(), rest, width);
 }
 
 } // namespace
@@ -144,11 +164,14 @@ std::string shorten(std::string_view text, size_t width) {
 std::string format_table(const std::vector<std::string>& headers,
                          const std::vector<std::vector<std::string>>& rows, size_t width) {
   auto columns = columns_for(headers, rows);
-  if (width > 0) narrow(columns, width);
   std::vector<std::string> names;
   for (const auto& x : columns) names.push_back(x.name);
-  auto result = row_text(columns, names);
-  for (const auto& row : rows) result += row_text(columns, row);
+  if (width > 0) {
+    columns.resize(count_that_fits(columns, width));
+    narrow(columns, width);
+  }
+  auto result = row_text(columns, names, width);
+  for (const auto& row : rows) result += row_text(columns, row, width);
   return result;
 }
 

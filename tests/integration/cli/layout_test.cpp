@@ -28,11 +28,20 @@ TEST(table, folds_the_widest_cells_into_the_width_and_no_number) {
   auto text = format_table({"ID", "TURNS", "SCORE>"},
                            {{"g0.e0", "compile_error > slower > success", "12345"},
                             {"g0.e1", "success", "1"}},
-                           32);
-  EXPECT_EQ(text, "ID     TURNS               SCORE\n"
-                  "g0.e0  compile_error >     12345\n"
+                           34);
+  EXPECT_EQ(text, "ID     TURNS                 SCORE\n"
+                  "g0.e0  compile_error >       12345\n"
                   "       slower > success\n"
-                  "g0.e1  success                 1\n");
+                  "g0.e1  success                   1\n");
+}
+
+TEST(table, puts_below_what_has_no_place_in_the_row) {
+  auto text = format_table({"TASK", "SPEEDUP", "TITLE"},
+                           {{"native/row_sum", "3.31 [3.06, 3.60]", "Sum of each row"}}, 34);
+  EXPECT_EQ(text, "TASK            SPEEDUP\n"
+                  "    TITLE\n"
+                  "native/row_sum  3.31 [3.06, 3.60]\n"
+                  "    Sum of each row\n");
 }
 
 TEST(table, is_as_wide_as_it_likes_where_nobody_says_how_wide_that_is) {
@@ -42,7 +51,7 @@ TEST(table, is_as_wide_as_it_likes_where_nobody_says_how_wide_that_is) {
 
 TEST(table, lets_a_long_word_stick_out) {
   EXPECT_EQ(format_table({"A", "B"}, {{"incomprehensibilities", "b"}}, 10),
-            "A                      B\nincomprehensibilities  b\n");
+            "A\n    B\nincomprehensibilities\n    b\n");
 }
 
 } // namespace
