@@ -115,11 +115,11 @@ TEST(run_command, tells_of_turns_that_are_right_and_not_timed) {
 TEST(run_command, tells_people_where_the_time_of_its_slots_went) {
   auto x = kernelmill(small_run("slots"));
   ASSERT_EQ(x.code, 0) << x.err;
-  auto at = x.out.find("time in slots, all together: ");
+  auto at = x.out.find("summed over all evaluations, in their slots: ");
   ASSERT_NE(at, std::string::npos) << x.out;
   auto line = x.out.substr(at, x.out.find('\n', at) - at);
   EXPECT_THAT(line, AllOf(HasSubstr("correctness "), HasSubstr("load "), Not(HasSubstr("slot."))));
-  at = x.out.find("time in stages, all episodes together: ");
+  at = x.out.find("summed over all episodes, waiting included: ");
   ASSERT_NE(at, std::string::npos) << x.out;
   line = x.out.substr(at, x.out.find('\n', at) - at);
   EXPECT_THAT(line, AllOf(HasSubstr("evaluate "), Not(HasSubstr("slot"))));

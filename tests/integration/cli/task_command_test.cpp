@@ -62,7 +62,9 @@ TEST(task_command, a_missing_root_is_3) {
 }
 
 TEST(task_command, a_broken_task_is_named_beside_those_that_can_be_read) {
-  std::filesystem::copy(source_file("configs/tasks/native/row_sum"), scratch() + "/tasks/native/row_sum",
+  auto folder = scratch() + "/tasks/native/row_sum";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(source_file("configs/tasks/native/row_sum"), folder,
                         std::filesystem::copy_options::recursive);
   for (const char* name : {"bad", "worse"})
     write_file(std::string{"tasks/native/"} + name + "/task.json",

@@ -113,6 +113,7 @@ TEST(usage, with_json_stderr_holds_one_document_or_nothing) {
       if (full && more == whole.end()) continue;
       // These go on until they are ended; tests of their own see to what they say.
       if (name == "head" || name == "node") continue;
+      if (name == "task check" && !full) continue; // all tasks, for minutes
       auto arguments = words(name);
       arguments.emplace_back("--json");
       if (full) arguments.insert(arguments.end(), more->second.begin(), more->second.end());
