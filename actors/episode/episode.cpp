@@ -7,7 +7,7 @@
 #include "actors/episode/episode_records.hpp"
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/unprofiled.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {

@@ -8,7 +8,7 @@
 #include "actors/episode/transition.hpp"
 #include "actors/episode/unchanged.hpp"
 #include "actors/governance/judge.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
 #include "messages/judged.hpp"
 

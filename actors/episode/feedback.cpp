@@ -6,6 +6,7 @@
 
 #include "actors/episode/clean_text.hpp"
 #include "actors/episode/prompt.hpp"
+#include "messages/base/utf8.hpp"
 
 namespace kernelmill {
 

@@ -1,10 +1,11 @@
 #include "actors/episode/unchanged.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <vector>
+
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -262,11 +263,8 @@ std::vector<std::string> fenced_blocks(std::string_view prompt) {
 }
 
 std::string baseline_of(const task& x) {
-  std::ifstream in{x.directory + (x.backend == "cpu" ? "/baseline.cpp" : "/baseline.cu"),
-                   std::ios::binary};
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  return text.str();
+  return read_whole(x.directory + (x.backend == "cpu" ? "/baseline.cpp" : "/baseline.cu"))
+      .value_or("");
 }
 
 } // namespace

@@ -8,11 +8,11 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/truth.hpp"
 #include "gpu/referee/judge_run.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

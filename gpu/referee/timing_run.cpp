@@ -13,10 +13,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/disturbance.hpp"
 #include "gpu/referee/judge_run.hpp"
 #include "gpu/referee/scheduling.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 
@@ -459,8 +459,8 @@ private:
   std::vector<double> reference_times_;
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls
   bool in_parallel_ = false;
-  size_t worked_on_ = 0; // calls after which it did not stop
-  uint32_t met_ = 0;     // blocks of one pair each
+  size_t worked_on_ = 0;  // calls after which it did not stop
+  uint32_t met_ = 0;      // blocks of one pair each
   bool is_short_ = false; // the evaluation is over, and not all kinds were met
   double started_ = 0;
   uint64_t next_call_ = first_timed_call;

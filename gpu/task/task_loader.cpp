@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "gpu/task/device_fill.hpp"
 #include "gpu/task/task_files.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -25,12 +24,10 @@ expected<std::string> read_file(const std::string& path) {
                                "docs/reference/tasks.md lists the files of a task");
   if (size > max_file_bytes)
     return configuration_error("bad_task", "failed to read " + path + ": it is larger than 1 MiB");
-  std::ifstream in{path, std::ios::binary};
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in)
+  auto text = read_whole(path);
+  if (!text)
     return configuration_error("missing_file", "failed to read " + path + ": it cannot be opened");
-  return text.str();
+  return std::move(*text);
 }
 
 std::string position(const std::string& text, size_t byte) {

@@ -14,7 +14,7 @@
 #include "gpu/toolchain/diagnostics.hpp"
 #include "gpu/toolchain/precompiled.hpp"
 #include "gpu/toolchain/torch_toolchain.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {

@@ -24,8 +24,6 @@ std::string paint(bool enabled, colour c, std::string_view text);
 /// tab, and bytes that are not UTF-8 (as U+FFFD). For every text that a model or a candidate wrote.
 std::string clean(std::string_view text);
 
-bool is_utf8(std::string_view text);
-
 /// Rows under headers, in columns. Columns whose header ends in '>' are right-aligned.
 std::string format_table(const std::vector<std::string>& headers,
                          const std::vector<std::vector<std::string>>& rows);

@@ -9,7 +9,8 @@
 #include "actors/episode/unchanged.hpp"
 #include "gpu/task/launch_plan.hpp"
 #include "launch/cli/terminal.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/utf8.hpp"
 #include "messages/fault.hpp"
 #include "messages/judged.hpp"
 
@@ -100,7 +101,7 @@ parsed_completion as_source(std::string text, const task& what) {
     result.problems.push_back("the source is larger than 256 KiB");
   if (text.find('\0') != std::string::npos)
     result.problems.push_back("the source holds a NUL byte");
-  if (!cli::is_utf8(text)) result.problems.push_back("the source is not UTF-8");
+  if (!is_utf8(text)) result.problems.push_back("the source is not UTF-8");
   result.ok = result.problems.empty();
   result.language = what.is_torch() ? "python" : what.backend == "cpu" ? "cpp" : what.backend;
   result.diagnosis = what.diagnosis; // a source file carries none

@@ -16,7 +16,7 @@
 #include "launch/commands/workbench.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::commands {
 

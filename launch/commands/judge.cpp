@@ -25,7 +25,7 @@
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
 #include "launch/machine/python.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::commands {
 

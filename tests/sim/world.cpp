@@ -2,7 +2,7 @@
 
 #include "actors/cluster/cluster.hpp"
 #include "actors/governance/governance.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::sim {
 
