@@ -341,7 +341,8 @@ void refining_episode_state::ask_evaluation() {
 }
 
 void refining_episode_state::ask_profile() {
-  if (auto why = unprofiled_reason(settings->backend, where.what->is_torch()); !why.empty()) {
+  if (auto why = unprofiled_reason(settings->backend, where.what->contract == contract_kind::torch);
+      !why.empty()) {
     current->profile = no_profile(why);
     return ask_verdict();
   }

@@ -275,7 +275,7 @@ std::string normalized_python(std::string_view code) {
 
 std::string copied_from(const task& x, std::string_view prompt, std::string_view answer) {
   if (answer.size() > most_code) return {};
-  bool python = x.is_torch();
+  bool python = x.contract == contract_kind::torch;
   auto normalized = python ? normalized_python(answer) : normalized_cpp(answer);
   if (normalized.empty()) return {};
   auto parts = python ? statements(normalized) : std::vector<std::string>{};

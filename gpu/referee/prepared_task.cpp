@@ -154,7 +154,7 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
     auto loaded = load_task_folder(directory);
     if (!loaded) return tl::unexpected<error>{loaded.error()};
     // The other lanes end here: such a task has no signature, no cases and no reference.cpp.
-    if (loaded->is_torch())
+    if (loaded->contract == contract_kind::torch)
       return configuration_error("unsupported_contract",
                                  "failed to use task " + loaded->id +
                                      " for libraries or device code: its contract is torch",

@@ -234,14 +234,15 @@ expected<task> load_files(task x) {
   if (!document) return tl::unexpected<error>{document.error()};
   if (auto ok = parse_into(*document, file, x); !ok) return tl::unexpected<error>{ok.error()};
   std::string defining = "task.json:" + std::to_string(document->size()) + "\n" + *document;
-  auto read = x.is_torch() ? read_files(x, {"prompt.md", "problem.py"}, defining)
-                           : read_files(x,
-                                        {"prompt.md", "reference.cpp", "baseline.cpp",
-                                         "starter.cpp", "reference.cu", "baseline.cu", "starter.cu",
-                                         "reference.hip", "baseline.hip", "starter.hip"},
-                                        defining);
+  auto read = x.contract == contract_kind::torch
+                  ? read_files(x, {"prompt.md", "problem.py"}, defining)
+                  : read_files(x,
+                               {"prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp",
+                                "reference.cu", "baseline.cu", "starter.cu", "reference.hip",
+                                "baseline.hip", "starter.hip"},
+                               defining);
   if (!read) return tl::unexpected<error>{read.error()};
-  auto ok = x.is_torch() ? check_problem(x) : check_files(x, file);
+  auto ok = x.contract == contract_kind::torch ? check_problem(x) : check_files(x, file);
   if (ok) ok = choose_backend(x, x.names("cpu") ? "cpu" : x.backends.front());
   if (!ok) return tl::unexpected<error>{ok.error()};
   x.digest = sha256_hex(defining);
