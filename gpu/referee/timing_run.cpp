@@ -131,7 +131,7 @@ private:
   // come in between by chance, or who counts calls would know when they are over.
   void take_blocks() {
     for (size_t i = 0; !is_over(now_seconds() - started_); ++i) {
-      if (!checked_.empty() && run_.next_order() % 2 == 0 &&
+      if (!checked_.empty() && !run_.expired() && run_.next_order() % 2 == 0 &&
           !check_alone(checked_[run_.next_order() % checked_.size()]))
         return;
       size_t kind = i % 2 == 0 || others_.empty() ? 0 : others_[i / 2 % others_.size()];
