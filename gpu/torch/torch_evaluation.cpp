@@ -226,6 +226,7 @@ private:
         }
         keep(block, answer->at("kind").get<std::string>(), answer->at("calls").get<uint32_t>());
         has_others_ = answer->at("kinds").get<int>() > 1;
+        unmet_ = answer->at("unmet").get<int>() > 0;
         timing.samples += answer->at("calls").get<uint32_t>();
         one_core_ = answer->at("held").get<bool>();
       } catch (const json::exception& problem) {
@@ -235,7 +236,7 @@ private:
       }
       timing.note = stop_reason_by_kind(kinds_, rule, now_seconds() - started);
       wanted = wanted_kind();
-      if (!wanted.empty() || too_few_kinds()) timing.note.clear();
+      if (!wanted.empty() || too_few_kinds() || unmet_) timing.note.clear();
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
     summarize();
@@ -391,6 +392,7 @@ private:
   double floor_bytes_ = 0;
   std::vector<kind_blocks> kinds_; // as in the record
   bool has_others_ = false;        // of contents
+  bool unmet_ = false;             // nothing is known of some yet
   std::string clock_ = "call";     // by which blocks were timed
   bool one_core_ = false;          // baseline and candidate took turns on one
 };
