@@ -13,24 +13,24 @@ constexpr auto nothing = cli::completes::nothing;
 
 void add_config_commands(cli::command_table& table) {
   table.push_back({"config list",
-                   "Lists the presets: configurations that come with the program.",
+                   "Lists the presets: configurations that are part of the installation.",
                    "kernelmill config list\n"
                    "kernelmill run quickstart",
-                   "A command that takes a configuration takes a preset's name too.",
+                   "Commands that take a configuration file also take the name of a preset.",
                    {},
                    {},
                    config_list});
   table.push_back({"config show",
-                   "Shows what the files, the environment and the overrides come to.",
+                   "Shows the configuration that results from files, environment and overrides.",
                    "kernelmill config show configs/quickstart.json tasks.groups=2\n"
                    "kernelmill config show --resolved --origin quickstart",
                    "",
                    {config_words()},
-                   {flag("--resolved", "Shows every key, defaults too."),
-                    flag("--origin", "Says where each value comes from.")},
+                   {flag("--resolved", "Shows every key, including defaults."),
+                    flag("--origin", "Shows the origin of each value.")},
                    config_show});
   table.push_back({"config validate",
-                   "Checks a configuration and lists everything that is wrong with it.",
+                   "Checks a configuration and lists all errors.",
                    "kernelmill config validate configs/quickstart.json",
                    "",
                    {config_words()},
