@@ -108,12 +108,12 @@ std::string help_text(const command& x) {
   if (!x.arguments.empty()) {
     result += "\nArguments:\n";
     for (const auto& a : x.arguments)
-      result += fmt::format("  {:<22}{}\n", argument_usage(a), a.doc);
+      result += fmt::format("  {:<26}{}\n", argument_usage(a), a.doc);
   }
   result += "\nOptions:\n";
   for (const auto* options : {&x.options, &common_options()})
     for (const auto& o : *options)
-      result += fmt::format("  {:<22}{}\n", option_usage(o), option_doc(o));
+      result += fmt::format("  {:<26}{}\n", option_usage(o), option_doc(o));
   if (!x.details.empty()) result += "\n" + x.details + "\n";
   return result;
 }
