@@ -125,7 +125,7 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
                                   "`kernelmill show " + name +
                                       "`, below the head's --root, says how it ended");
   }
-  cli::talk("the run goes on without us; `kernelmill cancel " + name + "` ends it");
+  cli::talk("the run continues on the head; `kernelmill cancel " + name + "` ends it");
   return 128 + interrupt::signal();
 }
 
@@ -142,7 +142,7 @@ expected<json> submit_when_there_is_a_node(const invocation& in, const run_confi
                              (told && answer.error().category == "head_unreachable"));
     if (!waits || signals.token().stop_requested() || std::chrono::steady_clock::now() > until)
       return answer;
-    if (!told) cli::talk("no node offers what the run needs yet; waiting, Ctrl-C gives up");
+    if (!told) cli::talk("waiting for a node that can do this run; press Ctrl-C to give up");
     std::this_thread::sleep_for(std::chrono::seconds{1});
   }
 }
@@ -162,7 +162,7 @@ expected<int> head(const invocation& in) {
     else
       cli::print(at.text() + "\n");
     std::fflush(stdout);
-    cli::talk("serving; Ctrl-C ends it, and its runs stay resumable");
+    cli::talk("serving; press Ctrl-C to end it (its runs can be resumed)");
   };
   auto log = open_server_log(in, in.value("--log-level"), in.value("--log-format"));
   if (!log) return tl::unexpected<error>{log.error()};
@@ -212,7 +212,7 @@ expected<int> submit(const invocation& in) {
   auto& config = loaded->config;
   if (config.run.name.empty()) config.run.name = made_run_name(sources);
   if (!config.run.dir.empty())
-    cli::talk("run.dir is left out: a head keeps its runs below its own --root");
+    cli::talk("run.dir is ignored: a head stores its runs below its own --root");
   config.run.dir.clear();
   auto answer = submit_when_there_is_a_node(in, config);
   if (!answer) return tl::unexpected<error>{answer.error()};
@@ -253,9 +253,11 @@ expected<int> pause(const invocation& in) {
 expected<int> resume_at_head(const invocation& in) {
   if (auto more = in.list("OVERRIDE"); !more.empty())
     return configuration_error(
-        "usage", "failed to use " + more.front() + ": a run of a head goes on as it was submitted",
+        "usage",
+        "failed to use " + more.front() +
+            ": a run of a head continues with the configuration that was submitted",
         "leave it out, or resume without --head where the run's directory is");
-  return ask_for_one(in, "resume", "RUN", "goes on:");
+  return ask_for_one(in, "resume", "RUN", "continues:");
 }
 
 } // namespace kernelmill::commands

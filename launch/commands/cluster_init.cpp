@@ -24,8 +24,9 @@ void explain(const cluster_credentials& made, const std::string& expires) {
   cli::talk("made a certificate authority and one certificate, valid until " + expires);
   cli::talk("copy to every other machine, as files that only their owner may read:");
   for (const auto& file : {made.ca, made.certificate, made.key}) cli::talk("  " + file);
-  cli::talk("never copy ca.key: it makes new members; keep it offline, or delete it");
-  cli::talk("there, name their directory with --credentials or KERNELMILL_CREDENTIALS; then");
+  cli::talk("do not copy ca.key: it can create new members; keep it offline, or delete it");
+  cli::talk(
+      "on each machine, give their directory with --credentials or KERNELMILL_CREDENTIALS; then");
   for (const auto& step : next_steps) cli::talk("  " + step.get<std::string>());
 }
 

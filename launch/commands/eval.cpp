@@ -26,7 +26,7 @@ expected<chosen_backend> backend_of(const invocation& in, const task& x) {
   auto architecture = in.value("--arch");
   if (!architecture.empty() && !in.has("--compile-only"))
     return configuration_error("usage",
-                               "failed to use --arch: an evaluation builds for the GPU at hand",
+                               "failed to use --arch: an evaluation builds for this machine's GPU",
                                "add --compile-only");
   bool host_code = file.ends_with(".cpp") || file.ends_with(".cc") || file.ends_with(".cxx");
   if (wanted == "auto" && file.ends_with(".hip")) wanted = "hip";
@@ -55,8 +55,8 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
   if (auto b = built.open(); x.parsed.ok && b->getCompiled()) {
     auto referee = bench.referee();
     if (!referee) return tl::unexpected<error>{referee.error()};
-    auto result =
-        evaluate_candidate(**referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
+    auto result = evaluate_candidate(
+        **referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
     if (!result && result.error().cls == fault_class::configuration)
       return tl::unexpected<error>{result.error()};
     if (result)

@@ -94,7 +94,7 @@ expected<int> index_query(const invocation& in) {
   else
     cli::print(cli::format_table({"SCORE>", "ID", "TITLE"}, rows));
   if (answer->withheld > 0)
-    cli::talk(fmt::format("{} entries withheld: they solve the excluded task", answer->withheld));
+    cli::talk(fmt::format("{} entries left out: they solve the excluded task", answer->withheld));
   return 0;
 }
 

@@ -26,7 +26,7 @@ expected<int> policy_scripted(const invocation& in) {
   else
     cli::print((*server)->base_url() + "\n");
   std::fflush(stdout);
-  cli::talk("serving; Ctrl-C ends it");
+  cli::talk("serving; press Ctrl-C to end it");
   signals.wait();
   cli::talk("answered " + std::to_string((*server)->requests()) + " requests");
   return cli::exit_ok;

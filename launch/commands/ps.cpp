@@ -39,7 +39,7 @@ tl::unexpected<error> not_live(const run_directory& run, const std::string& caus
   return infrastructure_error("run_not_live", "failed to ask the run '" + run.name + "': " + cause,
                               "`kernelmill show " + run.path +
                                   "` reads what is stored; `kernelmill resume " + run.path +
-                                  "` goes on with it");
+                                  "` continues it");
 }
 
 /// A path in a run's directory can be longer than the 107 bytes of an address; its descriptor's

@@ -107,7 +107,7 @@ void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
   auto directory = shown_path(x.getDirectory().cStr());
   if (auto fault = fault_of(x.getFault()); fault.cls != fault_class::none)
     cli::print_error(fault, in.json, in.colour_err);
-  cli::talk("committed turns stay; go on with: kernelmill resume " + directory);
+  cli::talk("committed turns are kept; continue with: kernelmill resume " + directory);
 }
 
 expected<int> drive(const invocation& in, run_options options) {
@@ -115,7 +115,7 @@ expected<int> drive(const invocation& in, run_options options) {
   progress_display display{::isatty(2) == 1, options.resume ? 0 : options.config.tasks.max_turns};
   std::stop_callback tell{
       signals.token(), [] {
-        cli::talk("\nending: steps in progress go on to their end; Ctrl-C again ends at once");
+        cli::talk("\nending: waiting for steps in progress; press Ctrl-C again to end at once");
       }};
   if (!in.json) {
     options.on_progress = [&](const progress& x) { display.update(x); };
