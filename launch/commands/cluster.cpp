@@ -13,6 +13,7 @@
 #include "launch/cluster/member.hpp"
 #include "launch/commands/head_asking.hpp"
 #include "launch/commands/interrupt.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/run_name.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
@@ -147,8 +148,6 @@ expected<json> submit_when_there_is_a_node(const invocation& in, const run_confi
   }
 }
 
-} // namespace
-
 expected<int> head(const invocation& in) {
   auto listen = parse_address(in.value("--listen"));
   if (!listen) return tl::unexpected<error>{listen.error()};
@@ -248,6 +247,155 @@ expected<int> cancel(const invocation& in) {
 
 expected<int> pause(const invocation& in) {
   return ask_for_one(in, "pause", "RUN", "paused");
+}
+
+cli::argument_spec run_of_head() {
+  return {"RUN", "Name of a run of the head.", true, false, nothing, {}};
+}
+
+} // namespace
+
+cli::command head_row() {
+  return {
+      "head",
+      "Starts the head of a cluster. It owns runs and distributes their work to nodes.",
+      "kernelmill head --listen 10.0.0.1:7612\n"
+      "kernelmill head --insecure-loopback",
+      "Prints its address once it listens. Links use mutual TLS with the credentials of "
+      "`kernelmill cluster init`.\n"
+      "Ctrl-C or SIGTERM ends it. The next head with the same --root continues the runs in "
+      "progress, also after\n"
+      "kill -9.",
+      {},
+      {{"--listen",
+        "ADDR:PORT",
+        "Address to listen on. Port 0 takes a free one.",
+        "127.0.0.1:7612",
+        false,
+        {},
+        nothing},
+       {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory},
+       credentials(),
+       insecure(),
+       log_file(),
+       {"--log-level",
+        "LEVEL",
+        "Lowest level that is logged.",
+        "info",
+        false,
+        {"trace", "debug", "info", "warn", "error"},
+        nothing},
+       {"--log-format",
+        "FORMAT",
+        "`text`, or `json` with one object per line.",
+        "text",
+        false,
+        {"text", "json"},
+        nothing}},
+      head};
+}
+
+cli::command node_row() {
+  auto configuration = config_words();
+  configuration.required = false;
+  return {
+      "node",
+      "Offers this machine's compilers and GPUs to a head.",
+      "kernelmill node --head 10.0.0.1:7612\n"
+      "kernelmill node --head 10.0.0.1:7612 --gpus 0,2 --compilers 8\n"
+      "kernelmill node --head 10.0.0.1:7612 --arch sm_90 --compilers 32",
+      "Rejoins when the connection or the head is lost. SIGTERM, SIGUSR1 and Ctrl-C drain it: it "
+      "takes no new jobs,\n"
+      "finishes the current ones, and ends. A second signal ends it at once. It uses the "
+      "sections `compile`,\n"
+      "`evaluation` and `log` of the configuration.",
+      {configuration},
+      with_head_options({{"--name",
+                          "NAME",
+                          "Name of the node. Default: the host's name.",
+                          "",
+                          false,
+                          {},
+                          nothing},
+                         {"--gpus",
+                          "LIST",
+                          "GPUs to offer: `all`, `none`, or numbers such as 0,2 among those in "
+                          "CUDA_VISIBLE_DEVICES.",
+                          "all",
+                          false,
+                          {},
+                          nothing},
+                         {"--arch",
+                          "ARCH",
+                          "Only compiles, for GPUs of this architecture (sm_90).",
+                          "",
+                          false,
+                          {},
+                          nothing},
+                         {"--compilers",
+                          "N",
+                          "Concurrent builds. Default: one per core.",
+                          "",
+                          false,
+                          {},
+                          nothing},
+                         log_file()}),
+      node};
+}
+
+cli::command submit_row() {
+  return {
+      "submit",
+      "Submits a run to a head.",
+      "kernelmill submit quickstart --head 10.0.0.1:7612 --wait\n"
+      "kernelmill submit base.json run.name=first tasks.groups=8",
+      "Configuration files are read on this machine. Paths in them must exist on the head's "
+      "machine. With --wait the\n"
+      "exit code is 0 when the run has finished.",
+      {config_words()},
+      with_head_options({{"--wait", "", "Waits until the run has ended.", "", false, {}, nothing}}),
+      submit};
+}
+
+cli::command status_row() {
+  return {"status",
+          "Shows a head's nodes, queues and runs.",
+          "kernelmill status --head 10.0.0.1:7612",
+          "Exit code 69 when the head cannot be reached.",
+          {},
+          with_head_options({}),
+          status};
+}
+
+cli::command drain_row() {
+  return {"drain",
+          "Drains a node: it gets no new jobs, finishes the current ones, and ends.",
+          "kernelmill drain gpu-host-3",
+          "The node continues to drain when the link or the head is lost.",
+          {{"NODE", "Name of a node, as `status` shows it.", true, false, nothing, {}}},
+          with_head_options({}),
+          drain};
+}
+
+cli::command cancel_row() {
+  return {"cancel",
+          "Cancels a run of a head. Committed turns are kept.",
+          "kernelmill cancel first",
+          "`kernelmill resume first --head ADDR:PORT` continues it.",
+          {run_of_head()},
+          with_head_options({}),
+          cancel};
+}
+
+cli::command pause_row() {
+  return {"pause",
+          "Pauses a run of a head: no new episodes start.",
+          "kernelmill pause first",
+          "Episodes in progress continue. `kernelmill resume first --head ADDR:PORT` ends the "
+          "pause.",
+          {run_of_head()},
+          with_head_options({}),
+          pause};
 }
 
 expected<int> resume_at_head(const invocation& in) {

@@ -4,15 +4,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/governance/judge.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/compile_only.hpp"
-#include "launch/commands/task_choice.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
-#include "launch/python.hpp"
+#include "launch/machine/python.hpp"
+#include "launch/node/task_choice.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill::commands {
@@ -74,8 +77,6 @@ void warn_of_missing_layers(const std::vector<sandbox_layer>& layers) {
                 (layer.remedy.empty() ? "" : " (" + layer.remedy + ")"));
 }
 
-} // namespace
-
 expected<int> eval(const invocation& in) {
   auto roots = tasks_roots(in);
   if (!roots) return tl::unexpected<error>{roots.error()};
@@ -120,6 +121,68 @@ expected<int> eval(const invocation& in) {
     cli::print(verdict_text(*opened, *judged, in.colour_out));
   }
   return judged->getOutcome() == wire::Outcome::INFRASTRUCTURE ? cli::exit_failed : cli::exit_ok;
+}
+
+} // namespace
+
+cli::command eval_row() {
+  return {
+      "eval",
+      "Builds, runs and judges one kernel.",
+      "kernelmill eval --task native/row_sum kernel.cpp\n"
+      "kernelmill eval --task native/row_sum --json - < kernel.cpp\n"
+      "kernelmill eval --task native/row_sum --compile-only --arch gfx90a kernel.hip\n"
+      "kernelmill eval --task kernelbench/level1/19_ReLU --python venv/bin/python answer.py",
+      "A kernel that fails is a normal result: exit code 0. Exit code 1 means that the machine "
+      "failed.\n"
+      "HIP kernels, for AMD GPUs, are compiled but not judged yet.",
+      {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
+      with_torch_options(
+          {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},
+           {"--contract",
+            "NAME",
+            "Contract of FILE: source of a `native` library, `device` code or a `torch` module. "
+            "`auto` decides by the task and by launch lines.",
+            "auto",
+            false,
+            {"auto", "native", "device", "torch"},
+            nothing},
+           {"--backend",
+            "NAME",
+            "Where it runs. `auto` decides by the file's name, then by the machine's hardware.",
+            "auto",
+            false,
+            {"auto", "cpu", "cuda", "hip"},
+            nothing},
+           {"--gpu",
+            "N",
+            "Number of the GPU. Default: the first in CUDA_VISIBLE_DEVICES.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
+           {"--seed",
+            "HEX",
+            "Secret seed of an earlier evaluation, 64 hex digits, to replay it. Default: random.",
+            "",
+            false,
+            {},
+            nothing},
+           clock_option(),
+           flag("--no-timing", "Checks correctness and skips timing."),
+           flag("--compile-only", "Builds and prints the compiler's diagnostics. Needs no GPU."),
+           {"--arch",
+            "ARCH",
+            "With --compile-only: target architecture, such as sm_90 or gfx90a. Default: this "
+            "machine's GPU.",
+            "",
+            false,
+            {},
+            nothing},
+           flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
+           tasks_root()}),
+      eval};
 }
 
 } // namespace kernelmill::commands

@@ -14,15 +14,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/governance/judge.hpp"
 #include "gpu/referee/clock.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/task_choice.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
-#include "launch/python.hpp"
+#include "launch/machine/python.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill::commands {
@@ -206,8 +208,6 @@ private:
   std::mutex printing_;
 };
 
-} // namespace
-
 expected<int> judge_batch(const invocation& in) {
   auto roots = tasks_roots(in);
   if (!roots) return tl::unexpected<error>{roots.error()};
@@ -233,6 +233,33 @@ expected<int> judge_batch(const invocation& in) {
   auto done = all.run(std::max(1u, std::thread::hardware_concurrency()));
   if (!done) return tl::unexpected<error>{done.error()};
   return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command judge_batch_row() {
+  return {"judge",
+          "Builds, runs and judges many kernels, on all cores and GPUs.",
+          "kernelmill judge candidates.ndjson > verdicts.ndjson",
+          "Each line of BATCH is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with an "
+          "optional \"name\". File names are\n"
+          "relative to BATCH. Each line of the output is a verdict, as `eval --json` prints it. "
+          "Verdicts are printed as\n"
+          "soon as they are ready.",
+          {{"BATCH", "File of candidates, one per line.", true, false, completes::file, {}}},
+          with_torch_options(
+              {{"--backend",
+                "NAME",
+                "Where they run.",
+                "auto",
+                false,
+                {"auto", "cpu", "cuda", "hip"},
+                nothing},
+               {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
+               clock_option(),
+               flag("--no-timing", "Checks correctness and skips timing."),
+               tasks_root()}),
+          judge_batch};
 }
 
 } // namespace kernelmill::commands
