@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""What can be said of all pages without running anything: links lead somewhere, the README stays one that a stranger
-finishes, decision records have one form, and the runner of commands finds what is wrong."""
+"""Checks of all pages that run none of their commands: links and files exist, the README stays short, decision records
+have one form, and the runner of commands finds errors."""
 
 import os
 import pathlib
 import re
+import tempfile
 import unittest
 
 import run_blocks
@@ -36,6 +37,18 @@ class Pages(unittest.TestCase):
                     self.assertIn(anchor, anchors(file), f"{page}: {target}")
         self.assertGreater(seen, 50)
 
+    def test_files_that_are_named_exist(self):
+        folders = "actors|configs|docs|gpu|launch|messages|retrieval|storage|tests"
+        seen = 0
+        for page in PAGES:
+            if page.name == "CHANGELOG.md":
+                continue  # it tells of what was
+            for path in re.findall(rf"`((?:{folders})/[\w./*-]+)`", page.read_text()):
+                seen += 1
+                if "my_" not in path:
+                    self.assertTrue(any(SOURCE.glob(path)), f"{page}: {path}")
+        self.assertGreater(seen, 50)
+
     def test_every_page_is_listed(self):
         listed = (SOURCE / "docs/README.md").read_text() + (SOURCE / "docs/decisions/README.md").read_text()
         for page in sorted((SOURCE / "docs").rglob("*.md")):
@@ -55,7 +68,6 @@ class Pages(unittest.TestCase):
 
 class Runner(unittest.TestCase):
     def wrong(self, text):
-        import tempfile
         with tempfile.NamedTemporaryFile("w", suffix=".md") as page:
             page.write(text)
             page.flush()
