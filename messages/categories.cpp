@@ -42,7 +42,7 @@ constexpr error_category of_candidates[] = {
     {"compile_error", "the compiler refused the kernel", "repair the first error that it names",
      "Repair the first error that the compiler names; later ones often follow from it. Check that "
      "every header is included and that the declaration is the one that the task asks for."},
-    {"illegal_access", "a kernel read or wrote where no memory is, and the GPU's context was lost",
+    {"illegal_access", "a kernel accessed unmapped memory, and the GPU's context was lost",
      "check every index against the shape; pass device pointers only",
      "A kernel read or wrote where no memory is. Check every index against the shape, and pass "
      "device pointers only."},
@@ -50,8 +50,8 @@ constexpr error_category of_candidates[] = {
      "check launch sizes, asserts and traps",
      "The GPU stopped the kernel. Check launch sizes, asserts and traps."},
     {"bad_launch",
-     "a launch or scratch line of device code cannot be read, names what there is not, or asks for "
-     "a geometry that the GPU refuses",
+     "a launch or scratch line of device code cannot be read, names something undefined, or asks "
+     "for a geometry that the GPU refuses",
      "the message names the line; [the contract](device-contract.md)",
      "Repair the launch or scratch line that is named: write it as the task's statement shows, "
      "with names and sizes that it gives."},
@@ -128,7 +128,7 @@ constexpr error_category of_candidates[] = {
      "write the kernels in that language",
      "Write the kernels in the language that the task asks for; operators of the framework alone "
      "are not enough."},
-    {"disturbed_referee", "what judges the kernel failed beside it and works without it, twice",
+    {"disturbed_referee", "the referee failed beside the kernel and works without it, twice",
      "use no more memory, threads and time than the function needs",
      "Use no more memory, threads and time than the function needs, and leave nothing behind."},
     {"unchanged", "the verdict's category where an accepted kernel is a copy of what was shown",
@@ -209,8 +209,8 @@ constexpr finding_rule rules[] = {
      "the kernels of the wanted language have too little of the GPU's time, or none",
      "no kernel of the wanted language does any of the work"},
     {"degenerate_problem", "critical (mode `kernelbench`: warning)",
-     "an answer that knows nothing of the inputs would have passed, 29 times of 32 at least: the "
-     "problem decides nothing",
+     "an answer that ignores the inputs would have passed, at least 29 times of 32: the problem "
+     "decides nothing",
      "an answer that knows nothing of the inputs would have passed"},
     {"no_profile", "warning", "the kernels of a `torch` candidate could not be listed",
      "which kernels run could not be listed"},

@@ -81,7 +81,7 @@ constexpr error_category table[] = {
     {"head_exists", "another head serves that folder of runs",
      "end that one, or name another with `--root`"},
     {"not_live", "a run of a head is not in progress",
-     "`kernelmill resume RUN --head ...` goes on with one that was cancelled or has failed"},
+     "`kernelmill resume RUN --head ...` continues one that was cancelled or has failed"},
     {"not_found", "a run, record, store or folder does not exist", "check name and path"},
     {"ambiguous", "a prefix names more than one candidate", "give more digits"},
     {"read_only", "a folder cannot be written to", "choose another, or correct its rights"},
@@ -113,7 +113,7 @@ constexpr error_category table[] = {
     {"credentials_exist",
      "`kernelmill cluster init` found credentials, or other files, where it was to make them",
      "use them, or name another directory with `--dir`"},
-    {"credentials_missing", "ca.pem, node.pem or node.key is not there",
+    {"credentials_missing", "ca.pem, node.pem or node.key is missing",
      "`kernelmill cluster init` once, then copy the three files; `--credentials` names their "
      "directory"},
     {"credentials_unreadable", "a file of the credentials cannot be read by this user",
@@ -131,8 +131,8 @@ constexpr error_category table[] = {
      "new credentials with `kernelmill cluster init --dir NEW`, or set the clock right"},
     {"address_in_use", "a port is taken", "choose another"},
     {"address_unusable",
-     "nobody can listen at that address: no interface of this machine has it, there is no such "
-     "host, or the port needs root",
+     "the address cannot be used for listening: no interface of this machine has it, the host is "
+     "unknown, or the port needs root",
      "name an address of this machine and a port from 1024 on"},
     {"index_missing", "there is no index at the path", "`kernelmill index build`"},
     {"index_damaged", "a file of the index is damaged", "build it again"},

@@ -108,8 +108,8 @@ expected<void> native_toolchain::state::accept(wire::BuildRequest::Reader reques
   if ((contract != contract_kind::native && !device && !python) || backend != options.backend)
     return infrastructure_error(
         "unsupported_contract",
-        "failed to build contract \"" + request.getContract().cStr() + "\" for backend \"" +
-            backend + "\": this toolchain builds \"native\"" +
+        std::string{"failed to build contract \""} + request.getContract().cStr() +
+            "\" for backend \"" + backend + "\": this toolchain builds \"native\"" +
             (is_cuda() ? " and \"device\"" : "") + (torch ? " and \"torch\"" : "") + " for \"" +
             options.backend + "\"");
   auto size = request.getSource().size();

@@ -1,6 +1,6 @@
 #pragma once
 
-// Data goes to stdout, talk to stderr.
+// Results go to stdout, messages to stderr.
 
 #include <string>
 #include <string_view>

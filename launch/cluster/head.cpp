@@ -233,7 +233,7 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   auto warn = [&](const std::string& text) { options.log.warn({"head", {}, {}, {}}, text); };
   // Servers before the runs that ask them, and both before anybody can ask for them.
   for (const auto& problem : policies->recover()) warn("failed to attach again: " + problem);
-  for (const auto& problem : runs->recover()) warn("failed to go on with " + problem);
+  for (const auto& problem : runs->recover()) warn("failed to continue " + problem);
   auto port = publish_head(system, gate, options.listen, tls->has_value());
   if (!port) return tl::unexpected<error>{port.error()};
   desk->port = *port;

@@ -13,14 +13,14 @@ constexpr auto opening = R"(# Errors: every category
 Made by `kernelmill __reference errors` from the tables in `messages/categories.cpp` and beside it; a test checks that it is up to date,
 and another that it has every category of the sources.
 
-An error has a class, a category, a message and often a hint. The class says who is at fault, and with that what follows:
+An error has a class, a category, a message and often a hint. The class names the party at fault and decides what follows:
 
 | class | at fault | what follows |
 |---|---|---|
-| `candidate` | the kernel | a normal answer: judged, paid, told to the policy |
+| `candidate` | the kernel | a normal result: it is judged, rewarded, and reported to the policy |
 | `policy` | the completion | the same |
 | `configuration` | the user | the run stops with exit code 2 and a message that names key, file or line |
-| `infrastructure` | this system or its machine | tried again; if it persists, the turn is marked and never becomes a reward |
+| `infrastructure` | this system or its machine | it is retried. If it persists, the turn is marked and gets no reward |
 
 Messages read "failed to do something: cause"; hints name the next step.
 )";

@@ -238,30 +238,28 @@ expected<int> judge_batch(const invocation& in) {
 } // namespace
 
 cli::command judge_batch_row() {
-  return {
-      "judge",
-      "Builds, runs and judges many candidates, on every core and every GPU.",
-      "kernelmill judge candidates.ndjson > verdicts.ndjson",
-      "Each line of BATCH is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with a "
-      "\"name\" if you like; files are\n"
-      "looked for beside BATCH. Each line of the output is a verdict as `eval --json` prints it, "
-      "in "
-      "the order in\n"
-      "which they come.",
-      {{"BATCH", "The candidates, one a line.", true, false, completes::file, {}}},
-      with_torch_options({{"--backend",
-                           "NAME",
-                           "Where they run.",
-                           "auto",
-                           false,
-                           {"auto", "cpu", "cuda", "hip"},
-                           nothing},
-                          {"--preset", "NAME", "Weights of the reward.", "kevin", false,
-                           reward_presets(), nothing},
-                          clock_option(),
-                          flag("--no-timing", "Checks without timing."),
-                          tasks_root()}),
-      judge_batch};
+  return {"judge",
+          "Builds, runs and judges many kernels, on all cores and GPUs.",
+          "kernelmill judge candidates.ndjson > verdicts.ndjson",
+          "Each line of BATCH is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with an "
+          "optional \"name\". File names are\n"
+          "relative to BATCH. Each line of the output is a verdict, as `eval --json` prints it. "
+          "Verdicts are printed as\n"
+          "soon as they are ready.",
+          {{"BATCH", "File of candidates, one per line.", true, false, completes::file, {}}},
+          with_torch_options(
+              {{"--backend",
+                "NAME",
+                "Where they run.",
+                "auto",
+                false,
+                {"auto", "cpu", "cuda", "hip"},
+                nothing},
+               {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
+               clock_option(),
+               flag("--no-timing", "Checks correctness and skips timing."),
+               tasks_root()}),
+          judge_batch};
 }
 
 } // namespace kernelmill::commands

@@ -272,17 +272,16 @@ cli::command task_show_row() {
 
 cli::command task_check_row() {
   return {"task check",
-          "Refuses tasks that an output without work can pass.",
+          "Checks that no output can pass the task without doing the work.",
           "kernelmill task check native/row_sum\n"
           "kernelmill task check --backend cuda native/row_sum",
-          "With cuda, baseline.cu must pass every case and reference.cu must agree with "
-          "reference.cpp on each.\n"
+          "On cuda, baseline.cu must pass every case, and reference.cu must agree with "
+          "reference.cpp on each case.\n"
           "Exit code 5 when a task is refused.",
-          {{"TASK", "Ids or globs; without them all.", false, true, completes::task, {}}},
+          {{"TASK", "Ids or globs. Default: all tasks.", false, true, completes::task, {}}},
           {{"--backend",
             "NAME",
-            "Whose files are checked; auto: of every backend that the task names and this "
-            "machine has.",
+            "Backend to check. `auto`: every backend that the task names and this machine has.",
             "auto",
             false,
             {"auto", "cpu", "cuda"},
