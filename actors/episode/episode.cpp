@@ -229,6 +229,7 @@ void refining_episode_state::restore(wire::EpisodeHistory::Reader history) {
     return;
   }
   auto records = history.getTurns();
+  if (turn > 0) self->send(run, atom::commit_v, turn, false);
   if (records.size() > 0 && records[records.size() - 1].getTerminal()) {
     close(records[records.size() - 1].getStopReason());
   } else if (records.size() > 0) {
@@ -410,6 +411,7 @@ void refining_episode_state::after_commit() {
   total.judge += current->seconds.judge;
   current.reset();
   ++turn;
+  self->send(run, atom::commit_v, turn, true);
 }
 
 std::string refining_episode_state::stop_reason_after(wire::Verdict::Reader verdict) const {

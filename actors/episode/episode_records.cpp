@@ -369,6 +369,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, usable.reasons[i]);
     x.setSeconds(state.seconds_since(state.started));
     x.setNotTimed(not_timed);
+    x.setCommittedAt(wall_seconds(state.now()));
   });
 }
 

@@ -22,7 +22,7 @@ prepared_task::prepared_task(task x) : task_(std::move(x)) {
 
 expected<reference_function> prepared_task::load(const std::string& path,
                                                  const std::string& source) {
-  auto fail = [&](const std::string& cause, const char* hint) {
+  auto fail = [&](const std::string& cause, const std::string& hint) {
     return configuration_error("bad_reference", "failed to load " + source + ": " + cause, hint);
   };
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -30,7 +30,8 @@ expected<reference_function> prepared_task::load(const std::string& path,
   libraries_.push_back(library);
   void* function = ::dlsym(library, "reference");
   if (function == nullptr)
-    return fail("it does not define reference", "define it as extern \"C\" void reference(...)");
+    return fail("it does not define reference as task.json gives it",
+                "define it as " + task_.reference_declaration());
   return function;
 }
 
@@ -38,9 +39,12 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
                                                                 device* gpu) {
   std::unique_ptr<prepared_task> result{new prepared_task{std::move(x)}};
   const auto& folder = result->task_.directory;
-  auto reference = builder.build(folder + "/reference.cpp");
+  auto reference =
+      builder.build(folder + "/reference.cpp", result->task_.reference_declaration());
   if (!reference) return tl::unexpected<error>{reference.error()};
-  auto baseline = builder.build(folder + (gpu != nullptr ? "/baseline.cu" : "/baseline.cpp"));
+  auto baseline = gpu != nullptr
+                      ? builder.build(folder + "/baseline.cu")
+                      : builder.build(folder + "/baseline.cpp", result->task_.declaration());
   if (!baseline) return tl::unexpected<error>{baseline.error()};
   result->baseline_path_ = *baseline;
   auto function = result->load(*reference, folder + "/reference.cpp");

@@ -26,6 +26,19 @@ std::string task::declaration() const {
   return "extern \"C\" void " + function + "(" + parameters() + ")";
 }
 
+std::string task::reference_declaration() const {
+  std::string text;
+  for (const auto& x : arguments) {
+    std::string type = x.type == dtype::f32 && x.role != argument_role::scalar ? "double" : "int";
+    if (x.role != argument_role::scalar) type += "*";
+    if (x.role == argument_role::input) type = "const " + type;
+    text += (text.empty() ? "" : ", ") + type + " " + x.name;
+    bool judged = x.role == argument_role::output || x.role == argument_role::inout;
+    if (judged && x.type == dtype::f32) text += ", " + type + " " + x.name + "_scale";
+  }
+  return "extern \"C\" void reference(" + text + ")";
+}
+
 const std::string& fill_of(const argument& input, const task_case& which) {
   auto found = which.fills.find(input.name);
   return found != which.fills.end() ? found->second : input.fill;

@@ -104,6 +104,9 @@ struct task {
 
   /// The C declaration that a candidate must define.
   std::string declaration() const;
+
+  /// The one that reference.cpp must define.
+  std::string reference_declaration() const;
 };
 
 /// The distribution of an input in one case: the case's own, or the default.

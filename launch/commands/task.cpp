@@ -100,6 +100,13 @@ std::string text(const task& x, bool bold) {
   return result;
 }
 
+/// One error that names every task that could not be read.
+error all_of(std::vector<error> faults) {
+  auto result = std::move(faults.front());
+  for (size_t i = 1; i < faults.size(); ++i) result.message += "\n" + faults[i].message;
+  return result;
+}
+
 /// The ids that were typed, or all.
 expected<std::vector<std::string>> ids_to_check(const invocation& in, const task_roots& roots) {
   auto all = list_tasks(roots);
@@ -226,19 +233,26 @@ expected<int> task_list(const invocation& in) {
   if (!roots) return tl::unexpected<error>{roots.error()};
   auto ids = list_tasks(*roots);
   if (!ids) return tl::unexpected<error>{ids.error()};
-  json tasks = json::array();
+  json tasks = json::array(), broken = json::array();
   std::vector<std::vector<std::string>> rows;
+  std::vector<error> faults;
   for (const auto& id : *ids) {
     auto x = load_task(*roots, id);
-    if (!x) return tl::unexpected<error>{x.error()};
+    if (!x) {
+      faults.push_back(x.error());
+      broken.push_back({{"id", id}, {"problem", x.error().message}, {"next", x.error().hint}});
+      continue;
+    }
     tasks.push_back(head(*x));
     rows.push_back({x->id, x->verb, x->operator_family, x->difficulty, x->title});
   }
   if (in.json)
-    cli::print_json({{"root", roots->front()}, {"roots", *roots}, {"tasks", tasks}});
+    cli::print_json(
+        {{"root", roots->front()}, {"roots", *roots}, {"tasks", tasks}, {"broken", broken}});
   else
     cli::print(cli::format_table({"TASK", "VERB", "FAMILY", "DIFFICULTY", "TITLE"}, rows));
-  return 0;
+  if (faults.empty()) return 0;
+  return tl::unexpected<error>{all_of(std::move(faults))};
 }
 
 expected<int> task_show(const invocation& in) {
