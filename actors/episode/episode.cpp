@@ -7,7 +7,7 @@
 #include "actors/episode/episode_records.hpp"
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/unprofiled.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -342,7 +342,8 @@ void refining_episode_state::ask_evaluation() {
 }
 
 void refining_episode_state::ask_profile() {
-  if (auto why = unprofiled_reason(settings->backend, where.what->is_torch()); !why.empty()) {
+  if (auto why = unprofiled_reason(settings->backend, where.what->contract == contract_kind::torch);
+      !why.empty()) {
     current->profile = no_profile(why);
     return ask_verdict();
   }

@@ -1,5 +1,6 @@
 #include "actors/policy_client/completion_result.hpp"
 
+#include "messages/base/hash.hpp"
 #include "messages/fault.hpp"
 
 #include <chrono>

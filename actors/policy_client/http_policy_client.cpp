@@ -8,6 +8,7 @@
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http/http_client.hpp"
 #include "actors/policy_client/http/open_files.hpp"
+#include "messages/base/hash.hpp"
 
 namespace kernelmill {
 

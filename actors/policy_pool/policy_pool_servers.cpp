@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "actors/plain_name.hpp"
-#include "actors/policy_client/retry_policy.hpp"
 #include "actors/policy_pool/policy_pool.hpp"
+#include "messages/base/hash.hpp"
 
 namespace kernelmill {
 

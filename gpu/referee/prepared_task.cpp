@@ -8,11 +8,11 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/truth.hpp"
 #include "gpu/referee/judge_run.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 
@@ -158,7 +158,7 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
     auto loaded = load_task_folder(directory);
     if (!loaded) return tl::unexpected<error>{loaded.error()};
     // The other lanes end here: such a task has no signature, no cases and no reference.cpp.
-    if (loaded->is_torch())
+    if (loaded->contract == contract_kind::torch)
       return configuration_error("unsupported_contract",
                                  "failed to use task " + loaded->id +
                                      " for libraries or device code: its contract is torch",

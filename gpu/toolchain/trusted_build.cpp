@@ -2,15 +2,14 @@
 
 #include <atomic>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/descriptor.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -27,11 +26,9 @@ constexpr int declared_descriptor = 3;
 constexpr const char* declared_at = "/dev/fd/3";
 
 expected<std::string> read_source(const std::string& path) {
-  std::ifstream in{path, std::ios::binary};
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return configuration_error("missing_file", "failed to read " + path);
-  return text.str();
+  auto text = read_whole(path);
+  if (!text) return configuration_error("missing_file", "failed to read " + path);
+  return std::move(*text);
 }
 
 std::string read_log(int file) {

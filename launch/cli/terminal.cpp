@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "messages/base/utf8.hpp"
+
 namespace kernelmill::cli {
 
 namespace {
@@ -18,24 +20,6 @@ namespace {
 bool is_set(const char* name) {
   const char* value = std::getenv(name);
   return value && *value;
-}
-
-/// Length of the well-formed UTF-8 sequence at the start of `x`, or 0.
-size_t utf8_length(std::string_view x) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(x[i]); };
-  auto lead = byte(0);
-  size_t n = lead < 0x80   ? 1
-             : lead < 0xc2 ? 0
-             : lead < 0xe0 ? 2
-             : lead < 0xf0 ? 3
-             : lead < 0xf5 ? 4
-                           : 0;
-  if (n == 0 || n > x.size()) return 0;
-  for (size_t i = 1; i < n; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  if (n == 3 && ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0))) return 0;
-  if (n == 4 && ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90))) return 0;
-  return n;
 }
 
 bool reader_gone = false;
@@ -66,15 +50,6 @@ std::string paint(bool enabled, colour c, std::string_view text) {
                      : c == colour::bold   ? "1"
                                            : "2";
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    auto n = utf8_length(text);
-    if (n == 0) return false;
-    text.remove_prefix(n);
-  }
-  return true;
 }
 
 std::string clean(std::string_view text) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// Data goes to stdout, talk to stderr.
+// Results go to stdout, messages to stderr.
 
 #include <string>
 #include <string_view>
@@ -23,8 +23,6 @@ std::string paint(bool enabled, colour c, std::string_view text);
 /// Removes what could move the cursor or recolour a terminal: control bytes other than newline and
 /// tab, and bytes that are not UTF-8 (as U+FFFD). For every text that a model or a candidate wrote.
 std::string clean(std::string_view text);
-
-bool is_utf8(std::string_view text);
 
 /// Columns of the terminal that `descriptor` is; else what COLUMNS says; 0 when nobody says, and
 /// lines may be as long as they like.

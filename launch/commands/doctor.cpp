@@ -98,14 +98,19 @@ expected<int> doctor(const invocation& in) {
 } // namespace
 
 cli::command doctor_row() {
-  return {
-      "doctor",
-      "Tries what Kernelmill needs of this machine, and says what is missing.",
-      "kernelmill doctor",
-      "Exit code 1 when something fails; warnings are 0.",
-      {},
-      {{"--dir", "DIR", "Where runs would be stored.", "runs", false, {}, completes::directory}},
-      doctor};
+  return {"doctor",
+          "Checks this machine and lists what is missing.",
+          "kernelmill doctor",
+          "Exit code 1 when a check fails. Warnings do not change the exit code.",
+          {},
+          {{"--dir",
+            "DIR",
+            "Directory in which runs would be stored.",
+            "runs",
+            false,
+            {},
+            completes::directory}},
+          doctor};
 }
 
 } // namespace kernelmill::commands

@@ -41,7 +41,7 @@ tl::unexpected<error> not_live(const run_directory& run, const std::string& caus
   return infrastructure_error("run_not_live", "failed to ask the run '" + run.name + "': " + cause,
                               "`kernelmill show " + run.path +
                                   "` reads what is stored; `kernelmill resume " + run.path +
-                                  "` goes on with it");
+                                  "` continues it");
 }
 
 /// A path in a run's directory can be longer than the 107 bytes of an address; its descriptor's
@@ -185,11 +185,11 @@ expected<int> ps(const invocation& in) {
 
 cli::command ps_row() {
   return {"ps",
-          "Lists the live episodes of runs in progress, with their states.",
+          "Lists the live episodes of runs in progress and their states.",
           "kernelmill ps",
           "",
           {{"RUN",
-            "Name of a run, or its directory; without it all below runs/.",
+            "Name of a run, or its directory. Default: all runs below --root.",
             false,
             false,
             completes::run,

@@ -108,7 +108,7 @@ void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
   auto directory = shown_path(x.getDirectory().cStr());
   if (auto fault = fault_of(x.getFault()); fault.cls != fault_class::none)
     cli::print_error(fault, in.json, in.colour_err);
-  cli::talk("committed turns stay; go on with: kernelmill resume " + directory);
+  cli::talk("committed turns are kept; continue with: kernelmill resume " + directory);
 }
 
 expected<int> drive(const invocation& in, run_options options) {
@@ -116,7 +116,7 @@ expected<int> drive(const invocation& in, run_options options) {
   progress_display display{::isatty(2) == 1, options.config.tasks.max_turns};
   std::stop_callback tell{
       signals.token(), [] {
-        cli::talk("\nending: steps in progress go on to their end; Ctrl-C again ends at once");
+        cli::talk("\nending: waiting for steps in progress; press Ctrl-C again to end at once");
       }};
   if (!in.json) {
     options.on_progress = [&](const progress& x) { display.update(x); };
@@ -206,7 +206,7 @@ std::vector<cli::option_spec> resume_options() {
   auto result = with_head_options({runs_root()});
   for (auto& x : result)
     if (x.name == std::string_view{"--head"})
-      x.doc = "The head that has the run; without it the run is one of this machine.";
+      x.doc = "Head that has the run. Default: a run of this machine.";
   return result;
 }
 
@@ -215,26 +215,26 @@ std::vector<cli::option_spec> resume_options() {
 cli::command run_row() {
   return {
       "run",
-      "Runs a configuration: episodes of every task, to the end.",
+      "Runs a configuration: episodes of every task, until all have ended.",
       "kernelmill run quickstart\n"
       "kernelmill run configs/quickstart.json tasks.ids='[\"native/softmax\"]' run.dir=runs/first",
-      "Later files and overrides win. The first Ctrl-C ends the run with every committed turn "
-      "kept; a second\n"
-      "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows what "
-      "would be run.",
+      "Later files and overrides win. The first Ctrl-C stops the run and keeps every committed "
+      "turn. A second\n"
+      "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows the "
+      "configuration of the run.",
       {config_words()},
-      {flag("--dry-run", "Prints the resolved configuration and runs nothing.")},
+      {flag("--dry-run", "Prints the resolved configuration and exits.")},
       run};
 }
 
 cli::command resume_row() {
   return {"resume",
-          "Goes on with a run from its last committed turns.",
+          "Continues a run from its last committed turns.",
           "kernelmill resume runs/first",
-          "Overrides may change how the run goes on (addresses, keys, slots, deadlines, "
-          "the log), not what it\n"
-          "measures. With --head it is a run of a head that was paused, cancelled, or has "
-          "failed.",
+          "Overrides may change addresses, keys, slots, deadlines and the log. They may not "
+          "change what the run\n"
+          "measures. With --head it continues a run of that head that was paused, was cancelled "
+          "or has failed.",
           {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}},
            {"OVERRIDE", "a.b=value.", false, true, nothing, {}}},
           resume_options(),

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fixtures.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/canonical.hpp"
 #include "storage/export.hpp"
 #include "storage/files.hpp"
