@@ -18,7 +18,8 @@ void build_ahead(spawner& processes, const chosen_backend& backend, const std::s
   for (const auto& folder :
        std::set<std::string>(task_directories.begin(), task_directories.end())) {
     auto what = load_task_folder(folder);
-    if (!what || what->contract == contract_kind::torch) continue; // a problem in Python has none of them
+    // A problem in Python has none of them.
+    if (!what || what->contract == contract_kind::torch) continue;
     for (const char* name : {"/reference.cu", "/baseline.cu"})
       sources.emplace_back(folder + name, std::string{});
     sources.emplace_back(folder + "/reference.cpp", what->reference_declaration());
