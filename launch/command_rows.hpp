@@ -9,6 +9,9 @@ namespace kernelmill::commands {
 /// Daily work: run, resume, eval, judge, show, ...
 void add_run_commands(cli::command_table& table);
 
+/// export.
+void add_export_command(cli::command_table& table);
+
 /// task list, show, check, import.
 void add_task_commands(cli::command_table& table);
 

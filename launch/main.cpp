@@ -85,6 +85,7 @@ const cli::command_table& all() {
   static const auto table = [] {
     cli::command_table result;
     add_run_commands(result);
+    add_export_command(result);
     add_task_commands(result);
     add_cluster_commands(result);
     add_credentials_commands(result);

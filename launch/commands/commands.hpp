@@ -19,6 +19,7 @@ expected<int> task_import(const invocation& in);
 expected<int> doctor(const invocation& in);
 expected<int> show(const invocation& in);
 expected<int> report(const invocation& in);
+expected<int> export_runs(const invocation& in);
 expected<int> ps(const invocation& in);
 expected<int> cluster_init(const invocation& in);
 expected<int> head(const invocation& in);
