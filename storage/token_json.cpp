@@ -1,6 +1,5 @@
 #include "storage/token_json.hpp"
 
-#include <charconv>
 #include <cmath>
 
 #include "messages/json.hpp"
@@ -18,14 +17,6 @@ ordered_json token_audit_json(wire::Completion::Reader x) {
           {"route", x.getRoute().cStr()}};
 }
 
-double short_number(float x) {
-  char text[32];
-  auto [end, code] = std::to_chars(text, text + sizeof text, x);
-  double result = x;
-  std::from_chars(text, end, result);
-  return static_cast<float>(result) == x ? result : static_cast<double>(x);
-}
-
 namespace {
 
 ordered_json ids_json(capnp::List<int32_t>::Reader xs) {
@@ -41,8 +32,8 @@ void add_token_lists(ordered_json& to, wire::Completion::Reader x) {
   if (x.getTokenIds().size() > 0) to["token_ids"] = ids_json(x.getTokenIds());
   if (x.getLogprobs().size() == 0) return;
   auto& logprobs = to["logprobs"] = ordered_json::array();
-  for (float value : x.getLogprobs())
-    logprobs.push_back(std::isfinite(value) ? ordered_json(short_number(value)) : ordered_json(nullptr));
+  for (double value : x.getLogprobs())
+    logprobs.push_back(std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr));
 }
 
 ordered_json weight_versions_json(wire::Completion::Reader x) {

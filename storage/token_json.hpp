@@ -11,12 +11,9 @@ namespace kernelmill {
 /// {"audit": "exact", "kept": 812, "position": 812, "route": "tokens"}.
 nlohmann::ordered_json token_audit_json(wire::Completion::Reader x);
 
-/// Returns the number with the fewest digits that, read as a double and rounded, gives the same
-/// float, bit by bit.
-double short_number(float x);
-
 /// Adds `prompt_token_ids`, `token_ids` and `logprobs`, each where there are any. A log-probability
-/// is written as short_number() says; what the server did not tell is null.
+/// is written so that reading it as a double and rounding gives the same float, bit by bit; what
+/// the server did not tell is null.
 void add_token_lists(nlohmann::ordered_json& to, wire::Completion::Reader x);
 
 /// [{"version", "start", "end"}, ...], half-open in tokens of the completion.

@@ -1,5 +1,7 @@
 #include "storage/export/row_values.hpp"
 
+#include <charconv>
+
 namespace kernelmill::exports {
 
 using nlohmann::ordered_json;
@@ -22,6 +24,14 @@ const char* outcome_word(wire::Outcome x) noexcept {
     case wire::Outcome::INFRASTRUCTURE: break;
   }
   return "infrastructure";
+}
+
+double short_number(float x) {
+  char text[32];
+  auto [end, code] = std::to_chars(text, text + sizeof text, x);
+  double result = x;
+  std::from_chars(text, end, result);
+  return static_cast<float>(result) == x ? result : static_cast<double>(x);
 }
 
 ordered_json floats(const std::vector<float>& xs) {

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/export/material.hpp"
-#include "storage/token_json.hpp"
 
 namespace kernelmill::exports {
 
@@ -37,7 +36,10 @@ nlohmann::ordered_json list(const std::vector<T>& xs) {
   return result;
 }
 
-/// Log-probabilities in the fewest digits that read back as the same floats.
+/// Returns the number with the fewest digits that, read as a double and rounded, gives the same
+/// float, bit by bit: half the bytes of the float's own double.
+double short_number(float x);
+
 nlohmann::ordered_json floats(const std::vector<float>& xs);
 
 nlohmann::ordered_json spans_json(const std::vector<weight_span>& xs);
