@@ -156,8 +156,13 @@ expected<void> skyrl_rows(const group& from, const row_context& in, const row_ta
 }
 
 expected<void> nemo_gym_rows(const group& from, const row_context& in, const row_taker& to) {
-  for (const auto& e : trained_episodes(from, in, logprobs::needed))
+  for (const auto& e : trained_episodes(from, in, logprobs::needed)) {
+    if (e.sequences.size() > 1) { // its readers assert that each prompt goes on from the last
+      in.leave_out("branches");
+      continue;
+    }
     if (auto ok = to(nemo_gym_row(from, e)); !ok) return ok;
+  }
   return {};
 }
 

@@ -167,6 +167,12 @@ TEST(trainer_rows, without_log_probabilities_are_left_out_where_the_trainer_need
   EXPECT_TRUE(rows_of(form::skyrl, silent).rows.at(0)["rollout_logprobs"].is_null());
 }
 
+TEST(trainer_rows, of_nemo_gym_have_prompts_that_go_on_from_each_other) {
+  auto x = rows_of(form::nemo_gym, make_group());
+  EXPECT_EQ(x.rows.size(), 1u);
+  EXPECT_EQ(x.without["branches"], 1u);
+}
+
 TEST(trainer_rows, have_log_probabilities_that_are_the_same_floats_bit_by_bit) {
   for (float x : {-0.1f, -1.1754944e-38f, -1e-45f, -0.0f, -12.345678f, std::nextafterf(-1, 0)}) {
     auto read = static_cast<float>(row::parse(row(short_number(x)).dump()).get<double>());
