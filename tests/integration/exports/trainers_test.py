@@ -64,7 +64,7 @@ class Trainers(unittest.TestCase):
         base = self.file("skyrl", "skyrl/train/generators/base.py")
         checks = self.file("skyrl", "skyrl/train/utils/trainer_utils.py")
         known = keys_of_typed_dict(base, "GeneratorOutput")
-        names = classes_of(checks, ["validate_generator_output", "_validate_step_wise_fields"],
+        names = classes_of(checks, ["validate_generator_output", *CHECKS],
                            {"np": numpy, "logger": logging.getLogger(), "GeneratorOutput": dict})
         trajectory = classes_of(base, ["TrajectoryID"], {"dataclass": dataclasses.dataclass})["TrajectoryID"]
         for row in golden_rows("skyrl"):
