@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "actors/policy_client/chat_stream.hpp"
-#include "actors/policy_client/http_transport.hpp"
+#include "actors/policy_client/http/http_transport.hpp"
+#include "actors/policy_client/protocol/chat_stream.hpp"
 #include "actors/policy_client/retry_policy.hpp"
 #include "messages/envelope.hpp"
 #include "messages/message.hpp"

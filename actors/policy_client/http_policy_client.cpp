@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "actors/policy_client/completion_result.hpp"
-#include "actors/policy_client/http_client.hpp"
-#include "actors/policy_client/open_files.hpp"
+#include "actors/policy_client/http/http_client.hpp"
+#include "actors/policy_client/http/open_files.hpp"
 
 namespace kernelmill {
 

@@ -21,10 +21,10 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include "actors/policy_client/adaptive_window.hpp"
-#include "actors/policy_client/chat_stream.hpp"
 #include "actors/policy_client/circuit_breaker.hpp"
 #include "actors/policy_client/fair_queue.hpp"
 #include "actors/policy_client/policy_config.hpp"
+#include "actors/policy_client/protocol/chat_stream.hpp"
 #include "actors/policy_client/retry_policy.hpp"
 #include "actors/policy_client/token_exchange.hpp"
 #include "messages/actors.hpp"

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/completion_result.hpp"
-#include "actors/policy_client/http_client.hpp"
-#include "actors/policy_client/token_protocol.hpp"
+#include "actors/policy_client/http/http_client.hpp"
+#include "actors/policy_client/protocol/token_protocol.hpp"
 
 namespace kernelmill {
 

@@ -13,6 +13,7 @@
 #include "launch/cluster/member.hpp"
 #include "launch/commands/head_asking.hpp"
 #include "launch/commands/interrupt.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/run_name.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
@@ -147,8 +148,6 @@ expected<json> submit_when_there_is_a_node(const invocation& in, const run_confi
   }
 }
 
-} // namespace
-
 expected<int> head(const invocation& in) {
   auto listen = parse_address(in.value("--listen"));
   if (!listen) return tl::unexpected<error>{listen.error()};
@@ -248,6 +247,149 @@ expected<int> cancel(const invocation& in) {
 
 expected<int> pause(const invocation& in) {
   return ask_for_one(in, "pause", "RUN", "paused");
+}
+
+cli::argument_spec run_of_head() {
+  return {"RUN", "Name of a run of the head.", true, false, nothing, {}};
+}
+
+} // namespace
+
+cli::command head_row() {
+  return {
+      "head",
+      "Serves as the head of a cluster: owns runs, and gives their work to nodes.",
+      "kernelmill head --listen 10.0.0.1:7612\n"
+      "kernelmill head --insecure-loopback",
+      "Prints its address once it listens. Links are mutual TLS with the credentials of "
+      "`kernelmill cluster init`.\n"
+      "Ctrl-C or SIGTERM ends it; runs in progress stay resumable, and the next head of the same "
+      "--root goes on with\n"
+      "them by itself, as it does after kill -9.",
+      {},
+      {{"--listen",
+        "ADDR:PORT",
+        "Where to listen; port 0 is any.",
+        "127.0.0.1:7612",
+        false,
+        {},
+        nothing},
+       {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory},
+       credentials(),
+       insecure(),
+       log_file(),
+       {"--log-level",
+        "LEVEL",
+        "Least severe level that is logged.",
+        "info",
+        false,
+        {"trace", "debug", "info", "warn", "error"},
+        nothing},
+       {"--log-format",
+        "FORMAT",
+        "`text`, or `json`: one object a line.",
+        "text",
+        false,
+        {"text", "json"},
+        nothing}},
+      head};
+}
+
+cli::command node_row() {
+  auto configuration = config_words();
+  configuration.required = false;
+  return {
+      "node",
+      "Offers this machine's compilers and GPUs to a head.",
+      "kernelmill node --head 10.0.0.1:7612\n"
+      "kernelmill node --head 10.0.0.1:7612 --gpus 0,2 --compilers 8\n"
+      "kernelmill node --head 10.0.0.1:7612 --arch sm_90 --compilers 32",
+      "Joins again by itself when the connection or the head is lost. SIGTERM, SIGUSR1 and Ctrl-C "
+      "drain it: it takes\n"
+      "nothing new, answers what it has, and ends; a second signal ends it at once. Of the "
+      "configuration the sections\n"
+      "`compile`, `evaluation` and `log` matter.",
+      {configuration},
+      with_head_options(
+          {{"--name",
+            "NAME",
+            "What the cluster calls it; without it the host's name.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--gpus",
+            "LIST",
+            "`all`, `none`, or numbers like 0,2, of the GPUs that CUDA_VISIBLE_DEVICES shows.",
+            "all",
+            false,
+            {},
+            nothing},
+           {"--arch",
+            "ARCH",
+            "Compile for GPUs of this kind (sm_90) and judge nothing.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--compilers", "N", "Builds at once; without it one a core.", "", false, {}, nothing},
+           log_file()}),
+      node};
+}
+
+cli::command submit_row() {
+  return {
+      "submit",
+      "Gives a run to a head.",
+      "kernelmill submit quickstart --head 10.0.0.1:7612 --wait\n"
+      "kernelmill submit base.json run.name=first tasks.groups=8",
+      "Files are read here, and paths in them must exist on the head's machine. With "
+      "--wait it stays until the run\n"
+      "has ended and exits with 0 when it has finished.",
+      {config_words()},
+      with_head_options({{"--wait", "", "Stay until the run has ended.", "", false, {}, nothing}}),
+      submit};
+}
+
+cli::command status_row() {
+  return {"status",
+          "Shows a head's nodes, queues and runs.",
+          "kernelmill status --head 10.0.0.1:7612",
+          "Exit code 69 when the head cannot be reached.",
+          {},
+          with_head_options({}),
+          status};
+}
+
+cli::command drain_row() {
+  return {"drain",
+          "Gives a node no more jobs; it ends when it has answered.",
+          "kernelmill drain gpu-host-3",
+          "It goes on draining when the link or the head is lost meanwhile.",
+          {{"NODE", "Name of a node, as `status` shows it.", true, false, nothing, {}}},
+          with_head_options({}),
+          drain};
+}
+
+cli::command cancel_row() {
+  return {"cancel",
+          "Ends a run of a head; committed turns stay.",
+          "kernelmill cancel first",
+          "`kernelmill resume first --head ADDR:PORT` goes on with it.",
+          {run_of_head()},
+          with_head_options({}),
+          cancel};
+}
+
+cli::command pause_row() {
+  return {"pause",
+          "Lets a run of a head start no more episodes.",
+          "kernelmill pause first",
+          "Episodes in progress go on. `kernelmill resume first --head ADDR:PORT` ends "
+          "the pause.",
+          {run_of_head()},
+          with_head_options({}),
+          pause};
 }
 
 expected<int> resume_at_head(const invocation& in) {

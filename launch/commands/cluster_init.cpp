@@ -7,6 +7,7 @@
 #include "launch/cluster/certificates.hpp"
 #include "launch/cluster/credentials.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 
 namespace kernelmill::commands {
 
@@ -28,8 +29,6 @@ void explain(const cluster_credentials& made, const std::string& expires) {
   cli::talk("there, name their directory with --credentials or KERNELMILL_CREDENTIALS; then");
   for (const auto& step : next_steps) cli::talk("  " + step.get<std::string>());
 }
-
-} // namespace
 
 expected<int> cluster_init(const invocation& in) {
   auto directory = in.value("--dir");
@@ -57,6 +56,31 @@ expected<int> cluster_init(const invocation& in) {
     explain(*found, expires);
   }
   return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command cluster_init_row() {
+  return {
+      "cluster init",
+      "Makes what lets the machines of a cluster know each other: a CA, a certificate, a key.",
+      "kernelmill cluster init\n"
+      "kernelmill cluster init --dir credentials",
+      "Once for a cluster. Every machine then gets ca.pem, node.pem and node.key, and whoever has "
+      "the key is a node\n"
+      "of the cluster. ca.key stays where it is made. Exit code 4 when there are credentials "
+      "already. Prints the\n"
+      "directory on stdout.",
+      {},
+      {{"--dir",
+        "DIR",
+        "Where; without it $KERNELMILL_CREDENTIALS, then $XDG_STATE_HOME/kernelmill/cluster, then "
+        "~/.local/state/kernelmill/cluster.",
+        "",
+        false,
+        {},
+        completes::directory}},
+      cluster_init};
 }
 
 } // namespace kernelmill::commands

@@ -7,6 +7,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 
 namespace kernelmill::commands {
 
@@ -50,8 +51,6 @@ void print_line(const finding& x, bool colour, size_t width) {
   if (!x.remedy.empty()) cli::print(indent + "remedy: " + cli::clean(x.remedy) + "\n");
 }
 
-} // namespace
-
 expected<int> doctor(const invocation& in) {
   findings all;
   examine_machine(all);
@@ -83,6 +82,19 @@ expected<int> doctor(const invocation& in) {
                std::to_string(failures) + " failures\n");
   }
   return failures == 0 ? cli::exit_ok : cli::exit_failed;
+}
+
+} // namespace
+
+cli::command doctor_row() {
+  return {
+      "doctor",
+      "Tries what Kernelmill needs of this machine, and says what is missing.",
+      "kernelmill doctor",
+      "Exit code 1 when something fails; warnings are 0.",
+      {},
+      {{"--dir", "DIR", "Where runs would be stored.", "runs", false, {}, completes::directory}},
+      doctor};
 }
 
 } // namespace kernelmill::commands

@@ -4,15 +4,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/governance/judge.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/compile_only.hpp"
-#include "launch/commands/task_choice.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
-#include "launch/python.hpp"
+#include "launch/machine/python.hpp"
+#include "launch/node/task_choice.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill::commands {
@@ -55,8 +58,8 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
   if (auto b = built.open(); x.parsed.ok && b->getCompiled()) {
     auto referee = bench.referee();
     if (!referee) return tl::unexpected<error>{referee.error()};
-    auto result =
-        evaluate_candidate(**referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
+    auto result = evaluate_candidate(
+        **referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
     if (!result && result.error().cls == fault_class::configuration)
       return tl::unexpected<error>{result.error()};
     if (result)
@@ -73,8 +76,6 @@ void warn_of_missing_layers(const std::vector<sandbox_layer>& layers) {
       cli::talk("warning: sandbox layer " + layer.name + " is missing: " + layer.detail +
                 (layer.remedy.empty() ? "" : " (" + layer.remedy + ")"));
 }
-
-} // namespace
 
 expected<int> eval(const invocation& in) {
   auto roots = tasks_roots(in);
@@ -120,6 +121,69 @@ expected<int> eval(const invocation& in) {
     cli::print(verdict_text(*opened, *judged, in.colour_out));
   }
   return judged->getOutcome() == wire::Outcome::INFRASTRUCTURE ? cli::exit_failed : cli::exit_ok;
+}
+
+} // namespace
+
+cli::command eval_row() {
+  return {
+      "eval",
+      "Builds, runs and judges one candidate.",
+      "kernelmill eval --task native/row_sum kernel.cpp\n"
+      "kernelmill eval --task native/row_sum --json - < kernel.cpp\n"
+      "kernelmill eval --task native/row_sum --compile-only --arch gfx90a kernel.hip\n"
+      "kernelmill eval --task kernelbench/level1/19_ReLU --python venv/bin/python answer.py",
+      "A candidate that fails is a normal answer: exit code 0. Only a fault of the machine is 1.\n"
+      "Candidates in HIP, for AMD GPUs, can be compiled only: nothing here judges them yet.",
+      {{"FILE", "The source; - reads stdin.", true, false, completes::file, {}}},
+      with_torch_options(
+          {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},
+           {"--contract",
+            "NAME",
+            "What FILE is: a `native` library's source, `device` code or a `torch` module; `auto` "
+            "goes by the task and looks for launch lines.",
+            "auto",
+            false,
+            {"auto", "native", "device", "torch"},
+            nothing},
+           {"--backend",
+            "NAME",
+            "Where it runs; auto goes by the name of the file, then by what this machine has.",
+            "auto",
+            false,
+            {"auto", "cpu", "cuda", "hip"},
+            nothing},
+           {"--gpu",
+            "N",
+            "Which GPU; without it the first that CUDA_VISIBLE_DEVICES shows.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--preset", "NAME", "Weights of the reward.", "kevin", false, reward_presets(),
+            nothing},
+           {"--seed",
+            "HEX",
+            "64 hex digits that replay an evaluation; without it they are drawn.",
+            "",
+            false,
+            {},
+            nothing},
+           clock_option(),
+           flag("--no-timing", "Checks without timing."),
+           flag("--compile-only", "Builds and says what the compiler said; needs no GPU."),
+           {"--arch",
+            "ARCH",
+            "With --compile-only: what to build for, such as sm_90 or gfx90a; without it the GPU "
+            "at "
+            "hand.",
+            "",
+            false,
+            {},
+            nothing},
+           flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
+           tasks_root()}),
+      eval};
 }
 
 } // namespace kernelmill::commands

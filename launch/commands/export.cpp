@@ -8,18 +8,20 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
-#include "launch/command_rows.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/export_kernelbench.hpp"
 #include "launch/commands/export_runs.hpp"
-#include "storage/files.hpp"
+#include "launch/commands/options.hpp"
 
 namespace kernelmill::commands {
 
 namespace {
 
+using cli::completes;
 using json = nlohmann::ordered_json;
 namespace ex = exports;
+
+constexpr auto nothing = completes::nothing;
 
 const std::vector<std::string> split_words = {"train", "dev"};
 const std::vector<std::string> verb_words = {"optimize", "debug", "diagnose", "reformulate"};
@@ -115,10 +117,12 @@ expected<void> check_output(const invocation& in) {
   return {};
 }
 
-// A reader that went away ends the export; what it has not read it does not want.
+// A reader that went away ends the export: what it has not read it does not want. What became of
+// stdout is said when the program ends.
 expected<void> to_stdout(std::string_view bytes) {
-  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size()) return {};
-  return tl::unexpected<error>{file_error(errno, "write", "stdout")};
+  cli::print(bytes);
+  if (!std::ferror(stdout)) return {};
+  return infrastructure_error("io_error", "failed to write rows to stdout");
 }
 
 // -- what is said -------------------------------------------------------------------------------
@@ -154,8 +158,6 @@ void say_why_empty(const ex::report& x) {
               "docs/how-to/attach-a-policy-server.md says which servers do");
 }
 
-} // namespace
-
 expected<int> export_runs(const invocation& in) {
   auto wanted = filter_of(in);
   if (!wanted) return tl::unexpected<error>{wanted.error()};
@@ -174,6 +176,7 @@ expected<int> export_runs(const invocation& in) {
                    .stream = to_stdout,
                    .made_by = made_by()};
   auto done = ex::write_dataset(runs->sources, what);
+  if (!done && stream && std::ferror(stdout)) return 0;
   if (!done) return tl::unexpected<error>{done.error()};
   say_why_empty(*done);
   if (in.json)
@@ -183,8 +186,6 @@ expected<int> export_runs(const invocation& in) {
   return 0;
 }
 
-namespace {
-
 std::vector<std::string> form_words() {
   std::vector<std::string> result;
   for (auto x : ex::all_forms) result.emplace_back(ex::to_string(x));
@@ -192,52 +193,52 @@ std::vector<std::string> form_words() {
   return result;
 }
 
-std::string joined(const std::vector<std::string>& xs) {
-  return fmt::format("{}", fmt::join(xs, ", "));
+cli::option_spec of_words(const char* name, const char* doc,
+                          const std::vector<std::string>& words) {
+  return {name, "LIST", fmt::format("{}: {}.", doc, fmt::join(words, ", ")), "", false, {}, nothing};
 }
 
 } // namespace
 
-void add_export_command(cli::command_table& table) {
-  constexpr auto nothing = cli::completes::nothing;
-  table.push_back(
-      {"export",
-       "Writes runs as a dataset for a trainer.",
-       "kernelmill export runs/first --form sft --out sft\n"
-       "kernelmill export runs/first runs/second --form rl --zstd --out rl\n"
-       "kernelmill export runs/first --form preference --split train --out - | head -1",
-       "A folder has data/train.jsonl and data/dev.jsonl, a data card and PROVENANCE.json; "
-       "`datasets.load_dataset(DIR)`\n"
-       "reads it. Without --governance, sft has the accepted answers of episodes that are "
-       "usable_positive_sft. Filters\n"
-       "of turns belong to sft and trajectories. docs/reference/exports.md has every field.",
-       {{"RUN", "Names of runs, or their directories.", true, true, cli::completes::run, {}}},
-       {{"--form", "FORM", "What rows are.", "", true, form_words(), nothing},
-        {"--out", "DIR", "A new folder; - writes the rows to stdout.", "", true, {},
-         cli::completes::directory},
-        {"--split", "LIST", "Only tasks of these: " + joined(split_words) + ".", "", false, {},
-         nothing},
-        {"--verb", "LIST", "Only tasks of these: " + joined(verb_words) + ".", "", false, {},
-         nothing},
-        {"--kind", "LIST", "Only answers whose code came so: " + joined(kind_words) + ".", "",
-         false, {}, nothing},
-        {"--governance", "LIST", "Only episodes of these: " + joined(governance_words) + ".", "",
-         false, {}, nothing},
-        {"--min-reward", "X", "Only turns with at least this reward.", "", false, {}, nothing},
-        flag("--accepted", "Only accepted turns."),
-        flag("--best-of-episode", "Only the best of an episode's turns that are left."),
-        {"--by",
-         "UNIT",
-         "Of kernelbench: a sample is an episode, which stands for its best turn, or each turn.",
-         "episode",
-         false,
-         {"episode", "turn"},
-         nothing},
-        flag("--zstd", "Packs the rows: .jsonl.zst."),
-        flag("--force", "Replaces an export that is there."),
-        {"--root", "DIR", "Folder that holds the runs.", "runs", false, {},
-         cli::completes::directory}},
-       export_runs});
+cli::command export_row() {
+  return {
+      "export",
+      "Writes runs as a dataset for a trainer.",
+      "kernelmill export runs/first --form sft --out sft\n"
+      "kernelmill export runs/first runs/second --form rl --zstd --out rl\n"
+      "kernelmill export runs/first --form preference --split train --out - | head -1",
+      "A folder has data/train.jsonl and data/dev.jsonl, a data card and PROVENANCE.json; "
+      "`datasets.load_dataset(DIR)`\n"
+      "reads it. Without --governance, sft has the accepted answers of episodes that are "
+      "usable_positive_sft. Filters\n"
+      "of turns belong to sft and trajectories. docs/reference/exports.md has every field.",
+      {{"RUN", "Names of runs, or their directories.", true, true, completes::run, {}}},
+      {{"--form", "FORM", "What rows are.", "", true, form_words(), nothing},
+       {"--out",
+        "DIR",
+        "A new folder; - writes the rows to stdout.",
+        "",
+        true,
+        {},
+        completes::directory},
+       of_words("--split", "Only tasks of these", split_words),
+       of_words("--verb", "Only tasks of these", verb_words),
+       of_words("--kind", "Only answers whose code came so", kind_words),
+       of_words("--governance", "Only episodes of these", governance_words),
+       {"--min-reward", "X", "Only turns with at least this reward.", "", false, {}, nothing},
+       flag("--accepted", "Only accepted turns."),
+       flag("--best-of-episode", "Only the best of an episode's turns that are left."),
+       {"--by",
+        "UNIT",
+        "Of kernelbench: a sample is an episode, which stands for its best turn, or each turn.",
+        "episode",
+        false,
+        {"episode", "turn"},
+        nothing},
+       flag("--zstd", "Packs the rows: .jsonl.zst."),
+       flag("--force", "Replaces an export that is there."),
+       runs_root()},
+      export_runs};
 }
 
 } // namespace kernelmill::commands

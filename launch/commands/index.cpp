@@ -3,9 +3,10 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/config/paths.hpp"
-#include "launch/node_retrieval.hpp"
+#include "launch/node/node_retrieval.hpp"
 #include "retrieval/index.hpp"
 #include "storage/artifacts.hpp"
 
@@ -42,8 +43,6 @@ expected<std::vector<verified_kernel>> kernels_of(const std::string& name,
   if (!done) return tl::unexpected<error>{done.error()};
   return result;
 }
-
-} // namespace
 
 expected<int> index_build(const invocation& in) {
   index_options options;
@@ -96,6 +95,56 @@ expected<int> index_query(const invocation& in) {
   if (answer->withheld > 0)
     cli::talk(fmt::format("{} entries withheld: they solve the excluded task", answer->withheld));
   return 0;
+}
+
+} // namespace
+
+cli::command index_build_row() {
+  return {
+      "index build",
+      "Builds a retrieval index from knowledge cards and the verified kernels of a run.",
+      "kernelmill index build index\n"
+      "kernelmill index build index --kernels first",
+      "A run uses it by `retrieval.index`. Verified are the candidates of accepted turns; none is "
+      "shown for the task\n"
+      "that it solves.",
+      {{"DIR", "Folder of the index; made when missing.", true, false, completes::directory, {}}},
+      {{"--corpus",
+        "DIR",
+        "Folder of the cards; without it the installation's.",
+        "",
+        false,
+        {},
+        completes::directory},
+       {"--kernels",
+        "RUN",
+        "A run whose verified kernels are indexed too.",
+        "",
+        false,
+        {},
+        completes::run},
+       {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory}},
+      index_build};
+}
+
+cli::command index_query_row() {
+  return {"index query",
+          "Asks a retrieval index.",
+          "kernelmill index query index sum of each row",
+          "",
+          {{"DIR", "Folder of the index.", true, false, completes::directory, {}},
+           {"TEXT", "What to look for.", true, true, nothing, {}}},
+          {{"--count", "N", "Most results.", "5", false, {}, nothing},
+           {"--exclude-task",
+            "TASK",
+            "Withholds what solves this task.",
+            "",
+            false,
+            {},
+            completes::task},
+           {"--family", "NAME", "Prefers an operator family.", "", false, {}, nothing},
+           {"--backend", "NAME", "Prefers a backend.", "", false, {}, nothing}},
+          index_query};
 }
 
 } // namespace kernelmill::commands

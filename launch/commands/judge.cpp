@@ -14,15 +14,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/governance/judge.hpp"
 #include "gpu/referee/clock.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/task_choice.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
-#include "launch/python.hpp"
+#include "launch/machine/python.hpp"
 #include "messages/digest.hpp"
 
 namespace kernelmill::commands {
@@ -206,8 +208,6 @@ private:
   std::mutex printing_;
 };
 
-} // namespace
-
 expected<int> judge_batch(const invocation& in) {
   auto roots = tasks_roots(in);
   if (!roots) return tl::unexpected<error>{roots.error()};
@@ -233,6 +233,35 @@ expected<int> judge_batch(const invocation& in) {
   auto done = all.run(std::max(1u, std::thread::hardware_concurrency()));
   if (!done) return tl::unexpected<error>{done.error()};
   return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command judge_batch_row() {
+  return {
+      "judge",
+      "Builds, runs and judges many candidates, on every core and every GPU.",
+      "kernelmill judge candidates.ndjson > verdicts.ndjson",
+      "Each line of BATCH is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with a "
+      "\"name\" if you like; files are\n"
+      "looked for beside BATCH. Each line of the output is a verdict as `eval --json` prints it, "
+      "in "
+      "the order in\n"
+      "which they come.",
+      {{"BATCH", "The candidates, one a line.", true, false, completes::file, {}}},
+      with_torch_options({{"--backend",
+                           "NAME",
+                           "Where they run.",
+                           "auto",
+                           false,
+                           {"auto", "cpu", "cuda", "hip"},
+                           nothing},
+                          {"--preset", "NAME", "Weights of the reward.", "kevin", false,
+                           reward_presets(), nothing},
+                          clock_option(),
+                          flag("--no-timing", "Checks without timing."),
+                          tasks_root()}),
+      judge_batch};
 }
 
 } // namespace kernelmill::commands

@@ -2,13 +2,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/policy_client/scripted_server.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/scripted_server/scripted_server.hpp"
 
 namespace kernelmill::commands {
+
+namespace {
 
 expected<int> policy_scripted(const invocation& in) {
   auto port = in.integer("--port", 0, 65535);
@@ -30,6 +33,25 @@ expected<int> policy_scripted(const invocation& in) {
   signals.wait();
   cli::talk("answered " + std::to_string((*server)->requests()) + " requests");
   return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command policy_scripted_row() {
+  return {
+      "policy scripted",
+      "Serves a script as a policy server of any kind.",
+      "kernelmill policy scripted --script configs/policies/quickstart/script.json --port 8080\n"
+      "kernelmill policy scripted --script script.json --kind vllm --port 8000",
+      "Prints its address on stdout once it listens. docs/reference/policy-script.md lists what a "
+      "script says.",
+      {},
+      {{"--script", "FILE", "The script.", "", true, {}, completes::file},
+       {"--port", "N", "Port; 0 takes a free one.", "0", false, {}, nothing},
+       {"--host", "HOST", "Address to listen on.", "127.0.0.1", false, {}, nothing},
+       {"--kind", "KIND", "Kind of server to behave like; without it what the script says.", "",
+        false, server_kinds(), nothing}},
+      policy_scripted};
 }
 
 } // namespace kernelmill::commands

@@ -6,6 +6,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/head_asking.hpp"
+#include "launch/commands/options.hpp"
 
 namespace kernelmill::commands {
 
@@ -40,8 +41,6 @@ std::string list_text(const json& x) {
     result += fmt::format("\n{} requests wait for a server\n", waiting);
   return result;
 }
-
-} // namespace
 
 expected<int> policy_attach(const invocation& in) {
   auto most = in.integer("--max-in-flight", 1, 65536);
@@ -84,6 +83,83 @@ expected<int> policy_weights(const invocation& in) {
   auto what = json{{"version", version}}.dump();
   return show(in, ask(in, "policy_weights", server, what),
               fmt::format("weights {} at {}", version, server.empty() ? "every server" : server));
+}
+
+} // namespace
+
+cli::command policy_attach_row() {
+  return {
+      "policy attach",
+      "Gives a head a policy server, also while runs are in progress.",
+      "kernelmill policy attach http://10.0.0.5:8000/v1\n"
+      "kernelmill policy attach http://10.0.0.5:8000/v1 --kind vllm --model my-model --name a",
+      "Runs with policy.kind=attached ask all servers of the head, each conversation the same one "
+      "as long as that\n"
+      "serves. Without --kind or --model the head asks the server; with both it need not be up "
+      "yet. Keys are named\n"
+      "and never sent: the head reads them. A head that starts again attaches its servers again.",
+      {{"URL", "Address with its version path, as the head reaches it.", true, false, nothing, {}}},
+      with_head_options(
+          {{"--name", "NAME", "What to call it; without it HOST:PORT.", "", false, {}, nothing},
+           {"--kind", "KIND", "Kind of the server.", "", false, server_kinds(), nothing},
+           {"--model", "MODEL", "Model to ask for.", "", false, {}, nothing},
+           {"--max-in-flight", "N", "Most requests open at once.", "64", false, {}, nothing},
+           {"--api-key-env",
+            "NAME",
+            "Environment variable of the head that holds the API key.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--api-key-file",
+            "FILE",
+            "File on the head's machine that holds the API key.",
+            "",
+            false,
+            {},
+            nothing}}),
+      policy_attach};
+}
+
+cli::command policy_list_row() {
+  return {
+      "policy list",
+      "Shows the policy servers of a head.",
+      "kernelmill policy list",
+      "`resting` is a server that fails: it gets no requests while others serve. `unattached`: a "
+      "head that started again\ncould not attach it.",
+      {},
+      with_head_options({}),
+      policy_list};
+}
+
+cli::command policy_detach_row() {
+  return {
+      "policy detach",
+      "Takes a policy server away from a head; what is in flight may finish.",
+      "kernelmill policy detach 10.0.0.5:8000\n"
+      "kernelmill policy detach a --drain-ms 0",
+      "Returns at once; `kernelmill policy list` shows the server until it is drained. What is in "
+      "flight after the\n"
+      "time goes to another server, or waits for one.",
+      {{"NAME_OR_URL", "A server, as `policy list` shows it.", true, false, nothing, {}}},
+      with_head_options(
+          {{"--drain-ms", "MS", "Time for what is in flight.", "600000", false, {}, nothing}}),
+      policy_detach};
+}
+
+cli::command policy_weights_row() {
+  return {"policy weights",
+          "Declares which version of the weights servers have from now on.",
+          "kernelmill policy weights step-12\n"
+          "kernelmill policy weights step-12 --server a",
+          "Recorded with every turn as half-open spans of tokens. What a server of kind vllm or "
+          "sglang says itself wins.\n"
+          "A completion that was in flight gets one span of the version BEFORE..AFTER.",
+          {{"VERSION", "Any text without blanks and without `..`.", true, false, nothing, {}}},
+          with_head_options(
+              {{"--server", "NAME", "This server alone; without it all.", "", false, {}, nothing}}),
+          policy_weights};
 }
 
 } // namespace kernelmill::commands

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "launch/node.hpp"
+#include "launch/node/node.hpp"
 
 namespace kernelmill::commands {
 

@@ -17,6 +17,7 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill::commands {
@@ -117,8 +118,6 @@ expected<std::vector<run_directory>> chosen_runs(const invocation& in) {
   return result;
 }
 
-} // namespace
-
 expected<int> ps(const invocation& in) {
   auto runs = chosen_runs(in);
   if (!runs) return tl::unexpected<error>{runs.error()};
@@ -148,6 +147,23 @@ expected<int> ps(const invocation& in) {
   else
     cli::print(cli::format_table({"RUN", "EPISODE", "STATE", "FOR>", "DETAIL"}, rows));
   return 0;
+}
+
+} // namespace
+
+cli::command ps_row() {
+  return {"ps",
+          "Lists the live episodes of runs in progress, with their states.",
+          "kernelmill ps",
+          "",
+          {{"RUN",
+            "Name of a run, or its directory; without it all below runs/.",
+            false,
+            false,
+            completes::run,
+            {}}},
+          {runs_root()},
+          ps};
 }
 
 } // namespace kernelmill::commands

@@ -9,6 +9,7 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/report/eval_results.hpp"
 #include "launch/report/report.hpp"
@@ -184,8 +185,6 @@ json written_json(const rp::written_files& x) {
   return {{"files", files}, {"samples_of_other_tasks_passed_over", x.passed_over}};
 }
 
-} // namespace
-
 expected<int> report(const invocation& in) {
   if (auto ok = check_sources(in); !ok) return tl::unexpected<error>{ok.error()};
   auto p = numbers<double>(in, "--p", 0, "numbers from 0");
@@ -214,6 +213,58 @@ expected<int> report(const invocation& in) {
   }
   cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + wrote);
   return 0;
+}
+
+} // namespace
+
+cli::command report_row() {
+  return {
+      "report",
+      "Reports a run in KernelBench's figures: fast_p, pass@k, speedups, by level.",
+      "kernelmill report runs/first\n"
+      "kernelmill report runs/first --eval-results eval_results_level{level}.json\n"
+      "kernelmill report --from eval_results.json --baseline baseline_time_torch.json --level 1",
+      "A sample is correct when it was accepted. Its speedup is the estimate of its timing; the "
+      "column FAST_1 LOW\n"
+      "counts the lower bound of the 95 % interval instead. What the infrastructure lost is "
+      "counted in INFRA and is\n"
+      "in no rate. An eval_results.json holds one level.",
+      {{"RUN", "Name of a run, or its directory.", false, false, completes::run, {}}},
+      {{"--by",
+        "UNIT",
+        "What a sample is: an episode, which stands for its best accepted turn, or each turn.",
+        "episode",
+        false,
+        {"episode", "turn"},
+        nothing},
+       {"--p", "LIST", "Speedups to give fast_p for.", "0,1,2", false, {}, nothing},
+       {"--k", "LIST", "Numbers of samples to give pass@k for.", "1,5,10", false, {}, nothing},
+       {"--eval-results",
+        "FILE",
+        "Writes the samples as KernelBench's eval_results.json; {level} becomes the level's "
+        "number.",
+        "",
+        false,
+        {},
+        completes::file},
+       {"--from",
+        "FILE",
+        "Reads an eval_results.json, the benchmark's or ours, in place of a run; {level} means a "
+        "file for each level.",
+        "",
+        false,
+        {},
+        completes::file},
+       {"--baseline",
+        "FILE",
+        "With --from: KernelBench's times of the references, for entries without ref_runtime.",
+        "",
+        false,
+        {},
+        completes::file},
+       {"--level", "N", "With --from: the level that FILE is of.", "", false, {}, nothing},
+       runs_root()},
+      report};
 }
 
 } // namespace kernelmill::commands

@@ -13,12 +13,13 @@
 #include "launch/cluster/head_runs.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/progress_display.hpp"
 #include "launch/commands/run_name.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
-#include "launch/node.hpp"
+#include "launch/node/node.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
 #include "storage/run_directory.hpp"
@@ -152,8 +153,6 @@ expected<void> check_resume_overrides(const run_config& before, const run_config
   return {};
 }
 
-} // namespace
-
 expected<int> run(const invocation& in) {
   auto sources = sources_of(in.list("CONFIG"));
   auto loaded = load_config(sources);
@@ -199,6 +198,45 @@ expected<int> resume(const invocation& in) {
         "store_locked", "failed to resume " + found->name + ": a head works on it",
         "`kernelmill resume " + found->name + " --head ADDR:PORT` asks that head");
   return result;
+}
+
+std::vector<cli::option_spec> resume_options() {
+  auto result = with_head_options({runs_root()});
+  for (auto& x : result)
+    if (x.name == std::string_view{"--head"})
+      x.doc = "The head that has the run; without it the run is one of this machine.";
+  return result;
+}
+
+} // namespace
+
+cli::command run_row() {
+  return {
+      "run",
+      "Runs a configuration: episodes of every task, to the end.",
+      "kernelmill run quickstart\n"
+      "kernelmill run configs/quickstart.json tasks.ids='[\"native/softmax\"]' run.dir=runs/first",
+      "Later files and overrides win. The first Ctrl-C ends the run with every committed turn "
+      "kept; a second\n"
+      "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows what "
+      "would be run.",
+      {config_words()},
+      {flag("--dry-run", "Prints the resolved configuration and runs nothing.")},
+      run};
+}
+
+cli::command resume_row() {
+  return {"resume",
+          "Goes on with a run from its last committed turns.",
+          "kernelmill resume runs/first",
+          "Overrides may change how the run goes on (addresses, keys, slots, deadlines, "
+          "the log), not what it\n"
+          "measures. With --head it is a run of a head that was paused, cancelled, or has "
+          "failed.",
+          {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}},
+           {"OVERRIDE", "a.b=value.", false, true, nothing, {}}},
+          resume_options(),
+          resume};
 }
 
 } // namespace kernelmill::commands

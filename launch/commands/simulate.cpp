@@ -8,10 +8,11 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
-#include "launch/commands/task_choice.hpp"
 #include "launch/config/paths.hpp"
+#include "launch/node/task_choice.hpp"
 #include "launch/simulate/measured.hpp"
 #include "launch/simulate/simulation.hpp"
 
@@ -240,8 +241,6 @@ std::string text_of(const plan& x, const std::vector<sim::alternative>& all) {
                                     rows);
 }
 
-} // namespace
-
 expected<int> simulate(const invocation& in) {
   auto x = plan_of(in);
   if (!x) return tl::unexpected<error>{x.error()};
@@ -251,6 +250,64 @@ expected<int> simulate(const invocation& in) {
   else
     cli::print(text_of(*x, all));
   return 0;
+}
+
+} // namespace
+
+cli::command simulate_row() {
+  return {
+      "simulate",
+      "Says how long a run would take on machines that need not be there, and what limits it.",
+      "kernelmill simulate quickstart --nodes 2 --slots 8 --compilers 64\n"
+      "kernelmill simulate base.json tasks.groups=64 --servers 4 --policy-seconds 20:60\n"
+      "kernelmill simulate base.json --from runs/first --nodes 4 --slots 8",
+      "DIST is a number of seconds (0.15), any between two (1..3), or a median and a 90th "
+      "percentile (20:60). Without\n"
+      "--from the policy takes 20:60, a build 5:15 and an evaluation 0.15: guesses. The same seed "
+      "(run.seed) gives the\n"
+      "same figures.",
+      {config_words()},
+      {{"--from",
+        "RUN",
+        "Takes the seconds of each stage, turns, and what builds and compiles from this run.",
+        "",
+        false,
+        {},
+        completes::run},
+       {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory},
+       {"--nodes", "N", "Nodes.", "1", false, {}, nothing},
+       {"--slots",
+        "S",
+        "Evaluations at once on a node; without it evaluation.slots, else 1.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--compilers",
+        "C",
+        "Builds at once on a node; without it compile.slots, else this machine's cores.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--servers", "N", "Policy servers.", "1", false, {}, nothing},
+       {"--in-flight",
+        "W",
+        "Requests at once to a server; without it policy.max_in_flight.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--policy-seconds", "DIST", "Of a completion.", "", false, {}, nothing},
+       {"--build-seconds", "DIST", "Of a build that is not cached.", "", false, {}, nothing},
+       {"--evaluate-seconds",
+        "DIST",
+        "That an evaluation, with its profile, holds a slot.",
+        "",
+        false,
+        {},
+        nothing}},
+      simulate};
 }
 
 } // namespace kernelmill::commands

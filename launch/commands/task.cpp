@@ -5,9 +5,11 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
-#include "launch/commands/task_choice.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
 #include "launch/commands/workbench.hpp"
-#include "launch/python.hpp"
+#include "launch/machine/python.hpp"
+#include "launch/node/task_choice.hpp"
 #include "messages/evaluate.capnp.h"
 
 namespace kernelmill::commands {
@@ -193,8 +195,6 @@ void print_check(const json& x, bool ok, bool colour) {
   for (const auto& n : x["notes"]) cli::print("       " + n.get<std::string>() + "\n");
 }
 
-} // namespace
-
 expected<int> task_check(const invocation& in) {
   auto roots = tasks_roots(in);
   if (!roots) return tl::unexpected<error>{roots.error()};
@@ -251,6 +251,45 @@ expected<int> task_show(const invocation& in) {
   else
     cli::print(text(*x, in.colour_out));
   return 0;
+}
+
+} // namespace
+
+cli::command task_list_row() {
+  return {"task list",    "Lists the tasks.", "kernelmill task list", "", {},
+          {tasks_root()}, task_list};
+}
+
+cli::command task_show_row() {
+  return {"task show",
+          "Shows a task: signature, cases, prompt.",
+          "kernelmill task show native/row_sum",
+          "",
+          {{"TASK", "Id of a task.", true, false, completes::task, {}}},
+          {tasks_root()},
+          task_show};
+}
+
+cli::command task_check_row() {
+  return {"task check",
+          "Refuses tasks that an output without work can pass.",
+          "kernelmill task check native/row_sum\n"
+          "kernelmill task check --backend cuda native/row_sum",
+          "With cuda, baseline.cu must pass every case and reference.cu must agree with "
+          "reference.cpp on each.\n"
+          "Exit code 5 when a task is refused.",
+          {{"TASK", "Ids or globs; without them all.", false, true, completes::task, {}}},
+          {{"--backend",
+            "NAME",
+            "Whose files are checked; auto: of every backend that the task names and this "
+            "machine has.",
+            "auto",
+            false,
+            {"auto", "cpu", "cuda"},
+            nothing},
+           python_path(),
+           tasks_root()},
+          task_check};
 }
 
 } // namespace kernelmill::commands

@@ -36,7 +36,7 @@ class FakeBench:
 
     def __init__(self, alone_works):
         self.directory, self.baseline, self.baseline_seed, self.device = "problems/some", Ended(), 1, "cpu"
-        self.alone_works = alone_works
+        self.alone_works, self.free = alone_works, Free()
         self.admitted, self.is_random = types.SimpleNamespace(others=["signs", "large"]), False
 
     def close_baseline(self):
@@ -297,6 +297,21 @@ class OrderOfAPair(unittest.TestCase):
         self.assertEqual(self.done(True, small=True), [*baseline, *candidate, audit])
         self.assertEqual(self.done(False, small=True), [*candidate, *baseline, audit])
 
+    def test_a_short_row_of_the_baseline_comes_where_its_row_comes_in_the_other_order(self):
+        lengths = []
+        for reference_first in True, False:
+            bench = WatchedBench(True)
+            bench.device = "cuda"
+            x = judgement(bench)
+            x.process, x.row_length, x.audit = WatchedProcess("candidate", bench.done), 8, lambda *_: bench.done.append("audit")
+            x.pair(reference_first)
+            lengths.append([(y, len(bench.contents[i])) for i, y in enumerate(z for z in bench.done if z in ("baseline", "candidate"))])
+            self.assertEqual(bench.done[-1], "audit")
+            self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
+            self.assertEqual(len({str(z) for z in sum(bench.contents, [])}), 18)  # all of its own
+        self.assertEqual(lengths, [[("baseline", 8), ("candidate", 8), ("baseline", 2)],
+                                   [("baseline", 2), ("candidate", 8), ("baseline", 8)]])
+
     def test_what_is_too_large_to_put_aside_is_audited_before_the_candidate_could_change_it(self):
         audit = ["candidate", "audit of outputs of candidate"]
         done = self.done(False, small=False)
@@ -334,6 +349,7 @@ class GatedBench(BusyBench):
     def __init__(self, most):
         super().__init__([True] * 99)
         self.device, self.most, self.lengths, self.strict = "cuda", most, [], []
+        self.free = Free(fixed=0.0, most_fixed=1.0)
 
     def learn_costs(self, _process, count, _seconds, _contents, strict=False, is_gated=False, _times=7):
         self.lengths.append((count, is_gated))
