@@ -17,11 +17,8 @@ namespace kernelmill::commands {
 
 namespace {
 
-using cli::completes;
 using json = nlohmann::ordered_json;
 namespace ex = exports;
-
-constexpr auto nothing = completes::nothing;
 
 const std::vector<std::string> split_words = {"train", "dev"};
 const std::vector<std::string> verb_words = {"optimize", "debug", "diagnose", "reformulate"};

@@ -8,6 +8,8 @@ import unittest
 
 from support import classes_of, go_on_with_trainers_python, golden_rows, has, missing, source_of
 
+SKYRL_CHECKS = ["validate_generator_output", "_validate_per_token_side_channels", "_validate_step_wise_fields"]
+
 
 class Trainers(unittest.TestCase):
     def file(self, package, path):
@@ -64,8 +66,9 @@ class Trainers(unittest.TestCase):
         base = self.file("skyrl", "skyrl/train/generators/base.py")
         checks = self.file("skyrl", "skyrl/train/utils/trainer_utils.py")
         known = keys_of_typed_dict(base, "GeneratorOutput")
-        names = classes_of(checks, ["validate_generator_output", *CHECKS],
-                           {"np": numpy, "logger": logging.getLogger(), "GeneratorOutput": dict})
+        names = classes_of(checks, SKYRL_CHECKS,
+                           {"np": numpy, "logger": logging.getLogger(), "GeneratorOutput": dict,
+                            "SAMPLE_SUPPORT_FIELD": "rollout_sample_support"})
         trajectory = classes_of(base, ["TrajectoryID"], {"dataclass": dataclasses.dataclass})["TrajectoryID"]
         for row in golden_rows("skyrl"):
             self.assertEqual(list(row), known)
