@@ -23,7 +23,7 @@ constexpr rule rules[] = {
     {"knowledge_missing", exit_not_found},
     {"credentials_missing", exit_not_found},
     {"credentials_exist", exit_conflict},
-    {"exists", "run_exists", exit_conflict},
+    {"run_exists", exit_conflict},
     {"run_name_taken", exit_conflict},
     {"policy_attached", exit_conflict},
     {"run_torn", exit_conflict},

@@ -67,7 +67,7 @@ expected<int> export_kernelbench(const cli::invocation& in, const exported_runs&
   std::error_code code;
   if (std::filesystem::exists(directory, code) && !std::filesystem::is_empty(directory, code) &&
       !in.has("--force"))
-    return configuration_error("exists",
+    return configuration_error("directory_not_empty",
                                "failed to export to " + directory + ": there is something already",
                                "name another folder, or add --force to replace its files");
   auto written = rp::write_kernelbench_folder(set->samples, directory);

@@ -83,7 +83,7 @@ expected<void> prepare(const request& what) {
   std::error_code code;
   bool used = fs::exists(what.directory, code) && !fs::is_empty(what.directory, code);
   if (used && !what.force)
-    return configuration_error("exists",
+    return configuration_error("directory_not_empty",
                                "failed to export to " + what.directory +
                                    ": there is something already",
                                "name another folder, or add --force to replace an export");

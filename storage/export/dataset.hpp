@@ -52,7 +52,7 @@ struct report {
   uint64_t rows = 0, groups = 0, turns = 0; ///< groups and turns that were read
 };
 
-/// Errors: "exists" (there is an export, or something else, and no `force`), those of the store,
+/// Errors: "directory_not_empty" (there is an export, or something else, and no `force`), those of the store,
 /// the artifacts and the disk.
 expected<report> write_dataset(const std::vector<source>& from, const request& what);
 

@@ -57,7 +57,7 @@ TEST(export_command, refuses_a_folder_that_is_not_empty) {
   ASSERT_EQ(kernelmill({"export", small_run(), "--form", "rl", "--out", "twice"}).code, 0);
   auto x = kernelmill({"export", small_run(), "--form", "rl", "--out", "twice", "--json"});
   EXPECT_EQ(x.code, 4);
-  EXPECT_EQ(x.fault()["category"], "exists");
+  EXPECT_EQ(x.fault()["category"], "directory_not_empty");
   EXPECT_EQ(kernelmill({"export", small_run(), "--form", "rl", "--out", "twice", "--force"}).code, 0);
 }
 

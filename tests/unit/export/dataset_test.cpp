@@ -106,7 +106,7 @@ TEST_F(written_dataset, overwrites_nothing_without_force) {
   write();
   auto again = write_dataset({from_}, what_);
   ASSERT_FALSE(again);
-  EXPECT_EQ(again.error().category, "exists");
+  EXPECT_EQ(again.error().category, "directory_not_empty");
   EXPECT_THAT(again.error().hint, HasSubstr("--force"));
 }
 
