@@ -96,8 +96,9 @@ expected<void> check_filter(const invocation& in, const ex::filter& wanted) {
     return usage(fmt::format("the form {} takes only --split and --verb: {}", in.value("--form"),
                              trouble),
                  "leave the other filters out");
-  if (as == ex::form::trajectories && wanted.best_of_episode)
-    return usage("a row of the form trajectories is an episode", "leave --best-of-episode out");
+  if (wanted.best_of_episode && as != ex::form::sft)
+    return usage(fmt::format("a row of the form {} is an episode", in.value("--form")),
+                 "leave --best-of-episode out");
   return {};
 }
 
@@ -208,7 +209,7 @@ cli::command export_row() {
       "`datasets.load_dataset(DIR)`\n"
       "reads it. Without --governance, sft has the accepted answers of episodes that are "
       "usable_positive_sft. Filters\n"
-      "of turns belong to sft and trajectories. docs/reference/exports.md has every field.",
+      "of turns belong to sft, trajectories and harbor. docs/reference/exports.md has every field.",
       {{"RUN", "Names of runs, or their directories.", true, true, completes::run, {}}},
       {{"--form", "FORM", "What rows are.", "", true, form_words(), nothing},
        {"--out",

@@ -133,7 +133,8 @@ private:
     task.split = material->split;
     task.own_split = own != from.splits.end();
     count(*material);
-    row_context in{what_.wanted, done_.groups++, &done_.without};
+    row_context in{what_.wanted, done_.groups++, &done_.without,
+                   what_.made_by.value("version", std::string{})};
     return make_rows(what_.as, *material, in, [&](row x) {
       ++done_.rows;
       ++task.rows;

@@ -309,12 +309,44 @@ fields megatron() {
           f("uid", text, "`RUN/g3`")};
 }
 
+fields harbor() {
+  auto metrics = record({f("prompt_tokens", integer, "as the server counted"),
+                         f("completion_tokens", integer, "as the server counted"),
+                         n("prompt_token_ids", list_of(id), "where the server told them"),
+                         n("completion_token_ids", list_of(id), "where the server told them"),
+                         n("logprobs", list_of(real32), "where the server told all")});
+  auto judged = record({f("turn_id", text, "SHA-256 of run, task, episode and turn"), outcome,
+                        category, reward, back});
+  auto step = record({f("step_id", integer, "from 1"),
+                      f("source", text, "`system`, `user` or `agent`"),
+                      f("message", text, "prompt, feedback or answer"),
+                      n("model_name", text, "of the agent's steps"),
+                      n("metrics", metrics, "of the agent's steps"),
+                      n("extra", judged, "of the agent's steps")});
+  auto agent = record({f("name", text, "`kernelmill`"), f("version", text, "of Kernelmill"),
+                       f("model_name", text, "of the first turn")});
+  auto totals = record({f("total_prompt_tokens", integer, ""),
+                        f("total_completion_tokens", integer, ""), f("total_steps", integer, "")});
+  return {f("schema_version", text, "`ATIF-v1.7`"),
+          f("session_id", text, "`RUN/g3.e1`"),
+          f("trajectory_id", text, "the same"),
+          f("agent", agent, ""),
+          f("steps", list_of(step), "in order"),
+          f("final_metrics", totals, ""),
+          f("extra",
+            record(task_fields() +
+                   fields{f("outcome", text, "of the best turn"),
+                          f("stop_reason", text, "`completed`, `max_turns`, ..."),
+                          f("governance", text, "what it may be used for"), advantage}),
+            "")};
+}
+
 } // namespace
 
 const std::vector<field>& fields_of(form x) {
   static const std::vector<fields> all = {sft(),  trajectories(), preference(), rl(),
                                           trl(),  verl(),         prime_rl(),   skyrl(),
-                                          tinker(), nemo_gym(),   megatron()};
+                                          tinker(), nemo_gym(),   megatron(), harbor()};
   return all[static_cast<size_t>(x)];
 }
 

@@ -31,6 +31,12 @@ bool takes(const filter& f, const turn& x) {
   return !f.min_reward || (x.reward && *x.reward >= *f.min_reward);
 }
 
+bool takes_episode(const filter& f, const episode& x) {
+  if (!takes(f, x)) return false;
+  if (f.transitions.empty() && !f.min_reward && !f.accepted) return true;
+  return x.best_turn < x.turns.size() && takes(f, x.turns[x.best_turn]);
+}
+
 std::vector<size_t> turns_taken(const filter& f, const episode& x) {
   std::vector<size_t> result;
   for (size_t i = 0; i < x.turns.size(); ++i) {

@@ -30,6 +30,9 @@ bool takes(const filter& f, const episode& x); ///< by its governance alone
 /// By everything but best_of_episode; never a turn that the infrastructure lost.
 bool takes(const filter& f, const turn& x);
 
+/// Whether an episode is taken as a whole: the filters of turns ask about its best turn.
+bool takes_episode(const filter& f, const episode& x);
+
 /// Positions of the turns of an episode that are taken, in order.
 std::vector<size_t> turns_taken(const filter& f, const episode& x);
 

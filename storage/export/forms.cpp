@@ -35,6 +35,7 @@ constexpr entry entries[] = {
     {form::nemo_gym, "nemo-gym", "NeMo-Gym's `BaseVerifyResponse`, one an episode.", true, by_task},
     {form::megatron, "megatron", "Megatron's `RolloutGroup` of `TokenRollout`, one a group.", true,
      by_task},
+    {form::harbor, "harbor", "Harbor's trajectory (ATIF v1.7), one an episode.", false, by_turn},
 };
 
 const entry& entry_of(form x) noexcept {

@@ -21,13 +21,14 @@ enum class form : unsigned char {
   skyrl,
   tinker,
   nemo_gym,
-  megatron
+  megatron,
+  harbor
 };
 
 inline constexpr std::array all_forms = {form::sft,      form::trajectories, form::preference,
                                          form::rl,       form::trl,          form::verl,
                                          form::prime_rl, form::skyrl,        form::tinker,
-                                         form::nemo_gym, form::megatron};
+                                         form::nemo_gym, form::megatron,     form::harbor};
 
 /// "prime-rl".
 std::string_view to_string(form x) noexcept;

@@ -14,9 +14,10 @@ expected<void> make_rows(form x, const group& from, const row_context& in, const
     case form::skyrl: return skyrl_rows(from, in, to);
     case form::tinker: return tinker_rows(from, in, to);
     case form::nemo_gym: return nemo_gym_rows(from, in, to);
-    case form::megatron: break;
+    case form::megatron: return megatron_rows(from, in, to);
+    case form::harbor: break;
   }
-  return megatron_rows(from, in, to);
+  return harbor_rows(from, in, to);
 }
 
 } // namespace kernelmill::exports

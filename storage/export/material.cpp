@@ -36,6 +36,8 @@ double sum(wire::StageSeconds::Reader x) {
 }
 
 void read_tokens(turn& to, wire::Completion::Reader from) {
+  to.prompt_tokens = from.getPromptTokens();
+  to.completion_tokens = from.getCompletionTokens();
   to.prompt_ids = values<int32_t>(from.getPromptTokenIds());
   to.ids = values<int32_t>(from.getTokenIds());
   to.logprobs = values<float>(from.getLogprobs());

@@ -26,6 +26,7 @@ struct row_context {
   filter wanted;         ///< the group is one of those that it takes
   uint64_t group_id = 0; ///< the group's number among all of an export, for forms that want one
   left_out* without = nullptr;
+  std::string version; ///< of the program, for forms that name it
 
   void leave_out(const char* why, uint64_t count = 1) const { (*without)[why] += count; }
 };
@@ -38,6 +39,7 @@ expected<void> make_rows(form x, const group& from, const row_context& in, const
 expected<void> sft_rows(const group& from, const row_context& in, const row_taker& to);
 expected<void> trajectory_rows(const group& from, const row_context& in, const row_taker& to);
 expected<void> preference_rows(const group& from, const row_context& in, const row_taker& to);
+expected<void> harbor_rows(const group& from, const row_context& in, const row_taker& to);
 expected<void> rl_rows(const group& from, const row_context& in, const row_taker& to);
 
 // Of members that have an advantage and all of their token ids.

@@ -32,13 +32,6 @@ row turn_json(const turn& x) {
           {"seconds", number(x.seconds)}};
 }
 
-// Of an episode the filters of turns ask about its best turn.
-bool is_taken(const filter& wanted, const episode& x) {
-  if (!takes(wanted, x)) return false;
-  if (wanted.transitions.empty() && !wanted.min_reward && !wanted.accepted) return true;
-  return x.best_turn < x.turns.size() && takes(wanted, x.turns[x.best_turn]);
-}
-
 row row_of(const group& from, const episode& e) {
   row result = {{"id", name_of(from, e)}};
   add_task(result, from);
@@ -64,7 +57,7 @@ expected<void> trajectory_rows(const group& from, const row_context& in, const r
       in.leave_out("open_episodes");
       continue;
     }
-    if (!is_taken(in.wanted, e)) {
+    if (!takes_episode(in.wanted, e)) {
       in.leave_out("episodes_not_taken");
       continue;
     }

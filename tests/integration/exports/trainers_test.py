@@ -3,6 +3,9 @@ byte, so no run is needed; classes come from the trainers' own sources."""
 
 import copy
 import dataclasses
+import importlib
+import sys
+import types
 import typing
 import unittest
 
@@ -89,6 +92,17 @@ class Trainers(unittest.TestCase):
                 read = names["TokenRollout"](**rollout)
                 self.assertEqual([len(x) for x in read.trajectory], [len(x) for x in read.generation_mask])
                 self.assertEqual([sum(x) for x in read.generation_mask], [len(x) for x in read.logprobs])
+
+    @unittest.skipUnless(has("pydantic"), missing("pydantic"))
+    def test_harbor_reads_each_row_as_a_trajectory(self):
+        package = self.file("harbor", "harbor/models/trajectories/trajectory.py").parent
+        # The packages above it are stood in for: their own files import clouds.
+        for module, folder in (("harbor", package.parents[1]), ("harbor.models", package.parent),
+                               ("harbor.models.trajectories", package)):
+            sys.modules.setdefault(module, types.ModuleType(module)).__path__ = [str(folder)]
+        kind = importlib.import_module("harbor.models.trajectories.trajectory").Trajectory
+        for row in golden_rows("harbor"):
+            self.assertEqual(kind.model_validate(row).to_json_dict()["steps"][-1]["message"], row["steps"][-1]["message"])
 
     @unittest.skipUnless(has("openai"), missing("openai"))
     def test_openai_reads_the_answers_of_nemo_gym_rows(self):

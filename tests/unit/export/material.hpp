@@ -40,6 +40,8 @@ inline turn make_turn(uint32_t number, double reward, std::vector<int32_t> promp
   x.reward = x.back = reward;
   if (outcome == wire::Outcome::ACCEPTED) x.faster = speedup{1 + reward, 0.9 + reward, 1.1 + reward};
   x.seconds = 1.5;
+  x.prompt_tokens = static_cast<uint32_t>(prompt.size());
+  x.completion_tokens = 2;
   x.prompt_ids = std::move(prompt);
   auto first = static_cast<int32_t>(10 * number + 10);
   x.ids = {first, first + 1};
@@ -118,7 +120,7 @@ struct made {
 
 inline made rows_of(form as, const group& from, const filter& wanted = {}) {
   made result;
-  row_context in{wanted, 0, &result.without};
+  row_context in{wanted, 0, &result.without, "1.2.3"};
   auto ok = make_rows(as, from, in, [&](row x) -> expected<void> {
     result.rows.push_back(std::move(x));
     return {};
