@@ -110,8 +110,13 @@ uint64_t most_memory_of(const std::function<void()>& work) {
 void export_form(const std::string& folder, ex::form as) {
   auto lineage = open_run(folder + "/lineage", true);
   artifact_store artifacts{folder + "/artifacts"};
-  ex::source from{.run = "demo", .lineage = &lineage, .artifacts = &artifacts};
-  ex::request what{.as = as, .directory = folder + "/" + std::string{ex::to_string(as)}};
+  ex::source from;
+  from.run = "demo";
+  from.lineage = &lineage;
+  from.artifacts = &artifacts;
+  ex::request what;
+  what.as = as;
+  what.directory = folder + "/" + std::string{ex::to_string(as)};
   auto begin = clock::now();
   ex::report report;
   auto most = most_memory_of([&] {
