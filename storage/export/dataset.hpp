@@ -25,7 +25,7 @@ struct source {
   const artifact_store* artifacts = nullptr;
   double temperature = 1;                    ///< that the run asked its policy for
   std::map<std::string, std::string> splits; ///< of tasks that have their own
-  nlohmann::ordered_json facts;              ///< of the run, for PROVENANCE.json
+  nlohmann::ordered_json facts = nlohmann::ordered_json::object(); ///< for PROVENANCE.json
 };
 
 struct request {
@@ -35,7 +35,7 @@ struct request {
   bool force = false;            ///< replaces the files of an earlier export
   std::string directory;         ///< empty: rows go to `stream`, and there is no card
   byte_taker stream;
-  nlohmann::ordered_json made_by; ///< of the program, for PROVENANCE.json
+  nlohmann::ordered_json made_by = nlohmann::ordered_json::object(); ///< for PROVENANCE.json
 };
 
 struct task_facts {

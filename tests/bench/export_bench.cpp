@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <stop_token>
 #include <thread>
 
 #include <sys/wait.h>
@@ -95,15 +96,14 @@ uint64_t anonymous_kib() {
 
 /// Looks at the memory again and again while `work` is done.
 uint64_t most_memory_of(const std::function<void()>& work) {
-  std::atomic<bool> done{false};
-  uint64_t most = 0;
-  std::thread watcher{[&] {
-    for (; !done; std::this_thread::sleep_for(std::chrono::milliseconds{5}))
-      most = std::max(most, anonymous_kib());
-  }};
-  work();
-  done = true;
-  watcher.join();
+  std::atomic<uint64_t> most = 0;
+  {
+    std::jthread watcher{[&](const std::stop_token& done) {
+      for (; !done.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds{5}))
+        most = std::max(most.load(), anonymous_kib());
+    }};
+    work();
+  }
   return most;
 }
 

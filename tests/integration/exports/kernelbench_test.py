@@ -79,7 +79,7 @@ class KernelBench(unittest.TestCase):
             self.assertAlmostEqual(got[entry["p"]], entry["by_estimate"]["share"], places=9, msg=entry["p"])
 
     def test_the_formula_gives_our_fast_p(self):
-        self.assertEqual(len(self.baseline), 2)
+        self.assertEqual(len(self.baseline), 3)
         self.expect(scored(self.results, self.baseline, formula))
 
     def test_the_benchmarks_own_analysis_gives_our_fast_p(self):

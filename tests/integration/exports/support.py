@@ -38,12 +38,13 @@ def program(*arguments: str, **more) -> str:
 
 
 class Run:
-    """Two tasks under ids of KernelBench, four members, two turns, ids of a scripted vLLM."""
+    """Three tasks under ids of KernelBench, four members, two turns, ids of a scripted vLLM."""
 
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="kernelmill-exports-"))
         atexit.register(shutil.rmtree, self.folder, True)
-        tasks = [self.add_task("row_sum", "level1/1_row_sum", "train"), self.add_task("gelu", "level1/2_gelu", "dev")]
+        tasks = [self.add_task("row_sum", "level1/1_row_sum", "train"), self.add_task("gelu", "level1/2_gelu", "dev"),
+                 self.add_task("softmax", "level1/3_softmax", "train")]
         self.directory = self.folder / "runs/first"
         server = subprocess.Popen([PROGRAM, "policy", "scripted", "--script", str(self.script()), "--kind", "vllm"],
                                   stdout=subprocess.PIPE, text=True)
@@ -68,15 +69,16 @@ class Run:
 
     def script(self) -> pathlib.Path:
         kernels = SOURCE / "configs/policies/quickstart"
-        answers = {"row_sum": ["wrong_tail", "plain", "column_order", "lanes"],
-                   "gelu": ["wrong_tanh", "plain", "slow_long_double", "broken"]}
+        # Of each member its two answers: right and fast, right and slow, never right.
+        answers = {"row_sum": [("wrong_tail", "fast"), ("plain", "fast"), ("column_order", "lanes"), ("lanes", "fast")],
+                   "gelu": [("broken", "slow_long_double"), ("plain", "fast"), ("wrong_tanh", "fast"), ("fast", "fast")],
+                   "softmax": [("broken", "wrong_no_maximum"), ("plain", "fast"), ("fast", "fast"), ("broken", "fast")]}
         replies = []
-        for number, (name, files) in enumerate(answers.items(), 1):
-            for member, file in enumerate(files):
-                shutil.copytree(kernels / name, self.folder / name, dirs_exist_ok=True)
-                task = f"kernelbench/level1/{number}_{name}"
-                replies.append({"task": task, "member": member, "turn": 0, "kernel": f"{name}/{file}.cpp"})
-                replies.append({"task": task, "member": member, "turn": 1, "kernel": f"{name}/fast.cpp"})
+        for number, (name, members) in enumerate(answers.items(), 1):
+            shutil.copytree(kernels / name, self.folder / name)
+            for member, files in enumerate(members):
+                replies += [{"task": f"kernelbench/level1/{number}_{name}", "member": member, "turn": turn,
+                             "kernel": f"{name}/{file}.cpp"} for turn, file in enumerate(files)]
         path = self.folder / "script.json"
         path.write_text(json.dumps({"model": "m", "replies": replies, "versions": [{"version": "step-3"}]}))
         return path
