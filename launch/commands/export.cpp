@@ -24,9 +24,9 @@ const std::vector<std::string> split_words = {"train", "dev"};
 const std::vector<std::string> verb_words = {"optimize", "debug", "diagnose", "reformulate"};
 const std::vector<std::string> kind_words = {"synthesized", "repaired", "rewritten",
                                              "reverted",    "repeated", "none"};
-const std::vector<std::string> governance_words = {
-    "usable_positive_sft", "usable_negative_debug", "usable_negative_transition", "benchmark_only",
-    "unusable"};
+const std::vector<std::string> governance_words = {"usable_positive_sft", "usable_negative_debug",
+                                                   "usable_negative_transition", "benchmark_only",
+                                                   "unusable"};
 
 tl::unexpected<error> usage(std::string message, std::string hint) {
   return configuration_error("usage", "failed to run 'export': " + std::move(message),
@@ -43,8 +43,8 @@ expected<std::set<std::string>> words(const invocation& in, const char* name,
     auto comma = std::min(text.find(',', at), text.size());
     auto word = text.substr(at, comma - at);
     if (std::find(known.begin(), known.end(), word) == known.end())
-      return usage(fmt::format("{} takes words with commas between, and '{}' is none of them",
-                               name, cli::clean(word)),
+      return usage(fmt::format("{} takes words with commas between, and '{}' is none of them", name,
+                               cli::clean(word)),
                    fmt::format("there are: {}", fmt::join(known, ", ")));
     result.insert(word);
     at = comma + 1;
@@ -93,9 +93,9 @@ expected<void> check_filter(const invocation& in, const ex::filter& wanted) {
     return usage("the form kernelbench takes no filter: a report is of a whole run",
                  "leave the filters out");
   if (as && ex::filters_of(*as) == ex::filtering::tasks && wanted.of_turns())
-    return usage(fmt::format("the form {} takes only --split and --verb: {}", in.value("--form"),
-                             trouble),
-                 "leave the other filters out");
+    return usage(
+        fmt::format("the form {} takes only --split and --verb: {}", in.value("--form"), trouble),
+        "leave the other filters out");
   if (wanted.best_of_episode && as != ex::form::sft)
     return usage(fmt::format("a row of the form {} is an episode", in.value("--form")),
                  "leave --best-of-episode out");
@@ -133,9 +133,12 @@ json document_of(const ex::report& x, const invocation& in) {
                      {"rows", f.rows},
                      {"bytes", f.bytes},
                      {"sha256", f.sha256}});
-  return {{"form", in.value("--form")}, {"directory", in.value("--out")},
-          {"rows", x.rows},             {"groups", x.groups},
-          {"turns", x.turns},           {"files", std::move(files)},
+  return {{"form", in.value("--form")},
+          {"directory", in.value("--out")},
+          {"rows", x.rows},
+          {"groups", x.groups},
+          {"turns", x.turns},
+          {"files", std::move(files)},
           {"left_out", x.without}};
 }
 
@@ -193,7 +196,8 @@ std::vector<std::string> form_words() {
 
 cli::option_spec of_words(const char* name, const char* doc,
                           const std::vector<std::string>& words) {
-  return {name, "LIST", fmt::format("{}: {}.", doc, fmt::join(words, ", ")), "", false, {}, nothing};
+  return {name, "LIST", fmt::format("{}: {}.", doc, fmt::join(words, ", ")), "", false,
+          {},   nothing};
 }
 
 } // namespace

@@ -48,8 +48,7 @@ json document_of(const rp::kernelbench_folder& x, const rp::sample_set& set) {
           {"files", std::move(files)},
           {"baseline", x.baseline},
           {"left_out",
-           {{"infrastructure_or_open", set.without.size()},
-            {"of_other_tasks", x.passed_over}}},
+           {{"infrastructure_or_open", set.without.size()}, {"of_other_tasks", x.passed_over}}},
           {"untimed", x.untimed}};
 }
 

@@ -64,8 +64,10 @@ expected<exported_runs> open_runs(const cli::invocation& in) {
     if (!where) return tl::unexpected<error>{where.error()};
     for (const auto& known : result.opened)
       if (known.where.name == where->name)
-        return configuration_error("usage", "failed to run 'export': there are two runs of the "
-                                            "name " + where->name,
+        return configuration_error("usage",
+                                   "failed to run 'export': there are two runs of the "
+                                   "name " +
+                                       where->name,
                                    "name each run once");
     auto lineage = open_for_reading(*where);
     if (!lineage) return tl::unexpected<error>{lineage.error()};

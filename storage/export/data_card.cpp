@@ -108,8 +108,8 @@ std::string data_card(const std::vector<source>& from, const request& what, cons
   std::vector<std::string> runs;
   for (const auto& x : from) runs.push_back(x.run);
   auto result = head(what, done);
-  result += fmt::format("\n# Kernelmill export: {}\n\n{}\n", to_string(what.as),
-                        summary_of(what.as));
+  result +=
+      fmt::format("\n# Kernelmill export: {}\n\n{}\n", to_string(what.as), summary_of(what.as));
   result += fmt::format("\nRuns: {}. Answers by: {}. Their licence is that of the models and of "
                         "the tasks; this card gives none.\n",
                         listed(runs), listed(done.models));

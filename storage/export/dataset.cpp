@@ -105,9 +105,8 @@ public:
   exporter(const request& what, report& done) : what_(what), done_(done), files_(what) {}
 
   expected<void> read(const source& from) {
-    return for_each_group(*from.lineage, from.run, [&](const stored_group& stored) {
-      return take(from, stored);
-    });
+    return for_each_group(*from.lineage, from.run,
+                          [&](const stored_group& stored) { return take(from, stored); });
   }
 
   expected<void> finish() {

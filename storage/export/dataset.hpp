@@ -32,8 +32,8 @@ struct request {
   form as = form::sft;
   filter wanted;
   bool zstd = false;
-  bool force = false;            ///< replaces the files of an earlier export
-  std::string directory;         ///< empty: rows go to `stream`, and there is no card
+  bool force = false;    ///< replaces the files of an earlier export
+  std::string directory; ///< empty: rows go to `stream`, and there is no card
   byte_taker stream;
   nlohmann::ordered_json made_by = nlohmann::ordered_json::object(); ///< for PROVENANCE.json
 };
@@ -52,8 +52,8 @@ struct report {
   uint64_t rows = 0, groups = 0, turns = 0; ///< groups and turns that were read
 };
 
-/// Errors: "directory_not_empty" (there is an export, or something else, and no `force`), those of the store,
-/// the artifacts and the disk.
+/// Errors: "directory_not_empty" (there is an export, or something else, and no `force`), those of
+/// the store, the artifacts and the disk.
 expected<report> write_dataset(const std::vector<source>& from, const request& what);
 
 // -- parts --------------------------------------------------------------------------------------

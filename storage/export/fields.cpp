@@ -72,8 +72,8 @@ const field group_number = f("group", integer, "number of the group within its r
 const field member = f("member", integer, "number of the episode within its group");
 const field outcome = f("outcome", text, "`accepted`, `rejected` or `infrastructure`");
 const field category = f("category", text, "`success`, `wrong_result`, ... (errors.md)");
-const field reward = n("reward", real,
-                       "of the turn; null when the infrastructure lost it or could not time it");
+const field reward =
+    n("reward", real, "of the turn; null when the infrastructure lost it or could not time it");
 const field back = n("return", real, "discounted sum of the rewards from this turn on");
 const field model = f("model", text, "that wrote the answer");
 const field speedup_field = n("speedup", speedup(), "null when nothing was timed");
@@ -93,43 +93,38 @@ fields sft() {
                 f("id", text, "`RUN/g3.e1.t2`"),
                 f("turn_id", text, "SHA-256 of run, task, episode and turn")} +
          task_fields() +
-         fields{group_number,
-                member,
-                f("turn", integer, "number of the turn within its episode"),
-                model,
-                f("governance", text, "what the episode may be used for: `usable_positive_sft`, ..."),
-                f("transition", text,
-                  "how the code came: `synthesized`, `repaired`, `rewritten`, `reverted`, "
-                  "`repeated` or `none`"),
-                outcome,
-                category,
-                reward,
-                speedup_field,
-                f("code", text, "the program in the answer"),
-                f("code_sha256", text, "of `code`")};
+         fields{
+             group_number,
+             member,
+             f("turn", integer, "number of the turn within its episode"),
+             model,
+             f("governance", text, "what the episode may be used for: `usable_positive_sft`, ..."),
+             f("transition", text,
+               "how the code came: `synthesized`, `repaired`, `rewritten`, `reverted`, "
+               "`repeated` or `none`"),
+             outcome,
+             category,
+             reward,
+             speedup_field,
+             f("code", text, "the program in the answer"),
+             f("code_sha256", text, "of `code`")};
 }
 
 fields trajectories() {
   auto finding = record({f("rule", text, "name of the rule"),
                          f("severity", text, "`info`, `warning` or `critical`"),
                          f("evidence", text, "the numbers that make the case")});
-  auto turn = record({f("turn", integer, "number, from 0"),
-                      f("turn_id", text, "SHA-256 of run, task, episode and turn"),
-                      n("parent_turn_id", text, "the turn before"),
-                      f("messages", messages(), "that this turn added to the conversation"),
-                      f("response", text, "the answer as the model wrote it"),
-                      f("finish_reason", text, "`stop`, `length`, ..."),
-                      model,
-                      f("code", text, "the program in the answer; empty when there is none"),
-                      n("code_sha256", text, "of `code`"),
-                      f("transition", text, "how the code came"),
-                      outcome,
-                      category,
-                      f("findings", list_of(finding), "of the checks of integrity"),
-                      reward,
-                      back,
-                      speedup_field,
-                      n("seconds", real, "of all stages")});
+  auto turn =
+      record({f("turn", integer, "number, from 0"),
+              f("turn_id", text, "SHA-256 of run, task, episode and turn"),
+              n("parent_turn_id", text, "the turn before"),
+              f("messages", messages(), "that this turn added to the conversation"),
+              f("response", text, "the answer as the model wrote it"),
+              f("finish_reason", text, "`stop`, `length`, ..."), model,
+              f("code", text, "the program in the answer; empty when there is none"),
+              n("code_sha256", text, "of `code`"), f("transition", text, "how the code came"),
+              outcome, category, f("findings", list_of(finding), "of the checks of integrity"),
+              reward, back, speedup_field, n("seconds", real, "of all stages")});
   return fields{f("id", text, "`RUN/g3.e1`")} + task_fields() +
          fields{group_number,
                 member,
@@ -176,12 +171,12 @@ fields rl() {
                 "0 where nothing was sampled; null when the server did not tell all"),
               f("prompt_length", integer, "ids before the first sampled one"),
               f("weight_versions", spans("`token_ids`"), "empty when the server did not tell")});
-  auto episode = record({f("id", text, "`RUN/g3.e1`"), member,
-                         f("outcome", text, "of the best turn"),
-                         f("stop_reason", text, "`completed`, `max_turns`, ..."), advantage,
-                         f("turns", list_of(turn), "in order"),
-                         f("sequences", list_of(sequence),
-                           "one as long as each prompt goes on from the turn before")});
+  auto episode =
+      record({f("id", text, "`RUN/g3.e1`"), member, f("outcome", text, "of the best turn"),
+              f("stop_reason", text, "`completed`, `max_turns`, ..."), advantage,
+              f("turns", list_of(turn), "in order"),
+              f("sequences", list_of(sequence),
+                "one as long as each prompt goes on from the turn before")});
   return fields{f("group_id", text, "`RUN/g3`")} + task_fields() +
          fields{group_number, n("mean", real, "of the returns of the members that are compared"),
                 n("deviation", real, "of the population"),
@@ -204,9 +199,9 @@ fields trl() {
 }
 
 fields verl() {
-  auto metrics = record({f("generate_sequences", real, "seconds of its turns"),
-                         f("tool_calls", real, "0"), f("compute_score", real, "0"),
-                         f("num_preempted", integer, "-1: not known")});
+  auto metrics =
+      record({f("generate_sequences", real, "seconds of its turns"), f("tool_calls", real, "0"),
+              f("compute_score", real, "0"), f("num_preempted", integer, "-1: not known")});
   auto extra = record({f("uid", text, "`RUN/g3`"), f("session_id", integer, "number of the member"),
                        f("index", integer, "of the sequence within the episode"),
                        f("turn_scores", list_of(real), "reward of each turn"),
@@ -231,8 +226,8 @@ fields prime_rl() {
 }
 
 fields skyrl() {
-  auto trajectory = record({f("instance_id", text, "`RUN/g3`"),
-                            f("repetition_id", integer, "number of the member")});
+  auto trajectory = record(
+      {f("instance_id", text, "`RUN/g3`"), f("repetition_id", integer, "number of the member")});
   return {f("prompt_token_ids", list_of(list_of(id)), "of each sequence"),
           f("response_ids", list_of(list_of(id)), "from its first answer to its end"),
           f("rewards", list_of(real), "the return from its first turn on"),
@@ -260,10 +255,9 @@ type tensor(const type& item, const char* dtype) {
 fields tinker() {
   auto chunk = record({f("type", text, "`encoded_text`"),
                        f("tokens", list_of(id), "all but the last of the sequence")});
-  auto inputs =
-      record({f("target_tokens", tensor(integer, "int64"), "what follows each position"),
-              f("logprobs", tensor(real32, "float32"), "0 where nothing was sampled"),
-              f("advantages", tensor(real32, "float32"), "0 where nothing was sampled")});
+  auto inputs = record({f("target_tokens", tensor(integer, "int64"), "what follows each position"),
+                        f("logprobs", tensor(real32, "float32"), "0 where nothing was sampled"),
+                        f("advantages", tensor(real32, "float32"), "0 where nothing was sampled")});
   return {f("model_input", record({f("chunks", list_of(chunk), "one")}), "`ModelInput`"),
           f("loss_fn_inputs", inputs, "")};
 }
@@ -273,22 +267,21 @@ fields nemo_gym() {
   auto part = record({n("annotations", list_of(text), "empty; of answers alone"),
                       f("text", text, "the answer, or the feedback"),
                       f("type", text, "`output_text`, or `input_text` for feedback")});
-  auto output = record({n("id", text, "of the turn; answers alone"),
-                        f("content", list_of(part), "one"),
-                        f("role", text, "`assistant`, or `user` for feedback"),
-                        f("status", text, "`completed` or `incomplete`"),
-                        f("type", text, "`message`"),
-                        n("prompt_token_ids", list_of(id), "answers alone"),
-                        n("generation_token_ids", list_of(id), "answers alone"),
-                        n("generation_log_probs", list_of(real32), "answers alone")});
-  auto response =
-      record({f("id", text, "`RUN/g3.e1`"), f("created_at", real, "0"), model,
-              f("object", text, "`response`"), f("output", list_of(output), "in order"),
-              f("parallel_tool_calls", flag, "false"), f("tool_choice", text, "`none`"),
-              f("tools", list_of(text), "empty")});
-  return {f("responses_create_params", record({f("input", list_of(input), "the first prompt")}), ""),
-          f("response", response, "`NeMoGymResponse`"),
-          f("reward", real, "the return from the first turn on")};
+  auto output =
+      record({n("id", text, "of the turn; answers alone"), f("content", list_of(part), "one"),
+              f("role", text, "`assistant`, or `user` for feedback"),
+              f("status", text, "`completed` or `incomplete`"), f("type", text, "`message`"),
+              n("prompt_token_ids", list_of(id), "answers alone"),
+              n("generation_token_ids", list_of(id), "answers alone"),
+              n("generation_log_probs", list_of(real32), "answers alone")});
+  auto response = record({f("id", text, "`RUN/g3.e1`"), f("created_at", real, "0"), model,
+                          f("object", text, "`response`"), f("output", list_of(output), "in order"),
+                          f("parallel_tool_calls", flag, "false"), f("tool_choice", text, "`none`"),
+                          f("tools", list_of(text), "empty")});
+  return {
+      f("responses_create_params", record({f("input", list_of(input), "the first prompt")}), ""),
+      f("response", response, "`NeMoGymResponse`"),
+      f("reward", real, "the return from the first turn on")};
 }
 
 fields megatron() {
@@ -317,36 +310,35 @@ fields harbor() {
                          n("logprobs", list_of(real32), "where the server told all")});
   auto judged = record({f("turn_id", text, "SHA-256 of run, task, episode and turn"), outcome,
                         category, reward, back});
-  auto step = record({f("step_id", integer, "from 1"),
-                      f("source", text, "`system`, `user` or `agent`"),
-                      f("message", text, "prompt, feedback or answer"),
-                      n("model_name", text, "of the agent's steps"),
-                      n("metrics", metrics, "of the agent's steps"),
-                      n("extra", judged, "of the agent's steps")});
+  auto step = record(
+      {f("step_id", integer, "from 1"), f("source", text, "`system`, `user` or `agent`"),
+       f("message", text, "prompt, feedback or answer"),
+       n("model_name", text, "of the agent's steps"), n("metrics", metrics, "of the agent's steps"),
+       n("extra", judged, "of the agent's steps")});
   auto agent = record({f("name", text, "`kernelmill`"), f("version", text, "of Kernelmill"),
                        f("model_name", text, "of the first turn")});
   auto totals = record({f("total_prompt_tokens", integer, ""),
                         f("total_completion_tokens", integer, ""), f("total_steps", integer, "")});
-  return {f("schema_version", text, "`ATIF-v1.7`"),
-          f("session_id", text, "`RUN/g3.e1`"),
-          f("trajectory_id", text, "the same"),
-          f("agent", agent, ""),
-          f("steps", list_of(step), "in order"),
-          f("final_metrics", totals, ""),
-          f("extra",
-            record(task_fields() +
-                   fields{f("outcome", text, "of the best turn"),
-                          f("stop_reason", text, "`completed`, `max_turns`, ..."),
-                          f("governance", text, "what it may be used for"), advantage}),
-            "")};
+  return {
+      f("schema_version", text, "`ATIF-v1.7`"),
+      f("session_id", text, "`RUN/g3.e1`"),
+      f("trajectory_id", text, "the same"),
+      f("agent", agent, ""),
+      f("steps", list_of(step), "in order"),
+      f("final_metrics", totals, ""),
+      f("extra",
+        record(task_fields() + fields{f("outcome", text, "of the best turn"),
+                                      f("stop_reason", text, "`completed`, `max_turns`, ..."),
+                                      f("governance", text, "what it may be used for"), advantage}),
+        "")};
 }
 
 } // namespace
 
 const std::vector<field>& fields_of(form x) {
-  static const std::vector<fields> all = {sft(),  trajectories(), preference(), rl(),
-                                          trl(),  verl(),         prime_rl(),   skyrl(),
-                                          tinker(), nemo_gym(),   megatron(), harbor()};
+  static const std::vector<fields> all = {sft(),    trajectories(), preference(), rl(),
+                                          trl(),    verl(),         prime_rl(),   skyrl(),
+                                          tinker(), nemo_gym(),     megatron(),   harbor()};
   return all[static_cast<size_t>(x)];
 }
 

@@ -60,19 +60,18 @@ row row_of(const group& from, const row_context& in, const episode& e) {
   extra["stop_reason"] = e.stop_reason;
   extra["governance"] = e.governance;
   extra["advantage"] = number(e.advantage);
-  return {{"schema_version", "ATIF-v1.7"},
-          {"session_id", name_of(from, e)},
-          {"trajectory_id", name_of(from, e)},
-          {"agent",
-           {{"name", "kernelmill"},
-            {"version", in.version},
-            {"model_name", e.turns.front().model}}},
-          {"steps", std::move(steps)},
-          {"final_metrics",
-           {{"total_prompt_tokens", prompt},
-            {"total_completion_tokens", completion},
-            {"total_steps", count}}},
-          {"extra", std::move(extra)}};
+  return {
+      {"schema_version", "ATIF-v1.7"},
+      {"session_id", name_of(from, e)},
+      {"trajectory_id", name_of(from, e)},
+      {"agent",
+       {{"name", "kernelmill"}, {"version", in.version}, {"model_name", e.turns.front().model}}},
+      {"steps", std::move(steps)},
+      {"final_metrics",
+       {{"total_prompt_tokens", prompt},
+        {"total_completion_tokens", completion},
+        {"total_steps", count}}},
+      {"extra", std::move(extra)}};
 }
 
 } // namespace

@@ -46,7 +46,7 @@ struct turn {
   std::optional<double> reward; ///< none: lost to the infrastructure, or not timed
   std::optional<double> back;   ///< the discounted return from here on; none: a reward is missing
   std::optional<speedup> faster;
-  double seconds = 0; ///< of all its stages
+  double seconds = 0;                                ///< of all its stages
   uint32_t prompt_tokens = 0, completion_tokens = 0; ///< as the server counted
 
   std::vector<int32_t> prompt_ids, ids; ///< empty: the server did not tell

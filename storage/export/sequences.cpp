@@ -63,8 +63,8 @@ bool has_all_tokens(const episode& x) {
 int64_t version_number(const std::string& version) {
   auto digits = version.find_last_not_of("0123456789") + 1; // npos + 1 is 0: digits alone
   int64_t result = 0;
-  auto [end, code] = std::from_chars(version.data() + digits, version.data() + version.size(),
-                                     result);
+  auto [end, code] =
+      std::from_chars(version.data() + digits, version.data() + version.size(), result);
   return code == std::errc{} ? result : 0;
 }
 

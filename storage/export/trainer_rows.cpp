@@ -102,12 +102,11 @@ row tensor(const char* dtype, row data) {
 row tinker_row(const group&, const row_context&, const trained_episode& e, const sequence& x) {
   auto count = static_cast<uint32_t>(x.ids.size());
   auto chunk = row{{"type", "encoded_text"}, {"tokens", front(x.ids, count - 1)}};
-  return {
-      {"model_input", {{"chunks", row::array({std::move(chunk)})}}},
-      {"loss_fn_inputs",
-       {{"target_tokens", tensor("int64", list(behind(x.ids, 1)))},
-        {"logprobs", tensor("float32", floats(behind(x.logprobs, 1)))},
-        {"advantages", tensor("float32", list(behind(where_sampled(x, e.advantage), 1)))}}}};
+  return {{"model_input", {{"chunks", row::array({std::move(chunk)})}}},
+          {"loss_fn_inputs",
+           {{"target_tokens", tensor("int64", list(behind(x.ids, 1)))},
+            {"logprobs", tensor("float32", floats(behind(x.logprobs, 1)))},
+            {"advantages", tensor("float32", list(behind(where_sampled(x, e.advantage), 1)))}}}};
 }
 
 } // namespace

@@ -88,9 +88,9 @@ void make_run(const std::string& directory, uint64_t turns) {
       std::vector<double> rewards;
       for (uint32_t turn = 0; turn < turns_each; ++turn) {
         bool wrong = turn == 0 && member % 2 == 0;
-      with.outcome = wrong ? wire::Outcome::REJECTED : wire::Outcome::ACCEPTED;
-      with.reward = wrong ? 0 : 0.3 + 0.1 * ((member + turn) % 7);
-      with.text = "<KERNEL>" + code + std::to_string(member) + "</KERNEL>";
+        with.outcome = wrong ? wire::Outcome::REJECTED : wire::Outcome::ACCEPTED;
+        with.reward = wrong ? 0 : 0.3 + 0.1 * ((member + turn) % 7);
+        with.text = "<KERNEL>" + code + std::to_string(member) + "</KERNEL>";
         rewards.push_back(with.reward);
         records.push_back(turn_with_tokens(group, member, turn, with));
       }
@@ -141,13 +141,13 @@ void export_form(const std::string& folder, ex::form as) {
   auto took = seconds_since(begin), worked = processor_seconds();
   uint64_t bytes = 0;
   for (const auto& x : report.files) bytes += x.bytes;
-  fmt::print("{:12} {:>8} turns {:>8} rows {:>7.0f} MB in {:>6.1f} s ({:.1f} s of a core): {:>6.0f} "
-             "rows/s, a core's second {:>6.0f} rows and {:>6.0f} turns; peak anonymous RSS {:.1f} "
-             "MiB\n",
-             ex::to_string(as), report.turns, report.rows, static_cast<double>(bytes) / 1e6, took,
-             worked, static_cast<double>(report.rows) / took,
-             static_cast<double>(report.rows) / worked, static_cast<double>(report.turns) / worked,
-             static_cast<double>(most) / 1024);
+  fmt::print(
+      "{:12} {:>8} turns {:>8} rows {:>7.0f} MB in {:>6.1f} s ({:.1f} s of a core): {:>6.0f} "
+      "rows/s, a core's second {:>6.0f} rows and {:>6.0f} turns; peak anonymous RSS {:.1f} "
+      "MiB\n",
+      ex::to_string(as), report.turns, report.rows, static_cast<double>(bytes) / 1e6, took, worked,
+      static_cast<double>(report.rows) / took, static_cast<double>(report.rows) / worked,
+      static_cast<double>(report.turns) / worked, static_cast<double>(most) / 1024);
 }
 
 /// Runs `work` in a child, so that its memory is its own.

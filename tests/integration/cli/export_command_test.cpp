@@ -25,8 +25,8 @@ std::vector<nlohmann::json> lines(const std::string& text) {
 const std::string& small_run() {
   static const std::string name = [] {
     auto ran = kernelmill({"run", source_file("configs/quickstart.json"),
-                           "tasks.ids=[\"native/row_sum\"]", "tasks.group_size=2",
-                           "tasks.groups=1", "tasks.max_turns=2", "evaluation.timing.enabled=false",
+                           "tasks.ids=[\"native/row_sum\"]", "tasks.group_size=2", "tasks.groups=1",
+                           "tasks.max_turns=2", "evaluation.timing.enabled=false",
                            "profile.enabled=false", "run.dir=exported", "--json"});
     EXPECT_EQ(ran.code, 0) << ran.err;
     return std::string{"exported"};
@@ -35,7 +35,8 @@ const std::string& small_run() {
 }
 
 TEST(export_command, writes_a_folder_and_streams_the_same_rows) {
-  auto x = kernelmill({"export", small_run(), "--form", "trajectories", "--out", "whole", "--json"});
+  auto x =
+      kernelmill({"export", small_run(), "--form", "trajectories", "--out", "whole", "--json"});
   ASSERT_EQ(x.code, 0) << x.err;
   EXPECT_EQ(x.document()["rows"], 2);
   for (const auto* file : {"whole/README.md", "whole/PROVENANCE.json"})
@@ -49,8 +50,8 @@ TEST(export_command, writes_a_folder_and_streams_the_same_rows) {
   auto rows = lines(streamed.out);
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0]["turns"].size(), 2u);
-  EXPECT_THAT(rows[0]["turns"][1]["messages"][0]["content"].get<std::string>(),
-              HasSubstr("ompile")) << "the feedback on the turn before";
+  EXPECT_THAT(rows[0]["turns"][1]["messages"][0]["content"].get<std::string>(), HasSubstr("ompile"))
+      << "the feedback on the turn before";
 }
 
 TEST(export_command, refuses_a_folder_that_is_not_empty) {
@@ -58,14 +59,21 @@ TEST(export_command, refuses_a_folder_that_is_not_empty) {
   auto x = kernelmill({"export", small_run(), "--form", "rl", "--out", "twice", "--json"});
   EXPECT_EQ(x.code, 4);
   EXPECT_EQ(x.fault()["category"], "directory_not_empty");
-  EXPECT_EQ(kernelmill({"export", small_run(), "--form", "rl", "--out", "twice", "--force"}).code, 0);
+  EXPECT_EQ(kernelmill({"export", small_run(), "--form", "rl", "--out", "twice", "--force"}).code,
+            0);
 }
 
 TEST(export_command, filters) {
   auto count = [](std::vector<std::string> more) {
-    std::vector<std::string> all{"export", small_run(), "--form", "sft", "--out", "-",
-                                 "--governance", "usable_positive_sft,usable_negative_debug,"
-                                                 "usable_negative_transition,benchmark_only,unusable"};
+    std::vector<std::string> all{"export",
+                                 small_run(),
+                                 "--form",
+                                 "sft",
+                                 "--out",
+                                 "-",
+                                 "--governance",
+                                 "usable_positive_sft,usable_negative_debug,"
+                                 "usable_negative_transition,benchmark_only,unusable"};
     all.insert(all.end(), more.begin(), more.end());
     auto x = kernelmill(all);
     EXPECT_EQ(x.code, 0) << x.err;

@@ -51,13 +51,12 @@ protected:
     bad.reward = 0;
     bad.text = "<KERNEL>wrong</KERNEL>";
     gone.outcome = wire::Outcome::INFRASTRUCTURE;
-    ASSERT_TRUE(lineage_.commit({make_turn(number, 0, 0, bad), make_turn(number, 0, 1, good),
-                                 make_episode(number, 0, {0, 1.5}, with),
-                                 make_turn(number, 1, 0, good),
-                                 make_episode(number, 1, {1.5}, with),
-                                 make_turn(number, 2, 0, gone),
-                                 make_episode(number, 2, {0}, gone, wire::EpisodeKind::UNUSABLE),
-                                 make_group(number, {-0.5, 0.5, nan}, with)}));
+    ASSERT_TRUE(
+        lineage_.commit({make_turn(number, 0, 0, bad), make_turn(number, 0, 1, good),
+                         make_episode(number, 0, {0, 1.5}, with), make_turn(number, 1, 0, good),
+                         make_episode(number, 1, {1.5}, with), make_turn(number, 2, 0, gone),
+                         make_episode(number, 2, {0}, gone, wire::EpisodeKind::UNUSABLE),
+                         make_group(number, {-0.5, 0.5, nan}, with)}));
   }
 
   report write() {
@@ -82,7 +81,8 @@ TEST_F(written_dataset, has_a_file_a_split_a_card_and_its_provenance) {
   ASSERT_EQ(done.files.size(), 2u);
   EXPECT_EQ(done.files[0].path, "data/train.jsonl");
   EXPECT_EQ(done.files[0].sha256, sha256_hex(read("data/train.jsonl")));
-  auto row = nlohmann::json::parse(read("data/dev.jsonl").substr(0, read("data/dev.jsonl").find('\n')));
+  auto row =
+      nlohmann::json::parse(read("data/dev.jsonl").substr(0, read("data/dev.jsonl").find('\n')));
   EXPECT_EQ(row["task"], "native/second");
   EXPECT_THAT(read("README.md"), HasSubstr("  - split: dev\n    path: data/dev.jsonl\n"));
   auto x = provenance_file();

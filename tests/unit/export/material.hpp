@@ -38,7 +38,8 @@ inline turn make_turn(uint32_t number, double reward, std::vector<int32_t> promp
   x.outcome = outcome;
   x.category = outcome == wire::Outcome::ACCEPTED ? "success" : "wrong_result";
   x.reward = x.back = reward;
-  if (outcome == wire::Outcome::ACCEPTED) x.faster = speedup{1 + reward, 0.9 + reward, 1.1 + reward};
+  if (outcome == wire::Outcome::ACCEPTED)
+    x.faster = speedup{1 + reward, 0.9 + reward, 1.1 + reward};
   x.seconds = 1.5;
   x.prompt_tokens = static_cast<uint32_t>(prompt.size());
   x.completion_tokens = 2;
@@ -101,8 +102,8 @@ inline group make_group() {
   x.mean = 0.75;
   x.deviation = 0.25;
   x.episodes = {
-      make_episode(0, 1.0, {make_turn(0, 0, {1, 2, 3}, rejected),
-                            make_turn(1, 1.25, {1, 2, 3, 10, 11, 4})}),
+      make_episode(
+          0, 1.0, {make_turn(0, 0, {1, 2, 3}, rejected), make_turn(1, 1.25, {1, 2, 3, 10, 11, 4})}),
       make_episode(1, -1.0, {make_turn(0, 0.5, {1, 2, 3}), make_turn(1, 0.25, {1, 2, 9})}),
       make_episode(2, std::nullopt, {lost(make_turn(0, 0, {1, 2, 3}))}),
       make_episode(3, std::nullopt, {not_timed(make_turn(0, 0, {1, 2, 3}))})};

@@ -65,9 +65,9 @@ group first_turns(std::vector<turn> turns) {
 }
 
 TEST(preference_rows, hold_the_best_against_the_worst_and_no_answer_twice) {
-  auto x = rows_of(form::preference,
-                   first_turns({make_turn(0, 0.4, {}), make_turn(0, 0, {}, rejected),
-                                make_turn(0, 2, {}), make_turn(0, 1, {})}));
+  auto x =
+      rows_of(form::preference, first_turns({make_turn(0, 0.4, {}), make_turn(0, 0, {}, rejected),
+                                             make_turn(0, 2, {}), make_turn(0, 1, {})}));
   ASSERT_EQ(x.rows.size(), 2u);
   EXPECT_EQ(x.rows[0]["chosen_answer"]["id"], "first/g3.e2.t0");
   EXPECT_EQ(x.rows[0]["rejected_answer"]["id"], "first/g3.e1.t0");
@@ -83,8 +83,8 @@ TEST(preference_rows, do_not_pair_two_right_answers_whose_times_overlap) {
 }
 
 TEST(preference_rows, never_choose_a_rejected_answer) {
-  auto x = rows_of(form::preference, first_turns({make_turn(0, 0.2, {}, rejected),
-                                                  make_turn(0, 0, {}, rejected)}));
+  auto x = rows_of(form::preference,
+                   first_turns({make_turn(0, 0.2, {}, rejected), make_turn(0, 0, {}, rejected)}));
   EXPECT_TRUE(x.rows.empty());
 }
 
@@ -187,8 +187,7 @@ TEST(trainer_rows, shift_by_one_for_tinker) {
   const auto& target = x["loss_fn_inputs"]["target_tokens"]["data"];
   EXPECT_EQ(in, row({1, 2, 3, 10, 11, 4, 20}));
   EXPECT_EQ(target, row({2, 3, 10, 11, 4, 20, 21}));
-  EXPECT_EQ(x["loss_fn_inputs"]["advantages"]["data"],
-            row({0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0}));
+  EXPECT_EQ(x["loss_fn_inputs"]["advantages"]["data"], row({0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0}));
   EXPECT_EQ(x["loss_fn_inputs"]["advantages"]["shape"], row({7}));
 }
 
