@@ -6,7 +6,7 @@
 #include <openssl/evp.h>
 #include <zstd.h>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/files.hpp"
 #include "storage/run_directory.hpp"
 

@@ -1,6 +1,6 @@
 #include "storage/export/split.hpp"
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::exports {
 

@@ -8,7 +8,7 @@
 #include <zstd.h>
 
 #include "material.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/export/split.hpp"
 #include "tests/unit/storage/fixtures.hpp"
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/export/rows.hpp"
 
 namespace kernelmill::exports::testing {
