@@ -229,6 +229,7 @@ private:
         }
         keep(block, answer->at("kind").get<std::string>(), answer->at("calls").get<uint32_t>());
         has_others_ = answer->at("kinds").get<int>() > 1;
+        unmet_ = answer->at("unmet").get<int>() > 0;
         timing.samples += answer->at("calls").get<uint32_t>();
         one_core_ = answer->at("held").get<bool>();
       } catch (const json::exception& problem) {
@@ -241,7 +242,7 @@ private:
       // A kind on which the candidate seems to be slower; once it was timed often enough, it is or
       // it is not.
       wanted = pay_slowest(kinds).in_doubt.value_or("");
-      if (!wanted.empty() || too_few_kinds()) timing.note.clear();
+      if (!wanted.empty() || too_few_kinds() || unmet_) timing.note.clear();
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
     summarize();
@@ -409,6 +410,7 @@ private:
   double fixed_ = 0;               // seconds a call that are no call's, as is known by now
   double fixed_error_ = 0;
   bool has_others_ = false;        // of contents
+  bool unmet_ = false;             // nothing is known of some yet
   std::string clock_ = "call";     // by which blocks were timed
   bool one_core_ = false;          // baseline and candidate took turns on one
 };

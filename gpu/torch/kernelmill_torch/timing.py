@@ -14,6 +14,7 @@ from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import OWN, plan
 from kernelmill_torch.intercept import Intercept, short_length, without
 from kernelmill_torch.judged import Judged
+from kernelmill_torch.looks import Looks
 from kernelmill_torch.processes import Fault, Process, Row
 from kernelmill_torch.rows import LEARNING_ROWS, Gateless
 from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
@@ -47,6 +48,7 @@ class Timing(Judged):
         self.intercept = Intercept()
         self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
         self.plan: Optional[Iterator[str]] = None  # kinds of the blocks to come
+        self.looks: Optional[Looks] = None  # at the kinds that no block had yet
 
     def learn_quietly(self) -> None:
         """What rows of the baseline take by a clock, while no candidate is there that could make it more: once for each problem.
@@ -139,7 +141,7 @@ class Timing(Judged):
 
     def use_clock(self, is_gated: bool) -> None:
         self.is_gated, self.watch, self.rows, self.long_rows = is_gated, Watch(), {}, [0, 0]
-        self.intercept = Intercept()
+        self.intercept, self.looks = Intercept(), None
 
     @property
     def clock(self) -> str:
@@ -173,6 +175,8 @@ class Timing(Judged):
 
     def next_kind(self) -> str:
         """Of contents. The plan is a matter of the secret, so that a replay has the same."""
+        if self.looks is not None and self.looks.doubted:
+            return self.looks.doubted[0]
         if self.plan is None:
             self.plan = plan(self.kinds, random.Random(self.number("kinds", 0)))
         return next(self.plan)
@@ -192,6 +196,7 @@ class Timing(Judged):
             mark = self.watch.mark()
             try:
                 pairs[:] = self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)
+                self.look_at_kinds()
             except Gateless:  # both pairs of a block are timed by one clock
                 self.leave_gate()
                 return take()
@@ -211,7 +216,33 @@ class Timing(Judged):
         fixed, error = self.fixed()
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
                 "fixed": fixed, "fixed_error": error,
-                "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds)}
+                "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
+                "unmet": self.looks.left}
+
+    def look_at_kinds(self) -> None:
+        """At some that no block had, the present one among them. Raises Fault and Gateless."""
+        if self.looks is None:
+            self.looks = Looks(self.kinds, random.Random(self.number("looks", 0)))
+        self.looks.met(self.kind)
+        if own := self.rows.get(OWN):
+            timed = self.kind
+            try:
+                self.looks.look(without(self.fixed()[0], statistics.median(own[CANDIDATE])), self.seconds_alone)
+            finally:
+                self.kind = timed
+
+    def seconds_alone(self, kind: str) -> float:
+        """Seconds a call in a row of the candidate on contents of a kind; checked. Raises Fault and Gateless."""
+        self.kind, count = kind, self.row_length
+
+        def row() -> float:
+            seeds = [self.number("inputs", self.timed + i) for i in range(count)]
+            self.timed += count
+            row, check = self.candidate_row(seeds)
+            check()
+            return without(self.fixed()[0], self.watch.candidate_seconds(row, self.bench.free) / count)
+
+        return self.again_where_it_counts_for_nothing(row)
 
     def fixed(self) -> tuple[float, float]:
         """Seconds a call that are none's, and their standard error."""
@@ -249,11 +280,15 @@ class Timing(Judged):
             by_so_much[CANDIDATE] and own <= known + 2 * math.sqrt(known + 1) + 1)
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each, again where the candidate's memory has moved, and at times where calls could not be queued:
-        somebody may have had the core. Raises Gateless."""
+        """One row of each. Raises Gateless."""
+        return self.again_where_it_counts_for_nothing(lambda: self.rows_of_pair(reference_first))
+
+    def again_where_it_counts_for_nothing(self, rows: Callable[[], Any]) -> Any:
+        """Rows once more where the candidate's memory has moved, and at times where calls could not be queued: somebody may have
+        had the core. Raises Gateless."""
         while True:
             try:
-                return self.rows_of_pair(reference_first)
+                return rows()
             except MemoryMoved:  # twice at most
                 pass
             except Gateless:
