@@ -58,8 +58,19 @@ Message<wire::CompletionResult> completed_result(const completion_answer& answer
 Message<wire::CompletionResult> failed_result(const error& why, const std::string& request_id,
                                               uint32_t attempts, double seconds);
 
+/// A request that has been tried without success and goes on.
+struct tried_request {
+  std::string session;
+  std::string state;
+  double since = 0; ///< seconds since 1970
+  uint32_t attempts = 0;
+  std::string last_error;
+};
+
+/// With a child of the actor "policy_request" for each of `tried`.
 Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
                                       const std::string& detail,
-                                      const std::vector<std::pair<const char*, double>>& numbers);
+                                      const std::vector<std::pair<const char*, double>>& numbers,
+                                      const std::vector<tried_request>& tried = {});
 
 } // namespace kernelmill

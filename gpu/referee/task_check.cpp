@@ -9,9 +9,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/truth.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -14,10 +14,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/disturbance.hpp"
 #include "gpu/referee/judge_run.hpp"
 #include "gpu/referee/scheduling.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "messages/base/files.hpp"
+
 namespace kernelmill {
 
 namespace fs = std::filesystem;
@@ -33,13 +35,6 @@ int write_file(const std::string& path, const std::string& text) {
   int failed = ::write(fd, text.data(), text.size()) < 0 ? errno : 0;
   ::close(fd);
   return failed;
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream in{path};
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
 }
 
 bool has_word(const std::string& text, const std::string& word) {
@@ -148,7 +143,7 @@ void cgroup::kill() noexcept {
 bool cgroup::out_of_memory() const {
   for (auto& x : directories_)
     for (auto* name : {"/memory.events", "/memory.oom_control"}) {
-      std::istringstream in{read_file(x + name)};
+      std::istringstream in{read_whole(x + name).value_or("")};
       std::string key;
       for (uint64_t value = 0; in >> key >> value;)
         if (key == "oom_kill" && value > 0) return true;
@@ -174,11 +169,11 @@ bool cgroup_backend::find_version_2() {
     places.push_back(mounts[""]);
   }
   for (auto& x : places) {
-    auto controllers = read_file(x + "/cgroup.controllers");
+    auto controllers = read_whole(x + "/cgroup.controllers").value_or("");
     if (!has_word(controllers, "memory") || !has_word(controllers, "pids")) continue;
     // Fails with EBUSY where processes live: then the controllers must be on already.
     write_file(x + "/cgroup.subtree_control", "+memory +pids");
-    auto enabled = read_file(x + "/cgroup.subtree_control");
+    auto enabled = read_whole(x + "/cgroup.subtree_control").value_or("");
     if (!has_word(enabled, "memory") || !has_word(enabled, "pids") || !can_create_in(x)) {
       detail_ = "cgroup 2 at " + x + " cannot be divided by this user";
       continue;

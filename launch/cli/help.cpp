@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "launch/cli/command.hpp"
+#include "launch/cli/terminal.hpp"
 
 namespace kernelmill::cli {
 
@@ -54,7 +55,7 @@ std::string command_lines(const command_table& commands, const std::string& pref
   std::string result;
   for (const auto& x : commands)
     if (!x.hidden && x.name.starts_with(prefix))
-      result += fmt::format("  {:<18}{}\n", x.name, x.summary);
+      result += hanging(fmt::format("  {:<18}", x.name), 20, x.summary);
   return result;
 }
 
@@ -108,13 +109,13 @@ std::string help_text(const command& x) {
   if (!x.arguments.empty()) {
     result += "\nArguments:\n";
     for (const auto& a : x.arguments)
-      result += fmt::format("  {:<26}{}\n", argument_usage(a), a.doc);
+      result += hanging(fmt::format("  {:<26}", argument_usage(a)), 28, a.doc);
   }
   result += "\nOptions:\n";
   for (const auto* options : {&x.options, &common_options()})
     for (const auto& o : *options)
-      result += fmt::format("  {:<26}{}\n", option_usage(o), option_doc(o));
-  if (!x.details.empty()) result += "\n" + x.details + "\n";
+      result += hanging(fmt::format("  {:<26}", option_usage(o)), 28, option_doc(o));
+  if (!x.details.empty()) result += "\n" + hanging("", 0, x.details);
   return result;
 }
 

@@ -15,11 +15,11 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/cluster/head_gate.hpp"
-#include "gpu/process/descriptor.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/cluster/head_policies.hpp"
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/paths.hpp"
+#include "messages/base/descriptor.hpp"
 #include "messages/fault.hpp"
 #include "storage/files.hpp"
 

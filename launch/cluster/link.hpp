@@ -12,9 +12,9 @@
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 
-#include "gpu/process/descriptor.hpp"
 #include "launch/cluster/credentials.hpp"
 #include "messages/actors.hpp"
+#include "messages/base/descriptor.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {

@@ -22,7 +22,7 @@
 #include "launch/machine/slots.hpp"
 #include "launch/node/hosted_run.hpp"
 #include "launch/node/slot_actors.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {

@@ -5,6 +5,7 @@
 #include "gpu/task/task.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/errors_page.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/config/load.hpp"
 #include "launch/config/paths.hpp"
@@ -40,8 +41,8 @@ expected<int> complete(const invocation& in) {
   return 0;
 }
 
-expected<int> reference(const invocation&) {
-  cli::print(cli::reference_page(all()));
+expected<int> reference(const invocation& in) {
+  cli::print(in.value("PAGE") == "errors" ? errors_page() : cli::reference_page(all()));
   return 0;
 }
 
@@ -70,10 +71,10 @@ cli::command complete_row() {
 
 cli::command reference_row() {
   return {"__reference",
-          "Prints docs/reference/cli.md.",
-          "kernelmill __reference",
+          "Prints a page of docs/reference/ that is made from tables.",
+          "kernelmill __reference errors",
           "",
-          {},
+          {{"PAGE", "cli or errors; without it cli.", false, false, nothing, {"cli", "errors"}}},
           {},
           reference,
           true};

@@ -16,7 +16,7 @@
 #include "launch/commands/workbench.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::commands {
 
@@ -92,7 +92,7 @@ expected<int> eval(const invocation& in) {
   auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, *x);
   if (auto ok = choose_contract_for(*x, in.value("--contract"), parsed.kernel); !ok)
     return tl::unexpected<error>{ok.error()};
-  if (x->is_torch()) {
+  if (x->contract == contract_kind::torch) {
     choose_torch(*x, in, *backend);
     auto python = find_python(in.value("--python"));
     if (!python) return tl::unexpected<error>{python.error()};

@@ -25,7 +25,7 @@
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
 #include "launch/machine/python.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::commands {
 
@@ -125,7 +125,7 @@ expected<std::vector<job>> read_batch(const invocation& options, const task_root
     if (!source) return bad_line(path, line, source.error().message);
     if (auto ok = choose_contract_for(*what, x.value("contract", "auto"), *source); !ok)
       return bad_line(path, line, ok.error().message);
-    if (what->is_torch()) choose_torch(*what, options, backend);
+    if (what->contract == contract_kind::torch) choose_torch(*what, options, backend);
     one.name = x.value("name", x["file"].get<std::string>());
     one.candidate.parsed = as_source(std::move(*source), *what);
     one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
@@ -218,7 +218,7 @@ expected<int> judge_batch(const invocation& in) {
   auto jobs = read_batch(in, *roots, *backend);
   if (!jobs) return tl::unexpected<error>{jobs.error()};
   if (std::any_of(jobs->begin(), jobs->end(),
-                  [](const job& x) { return x.candidate.what.is_torch(); })) {
+                  [](const job& x) { return x.candidate.what.contract == contract_kind::torch; })) {
     auto python = find_python(in.value("--python"));
     if (!python) return tl::unexpected<error>{python.error()};
     backend->python = python->path;

@@ -211,7 +211,12 @@ expected<int> report(const invocation& in) {
     cli::print_json(document);
     return 0;
   }
-  cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + wrote);
+  const auto& all = figures.all;
+  if (in.has("RUN") && all.samples + all.infrastructure + all.open == 0)
+    cli::print(x->title + "\n\nno turn is committed; `kernelmill show " + in.value("RUN") +
+               "` says how the run ended\n");
+  else
+    cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + wrote);
   return 0;
 }
 

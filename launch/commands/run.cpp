@@ -67,7 +67,7 @@ std::string stages_text(wire::RunSummary::Reader x, bool of_slots) {
   std::string result;
   for (auto s : x.getStages()) {
     std::string name = s.getName();
-    if (name.starts_with(prefix) != of_slots) continue;
+    if (name.starts_with(prefix) != of_slots || s.getValue() <= 0) continue;
     result += fmt::format("{}{} {}", result.empty() ? "" : ", ",
                           of_slots ? name.substr(prefix.size()) : name,
                           cli::format_seconds(s.getValue()));
@@ -87,9 +87,9 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
   result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
   if (auto stages = stages_text(x, false); !stages.empty())
-    result += "time in stages, all episodes together: " + stages + "\n";
+    result += cli::hanging("", 0, "summed over all episodes, waiting included: " + stages);
   if (auto slots = stages_text(x, true); !slots.empty())
-    result += "time in slots, all together: " + slots + "\n";
+    result += cli::hanging("", 0, "summed over all evaluations, in their slots: " + slots);
   result += fmt::format("run: {}\n", shown_path(x.getDirectory().cStr()));
   return result;
 }
@@ -113,7 +113,7 @@ void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
 
 expected<int> drive(const invocation& in, run_options options) {
   interrupt signals;
-  progress_display display{::isatty(2) == 1, options.resume ? 0 : options.config.tasks.max_turns};
+  progress_display display{::isatty(2) == 1, options.config.tasks.max_turns};
   std::stop_callback tell{
       signals.token(), [] {
         cli::talk("\nending: waiting for steps in progress; press Ctrl-C again to end at once");
@@ -122,8 +122,10 @@ expected<int> drive(const invocation& in, run_options options) {
     options.on_progress = [&](const progress& x) { display.update(x); };
     options.on_warning = [&](std::string_view line) { display.say(line); };
   }
-  cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
-            shown_path(options.directory));
+  options.on_start = [&] {
+    cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
+              shown_path(options.directory));
+  };
   auto summary = run_node(options, signals.token());
   display.finish();
   if (!summary) return tl::unexpected<error>{summary.error()};

@@ -18,6 +18,7 @@
 #include "launch/node/control_socket.hpp"
 #include "launch/node/node_plan.hpp"
 #include "launch/node/node_retrieval.hpp"
+#include "launch/node/stations.hpp"
 #include "launch/scripted_server/scripted_server.hpp"
 #include "messages/json.hpp"
 #include "storage/run_directory.hpp"
@@ -29,10 +30,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Hears of episodes on the run actor's thread and is read by the waiting one.
+/// Hears of turns on the run actor's thread and is read by the waiting one.
 class progress_board final : public run_listener {
 public:
-  void on_episode(wire::EpisodeOutcome::Reader, const run_counters& counters) override {
+  void on_progress(const run_counters& counters) override {
     std::lock_guard guard{mutex_};
     counters_ = counters;
   }
@@ -56,12 +57,6 @@ nlohmann::ordered_json layers_json(const std::vector<sandbox_layer>& layers) {
   return result;
 }
 
-uint64_t number_of(wire::Snapshot::Reader snapshot, const char* name) {
-  for (auto number : snapshot.getNumbers())
-    if (number.getName() == name) return static_cast<uint64_t>(number.getValue());
-  return 0;
-}
-
 } // namespace
 
 /// In the order in which it is made; it outlives the actors.
@@ -83,6 +78,7 @@ struct hosted_run::state {
 
   caf::actor_system* system = nullptr;
   cluster_actor cluster;
+  policy_client_actor policy_asked;
   run_actor run;
   monitor_actor monitor;
   std::vector<caf::actor> actors;
@@ -254,12 +250,11 @@ expected<void> hosted_run::open(const execution_facts& facts) {
     };
     if (auto ok = x.records->scan_openings(x.plan.name, count); !ok) return ok;
     x.artifacts->remove_leftovers();
-    // A killed node may have left half a line; what is committed is the truth.
-    if (auto ok = rebuild_projections(*x.records, *x.artifacts, x.directory); !ok)
-      return tl::unexpected<error>{ok.error()};
   }
   auto journal = run_journal::open(x.directory);
   if (!journal) return tl::unexpected<error>{journal.error()};
+  if (x.options.resume)
+    if (auto ok = journal->catch_up(*x.records, *x.artifacts, x.plan.name); !ok) return ok;
   x.journal = std::make_shared<run_journal>(std::move(*journal));
   return {};
 }
@@ -308,6 +303,7 @@ void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
                               std::shared_ptr<const episode_services>{services}, x.board));
   x.watch(x.run);
   x.watch(cluster);
+  x.policy_asked = services->policy;
   x.watch(services->policy);
   x.watch(services->retriever);
   x.watch(services->governance);
@@ -334,6 +330,8 @@ progress hosted_run::state::read_progress() const {
   now.episodes_done = counters.ended;
   now.episodes_live = counters.live;
   now.turns = counters.turns;
+  now.turns_fresh = counters.fresh_turns;
+  now.turns_ended = counters.ended_turns;
   now.accepted = counters.accepted;
   now.rejected = counters.rejected;
   now.infrastructure = counters.infrastructure;
@@ -355,14 +353,13 @@ expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   auto report = [&] {
     if (!x.options.on_progress) return;
     auto now = x.read_progress();
-    self->request(x.cluster, 1s, atom::status_v)
-        .receive(
-            [&](const Message<wire::Snapshot>& snapshot) {
-              auto view = snapshot.open();
-              now.builds = number_of(*view, "builds_done");
-              now.evaluations = number_of(*view, "evaluations_done");
-            },
-            [](caf::error&) {});
+    auto ask = [&](const auto& whom, auto read) {
+      self->request(whom, 1s, atom::status_v)
+          .receive([&](const Message<wire::Snapshot>& says) { read(now, *says.open()); },
+                   [](caf::error&) {});
+    };
+    ask(x.policy_asked, read_policy);
+    ask(x.cluster, read_cluster);
     x.options.on_progress(now);
   };
   bool cancelled = false;

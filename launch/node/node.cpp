@@ -46,6 +46,7 @@ expected<Message<wire::RunSummary>> run_node(const run_options& options, std::st
                               slots->sandbox_complete()});
       !ok)
     return tl::unexpected<error>{ok.error()};
+  if (options.on_start) options.on_start();
 
   node_config actors_config;
   caf::actor_system system{actors_config};

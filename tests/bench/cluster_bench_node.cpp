@@ -13,7 +13,7 @@
 
 #include "actors/cluster/node_gate.hpp"
 #include "launch/cluster/build_id.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::bench {
 

@@ -1,4 +1,4 @@
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 #include <memory>
 #include <new>

@@ -1,4 +1,4 @@
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 
 #include <algorithm>
 #include <cerrno>
