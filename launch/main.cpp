@@ -14,6 +14,7 @@ const cli::command_table& all() {
       judge_batch_row(),
       show_row(),
       report_row(),
+      export_row(),
       ps_row(),
       doctor_row(),
       task_list_row(),

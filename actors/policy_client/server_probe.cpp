@@ -252,8 +252,10 @@ void prober::ask_stream() {
   chat_stream stream;
   auto x = send(endpoint(config_, "chat/completions"), chat_text(true), &stream);
   auto reading = read_attempt(x, &stream);
-  add("streaming", reading.understood,
-      reading.understood ? "a stream came to its [DONE]" : seen(x, "a streamed chat"),
+  add("streaming", reading.understood && stream.is_stream(),
+      !reading.understood  ? seen(x, "a streamed chat")
+      : stream.is_stream() ? "a stream came to its [DONE]"
+                           : "the whole answer came at once",
       "stalls are found only at the deadline, and the whole answer is lost");
 }
 

@@ -74,6 +74,7 @@ struct task {
   std::string operator_family; ///< reduction, normalization, elementwise, matmul, ...
   contract_kind contract = contract_kind::native; ///< see choose_contract()
   std::string difficulty;                         ///< easy, medium, hard
+  std::string split; ///< of exports: train or dev; empty: by the hash of the id
   std::vector<std::string> backends;
   std::string prompt; ///< prompt.md
   std::string function = "solve";

@@ -323,6 +323,7 @@ expected<void> read_head(const section& from, task& x) {
            from.text("operator_family", x.operator_family, true),
            from.choice("contract", contract, false, {"native", "torch"}),
            from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
+           from.choice("split", x.split, false, {"train", "dev"}),
            from.texts("backends", x.backends)});
   if (!ok) return ok;
   x.contract = *contract_of(contract); // one of the choices
@@ -351,7 +352,8 @@ expected<void> read_count(const section& from, const char* name, uint32_t& into)
 expected<void> read_torch_document(const json& document, const std::string& file, task& x) {
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
-                            "difficulty", "backends", "suite", "level", "problem_id", "precision"});
+                            "difficulty", "split", "backends", "suite", "level", "problem_id",
+                            "precision"});
       !ok)
     return ok;
   if (from.has("schema_version") && from.at("schema_version") != 1)
@@ -374,8 +376,9 @@ expected<void> read_document(const json& document, const std::string& file, task
     return read_torch_document(document, file, x);
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
-                            "difficulty", "backends", "function", "arguments", "cases", "timed",
-                            "timed_gpu", "tolerance", "bytes", "flops", "diagnoses", "diagnosis"});
+                            "difficulty", "split", "backends", "function", "arguments", "cases",
+                            "timed", "timed_gpu", "tolerance", "bytes", "flops", "diagnoses",
+                            "diagnosis"});
       !ok)
     return ok;
   if (!from.has("schema_version") || from.at("schema_version") != 1)

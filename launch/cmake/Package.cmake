@@ -43,7 +43,11 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/slurm ${CMAKE_SOURCE_DIR}/launch/ku
 install(FILES ${CMAKE_SOURCE_DIR}/launch/systemd/kernelmill-head.service
     ${CMAKE_SOURCE_DIR}/launch/systemd/kernelmill-node.service
   DESTINATION lib/systemd/system COMPONENT programs)
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md
+# The README and what it links to.
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/SECURITY.md
+    ${CMAKE_SOURCE_DIR}/CONTRIBUTING.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/kernelmill COMPONENT programs)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/kernelmill COMPONENT programs)
 
 find_program(BWRAP bwrap)

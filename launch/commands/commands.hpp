@@ -15,6 +15,7 @@ cli::command eval_row();
 cli::command judge_batch_row();
 cli::command show_row();
 cli::command report_row();
+cli::command export_row();
 cli::command ps_row();
 cli::command doctor_row();
 cli::command task_list_row();

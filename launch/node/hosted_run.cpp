@@ -117,9 +117,11 @@ std::chrono::milliseconds longest_lease(const run_config& config) {
 
 nlohmann::ordered_json hosted_run::state::manifest(const execution_facts& facts) const {
   auto listed = nlohmann::ordered_json::array();
-  for (auto& what : plan.groups)
-    if (listed.empty() || listed.back()["id"] != what->id)
-      listed.push_back({{"id", what->id}, {"digest", what->digest}});
+  for (auto& what : plan.groups) {
+    if (!listed.empty() && listed.back()["id"] == what->id) continue;
+    listed.push_back({{"id", what->id}, {"digest", what->digest}});
+    if (!what->split.empty()) listed.back()["split"] = what->split;
+  }
   return {{"config_digest", plan.config_digest},
           {"toolchain", facts.toolchain},
           {"slots", facts.slots},

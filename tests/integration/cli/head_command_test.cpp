@@ -258,7 +258,7 @@ TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
   EXPECT_THAT(again.err, HasSubstr("it is cancelled"));
   auto changed = cluster.ask({"resume", "left", "tasks.max_turns=5"});
   EXPECT_EQ(changed.code, 2) << changed.err;
-  EXPECT_THAT(changed.err, HasSubstr("as it was submitted"));
+  EXPECT_THAT(changed.err, HasSubstr("the configuration that was submitted"));
   auto head = cluster.stop();
   EXPECT_EQ(head.code, 0);
   EXPECT_THAT(head.err, AllOf(HasSubstr("info  actor=head-gate | the node worker joined: cpu/"),

@@ -25,6 +25,7 @@ ARROWS = {
     "messages": "messages/base",
     "messages/log": "messages messages/base",
     "storage": "",
+    "storage/export": "storage",
     "retrieval": "",
     # gpu/
     "gpu/cuda": "",
@@ -73,7 +74,7 @@ ARROWS = {
     "launch/commands": "actors/episode actors/governance actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/import launch/machine launch/node launch/report launch/scripted_server"
-    " launch/simulate retrieval storage",
+    " launch/simulate retrieval storage storage/export",
     "launch": "launch/commands",
 }
 
