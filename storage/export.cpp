@@ -13,6 +13,7 @@
 #include "messages/judged.hpp"
 #include "storage/files.hpp"
 #include "storage/group_reader.hpp"
+#include "storage/json_values.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/token_json.hpp"
 
@@ -33,18 +34,6 @@ namespace {
 
 using turn_reader = wire::TurnRecord::Reader;
 
-tl::unexpected<error> unexpected(error x) {
-  return tl::unexpected<error>{std::move(x)};
-}
-
-ordered_json text_of(capnp::Text::Reader x) {
-  return std::string{x.begin(), x.size()};
-}
-
-ordered_json number(double x) {
-  return std::isfinite(x) ? ordered_json(x) : ordered_json(nullptr);
-}
-
 ordered_json reward_of(turn_reader turn) {
   return is_paid(turn.getVerdict()) ? number(turn.getVerdict().getReward()) : nullptr;
 }
@@ -60,7 +49,7 @@ class row_writer {
 public:
   static expected<row_writer> create(const std::string& path) {
     auto file = atomic_file::create(path);
-    if (!file) return unexpected(file.error());
+    if (!file) return tl::unexpected(file.error());
     return row_writer{std::move(*file)};
   }
 
@@ -75,7 +64,7 @@ public:
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned size = 0;
     EVP_DigestFinal_ex(hash_.get(), digest, &size);
-    if (auto ok = file_.commit(); !ok) return unexpected(ok.error());
+    if (auto ok = file_.commit(); !ok) return tl::unexpected(ok.error());
     return to_hex(digest, size);
   }
 
@@ -112,7 +101,7 @@ expected<ordered_json> exporter::prompt(turn_reader turn) const {
   auto messages = ordered_json::array();
   for (auto part : turn.getPrompt()) {
     auto content = artifacts.text(part.getContent());
-    if (!content) return unexpected(content.error());
+    if (!content) return tl::unexpected(content.error());
     messages.push_back({{"role", text_of(part.getRole())}, {"content", *content}});
   }
   return messages;
@@ -134,10 +123,10 @@ ordered_json origin(turn_reader turn) {
 
 expected<void> exporter::append_turn(ordered_json& messages, turn_reader turn, int weight) const {
   auto asked = prompt(turn);
-  if (!asked) return unexpected(asked.error());
+  if (!asked) return tl::unexpected(asked.error());
   for (auto& message : *asked) messages.push_back(std::move(message));
   auto text = artifacts.text(turn.getCompletion().getText());
-  if (!text) return unexpected(text.error());
+  if (!text) return tl::unexpected(text.error());
   messages.push_back({{"role", "assistant"}, {"content", *text}, {"weight", weight}});
   return {};
 }
@@ -194,7 +183,7 @@ expected<ordered_json> exporter::rl_turn(turn_reader turn, wire::EpisodeRecord::
   auto asked = prompt(turn);
   if (!asked) return asked;
   auto text = artifacts.text(turn.getCompletion().getText());
-  if (!text) return unexpected(text.error());
+  if (!text) return tl::unexpected(text.error());
   auto completion = turn.getCompletion();
   auto number_of_turn = turn.getTurn();
   auto returns = end.getReturns();
@@ -239,7 +228,7 @@ expected<void> exporter::rl(const stored_group& group) {
         continue;
       }
       auto row = rl_turn(turn->getTurn(), end);
-      if (!row) return unexpected(row.error());
+      if (!row) return tl::unexpected(row.error());
       turns.push_back(std::move(*row));
     }
     if (turns.empty()) {
@@ -308,12 +297,12 @@ expected<void> exporter::preference(const stored_group& group) {
     return {};
   }
   auto asked = prompt(opening->open()->getTurn());
-  if (!asked) return unexpected(asked.error());
+  if (!asked) return tl::unexpected(asked.error());
   ordered_json row = {{"prompt", std::move(*asked)}};
   for (auto [key, which] : {std::pair{"chosen", &chosen.best}, {"rejected", &chosen.worst}}) {
     auto view = which->record->open();
     auto text = artifacts.text(view->getTurn().getCompletion().getText());
-    if (!text) return unexpected(text.error());
+    if (!text) return tl::unexpected(text.error());
     row[key] = ordered_json::array({{{"role", "assistant"}, {"content", *text}}});
     row[std::string{key} + "_origin"] = origin(view->getTurn());
     row[std::string{key} + "_reward"] = number(which->reward);
@@ -351,14 +340,14 @@ ordered_json manifest_of(const export_request& what, const export_report& report
 expected<export_report> export_dataset(const store& from, const artifact_store& artifacts,
                                        const export_request& what) {
   auto runs = runs_to_read(from, what);
-  if (!runs) return unexpected(runs.error());
-  if (auto ok = make_directories(what.directory); !ok) return unexpected(ok.error());
+  if (!runs) return tl::unexpected(runs.error());
+  if (auto ok = make_directories(what.directory); !ok) return tl::unexpected(ok.error());
   export_report report;
   auto stem = what.directory + "/" + std::string{to_string(what.kind)};
   report.file = stem + ".jsonl";
   report.manifest = stem + ".manifest.json";
   auto rows = row_writer::create(report.file);
-  if (!rows) return unexpected(rows.error());
+  if (!rows) return tl::unexpected(rows.error());
   exporter state{artifacts, *rows, report, {}, {}};
   for (const auto& run : *runs) {
     state.run = run;
@@ -370,14 +359,14 @@ expected<export_report> export_dataset(const store& from, const artifact_store& 
       }
       return state.preference(group);
     });
-    if (!ok) return unexpected(ok.error());
+    if (!ok) return tl::unexpected(ok.error());
   }
   auto sha256 = rows->finish();
-  if (!sha256) return unexpected(sha256.error());
+  if (!sha256) return tl::unexpected(sha256.error());
   report.sha256 = *sha256;
   report.rows = rows->rows();
   if (auto ok = write_json(report.manifest, manifest_of(what, report, *runs, state)); !ok)
-    return unexpected(ok.error());
+    return tl::unexpected(ok.error());
   return report;
 }
 

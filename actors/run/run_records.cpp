@@ -1,5 +1,6 @@
 #include "actors/run/run_records.hpp"
 
+#include "messages/base/clock.hpp"
 #include "messages/fault.hpp"
 
 #include <chrono>
@@ -105,10 +106,6 @@ std::string readiness_text(const run_counts& counts) {
       {"unusable", counts.unusable},
   }
       .dump();
-}
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 } // namespace
