@@ -230,7 +230,7 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
           {"timing", timing_json(evaluation.getTiming())},
           {"conditions", quantities_json(evaluation.getConditions())},
           {"slot_seconds", seconds_json(evaluation.getSpans())},
-          {"gates", to_json(capnp::DynamicStruct::Reader{verdict})["gates"]},
+          {"gates", kernelmill::to_json(capnp::DynamicStruct::Reader{verdict})["gates"]},
           {"reward", is_paid(verdict) ? finite(verdict.getReward()) : json(nullptr)},
           {"outcome", word(verdict.getOutcome())},
           {"category", str(verdict.getCategory())},
