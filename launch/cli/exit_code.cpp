@@ -27,6 +27,7 @@ constexpr rule rules[] = {
     {"run_name_taken", exit_conflict},
     {"policy_attached", exit_conflict},
     {"run_torn", exit_conflict},
+    {"run_incomplete", exit_conflict},
     {"directory_not_empty", exit_conflict},
     {"store_locked", exit_conflict},
     {"store_newer", exit_conflict},
