@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "gpu/process/descriptor.hpp"
 #include "launch/cluster/link.hpp"
 #include "tests/integration/cli/program.hpp"
 
@@ -58,6 +60,35 @@ TEST(head_command, that_somebody_accepts_and_says_nothing_is_69) {
     EXPECT_THAT(x.err, HasSubstr("failed to reach the head at " + head));
   }
   ::close(fd);
+}
+
+// Each stranger cost a head its credentials' files and four descriptors, until it had none left.
+TEST(head_command, goes_on_when_strangers_take_more_connections_than_it_has_descriptors) {
+  auto credentials = scratch() + "/door_credentials";
+  ASSERT_EQ(kernelmill({"cluster", "init", "--dir", credentials}).code, 0);
+  rlimit before{}, few{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  few = before;
+  few.rlim_cur = 256;
+  ::setrlimit(RLIMIT_NOFILE, &few); // for the head alone
+  running_program head{{"head", "--listen", "127.0.0.1:0", "--credentials", credentials, "--root",
+                        scratch() + "/door_runs"}};
+  before.rlim_cur = std::max<rlim_t>(before.rlim_cur, std::min<rlim_t>(before.rlim_max, 1024));
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  auto address = head.first_line();
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  std::vector<descriptor> strangers;
+  for (int i = 0; i < 400; ++i) {
+    strangers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  }
+  auto x = kernelmill({"status", "--head", address, "--credentials", credentials});
+  EXPECT_EQ(x.code, 0) << x.err;
+  EXPECT_TRUE(head.running());
+  EXPECT_EQ(head.stop(SIGTERM).code, 0);
 }
 
 TEST(head_command, without_tls_stays_on_the_loopback) {
@@ -189,9 +220,9 @@ TEST(head_command, a_node_whose_name_is_none_is_refused_and_the_head_goes_on) {
 
 TEST(head_command, a_command_of_another_protocol_is_refused) {
   small_cluster cluster{scratch() + "/protocols"};
-  cluster_config config{std::nullopt};
+  cluster_config config;
   caf::actor_system system{config};
-  auto gate = reach_head(system, *parse_address(cluster.address()), false);
+  auto gate = reach_head(system, *parse_address(cluster.address()), nullptr);
   ASSERT_TRUE(gate) << gate.error().message;
   auto request = build<wire::ControlRequest>([](wire::ControlRequest::Builder x) {
     x.setVerb("status");
