@@ -29,7 +29,7 @@ std::optional<error> choose_kinds(judged_run& run) {
       work.find_truth();
       baseline.deliver(work, false);
       if (!baseline.call(work, call_deadline_ms, 0))
-        return bad_baseline(spec, "ended: " + baseline.process().ending()->fault.message);
+        return bad_baseline(spec, "ended", baseline.process().ending()->fault);
       usable = work.check(baseline.outputs(), usable_share).pass();
     }
     if (usable || chosen.empty()) chosen.push_back(kind); // the task's own comes first
