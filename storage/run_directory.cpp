@@ -229,6 +229,10 @@ expected<ordered_json> read_json(const std::string& path) {
                                "failed to read " + path + ": line " + std::to_string(line) +
                                    ", column " + std::to_string(column) + " is not JSON",
                                "restore the file from a copy");
+  } catch (const ordered_json::out_of_range&) {
+    return configuration_error("invalid_json",
+                               "failed to read " + path + ": it holds a number that is too large",
+                               "restore the file from a copy");
   }
 }
 

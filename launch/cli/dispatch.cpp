@@ -201,7 +201,7 @@ int handle(const command& x, invocation in) {
     result = x.handle(in);
   } catch (const std::exception& e) {
     result =
-        infrastructure_error("internal", "failed to run '" + x.name + "': " + e.what(),
+        infrastructure_error("internal", "failed to run '" + x.name + "': " + without_stack(e.what()),
                              "this is a defect of Kernelmill; please report it with the command");
   }
   if (!result) {

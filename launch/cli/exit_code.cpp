@@ -41,6 +41,7 @@ constexpr rule rules[] = {
     {"run_not_live", exit_unavailable},
     {"head_unreachable", exit_unavailable},
     {"head_refused", exit_permission},
+    {"machine_faults", exit_machine},
     {"no_nodes", exit_temporary},
     {"disk_full", exit_temporary},
     {"policy_rate_limited", exit_temporary},

@@ -57,7 +57,7 @@ public:
     try {
       return obey(x);
     } catch (const std::exception& why) {
-      return infrastructure_error("internal", std::string{"failed to obey: "} + why.what(),
+      return infrastructure_error("internal", "failed to obey: " + without_stack(why.what()),
                                   "please report this as a defect");
     }
   }

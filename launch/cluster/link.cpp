@@ -7,6 +7,7 @@
 #include <caf/all.hpp>
 #include <caf/io/all.hpp>
 
+#include "actors/caf_error.hpp"
 #include "launch/cluster/caf_link.hpp"
 #include "launch/cluster/dial.hpp"
 
@@ -76,6 +77,7 @@ expected<shared_tls> choose_link(const link_options& options, const network_addr
 cluster_config::cluster_config() {
   add_message_types<caf::id_block::kernelmill>();
   add_message_types<caf::id_block::kernelmill_handles>();
+  teach_errors(*this);
   set("scheduler.policy", caf::atom("sharing"));
   set("scheduler.max-throughput", size_t{100});
   load<caf::io::middleman>();

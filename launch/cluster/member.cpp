@@ -241,6 +241,8 @@ expected<void> run_member(const member_options& options, std::stop_token stop) {
   if (!tls) return tl::unexpected<error>{tls.error()};
   auto& here = *new station; // its actors last as long
   if (auto ok = open(here, options); !ok) return ok;
+  if (auto fell = layers_that_fell(here.slots.layers); !fell.empty())
+    tell(options, log_level::warn, fell);
   auto& system = lasting_system();
   lease_policy policy;
   policy.lease = longest_lease(options.config);

@@ -50,6 +50,23 @@ TEST(Lease, AFaultThatPersistsIsRecordedAndPaysNothing) {
   EXPECT_EQ(summary->getTotals().getAccepted(), 0u);
 }
 
+TEST(Lease, ARunWhoseMachineLosesMostTurnsEndsEarlyAndSaysSo) {
+  faults how;
+  how.worker_fault = 1;
+  plan what;
+  what.groups = 40;
+  auto sink = std::make_shared<unreliable_sink>(1);
+  auto result = run_node(16, what, how, sink, false);
+  EXPECT_EQ(outcome_of(result), "failed");
+  auto summary = result.summary->open();
+  EXPECT_STREQ(summary->getFault().getCategory().cStr(), "machine_faults");
+  EXPECT_GE(summary->getTotals().getTurns(), 32u);
+  EXPECT_LT(summary->getTotals().getTurns(), 60u);
+  // The machine is well again: what is left is done, and what was lost stays so.
+  auto again = run_node(17, what, faults{}, sink, true);
+  EXPECT_EQ(outcome_of(again), "finished");
+}
+
 bool has_no_reward(wire::TurnRecord::Reader turn) {
   return turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE;
 }

@@ -2,7 +2,9 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <sstream>
 
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -88,6 +90,23 @@ TEST(head_command, goes_on_when_strangers_take_more_connections_than_it_has_desc
   auto x = kernelmill({"status", "--head", address, "--credentials", credentials});
   EXPECT_EQ(x.code, 0) << x.err;
   EXPECT_TRUE(head.running());
+  EXPECT_EQ(head.stop(SIGTERM).code, 0);
+}
+
+// It holds the cluster's key. The limit is that of the kernel's list, soft and hard.
+TEST(head_command, leaves_no_image_of_its_memory) {
+  running_program head{{"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root",
+                        scratch() + "/private_runs"}};
+  (void)head.first_line();
+  std::ifstream limits{"/proc/" + std::to_string(head.number()) + "/limits"};
+  std::string line;
+  while (std::getline(limits, line) && !line.starts_with("Max core file size")) {
+  }
+  std::istringstream words{line.substr(std::min<size_t>(line.size(), 18))};
+  std::string soft, hard;
+  words >> soft >> hard;
+  EXPECT_EQ(soft, "0") << line;
+  EXPECT_EQ(hard, "0") << line;
   EXPECT_EQ(head.stop(SIGTERM).code, 0);
 }
 
@@ -210,10 +229,12 @@ private:
 
 TEST(head_command, a_node_whose_name_is_none_is_refused_and_the_head_goes_on) {
   small_cluster cluster{scratch() + "/names"};
-  auto x = kernelmill({"node", "--head", cluster.address(), "--insecure-loopback", "--name",
-                       "K\xf6ln", "--compilers", "1", "evaluation.python=/bin/false"});
-  EXPECT_EQ(x.code, 2) << x.err;
-  EXPECT_THAT(x.err, HasSubstr("without blanks"));
+  for (const std::string name : {"K\xf6ln", "../x", ".x", "a/b"}) {
+    auto x = kernelmill({"node", "--head", cluster.address(), "--insecure-loopback", "--name", name,
+                         "--compilers", "1", "evaluation.python=/bin/false"});
+    EXPECT_EQ(x.code, 2) << name << x.err;
+    EXPECT_THAT(x.err, HasSubstr("without blanks")) << name;
+  }
   EXPECT_EQ(cluster.ask({"status"}).code, 0);
   EXPECT_EQ(cluster.stop().code, 0);
 }
