@@ -4,6 +4,8 @@
 #include <caf/atom.hpp>
 #include <caf/message.hpp>
 
+#include "messages/without_stack.hpp"
+
 namespace kernelmill {
 
 namespace {

@@ -1,7 +1,5 @@
 #include "messages/error.hpp"
 
-#include <algorithm>
-
 namespace kernelmill {
 
 std::string_view to_string(fault_class x) noexcept {
@@ -17,11 +15,6 @@ std::string_view to_string(fault_class x) noexcept {
 
 std::string render(const error& x) {
   return x.hint.empty() ? x.message : x.message + " (" + x.hint + ")";
-}
-
-std::string without_stack(std::string text) {
-  text.resize(std::min(text.find("\nstack: "), text.size()));
-  return text;
 }
 
 } // namespace kernelmill

@@ -26,9 +26,6 @@ struct error {
 /// Returns "message (hint)" for people.
 std::string render(const error& x);
 
-/// Takes off the addresses of a stack that Cap'n Proto's exceptions put behind their words.
-std::string without_stack(std::string text);
-
 template <class T>
 using expected = tl::expected<T, error>;
 

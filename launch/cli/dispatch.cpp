@@ -13,6 +13,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/config/suggest.hpp"
+#include "messages/without_stack.hpp"
 
 namespace kernelmill::cli {
 

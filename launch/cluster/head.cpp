@@ -22,6 +22,7 @@
 #include "launch/config/paths.hpp"
 #include "messages/fault.hpp"
 #include "storage/files.hpp"
+#include "messages/without_stack.hpp"
 
 namespace kernelmill {
 
