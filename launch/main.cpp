@@ -1,101 +1,54 @@
-// kernelmill: the commands. Each is one row of a table; its code is in launch/commands.
+// kernelmill: the table of commands, in the order in which help shows them.
 
 #include <csignal>
 
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "launch/command_rows.hpp"
 #include "launch/commands/commands.hpp"
 
 namespace kernelmill::commands {
 
-namespace {
-
-constexpr auto nothing = cli::completes::nothing;
-
-void add_config_commands(cli::command_table& table) {
-  table.push_back({"config list",
-                   "Lists the presets: configurations that come with the program.",
-                   "kernelmill config list\n"
-                   "kernelmill run quickstart",
-                   "A command that takes a configuration takes a preset's name too.",
-                   {},
-                   {},
-                   config_list});
-  table.push_back({"config show",
-                   "Shows what the files, the environment and the overrides come to.",
-                   "kernelmill config show configs/quickstart.json tasks.groups=2\n"
-                   "kernelmill config show --resolved --origin quickstart",
-                   "",
-                   {config_words()},
-                   {flag("--resolved", "Shows every key, defaults too."),
-                    flag("--origin", "Says where each value comes from.")},
-                   config_show});
-  table.push_back({"config validate",
-                   "Checks a configuration and lists everything that is wrong with it.",
-                   "kernelmill config validate configs/quickstart.json",
-                   "",
-                   {config_words()},
-                   {},
-                   config_validate});
-  table.push_back({"config schema",
-                   "Prints the JSON Schema of a configuration file.",
-                   "kernelmill config schema > kernelmill.schema.json",
-                   "",
-                   {},
-                   {flag("--markdown", "Prints the reference page instead.")},
-                   config_schema});
-}
-
-void add_other_commands(cli::command_table& table) {
-  table.push_back({"completion",
-                   "Prints a completion script for a shell.",
-                   "source <(kernelmill completion bash)",
-                   "",
-                   {{"SHELL", "bash, zsh or fish.", true, false, nothing, {"bash", "zsh", "fish"}}},
-                   {},
-                   completion});
-  table.push_back({"version",
-                   "Prints the versions of the program, its formats and its libraries.",
-                   "kernelmill version --json",
-                   "",
-                   {},
-                   {},
-                   version});
-  table.push_back(
-      {"__complete",
-       "Prints names for completion scripts.",
-       "kernelmill __complete task",
-       "",
-       {{"KIND", "task, run or preset.", true, false, nothing, {"task", "run", "preset"}}},
-       {},
-       complete,
-       true});
-  table.push_back({"__reference",
-                   "Prints docs/reference/cli.md.",
-                   "kernelmill __reference",
-                   "",
-                   {},
-                   {},
-                   reference,
-                   true});
-}
-
-} // namespace
-
 const cli::command_table& all() {
-  static const auto table = [] {
-    cli::command_table result;
-    add_run_commands(result);
-    add_task_commands(result);
-    add_cluster_commands(result);
-    add_credentials_commands(result);
-    add_policy_and_index_commands(result);
-    add_config_commands(result);
-    add_other_commands(result);
-    return result;
-  }();
+  static const cli::command_table table{
+      run_row(),
+      resume_row(),
+      eval_row(),
+      judge_batch_row(),
+      show_row(),
+      report_row(),
+      ps_row(),
+      doctor_row(),
+      task_list_row(),
+      task_show_row(),
+      task_check_row(),
+      task_import_row(),
+      head_row(),
+      node_row(),
+      submit_row(),
+      status_row(),
+      drain_row(),
+      cancel_row(),
+      pause_row(),
+      simulate_row(),
+      policy_attach_row(),
+      policy_list_row(),
+      policy_detach_row(),
+      policy_weights_row(),
+      cluster_init_row(),
+      policy_scripted_row(),
+      policy_probe_row(),
+      index_build_row(),
+      index_query_row(),
+      config_list_row(),
+      config_show_row(),
+      config_validate_row(),
+      config_schema_row(),
+      completion_row(),
+      version_row(),
+      complete_row(),
+      reference_row(),
+  };
   return table;
 }
 

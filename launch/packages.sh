@@ -13,7 +13,7 @@ build=(
 )
 test=(
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libvalijson-dev
-  python3-minimal python3-aiohttp python3-yaml shellcheck systemd openssl hipcc
+  python3-minimal python3-aiohttp python3-yaml shellcheck codespell systemd openssl hipcc
   python3-torch libtorch-dev pybind11-dev python3-dev
 )
 package=(patchelf dpkg-dev file)

@@ -70,6 +70,7 @@ struct EpisodeRecord {
   readiness @8 :Verdict.Readiness;
   seconds @9 :Float64;
   notTimed @10 :UInt32;            # turns that are right and have no time
+  committedAt @11 :Float64;        # seconds since 1970
 }
 
 struct GroupRecord {
@@ -81,6 +82,7 @@ struct GroupRecord {
   mean @5 :Float64;
   deviation @6 :Float64;
   leftOut @7 :List(UInt32);        # members without a return: lost to the infrastructure, or with an unpaid turn
+  committedAt @8 :Float64;         # seconds since 1970
 }
 
 struct RunRecord {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <openssl/evp.h>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 #include "storage/files.hpp"

@@ -6,8 +6,8 @@
 //                   that the folder holds a run, so it is written last
 //   lineage/        the store of this run, unless the manifest names a shared one
 //   artifacts/      long texts and binaries by content
-//   traces.jsonl    one line per finished episode  } projections of the lineage,
-//   metrics.jsonl   one line per finished group    } rewritten by resume
+//   traces.jsonl    a line per turn and per ended episode  } projections of the lineage, that
+//   metrics.jsonl   a line per turn and per ended group    } grow as it does: run_journal.hpp
 //   logs/  control.sock
 
 #include <string>

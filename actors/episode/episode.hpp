@@ -16,7 +16,7 @@
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/prompt_book.hpp"
 #include "actors/governance/judge.hpp"
-#include "actors/policy_client/token_thread.hpp"
+#include "actors/policy_client/protocol/token_thread.hpp"
 #include "gpu/task/task.hpp"
 #include "messages/actors.hpp"
 #include "messages/defaults.hpp"

@@ -8,7 +8,7 @@
 #include "actors/episode/transition.hpp"
 #include "actors/episode/unchanged.hpp"
 #include "actors/governance/judge.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
 #include "messages/judged.hpp"
 
@@ -118,25 +118,26 @@ Message<wire::CompletionRequest> completion_request(const refining_episode_state
 }
 
 std::chrono::milliseconds build_deadline(const refining_episode_state& state) {
-  return state.where.what->is_torch() ? state.settings->torch_build_deadline
-                                      : state.settings->build_deadline;
+  return state.where.what->contract == contract_kind::torch ? state.settings->torch_build_deadline
+                                                            : state.settings->build_deadline;
 }
 
 std::chrono::milliseconds evaluate_deadline(const refining_episode_state& state) {
-  return state.where.what->is_torch() ? state.settings->torch_evaluate_deadline
-                                      : state.settings->evaluate_deadline;
+  return state.where.what->contract == contract_kind::torch
+             ? state.settings->torch_evaluate_deadline
+             : state.settings->evaluate_deadline;
 }
 
 Message<wire::BuildRequest> build_request(const refining_episode_state& state) {
   const auto& what = *state.where.what;
   return build<wire::BuildRequest>([&](wire::BuildRequest::Builder x) {
     x.setTask(what.id);
-    x.setContract(what.contract);
+    x.setContract(to_string(what.contract));
     x.setBackend(state.settings->backend);
     x.setSource(state.current->parsed.kernel);
     x.setSha256(state.current->candidate_sha256);
     x.setDeadlineMs(static_cast<uint32_t>(build_deadline(state).count()));
-    if (what.is_torch()) {
+    if (what.contract == contract_kind::torch) {
       x.setTaskDir(what.directory);
       x.setTaskDigest(what.digest);
     }
@@ -153,9 +154,9 @@ Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& 
     x.setCandidateSha256(state.current->candidate_sha256);
     x.setLibraryPath(built->getLibraryPath());
     x.setLibrarySha256(built->getLibrarySha256());
-    x.setContract(state.where.what->contract);
+    x.setContract(to_string(state.where.what->contract));
     x.setTiming(defaults->getTiming());
-    if (const auto& what = *state.where.what; what.is_torch()) {
+    if (const auto& what = *state.where.what; what.contract == contract_kind::torch) {
       x.setMode(what.torch.mode);
       x.setLanguage(what.torch.language);
       x.setFloat32(what.torch.float32);
@@ -196,7 +197,7 @@ Message<wire::TurnFacts> turn_facts(const refining_episode_state& state) {
     x.setVerb(what.verb);
     x.setOperatorFamily(what.operator_family);
     x.setBackend(state.settings->backend);
-    x.setContract(what.contract);
+    x.setContract(to_string(what.contract));
     x.setCandidateSha256(current.candidate_sha256);
     auto parsed = x.initParsed();
     parsed.setOk(current.parsed.ok);
@@ -369,6 +370,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, usable.reasons[i]);
     x.setSeconds(state.seconds_since(state.started));
     x.setNotTimed(not_timed);
+    x.setCommittedAt(wall_seconds(state.now()));
   });
 }
 

@@ -1,5 +1,6 @@
 #include "actors/policy_client/completion_result.hpp"
 
+#include "messages/base/hash.hpp"
 #include "messages/fault.hpp"
 
 #include <chrono>
@@ -182,7 +183,8 @@ Message<wire::CompletionResult> failed_result(const error& why, const std::strin
 
 Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
                                       const std::string& detail,
-                                      const std::vector<std::pair<const char*, double>>& numbers) {
+                                      const std::vector<std::pair<const char*, double>>& numbers,
+                                      const std::vector<tried_request>& tried) {
   return build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
     x.setActor("policy_client");
     x.setId(kj_text(id));
@@ -193,6 +195,17 @@ Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& 
       list[i].setName(numbers[i].first);
       list[i].setValue(numbers[i].second);
       list[i].setUnit(std::string_view{numbers[i].first}.ends_with("seconds") ? "s" : "count");
+    }
+    auto children = x.initChildren(count(tried));
+    for (unsigned i = 0; i < children.size(); ++i) {
+      children[i].setActor("policy_request");
+      children[i].setId(kj_text(tried[i].session));
+      children[i].setState(kj_text(tried[i].state));
+      children[i].setSince(tried[i].since);
+      children[i].setDetail(kj_text(tried[i].last_error));
+      auto attempts = children[i].initNumbers(1);
+      attempts[0].setName("attempts");
+      attempts[0].setValue(tried[i].attempts);
     }
   });
 }

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "actors/policy_client/chat_stream.hpp"
-#include "actors/policy_client/http_transport.hpp"
+#include "actors/policy_client/http/http_transport.hpp"
+#include "actors/policy_client/protocol/chat_stream.hpp"
 #include "actors/policy_client/retry_policy.hpp"
 #include "actors/policy_client/secret.hpp"
 #include "messages/envelope.hpp"
@@ -63,8 +63,19 @@ Message<wire::CompletionResult> completed_result(const completion_answer& answer
 Message<wire::CompletionResult> failed_result(const error& why, const std::string& request_id,
                                               uint32_t attempts, double seconds);
 
+/// A request that has been tried without success and goes on.
+struct tried_request {
+  std::string session;
+  std::string state;
+  double since = 0; ///< seconds since 1970
+  uint32_t attempts = 0;
+  std::string last_error;
+};
+
+/// With a child of the actor "policy_request" for each of `tried`.
 Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
                                       const std::string& detail,
-                                      const std::vector<std::pair<const char*, double>>& numbers);
+                                      const std::vector<std::pair<const char*, double>>& numbers,
+                                      const std::vector<tried_request>& tried = {});
 
 } // namespace kernelmill

@@ -3,7 +3,7 @@
 #include <curl/curl.h>
 #include <unistd.h>
 
-#include "actors/policy_client/token_protocol.hpp"
+#include "actors/policy_client/protocol/token_protocol.hpp"
 
 namespace kernelmill {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "actors/policy_client/adaptive_window.hpp"
-#include "actors/policy_client/http_transport.hpp"
-#include "actors/policy_client/openai_protocol.hpp"
+#include "actors/policy_client/http/http_transport.hpp"
+#include "actors/policy_client/protocol/openai_protocol.hpp"
 #include "messages/defaults.hpp"
 #include "messages/error.hpp"
 #include "messages/log/logger.hpp"

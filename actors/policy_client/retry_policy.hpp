@@ -11,24 +11,24 @@
 #include <string>
 #include <string_view>
 
-#include "actors/policy_client/http_transport.hpp"
-#include "actors/policy_client/openai_protocol.hpp"
+#include "actors/policy_client/http/http_transport.hpp"
+#include "actors/policy_client/protocol/openai_protocol.hpp"
 
 namespace kernelmill {
 
 /// How one attempt ended.
 struct attempt_signal {
   transport_fault transport = transport_fault::none;
-  std::string detail;        ///< the transport's words
-  long status = 0;           ///< 0 when no status line came
-  server_error server;       ///< of an error's body, or of an error within a 200
-  bool error_within = false; ///< a 200 that carries the server's error
-  bool unreadable = false;   ///< a 200 that is no completion
+  std::string detail;           ///< the transport's words
+  long status = 0;              ///< 0 when no status line came
+  server_error server;          ///< of an error's body, or of an error within a 200
+  bool error_within = false;    ///< a 200 that carries the server's error
+  bool unreadable = false;      ///< a 200 that is no completion
   bool only_tool_calls = false; ///< a completion that holds calls of tools and no words
   std::string finish_reason;    ///< of a completion
-  std::string retry_after;   ///< the header, as sent
-  std::string date;          ///< the header, against which a date in Retry-After is read
-  std::string location;      ///< of a redirect
+  std::string retry_after;      ///< the header, as sent
+  std::string date;             ///< the header, against which a date in Retry-After is read
+  std::string location;         ///< of a redirect
 };
 
 /// What earlier attempts have shown.
@@ -72,10 +72,5 @@ std::optional<std::chrono::milliseconds> next_wait(const attempt_decision& decis
                                                    uint32_t failures,
                                                    std::chrono::milliseconds left, uint64_t random,
                                                    backoff_options options = {});
-
-/// Mixes numbers into one that is spread evenly; the same numbers give the same result, so that a
-/// simulated run replays.
-uint64_t mix(uint64_t a, uint64_t b, uint64_t c = 0);
-uint64_t hash_of(std::string_view text);
 
 } // namespace kernelmill

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "actors/policy_client/completion_result.hpp"
-#include "actors/policy_client/token_protocol.hpp"
-#include "actors/policy_client/token_thread.hpp"
+#include "actors/policy_client/protocol/token_protocol.hpp"
+#include "actors/policy_client/protocol/token_thread.hpp"
 
 namespace kernelmill {
 

@@ -107,21 +107,34 @@ void batch_run_state::tell_outcome(const std::string& state, double seconds) con
 // -- endings
 // ----------------------------------------------------------------------------------------
 
+void batch_run_state::on_turns(const caf::actor_addr& who, uint32_t committed,
+                               bool fresh) {
+  auto known = ordinals.find(who);
+  if (known == ordinals.end()) return;
+  auto& episode = live.at(known->second);
+  counters.turns += committed - episode.turns;
+  counters.fresh_turns += fresh ? 1 : 0;
+  episode.turns = committed;
+  if (listener) listener->on_progress(counters);
+}
+
 void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
   auto ref = outcome.getEpisode();
   auto ordinal = uint64_t{ref.getGroup()} * plan.group_size + ref.getMember();
   auto ended = live.find(ordinal);
   if (ended == live.end()) return;
+  // An episode that was lost with its actor says 0 turns.
+  counters.turns += std::max(outcome.getTurns(), ended->second.turns) - ended->second.turns;
   ordinals.erase(ended->second.handle.address());
   live.erase(ended);
   counters.live = static_cast<uint32_t>(live.size());
-  counters.turns += outcome.getTurns();
   tell_ending(outcome);
   for (auto stage : outcome.getSeconds()) stage_seconds[stage.getName().cStr()] += stage.getValue();
   auto& group = groups[ref.getGroup()];
   if (outcome.getClosed()) {
     departures_in_a_row = 0;
     ++counters.ended;
+    counters.ended_turns += outcome.getTurns();
     ++group.ended;
     count_outcome(counters, kinds, outcome);
     look_at_lost_turns(outcome);
@@ -136,7 +149,7 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
     ++group.left_open;
     note_departure(outcome);
   }
-  if (listener) listener->on_episode(outcome, counters);
+  if (listener) listener->on_progress(counters);
   admit();
   finish_if_done();
 }
@@ -318,6 +331,10 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
         s.admit();
         s.finish_if_done();
         return answer;
+      },
+      [self](atom::commit, uint32_t turns, bool fresh) {
+        self->state.on_turns(caf::actor_cast<caf::actor_addr>(self->current_sender()), turns,
+                             fresh);
       },
       [self](atom::finished, const Message<wire::EpisodeOutcome>& outcome) {
         self->state.on_finished(*outcome.open());

@@ -35,7 +35,9 @@ struct run_plan {
 
 struct run_counters {
   uint32_t planned = 0, live = 0, ended = 0, left_open = 0;
-  uint64_t turns = 0;
+  uint64_t turns = 0;       ///< committed, of all episodes that this process has taken up
+  uint64_t fresh_turns = 0; ///< of them those that this process has committed
+  uint64_t ended_turns = 0; ///< of them those of episodes that have ended
   uint32_t accepted = 0, rejected = 0, infrastructure = 0, dropped = 0;
   uint32_t not_timed = 0; ///< turns that are right and have no time
   uint32_t unpaid = 0;    ///< episodes with such a turn that the machine could not time
@@ -45,7 +47,7 @@ struct run_counters {
 class run_listener {
 public:
   virtual ~run_listener() = default;
-  virtual void on_episode(wire::EpisodeOutcome::Reader outcome, const run_counters& counters) = 0;
+  virtual void on_progress(const run_counters& counters) = 0;
 };
 
 struct batch_run_state {
@@ -59,6 +61,7 @@ struct batch_run_state {
   struct live_episode {
     episode_actor handle;
     episode_assignment where;
+    uint32_t turns = 0; ///< committed
   };
 
   explicit batch_run_state(run_actor::pointer owner) : self(owner) {
@@ -70,6 +73,7 @@ struct batch_run_state {
   bool may_admit() const;
   void admit();
   void watch(); // lets episodes look at the clock now and then
+  void on_turns(const caf::actor_addr& who, uint32_t committed, bool fresh);
   void on_finished(wire::EpisodeOutcome::Reader outcome);
   void on_lost(const caf::actor_addr& who, const std::string& why);
   void note_departure(wire::EpisodeOutcome::Reader outcome);

@@ -58,6 +58,14 @@ Message<wire::EpisodeOutcome> lost_episode(const episode_assignment& where,
   });
 }
 
+namespace {
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+} // namespace
+
 Message<wire::Record> group_record(const run_plan& plan, uint32_t group,
                                    std::span<const std::optional<double>> returns) {
   auto statistics = group_advantages(returns, plan.advantages);
@@ -69,6 +77,7 @@ Message<wire::Record> group_record(const run_plan& plan, uint32_t group,
     x.setGroup(group);
     x.setMean(statistics.mean);
     x.setDeviation(statistics.deviation);
+    x.setCommittedAt(seconds_since_1970());
     auto return_list = x.initReturns(count);
     auto advantage_list = x.initAdvantages(count);
     std::vector<uint32_t> left_out;
@@ -105,10 +114,6 @@ std::string readiness_text(const run_counts& counts) {
       {"unusable", counts.unusable},
   }
       .dump();
-}
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 } // namespace

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "gpu/candidate/protocol.hpp"
-#include "gpu/process/descriptor.hpp"
 #include "gpu/process/standstill.hpp"
 #include "gpu/referee/buffers.hpp"
 #include "gpu/sandbox/sandbox.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -116,6 +116,7 @@ public:
   bool truth_agrees = false; ///< of the GPU's reference with the host's, once tried
   std::vector<task_case>
       kinds; ///< that host calls are timed with, once chosen; the task's own first
+  std::vector<task_case> checked_kinds; ///< too near to a bound for that: checked with wider ones
 };
 
 /// The few tasks that were used last.

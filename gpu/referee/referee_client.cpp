@@ -7,8 +7,8 @@
 
 #include <sys/socket.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/referee_protocol.hpp"
+#include "messages/base/descriptor.hpp"
 #include "messages/framing.hpp"
 
 namespace kernelmill {

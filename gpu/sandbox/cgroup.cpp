@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "messages/base/files.hpp"
+
 namespace kernelmill {
 
 namespace fs = std::filesystem;
@@ -35,17 +37,10 @@ int write_file(const std::string& path, const std::string& text) {
   return failed;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream in{path};
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
-
 // Lines of a name and a number.
 std::map<std::string, uint64_t> counters(const std::string& path) {
   std::map<std::string, uint64_t> result;
-  std::istringstream in{read_file(path)};
+  std::istringstream in{read_whole(path).value_or("")};
   std::string key;
   for (uint64_t value = 0; in >> key >> value;) result[key] = value;
   return result;
@@ -161,7 +156,7 @@ bool cgroup::out_of_memory() const {
     auto events = counters(x + "/memory.events");
     if (events["oom_kill"] > 0 && events["oom"] > 0) return true;
     if (counters(x + "/memory.oom_control")["oom_kill"] > 0 &&
-        std::strtoull(read_file(x + "/memory.failcnt").c_str(), nullptr, 10) > 0)
+        std::strtoull(read_whole(x + "/memory.failcnt").value_or("").c_str(), nullptr, 10) > 0)
       return true;
   }
   return false;
@@ -185,11 +180,11 @@ bool cgroup_backend::find_version_2() {
     places.push_back(mounts[""]);
   }
   for (auto& x : places) {
-    auto controllers = read_file(x + "/cgroup.controllers");
+    auto controllers = read_whole(x + "/cgroup.controllers").value_or("");
     if (!has_word(controllers, "memory") || !has_word(controllers, "pids")) continue;
     // Fails with EBUSY where processes live: then the controllers must be on already.
     write_file(x + "/cgroup.subtree_control", "+memory +pids");
-    auto enabled = read_file(x + "/cgroup.subtree_control");
+    auto enabled = read_whole(x + "/cgroup.subtree_control").value_or("");
     if (!has_word(enabled, "memory") || !has_word(enabled, "pids") || !can_create_in(x)) {
       detail_ = "cgroup 2 at " + x + " cannot be divided by this user";
       continue;

@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/sandbox/sandbox_parts.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

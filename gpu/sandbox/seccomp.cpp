@@ -50,6 +50,7 @@ private:
 constexpr uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
 constexpr uint32_t unknown = SCMP_ACT_ERRNO(ENOSYS);
 constexpr uint32_t allow = SCMP_ACT_ALLOW;
+constexpr uint32_t nothing = SCMP_ACT_ERRNO(0); // is done, and the caller told that it was
 
 tl::unexpected<error> cannot(const char* what, int cause) {
   return infrastructure_error("seccomp_failed",
@@ -76,6 +77,19 @@ void add_page_cache_rules(rule_list& rules) {
     rules.one(refuse, name, {SCMP_A5(SCMP_CMP_NE, 0)}); // RWF_NOWAIT above all
   rules.all(refuse, {"fadvise64", "readahead"});
   rules.number(refuse, cachestat, {});
+}
+
+// Locks and watches of those files reach every other sandbox: a candidate could tell one that is
+// judged beside it when it is called. A lock is granted and not taken; in a sandbox nobody else is.
+void add_file_news_rules(rule_list& rules) {
+  rules.one(nothing, "flock", {});
+  for (auto* name : {"fcntl", "fcntl64"}) {
+    for (uint64_t command : {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW})
+      rules.one(nothing, name, {SCMP_A1(SCMP_CMP_EQ, command)});
+    for (uint64_t command : {F_SETLEASE, F_NOTIFY})
+      rules.one(refuse, name, {SCMP_A1(SCMP_CMP_EQ, command)});
+  }
+  rules.all(refuse, {"inotify_add_watch"});
 }
 
 void add_sandbox_rules(rule_list& rules) {
@@ -231,6 +245,7 @@ expected<descriptor> sandbox_seccomp_program(bool with_gpu) {
   rule_list rules{context.get()};
   add_sandbox_rules(rules);
   add_page_cache_rules(rules);
+  add_file_news_rules(rules);
   add_socket_rules(rules, with_gpu);
   if (rules.failed() != 0) return cannot("fill", rules.failed());
   ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2); // a binary tree

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gpu/process/core_use.hpp"
-#include "gpu/process/descriptor.hpp"
 #include "gpu/sandbox/sandbox.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

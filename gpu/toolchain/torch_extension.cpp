@@ -10,7 +10,8 @@
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/torch_flags.hpp"
 #include "gpu/toolchain/torch_sources.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 

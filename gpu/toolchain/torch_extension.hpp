@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "gpu/python/python_files.hpp"
 #include "gpu/sandbox/sandbox.hpp"
 #include "gpu/toolchain/build_findings.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/precompiled.hpp"
 #include "gpu/toolchain/torch_request.hpp"
-#include "gpu/torch/python_files.hpp"
 
 namespace kernelmill {
 

@@ -9,7 +9,8 @@
 
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/warm_recorder.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 

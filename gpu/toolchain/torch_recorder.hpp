@@ -4,10 +4,10 @@
 
 #include <string>
 
+#include "gpu/python/python_files.hpp"
 #include "gpu/sandbox/sandbox.hpp"
 #include "gpu/toolchain/build_findings.hpp"
 #include "gpu/toolchain/torch_request.hpp"
-#include "gpu/torch/python_files.hpp"
 
 namespace kernelmill {
 

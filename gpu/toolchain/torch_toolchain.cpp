@@ -8,14 +8,15 @@
 #include <optional>
 #include <thread>
 
+#include "gpu/python/python_files.hpp"
 #include "gpu/task/torch_artifact.hpp"
 #include "gpu/toolchain/build_findings.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/torch_extension.hpp"
 #include "gpu/toolchain/torch_recorder.hpp"
 #include "gpu/toolchain/warm_recorder.hpp"
-#include "gpu/torch/python_files.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 

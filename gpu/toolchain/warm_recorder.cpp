@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "gpu/process/pidfd.hpp"
+#include "gpu/python/packets.hpp"
 #include "gpu/sandbox/seccomp.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
-#include "gpu/torch/packets.hpp"
 
 namespace kernelmill {
 

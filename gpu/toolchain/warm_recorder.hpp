@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "gpu/python/python_files.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
-#include "gpu/torch/python_files.hpp"
 
 namespace kernelmill {
 

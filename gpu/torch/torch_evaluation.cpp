@@ -35,6 +35,7 @@ constexpr size_t least_other_blocks = 4;
 // of which their memory lies elsewhere, and on any, of which some are beside busy ones.
 constexpr double process_spread = 0.7e-6;
 constexpr double core_spread = 10e-6;
+constexpr double least_left = 0.1; // of a row's time, without what is none of its calls'
 constexpr double device_spread = 0.15e-6; // of the GPU's work alone
 
 std::string text_of(const json& x, const char* name) {
@@ -220,12 +221,15 @@ private:
           timing.samples = 0;
         }
         clock_ = clock;
+        fixed_ = answer->at("fixed").get<double>();
+        fixed_error_ = answer->at("fixed_error").get<double>();
         for (int i = 0; i < 2; ++i) {
           block.reference[i] = answer->at("reference").at(i).get<double>();
           block.candidate[i] = answer->at("candidate").at(i).get<double>();
         }
         keep(block, answer->at("kind").get<std::string>(), answer->at("calls").get<uint32_t>());
         has_others_ = answer->at("kinds").get<int>() > 1;
+        unmet_ = answer->at("unmet").get<int>() > 0;
         timing.samples += answer->at("calls").get<uint32_t>();
         one_core_ = answer->at("held").get<bool>();
       } catch (const json::exception& problem) {
@@ -233,9 +237,12 @@ private:
                                   std::string{"failed to read a block: "} + problem.what()));
         return;
       }
-      timing.note = stop_reason_by_kind(kinds_, rule, now_seconds() - started);
-      wanted = wanted_kind();
-      if (!wanted.empty() || too_few_kinds()) timing.note.clear();
+      auto kinds = without_fixed();
+      timing.note = stop_reason_by_kind(kinds, rule, now_seconds() - started);
+      // A kind on which the candidate seems to be slower; once it was timed often enough, it is or
+      // it is not.
+      wanted = pay_slowest(kinds).in_doubt.value_or("");
+      if (!wanted.empty() || too_few_kinds() || unmet_) timing.note.clear();
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
     summarize();
@@ -273,9 +280,15 @@ private:
     record_.timing.kinds[static_cast<size_t>(at - kinds_.begin())].calls += calls;
   }
 
-  // A kind on which the candidate seems to be slower; once it was timed often enough, it is or it
-  // is not.
-  std::string wanted_kind() const { return pay_slowest(kinds_).in_doubt.value_or(""); }
+  // Blocks without the part of a row that is none of its calls', which all rows together tell best.
+  std::vector<kind_blocks> without_fixed() const {
+    auto result = kinds_;
+    for (auto& kind : result)
+      for (auto& block : kind.blocks)
+        for (auto* side : {block.reference, block.candidate})
+          for (int i = 0; i < 2; ++i) side[i] = std::max(side[i] - fixed_, least_left * side[i]);
+    return result;
+  }
 
   // Each of some blocks of other contents finds a shortcut by contents that most of them give away.
   bool too_few_kinds() const {
@@ -285,11 +298,11 @@ private:
     return own < least_own_blocks || (has_others_ && others < least_other_blocks);
   }
 
-  void name_kinds(const paid_speedup& paid) {
-    for (size_t i = 0; i < kinds_.size(); ++i) {
+  void name_kinds(const std::vector<kind_blocks>& kinds, const paid_speedup& paid) {
+    for (size_t i = 0; i < kinds.size(); ++i) {
       std::vector<double> reference;
       std::vector<double> candidate;
-      for (const auto& x : kinds_[i].blocks) {
+      for (const auto& x : kinds[i].blocks) {
         reference.insert(reference.end(), {x.reference[0], x.reference[1]});
         candidate.insert(candidate.end(), {x.candidate[0], x.candidate[1]});
       }
@@ -308,24 +321,28 @@ private:
   }
 
   void summarize() {
-    auto paid = pay_slowest(kinds_);
+    auto kinds = without_fixed();
+    auto paid = pay_slowest(kinds);
     auto& timing = record_.timing;
     timing.measured = true;
-    for (const auto& x : kinds_) timing.baseline.blocks += x.blocks.size();
+    for (const auto& x : kinds) timing.baseline.blocks += x.blocks.size();
     timing.baseline.behind = paid.candidate_seconds / paid.reference_seconds;
-    timing.baseline.half_width = baseline_half_width(kinds_);
+    timing.baseline.half_width = baseline_half_width(kinds);
     timing.reference_seconds = paid.reference_seconds;
     timing.candidate_seconds = paid.candidate_seconds;
     timing.speedup = paid.speedup;
-    name_kinds(paid);
+    name_kinds(kinds, paid);
     (clock_ == "device" ? timing.by_device : timing.by_call) = {timing.candidate_seconds,
                                                                 timing.reference_seconds};
     if (request_.getTiming().getClock() != clock_ && parts_.gpu != nullptr)
       timing.note += "; timed with launches: its calls cannot be queued ahead";
     if (parts_.gpu == nullptr) return;
     auto spread = clock_ == "device" ? device_spread : one_core_ ? process_spread : core_spread;
-    timing.speedup = widened(timing.speedup, std::hypot(spread / timing.reference_seconds,
-                                                        spread / timing.candidate_seconds));
+    // What is taken from both alike changes the ratio by what their inverses differ by.
+    auto by_fixed = fixed_error_ / timing.candidate_seconds - fixed_error_ / timing.reference_seconds;
+    timing.speedup =
+        widened(timing.speedup, std::hypot(spread / timing.reference_seconds,
+                                           spread / timing.candidate_seconds, by_fixed));
     note_conditions(*parts_.gpu, record_);
   }
 
@@ -389,8 +406,11 @@ private:
   std::vector<json> trials_;
   std::string inputs_;
   double floor_bytes_ = 0;
-  std::vector<kind_blocks> kinds_; // as in the record
+  std::vector<kind_blocks> kinds_; // as in the record; seconds a call with what follows
+  double fixed_ = 0;               // seconds a call that are no call's, as is known by now
+  double fixed_error_ = 0;
   bool has_others_ = false;        // of contents
+  bool unmet_ = false;             // nothing is known of some yet
   std::string clock_ = "call";     // by which blocks were timed
   bool one_core_ = false;          // baseline and candidate took turns on one
 };

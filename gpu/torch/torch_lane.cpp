@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gpu/python/packets.hpp"
 #include "gpu/referee/candidate_process.hpp"
 #include "gpu/sandbox/seccomp.hpp"
-#include "gpu/torch/packets.hpp"
 
 namespace kernelmill {
 

@@ -17,7 +17,7 @@
 
 #include <openssl/err.h>
 
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -15,11 +15,11 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/cluster/head_gate.hpp"
-#include "gpu/process/descriptor.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/cluster/head_policies.hpp"
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/paths.hpp"
+#include "messages/base/descriptor.hpp"
 #include "messages/fault.hpp"
 #include "storage/files.hpp"
 #include "messages/without_stack.hpp"
@@ -234,7 +234,7 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   auto warn = [&](const std::string& text) { options.log.warn({"head", {}, {}, {}}, text); };
   // Servers before the runs that ask them, and both before anybody can ask for them.
   for (const auto& problem : policies->recover()) warn("failed to attach again: " + problem);
-  for (const auto& problem : runs->recover()) warn("failed to go on with " + problem);
+  for (const auto& problem : runs->recover()) warn("failed to continue " + problem);
   auto port = publish_head(system, gate, options.listen, *tls);
   if (!port) return tl::unexpected<error>{port.error()};
   desk->port = *port;

@@ -7,8 +7,8 @@
 #include <caf/all.hpp>
 
 #include "actors/caf_error.hpp"
-#include "actors/policy_client/policy_pool.hpp"
 #include "actors/policy_client/server_probe.hpp"
+#include "actors/policy_pool/policy_pool.hpp"
 #include "messages/defaults.hpp"
 #include "storage/run_directory.hpp"
 

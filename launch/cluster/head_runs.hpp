@@ -14,7 +14,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "actors/cluster/head_gate.hpp"
-#include "launch/hosted_run.hpp"
+#include "launch/node/hosted_run.hpp"
 
 namespace kernelmill {
 

@@ -7,7 +7,7 @@
 
 #include <openssl/ssl.h>
 
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 #include "launch/cluster/credentials.hpp"
 #include "messages/error.hpp"
 

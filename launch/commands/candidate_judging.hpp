@@ -10,9 +10,9 @@
 #include "gpu/referee/referee_client.hpp"
 #include "gpu/task/task.hpp"
 #include "gpu/toolchain/toolchain.hpp"
-#include "launch/backend.hpp"
 #include "launch/cli/command.hpp"
 #include "launch/config/run_config.hpp"
+#include "launch/machine/backend.hpp"
 
 namespace kernelmill::commands {
 

@@ -13,6 +13,7 @@
 #include "launch/cluster/member.hpp"
 #include "launch/commands/head_asking.hpp"
 #include "launch/commands/interrupt.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/run_name.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
@@ -125,7 +126,7 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
                                   "`kernelmill show " + name +
                                       "`, below the head's --root, says how it ended");
   }
-  cli::talk("the run goes on without us; `kernelmill cancel " + name + "` ends it");
+  cli::talk("the run continues on the head; `kernelmill cancel " + name + "` ends it");
   return 128 + interrupt::signal();
 }
 
@@ -142,12 +143,10 @@ expected<json> submit_when_there_is_a_node(const invocation& in, const run_confi
                              (told && answer.error().category == "head_unreachable"));
     if (!waits || signals.token().stop_requested() || std::chrono::steady_clock::now() > until)
       return answer;
-    if (!told) cli::talk("no node offers what the run needs yet; waiting, Ctrl-C gives up");
+    if (!told) cli::talk("waiting for a node that can do this run; press Ctrl-C to give up");
     std::this_thread::sleep_for(std::chrono::seconds{1});
   }
 }
-
-} // namespace
 
 expected<int> head(const invocation& in) {
   auto listen = parse_address(in.value("--listen"));
@@ -162,7 +161,7 @@ expected<int> head(const invocation& in) {
     else
       cli::print(at.text() + "\n");
     std::fflush(stdout);
-    cli::talk("serving; Ctrl-C ends it, and its runs stay resumable");
+    cli::talk("serving; press Ctrl-C to end it (its runs can be resumed)");
   };
   auto log = open_server_log(in, in.value("--log-level"), in.value("--log-format"));
   if (!log) return tl::unexpected<error>{log.error()};
@@ -212,7 +211,7 @@ expected<int> submit(const invocation& in) {
   auto& config = loaded->config;
   if (config.run.name.empty()) config.run.name = made_run_name(sources);
   if (!config.run.dir.empty())
-    cli::talk("run.dir is left out: a head keeps its runs below its own --root");
+    cli::talk("run.dir is ignored: a head stores its runs below its own --root");
   config.run.dir.clear();
   auto answer = submit_when_there_is_a_node(in, config);
   if (!answer) return tl::unexpected<error>{answer.error()};
@@ -250,12 +249,163 @@ expected<int> pause(const invocation& in) {
   return ask_for_one(in, "pause", "RUN", "paused");
 }
 
+cli::argument_spec run_of_head() {
+  return {"RUN", "Name of a run of the head.", true, false, nothing, {}};
+}
+
+} // namespace
+
+cli::command head_row() {
+  return {
+      "head",
+      "Starts the head of a cluster. It owns runs and distributes their work to nodes.",
+      "kernelmill head --listen 10.0.0.1:7612\n"
+      "kernelmill head --insecure-loopback",
+      "Prints its address once it listens. Links use mutual TLS with the credentials of "
+      "`kernelmill cluster init`.\n"
+      "Ctrl-C or SIGTERM ends it. The next head with the same --root continues the runs in "
+      "progress, also after\n"
+      "kill -9.",
+      {},
+      {{"--listen",
+        "ADDR:PORT",
+        "Address to listen on. Port 0 takes a free one.",
+        "127.0.0.1:7612",
+        false,
+        {},
+        nothing},
+       {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory},
+       credentials(),
+       insecure(),
+       log_file(),
+       {"--log-level",
+        "LEVEL",
+        "Lowest level that is logged.",
+        "info",
+        false,
+        {"trace", "debug", "info", "warn", "error"},
+        nothing},
+       {"--log-format",
+        "FORMAT",
+        "`text`, or `json` with one object per line.",
+        "text",
+        false,
+        {"text", "json"},
+        nothing}},
+      head};
+}
+
+cli::command node_row() {
+  auto configuration = config_words();
+  configuration.required = false;
+  return {
+      "node",
+      "Offers this machine's compilers and GPUs to a head.",
+      "kernelmill node --head 10.0.0.1:7612\n"
+      "kernelmill node --head 10.0.0.1:7612 --gpus 0,2 --compilers 8\n"
+      "kernelmill node --head 10.0.0.1:7612 --arch sm_90 --compilers 32",
+      "Rejoins when the connection or the head is lost. SIGTERM, SIGUSR1 and Ctrl-C drain it: it "
+      "takes no new jobs,\n"
+      "finishes the current ones, and ends. A second signal ends it at once. It uses the "
+      "sections `compile`,\n"
+      "`evaluation` and `log` of the configuration.",
+      {configuration},
+      with_head_options({{"--name",
+                          "NAME",
+                          "Name of the node. Default: the host's name.",
+                          "",
+                          false,
+                          {},
+                          nothing},
+                         {"--gpus",
+                          "LIST",
+                          "GPUs to offer: `all`, `none`, or numbers such as 0,2 among those in "
+                          "CUDA_VISIBLE_DEVICES.",
+                          "all",
+                          false,
+                          {},
+                          nothing},
+                         {"--arch",
+                          "ARCH",
+                          "Only compiles, for GPUs of this architecture (sm_90).",
+                          "",
+                          false,
+                          {},
+                          nothing},
+                         {"--compilers",
+                          "N",
+                          "Concurrent builds. Default: one per core.",
+                          "",
+                          false,
+                          {},
+                          nothing},
+                         log_file()}),
+      node};
+}
+
+cli::command submit_row() {
+  return {
+      "submit",
+      "Submits a run to a head.",
+      "kernelmill submit quickstart --head 10.0.0.1:7612 --wait\n"
+      "kernelmill submit base.json run.name=first tasks.groups=8",
+      "Configuration files are read on this machine. Paths in them must exist on the head's "
+      "machine. With --wait the\n"
+      "exit code is 0 when the run has finished.",
+      {config_words()},
+      with_head_options({{"--wait", "", "Waits until the run has ended.", "", false, {}, nothing}}),
+      submit};
+}
+
+cli::command status_row() {
+  return {"status",
+          "Shows a head's nodes, queues and runs.",
+          "kernelmill status --head 10.0.0.1:7612",
+          "Exit code 69 when the head cannot be reached.",
+          {},
+          with_head_options({}),
+          status};
+}
+
+cli::command drain_row() {
+  return {"drain",
+          "Drains a node: it gets no new jobs, finishes the current ones, and ends.",
+          "kernelmill drain gpu-host-3",
+          "The node continues to drain when the link or the head is lost.",
+          {{"NODE", "Name of a node, as `status` shows it.", true, false, nothing, {}}},
+          with_head_options({}),
+          drain};
+}
+
+cli::command cancel_row() {
+  return {"cancel",
+          "Cancels a run of a head. Committed turns are kept.",
+          "kernelmill cancel first",
+          "`kernelmill resume first --head ADDR:PORT` continues it.",
+          {run_of_head()},
+          with_head_options({}),
+          cancel};
+}
+
+cli::command pause_row() {
+  return {"pause",
+          "Pauses a run of a head: no new episodes start.",
+          "kernelmill pause first",
+          "Episodes in progress continue. `kernelmill resume first --head ADDR:PORT` ends the "
+          "pause.",
+          {run_of_head()},
+          with_head_options({}),
+          pause};
+}
+
 expected<int> resume_at_head(const invocation& in) {
   if (auto more = in.list("OVERRIDE"); !more.empty())
     return configuration_error(
-        "usage", "failed to use " + more.front() + ": a run of a head goes on as it was submitted",
+        "usage",
+        "failed to use " + more.front() +
+            ": a run of a head continues with the configuration that was submitted",
         "leave it out, or resume without --head where the run's directory is");
-  return ask_for_one(in, "resume", "RUN", "goes on:");
+  return ask_for_one(in, "resume", "RUN", "continues:");
 }
 
 } // namespace kernelmill::commands

@@ -7,6 +7,7 @@
 #include "launch/cluster/certificates.hpp"
 #include "launch/cluster/credentials.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 
 namespace kernelmill::commands {
 
@@ -24,12 +25,11 @@ void explain(const cluster_credentials& made, const std::string& expires) {
   cli::talk("made a certificate authority and one certificate, valid until " + expires);
   cli::talk("copy to every other machine, as files that only their owner may read:");
   for (const auto& file : {made.ca, made.certificate, made.key}) cli::talk("  " + file);
-  cli::talk("never copy ca.key: it makes new members; keep it offline, or delete it");
-  cli::talk("there, name their directory with --credentials or KERNELMILL_CREDENTIALS; then");
+  cli::talk("do not copy ca.key: it can create new members; keep it offline, or delete it");
+  cli::talk(
+      "on each machine, give their directory with --credentials or KERNELMILL_CREDENTIALS; then");
   for (const auto& step : next_steps) cli::talk("  " + step.get<std::string>());
 }
-
-} // namespace
 
 expected<int> cluster_init(const invocation& in) {
   auto directory = in.value("--dir");
@@ -57,6 +57,30 @@ expected<int> cluster_init(const invocation& in) {
     explain(*found, expires);
   }
   return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command cluster_init_row() {
+  return {"cluster init",
+          "Creates the cluster's credentials: a CA, a certificate and a key.",
+          "kernelmill cluster init\n"
+          "kernelmill cluster init --dir credentials",
+          "Run it once per cluster, then copy ca.pem, node.pem and node.key to every machine. A "
+          "machine that has the key\n"
+          "can join the cluster. Do not copy ca.key. Exit code 4 when credentials exist already. "
+          "Prints the directory on\n"
+          "stdout.",
+          {},
+          {{"--dir",
+            "DIR",
+            "Directory to write to. Default: $KERNELMILL_CREDENTIALS, then "
+            "$XDG_STATE_HOME/kernelmill/cluster, then ~/.local/state/kernelmill/cluster.",
+            "",
+            false,
+            {},
+            completes::directory}},
+          cluster_init};
 }
 
 } // namespace kernelmill::commands

@@ -1,6 +1,7 @@
 #pragma once
 
-// Every command of the program; each noun is a file of this folder.
+// Every command of the program: its row of the table, made beside its handler. Each noun is a file
+// of this folder.
 
 #include "launch/cli/command.hpp"
 
@@ -8,48 +9,46 @@ namespace kernelmill::commands {
 
 using cli::invocation;
 
-expected<int> run(const invocation& in);
-expected<int> resume(const invocation& in);
-expected<int> eval(const invocation& in);
-expected<int> judge_batch(const invocation& in);
-expected<int> task_list(const invocation& in);
-expected<int> task_show(const invocation& in);
-expected<int> task_check(const invocation& in);
-expected<int> task_import(const invocation& in);
-expected<int> doctor(const invocation& in);
-expected<int> show(const invocation& in);
-expected<int> report(const invocation& in);
-expected<int> ps(const invocation& in);
-expected<int> cluster_init(const invocation& in);
-expected<int> head(const invocation& in);
-expected<int> node(const invocation& in);
-expected<int> submit(const invocation& in);
-expected<int> status(const invocation& in);
-expected<int> drain(const invocation& in);
-expected<int> cancel(const invocation& in);
-expected<int> pause(const invocation& in);
+cli::command run_row();
+cli::command resume_row();
+cli::command eval_row();
+cli::command judge_batch_row();
+cli::command show_row();
+cli::command report_row();
+cli::command ps_row();
+cli::command doctor_row();
+cli::command task_list_row();
+cli::command task_show_row();
+cli::command task_check_row();
+cli::command task_import_row();
+cli::command head_row();
+cli::command node_row();
+cli::command submit_row();
+cli::command status_row();
+cli::command drain_row();
+cli::command cancel_row();
+cli::command pause_row();
+cli::command simulate_row();
+cli::command policy_attach_row();
+cli::command policy_list_row();
+cli::command policy_detach_row();
+cli::command policy_weights_row();
+cli::command cluster_init_row();
+cli::command policy_scripted_row();
+cli::command policy_probe_row();
+cli::command index_build_row();
+cli::command index_query_row();
+cli::command config_list_row();
+cli::command config_show_row();
+cli::command config_validate_row();
+cli::command config_schema_row();
+cli::command completion_row();
+cli::command version_row();
+cli::command complete_row();
+cli::command reference_row();
+
+/// `resume` with --head.
 expected<int> resume_at_head(const invocation& in);
-expected<int> simulate(const invocation& in);
-expected<int> policy_scripted(const invocation& in);
-expected<int> policy_probe(const invocation& in);
-expected<int> policy_attach(const invocation& in);
-expected<int> policy_detach(const invocation& in);
-expected<int> policy_list(const invocation& in);
-expected<int> policy_weights(const invocation& in);
-expected<int> config_list(const invocation& in);
-expected<int> config_show(const invocation& in);
-expected<int> config_validate(const invocation& in);
-expected<int> config_schema(const invocation& in);
-expected<int> index_build(const invocation& in);
-expected<int> index_query(const invocation& in);
-expected<int> completion(const invocation& in);
-expected<int> version(const invocation& in);
-
-/// What completion scripts ask for: "task" or "run" names.
-expected<int> complete(const invocation& in);
-
-/// Prints docs/reference/cli.md.
-expected<int> reference(const invocation& in);
 
 /// The table of all of the above; defined in main.cpp.
 const cli::command_table& all();

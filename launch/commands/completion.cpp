@@ -5,6 +5,8 @@
 #include "gpu/task/task.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/errors_page.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/config/load.hpp"
 #include "launch/config/paths.hpp"
 
@@ -18,8 +20,6 @@ void print_run_names() {
   for (const auto& entry : std::filesystem::directory_iterator{"runs", code})
     if (entry.is_directory(code)) cli::print(entry.path().filename().string() + "\n");
 }
-
-} // namespace
 
 expected<int> completion(const invocation& in) {
   auto script = cli::completion_script(all(), in.value("SHELL"));
@@ -41,9 +41,43 @@ expected<int> complete(const invocation& in) {
   return 0;
 }
 
-expected<int> reference(const invocation&) {
-  cli::print(cli::reference_page(all()));
+expected<int> reference(const invocation& in) {
+  cli::print(in.value("PAGE") == "errors" ? errors_page() : cli::reference_page(all()));
   return 0;
+}
+
+} // namespace
+
+cli::command completion_row() {
+  return {"completion",
+          "Prints a completion script for a shell.",
+          "source <(kernelmill completion bash)",
+          "",
+          {{"SHELL", "bash, zsh or fish.", true, false, nothing, {"bash", "zsh", "fish"}}},
+          {},
+          completion};
+}
+
+cli::command complete_row() {
+  return {"__complete",
+          "Prints names for completion scripts.",
+          "kernelmill __complete task",
+          "",
+          {{"KIND", "task, run or preset.", true, false, nothing, {"task", "run", "preset"}}},
+          {},
+          complete,
+          true};
+}
+
+cli::command reference_row() {
+  return {"__reference",
+          "Prints a page of docs/reference/ that is made from tables.",
+          "kernelmill __reference errors",
+          "",
+          {{"PAGE", "cli or errors; without it cli.", false, false, nothing, {"cli", "errors"}}},
+          {},
+          reference,
+          true};
 }
 
 } // namespace kernelmill::commands

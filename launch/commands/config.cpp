@@ -3,6 +3,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/config/schema.hpp"
@@ -40,8 +41,6 @@ json problem_json(const error& x) {
           {"message", x.message},
           {"hint", x.hint}};
 }
-
-} // namespace
 
 expected<int> config_show(const invocation& in) {
   auto loaded = load_config(sources_of(in.list("CONFIG")));
@@ -100,6 +99,51 @@ expected<int> config_schema(const invocation& in) {
   else
     cli::print(kernelmill::config_schema().dump(2) + "\n");
   return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command config_list_row() {
+  return {"config list",
+          "Lists the presets: configurations that are part of the installation.",
+          "kernelmill config list\n"
+          "kernelmill run quickstart",
+          "Commands that take a configuration file also take the name of a preset.",
+          {},
+          {},
+          config_list};
+}
+
+cli::command config_show_row() {
+  return {"config show",
+          "Shows the configuration that results from files, environment and overrides.",
+          "kernelmill config show configs/quickstart.json tasks.groups=2\n"
+          "kernelmill config show --resolved --origin quickstart",
+          "",
+          {config_words()},
+          {flag("--resolved", "Shows every key, including defaults."),
+           flag("--origin", "Shows the origin of each value.")},
+          config_show};
+}
+
+cli::command config_validate_row() {
+  return {"config validate",
+          "Checks a configuration and lists all errors.",
+          "kernelmill config validate configs/quickstart.json",
+          "",
+          {config_words()},
+          {},
+          config_validate};
+}
+
+cli::command config_schema_row() {
+  return {"config schema",
+          "Prints the JSON Schema of a configuration file.",
+          "kernelmill config schema > kernelmill.schema.json",
+          "",
+          {},
+          {flag("--markdown", "Prints the reference page instead.")},
+          config_schema};
 }
 
 } // namespace kernelmill::commands

@@ -69,10 +69,11 @@ finding helper(const std::string& name) {
           "no candidate can be built or run", "build it: ninja -C build " + name};
 }
 
-finding optional_program(const std::string& name, const std::string& cost) {
+finding optional_program(const std::string& name, const std::string& cost,
+                         const std::string& remedy) {
   auto path = on_path(name);
   if (!path.empty()) return {name, finding_state::ok, path, {}, {}};
-  return {name, finding_state::ok, "not found; " + cost, {}, {}};
+  return {name, finding_state::none, "not found", cost, remedy};
 }
 
 finding compiler(expected<spawner>& processes) {
@@ -92,7 +93,8 @@ void examine_tools(findings& out) {
   out.push_back(compiler(processes));
   for (const char* name : {"kernelmill-spawner", "kernelmill-referee", "kernelmill-candidate"})
     out.push_back(helper(name));
-  out.push_back(optional_program("python3", "needed by some tests and by the Python client only"));
+  out.push_back(optional_program("python3", "some tests and the Python client do not run",
+                                 "install python3"));
 }
 
 void examine_sandbox(findings& out) {

@@ -1,7 +1,7 @@
 // Whether tasks of the contract `torch` can be judged here, by importing torch.
 
 #include "launch/commands/doctor.hpp"
-#include "launch/python.hpp"
+#include "launch/machine/python.hpp"
 
 namespace kernelmill::commands {
 

@@ -4,16 +4,19 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/governance/judge.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/compile_only.hpp"
-#include "launch/commands/task_choice.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
 #include "launch/commands/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
-#include "launch/python.hpp"
-#include "messages/digest.hpp"
+#include "launch/machine/python.hpp"
+#include "launch/node/task_choice.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::commands {
 
@@ -26,7 +29,7 @@ expected<chosen_backend> backend_of(const invocation& in, const task& x) {
   auto architecture = in.value("--arch");
   if (!architecture.empty() && !in.has("--compile-only"))
     return configuration_error("usage",
-                               "failed to use --arch: an evaluation builds for the GPU at hand",
+                               "failed to use --arch: an evaluation builds for this machine's GPU",
                                "add --compile-only");
   bool host_code = file.ends_with(".cpp") || file.ends_with(".cc") || file.ends_with(".cxx");
   if (wanted == "auto" && file.ends_with(".hip")) wanted = "hip";
@@ -55,8 +58,8 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
   if (auto b = built.open(); x.parsed.ok && b->getCompiled()) {
     auto referee = bench.referee();
     if (!referee) return tl::unexpected<error>{referee.error()};
-    auto result =
-        evaluate_candidate(**referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
+    auto result = evaluate_candidate(
+        **referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
     if (!result && result.error().cls == fault_class::configuration)
       return tl::unexpected<error>{result.error()};
     if (result)
@@ -84,7 +87,7 @@ expected<int> eval(const invocation& in) {
   auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, *x);
   if (auto ok = choose_contract_for(*x, in.value("--contract"), parsed.kernel); !ok)
     return tl::unexpected<error>{ok.error()};
-  if (x->is_torch()) {
+  if (x->contract == contract_kind::torch) {
     choose_torch(*x, in, *backend);
     auto python = find_python(in.value("--python"));
     if (!python) return tl::unexpected<error>{python.error()};
@@ -113,6 +116,68 @@ expected<int> eval(const invocation& in) {
     cli::print(verdict_text(*opened, *judged, in.colour_out));
   }
   return judged->getOutcome() == wire::Outcome::INFRASTRUCTURE ? cli::exit_failed : cli::exit_ok;
+}
+
+} // namespace
+
+cli::command eval_row() {
+  return {
+      "eval",
+      "Builds, runs and judges one kernel.",
+      "kernelmill eval --task native/row_sum kernel.cpp\n"
+      "kernelmill eval --task native/row_sum --json - < kernel.cpp\n"
+      "kernelmill eval --task native/row_sum --compile-only --arch gfx90a kernel.hip\n"
+      "kernelmill eval --task kernelbench/level1/19_ReLU --python venv/bin/python answer.py",
+      "A kernel that fails is a normal result: exit code 0. Exit code 1 means that the machine "
+      "failed.\n"
+      "HIP kernels, for AMD GPUs, are compiled but not judged yet.",
+      {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
+      with_torch_options(
+          {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},
+           {"--contract",
+            "NAME",
+            "Contract of FILE: source of a `native` library, `device` code or a `torch` module. "
+            "`auto` decides by the task and by launch lines.",
+            "auto",
+            false,
+            {"auto", "native", "device", "torch"},
+            nothing},
+           {"--backend",
+            "NAME",
+            "Where it runs. `auto` decides by the file's name, then by the machine's hardware.",
+            "auto",
+            false,
+            {"auto", "cpu", "cuda", "hip"},
+            nothing},
+           {"--gpu",
+            "N",
+            "Number of the GPU. Default: the first in CUDA_VISIBLE_DEVICES.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
+           {"--seed",
+            "HEX",
+            "Secret seed of an earlier evaluation, 64 hex digits, to replay it. Default: random.",
+            "",
+            false,
+            {},
+            nothing},
+           clock_option(),
+           flag("--no-timing", "Checks correctness and skips timing."),
+           flag("--compile-only", "Builds and prints the compiler's diagnostics. Needs no GPU."),
+           {"--arch",
+            "ARCH",
+            "With --compile-only: target architecture, such as sm_90 or gfx90a. Default: this "
+            "machine's GPU.",
+            "",
+            false,
+            {},
+            nothing},
+           flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
+           tasks_root()}),
+      eval};
 }
 
 } // namespace kernelmill::commands

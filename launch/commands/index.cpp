@@ -3,9 +3,10 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/config/paths.hpp"
-#include "launch/node_retrieval.hpp"
+#include "launch/node/node_retrieval.hpp"
 #include "retrieval/index.hpp"
 #include "storage/artifacts.hpp"
 
@@ -42,8 +43,6 @@ expected<std::vector<verified_kernel>> kernels_of(const std::string& name,
   if (!done) return tl::unexpected<error>{done.error()};
   return result;
 }
-
-} // namespace
 
 expected<int> index_build(const invocation& in) {
   index_options options;
@@ -94,8 +93,58 @@ expected<int> index_query(const invocation& in) {
   else
     cli::print(cli::format_table({"SCORE>", "ID", "TITLE"}, rows));
   if (answer->withheld > 0)
-    cli::talk(fmt::format("{} entries withheld: they solve the excluded task", answer->withheld));
+    cli::talk(fmt::format("{} entries left out: they solve the excluded task", answer->withheld));
   return 0;
+}
+
+} // namespace
+
+cli::command index_build_row() {
+  return {
+      "index build",
+      "Builds a retrieval index from knowledge cards and the verified kernels of a run.",
+      "kernelmill index build index\n"
+      "kernelmill index build index --kernels first",
+      "A run uses the index given by `retrieval.index`. Verified kernels are the candidates of "
+      "accepted turns. A kernel\n"
+      "is never shown for the task that it solves.",
+      {{"DIR", "Folder of the index. Created if missing.", true, false, completes::directory, {}}},
+      {{"--corpus",
+        "DIR",
+        "Folder of the cards. Default: the installation's.",
+        "",
+        false,
+        {},
+        completes::directory},
+       {"--kernels",
+        "RUN",
+        "Run whose verified kernels are indexed too.",
+        "",
+        false,
+        {},
+        completes::run},
+       {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory}},
+      index_build};
+}
+
+cli::command index_query_row() {
+  return {"index query",
+          "Searches a retrieval index.",
+          "kernelmill index query index sum of each row",
+          "",
+          {{"DIR", "Folder of the index.", true, false, completes::directory, {}},
+           {"TEXT", "Search text.", true, true, nothing, {}}},
+          {{"--count", "N", "Maximum number of results.", "5", false, {}, nothing},
+           {"--exclude-task",
+            "TASK",
+            "Leaves out kernels that solve this task.",
+            "",
+            false,
+            {},
+            completes::task},
+           {"--family", "NAME", "Ranks this operator family higher.", "", false, {}, nothing},
+           {"--backend", "NAME", "Ranks this backend higher.", "", false, {}, nothing}},
+          index_query};
 }
 
 } // namespace kernelmill::commands

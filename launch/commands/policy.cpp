@@ -2,13 +2,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/policy_client/scripted_server.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
+#include "launch/commands/options.hpp"
+#include "launch/scripted_server/scripted_server.hpp"
 
 namespace kernelmill::commands {
+
+namespace {
 
 expected<int> policy_scripted(const invocation& in) {
   auto port = in.integer("--port", 0, 65535);
@@ -26,10 +29,29 @@ expected<int> policy_scripted(const invocation& in) {
   else
     cli::print((*server)->base_url() + "\n");
   std::fflush(stdout);
-  cli::talk("serving; Ctrl-C ends it");
+  cli::talk("serving; press Ctrl-C to end it");
   signals.wait();
   cli::talk("answered " + std::to_string((*server)->requests()) + " requests");
   return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command policy_scripted_row() {
+  return {
+      "policy scripted",
+      "Starts a policy server that answers from a script.",
+      "kernelmill policy scripted --script configs/policies/quickstart/script.json --port 8080\n"
+      "kernelmill policy scripted --script script.json --kind vllm --port 8000",
+      "Prints its address on stdout once it listens. Format of a script: "
+      "docs/reference/policy-script.md.",
+      {},
+      {{"--script", "FILE", "Script file.", "", true, {}, completes::file},
+       {"--port", "N", "Port. 0 takes a free one.", "0", false, {}, nothing},
+       {"--host", "HOST", "Address to listen on.", "127.0.0.1", false, {}, nothing},
+       {"--kind", "KIND", "Protocol to speak. Default: the script's kind.", "", false,
+        server_kinds(), nothing}},
+      policy_scripted};
 }
 
 } // namespace kernelmill::commands

@@ -6,6 +6,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/head_asking.hpp"
+#include "launch/commands/options.hpp"
 
 namespace kernelmill::commands {
 
@@ -40,8 +41,6 @@ std::string list_text(const json& x) {
     result += fmt::format("\n{} requests wait for a server\n", waiting);
   return result;
 }
-
-} // namespace
 
 expected<int> policy_attach(const invocation& in) {
   auto most = in.integer("--max-in-flight", 1, 65536);
@@ -84,6 +83,105 @@ expected<int> policy_weights(const invocation& in) {
   auto what = json{{"version", version}}.dump();
   return show(in, ask(in, "policy_weights", server, what),
               fmt::format("weights {} at {}", version, server.empty() ? "every server" : server));
+}
+
+} // namespace
+
+cli::command policy_attach_row() {
+  return {
+      "policy attach",
+      "Attaches a policy server to a head, also while runs are in progress.",
+      "kernelmill policy attach http://10.0.0.5:8000/v1\n"
+      "kernelmill policy attach http://10.0.0.5:8000/v1 --kind vllm --model my-model --name a",
+      "Runs with policy.kind=attached use all servers of the head. A conversation stays with one "
+      "server while that\n"
+      "server works. Without --kind or --model the head asks the server. With both, the server "
+      "need not be up yet.\n"
+      "Only the key's name is sent; the head reads the key. A head that restarts attaches its "
+      "servers again.",
+      {{"URL",
+        "Address as the head reaches it, with its version path (/v1).",
+        true,
+        false,
+        nothing,
+        {}}},
+      with_head_options(
+          {{"--name", "NAME", "Name of the server. Default: HOST:PORT.", "", false, {}, nothing},
+           {"--kind", "KIND", "Protocol of the server.", "", false, server_kinds(), nothing},
+           {"--model", "MODEL", "Model to request.", "", false, {}, nothing},
+           {"--max-in-flight", "N", "Maximum number of open requests.", "64", false, {}, nothing},
+           {"--api-key-env",
+            "NAME",
+            "Environment variable on the head that holds the API key.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--api-key-file",
+            "FILE",
+            "File on the head that holds the API key.",
+            "",
+            false,
+            {},
+            nothing}}),
+      policy_attach};
+}
+
+cli::command policy_list_row() {
+  return {"policy list",
+          "Lists the policy servers of a head.",
+          "kernelmill policy list",
+          "`resting`: the server fails and gets no requests while others work. `unattached`: the "
+          "head could not attach\n"
+          "it after a restart.",
+          {},
+          with_head_options({}),
+          policy_list};
+}
+
+cli::command policy_detach_row() {
+  return {
+      "policy detach",
+      "Detaches a policy server from a head. Open requests may finish.",
+      "kernelmill policy detach 10.0.0.5:8000\n"
+      "kernelmill policy detach a --drain-ms 0",
+      "Returns at once. `kernelmill policy list` shows the server until it is drained. Requests "
+      "still open after\n"
+      "--drain-ms go to another server, or wait for one.",
+      {{"NAME_OR_URL",
+        "Name or address of a server, as `policy list` shows it.",
+        true,
+        false,
+        nothing,
+        {}}},
+      with_head_options({{"--drain-ms",
+                          "MS",
+                          "Time that open requests have to finish.",
+                          "600000",
+                          false,
+                          {},
+                          nothing}}),
+      policy_detach};
+}
+
+cli::command policy_weights_row() {
+  return {"policy weights",
+          "Declares the version of the weights that servers use from now on.",
+          "kernelmill policy weights step-12\n"
+          "kernelmill policy weights step-12 --server a",
+          "The version is recorded with every turn as half-open spans of tokens. A version "
+          "reported by a server of kind\n"
+          "vllm or sglang takes precedence. A completion in flight gets one span with the "
+          "version BEFORE..AFTER.",
+          {{"VERSION", "Any text without blanks and without `..`.", true, false, nothing, {}}},
+          with_head_options({{"--server",
+                              "NAME",
+                              "Only this server. Default: all servers.",
+                              "",
+                              false,
+                              {},
+                              nothing}}),
+          policy_weights};
 }
 
 } // namespace kernelmill::commands

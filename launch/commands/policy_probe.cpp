@@ -6,6 +6,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 
 namespace kernelmill::commands {
 
@@ -48,8 +49,6 @@ std::string text_of(const server_report& x, bool colour) {
   return result;
 }
 
-} // namespace
-
 expected<int> policy_probe(const invocation& in) {
   policy_config config;
   config.base_url = in.value("URL");
@@ -71,6 +70,34 @@ expected<int> policy_probe(const invocation& in) {
   else
     cli::print(text_of(*report, in.colour_out));
   return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command policy_probe_row() {
+  return {
+      "policy probe",
+      "Tests what a policy server can do, and lists what a trainer loses without each missing "
+      "feature.",
+      "kernelmill policy probe http://127.0.0.1:8000/v1\n"
+      "kernelmill policy probe http://127.0.0.1:8000/v1 --kind vllm --model my-model --json",
+      "Samples a few dozen tokens. Default of --kind: by the server's routes. Default of "
+      "--model: the first model that\n"
+      "the server lists. Exit code 69 when no server answers.",
+      {{"URL", "Address with its version path (/v1).", true, false, nothing, {}}},
+      {{"--kind", "KIND", "Protocol of the server.", "", false, server_kinds(), nothing},
+       {"--model", "MODEL", "Model to request.", "", false, {}, nothing},
+       {"--api-key-env",
+        "NAME",
+        "Environment variable that holds the API key.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--api-key-file", "FILE", "File that holds the API key.", "", false, {}, completes::file},
+       {"--ca-file", "FILE", "Certificates to trust.", "", false, {}, completes::file},
+       {"--timeout-ms", "MS", "Timeout of one request.", "60000", false, {}, nothing}},
+      policy_probe};
 }
 
 } // namespace kernelmill::commands

@@ -8,6 +8,7 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/verdict_text.hpp"
 #include "messages/identity.hpp"
@@ -274,14 +275,30 @@ expected<place> locate(const std::string& what, const std::string& root) {
   return result;
 }
 
-} // namespace
-
 expected<int> show(const invocation& in) {
   const auto& what = in.value("WHAT");
   auto at = locate(what, in.value("--root"));
   if (!at && is_hash_prefix(what)) return show_candidate(in, what);
   if (!at) return tl::unexpected<error>{at.error()};
   return at->whole_run || !at->name.member ? show_run(in, *at) : show_episode(in, *at);
+}
+
+} // namespace
+
+cli::command show_row() {
+  return {
+      "show",
+      "Shows a run, a group, an episode, a turn or a candidate.",
+      "kernelmill show runs/first\nkernelmill show runs/first/g3.e1.t2\nkernelmill show 3fa9c1d2",
+      "",
+      {{"WHAT",
+        "RUN, RUN/g3, RUN/g3.e1, RUN/g3.e1.t2, or the first digits of a candidate's SHA-256.",
+        true,
+        false,
+        completes::run,
+        {}}},
+      {runs_root()},
+      show};
 }
 
 } // namespace kernelmill::commands

@@ -8,10 +8,11 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
-#include "launch/commands/task_choice.hpp"
 #include "launch/config/paths.hpp"
+#include "launch/node/task_choice.hpp"
 #include "launch/simulate/measured.hpp"
 #include "launch/simulate/simulation.hpp"
 
@@ -240,8 +241,6 @@ std::string text_of(const plan& x, const std::vector<sim::alternative>& all) {
                                     rows);
 }
 
-} // namespace
-
 expected<int> simulate(const invocation& in) {
   auto x = plan_of(in);
   if (!x) return tl::unexpected<error>{x.error()};
@@ -251,6 +250,70 @@ expected<int> simulate(const invocation& in) {
   else
     cli::print(text_of(*x, all));
   return 0;
+}
+
+} // namespace
+
+cli::command simulate_row() {
+  return {
+      "simulate",
+      "Estimates a run's duration on hardware that you do not have yet, and names the bottleneck.",
+      "kernelmill simulate quickstart --nodes 2 --slots 8 --compilers 64\n"
+      "kernelmill simulate base.json tasks.groups=64 --servers 4 --policy-seconds 20:60\n"
+      "kernelmill simulate base.json --from runs/first --nodes 4 --slots 8",
+      "DIST is a number of seconds (0.15), a uniform range (1..3), or a median and a 90th "
+      "percentile (20:60). Without\n"
+      "--from, guesses are used: policy 20:60, build 5:15, evaluation 0.15. The same seed "
+      "(run.seed) gives the same\n"
+      "result.",
+      {config_words()},
+      {{"--from",
+        "RUN",
+        "Takes durations, numbers of turns and rates of builds from this run.",
+        "",
+        false,
+        {},
+        completes::run},
+       {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory},
+       {"--nodes", "N", "Number of nodes.", "1", false, {}, nothing},
+       {"--slots",
+        "S",
+        "Concurrent evaluations per node. Default: evaluation.slots, else 1.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--compilers",
+        "C",
+        "Concurrent builds per node. Default: compile.slots, else this machine's cores.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--servers", "N", "Number of policy servers.", "1", false, {}, nothing},
+       {"--in-flight",
+        "W",
+        "Concurrent requests per policy server. Default: policy.max_in_flight.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--policy-seconds", "DIST", "Duration of a completion.", "", false, {}, nothing},
+       {"--build-seconds",
+        "DIST",
+        "Duration of a build that is not cached.",
+        "",
+        false,
+        {},
+        nothing},
+       {"--evaluate-seconds",
+        "DIST",
+        "Time that an evaluation, with its profile, occupies a slot.",
+        "",
+        false,
+        {},
+        nothing}},
+      simulate};
 }
 
 } // namespace kernelmill::commands

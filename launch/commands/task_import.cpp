@@ -10,6 +10,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/import/kernelbench.hpp"
 #include "launch/import/task_writer.hpp"
@@ -46,8 +47,6 @@ std::string summary(const std::map<import_outcome, size_t>& counts, const std::s
         fmt::format("{} differ from what is there and were left alone; --force replaces them\n", n);
   return text;
 }
-
-} // namespace
 
 expected<int> task_import(const invocation& in) {
   auto source = source_of(in);
@@ -90,6 +89,32 @@ expected<int> task_import(const invocation& in) {
     cli::print(summary(counts, *root));
   }
   return counts.contains(import_outcome::kept) ? cli::exit_conflict : cli::exit_ok;
+}
+
+} // namespace
+
+cli::command task_import_row() {
+  return {
+      "task import",
+      "Imports a benchmark's problems as tasks.",
+      "kernelmill task import kernelbench ~/KernelBench\n"
+      "kernelmill task import kernelbench problems.jsonl --level 1",
+      "Tasks are written to $XDG_DATA_HOME/kernelmill/tasks (~/.local/share/kernelmill/tasks), "
+      "where every command\n"
+      "finds them. Each task is written atomically. A second import changes nothing. Exit code 4 "
+      "when existing tasks\n"
+      "differ and were not replaced.",
+      {{"SUITE", "Benchmark.", true, false, nothing, {"kernelbench"}},
+       {"PATH",
+        "Checkout of KernelBench, or its problems.jsonl. Default: $KERNELBENCH_ROOT.",
+        false,
+        false,
+        completes::file,
+        {}}},
+      {{"--to", "DIR", "Folder to write tasks to.", "", false, {}, completes::directory},
+       {"--level", "N", "Imports only this level.", "", false, {}, nothing},
+       flag("--force", "Replaces existing tasks that differ.")},
+      task_import};
 }
 
 } // namespace kernelmill::commands

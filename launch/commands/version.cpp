@@ -5,10 +5,13 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/options.hpp"
 #include "messages/envelope.hpp"
 #include "storage/store.hpp"
 
 namespace kernelmill::commands {
+
+namespace {
 
 expected<int> version(const invocation& in) {
   auto caf =
@@ -33,6 +36,18 @@ expected<int> version(const invocation& in) {
                          KERNELMILL_VERSION, KERNELMILL_GIT, protocol_version, store_schema_version,
                          caf, capnp, KERNELMILL_LMDB, KERNELMILL_FAISS));
   return 0;
+}
+
+} // namespace
+
+cli::command version_row() {
+  return {"version",
+          "Prints the versions of the program, its formats and its libraries.",
+          "kernelmill version --json",
+          "",
+          {},
+          {},
+          version};
 }
 
 } // namespace kernelmill::commands

@@ -1,8 +1,8 @@
 #include "launch/commands/workbench.hpp"
 
-#include "launch/build_ahead.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/config/run_config.hpp"
+#include "launch/machine/build_ahead.hpp"
 
 namespace kernelmill::commands {
 

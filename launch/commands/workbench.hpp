@@ -10,7 +10,7 @@
 #include "gpu/referee/referee_client.hpp"
 #include "gpu/sandbox/sandbox.hpp"
 #include "gpu/toolchain/toolchain.hpp"
-#include "launch/backend.hpp"
+#include "launch/machine/backend.hpp"
 
 namespace kernelmill::commands {
 

@@ -98,7 +98,7 @@ struct timing_section {
 struct evaluation_section {
   std::string backend = "auto";
   std::string contract = "native";
-  std::string python; ///< empty: see launch/python.hpp
+  std::string python; ///< empty: see launch/machine/python.hpp
   std::string torch_mode = "honest";
   std::string language = "any";
   std::string float32 = "ieee";

@@ -1,12 +1,14 @@
 """Speedups and times of verdicts beside what a plain process measures: for `device` CUDA events around calls that were queued
 behind a delay, for `call` the host's clock around calls back to back; each call on a set of buffers of its own, more than the
-caches hold. Events around a single call are printed beside: they have some 2 µs of launching in them, and more where the
+caches hold. The plain process sits before the verdicts and after them, for calls that launches limit follow the host: off is what
+lies outside both. Events around a single call are printed beside: they have some 2 µs of launching in them, and more where the
 flush before them leaves lines that are written back meanwhile."""
 
 import json
 import os
 import subprocess
 import sys
+from typing import NamedTuple, Optional
 
 from gpu_check import common, truth_native, truth_problems
 from gpu_check.common import OUT, environment, note_tried, promise, say, verdicts_of, write_task
@@ -15,6 +17,35 @@ LONG_MS = 0.05          # calls of so much and more
 WITHIN = (0.03, 0.06)   # of those, of shorter ones
 COPIES_WITHIN = 0.02
 CLOCKS = ("device", "call")
+
+
+class Range(NamedTuple):
+    """What sittings of the plain process say: calls that launches limit are now fast, now slow, as the host is."""
+
+    low: float
+    middle: float
+    high: float
+
+    def off(self, value):
+        """How far a value lies outside, relative to the nearer end."""
+        return value / self.low - 1 if value < self.low else max(0.0, value / self.high - 1)
+
+
+def range_of(values):
+    return Range(min(values), sum(values) / len(values), max(values))
+
+
+class Known(NamedTuple):
+    """By one clock, milliseconds."""
+
+    candidate: Range
+    reference: Range
+    ratio: Range
+
+    @staticmethod
+    def of(candidate, reference):
+        """Of one sitting."""
+        return Known(*(range_of([x]) for x in (candidate, reference, reference / candidate)))
 
 
 def backend():
@@ -41,7 +72,7 @@ def write_problems():
 
 
 def plain_times(rows):
-    """{(problem, module): {"device": ms or None, "call": ms, "alone": ms or None}} of one plain process."""
+    """{(problem, module): what truth_timer prints of it} of one plain process."""
     jobs = OUT / "truth.jobs.ndjson"
     jobs.write_text("".join(json.dumps(x) + "\n" for x in rows))
     answers = OUT / "truth.plain.ndjson"
@@ -61,9 +92,18 @@ def plain_times(rows):
         if "error" in x:
             say(f"        {x['problem']}: {x['error']}")
         else:
-            result[x["problem"], x["module"]] = {"device": x["device_ms"], "call": x["call_ms"], "alone": x["alone_ms"]}
-    truth_native.say_alone([(x["device"], x["alone"]) for x in result.values()])
+            result[x["problem"], x["module"]] = x
     return result
+
+
+def known_by(clock, name, sittings) -> Optional[Known]:
+    """What sittings say of a module by one clock."""
+    problem, module = name.split()
+    both = [(x[problem, module], x[problem, "model"]) for x in sittings if (problem, module) in x and (problem, "model") in x]
+    if not both or both[0][0][f"{clock}_ms"] is None:
+        return None
+    return Known(range_of([x[f"{clock}_ms"] for x, _ in both]), range_of([x[f"{clock}_ms"] for _, x in both]),
+                 range_of([x[f"{clock}_ratio"] for x, _ in both]))
 
 
 def pair(verdict, clock):
@@ -95,23 +135,23 @@ class Findings:
         self.found.setdefault(kind, []).append((abs(off), most, words))
 
     def compare(self, clock, verdict, truth, words):
-        """One verdict and the true (candidate, reference) milliseconds of one clock. Returns a line for people."""
+        """One verdict and what is Known by one clock. Returns a line for people."""
         ours, speedup = pair(verdict, clock), (verdict.get("timing") or {}).get("speedup") or {}
-        true_ratio = truth[1] / truth[0]
-        most = limit_of(min(truth))
-        line = f"{words:44} {clock:6} {ms(truth[1])} {ms(truth[0])} {true_ratio:7.3f} "
+        most = limit_of(min(truth.candidate.middle, truth.reference.middle))
+        line = (f"{words:44} {clock:6} {ms(truth.reference.middle)} {ms(truth.candidate.middle)} {truth.ratio.middle:7.3f} "
+                f"[{truth.ratio.low:.3f}, {truth.ratio.high:.3f}] ")
         if not ours:
             self.missing.append(words)
             return line + f"{verdict.get('outcome')}: {(verdict.get('error') or {}).get('message') or 'no time by this clock'}"[:110]
-        for side, own, true in (("candidate", ours[0], truth[0]), ("reference", ours[1], truth[1])):
-            self.add(f"{clock}: times", own / true - 1, limit_of(true), f"{words} {side}")
+        for side, own, true in (("candidate", ours[0], truth.candidate), ("reference", ours[1], truth.reference)):
+            self.add(f"{clock}: times", true.off(own), limit_of(true.middle), f"{words} {side}")
         ratio = ours[1] / ours[0]
-        off = ratio / true_ratio - 1
+        off = truth.ratio.off(ratio)
         self.add(f"{clock}: ratio of the two times", off, most, words)
         paid = verdict["timing"].get("clock_asked") == clock and speedup.get("estimate")
         text = f"{ms(ours[1])} {ms(ours[0])} {ratio:7.3f} {off * 100:+6.1f} %"
         if paid:
-            by_speedup = paid / true_ratio - 1
+            by_speedup = truth.ratio.off(paid)
             self.add(f"{clock}: speedup that is paid", by_speedup, most, words)
             text += f"  paid {paid:6.3f} [{speedup['low']:.3f}, {speedup['high']:.3f}] {by_speedup * 100:+6.1f} %"
             if words.split()[1] == "copy":
@@ -131,38 +171,44 @@ class Findings:
             promise(False, f"truth, {self.name}: no time of {len(self.missing)}: {', '.join(sorted(set(self.missing)))[:300]}")
 
 
-TITLE = (f"{'problem and module':44} {'clock':6} {'true ref':>9} {'true cand':>9} {'ratio':>7} {'our ref':>9} {'our cand':>9} "
+TITLE = (f"{'problem and module':44} {'clock':6} {'true ref':>9} {'true cand':>9} {'ratio':>7} {'sittings':>14} {'our ref':>9} {'our cand':>9} "
          f"{'ratio':>7} {'off':>8}")
 
 
-def judge_and_compare(findings, name, candidates, truth, flags):
-    """`truth`: by name of a candidate, {clock: (candidate ms, reference ms)}."""
+def judged(name, candidates, flags):
+    """[(clock that was asked for, verdict)] of all candidates by each clock."""
+    result = []
     for clock in common.options.clocks:
-        say(f"\n        asked for the clock `{clock}`, ms\n{TITLE}")
         for verdict in verdicts_of(f"truth-{name}-{clock}", candidates, options=[*flags, "--clock", clock],
                                    seconds=common.part().left() - 5, backend=backend(), first_gpu=True):
             common.note_honest(verdict)
             if isinstance(verdict.get("timing"), dict):
                 verdict["timing"]["clock_asked"] = clock
-            for kind in CLOCKS:
-                if kind in truth.get(verdict["name"], {}):
-                    say(findings.compare(kind, verdict, truth[verdict["name"]][kind], verdict["name"]))
+            result.append((clock, verdict))
+    return result
+
+
+def compare_all(findings, verdicts, known):
+    """`known` by clock and name of a candidate gives a Known or None."""
+    for asked in common.options.clocks:
+        say(f"\n        asked for the clock `{asked}`, ms\n{TITLE}")
+        for verdict in (x for clock, x in verdicts if clock == asked):
+            for clock in CLOCKS:
+                if truth := known(clock, verdict["name"]):
+                    say(findings.compare(clock, verdict, truth, verdict["name"]))
+    findings.promise()
 
 
 def check_torch_truth():
+    """The plain process sits before the verdicts and after them."""
     root, rows = write_problems()
-    plain = plain_times(rows)
-    truth, candidates = {}, []
-    for x in rows:
-        mine, model = plain.get((x["problem"], x["module"])), plain.get((x["problem"], "model"))
-        if x["module"] == "model" or not mine or not model:
-            continue
-        name = f"{x['problem']} {x['module']}"
-        truth[name] = {clock: (mine[clock], model[clock]) for clock in CLOCKS if mine[clock]}
-        candidates.append((name, x["task"], x["file"], "torch"))
-    findings = Findings("torch")
-    judge_and_compare(findings, "torch", candidates, truth, ["--root", root, "--language", "any"])
-    findings.promise()
+    sittings = [plain_times(rows)]
+    truth_native.say_alone([(x["device_ms"], x["alone_ms"]) for x in sittings[0].values()])
+    candidates = [(f"{x['problem']} {x['module']}", x["task"], x["file"], "torch") for x in rows
+                  if x["module"] != "model" and (x["problem"], x["module"]) in sittings[0]]
+    verdicts = judged("torch", candidates, ["--root", root, "--language", "any"])
+    sittings.append(plain_times(rows))
+    compare_all(Findings("torch"), verdicts, lambda clock, name: known_by(clock, name, sittings))
 
 
 def check_truth():
@@ -171,7 +217,7 @@ def check_truth():
         check_torch_truth()
     for contract in ("native", "device"):
         if contract in wanted and backend() == "cuda":
-            findings = Findings(contract)
             truth, candidates = truth_native.prepare(contract, common.part().left() - 10)
-            judge_and_compare(findings, contract, candidates, truth, [])
-            findings.promise()
+            verdicts = judged(contract, candidates, [])
+            compare_all(Findings(contract), verdicts,
+                        lambda clock, name: clock in truth[name] and Known.of(*truth[name][clock]))

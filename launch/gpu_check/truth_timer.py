@@ -2,7 +2,8 @@
 
 JOBS is a file of lines {"problem", "module", "file", "model", "inputs"}. Prints one line for each: device_ms, CUDA events around
 calls that were queued behind a delay, divided by their number; call_ms, the host's clock over calls back to back until the GPU is
-done, likewise; and alone_ms, events around single calls. All are medians, and before each the caches are filled with clean lines."""
+done, likewise; how many times shorter than those of the problem's own model either is, by neighbouring rows; and alone_ms, events
+around single calls. All are medians, and before each the caches are filled with clean lines."""
 
 import importlib.util
 import json
@@ -12,10 +13,12 @@ import time
 
 import torch
 
-SINGLE_CALLS = 20   # in each of two passes
+SINGLE_CALLS = 20
 QUEUED_CALLS = 16
 DELAY_CYCLES = 20_000_000  # some 10 ms
 ROW_CALLS = 64
+ROUNDS = 12         # of short calls; each module has a row in each
+LONG_MS = 2         # calls of so much have fewer
 FLUSH_BYTES = 256 << 20
 SETS_BYTES = 2 << 30
 
@@ -68,14 +71,11 @@ class Plain:
             found.append(self.between_events(call, sets, 1))
         return found
 
-    def queued(self, call, sets, rows):
-        """Milliseconds a call, of rows of calls that the GPU finds all there."""
-        found = []
-        for _ in range(rows if self.is_gpu else 0):
-            self.flush()
-            torch.cuda._sleep(DELAY_CYCLES)
-            found.append(self.between_events(call, sets, QUEUED_CALLS))
-        return found
+    def queued(self, call, sets):
+        """Milliseconds a call, of a row of calls that the GPU finds all there."""
+        self.flush()
+        torch.cuda._sleep(DELAY_CYCLES)
+        return self.between_events(call, sets, QUEUED_CALLS)
 
     def row(self, call, sets, calls):
         """Milliseconds a call, by the host's clock."""
@@ -106,19 +106,26 @@ def measure(plain, rows, number):
         torch.manual_seed(1)
         module = load(x["file"], f"{number}_{i}")
         models[x["module"]] = getattr(module, x["class"])().to(plain.device)
-    found = {name: ([], [], []) for name in models}
-    for _ in range(2):  # two passes, so that a drift of the clocks meets all alike
+    singles, queued, rows_of = ({name: [] for name in models} for _ in range(3))
+    about = {name: plain.warm(model, sets) for name, model in models.items()}
+    is_long = max(about.values()) >= LONG_MS
+    for name, model in models.items():
+        plain.warm(model, sets)
+        singles[name] = plain.single(model, sets)
+    # By turns: a host is faster for some seconds and then slower, and calls that launches limit are too.
+    for _ in range(ROUNDS // 3 if is_long else ROUNDS):
         for name, model in models.items():
-            about = plain.warm(model, sets)
-            found[name][0].extend(plain.single(model, sets))
-            found[name][2].extend(plain.queued(model, sets, 6 if about < 2 else 2))
-            calls = ROW_CALLS if about < 2 else 16
-            found[name][1].extend(plain.row(model, sets, calls) for _ in range(max(1, min(9, int(400 / (about * calls))))))
+            plain.row(model, sets, 2)
+            rows_of[name].append(plain.row(model, sets, ROW_CALLS // 4 if is_long else ROW_CALLS))
+            if plain.is_gpu:
+                queued[name].append(plain.queued(model, sets))
     middle = lambda x: statistics.median(x) if x else None
+    ratio = lambda mine, own: middle([b / a for a, b in zip(mine, own)])
     for x in rows:
-        single, row, queued = found[x["module"]]
-        yield {"problem": x["problem"], "module": x["module"], "device_ms": middle(queued), "call_ms": middle(row),
-               "alone_ms": middle(single), "singles": single, "queued": queued, "rows": row}
+        mine = x["module"]
+        yield {"problem": x["problem"], "module": mine, "alone_ms": middle(singles[mine]), "device_ms": middle(queued[mine]),
+               "call_ms": middle(rows_of[mine]), "device_ratio": ratio(queued[mine], queued["model"]),
+               "call_ratio": ratio(rows_of[mine], rows_of["model"]), "queued": queued[mine], "rows": rows_of[mine]}
 
 
 def main():

@@ -13,7 +13,7 @@
 
 #include "actors/cluster/node_gate.hpp"
 #include "launch/cluster/build_id.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::bench {
 
@@ -173,7 +173,7 @@ link_options link_of(const settings& x) {
   for (uint32_t i = 0; i < x.slots; ++i) {
     auto maker = std::make_shared<library_maker>(folder + "/built" + std::to_string(i),
                                                  x.number * 1000 + i + 1, x.library_kb * 1000);
-    // Credits as a node's own: launch/slot_actors.cpp.
+    // Credits as a node's own: launch/node/slot_actors.cpp.
     caf::anon_send(local, atom::lease_v, compiler_actor{system.spawn(virtual_compiler, maker)},
                    uint32_t{1});
     caf::anon_send(local, atom::lease_v, gpu_runner_actor{system.spawn(virtual_runner)},

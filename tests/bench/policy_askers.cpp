@@ -9,7 +9,7 @@
 #include <caf/send.hpp>
 
 #include "actors/policy_client/completion_result.hpp"
-#include "actors/policy_client/http_client.hpp"
+#include "actors/policy_client/http/http_client.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
 
 namespace kernelmill::bench {

@@ -16,8 +16,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "actors/policy_client/open_files.hpp"
-#include "actors/policy_client/scripted_server.hpp"
+#include "actors/policy_client/http/open_files.hpp"
+#include "launch/scripted_server/scripted_server.hpp"
 #include "tests/bench/policy_askers.hpp"
 
 namespace kernelmill::bench {

@@ -21,7 +21,7 @@ from kernelmill_torch.watch import Free
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
 ROOM = 0.3                 # of it that a candidate finds free
 MOST_SETS = 32
-SETS_BYTES = 4 << 30       # that several sets may take together; or a 32nd of the memory
+SETS_BYTES = 8 << 30       # that several sets may take together; or a 16th of the memory
 FLUSH_BYTES = 256 << 20    # several times any cache
 LOSSES_SEED = 19
 
@@ -122,7 +122,7 @@ class Bench(Rows):
             self.problem.models.pop(torch.float64, None)
         self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
-        self.sets_bytes = min(SETS_BYTES, total // 32)
+        self.sets_bytes = min(SETS_BYTES, total // 16)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
         self.release()
         self.layout, self.needed = layout, needed

@@ -12,7 +12,6 @@ import socket
 import sys
 import traceback
 import warnings
-from array import array
 from typing import Any, Callable, Optional
 
 import torch
@@ -180,8 +179,7 @@ class Serving:
     def clocked(self) -> None:
         """Answers commands of the page until told to leave it."""
         lib, page, copy_, sync, places, told = self.lib, self.page, self.copy_, self.sync, self.places, self.told
-        where = reach.where
-        wait, done = lib.km_page_wait, lib.km_page_done
+        wait, done, tell = lib.km_page_wait, lib.km_page_done, reach.tell
         model, speck, nudge = self.model, self.speck, torch.Tensor.add_
         check = output_checker(self.layout, self.device) if self.layout else None
         number = self.number
@@ -199,23 +197,26 @@ class Serving:
                     if seed := lib.km_page_seed(page):
                         seed_everything(seed)
                     for one in sets[first:first + count]:
-                        self.returned.append(check(model(*one.inputs)))
-                    numbers = array("q", [n for items in self.returned for x in items for n in where(x)])
-                    told[:len(numbers)] = numbers
+                        self.returned.append(model(*one.inputs))
+                    tell(told, self.returned)
                     if not count:
                         nudge(speck, 1)
                     if command == native.CALL:
                         sync()
+                elif command == native.WARM:
+                    for _ in range(count):
+                        self.returned = [model(*sets[first].inputs)]
+                    sync()
                 elif command == native.WAKE:
                     sync()
                 elif command == native.TURN:
                     nudge(speck, 1)
                     sync()
                 elif command == native.COPY:
-                    for one, items in zip(sets[first:first + count], self.returned):
-                        for into, x in zip(one.outputs, items):
+                    for one, out in zip(sets[first:first + count], self.returned):
+                        for into, x in zip(one.outputs, check(out)):
                             copy_(into, x)
-                    items = x = None  # else the next call would find its memory in use, and take other memory
+                    out = x = None  # else the next call would find its memory in use, and take other memory
                     sync()
             except BaseException as problem:
                 status = 1

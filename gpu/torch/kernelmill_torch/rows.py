@@ -17,9 +17,10 @@ from kernelmill_torch.watch import Free
 LOOKS = 3
 UNUSUAL = 1.5              # times what was once learned: a candidate may have made it longer
 LEARNING_ROWS = 7          # of each length, of which the first is not like the others
-SHORT = 4                  # times fewer calls than in a row
 SLACK = 6e-5               # seconds that a row may take besides its calls, more than one without calls
-WARMED_SECONDS = 5e-3      # calls shorter than that are made once on other contents first
+WARMED_SECONDS = 5e-3      # calls shorter than that are made on other contents first
+WARM_CALLS = 32            # at most, while they take less than a millisecond
+WARMING_SECONDS = 1e-3
 QUEUE_SECONDS = 0.05       # in which calls are queued that do not wait for the GPU, and longer where their row took longer
 SAMPLES = 4096             # places of an output that are looked at when a row is done
 
@@ -104,9 +105,9 @@ class Rows:
         if on_gpu:
             waking = 0.0
             if is_warmed:
-                # Python that was stopped takes 0.1 to 0.3 ms more for its first launches, which is no work of its calls.
-                # It stays awake until contents are there: who sleeps meanwhile takes as much again.
-                process.call(native.CALL, 0, 1, seconds, SPIN_AWAKE)
+                # Python that was stopped takes 0.1 to 0.3 ms more for its first launches, and after one call still 0.05 ms, which
+                # is no work of its calls. It stays awake until contents are there: who sleeps meanwhile takes as much again.
+                process.call(native.WARM, 0, self.warm_calls(), seconds, SPIN_AWAKE)
             is_queued = is_gated and process.queue(count, self.queue_seconds(count), seed)
             revealing, flushing = self.reveal(process.arena, contents)
             if not is_gated:
@@ -134,6 +135,10 @@ class Rows:
         if self.changed_inputs is None:
             self.changed_inputs = process.arena.find_changed(contents)
         return Row(waking, revealing, turning, calls, taking, fetching, awake, flushing, looking)
+
+    def warm_calls(self) -> int:
+        known = self.call_seconds
+        return max(1, min(WARM_CALLS, int(WARMING_SECONDS / known))) if known else 1
 
     def queue_seconds(self, count: int) -> float:
         """What queueing calls may take."""
@@ -237,8 +242,8 @@ class Rows:
 
     def learn_costs(self, process: Process, count: int, seconds: float, contents: list[list[Any]],
                     strict: bool = False, is_gated: bool = False, times: int = LEARNING_ROWS) -> list[float]:
-        """What a row of the baseline takes besides its calls: when it is none of theirs, and as a part of them. So many rows of
-        each length are made. Returns the seconds of the rows' flushes. Raises Fault and Gateless."""
+        """What a row of the baseline takes besides its calls: when it has none, and as a part of them. So many rows of either
+        are made. Returns the seconds of the rows' flushes. Raises Fault and Gateless."""
         def rows_of(length: int) -> list[Row]:
             result = []
             for _ in range(times):
@@ -249,28 +254,14 @@ class Rows:
         rows = rows_of(count)
         self.call_seconds = min(x.calls for x in rows[1:]) / count
         empty = rows_of(0)
-        short = rows_of(max(1, count // SHORT)) if count > 1 and self.device == "cuda" else []
-        self.known_fixed[is_gated] = min(_usual(empty), self.known_fixed.get(is_gated, math.inf))
-        fixed = min(_fixed(rows, short, count, _usual(empty)), UNUSUAL * self.known_fixed[is_gated] + SLACK)
+        fixed = statistics.median(x.calls for x in empty[1:])
+        least = self.known_fixed[is_gated] = min(fixed, self.known_fixed.get(is_gated, math.inf))
+        most_fixed = UNUSUAL * least + SLACK
         besides = [x.besides for x in rows[1:]]
         known = self.known[count, is_gated] = min(min(besides), self.known.get((count, is_gated), math.inf))
-        self.free = Free(fixed, statistics.median(besides) if strict else max(besides), UNUSUAL * known, strict)
-        return [x.flushing for x in rows + empty + short]
-
-
-def _usual(rows: list[Row]) -> float:
-    """Seconds (median) of the calls of rows, of which the first is not like the others."""
-    return statistics.median(x.calls for x in rows[1:])
-
-
-def _fixed(rows: list[Row], short: list[Row], count: int, empty: float) -> float:
-    """Seconds of a row that are none of its calls', from rows of two lengths: what one without calls takes, and what the
-    first calls take more, which find pages and caches that were another process's."""
-    if not short:
-        return empty
-    length = max(1, count // SHORT)
-    each = (_usual(rows) - _usual(short)) / (count - length)
-    return max(empty, _usual(rows) - count * each)
+        self.free = Free(min(fixed, most_fixed), most_fixed, statistics.median(besides) if strict else max(besides),
+                         UNUSUAL * known, strict)
+        return [x.flushing for x in rows + empty]
 
 
 def has_changed(sample: list[tuple[torch.Tensor, torch.Tensor]], sets: list[BufferSet]) -> bool:

@@ -12,7 +12,9 @@ from kernelmill_torch import compare
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import OWN, plan
+from kernelmill_torch.intercept import Intercept, short_length, without
 from kernelmill_torch.judged import Judged
+from kernelmill_torch.looks import Looks
 from kernelmill_torch.processes import Fault, Process, Row
 from kernelmill_torch.rows import LEARNING_ROWS, Gateless
 from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
@@ -43,8 +45,10 @@ class Timing(Judged):
         self.is_strict = False  # whether each part of a row counts; by either clock
         self.watch = Watch()
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
+        self.intercept = Intercept()
         self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
         self.plan: Optional[Iterator[str]] = None  # kinds of the blocks to come
+        self.looks: Optional[Looks] = None  # at the kinds that no block had yet
 
     def learn_quietly(self) -> None:
         """What rows of the baseline take by a clock, while no candidate is there that could make it more: once for each problem.
@@ -137,6 +141,7 @@ class Timing(Judged):
 
     def use_clock(self, is_gated: bool) -> None:
         self.is_gated, self.watch, self.rows, self.long_rows = is_gated, Watch(), {}, [0, 0]
+        self.intercept, self.looks = Intercept(), None
 
     @property
     def clock(self) -> str:
@@ -165,17 +170,21 @@ class Timing(Judged):
             return None
         # Other programs only ever make a row longer; here are few.
         reference, candidate = (sorted(x)[len(x) // 4] for x in zip(*pairs[1:]))
-        return {"clock": wanted, "reference": reference, "candidate": candidate}
+        fixed, _ = self.fixed()
+        return {"clock": wanted, "reference": without(fixed, reference), "candidate": without(fixed, candidate)}
 
     def next_kind(self) -> str:
         """Of contents. The plan is a matter of the secret, so that a replay has the same."""
+        if self.looks is not None and self.looks.doubted:
+            return self.looks.doubted[0]
         if self.plan is None:
             self.plan = plan(self.kinds, random.Random(self.number("kinds", 0)))
         return next(self.plan)
 
     def block(self, kind: str = "") -> dict[str, Any]:
         """Two pairs of rows, one in either order; which comes first nobody can know. Both have contents of one kind, that is
-        asked for or comes next in the plan. Seconds a call."""
+        asked for or comes next in the plan. Seconds a call, of which `fixed` are no call's in any row until now, give or take
+        `fixed_error`."""
         self.seal()
         if not self.row_length:
             self.prepare_timing()
@@ -187,6 +196,7 @@ class Timing(Judged):
             mark = self.watch.mark()
             try:
                 pairs[:] = self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)
+                self.look_at_kinds()
             except Gateless:  # both pairs of a block are timed by one clock
                 self.leave_gate()
                 return take()
@@ -203,8 +213,41 @@ class Timing(Judged):
                       f"{fetching * 1e3:.3f} ms a row")
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
+        fixed, error = self.fixed()
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
-                "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds)}
+                "fixed": fixed, "fixed_error": error,
+                "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
+                "unmet": self.looks.left}
+
+    def look_at_kinds(self) -> None:
+        """At some that no block had, the present one among them. Raises Fault and Gateless."""
+        if self.looks is None:
+            self.looks = Looks(self.kinds, random.Random(self.number("looks", 0)))
+        self.looks.met(self.kind)
+        if own := self.rows.get(OWN):
+            timed = self.kind
+            try:
+                self.looks.look(without(self.fixed()[0], statistics.median(own[CANDIDATE])), self.seconds_alone)
+            finally:
+                self.kind = timed
+
+    def seconds_alone(self, kind: str) -> float:
+        """Seconds a call in a row of the candidate on contents of a kind; checked. Raises Fault and Gateless."""
+        self.kind, count = kind, self.row_length
+
+        def row() -> float:
+            seeds = [self.number("inputs", self.timed + i) for i in range(count)]
+            self.timed += count
+            row, check = self.candidate_row(seeds)
+            check()
+            return without(self.fixed()[0], self.watch.candidate_seconds(row, self.bench.free) / count)
+
+        return self.again_where_it_counts_for_nothing(row)
+
+    def fixed(self) -> tuple[float, float]:
+        """Seconds a call that are none's, and their standard error."""
+        fixed, error = self.intercept.seconds(self.row_length, self.bench.free.fixed, self.bench.free.most_fixed)
+        return fixed / self.row_length, error / self.row_length
 
     def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
         """A pair of which neither row is plainly longer than others of its kind, nor the flushes before them: something
@@ -237,11 +280,15 @@ class Timing(Judged):
             by_so_much[CANDIDATE] and own <= known + 2 * math.sqrt(known + 1) + 1)
 
     def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each, again where the candidate's memory has moved, and at times where calls could not be queued:
-        somebody may have had the core. Raises Gateless."""
+        """One row of each. Raises Gateless."""
+        return self.again_where_it_counts_for_nothing(lambda: self.rows_of_pair(reference_first))
+
+    def again_where_it_counts_for_nothing(self, rows: Callable[[], Any]) -> Any:
+        """Rows once more where the candidate's memory has moved, and at times where calls could not be queued: somebody may have
+        had the core. Raises Gateless."""
         while True:
             try:
-                return self.rows_of_pair(reference_first)
+                return rows()
             except MemoryMoved:  # twice at most
                 pass
             except Gateless:
@@ -253,23 +300,34 @@ class Timing(Judged):
         """One row of each, either on contents that nobody has seen before. What comes before a row changes what a short call
         takes by some percent, so it is the same for both, as often the other's row as an audit: outputs of the first are
         checked after the second, unless they are too large to be put aside; calls are long then."""
-        count = self.row_length
+        count, free, on_gpu = self.row_length, self.bench.free, self.bench.device == "cuda"
         others, seeds = ([self.number("inputs", self.timed + k * count + i) for i in range(count)] for k in range(2))
         self.timed += 2 * count
+        short = short_length(count) if on_gpu and self.kind == OWN else 0
         if reference_first:
             reference = self.baseline_row(others)
-            candidate, check = self.candidate_row(seeds)
-        else:
-            candidate, check = self.candidate_row(seeds)
-            if not self.bench.is_aside:
-                check()
-                check = None
+        elif short:
+            self.short_row(short)
+        candidate, check = self.candidate_row(seeds)
+        if not self.bench.is_aside:
+            check()
+            check = None
+        if not reference_first:
             reference = self.baseline_row(others)
+        elif short:
+            self.short_row(short)
         if check:
             check()
-        free, on_gpu = self.bench.free, self.bench.device == "cuda"
+        self.watch.rows[REFERENCE].append(reference)
+        if self.kind == OWN:
+            self.intercept.long.append(reference.calls)
         return (self.watch.reference_seconds(reference, free, on_gpu) / count,
                 self.watch.candidate_seconds(candidate, free) / count)
+
+    def short_row(self, count: int) -> None:
+        """One of the baseline, in the place where its row is in a pair of the other order: before the candidate's or after
+        it. So nobody who could slow it knows whether a long or a short one comes."""
+        self.intercept.short.append(self.baseline_row([self.number("short", self.timed + i) for i in range(count)]).calls)
 
     def candidate_row(self, seeds: list[int]) -> tuple[Row, Callable[[], None]]:
         """A row, and what checks its outputs."""
@@ -288,12 +346,11 @@ class Timing(Judged):
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
         contents = self.prepare_row(self.bench.baseline, seeds)
         try:
-            row = self.bench.row(self.bench.baseline, self.row_length, seconds, contents, self.is_gated, self.row_seed())
+            row = self.bench.row(self.bench.baseline, len(seeds), seconds, contents, self.is_gated, self.row_seed())
         except Fault as e:
             raise self.fault_of_baseline(e) from None
         if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:
             self.background_work("inputs of the problem's own model were changed while it ran")  # who else has them?
-        self.watch.rows[REFERENCE].append(row)
         return row
 
     def prepare_row(self, process: Process, seeds: list[int]) -> list:

@@ -17,6 +17,7 @@ class Free(NamedTuple):
     """Seconds of a row of the baseline that are no calls', as they were learned before anybody was timed."""
 
     fixed: float = 0.0        # of a row without calls
+    most_fixed: float = math.inf  # of any row, however long it takes later
     besides: float = 0.0      # calls: the longest
     limit: float = math.inf   # of those, however long they take in later rows: a candidate may have made them longer
     is_strict: bool = False   # whether a candidate pays for every bit that it has longer
@@ -42,13 +43,13 @@ class Watch:
     def candidate_seconds(self, row: Row, free: Free) -> float:
         """Seconds of the calls of a row, with those before and after them in which the candidate must have worked."""
         if free.is_strict:  # a whole call might be done in what else is free; so rows that have it shorter pay less
-            return _seconds_of_calls(row, free, row.besides - self._usual(free))
-        return _seconds_of_calls(row, free, max(0.0, self._usually_longer(free), row.besides - self._most(free)))
+            return row.calls + row.besides - self._usual(free)
+        return row.calls + max(0.0, self._usually_longer(free), row.besides - self._most(free))
 
     def reference_seconds(self, row: Row, free: Free, on_gpu: bool) -> float:
         """The same of the baseline. With a GPU nothing besides its calls counts, which a candidate's work there could make
         longer; on a CPU, where a stopped candidate does nothing, it is as the candidate's."""
-        return _seconds_of_calls(row, free, 0.0 if on_gpu else max(0.0, row.besides - self._most(free)))
+        return row.calls + (0.0 if on_gpu else max(0.0, row.besides - self._most(free)))
 
     def _most(self, free: Free) -> float:
         """Seconds besides the calls that are free in a single row."""
@@ -111,8 +112,3 @@ def _chance(reference: list[float], candidate: list[float]) -> float:
     """What the medians of rows of either kind differ by."""
     quarters = statistics.quantiles(reference, n=4, method="inclusive")
     return 2 * (quarters[2] - quarters[0]) / math.sqrt(min(len(reference), len(candidate)))
-
-
-def _seconds_of_calls(row: Row, free: Free, besides: float) -> float:
-    """Without what a row takes that has no calls, with seconds that are charged besides."""
-    return max(row.calls - free.fixed + besides, row.calls * 0.1)

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/amd_gpu.hpp"
+#include "launch/machine/amd_gpu.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {

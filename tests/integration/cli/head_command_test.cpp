@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 #include "launch/cluster/link.hpp"
 #include "tests/integration/cli/program.hpp"
 

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/slots.hpp"
+#include "launch/machine/slots.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
@@ -289,6 +289,17 @@ TEST(run_command, a_failed_run_prints_no_empty_table) {
                                      "policy.model=m", "policy.timeout_ms=1000"}));
   EXPECT_EQ(x.code, 69) << x.err;
   EXPECT_THAT(x.out, AllOf(HasSubstr("failed: 1 groups"), Not(HasSubstr("TASK"))));
+  EXPECT_THAT(x.out, Not(HasSubstr(" 0.0 us")));
+  auto reported = kernelmill({"report", "empty"});
+  EXPECT_EQ(reported.code, 0) << reported.err;
+  EXPECT_THAT(reported.out, AllOf(HasSubstr("kernelmill show empty"), Not(HasSubstr("LEVEL"))));
+}
+
+TEST(run_command, a_run_that_is_there_already_is_not_said_to_begin) {
+  ASSERT_EQ(kernelmill(small_run("there")).code, 0);
+  auto x = kernelmill(small_run("there"));
+  EXPECT_EQ(x.code, 4);
+  EXPECT_THAT(x.err, testing::StartsWith("kernelmill: error: "));
 }
 
 TEST(run_command, a_task_that_does_not_exist_is_3_and_names_the_closest) {

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launch/python.hpp"
+#include "launch/machine/python.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {

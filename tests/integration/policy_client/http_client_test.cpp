@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "actors/policy_client/http_client.hpp"
+#include "actors/policy_client/http/http_client.hpp"
 #include "tests/integration/policy_client/raw_server.hpp"
 
 using namespace kernelmill;

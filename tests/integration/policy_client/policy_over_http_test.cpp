@@ -11,9 +11,9 @@
 #include <caf/send.hpp>
 #include <gtest/gtest.h>
 
+#include "actors/policy_client/http/open_files.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
-#include "actors/policy_client/open_files.hpp"
-#include "actors/policy_client/scripted_server.hpp"
+#include "launch/scripted_server/scripted_server.hpp"
 #include "tests/integration/policy_client/raw_server.hpp"
 
 using namespace kernelmill;

@@ -11,8 +11,8 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/http_policy_client.hpp"
-#include "actors/policy_client/scripted_server.hpp"
 #include "actors/policy_client/server_probe.hpp"
+#include "launch/scripted_server/scripted_server.hpp"
 
 using namespace kernelmill;
 using result_message = Message<wire::CompletionResult>;

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "actors/policy_client/http_client.hpp"
-#include "actors/policy_client/scripted_server.hpp"
+#include "actors/policy_client/http/http_client.hpp"
+#include "launch/scripted_server/scripted_server.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

@@ -26,16 +26,25 @@ class Comparing(unittest.TestCase):
         verdict = {"outcome": "accepted", "timing": {"measured": True, "clock_asked": "device", "candidate_ms": 1.0, "reference_ms": 2.0,
                                                      "device_ms": {"candidate": 1.0, "reference": 2.0},
                                                      "speedup": {"estimate": 2.0, "low": 1.9, "high": 2.1}}}
-        found.compare("device", verdict, (1.0, 2.02), "softmax triton")
+        found.compare("device", verdict, truth.Known.of(1.0, 2.02), "softmax triton")
         self.assertEqual({len(x) for x in found.found.values()}, {1, 2})
         self.assertTrue(all(off <= most for rows in found.found.values() for off, most, _ in rows))
-        found.compare("device", verdict, (1.0, 3.0), "softmax copy")
+        found.compare("device", verdict, truth.Known.of(1.0, 3.0), "softmax copy")
         self.assertFalse(all(off <= most for rows in found.found.values() for off, most, _ in rows))
         self.assertIn("device: copies", found.found)
 
+    def test_what_lies_between_two_sittings_is_not_off(self):
+        known = truth.known_by("call", "softmax copy", [
+            {("softmax", "copy"): {"call_ms": x, "call_ratio": 1.0 / x}, ("softmax", "model"): {"call_ms": 1.0}} for x in (0.5, 0.8)])
+        self.assertEqual((known.candidate.low, known.candidate.high, known.ratio.low, known.ratio.high), (0.5, 0.8, 1.25, 2.0))
+        self.assertEqual([known.candidate.off(x) for x in (0.5, 0.7, 0.8)], [0.0] * 3)
+        self.assertAlmostEqual(known.candidate.off(0.4), -0.2)
+        self.assertAlmostEqual(known.candidate.off(1.0), 0.25)
+        self.assertIsNone(truth.known_by("call", "softmax twice", [{}]))
+
     def test_no_time_is_missing(self):
         found = truth.Findings("torch")
-        found.compare("device", {"outcome": "rejected", "timing": {"measured": False}}, (1.0, 2.0), "softmax copy")
+        found.compare("device", {"outcome": "rejected", "timing": {"measured": False}}, truth.Known.of(1.0, 2.0), "softmax copy")
         self.assertEqual(found.missing, ["softmax copy"])
 
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "actors/policy_client/chat_stream.hpp"
+#include "actors/policy_client/protocol/chat_stream.hpp"
 
 using kernelmill::bad_answer;
 using kernelmill::chat_stream;

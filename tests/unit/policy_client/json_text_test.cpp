@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "actors/policy_client/json_text.hpp"
+#include "actors/policy_client/protocol/json_text.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

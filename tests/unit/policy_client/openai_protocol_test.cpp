@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/completion_result.hpp"
-#include "actors/policy_client/openai_protocol.hpp"
+#include "actors/policy_client/protocol/openai_protocol.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

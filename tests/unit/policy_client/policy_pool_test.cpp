@@ -10,7 +10,7 @@
 
 #include "actors/caf_error.hpp"
 #include "actors/policy_client/completion_result.hpp"
-#include "actors/policy_client/policy_pool.hpp"
+#include "actors/policy_pool/policy_pool.hpp"
 #include "messages/fault.hpp"
 
 using namespace kernelmill;

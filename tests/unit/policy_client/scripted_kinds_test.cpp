@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "actors/policy_client/scripted_kinds.hpp"
-#include "actors/policy_client/scripted_latency.hpp"
-#include "actors/policy_client/token_protocol.hpp"
+#include "actors/policy_client/protocol/token_protocol.hpp"
+#include "launch/scripted_server/scripted_kinds.hpp"
+#include "launch/scripted_server/scripted_latency.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

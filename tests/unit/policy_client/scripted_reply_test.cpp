@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/policy_client/chat_stream.hpp"
-#include "actors/policy_client/scripted_reply.hpp"
+#include "actors/policy_client/protocol/chat_stream.hpp"
+#include "launch/scripted_server/scripted_reply.hpp"
 
 using namespace kernelmill;
 using nlohmann::json;

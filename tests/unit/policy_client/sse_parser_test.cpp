@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "actors/policy_client/sse_parser.hpp"
+#include "actors/policy_client/protocol/sse_parser.hpp"
 
 using kernelmill::sse_event;
 using kernelmill::sse_parser;

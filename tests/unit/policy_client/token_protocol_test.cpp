@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "actors/policy_client/json_view.hpp"
+#include "actors/policy_client/protocol/json_view.hpp"
 #include "actors/policy_client/token_exchange.hpp"
 
 using namespace kernelmill;

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "actors/policy_client/token_thread.hpp"
+#include "actors/policy_client/protocol/token_thread.hpp"
 
 using namespace kernelmill;
 using ids = std::vector<int32_t>;

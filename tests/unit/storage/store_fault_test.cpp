@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #include "fixtures.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/files.hpp"
 #include "storage/store.hpp"

@@ -9,12 +9,13 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "gpu/python/python_files.hpp"
 #include "gpu/task/torch_artifact.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/toolchain.hpp"
-#include "gpu/torch/python_files.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 #include "tests/unit/toolchain/temporary_directory.hpp"
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 

@@ -73,9 +73,9 @@ class TimedProcess:
         self.done.append("wake")
         return 0.25, 0.0
 
-    def call(self, command, _first, _count, _seconds, seed=0):
-        self.done.append({native.CALL: "call", native.COPY: "copy", native.TURN: "turn"}[command])
-        return {native.CALL: 1.0, native.COPY: 1.0, native.TURN: 0.0625}[command]
+    def call(self, command, _first, _count, _seconds, spin=0, seed=0):
+        self.done.append({native.CALL: "call", native.COPY: "copy", native.TURN: "turn", native.WARM: "warm"}[command])
+        return {native.CALL: 1.0, native.COPY: 1.0, native.TURN: 0.0625, native.WARM: 1.0}[command]
 
     def queue(self, _count, _seconds, _seed):
         self.done.append("queue")
@@ -127,7 +127,7 @@ class PartsOfARow(unittest.TestCase):
 
     def test_on_a_gpu_contents_come_right_before_the_calls(self):
         row, done, bench = self.row("cuda")
-        self.assertEqual(done, ["core", "wake", "call", "reveal", "turn", "call", "halt", "look", "read", "stop"])
+        self.assertEqual(done, ["core", "wake", "warm", "reveal", "turn", "call", "halt", "look", "read", "stop"])
         self.assertGreater(row.taking, 0.0)  # work might go on until the outputs are read
         self.assertEqual(row._replace(taking=0.0), Row(revealing=0.5, turning=0.0625, calls=1.0, looking=0.125, flushing=0.375))
         self.assertEqual(int(bench.outputs[0].outputs[0]), 77)
@@ -162,7 +162,7 @@ class PartsOfARow(unittest.TestCase):
         bench, process = bench_of("cuda", done), TimedProcess(done)
         bench.synchronize = lambda: done.append(int(process.arena.sets[0].inputs[0]))
         bench.row(process, 1, 1.0, contents_of(1))
-        self.assertEqual(done[:4], [3, "core", "wake", "call"])
+        self.assertEqual(done[:4], [3, "core", "wake", "warm"])
 
     def test_on_a_cpu_nobody_is_awake_when_they_come_nor_when_outputs_are_read(self):
         row, done, _ = self.row("cpu")
@@ -209,10 +209,10 @@ class PartsOfARow(unittest.TestCase):
         sets = process.arena.sets
         vars(bench).update(which)
 
-        def call(what, _first, _count, _seconds, seed=0):
+        def call(what, _first, _count, _seconds, spin=0, seed=0):
             if what == native.COPY:
                 found.extend(int(one.inputs[0]) for one in sets)
-            elif what == native.CALL:
+            elif what in (native.CALL, native.WARM):
                 seen.append(int(sets[0].inputs[0]))
                 sets[0].inputs[0].add_(change)
             return 1.0
@@ -261,14 +261,15 @@ class LearningCosts(unittest.TestCase):
     def test_free_is_the_longest_or_strictly_the_median(self):
         flushes, free = self.costs(strict=False)
         self.assertEqual(flushes, [6.0] * 7 + [5.0] * 7)
-        self.assertEqual(free, Free(fixed=0.25, besides=3.25, limit=4.5, is_strict=False))
-        self.assertEqual(self.costs(strict=True)[1], Free(fixed=0.25, besides=3.125, limit=4.5, is_strict=True))
+        most = 0.375 + rows_module.SLACK
+        self.assertEqual(free, Free(fixed=0.25, most_fixed=most, besides=3.25, limit=4.5, is_strict=False))
+        self.assertEqual(self.costs(strict=True)[1], free._replace(besides=3.125, is_strict=True))
 
-    def test_what_rows_of_two_lengths_have_in_common_is_no_calls(self):
-        rows = lambda count: [Row(calls=0.5 + 0.25 * count)] * 3
-        self.assertEqual(rows_module._fixed(rows(16), rows(4), 16, empty=0.25), 0.5)
-        self.assertEqual(rows_module._fixed(rows(16), rows(4), 16, empty=0.75), 0.75)  # by chance
-        self.assertEqual(rows_module._fixed(rows(1), [], 1, empty=0.25), 0.25)
+    def test_it_is_called_before_for_a_millisecond_at_most(self):
+        bench = Bench.__new__(Bench)
+        for seconds, calls in (0.0, 1), (1e-5, rows_module.WARM_CALLS), (1e-4, 10), (1e-3, 1), (4e-3, 1):
+            bench.call_seconds = seconds
+            self.assertEqual(bench.warm_calls(), calls)
 
     def test_a_baseline_that_was_made_slow_has_no_more_besides_than_it_once_had(self):
         bench = Bench.__new__(Bench)

@@ -36,7 +36,7 @@ class FakeBench:
 
     def __init__(self, alone_works):
         self.directory, self.baseline, self.baseline_seed, self.device = "problems/some", Ended(), 1, "cpu"
-        self.alone_works = alone_works
+        self.alone_works, self.free = alone_works, Free()
         self.admitted, self.is_random = types.SimpleNamespace(others=["signs", "large"]), False
 
     def close_baseline(self):
@@ -278,6 +278,71 @@ class Block(unittest.TestCase):
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
+class KindsThatNoBlockHad(unittest.TestCase):
+    KINDS = "constant held large near_one outliers rising signs small sparse".split()
+
+    def judged(self, seconds_on):
+        bench = BusyBench([True] * 999)
+        bench.admitted, bench.free = types.SimpleNamespace(others=self.KINDS), Free()
+        x = judgement(bench)
+        x.row_length, x.asked = 1, []
+
+        def pair(_reference_first):
+            for side in (0, 1):
+                x.watch.rows[side].append(Row(flushing=0.5))
+            result = 2.0, seconds_on(x.kind)
+            for past, seconds in zip(x.rows.setdefault(x.kind, ([], [])), result):
+                past.append(seconds)
+            return result
+
+        def candidate_row(_seeds):
+            x.asked.append(x.kind)
+            x.watch.rows[1].append(Row(flushing=0.5))
+            return Row(calls=seconds_on(x.kind)), lambda: x.asked.append("audit")
+
+        x.undisturbed_pair, x.candidate_row = pair, candidate_row
+        return x
+
+    def test_each_comes_in_a_row_and_is_checked(self):
+        x = self.judged(lambda _kind: 1.0)
+        kinds = []
+        while not kinds or found["unmet"]:
+            found = x.block()
+            kinds.append(found["kind"])
+            self.assertEqual(x.kind, found["kind"])
+        self.assertLess(len(kinds), 12)
+        self.assertEqual(sorted({*kinds, *x.asked} - {"own", "audit"}), self.KINDS)
+        self.assertEqual(x.asked[1::2], ["audit"] * (len(x.asked) // 2))
+        self.assertEqual(len(set(x.asked[::2])), len(x.asked) // 2)  # once each
+        self.assertFalse(set(x.asked[::2]) & set(kinds[:2]))
+
+    def test_one_that_is_slow_is_timed_next(self):
+        for slow in self.KINDS:
+            x = self.judged(lambda kind, slow=slow: 3.0 if kind == slow else 1.0)
+            blocks = []
+            while not blocks or blocks[-1]["unmet"]:
+                blocks.append(x.block())
+            found = [b for b in blocks if b["kind"] == slow]
+            self.assertTrue(found)
+            self.assertEqual(found[0]["candidate"], [3.0, 3.0])
+
+    def test_one_row_that_somebody_made_longer_is_no_doubt(self):
+        times = iter([3.0, 1.0])
+        x = self.judged(lambda kind: next(times, 1.0) if kind == "rising" else 1.0)
+        x.plan = iter(["own"] * 9)
+        while x.block()["unmet"]:
+            pass
+        self.assertEqual(x.asked.count("rising"), 2)
+
+    def test_what_was_met_by_another_clock_comes_again(self):
+        x = self.judged(lambda _kind: 1.0)
+        x.plan = iter(["own"] * 9)
+        first = x.block()["unmet"]
+        x.use_clock(True)
+        self.assertEqual(x.block()["unmet"], first)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
 class OrderOfAPair(unittest.TestCase):
     def done(self, reference_first, small):
         bench = WatchedBench(small)
@@ -296,6 +361,21 @@ class OrderOfAPair(unittest.TestCase):
         audit = "audit of outputs of candidate"
         self.assertEqual(self.done(True, small=True), [*baseline, *candidate, audit])
         self.assertEqual(self.done(False, small=True), [*candidate, *baseline, audit])
+
+    def test_a_short_row_of_the_baseline_comes_where_its_row_comes_in_the_other_order(self):
+        lengths = []
+        for reference_first in True, False:
+            bench = WatchedBench(True)
+            bench.device = "cuda"
+            x = judgement(bench)
+            x.process, x.row_length, x.audit = WatchedProcess("candidate", bench.done), 8, lambda *_: bench.done.append("audit")
+            x.pair(reference_first)
+            lengths.append([(y, len(bench.contents[i])) for i, y in enumerate(z for z in bench.done if z in ("baseline", "candidate"))])
+            self.assertEqual(bench.done[-1], "audit")
+            self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
+            self.assertEqual(len({str(z) for z in sum(bench.contents, [])}), 18)  # all of its own
+        self.assertEqual(lengths, [[("baseline", 8), ("candidate", 8), ("baseline", 2)],
+                                   [("baseline", 2), ("candidate", 8), ("baseline", 8)]])
 
     def test_what_is_too_large_to_put_aside_is_audited_before_the_candidate_could_change_it(self):
         audit = ["candidate", "audit of outputs of candidate"]
@@ -334,6 +414,7 @@ class GatedBench(BusyBench):
     def __init__(self, most):
         super().__init__([True] * 99)
         self.device, self.most, self.lengths, self.strict = "cuda", most, [], []
+        self.free = Free(fixed=0.0, most_fixed=1.0)
 
     def learn_costs(self, _process, count, _seconds, _contents, strict=False, is_gated=False, _times=7):
         self.lengths.append((count, is_gated))
@@ -347,6 +428,7 @@ class GatedBench(BusyBench):
 class Gate(unittest.TestCase):
     def judgement(self, most):
         x = judgement(GatedBench(most))
+        x.bench.admitted = types.SimpleNamespace(others=[])
         x.row_length, x.is_gated = 16, True
         return x
 

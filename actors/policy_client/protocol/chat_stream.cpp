@@ -1,0 +1,72 @@
+#include "actors/policy_client/protocol/chat_stream.hpp"
+
+#include "actors/policy_client/protocol/json_view.hpp"
+
+namespace kernelmill {
+
+chat_stream::chat_stream(size_t limit)
+    : limit_(limit), parser_([this](const sse_event& x) { return take(x); }, limit) {
+  // nop
+}
+
+bool chat_stream::feed(std::string_view bytes) {
+  if (failure_) return false;
+  if (shape_ == shape::unknown) {
+    auto first = bytes.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos) return true;
+    shape_ = bytes[first] == '{' ? shape::plain : shape::events;
+  }
+  if (shape_ == shape::plain) {
+    if (plain_.size() + bytes.size() > limit_) return overflow("the answer");
+    plain_.append(bytes);
+    return true;
+  }
+  // Servers may go on talking after [DONE]; reading on keeps the connection usable.
+  if (done_) return true;
+  if (parser_.feed(bytes)) return true;
+  if (parser_.overflowed()) return overflow("an event");
+  return done_;
+}
+
+bool chat_stream::take(const sse_event& event) {
+  if (event.data == "[DONE]") {
+    done_ = true;
+    return false;
+  }
+  json_document frame{event.data};
+  auto choice = first_of(member(frame.root(), "choices"));
+  if (!choice)
+    if (auto why = reported_error(event.data)) return fail(true, std::move(*why));
+  if (event.type == "error") return fail(true, parse_error_body(event.data));
+  if (!is_object(frame.root()))
+    return fail(false,
+                {"an event is not JSON: \"" + parse_error_body(event.data).message + "\"", {}, {}});
+  add_frame(answer_, *frame.root());
+  // The frame that carries the usage has no choices.
+  if (!choice) return true;
+  any_choice_ = true;
+  add_choice(answer_, *choice, true);
+  if (answer_.content.size() + answer_.reasoning.size() <= limit_) return true;
+  return overflow("the completion");
+}
+
+bool chat_stream::fail(bool from_server, server_error why) {
+  if (!failure_) failure_ = bad_answer{from_server, std::move(why)};
+  return false;
+}
+
+bool chat_stream::overflow(const char* what) {
+  too_large_ = true;
+  return fail(false, {what + (" is above " + std::to_string(limit_)) + " bytes", {}, {}});
+}
+
+tl::expected<completion_answer, bad_answer> chat_stream::finish() {
+  if (!failure_ && shape_ == shape::plain) return parse_chat_response(plain_);
+  if (!failure_ && !done_) fail(false, {"the stream ended without [DONE]", {}, {}});
+  if (!failure_ && !any_choice_) fail(false, {"the stream brought no choices", {}, {}});
+  if (failure_) return tl::unexpected<bad_answer>{*failure_};
+  settle_tokens(answer_);
+  return answer_;
+}
+
+} // namespace kernelmill

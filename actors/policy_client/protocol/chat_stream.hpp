@@ -1,0 +1,48 @@
+#pragma once
+
+// Puts the pieces of a streamed completion together as they come, so that what is kept is the
+// completion and not the frames around each token, which are a hundred times larger. A server
+// that answers with one plain JSON object although a stream was asked for is understood too.
+
+#include "actors/policy_client/protocol/openai_protocol.hpp"
+#include "actors/policy_client/protocol/sse_parser.hpp"
+
+namespace kernelmill {
+
+class chat_stream {
+public:
+  /// `limit` bounds the text of the completion, and a plain answer as a whole.
+  explicit chat_stream(size_t limit = size_t{4} << 20);
+
+  /// Takes the next bytes of the body; false once it is clear that nothing good will come.
+  bool feed(std::string_view bytes);
+
+  /// Says what came, after the body has ended. A stream that ended without [DONE] has failed:
+  /// what is missing at its end cannot be told from what was never generated.
+  tl::expected<completion_answer, bad_answer> finish();
+
+  /// True when what failed was a limit.
+  bool too_large() const noexcept { return too_large_; }
+
+  /// What came so far, for the count of tokens that a failed attempt has cost.
+  const completion_answer& partial() const noexcept { return answer_; }
+
+private:
+  enum class shape : unsigned char { unknown, events, plain };
+
+  bool take(const sse_event& event);
+  bool fail(bool from_server, server_error why);
+  bool overflow(const char* what);
+
+  size_t limit_;
+  shape shape_ = shape::unknown;
+  std::string plain_;
+  sse_parser parser_;
+  completion_answer answer_;
+  bool done_ = false;
+  bool any_choice_ = false;
+  bool too_large_ = false;
+  std::optional<bad_answer> failure_;
+};
+
+} // namespace kernelmill

@@ -1,0 +1,45 @@
+"""What a row takes that is none of its calls': rows of two lengths show it."""
+
+import math
+import statistics
+
+SHORT = 4       # times fewer calls than in a row
+FEWEST = 4      # rows of each length, to know it
+OF_A_MEDIAN = 1.2533   # its standard error, by that of a mean
+OF_A_NORMAL = 1.4826   # its deviation, by the median of what it is off
+LEAST_LEFT = 0.1       # of a row's time
+
+
+def short_length(count: int) -> int:
+    """Calls of a short row; 0 where there is none that is shorter."""
+    return max(1, count // SHORT) if count > 1 else 0
+
+
+def without(fixed: float, seconds: float) -> float:
+    """A row's seconds without what is none of its calls'."""
+    return max(seconds - fixed, LEAST_LEFT * seconds)
+
+
+class Intercept:
+    """Of rows of the baseline, seconds: by a line through the medians of either length."""
+
+    def __init__(self) -> None:
+        self.long: list[float] = []
+        self.short: list[float] = []
+
+    def seconds(self, count: int, known: float, most: float) -> tuple[float, float]:
+        """For long rows of `count` calls: what was `known` before there were rows enough, later at least that and at `most` so
+        much; and the standard error."""
+        if min(len(self.long), len(self.short)) < FEWEST:
+            return known, 0.0
+        length = short_length(count)
+        more = length / (count - length)  # of a step from short to long, that the short row's calls take
+        found = (1 + more) * statistics.median(self.short) - more * statistics.median(self.long)
+        error = math.hypot((1 + more) * _error(self.short), more * _error(self.long))
+        return min(max(found, known), most), error
+
+
+def _error(values: list[float]) -> float:
+    """Standard error of the median."""
+    middle = statistics.median(values)
+    return OF_A_MEDIAN * OF_A_NORMAL * statistics.median(abs(x - middle) for x in values) / math.sqrt(len(values))

@@ -1,0 +1,150 @@
+#include "launch/machine/backend.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "gpu/cuda/visible_gpus.hpp"
+#include "gpu/toolchain/compiler_facts.hpp"
+#include "launch/config/paths.hpp"
+#include "launch/machine/amd_gpu.hpp"
+
+namespace kernelmill {
+
+void chosen_backend::apply(toolchain_options& options) const {
+  options.backend = name;
+  options.python = python;
+  if (name == "cpu") return;
+  options.compiler.clear(); // the configured one is the C++ compiler of the CPU
+  options.architecture = architecture.empty() ? gpus.front().architecture : architecture;
+  options.device_compiler = helper_program("kernelmill-nvrtc");
+}
+
+void chosen_backend::apply(referee_options& options, size_t index) const {
+  options.python = python;
+  options.python_at_once = python_at_once;
+  if (name == "cpu") return;
+  options.gpu_node = gpus[index].node;
+  options.gpu_uuid = gpus[index].uuid;
+}
+
+namespace {
+
+tl::unexpected<error> no_nvcc() {
+  return infrastructure_error("toolchain_missing", "failed to use backend cuda: there is no nvcc",
+                              "install the CUDA toolkit, or set CUDA_HOME");
+}
+
+tl::unexpected<error> no_architecture(const std::string& cause, const char* example) {
+  return configuration_error("usage", "failed to choose an architecture: " + cause,
+                             std::string{"name one, as in --arch "} + example);
+}
+
+// It becomes part of a command line.
+expected<void> check_architecture(const std::string& backend, const std::string& x) {
+  if (backend == "cpu")
+    return configuration_error("usage",
+                               "failed to read --arch: backend cpu builds for this machine",
+                               "leave it out, or name --backend cuda or hip");
+  std::string begin = backend == "cuda" ? "sm_" : "gfx";
+  auto odd = x.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_:+-");
+  if (x.starts_with(begin) && x.size() > begin.size() && odd == x.npos) return {};
+  return configuration_error("usage",
+                             "failed to read --arch: \"" + x + "\" is none of backend " + backend,
+                             "those of cuda are like sm_90, those of hip like gfx90a");
+}
+
+expected<chosen_backend> choose_cuda_compiler(const std::string& architecture, int only) {
+  if (architecture.empty()) {
+    auto result = choose_backend("cuda", only);
+    bool none = !result &&
+                (result.error().category == "no_gpu" || result.error().category == "nvml_missing");
+    if (none) return no_architecture(result.error().message, "sm_90");
+    return result;
+  }
+  if (find_nvcc().empty()) return no_nvcc();
+  return chosen_backend{"cuda", {}, architecture};
+}
+
+expected<chosen_backend> choose_hip_compiler(std::string architecture) {
+  if (find_hipcc().empty())
+    return infrastructure_error("toolchain_missing", "failed to use backend hip: there is no hipcc",
+                                "apt install hipcc, or set ROCM_PATH or HIPCC");
+  if (architecture.empty()) architecture = amd_architecture();
+  if (architecture.empty()) return no_architecture("there is no AMD GPU here", "gfx90a");
+  return chosen_backend{"hip", {}, architecture};
+}
+
+tl::unexpected<error> no_such_gpu(const cuda::gpu_monitor& monitor, unsigned index) {
+  const auto& all = monitor.gpus();
+  bool hidden = std::any_of(all.begin(), all.end(), [&](auto& x) { return x.index == index; });
+  return configuration_error("usage",
+                             "failed to use GPU " + std::to_string(index) +
+                                 (hidden ? std::string{": CUDA_VISIBLE_DEVICES hides it"}
+                                         : ": there are " + std::to_string(all.size())),
+                             "`kernelmill doctor` lists them, from 0 on");
+}
+
+} // namespace
+
+std::string hardware_text(const chosen_backend& x) {
+  if (!x.hardware.empty()) return x.hardware;
+  if (!x.gpus.empty()) return x.gpus.front().name + " (" + x.gpus.front().architecture + ")";
+  if (x.name != "cpu") return x.architecture;
+  std::ifstream facts{"/proc/cpuinfo"};
+  for (std::string line; std::getline(facts, line);)
+    if (auto colon = line.find(": "); line.starts_with("model name") && colon != line.npos)
+      return line.substr(colon + 2);
+  return {};
+}
+
+expected<chosen_backend> choose_compiler(const std::string& wanted, const std::string& architecture,
+                                         int only) {
+  auto name = wanted;
+  if (name == "auto" && architecture.starts_with("sm_")) name = "cuda";
+  if (name == "auto" && architecture.starts_with("gfx")) name = "hip";
+  if (name == "auto" && architecture.empty()) return choose_backend(name, only);
+  if (!architecture.empty())
+    if (auto ok = check_architecture(name, architecture); !ok) return tl::unexpected{ok.error()};
+  if (name == "cuda") return choose_cuda_compiler(architecture, only);
+  if (name == "hip") return choose_hip_compiler(architecture);
+  return choose_backend(name, only);
+}
+
+expected<chosen_backend> choose_backend(const std::string& wanted, int only) {
+  chosen_backend result;
+  if (wanted == "cpu") return result;
+  if (wanted == "hip")
+    return configuration_error(
+        "unsupported_backend",
+        "failed to use backend hip: judging on AMD GPUs is not built in yet, only compiling for "
+        "them (" +
+            amd_runtime_text() + ")",
+        "`kernelmill eval --compile-only --arch gfx90a` compiles and needs no GPU");
+  bool automatic = wanted == "auto" && only < 0;
+  auto monitor = cuda::gpu_monitor::open();
+  if (!monitor && automatic) return result;
+  if (!monitor) return tl::unexpected<error>{monitor.error()};
+  auto visible = cuda::visible_gpus(monitor->gpus(), std::getenv("CUDA_VISIBLE_DEVICES"));
+  if (!visible && automatic && visible.error().category == "no_gpu") return result;
+  if (!visible) return tl::unexpected<error>{visible.error()};
+  for (const auto& x : *visible)
+    if (only < 0 || x.index == static_cast<unsigned>(only)) result.gpus.push_back(x);
+  if (result.gpus.empty()) return no_such_gpu(*monitor, static_cast<unsigned>(only));
+  if (find_nvcc().empty()) {
+    if (automatic) return chosen_backend{};
+    return no_nvcc();
+  }
+  // One build serves all; a machine with several kinds is asked to name one.
+  for (const auto& x : result.gpus)
+    if (x.architecture != result.gpus.front().architecture)
+      return configuration_error(
+          "mixed_gpus",
+          "failed to use backend cuda: the GPUs of this machine differ (" +
+              result.gpus.front().architecture + " and " + x.architecture + ")",
+          "name one with --gpu, or show those of one kind by CUDA_VISIBLE_DEVICES");
+  result.name = "cuda";
+  return result;
+}
+
+} // namespace kernelmill

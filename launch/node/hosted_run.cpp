@@ -1,0 +1,405 @@
+#include "launch/node/hosted_run.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <future>
+#include <mutex>
+
+#include <caf/all.hpp>
+#include <nlohmann/json.hpp>
+
+#include "actors/caf_error.hpp"
+#include "actors/governance/governance.hpp"
+#include "actors/lineage/record_sinks.hpp"
+#include "actors/monitor/monitor.hpp"
+#include "actors/policy_client/http_policy_client.hpp"
+#include "actors/retriever/indexed_retriever.hpp"
+#include "actors/retriever/no_retriever.hpp"
+#include "launch/config/load.hpp"
+#include "launch/node/control_socket.hpp"
+#include "launch/node/node_plan.hpp"
+#include "launch/node/node_retrieval.hpp"
+#include "launch/node/stations.hpp"
+#include "launch/scripted_server/scripted_server.hpp"
+#include "messages/json.hpp"
+#include "storage/run_directory.hpp"
+#include "storage/run_journal.hpp"
+
+namespace kernelmill {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Hears of turns on the run actor's thread and is read by the waiting one.
+class progress_board final : public run_listener {
+public:
+  void on_progress(const run_counters& counters) override {
+    std::lock_guard guard{mutex_};
+    counters_ = counters;
+  }
+
+  run_counters counters() const {
+    std::lock_guard guard{mutex_};
+    return counters_;
+  }
+
+private:
+  mutable std::mutex mutex_;
+  run_counters counters_;
+};
+
+nlohmann::ordered_json layers_json(const std::vector<sandbox_layer>& layers) {
+  auto result = nlohmann::ordered_json::array();
+  static constexpr const char* states[] = {"active", "weaker", "missing"};
+  for (auto& x : layers)
+    result.push_back(
+        {{"name", x.name}, {"state", states[static_cast<int>(x.state)]}, {"detail", x.detail}});
+  return result;
+}
+
+} // namespace
+
+/// In the order in which it is made; it outlives the actors.
+struct hosted_run::state {
+  run_options options;
+  std::vector<std::shared_ptr<const task>> tasks;
+  run_plan plan;
+  std::shared_ptr<const episode_settings> settings;
+  governance_config governance;
+  policy_config policy;
+  node_retrieval retrieval;
+  std::unique_ptr<scripted_server> server;
+  run_directory directory;
+  std::shared_ptr<store> records;
+  std::shared_ptr<artifact_store> artifacts;
+  std::shared_ptr<run_journal> journal;
+  std::shared_ptr<progress_board> board = std::make_shared<progress_board>();
+  logger log;
+
+  caf::actor_system* system = nullptr;
+  cluster_actor cluster;
+  policy_client_actor policy_asked;
+  run_actor run;
+  monitor_actor monitor;
+  std::vector<caf::actor> actors;
+  std::unique_ptr<control_socket> control;
+  std::future<expected<Message<wire::RunSummary>>> summary;
+  std::chrono::steady_clock::time_point started;
+
+  expected<void> prepare(const chosen_backend& backend);
+  expected<void> start_policy_server();
+  expected<void> open_log();
+  expected<void> take_up_records();
+  nlohmann::ordered_json manifest(const execution_facts& facts) const;
+  std::shared_ptr<record_sink> make_sink() const;
+  void spawn_services(episode_services& services, const policy_client_actor& attached);
+  std::string introspection() const;
+  progress read_progress() const;
+
+  template <class Handle>
+  Handle keep(Handle handle) {
+    actors.push_back(caf::actor_cast<caf::actor>(handle));
+    return handle;
+  }
+
+  void watch(const status_actor& who) { caf::anon_send(monitor, atom::observe_v, who); }
+};
+
+// -- preparing
+// --------------------------------------------------------------------------------------
+
+std::chrono::milliseconds longest_lease(const run_config& config) {
+  using std::chrono::milliseconds;
+  return milliseconds{std::max(config.compile.deadline_ms, config.compile.torch_deadline_ms)} +
+         milliseconds{
+             std::max(config.evaluation.deadline_ms, config.evaluation.torch_deadline_ms)} +
+         2min;
+}
+
+nlohmann::ordered_json hosted_run::state::manifest(const execution_facts& facts) const {
+  auto listed = nlohmann::ordered_json::array();
+  for (auto& what : plan.groups)
+    if (listed.empty() || listed.back()["id"] != what->id)
+      listed.push_back({{"id", what->id}, {"digest", what->digest}});
+  return {{"config_digest", plan.config_digest},
+          {"toolchain", facts.toolchain},
+          {"slots", facts.slots},
+          {"sandbox", layers_json(facts.layers)},
+          {"policy",
+           {{"kind", options.config.policy.kind},
+            {"base_url", policy.base_url},
+            {"model", policy.model}}},
+          {"tasks", listed}};
+}
+
+expected<void> hosted_run::state::start_policy_server() {
+  const auto& config = options.config.policy;
+  if (config.kind == "attached") return {}; // the head knows its servers
+  if (config.kind != "scripted") return validate(policy);
+  auto script = load_policy_script(config.script);
+  if (!script) return tl::unexpected<error>{script.error()};
+  policy.model = script->model;
+  policy.kind = script->kind;
+  auto made = scripted_server::start(std::move(*script));
+  if (!made) return tl::unexpected<error>{made.error()};
+  server = std::move(*made);
+  policy.base_url = server->base_url();
+  return validate(policy);
+}
+
+template <class T>
+expected<void> take(T& into, expected<T> from) {
+  if (!from) return tl::unexpected<error>{from.error()};
+  into = std::move(*from);
+  return {};
+}
+
+expected<void> hosted_run::state::prepare(const chosen_backend& backend) {
+  auto& config = options.config;
+  if (auto ok = take(tasks, load_tasks(config, backend)); !ok) return ok;
+  plan = plan_of(config, tasks);
+  plan.config_digest = config_digest(config);
+  settings = settings_of(config, backend.name, options.resume);
+  if (auto ok = take(plan.advantages, advantage_of(config.advantage)); !ok) return ok;
+  if (auto ok = take(governance, governance_of(config)); !ok) return ok;
+  if (auto ok = take(policy, policy_of(config)); !ok) return ok;
+  if (auto ok = start_policy_server(); !ok) return ok;
+  return take(retrieval, open_retrieval(config.retrieval, tasks));
+}
+
+hosted_run::hosted_run(std::unique_ptr<state> x) : state_(std::move(x)) {
+  // nop
+}
+
+hosted_run::~hosted_run() {
+  auto& x = *state_;
+  x.control.reset();
+  for (auto& who : x.actors) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+  x.log.close();
+}
+
+expected<std::unique_ptr<hosted_run>> hosted_run::plan(run_options options,
+                                                       const chosen_backend& backend) {
+  auto x = std::make_unique<state>();
+  x->options = std::move(options);
+  if (auto ok = x->prepare(backend); !ok) return tl::unexpected<error>{ok.error()};
+  return std::unique_ptr<hosted_run>{new hosted_run{std::move(x)}};
+}
+
+const std::string& hosted_run::name() const {
+  return state_->options.config.run.name;
+}
+
+bool hosted_run::wants_python() const {
+  return any_torch(state_->tasks);
+}
+
+std::vector<std::string> hosted_run::task_directories() const {
+  std::vector<std::string> result;
+  for (const auto& one : state_->tasks) result.push_back(one->directory);
+  return result;
+}
+
+const logger& hosted_run::log() const {
+  return state_->log;
+}
+
+// By format, so that a run that is resumed with another one has no file of both.
+expected<void> hosted_run::state::open_log() {
+  const auto& config = options.config.log;
+  log_options wanted;
+  wanted.level = parse_log_level(config.level).value_or(log_level::info);
+  bool json = config.format == "json";
+  wanted.format = json ? log_format::json : log_format::text;
+  wanted.file = directory.logs() + (json ? "/run.jsonl" : "/run.log");
+  wanted.file_bytes = config.file_bytes;
+  wanted.files = config.files;
+  wanted.show = options.on_warning;
+  wanted.parent = options.log;
+  if (auto ok = take(log, logger::open(std::move(wanted))); !ok) return ok;
+  policy.log = log;
+  return {};
+}
+
+// Counts the openings. Not of a store that has lost this run: the journal would be the last copy of
+// what it did.
+expected<void> hosted_run::state::take_up_records() {
+  bool found = false;
+  auto count = [&](wire::Record::Reader record) {
+    found = true;
+    plan.opening = std::max(plan.opening, record.getRun().getOpening() + 1);
+    return true;
+  };
+  if (auto ok = records->scan_openings(plan.name, count); !ok) return ok;
+  if (!found && has_journal(directory))
+    return tl::unexpected<error>{
+        run_incomplete(directory, "its records in " + directory.store + " are")};
+  std::error_code ignored;
+  if (found && !std::filesystem::exists(directory.artifacts, ignored))
+    return tl::unexpected<error>{run_incomplete(directory, directory.artifacts + " is")};
+  artifacts->remove_leftovers();
+  return {};
+}
+
+expected<void> hosted_run::open(const execution_facts& facts) {
+  auto& x = *state_;
+  auto& config = x.options.config;
+  x.plan.sandbox_complete = facts.sandbox_complete;
+  expected<run_directory> directory;
+  if (x.options.resume) {
+    directory = open_run(x.options.directory);
+  } else {
+    auto resolved = nlohmann::ordered_json::parse(x.options.config_json, nullptr, false);
+    directory = create_run({x.options.directory, config.run.name, config.storage.store}, resolved,
+                           x.manifest(facts));
+  }
+  if (auto ok = take(x.directory, std::move(directory)); !ok) return ok;
+  x.plan.name = x.directory.name;
+  x.plan.directory = x.directory.path;
+  if (auto ok = x.open_log(); !ok) return ok;
+  store_options storage;
+  storage.directory = x.directory.store;
+  storage.durable = config.storage.durable;
+  auto records = store::open(storage);
+  if (!records) return tl::unexpected<error>{records.error()};
+  x.records = std::make_shared<store>(std::move(*records));
+  x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
+  if (x.options.resume)
+    if (auto ok = x.take_up_records(); !ok) return ok;
+  auto journal = run_journal::open(x.directory);
+  if (!journal) return tl::unexpected<error>{journal.error()};
+  if (x.options.resume)
+    if (auto ok = journal->catch_up(*x.records, *x.artifacts, x.plan.name); !ok) return ok;
+  x.journal = std::make_shared<run_journal>(std::move(*journal));
+  return {};
+}
+
+// -- running
+// ----------------------------------------------------------------------------------------
+
+std::shared_ptr<record_sink> hosted_run::state::make_sink() const {
+  auto sink = std::make_shared<store_sink>(records, artifacts);
+  sink->on_fresh([records = records, artifacts = artifacts, journal = journal,
+                  feed = retrieval.live ? retrieval.feed : nullptr](wire::Record::Reader record) {
+    // The journal is a projection: what it misses, resume writes again.
+    (void)journal->follow(*records, *artifacts, record);
+    if (feed) feed_verified(*feed, *artifacts, record);
+  });
+  return sink;
+}
+
+void hosted_run::state::spawn_services(episode_services& services,
+                                       const policy_client_actor& attached) {
+  services.policy = options.config.policy.kind == "attached"
+                        ? attached
+                        : keep(system->spawn(http_policy_client, policy));
+  services.retriever =
+      keep(retrieval.index ? spawn_indexed_retriever(*system, retrieval.index, retrieval.feed)
+                           : system->spawn(no_retriever));
+  services.compiler = cluster;
+  services.runner = cluster;
+  services.profiler = cluster;
+  services.governance = keep(system->spawn(rule_governance, governance));
+  services.lineage = keep(spawn_group_commit_lineage(*system, make_sink(), lineage_config{}));
+  services.prompts = std::make_shared<prompt_book>();
+  services.log = log;
+}
+
+void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
+                       const std::vector<status_actor>& others,
+                       const policy_client_actor& attached) {
+  auto& x = *state_;
+  x.system = &system;
+  x.cluster = cluster;
+  x.monitor = x.keep(system.spawn(gathering_monitor));
+  auto services = std::make_shared<episode_services>();
+  x.spawn_services(*services, attached);
+  x.run = x.keep(system.spawn(batch_run, x.plan, x.settings,
+                              std::shared_ptr<const episode_services>{services}, x.board));
+  x.watch(x.run);
+  x.watch(cluster);
+  x.policy_asked = services->policy;
+  x.watch(services->policy);
+  x.watch(services->retriever);
+  x.watch(services->governance);
+  x.watch(services->lineage);
+  for (auto& who : others) x.watch(who);
+  auto ended = std::make_shared<std::promise<expected<Message<wire::RunSummary>>>>();
+  x.summary = ended->get_future();
+  x.started = std::chrono::steady_clock::now();
+  // A year: the run has its own deadlines, and this request has none to add.
+  system.spawn([ended, run = x.run](caf::event_based_actor* self) {
+    self->request(run, std::chrono::minutes{60 * 24 * 365}, atom::start_v)
+        .then([ended](const Message<wire::RunSummary>& summary) { ended->set_value(summary); },
+              [ended](caf::error& why) { ended->set_value(tl::unexpected<error>{from_caf(why)}); });
+  });
+  auto control = control_socket::open(x.directory.control_socket(),
+                                      [raw = &x] { return raw->introspection(); });
+  if (control) x.control = std::move(*control); // without the socket `ps` is blind
+}
+
+progress hosted_run::state::read_progress() const {
+  auto counters = board->counters();
+  progress now;
+  now.episodes_total = static_cast<uint32_t>(plan.groups.size()) * plan.group_size;
+  now.episodes_done = counters.ended;
+  now.episodes_live = counters.live;
+  now.turns = counters.turns;
+  now.turns_fresh = counters.fresh_turns;
+  now.turns_ended = counters.ended_turns;
+  now.accepted = counters.accepted;
+  now.rejected = counters.rejected;
+  now.infrastructure = counters.infrastructure;
+  now.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return now;
+}
+
+progress hosted_run::now() const {
+  return state_->read_progress();
+}
+
+void hosted_run::pause(bool on) {
+  caf::anon_send(state_->run, atom::pause_v, on);
+}
+
+expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
+  auto& x = *state_;
+  caf::scoped_actor self{*x.system};
+  auto report = [&] {
+    if (!x.options.on_progress) return;
+    auto now = x.read_progress();
+    auto ask = [&](const auto& whom, auto read) {
+      self->request(whom, 1s, atom::status_v)
+          .receive([&](const Message<wire::Snapshot>& says) { read(now, *says.open()); },
+                   [](caf::error&) {});
+    };
+    ask(x.policy_asked, read_policy);
+    ask(x.cluster, read_cluster);
+    x.options.on_progress(now);
+  };
+  bool cancelled = false;
+  while (x.summary.wait_for(200ms) != std::future_status::ready) {
+    if (stop.stop_requested() && !cancelled) {
+      cancelled = true;
+      self->send(x.run, atom::cancel_v);
+    }
+    report();
+  }
+  report();
+  x.control.reset();
+  return x.summary.get();
+}
+
+std::string hosted_run::state::introspection() const {
+  caf::scoped_actor self{*system};
+  std::string text;
+  self->request(monitor, 5s, atom::status_v)
+      .receive([&](const Message<wire::Snapshot>& x) { text = to_json(*x.open()).dump() + "\n"; },
+               [&](caf::error& why) {
+                 text = nlohmann::json{{"error", system->render(why)}}.dump() + "\n";
+               });
+  return text;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,182 @@
+#include "launch/node/node_plan.hpp"
+
+#include <algorithm>
+
+#include "launch/config/paths.hpp"
+#include "launch/node/task_choice.hpp"
+
+namespace kernelmill {
+
+using std::chrono::milliseconds;
+
+namespace {
+
+// Checked here and not with the configuration: a run without such tasks may keep its turns short.
+expected<void> check_torch_deadlines(const run_config& config) {
+  const std::pair<const char*, uint32_t> tools[] = {
+      {"compile.torch_deadline_ms", config.compile.torch_deadline_ms},
+      {"evaluation.torch_deadline_ms", config.evaluation.torch_deadline_ms}};
+  for (const auto& [name, ms] : tools)
+    if (ms >= config.episode.turn_deadline_ms)
+      return configuration_error(
+          "config_inconsistent",
+          "failed to nest the timeouts: " + std::string{name} + " (" + std::to_string(ms) +
+              ") is not below episode.turn_deadline_ms (" +
+              std::to_string(config.episode.turn_deadline_ms) +
+              "), and the run has tasks of the contract torch",
+          "lower " + std::string{name} + " or raise episode.turn_deadline_ms");
+  return {};
+}
+
+} // namespace
+
+expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& config,
+                                                              const chosen_backend& backend) {
+  auto roots = config.tasks.root.empty() ? default_tasks_roots() : task_roots{config.tasks.root};
+  auto ids = list_tasks(roots);
+  if (!ids) return tl::unexpected<error>{ids.error()};
+  auto chosen = select_tasks(*ids, config.tasks.ids);
+  if (!chosen) return tl::unexpected<error>{chosen.error()};
+  auto contract = contract_of(config.evaluation.contract);
+  if (!contract) return tl::unexpected<error>{contract.error()};
+  std::vector<std::shared_ptr<const task>> result;
+  const auto hardware = hardware_text(backend);
+  for (auto& id : *chosen) {
+    auto loaded = load_task(roots, id);
+    if (!loaded) return tl::unexpected<error>{loaded.error()};
+    auto ok = choose_backend(*loaded, backend.name);
+    if (ok) ok = choose_contract(*loaded, *contract);
+    if (ok && loaded->contract == contract_kind::torch) ok = check_torch_deadlines(config);
+    if (!ok) return tl::unexpected<error>{ok.error()};
+    loaded->torch.mode = config.evaluation.torch_mode;
+    loaded->torch.language = config.evaluation.language;
+    loaded->torch.float32 = config.evaluation.float32;
+    loaded->torch.hardware = hardware;
+    result.push_back(std::make_shared<const task>(std::move(*loaded)));
+  }
+  return result;
+}
+
+bool any_torch(const std::vector<std::shared_ptr<const task>>& tasks) {
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [](const auto& x) { return x->contract == contract_kind::torch; });
+}
+
+expected<governance_config> governance_of(const run_config& config) {
+  governance_config result;
+  auto preset = reward_preset(config.reward.preset);
+  if (!preset) return tl::unexpected<error>{preset.error()};
+  result.preset = config.reward.preset;
+  result.reward = *preset;
+  auto& given = config.reward;
+  auto& weights = result.reward;
+  const std::pair<const std::optional<double>*, double*> overrides[] = {
+      {&given.format, &weights.format},
+      {&given.build, &weights.build},
+      {&given.partial, &weights.partial},
+      {&given.correct, &weights.correct},
+      {&given.speed, &weights.speed},
+      {&given.speed_cap, &weights.speed_cap},
+      {&given.unchanged_speed, &weights.unchanged_speed},
+      {&given.diagnosis, &weights.diagnosis},
+      {&given.integrity_penalty, &weights.integrity_penalty}};
+  for (auto& [value, weight] : overrides)
+    if (*value) *weight = **value;
+  result.minimum_speedup = given.minimum_speedup;
+  result.significant_speedup = given.significant_speedup;
+  if (auto ok = validate(result); !ok) return tl::unexpected<error>{ok.error()};
+  return result;
+}
+
+expected<policy_config> policy_of(const run_config& config) {
+  auto& section = config.policy;
+  policy_config result;
+  result.base_url = section.base_url;
+  result.model = section.model;
+  result.api_key_env = section.api_key_env;
+  result.api_key_file = section.api_key_file;
+  result.stream = section.stream;
+  result.exact_tokens = section.tokens == "exact";
+  result.max_in_flight = section.max_in_flight;
+  result.request_timeout_ms = section.timeout_ms;
+  result.connect_timeout_ms = section.connect_timeout_ms;
+  result.first_contact_ms = section.first_contact_ms;
+  result.stall_ms = section.stall_ms;
+  result.max_response_bytes = section.max_response_bytes;
+  result.ca_file = section.ca_file;
+  if (section.kind != "scripted" && section.kind != "attached") {
+    auto kind = parse_server_kind(section.kind);
+    if (!kind)
+      return configuration_error("invalid_value", "policy.kind: unknown kind " + section.kind,
+                                 "use scripted, attached, openai, vllm, sglang or llamacpp");
+    result.kind = *kind;
+  }
+  return result;
+}
+
+expected<advantage_kind> advantage_of(const std::string& name) {
+  if (name == "mean_centered") return advantage_kind::mean_centered;
+  if (name == "normalized") return advantage_kind::normalized;
+  if (name == "leave_one_out") return advantage_kind::leave_one_out;
+  return configuration_error("invalid_value", "advantage: unknown kind " + name,
+                             "use mean_centered, normalized or leave_one_out");
+}
+
+std::shared_ptr<const episode_settings> settings_of(const run_config& config,
+                                                    const std::string& backend, bool resume) {
+  auto result = std::make_shared<episode_settings>();
+  result->run_seed = config.run.seed;
+  result->priority = static_cast<int32_t>(config.run.priority);
+  result->backend = backend;
+  result->max_turns = config.tasks.max_turns;
+  result->gamma = config.episode.gamma;
+  result->stop_on_correct = config.episode.stop_on_correct;
+  result->stop_speedup = config.episode.stop_speedup;
+  result->feedback_bytes = config.episode.feedback_bytes;
+  result->example_count = config.retrieval.enabled ? config.retrieval.count : 0;
+  result->profile_accepted = config.profile.enabled && config.profile.when == "accepted";
+  result->resume = resume;
+  result->episode_deadline = milliseconds{config.episode.deadline_ms};
+  result->policy_deadline = milliseconds{config.policy.timeout_ms};
+  result->build_deadline = milliseconds{config.compile.deadline_ms};
+  result->evaluate_deadline = milliseconds{config.evaluation.deadline_ms};
+  result->torch_build_deadline = milliseconds{config.compile.torch_deadline_ms};
+  result->torch_evaluate_deadline = milliseconds{config.evaluation.torch_deadline_ms};
+  result->lease_slack = milliseconds{config.episode.turn_deadline_ms};
+  if (!config.evaluation.seed.empty()) result->evaluation_seed = config.evaluation.seed;
+  auto& sampling = config.policy.sampling;
+  result->sampling = build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
+    auto s = x.initSampling();
+    s.setTemperature(sampling.temperature);
+    s.setTopP(sampling.top_p);
+    s.setMaxTokens(sampling.max_tokens);
+    s.setSeed(sampling.seed);
+    s.setLogprobs(sampling.logprobs);
+    auto stop = s.initStop(static_cast<unsigned>(sampling.stop.size()));
+    for (unsigned i = 0; i < stop.size(); ++i) stop.set(i, sampling.stop[i]);
+  });
+  auto& timing = config.evaluation.timing;
+  result->evaluation = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder x) {
+    auto t = x.initTiming();
+    t.setEnabled(timing.enabled);
+    t.setMinBlocks(timing.min_blocks);
+    t.setMaxBlocks(timing.max_blocks);
+    t.setHalfWidth(timing.half_width);
+    t.setClock(config.evaluation.clock);
+    t.setBudgetMs(timing.budget_ms);
+    t.setWidest(timing.widest);
+  });
+  return result;
+}
+
+run_plan plan_of(const run_config& config, const std::vector<std::shared_ptr<const task>>& tasks) {
+  run_plan result;
+  result.group_size = config.tasks.group_size;
+  result.quorum = config.tasks.quorum;
+  result.max_infrastructure = config.run.max_infrastructure;
+  result.max_live = config.episode.max_live;
+  for (auto& what : tasks) result.groups.insert(result.groups.end(), config.tasks.groups, what);
+  return result;
+}
+
+} // namespace kernelmill

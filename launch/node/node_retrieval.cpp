@@ -1,0 +1,100 @@
+#include "launch/node/node_retrieval.hpp"
+
+#include "launch/config/paths.hpp"
+#include "retrieval/hashed_lexical_embedder.hpp"
+#include "retrieval/http_embedder.hpp"
+#include "storage/files.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+expected<std::shared_ptr<embedder>> embedder_of(const embedder_section& config) {
+  if (config.kind == "hashed")
+    return std::make_shared<hashed_lexical_embedder>(
+        config.dimension > 0 ? config.dimension : default_lexical_dimension);
+  http_embedder_options options;
+  options.base_url = config.base_url;
+  options.model = config.model;
+  options.api_key_env = config.api_key_env;
+  options.api_key_file = config.api_key_file;
+  options.timeout_ms = config.timeout_ms;
+  auto made = make_http_embedder(std::move(options));
+  if (!made) return tl::unexpected<error>{made.error()};
+  return std::shared_ptr<embedder>{std::move(*made)};
+}
+
+// Two tasks of one family with one declaration ask for the same function under different verbs;
+// what solves the one solves the other. A problem in Python has no declaration, but its text.
+bool ask_for_the_same(const task& x, const task& y) {
+  if (x.operator_family != y.operator_family ||
+      (x.contract == contract_kind::torch) != (y.contract == contract_kind::torch))
+    return false;
+  return x.contract == contract_kind::torch ? x.torch.code == y.torch.code
+                                            : x.declaration() == y.declaration();
+}
+
+void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks) {
+  for (auto& what : tasks) {
+    if (auto baseline = read_file(what->directory + "/baseline.cpp"))
+      guard.add_solution(what->id, *baseline);
+    for (auto& other : tasks)
+      if (other->id < what->id && ask_for_the_same(*other, *what))
+        guard.relate(what->id, other->id);
+  }
+}
+
+} // namespace
+
+expected<node_retrieval> open_retrieval(const retrieval_section& config,
+                                        const std::vector<std::shared_ptr<const task>>& tasks) {
+  node_retrieval result;
+  if (!config.enabled || config.count == 0) return result;
+  auto corpus = config.corpus.empty() ? default_corpus() : config.corpus;
+  auto embedding = embedder_of(config.embedder);
+  if (!embedding) return tl::unexpected<error>{embedding.error()};
+  // An index says itself how the built-in embedder made it.
+  bool as_built = config.embedder.kind == "hashed" && config.embedder.dimension == 0;
+  auto index = config.index.empty() ? loaded_index::in_memory(corpus, {}, *embedding)
+                                    : open_index(config.index, as_built ? nullptr : *embedding, {});
+  if (!index) return tl::unexpected<error>{index.error()};
+  result.index = std::make_shared<loaded_index>(std::move(*index));
+  guard_tasks(result.index->guard(), tasks);
+  result.feed = std::make_shared<kernel_feed>();
+  result.live = config.live;
+  return result;
+}
+
+namespace {
+
+std::string language_of(wire::TurnFacts::Reader facts) {
+  if (facts.getContract() == to_string(contract_kind::torch)) return "python";
+  return facts.getBackend() == "cpu" ? "cpp" : facts.getBackend().cStr();
+}
+
+} // namespace
+
+std::optional<verified_kernel> verified_of(const artifact_store& artifacts,
+                                           wire::TurnRecord::Reader turn) {
+  if (turn.getVerdict().getOutcome() != wire::Outcome::ACCEPTED) return std::nullopt;
+  auto source = artifacts.text(turn.getCandidate());
+  if (!source) return std::nullopt;
+  auto facts = turn.getFacts();
+  verified_kernel kernel;
+  kernel.task = turn.getEpisode().getTask().cStr();
+  kernel.operator_family = facts.getOperatorFamily().cStr();
+  kernel.backend = facts.getBackend().cStr();
+  kernel.language = language_of(facts);
+  kernel.source = std::move(*source);
+  kernel.turn_id = turn.getTurnId().cStr();
+  kernel.speedup = facts.getEvaluation().getTiming().getSpeedup().getLow();
+  return kernel;
+}
+
+void feed_verified(kernel_feed& feed, const artifact_store& artifacts,
+                   wire::Record::Reader record) {
+  if (!record.isTurn()) return;
+  if (auto kernel = verified_of(artifacts, record.getTurn())) feed.push(std::move(*kernel));
+}
+
+} // namespace kernelmill

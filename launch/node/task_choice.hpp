@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gpu/task/task.hpp"
+
+namespace kernelmill {
+
+/// Loads a task; an unknown id has category "unknown_task" and names the closest one.
+expected<task> choose_task(const task_roots& roots, const std::string& id);
+
+/// Expands ids and globs in order, "!ID" leaving out; a pattern that matches nothing is an error.
+expected<std::vector<std::string>> select_tasks(const std::vector<std::string>& all,
+                                                const std::vector<std::string>& patterns);
+
+} // namespace kernelmill

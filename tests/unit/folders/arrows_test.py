@@ -1,0 +1,201 @@
+#!/usr/bin/python3
+"""Folders include only those below them.
+
+ARROWS is the house: for each folder with C++ in it, the folders whose headers it may include besides
+its own; everybody may include messages/. A folder that is not named here, an include against the arrows, an
+arrow that nobody uses and a circle of arrows are refused; so is a library's header outside of the
+folders that keep that library to themselves.
+"""
+
+import os
+import pathlib
+import re
+import unittest
+
+SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+FLOORS = ("messages", "storage", "retrieval", "gpu", "actors", "launch")
+# Folders that are one room: the larger one's code comes in two folders.
+PARTS = {"gpu/referee/device": "gpu/referee"}
+# Headers of PyTorch's that are ours, for candidates alone.
+NOT_OURS = "gpu/torch/kernelmill_torch/"
+
+ARROWS = {
+    "messages/base": "",
+    "messages": "messages/base",
+    "messages/log": "messages messages/base",
+    "storage": "",
+    "retrieval": "",
+    # gpu/
+    "gpu/cuda": "",
+    "gpu/process": "",
+    "gpu/task": "",
+    "gpu/sandbox": "gpu/process",
+    "gpu/python": "gpu/process gpu/sandbox",
+    "gpu/candidate": "gpu/cuda",
+    "gpu/toolchain": "gpu/process gpu/python gpu/sandbox gpu/task",
+    "gpu/referee": "gpu/candidate gpu/cuda gpu/process gpu/sandbox gpu/task gpu/toolchain",
+    "gpu/torch": "gpu/python gpu/referee gpu/sandbox gpu/task",
+    "gpu/torch/native": "gpu/candidate gpu/cuda gpu/sandbox",
+    "gpu/programs": "gpu/candidate gpu/cuda gpu/process gpu/referee gpu/sandbox gpu/task gpu/torch",
+    # actors/
+    "actors": "",
+    "actors/cluster": "actors gpu/task storage",
+    "actors/compiler": "actors gpu/toolchain",
+    "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/task",
+    "actors/governance": "actors",
+    "actors/gpu_runner": "actors gpu/referee",
+    "actors/lineage": "actors storage",
+    "actors/monitor": "actors",
+    "actors/policy_client": "actors actors/policy_client/http actors/policy_client/protocol",
+    "actors/policy_client/http": "",
+    "actors/policy_client/protocol": "",
+    "actors/policy_pool": "actors actors/policy_client",
+    "actors/profiler": "actors",
+    "actors/retriever": "retrieval",
+    "actors/run": "actors actors/episode actors/governance",
+    # launch/
+    "launch/config": "",
+    "launch/cli": "launch/config",
+    "launch/import": "gpu/task storage",
+    "launch/simulate": "storage",
+    "launch/report": "launch/cli storage",
+    "launch/scripted_server": "actors actors/policy_client/http"
+    " actors/policy_client/protocol",
+    "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/toolchain"
+    " launch/config",
+    "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
+    " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/profiler"
+    " actors/retriever actors/run gpu/sandbox gpu/task launch/config launch/machine"
+    " launch/scripted_server retrieval storage",
+    "launch/cluster": "actors actors/cluster actors/policy_client actors/policy_pool"
+    " launch/config launch/machine launch/node storage",
+    "launch/commands": "actors/episode actors/governance actors/policy_client gpu/cuda gpu/process"
+    " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
+    " launch/import launch/machine launch/node launch/report launch/scripted_server"
+    " launch/simulate retrieval storage",
+    "launch": "launch/commands",
+}
+
+# Libraries that folders keep to themselves.
+KEPT = {
+    r"lmdb\.h$": "storage",
+    r"faiss/": "retrieval",
+    r"(cuda|cuda_runtime|nvrtc|nvml|cupti)\.h$|hip/|rocm": "gpu",
+    r"caf/(io|openssl)/": "launch/cluster",
+    r"caf/": "messages actors launch",
+}
+
+
+def room_of(folder):
+    return PARTS.get(folder, folder)
+
+
+def read_includes():
+    """(file, included file, whether in quotes) of all of the product's C++."""
+    for floor in FLOORS:
+        for path in sorted((SOURCE / floor).rglob("*")):
+            name = path.relative_to(SOURCE).as_posix()
+            if path.suffix not in (".cpp", ".hpp", ".cu") or name.startswith(NOT_OURS):
+                continue
+            for ours, theirs in INCLUDE.findall(path.read_text()):
+                yield name, ours or theirs, bool(ours)
+
+
+def is_below(folder, floor):
+    return folder == floor or folder.startswith(floor + "/")
+
+
+def wrong_includes(includes, arrows, kept):
+    """Sentences, one for each include that goes against the arrows; and the arrows in use."""
+    wrong, used = [], set()
+    for file, target, ours in includes:
+        room = room_of(os.path.dirname(file))
+        if room not in arrows:
+            wrong.append(f"{file}: its folder is not among ARROWS; name what it may include there")
+            continue
+        if not ours:
+            for pattern, places in kept.items():
+                if re.match(pattern, target):
+                    if not any(is_below(room, place) for place in places.split()):
+                        wrong.append(f"{file}: <{target}> is included in {places} alone")
+                    break
+            continue
+        other = room_of(os.path.dirname(target))
+        if other == room:
+            continue
+        free = is_below(other, "messages") and not is_below(room, "messages")
+        if not free and other not in arrows[room].split():
+            wrong.append(f'{file}: "{target}": {room} must not include {other}')
+        used.add((room, other))
+    return wrong, used
+
+
+def circle(arrows):
+    """A circle of arrows as a list of folders, or None."""
+    done, path = set(), []
+
+    def walk(room):
+        if room in path:
+            return path[path.index(room):] + [room]
+        if room in done:
+            return None
+        path.append(room)
+        for other in arrows.get(room, "").split():
+            if found := walk(other):
+                return found
+        path.pop()
+        done.add(room)
+        return None
+
+    for room in arrows:
+        if found := walk(room):
+            return found
+    return None
+
+
+class Tree(unittest.TestCase):
+    def test_includes_follow_the_arrows_and_every_arrow_is_used(self):
+        includes = list(read_includes())
+        self.assertGreater(len(includes), 1000, "the walk finds no includes")
+        wrong, used = wrong_includes(includes, ARROWS, KEPT)
+        self.assertEqual(wrong, [], "\n".join(wrong))
+        named = {(room, x) for room, others in ARROWS.items() for x in others.split()}
+        self.assertEqual(sorted(named - used), [], "arrows that no include uses: remove them")
+
+    def test_the_arrows_have_no_circle_and_go_down_the_floors(self):
+        self.assertIsNone(circle(ARROWS))
+        height = {"messages": 0, "storage": 1, "retrieval": 1, "gpu": 1, "actors": 2, "launch": 3}
+        for room, others in ARROWS.items():
+            for other in others.split():
+                own, its = room.split("/")[0], other.split("/")[0]
+                self.assertTrue(own == its or height[own] > height[its], f"{room} -> {other}")
+
+
+class Check(unittest.TestCase):
+    """The check itself, on houses of a few lines."""
+
+    def test_an_include_against_the_arrows_is_named(self):
+        arrows = {"gpu/torch": "gpu/referee", "gpu/referee": ""}
+        wrong, _ = wrong_includes([("gpu/torch/a.cpp", "gpu/referee/b.hpp", True),
+                                   ("gpu/referee/b.cpp", "gpu/torch/a.hpp", True)], arrows, {})
+        self.assertEqual(
+            wrong, ['gpu/referee/b.cpp: "gpu/torch/a.hpp": gpu/referee must not include gpu/torch'])
+
+    def test_a_folder_without_a_place_is_named(self):
+        wrong, _ = wrong_includes([("gpu/new/a.cpp", "messages/error.hpp", True)], {}, {})
+        self.assertEqual(len(wrong), 1)
+        self.assertIn("gpu/new/a.cpp", wrong[0])
+
+    def test_a_kept_library_is_refused_elsewhere(self):
+        arrows = {"storage": "", "gpu/task": ""}
+        wrong, _ = wrong_includes([("storage/a.cpp", "lmdb.h", False),
+                                   ("gpu/task/a.cpp", "lmdb.h", False)], arrows, KEPT)
+        self.assertEqual(wrong, ["gpu/task/a.cpp: <lmdb.h> is included in storage alone"])
+
+    def test_a_circle_is_found(self):
+        self.assertEqual(circle({"a": "b", "b": "c", "c": "a"}), ["a", "b", "c", "a"])
+
+
+if __name__ == "__main__":
+    unittest.main()

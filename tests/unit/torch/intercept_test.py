@@ -1,0 +1,50 @@
+"""What rows of two lengths say of the part that is none of their calls'."""
+
+import unittest
+
+try:
+    from kernelmill_torch.intercept import FEWEST, Intercept, short_length, without
+except ImportError:
+    Intercept = None
+
+
+@unittest.skipIf(Intercept is None, "there is no torch here")
+class Seconds(unittest.TestCase):
+    """Rows of 16 and of 4 calls of 0.25 s, which take half a second besides."""
+
+    def intercept(self, more=0.0, rows=FEWEST):
+        result = Intercept()
+        result.long = [4.5 + more] * rows
+        result.short = [1.5 + more] * rows
+        return result
+
+    def test_a_line_through_both_lengths(self):
+        self.assertEqual(self.intercept().seconds(16, known=0.25, most=9.0), (0.5, 0.0))
+
+    def test_what_was_known_before_until_there_are_rows_enough(self):
+        self.assertEqual(self.intercept(rows=FEWEST - 1).seconds(16, known=0.25, most=9.0), (0.25, 0.0))
+        self.assertEqual(Intercept().seconds(1, known=0.25, most=9.0), (0.25, 0.0))
+
+    def test_who_makes_rows_longer_has_no_more_free_than_the_most(self):
+        self.assertEqual(self.intercept(more=3.0).seconds(16, known=0.25, most=0.75)[0], 0.75)
+
+    def test_chance_makes_it_no_less_than_a_row_without_calls(self):
+        self.assertEqual(self.intercept(more=-0.4).seconds(16, known=0.25, most=9.0)[0], 0.25)
+
+    def test_a_wild_row_changes_little_and_widens_the_error(self):
+        x = self.intercept(rows=9)
+        x.short = [1.4, 1.45, 1.48, 1.5, 1.5, 1.52, 1.55, 1.6, 99.0]
+        found, error = x.seconds(16, known=0.25, most=9.0)
+        self.assertAlmostEqual(found, 0.5)
+        self.assertAlmostEqual(error, 4 / 3 * 1.2533 * 1.4826 * 0.05 / 3)
+
+    def test_lengths(self):
+        self.assertEqual([short_length(x) for x in (1, 2, 7, 16)], [0, 1, 1, 4])
+
+    def test_something_is_left_of_every_row(self):
+        self.assertEqual(without(0.5, 2.0), 1.5)
+        self.assertEqual(without(2.0, 2.0), 0.2)
+
+
+if __name__ == "__main__":
+    unittest.main()
