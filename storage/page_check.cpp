@@ -63,7 +63,8 @@ std::optional<meta> latest_meta(const file& from) {
 template <class T>
 T at(const std::vector<char>& page, size_t offset) {
   T result{};
-  if (offset + sizeof result <= page.size()) std::memcpy(&result, page.data() + offset, sizeof result);
+  if (offset + sizeof result <= page.size())
+    std::memcpy(&result, page.data() + offset, sizeof result);
   return result;
 }
 
@@ -81,7 +82,8 @@ public:
     auto flags = at<uint16_t>(page, 10);
     if ((flags & keys_alone) != 0) return true;
     if ((flags & (branch_page | leaf_page)) == 0) return false;
-    size_t count = at<uint16_t>(page, 12) < header_bytes ? 0 : (at<uint16_t>(page, 12) - header_bytes) / 2;
+    size_t count =
+        at<uint16_t>(page, 12) < header_bytes ? 0 : (at<uint16_t>(page, 12) - header_bytes) / 2;
     for (size_t i = 0; i < count; ++i) {
       size_t node = at<uint16_t>(page, header_bytes + 2 * i);
       bool ok = (flags & branch_page) != 0 ? has_all(child_of(page, node), depth + 1)

@@ -93,8 +93,7 @@ error no_manifest(const run_directory& run) {
 expected<void> check_parts(const run_directory& run) {
   bool began = exists(run.traces_file()) || exists(run.metrics_file());
   if (began && !exists(run.store + "/data.mdb"))
-    return tl::unexpected<error>{
-        run_incomplete(run, "its store " + run.store + "/data.mdb is")};
+    return tl::unexpected<error>{run_incomplete(run, "its store " + run.store + "/data.mdb is")};
   return {};
 }
 

@@ -91,9 +91,9 @@ expected<bool> visit_value(const store_key& key, const MDB_val& value,
     capnp::FlatArrayMessageReader reader{kj::arrayPtr(at, count), reader_limits(count)};
     auto record = reader.getRoot<wire::Record>();
     if (auto flaw = flaw_of(record); !flaw.empty())
-      return infrastructure_error("store_damaged",
-                                  "failed to read a record: its checksum is right, but " + flaw,
-                                  "was it written by another program? restore the store from a copy");
+      return infrastructure_error(
+          "store_damaged", "failed to read a record: its checksum is right, but " + flaw,
+          "was it written by another program? restore the store from a copy");
     return visit(record);
   });
 }

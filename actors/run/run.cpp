@@ -107,8 +107,7 @@ void batch_run_state::tell_outcome(const std::string& state, double seconds) con
 // -- endings
 // ----------------------------------------------------------------------------------------
 
-void batch_run_state::on_turns(const caf::actor_addr& who, uint32_t committed,
-                               bool fresh) {
+void batch_run_state::on_turns(const caf::actor_addr& who, uint32_t committed, bool fresh) {
   auto known = ordinals.find(who);
   if (known == ordinals.end()) return;
   auto& episode = live.at(known->second);
@@ -166,13 +165,14 @@ void batch_run_state::look_at_lost_turns(wire::EpisodeOutcome::Reader outcome) {
   if (turns_seen < turns_before_looking ||
       static_cast<double>(turns_lost) <= plan.max_infrastructure * static_cast<double>(turns_seen))
     return;
-  stop("failed", error{fault_class::infrastructure, "machine_faults",
-                       "failed to go on: faults of the machine or of a server lost " +
-                           std::to_string(turns_lost) + " of " + std::to_string(turns_seen) +
-                           " turns, and run.max_infrastructure is " +
-                           std::to_string(plan.max_infrastructure).substr(0, 4),
-                       "`kernelmill show` says what they were; mend it, then start a new run: those "
-                       "episodes have ended"});
+  stop("failed",
+       error{fault_class::infrastructure, "machine_faults",
+             "failed to go on: faults of the machine or of a server lost " +
+                 std::to_string(turns_lost) + " of " + std::to_string(turns_seen) +
+                 " turns, and run.max_infrastructure is " +
+                 std::to_string(plan.max_infrastructure).substr(0, 4),
+             "`kernelmill show` says what they were; mend it, then start a new run: those "
+             "episodes have ended"});
 }
 
 void batch_run_state::note_departure(wire::EpisodeOutcome::Reader outcome) {

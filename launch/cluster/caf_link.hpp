@@ -18,8 +18,7 @@ namespace kernelmill {
 /// Lets whom the door lets in reach `who`; returns the port. The door lasts as long as the network
 /// layer.
 expected<uint16_t> publish_behind_door(caf::actor_system& system, const caf::strong_actor_ptr& who,
-                                       std::set<std::string> interface,
-                                       const network_address& at,
+                                       std::set<std::string> interface, const network_address& at,
                                        std::shared_ptr<const tls_context> tls);
 
 /// Shakes hands with the CAF at the other end of a connection; returns the actor that it publishes

@@ -237,8 +237,7 @@ uint16_t front_door::port() const {
 
 expected<std::unique_ptr<front_door>> front_door::open(const std::string& host, uint16_t port,
                                                        std::shared_ptr<const tls_context> tls,
-                                                       const door_limits& limits,
-                                                       receiver let_in) {
+                                                       const door_limits& limits, receiver let_in) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_PASSIVE;

@@ -1,9 +1,9 @@
 #pragma once
 
-// The door of a head: a thread that accepts connections and shakes hands, so that only who has shown
-// a certificate of the cluster reaches CAF. Who has not is worth little: such connections are few,
-// short-lived and counted by address, and the descriptors that the process needs for its own work are
-// never given to them.
+// The door of a head: a thread that accepts connections and shakes hands, so that only who has
+// shown a certificate of the cluster reaches CAF. Who has not is worth little: such connections are
+// few, short-lived and counted by address, and the descriptors that the process needs for its own
+// work are never given to them.
 
 #include <cstddef>
 #include <functional>

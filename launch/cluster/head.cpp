@@ -21,8 +21,8 @@
 #include "launch/config/paths.hpp"
 #include "messages/base/descriptor.hpp"
 #include "messages/fault.hpp"
-#include "storage/files.hpp"
 #include "messages/without_stack.hpp"
+#include "storage/files.hpp"
 
 namespace kernelmill {
 

@@ -7,8 +7,8 @@
 
 #include <openssl/ssl.h>
 
-#include "messages/base/descriptor.hpp"
 #include "launch/cluster/credentials.hpp"
+#include "messages/base/descriptor.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {

@@ -22,7 +22,8 @@ static double worked() {
   return t.tv_sec + t.tv_nsec * 1e-9;
 }
 )";
-const std::string slow_body = "if (calls++ == 0) while (worked() < 0.2) {}" + std::string{honest_body};
+const std::string slow_body =
+    "if (calls++ == 0) while (worked() < 0.2) {}" + std::string{honest_body};
 
 wire::FaultClass blamed_class(const Message<wire::EvaluateResult>& x) {
   return x.open()->getFault().getClass();
@@ -86,12 +87,11 @@ TEST_F(referee_outside, no_candidate_can_choose_to_be_the_machines_fault) {
 // Who could stand still would have all the time of the world.
 TEST_F(referee_outside, no_candidate_can_stop_itself) {
   const std::string head = "#include <signal.h>\n#include <unistd.h>\n#include <sys/syscall.h>\n";
-  const std::string body =
-      "const int signals[] = {SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};"
-      "for (int signal : signals) {"
-      "  raise(signal);"
-      "  syscall(SYS_tgkill, getpid(), getpid(), 0x100000000 | signal);"
-      "}";
+  const std::string body = "const int signals[] = {SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};"
+                           "for (int signal : signals) {"
+                           "  raise(signal);"
+                           "  syscall(SYS_tgkill, getpid(), getpid(), 0x100000000 | signal);"
+                           "}";
   auto x = evaluate(row_sum(body + honest_body, head));
   EXPECT_TRUE(x.open()->getCorrect()) << summary(x);
 }
