@@ -14,6 +14,7 @@
 
 #include "storage/disk.hpp"
 #include "storage/files.hpp"
+#include "storage/page_check.hpp"
 
 namespace kernelmill {
 
@@ -166,6 +167,10 @@ expected<void> lmdb_environment::start(bool may_create) {
   if (writes || seated)
     if (int code = reserve_file(where + "/lock.mdb", lock_file_bytes); code != 0)
       return tl::unexpected(failure(code, "open"));
+  if (auto missing = missing_pages(where + "/data.mdb"))
+    return tl::unexpected(infrastructure_error("store_damaged",
+                                               "failed to open the store " + where + ": " + *missing,
+                                               "restore it from a copy"));
   if (int code = mdb_env_create(&env_); code != 0) return tl::unexpected(failure(code, "open"));
   auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   auto map = std::max<uint64_t>((options_.map_bytes + page - 1) / page * page, 16 * page);

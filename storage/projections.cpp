@@ -80,6 +80,8 @@ ordered_json evaluation_json(wire::TurnRecord::Reader turn) {
   } else if (timing.getNotTimed() != wire::NotTimed::NO) {
     result["not_timed"] = {{"by", word(timing.getNotTimed())}, {"why", text_of(timing.getNote())}};
   }
+  auto& layers = result["sandbox_layers"] = ordered_json::array();
+  for (auto x : evaluation.getLayers()) layers.push_back(text_of(x));
   auto& findings = result["findings"] = ordered_json::array();
   for (auto x : turn.getVerdict().getFindings())
     findings.push_back({{"rule", text_of(x.getRule())},

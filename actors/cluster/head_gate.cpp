@@ -209,11 +209,11 @@ Message<wire::Welcome> admit(head_side self, const Message<wire::NodeOffer>& off
                    "failed to join: the node is of build " + std::string{x->getBuild()} +
                        ", the head of " + s.settings.build,
                    "install the same version on all machines"});
-  if (!is_plain_name(x->getName().cStr()))
+  if (!is_host_like_name(x->getName().cStr()))
     return refuse(s, x->getName(),
                   {fault_class::configuration, "usage",
                    "failed to join: the node's name is no name",
-                   "give it one with --name: up to 200 printable characters without blanks"});
+                   "give it one with --name: up to 200 letters, digits, '.', '_' and '-', without blanks"});
   member m;
   m.facts = facts_of(*x);
   m.epoch = x->getEpoch();

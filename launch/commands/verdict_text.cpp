@@ -108,6 +108,12 @@ json seconds_json(capnp::List<wire::Quantity>::Reader spans) {
   return result;
 }
 
+json words_json(capnp::List<capnp::Text>::Reader list) {
+  auto result = json::array();
+  for (auto x : list) result.push_back(str(x));
+  return result;
+}
+
 json kernels_json(wire::BuildResult::Reader b) {
   auto result = json::array();
   for (auto k : b.getKernels())
@@ -236,6 +242,7 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
           {"category", str(verdict.getCategory())},
           {"device", str(evaluation.getDevice())},
           {"device_uuid", str(evaluation.getDeviceUuid())},
+          {"layers", words_json(evaluation.getLayers())},
           {"output", cli::clean(str(evaluation.getOutput()))},
           {"sealed", evaluation.getSealed()},
           {"error",

@@ -87,7 +87,7 @@ TEST(run_directory, is_not_created_over_records_without_a_manifest) {
   ASSERT_TRUE(made);
   ASSERT_TRUE(store::open({.directory = made->store, .durable = false}));
   fs::remove(folder / "first/manifest.json");
-  EXPECT_EQ(category(open_run(folder / "first")), "not_a_run");
+  EXPECT_EQ(category(open_run(folder / "first")), "run_incomplete");
   EXPECT_EQ(category(create_run({folder / "first", "", ""}, {}, {})), "directory_not_empty");
 }
 
