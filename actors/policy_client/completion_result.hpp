@@ -11,7 +11,7 @@
 #include "actors/policy_client/http/http_transport.hpp"
 #include "actors/policy_client/protocol/chat_stream.hpp"
 #include "actors/policy_client/retry_policy.hpp"
-#include "actors/policy_client/secret.hpp"
+#include "actors/policy_client/http/secret.hpp"
 #include "messages/envelope.hpp"
 #include "messages/message.hpp"
 #include "messages/policy.capnp.h"
