@@ -59,14 +59,6 @@ Message<wire::EpisodeOutcome> lost_episode(const episode_assignment& where,
   });
 }
 
-namespace {
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-} // namespace
-
 Message<wire::Record> group_record(const run_plan& plan, uint32_t group,
                                    std::span<const std::optional<double>> returns) {
   auto statistics = group_advantages(returns, plan.advantages);

@@ -17,9 +17,9 @@ if(KERNELMILL_SANITIZE)
 endif()
 
 # kernelmill_library(NAME SOURCES... [PUBLIC libs] [PRIVATE libs] [UNITY])
-# With UNITY eight sources are compiled as one: where most of the time goes into CAF's and JSON's
-# headers. Names in their unnamed namespaces must differ then; -DKERNELMILL_UNITY=OFF compiles them
-# one by one, which is quicker for whoever changes one file again and again.
+# With UNITY and -DKERNELMILL_UNITY=ON eight sources are compiled as one: most of their time goes
+# into CAF's and JSON's headers. Names in their unnamed namespaces must differ then. For whoever
+# changes one file again and again, one by one is quicker.
 function(kernelmill_library name)
   cmake_parse_arguments(arg "UNITY" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})

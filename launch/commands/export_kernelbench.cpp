@@ -16,7 +16,7 @@ namespace {
 using json = nlohmann::ordered_json;
 namespace rp = reporting;
 
-tl::unexpected<error> usage(std::string message, std::string hint) {
+tl::unexpected<error> bad_option(std::string message, std::string hint) {
   return configuration_error("usage", "failed to run 'export': " + std::move(message),
                              std::move(hint));
 }
@@ -28,8 +28,8 @@ expected<int> print_results(const rp::sample_set& set) {
     auto at = rp::place_of(x.task);
     if (!at.level || !at.problem) continue;
     if (level && *level != *at.level)
-      return usage("the run has several levels, and an eval_results.json holds one",
-                   "give a folder: --out DIR");
+      return bad_option("the run has several levels, and an eval_results.json holds one",
+                        "give a folder: --out DIR");
     level = *at.level;
   }
   if (!level)
@@ -56,7 +56,8 @@ json document_of(const rp::kernelbench_folder& x, const rp::sample_set& set) {
 
 expected<int> export_kernelbench(const cli::invocation& in, const exported_runs& runs) {
   if (runs.opened.size() != 1)
-    return usage("the form kernelbench takes one run", "export each run to a folder of its own");
+    return bad_option("the form kernelbench takes one run",
+                      "export each run to a folder of its own");
   const auto& run = runs.opened.front();
   auto by = in.value("--by") == "turn" ? rp::sample_unit::turn : rp::sample_unit::episode;
   auto set = rp::read_samples(run.lineage, run.where, by);

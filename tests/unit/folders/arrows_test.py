@@ -63,7 +63,7 @@ ARROWS = {
     "launch/report": "launch/cli storage",
     "launch/scripted_server": "actors actors/policy_client/http"
     " actors/policy_client/protocol",
-    "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/toolchain"
+    "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
     " launch/config",
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
     " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/profiler"
