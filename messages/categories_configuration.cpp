@@ -147,6 +147,11 @@ constexpr error_category table[] = {
     {"directory_not_empty", "the folder of a run or of an export holds other files",
      "choose an empty one; `export --force` replaces an export"},
     {"not_a_run", "the directory holds no run", "name the folder of a run"},
+    {"run_incomplete",
+     "a part of the run is gone, which the message names: its store, its records in a shared store, "
+     "`config.json`, `manifest.json` or, for `resume`, its artifacts. Nothing is written, since "
+     "`traces.jsonl` may be the last copy",
+     "restore that part, or start anew: `kernelmill run CONFIG run.name=NAME run.dir=runs/NAME`"},
     {"run_torn", "the run was cut off before it began", "remove it; nothing was recorded"},
     {"invalid_run_name", "a run's name holds other characters than letters, digits, `.`, `_`, `-`",
      "choose another name"},

@@ -11,6 +11,16 @@ constexpr error_category table[] = {
      "after three faults of the machine in a row no referee can work on a GPU or CPU slot; its "
      "work goes to the others",
      "`nvidia-smi`, `kernelmill doctor`; a run that has no other slot ends"},
+    {"machine_faults",
+     "faults of the machine or of a server lost more of a run's turns than `run.max_infrastructure` "
+     "allows",
+     "`kernelmill show` says what they were; mend it, and start a new run"},
+    {"killed",
+     "something outside its sandbox ended a candidate's process, and so again when it was judged "
+     "once more",
+     "does the machine have memory left? `dmesg` says whom the kernel ended"},
+    {"compiler_killed", "something outside its sandbox ended the compiler, three times in a row",
+     "does the machine have memory left? `dmesg` says whom the kernel ended"},
     {"incomplete_facts", "a turn came to governance with a stage that neither ran nor says why",
      "report it: this is a defect"},
     {"internal", "something that must not happen", "report it with the command"},

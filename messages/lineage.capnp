@@ -64,8 +64,8 @@ struct EpisodeRecord {
   stopReason @2 :Text;
   outcome @3 :Common.Outcome;      # of the best turn; `infrastructure` when nothing can be trained on
   bestTurn @4 :UInt32;
-  rewards @5 :List(Float64);       # of each turn; NaN where it is unpaid
-  returns @6 :List(Float64);       # R_t = r_t + gamma R_(t+1); NaN up to the last unpaid turn
+  rewards @5 :List(Float64);       # of each turn; NaN where it is unpaid or lost to the infrastructure
+  returns @6 :List(Float64);       # R_t = r_t + gamma R_(t+1); lost turns are NaN and skipped; NaN up to the last unpaid turn
   bestSpeedup @7 :Float64;         # lower bound, 0 when none
   readiness @8 :Verdict.Readiness;
   seconds @9 :Float64;

@@ -126,7 +126,7 @@ void prune_facts(ordered_json& facts) {
   normalize_key(build["fault"], "message");
   auto& evaluation = facts["evaluation"];
   erase(evaluation,
-        {"seconds", "seed", "timing", "counters", "device", "output", "spans", "conditions"});
+        {"seconds", "seed", "timing", "counters", "device", "layers", "output", "spans", "conditions"});
   normalize_key(evaluation["fault"], "message");
   prune_findings(evaluation["findings"]);
   for (auto& x : evaluation["cases"]) erase(x, {"max_error", "bound", "bad_count", "first_bad"});

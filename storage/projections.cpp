@@ -9,6 +9,7 @@
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 #include "storage/files.hpp"
+#include "storage/json_values.hpp"
 #include "storage/token_json.hpp"
 
 namespace kernelmill {
@@ -18,14 +19,6 @@ using nlohmann::ordered_json;
 namespace {
 
 // JSON knows neither NaN nor infinity.
-ordered_json number(double x) {
-  return std::isfinite(x) ? ordered_json(x) : ordered_json(nullptr);
-}
-
-ordered_json text_of(capnp::Text::Reader x) {
-  return std::string{x.begin(), x.size()};
-}
-
 ordered_json numbers(capnp::List<double>::Reader xs) {
   auto result = ordered_json::array();
   for (auto x : xs) result.push_back(number(x));
@@ -87,6 +80,8 @@ ordered_json evaluation_json(wire::TurnRecord::Reader turn) {
   } else if (timing.getNotTimed() != wire::NotTimed::NO) {
     result["not_timed"] = {{"by", word(timing.getNotTimed())}, {"why", text_of(timing.getNote())}};
   }
+  auto& layers = result["sandbox_layers"] = ordered_json::array();
+  for (auto x : evaluation.getLayers()) layers.push_back(text_of(x));
   auto& findings = result["findings"] = ordered_json::array();
   for (auto x : turn.getVerdict().getFindings())
     findings.push_back({{"rule", text_of(x.getRule())},

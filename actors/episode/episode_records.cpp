@@ -310,25 +310,26 @@ Message<wire::Record> turn_record(const refining_episode_state& state,
 
 namespace {
 
-// What was never found out is no number, and neither is any return that has it in its sum.
-double reward_of(const refining_episode_state::turn_digest& x) {
-  if (x.infrastructure) return 0;
+// Nothing where the infrastructure lost the turn; no number where the machine could not time it.
+std::optional<double> reward_of(const refining_episode_state::turn_digest& x) {
+  if (x.infrastructure) return std::nullopt;
   return x.paid ? x.reward : std::numeric_limits<double>::quiet_NaN();
 }
 
 // By the reward; a right kernel whose speed is not known is better than a wrong one only.
-bool is_better(uint32_t a, uint32_t b, const std::vector<double>& rewards,
-               const std::vector<refining_episode_state::turn_digest>& turns) {
-  if (!std::isnan(rewards[a]) && !std::isnan(rewards[b])) return rewards[a] > rewards[b];
-  if (turns[a].accepted != turns[b].accepted) return turns[a].accepted;
-  return std::isnan(rewards[b]) && !std::isnan(rewards[a]);
+bool is_better(const refining_episode_state::turn_digest& a,
+               const refining_episode_state::turn_digest& b) {
+  auto paid = [](const auto& x) { return x.paid && !x.infrastructure; };
+  if (paid(a) && paid(b)) return a.reward > b.reward;
+  if (a.accepted != b.accepted) return a.accepted;
+  return paid(a) && !paid(b);
 }
 
 } // namespace
 
 Message<wire::Record> episode_record(const refining_episode_state& state,
                                      const std::string& reason) {
-  std::vector<double> rewards;
+  std::vector<std::optional<double>> rewards;
   std::vector<readiness_evidence> evidence;
   uint32_t best = 0, not_timed = 0;
   double best_speedup = 0;
@@ -341,7 +342,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     accepted |= turn.accepted;
     not_timed += turn.evidence.not_timed;
     if (turn.accepted) best_speedup = std::max(best_speedup, turn.speedup_low);
-    if (is_better(i, best, rewards, state.turns)) best = i;
+    if (is_better(turn, state.turns[best])) best = i;
   }
   auto returns = discounted_returns(rewards, state.settings->gamma);
   auto usable = judge_episode(evidence);
@@ -359,7 +360,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     auto reward_list = x.initRewards(count);
     auto return_list = x.initReturns(count);
     for (unsigned i = 0; i < count; ++i) {
-      reward_list.set(i, rewards[i]);
+      reward_list.set(i, rewards[i].value_or(std::numeric_limits<double>::quiet_NaN()));
       return_list.set(i, returns[i]);
     }
     x.setBestSpeedup(best_speedup);

@@ -12,6 +12,7 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t max_header_text = 200;
+constexpr size_t least_hidden_bytes = 8;
 
 std::string header_text(std::string_view text) {
   std::string result;
@@ -133,6 +134,15 @@ attempt_reading read_attempt(const http_response& response, chat_stream* stream)
     signal.detail = signal.server.message;
   }
   return result;
+}
+
+void hide(const secret& key, completion_answer& answer) {
+  if (key.reveal().size() < least_hidden_bytes) return;
+  auto clean = [&](std::string& text) { text = key.redact(std::move(text)); };
+  for (auto* text : {&answer.content, &answer.reasoning, &answer.finish_reason, &answer.model,
+                     &answer.fingerprint, &answer.route})
+    clean(*text);
+  for (auto& span : answer.weight_versions) clean(span.version);
 }
 
 Message<wire::CompletionResult> completed_result(const completion_answer& answer,

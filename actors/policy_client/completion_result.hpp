@@ -11,6 +11,7 @@
 #include "actors/policy_client/http/http_transport.hpp"
 #include "actors/policy_client/protocol/chat_stream.hpp"
 #include "actors/policy_client/retry_policy.hpp"
+#include "actors/policy_client/secret.hpp"
 #include "messages/envelope.hpp"
 #include "messages/message.hpp"
 #include "messages/policy.capnp.h"
@@ -51,6 +52,10 @@ attempt_reading read_attempt(const http_response& response, const completion_par
 
 /// Reads the end of an attempt; `stream` is null when none was asked for.
 attempt_reading read_attempt(const http_response& response, chat_stream* stream);
+
+/// Replaces the key in all texts of an answer: a server may quote the headers that it was sent, and
+/// an answer is stored, shown and learned from. Keys of fewer than eight bytes stay: they are words.
+void hide(const secret& key, completion_answer& answer);
 
 Message<wire::CompletionResult> completed_result(const completion_answer& answer,
                                                  const std::string& request_id, uint32_t attempts,

@@ -220,6 +220,7 @@ void http_policy_client_state::on_response(job& x, policy_event& event) {
     case attempt_action::answer:
       if (x.tokens && x.tokens->more()) return send(x);
       settle_version(answer, config_.kind);
+      if (key_) hide(*key_, answer);
       return succeed(x, answer);
     case attempt_action::retry: return retry_or_give_up(x, decision);
     case attempt_action::stop:

@@ -17,6 +17,9 @@ namespace {
 // A policy server that answers nobody is not worth asking a thousand times.
 constexpr uint32_t departures_before_giving_up = 8;
 
+// Turns after which a share of lost ones says something.
+constexpr uint64_t turns_before_looking = 32;
+
 // How often episodes look at the clock: often enough for the shortest of their deadlines.
 std::chrono::milliseconds watch_interval(const episode_settings& x) {
   using std::chrono::milliseconds;
@@ -104,8 +107,7 @@ void batch_run_state::tell_outcome(const std::string& state, double seconds) con
 // -- endings
 // ----------------------------------------------------------------------------------------
 
-void batch_run_state::on_turns(const caf::actor_addr& who, uint32_t committed,
-                               bool fresh) {
+void batch_run_state::on_turns(const caf::actor_addr& who, uint32_t committed, bool fresh) {
   auto known = ordinals.find(who);
   if (known == ordinals.end()) return;
   auto& episode = live.at(known->second);
@@ -134,6 +136,7 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
     counters.ended_turns += outcome.getTurns();
     ++group.ended;
     count_outcome(counters, kinds, outcome);
+    look_at_lost_turns(outcome);
     if (is_comparable(outcome)) {
       group.returns[ref.getMember()] = outcome.getReturn();
       ++group.usable;
@@ -148,6 +151,28 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
   if (listener) listener->on_progress(counters);
   admit();
   finish_if_done();
+}
+
+// A lost turn ends its episode. An episode that had ended before a resume took no time here, and is
+// not held against this machine.
+void batch_run_state::look_at_lost_turns(wire::EpisodeOutcome::Reader outcome) {
+  double seconds = 0;
+  for (auto stage : outcome.getSeconds()) seconds += stage.getValue();
+  if (seconds == 0) return;
+  turns_seen += outcome.getTurns();
+  turns_lost += outcome.getOutcome() == wire::Outcome::INFRASTRUCTURE &&
+                outcome.getStopReason() != stopped_by_quorum;
+  if (turns_seen < turns_before_looking ||
+      static_cast<double>(turns_lost) <= plan.max_infrastructure * static_cast<double>(turns_seen))
+    return;
+  stop("failed",
+       error{fault_class::infrastructure, "machine_faults",
+             "failed to go on: faults of the machine or of a server lost " +
+                 std::to_string(turns_lost) + " of " + std::to_string(turns_seen) +
+                 " turns, and run.max_infrastructure is " +
+                 std::to_string(plan.max_infrastructure).substr(0, 4),
+             "`kernelmill show` says what they were; mend it, then start a new run: those "
+             "episodes have ended"});
 }
 
 void batch_run_state::note_departure(wire::EpisodeOutcome::Reader outcome) {

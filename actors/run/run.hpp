@@ -28,6 +28,7 @@ struct run_plan {
   uint32_t group_size = defaults::group_size;
   uint32_t quorum = 0; ///< usable episodes after which the rest of a group is dropped; 0: all
   uint32_t max_live = defaults::max_live; ///< episodes at once
+  double max_infrastructure = defaults::max_infrastructure; ///< share of turns that may be lost
   advantage_kind advantages = advantage_kind::mean_centered;
   bool sandbox_complete = true; ///< for the run's readiness
 };
@@ -76,6 +77,7 @@ struct batch_run_state {
   void on_finished(wire::EpisodeOutcome::Reader outcome);
   void on_lost(const caf::actor_addr& who, const std::string& why);
   void note_departure(wire::EpisodeOutcome::Reader outcome);
+  void look_at_lost_turns(wire::EpisodeOutcome::Reader outcome);
   bool has_quorum(uint32_t group) const;
   void drop_rest(uint32_t group);
   void commit_group(uint32_t group);
@@ -105,6 +107,7 @@ struct batch_run_state {
   std::map<std::string, double> stage_seconds;
   uint64_t next = 0; // ordinal of the next episode to admit
   uint32_t pending_commits = 0;
+  uint64_t turns_seen = 0, turns_lost = 0; ///< since this opening
   uint32_t departures_in_a_row = 0;
   bool paused = false;
   bool admitting = false;             // more are to be admitted at the next message

@@ -1,5 +1,6 @@
 #include "actors/run/run_records.hpp"
 
+#include "messages/base/clock.hpp"
 #include "messages/fault.hpp"
 
 #include <chrono>

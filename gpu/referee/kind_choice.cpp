@@ -25,8 +25,7 @@ expected<double> share_of_bounds(judged_run& run, workload& work, const task_cas
     work.find_truth();
     baseline.deliver(work, false);
     if (!baseline.call(work, call_deadline_ms, 0))
-      return tl::unexpected<error>{bad_baseline(
-          run.prepared.spec(), "ended: " + baseline.process().ending()->fault.message)};
+      return tl::unexpected<error>{bad_baseline(run.prepared.spec(), "ended", baseline.process().ending()->fault)};
     while (!work.check(baseline.outputs(), result).pass()) {
       if (result >= 1) return std::numeric_limits<double>::infinity();
       result = 1;

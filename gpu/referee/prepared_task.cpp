@@ -113,7 +113,7 @@ std::optional<error> prepared_task::start_baseline(candidate_pool& pool) {
                                                     baseline_arena());
   if (!made) return made.error();
   if (auto fault = (*made)->load(call_deadline_ms))
-    return bad_baseline(task_, "does not load: " + fault->message);
+    return bad_baseline(task_, "does not load", *fault);
   current = std::move(*made);
   return std::nullopt;
 }

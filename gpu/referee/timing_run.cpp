@@ -53,6 +53,12 @@ error bad_baseline(const task& x, const std::string& cause) {
           "run `kernelmill task check " + x.id + (x.backend == "cuda" ? " --backend cuda`" : "`")};
 }
 
+error bad_baseline(const task& x, const std::string& what, const error& why) {
+  auto result = bad_baseline(x, what + ": " + why.message);
+  if (why.cls != fault_class::infrastructure) return result;
+  return {why.cls, why.category, result.message, why.hint};
+}
+
 namespace {
 
 class timing {
@@ -244,7 +250,7 @@ private:
     auto& baseline = *run_.prepared.baseline();
     baseline.deliver(run_.work, true);
     auto done = baseline.call(run_.work, call_deadline_ms, run_.next_order());
-    if (!done) return blame_task("ended: " + baseline.process().ending()->fault.message);
+    if (!done) return blame_ending(baseline);
     times.reference = without_fixed(done->seconds);
     bool disturbed = was_disturbed(*done, done->cpu_seconds);
     times.disturbed = times.disturbed || disturbed;
@@ -302,6 +308,12 @@ private:
 
   bool blame_task(const std::string& cause) {
     run_.record.fault = bad_baseline(run_.prepared.spec(), cause);
+    return false;
+  }
+
+  bool blame_ending(slot& baseline) {
+    run_.record.fault =
+        bad_baseline(run_.prepared.spec(), "ended", baseline.process().ending()->fault);
     return false;
   }
 

@@ -37,6 +37,15 @@ int write_file(const std::string& path, const std::string& text) {
   return failed;
 }
 
+// Lines of a name and a number.
+std::map<std::string, uint64_t> counters(const std::string& path) {
+  std::map<std::string, uint64_t> result;
+  std::istringstream in{read_whole(path).value_or("")};
+  std::string key;
+  for (uint64_t value = 0; in >> key >> value;) result[key] = value;
+  return result;
+}
+
 bool has_word(const std::string& text, const std::string& word) {
   std::istringstream in{text};
   for (std::string x; in >> x;)
@@ -140,14 +149,16 @@ void cgroup::kill() noexcept {
   if (!directories_.empty()) kill_group(directories_);
 }
 
+// `oom_kill` counts kills for any reason. That the group itself was full, version 2 says by `oom`
+// (version 1: by `failcnt`).
 bool cgroup::out_of_memory() const {
-  for (auto& x : directories_)
-    for (auto* name : {"/memory.events", "/memory.oom_control"}) {
-      std::istringstream in{read_whole(x + name).value_or("")};
-      std::string key;
-      for (uint64_t value = 0; in >> key >> value;)
-        if (key == "oom_kill" && value > 0) return true;
-    }
+  for (auto& x : directories_) {
+    auto events = counters(x + "/memory.events");
+    if (events["oom_kill"] > 0 && events["oom"] > 0) return true;
+    if (counters(x + "/memory.oom_control")["oom_kill"] > 0 &&
+        std::strtoull(read_whole(x + "/memory.failcnt").value_or("").c_str(), nullptr, 10) > 0)
+      return true;
+  }
   return false;
 }
 

@@ -134,7 +134,9 @@ void add_sandbox_rules(rule_list& rules) {
   rules.one(refuse, "prctl",
             {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG), SCMP_A1(SCMP_CMP_NE, SIGKILL)});
   rules.one(refuse, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, 0xff, SIGCONT)});
-  for (auto* name : {"fcntl", "fcntl64"}) rules.one(refuse, name, {SCMP_A1(SCMP_CMP_EQ, F_SETSIG)});
+  // The kernel looks at 32 bits of these numbers, so a filter has to.
+  for (auto* name : {"fcntl", "fcntl64"})
+    rules.one(refuse, name, {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, F_SETSIG)});
   rules.all(refuse, {"mq_notify"});
   for (uint64_t request : {TIOCSTI, TIOCLINUX})
     rules.one(refuse, "ioctl", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, request)});
@@ -157,6 +159,19 @@ void add_file_rules(rule_list& rules) {
   rules.one(allow, "openat", {SCMP_A2(SCMP_CMP_MASKED_EQ, writes, 0)});
   for (uint64_t request : {TCGETS, FIONREAD, FIONBIO, TIOCGWINSZ})
     rules.one(allow, "ioctl", {SCMP_A1(SCMP_CMP_EQ, request)});
+}
+
+// raise() and abort() come as this; others, init among them, are not ours to signal. SIGCONT takes
+// back a SIGSTOP that has not arrived yet. Who was killed, or stands still, was so from outside:
+// nothing in here can say that of itself.
+void add_signal_rules(rule_list& rules) {
+  for (int signal = 0; signal <= SIGRTMAX; ++signal) {
+    bool tells = signal == SIGKILL || (signal >= SIGCONT && signal <= SIGTTOU);
+    if (tells) continue;
+    rules.one(allow, "tgkill",
+              {SCMP_A0(SCMP_CMP_EQ, static_cast<uint64_t>(::getpid())),
+               SCMP_A2(SCMP_CMP_EQ, static_cast<uint64_t>(signal))});
+  }
 }
 
 void add_candidate_rules(rule_list& rules) {
@@ -214,11 +229,7 @@ void add_candidate_rules(rule_list& rules) {
                     "sendto", "recvfrom", "shutdown", "getsockopt"});
   for (const char* name : {"preadv2", "pwritev2"})
     rules.one(allow, name, {SCMP_A5(SCMP_CMP_EQ, 0)});
-  // raise() and abort() come as this; others, init among them, are not ours to signal. SIGCONT
-  // takes back a SIGSTOP that has not arrived yet.
-  rules.one(
-      allow, "tgkill",
-      {SCMP_A0(SCMP_CMP_EQ, static_cast<uint64_t>(::getpid())), SCMP_A2(SCMP_CMP_NE, SIGCONT)});
+  add_signal_rules(rules);
   rules.one(unknown, "clone3", {});
   rules.one(allow, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)});
   rules.one(allow, "prlimit64", {SCMP_A2(SCMP_CMP_EQ, 0)}); // reading, not setting

@@ -22,7 +22,7 @@ namespace kernelmill {
 namespace {
 
 // Part of every key: raise it when the meaning of an entry changes.
-constexpr const char* cache_generation = "kernelmill-build-2";
+constexpr const char* cache_generation = "kernelmill-build-3";
 
 constexpr size_t most_source = 1 << 20;
 constexpr uint32_t shortest_deadline_ms = 100;
@@ -174,7 +174,7 @@ build_findings native_toolchain::state::compile(const compiler_facts& compiler,
   }
   if (outcome->status.code != 0 || outcome->timed_out || outcome->flooded) {
     result.fault = judge_compiler(*outcome, result.diagnostics, deadline_ms);
-    result.repeatable = !outcome->timed_out;
+    result.repeatable = outcome->repeatable();
     return result;
   }
   auto stored = cache.store_library(key, outcome->product.get());

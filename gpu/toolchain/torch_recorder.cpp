@@ -179,7 +179,7 @@ recording_try record_once(sandbox& walls, const python_facts& python,
     all.silent = true;
   } else if (said.stage == "ready") {
     found.fault = judge_silence(*outcome, deadline_ms);
-    found.repeatable = !outcome->timed_out;
+    found.repeatable = outcome->repeatable();
     found.log = clean_log(outcome->text, most_log);
   } else if (said.problem) {
     add_problem(*said.problem, found);

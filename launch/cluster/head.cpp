@@ -21,6 +21,7 @@
 #include "launch/config/paths.hpp"
 #include "messages/base/descriptor.hpp"
 #include "messages/fault.hpp"
+#include "messages/without_stack.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {
@@ -57,7 +58,7 @@ public:
     try {
       return obey(x);
     } catch (const std::exception& why) {
-      return infrastructure_error("internal", std::string{"failed to obey: "} + why.what(),
+      return infrastructure_error("internal", "failed to obey: " + without_stack(why.what()),
                                   "please report this as a defect");
     }
   }
@@ -207,7 +208,7 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return configuration_error("head_exists", "failed to use " + root + ": another head serves it",
                                "end that one, or name another folder with --root");
-  auto& system = lasting_system(*tls);
+  auto& system = lasting_system();
   lease_policy policy;
   policy.lease = longest_lease_of_all;
   policy.losses = losses_of_nodes;
@@ -234,7 +235,7 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   // Servers before the runs that ask them, and both before anybody can ask for them.
   for (const auto& problem : policies->recover()) warn("failed to attach again: " + problem);
   for (const auto& problem : runs->recover()) warn("failed to continue " + problem);
-  auto port = publish_head(system, gate, options.listen, tls->has_value());
+  auto port = publish_head(system, gate, options.listen, *tls);
   if (!port) return tl::unexpected<error>{port.error()};
   desk->port = *port;
   options.log.info({"head", {}, {}, {}},

@@ -51,7 +51,7 @@ cli::command reference_row();
 /// `resume` with --head.
 expected<int> resume_at_head(const invocation& in);
 
-/// The table of all of the above; defined in main.cpp.
+/// The table of all of the above.
 const cli::command_table& all();
 
 } // namespace kernelmill::commands

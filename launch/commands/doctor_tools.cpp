@@ -86,18 +86,6 @@ finding compiler(expected<spawner>& processes) {
           "apt-get install g++, or compile.compiler=PATH"};
 }
 
-const char* layer_cost(const std::string& name) {
-  if (name == "namespaces") return "candidates could see the machine's files and processes";
-  if (name == "no_network") return "candidates could reach the network";
-  if (name == "seccomp") return "candidates could make any system call";
-  if (name == "cgroup_memory") return "memory bombs end by address-space limits, not by a cgroup";
-  if (name == "cgroup_pids") return "fork bombs end by RLIMIT_NPROC, not by a cgroup";
-  if (name == "rlimits") return "candidates could use all of the machine";
-  if (name == "landlock") return "one lock fewer between a candidate and the init of its sandbox";
-  if (name == "separate_user") return "inside and outside the walls it is the same user";
-  return "one wall fewer around candidates";
-}
-
 } // namespace
 
 void examine_tools(findings& out) {
@@ -129,9 +117,8 @@ void examine_sandbox(findings& out) {
     bool needed = std::find(required.begin(), required.end(), layer.name) != required.end();
     finding x{"sandbox: " + layer.name, finding_state::ok, layer.detail, {}, {}};
     if (layer.state != layer_state::active) {
-      x.state =
-          layer.state == layer_state::missing && needed ? finding_state::fail : finding_state::warn;
-      x.cost = layer_cost(layer.name);
+      x.state = needed ? finding_state::fail : finding_state::warn;
+      x.cost = layer.cost;
       x.remedy = layer.remedy;
     }
     out.push_back(x);

@@ -70,12 +70,7 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
   return facts_of(x, built, evaluated, fault);
 }
 
-void warn_of_missing_layers(const std::vector<sandbox_layer>& layers) {
-  for (const auto& layer : layers)
-    if (layer.state == layer_state::missing)
-      cli::talk("warning: sandbox layer " + layer.name + " is missing: " + layer.detail +
-                (layer.remedy.empty() ? "" : " (" + layer.remedy + ")"));
-}
+} // namespace
 
 expected<int> eval(const invocation& in) {
   auto roots = tasks_roots(in);
@@ -101,7 +96,7 @@ expected<int> eval(const invocation& in) {
   auto bench = workbench::open(std::move(*backend));
   if (!bench) return tl::unexpected<error>{bench.error()};
   auto layers = bench->layers();
-  warn_of_missing_layers(layers);
+  if (auto fell = layers_that_fell(layers); !fell.empty()) cli::talk("warning: " + fell);
   auto sha256 = sha256_hex(parsed.ok ? parsed.kernel : *text);
   offered_candidate candidate{std::move(*x), std::move(parsed), std::move(sha256)};
   if (in.has("--compile-only")) return compile_only(in, *bench, candidate);

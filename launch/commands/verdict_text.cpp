@@ -108,6 +108,12 @@ json seconds_json(capnp::List<wire::Quantity>::Reader spans) {
   return result;
 }
 
+json words_json(capnp::List<capnp::Text>::Reader list) {
+  auto result = json::array();
+  for (auto x : list) result.push_back(str(x));
+  return result;
+}
+
 json kernels_json(wire::BuildResult::Reader b) {
   auto result = json::array();
   for (auto k : b.getKernels())
@@ -230,12 +236,13 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
           {"timing", timing_json(evaluation.getTiming())},
           {"conditions", quantities_json(evaluation.getConditions())},
           {"slot_seconds", seconds_json(evaluation.getSpans())},
-          {"gates", to_json(capnp::DynamicStruct::Reader{verdict})["gates"]},
+          {"gates", kernelmill::to_json(capnp::DynamicStruct::Reader{verdict})["gates"]},
           {"reward", is_paid(verdict) ? finite(verdict.getReward()) : json(nullptr)},
           {"outcome", word(verdict.getOutcome())},
           {"category", str(verdict.getCategory())},
           {"device", str(evaluation.getDevice())},
           {"device_uuid", str(evaluation.getDeviceUuid())},
+          {"layers", words_json(evaluation.getLayers())},
           {"output", cli::clean(str(evaluation.getOutput()))},
           {"sealed", evaluation.getSealed()},
           {"error",

@@ -62,6 +62,10 @@ void add_run_keys(std::vector<config_key>& k) {
                          "Priority among the runs of one head. Jobs of the highest priority go "
                          "first, on nodes and at policy servers. Runs of one priority take turns."),
                      -100, 100));
+  k.push_back(within(KEY(run.max_infrastructure,
+                         "Share of the turns that faults of the machine or of a server may lose. "
+                         "After 32 turns a run that has lost more ends, with exit code 70."),
+                     0, 1));
   k.push_back(directory(
       KEY(tasks.root,
           "Folder below which tasks are found; empty: configs/tasks of the installation, and "
@@ -228,6 +232,7 @@ void add_judgement_keys(std::vector<config_key>& k) {
 constexpr const char* changeable[] = {
     "run.name",
     "run.dir",
+    "run.max_infrastructure",
     "run.priority",
     "policy.base_url",
     "policy.api_key_env",

@@ -90,8 +90,10 @@ void add_tool_keys(std::vector<config_key>& k) {
                     0, 1000));
   k.push_back(
       one_of(KEY(evaluation.required_layers,
-                 "Sandbox layers without which a run does not start; see `kernelmill doctor`."),
-             {"namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits", "no_network"}));
+                 "Sandbox layers without which a run does not start; one that is weaker counts as "
+                 "missing. See `kernelmill doctor`."),
+             {"namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits", "no_network",
+              "separate_user", "landlock"}));
   k.push_back(KEY(
       profile.enabled,
       "Whether correct candidates are profiled. On a CPU only: a turn on a GPU or in Python has no "

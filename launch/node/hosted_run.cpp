@@ -1,6 +1,7 @@
 #include "launch/node/hosted_run.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
 #include <mutex>
 
@@ -89,6 +90,7 @@ struct hosted_run::state {
   expected<void> prepare(const chosen_backend& backend);
   expected<void> start_policy_server();
   expected<void> open_log();
+  expected<void> take_up_records();
   nlohmann::ordered_json manifest(const execution_facts& facts) const;
   std::shared_ptr<record_sink> make_sink() const;
   void spawn_services(episode_services& services, const policy_client_actor& attached);
@@ -222,6 +224,26 @@ expected<void> hosted_run::state::open_log() {
   return {};
 }
 
+// Counts the openings. Not of a store that has lost this run: the journal would be the last copy of
+// what it did.
+expected<void> hosted_run::state::take_up_records() {
+  bool found = false;
+  auto count = [&](wire::Record::Reader record) {
+    found = true;
+    plan.opening = std::max(plan.opening, record.getRun().getOpening() + 1);
+    return true;
+  };
+  if (auto ok = records->scan_openings(plan.name, count); !ok) return ok;
+  if (!found && has_journal(directory))
+    return tl::unexpected<error>{
+        run_incomplete(directory, "its records in " + directory.store + " are")};
+  std::error_code ignored;
+  if (found && !std::filesystem::exists(directory.artifacts, ignored))
+    return tl::unexpected<error>{run_incomplete(directory, directory.artifacts + " is")};
+  artifacts->remove_leftovers();
+  return {};
+}
+
 expected<void> hosted_run::open(const execution_facts& facts) {
   auto& x = *state_;
   auto& config = x.options.config;
@@ -245,14 +267,8 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   if (!records) return tl::unexpected<error>{records.error()};
   x.records = std::make_shared<store>(std::move(*records));
   x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
-  if (x.options.resume) {
-    auto count = [&](wire::Record::Reader record) {
-      x.plan.opening = std::max(x.plan.opening, record.getRun().getOpening() + 1);
-      return true;
-    };
-    if (auto ok = x.records->scan_openings(x.plan.name, count); !ok) return ok;
-    x.artifacts->remove_leftovers();
-  }
+  if (x.options.resume)
+    if (auto ok = x.take_up_records(); !ok) return ok;
   auto journal = run_journal::open(x.directory);
   if (!journal) return tl::unexpected<error>{journal.error()};
   if (x.options.resume)

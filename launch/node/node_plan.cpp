@@ -173,6 +173,7 @@ run_plan plan_of(const run_config& config, const std::vector<std::shared_ptr<con
   run_plan result;
   result.group_size = config.tasks.group_size;
   result.quorum = config.tasks.quorum;
+  result.max_infrastructure = config.run.max_infrastructure;
   result.max_live = config.episode.max_live;
   for (auto& what : tasks) result.groups.insert(result.groups.end(), config.tasks.groups, what);
   return result;

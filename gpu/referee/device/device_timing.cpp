@@ -252,7 +252,7 @@ private:
     if (run_.program == nullptr && !process().stopped() && process().stop() == standing::spawning)
       run_.find("background_work", severity::critical, "it started processes without end");
     auto made = reference_rows_.make({baseline()}, order);
-    if (!made) return blame_task("ended: " + baseline().ending()->fault.message);
+    if (!made) return blame_ending();
     into = *made;
     note_contents(reference_longer_, order.kind, into.contents);
     return true;
@@ -280,6 +280,11 @@ private:
 
   bool blame_task(const std::string& cause) {
     run_.record.fault = bad_baseline(spec_, cause);
+    return false;
+  }
+
+  bool blame_ending() {
+    run_.record.fault = bad_baseline(spec_, "ended", baseline().ending()->fault);
     return false;
   }
 

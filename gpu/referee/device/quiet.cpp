@@ -33,7 +33,7 @@ public:
     bool ok = choose_sets() && take_rows() && choose_kinds();
     baseline_.spin(false);
     if (!wrong_.empty()) return bad_baseline(prepared_.spec(), "is wrong: " + wrong_);
-    if (!ok) return bad_baseline(prepared_.spec(), "ended: " + baseline_.ending()->fault.message);
+    if (!ok) return bad_baseline(prepared_.spec(), "ended", baseline_.ending()->fault);
     auto call = fit_line(by_call_);
     if (!call) return std::nullopt; // never: there are two lengths
     quiet_baseline result;

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/machine/slots.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
@@ -318,6 +319,38 @@ TEST(run_command, a_missing_key_is_2_and_its_value_is_nowhere) {
     EXPECT_EQ(x.code, 2) << x.err;
     EXPECT_THAT(x.err, Not(HasSubstr("TOPSECRET")));
   }
+}
+
+TEST(required_layers, that_are_weaker_or_missing_are_refused_with_the_remedy) {
+  const std::vector<sandbox_layer> layers = {
+      {"seccomp", layer_state::active, "", "", ""},
+      {"cgroup_memory", layer_state::weaker, "no cgroup", "run as root", "memory bombs"},
+      {"landlock", layer_state::missing, "", "", "one lock fewer"}};
+  EXPECT_TRUE(check_layers(layers, {"seccomp"}));
+  for (const std::string name : {"cgroup_memory", "landlock"}) {
+    auto refused = check_layers(layers, {"seccomp", name});
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().category, "sandbox_layer_missing");
+    EXPECT_THAT(refused.error().message, HasSubstr(name));
+  }
+  EXPECT_EQ(check_layers(layers, {"cgroup_memory"}).error().hint, "run as root");
+  EXPECT_EQ(check_layers(layers, {"walls"}).error().category, "unknown_layer");
+  auto fell = layers_that_fell(layers);
+  EXPECT_THAT(fell, HasSubstr("cgroup_memory is weaker here (memory bombs)"));
+  EXPECT_THAT(fell, HasSubstr("landlock is missing here (one lock fewer)"));
+  EXPECT_THAT(fell, Not(HasSubstr("\n")));
+}
+
+TEST(required_layers, may_be_any_that_doctor_lists) {
+  auto x = kernelmill({"doctor", "--json"}).document();
+  std::string all;
+  for (auto& check : x["findings"])
+    if (std::string name = check["name"]; name.starts_with("sandbox: "))
+      all += (all.empty() ? "\"" : ",\"") + name.substr(9) + "\"";
+  ASSERT_THAT(all, HasSubstr("landlock"));
+  auto shown = kernelmill({"config", "validate", source_file("configs/quickstart.json"),
+                           "evaluation.required_layers=[" + all + "]"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
 }
 
 TEST(run_command, a_required_layer_that_is_no_layer_is_2) {

@@ -9,7 +9,6 @@
 #include "fixtures.hpp"
 #include "messages/base/digest.hpp"
 #include "storage/canonical.hpp"
-#include "storage/export.hpp"
 #include "storage/files.hpp"
 #include "storage/run_journal.hpp"
 
@@ -88,7 +87,7 @@ TEST(run_directory, is_not_created_over_records_without_a_manifest) {
   ASSERT_TRUE(made);
   ASSERT_TRUE(store::open({.directory = made->store, .durable = false}));
   fs::remove(folder / "first/manifest.json");
-  EXPECT_EQ(category(open_run(folder / "first")), "not_a_run");
+  EXPECT_EQ(category(open_run(folder / "first")), "run_incomplete");
   EXPECT_EQ(category(create_run({folder / "first", "", ""}, {}, {})), "directory_not_empty");
 }
 
@@ -326,12 +325,6 @@ TEST_F(recorded_run, a_turn_that_the_machine_could_not_time_has_no_reward_anywhe
   EXPECT_EQ(metrics[3]["not_timed_turns"], 2);
   EXPECT_EQ(metrics[3]["turns"], 3);
   EXPECT_EQ(metrics[3]["reward/mean"], 0.3);
-  auto report = export_dataset(*lineage, *artifacts, {export_kind::rl, {"demo"}, folder / "data"});
-  ASSERT_TRUE(report) << render(report.error());
-  auto rows = lines_of(report->file);
-  EXPECT_EQ(rows[1]["advantage"], nullptr);
-  EXPECT_EQ(rows[1]["turns"][0]["reward"], nullptr);
-  EXPECT_EQ(rows[1]["turns"][0]["category"], "not_timed");
 }
 
 TEST_F(recorded_run, is_canonical_whatever_the_clock_said) {
@@ -370,59 +363,6 @@ TEST(without_timing, drops_lines_about_time_and_numbers_from_the_others) {
             "took # s\nruntime_error\n");
   EXPECT_EQ(without_timing("float32 x2 - 3"), "float32 x2 - #\n");
   EXPECT_EQ(without_timing(""), "");
-}
-
-TEST_F(recorded_run, exports_conversations_that_end_in_the_best_answer) {
-  record_all();
-  auto report = export_dataset(*lineage, *artifacts, {export_kind::sft, {}, folder / "data"});
-  ASSERT_TRUE(report) << render(report.error());
-  auto rows = lines_of(report->file);
-  ASSERT_EQ(rows.size(), 2u);
-  ASSERT_EQ(rows[0]["messages"].size(), 4u);
-  EXPECT_EQ(rows[0]["messages"][1]["weight"], 0);
-  EXPECT_EQ(rows[0]["messages"][3]["weight"], 1);
-  EXPECT_EQ(rows[0]["origin"]["turn"], 1);
-  EXPECT_EQ(report->left_out["usable_negative_debug"], 1u);
-  EXPECT_EQ(report->left_out["unusable"], 1u);
-  EXPECT_EQ(report->left_out["unfinished"], 1u);
-  auto manifest = *read_json(report->manifest);
-  EXPECT_EQ(manifest["rows"], 2);
-  EXPECT_EQ(manifest["sha256"], sha256_hex(*read_file(report->file)));
-  EXPECT_EQ(manifest["tasks"][0], "native/row_sum");
-}
-
-TEST_F(recorded_run, exports_trajectories_without_infrastructure_turns) {
-  record_all();
-  auto report = export_dataset(*lineage, *artifacts, {export_kind::rl, {"demo"}, folder / "data"});
-  ASSERT_TRUE(report) << render(report.error());
-  auto rows = lines_of(report->file);
-  ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[0]["advantage"], 0.5);
-  EXPECT_EQ(rows[0]["group_id"], "demo/g0");
-  EXPECT_EQ(rows[0]["turns"].size(), 2u);
-  EXPECT_EQ(rows[0]["turns"][1]["return"], 1.5);
-  EXPECT_EQ(report->left_out["infrastructure_turns"], 1u);
-  EXPECT_EQ(report->left_out["infrastructure_episodes"], 1u);
-}
-
-TEST_F(recorded_run, exports_pairs_of_groups_with_a_contrast) {
-  record_all();
-  auto report =
-      export_dataset(*lineage, *artifacts, {export_kind::preference, {}, folder / "data"});
-  ASSERT_TRUE(report) << render(report.error());
-  auto rows = lines_of(report->file);
-  ASSERT_EQ(rows.size(), 1u);
-  EXPECT_EQ(rows[0]["prompt"][0]["content"], "make it fast");
-  EXPECT_EQ(rows[0]["same_context"], false); // no first turn of the group was accepted
-  EXPECT_GT(rows[0]["chosen_reward"].get<double>(), rows[0]["rejected_reward"].get<double>());
-  EXPECT_EQ(report->left_out["groups_without_contrast"], 2u);
-}
-
-TEST_F(recorded_run, exports_nothing_of_a_run_that_is_not_there) {
-  record_all();
-  auto report = export_dataset(*lineage, *artifacts, {export_kind::rl, {"typo"}, folder / "data"});
-  EXPECT_EQ(category(report), "not_found");
-  EXPECT_FALSE(fs::exists(folder / "data/rl.jsonl"));
 }
 
 } // namespace
