@@ -89,6 +89,7 @@ constexpr error_category table[] = {
     {"cache_unwritable", "the compile cache cannot be written",
      "check space and rights of `compile.cache_dir`"},
     {"cache_failed", "a trusted build could not be kept", "the same"},
+    {"build_failed", "a build found no memory for its own files", "the build is made again"},
     {"library_lost", "a built library is gone from the cache", "it is built again"},
     {"sandbox_unavailable", "bubblewrap cannot start here",
      "`kernelmill doctor` says why and what helps"},
