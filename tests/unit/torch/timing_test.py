@@ -6,16 +6,17 @@ import unittest
 try:
     import torch
     from kernelmill_torch import compare
-    from kernelmill_torch import timing as timing_module
+    from kernelmill_torch import quiet as quiet_module
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.rows import Gateless
     from kernelmill_torch.buffers import BufferSet
     from kernelmill_torch.judged import first_call_seconds
     from kernelmill_torch.judgement import Judgement
     from kernelmill_torch.processes import Fault, Row
-    from kernelmill_torch.timing import RETAKES, MemoryMoved
+    from kernelmill_torch.quiet import RETAKES
+    from kernelmill_torch.timed_rows import MemoryMoved
     from kernelmill_torch.watch import Free
-    timing_module.ALONE_SECONDS = 1e-3
+    quiet_module.ALONE_SECONDS = 1e-3
 except ImportError:
     torch = None
 
