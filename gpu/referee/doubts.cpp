@@ -1,0 +1,92 @@
+#include "gpu/referee/doubts.hpp"
+
+#include <algorithm>
+
+namespace kernelmill {
+
+namespace {
+
+class settling {
+public:
+  settling(std::vector<kind_blocks>& blocks, const std::function<bool(size_t)>& take)
+      : blocks_(blocks), take_(take) {}
+
+  std::optional<slow_kind> run() {
+    // A candidate may be slow where that leaves no time for anything else.
+    while (!knows_noise(blocks_) && !far_slower(all_of(blocks_)) && take_(0)) {
+    }
+    auto left = blocks_; // kinds that nothing is known against
+    while (!all_of(blocks_).empty() && !slow_) {
+      auto seen = pay_slowest(left);
+      auto name = seen.slowest ? seen.slowest : seen.in_doubt;
+      if (!name) break;
+      size_t kind = index_of(*name);
+      slow_ = slow_kind{kind, seen.times_slower};
+      if (kind == 0 || !time_again(kind)) break; // the task's own has blocks enough
+      left[0] = blocks_[0];
+      left[kind].blocks.clear();
+    }
+    return slow_;
+  }
+
+private:
+  // False when there was no time for it.
+  bool time_again(size_t kind) {
+    auto before = blocks_[0];
+    kind_blocks own{blocks_[0].name, {}};
+    kind_blocks other{blocks_[kind].name, {}};
+    for (size_t i = 0; i < confirming_blocks; ++i) {
+      if (!take_(0) || !take_(kind)) return false;
+      own.blocks.push_back(blocks_[0].blocks.back());
+      other.blocks.push_back(blocks_[kind].blocks.back());
+    }
+    auto seen = pay_slowest({own, other});
+    blocks_[kind] = other;
+    if (seen.slowest == other.name)
+      slow_ = slow_kind{kind, seen.times_slower};
+    else
+      keep_slower(kind, before, own);
+    return true;
+  }
+
+  // Which kinds come tells who counts them that one is timed again. Who is then as slow on the
+  // task's own is paid for that.
+  void keep_slower(size_t kind, const kind_blocks& before, const kind_blocks& own) {
+    auto again = blocks_[kind];
+    again.blocks.insert(again.blocks.end(), own.blocks.begin(), own.blocks.end());
+    auto seen = pay_slowest({before, again});
+    slow_.reset();
+    if (seen.slowest != again.name) return;
+    slow_ = slow_kind{kind, seen.times_slower};
+    blocks_[kind] = again;
+  }
+
+  size_t index_of(const std::string& name) const {
+    auto found = std::find_if(blocks_.begin(), blocks_.end(),
+                              [&](const kind_blocks& x) { return x.name == name; });
+    return static_cast<size_t>(found - blocks_.begin());
+  }
+
+  std::vector<kind_blocks>& blocks_;
+  const std::function<bool(size_t)>& take_;
+  std::optional<slow_kind> slow_;
+};
+
+} // namespace
+
+std::optional<slow_kind> settle_doubts(std::vector<kind_blocks>& blocks,
+                                       const std::function<bool(size_t)>& take) {
+  return settling{blocks, take}.run();
+}
+
+bool far_slower(const std::vector<timed_block>& blocks) {
+  return !blocks.empty() && estimate_speedup(blocks).high < 0.5;
+}
+
+std::vector<timed_block> all_of(const std::vector<kind_blocks>& kinds) {
+  std::vector<timed_block> result;
+  for (const auto& x : kinds) result.insert(result.end(), x.blocks.begin(), x.blocks.end());
+  return result;
+}
+
+} // namespace kernelmill
