@@ -18,11 +18,16 @@ public:
     auto left = blocks_; // kinds that nothing is known against
     while (!all_of(blocks_).empty() && !slow_) {
       auto seen = pay_slowest(left);
-      auto name = seen.slowest ? seen.slowest : seen.in_doubt;
+      auto plain = seen.slowest ? seen.slowest : seen.in_doubt;
+      auto name = plain ? plain : doubtful_kind(left);
       if (!name) break;
       size_t kind = index_of(*name);
-      slow_ = slow_kind{kind, seen.times_slower};
-      if (kind == 0 || !time_again(kind)) break; // the task's own has blocks enough
+      if (plain) slow_ = slow_kind{kind, seen.times_slower};
+      if (kind == 0) break; // the task's own has blocks enough
+      if (!time_again(kind)) {
+        if (!plain) judge(blocks_[0], kind);
+        break;
+      }
       left[0] = blocks_[0];
       left[kind].blocks.clear();
     }
@@ -30,23 +35,36 @@ public:
   }
 
 private:
-  // False when there was no time for it.
+  // Twice as many blocks each time, until they tell whether it is slower. False when there was no
+  // time for the fewest that can.
   bool time_again(size_t kind) {
     auto before = blocks_[0];
     kind_blocks own{blocks_[0].name, {}};
     kind_blocks other{blocks_[kind].name, {}};
-    for (size_t i = 0; i < confirming_blocks; ++i) {
-      if (!take_(0) || !take_(kind)) return false;
-      own.blocks.push_back(blocks_[0].blocks.back());
-      other.blocks.push_back(blocks_[kind].blocks.back());
+    bool in_time = true;
+    for (size_t most = confirming_blocks; in_time; most *= 2) {
+      while (in_time && other.blocks.size() < most) in_time = take_both(kind, own, other);
+      if (other.blocks.size() < confirming_blocks) return false;
+      if (pay_slowest({own, other}).slowest == other.name || tells_apart(own, other)) break;
     }
-    auto seen = pay_slowest({own, other});
     blocks_[kind] = other;
-    if (seen.slowest == other.name)
-      slow_ = slow_kind{kind, seen.times_slower};
-    else
-      keep_slower(kind, before, own);
+    slow_.reset();
+    judge(own, kind);
+    if (!slow_) keep_slower(kind, before, own);
     return true;
+  }
+
+  bool take_both(size_t kind, kind_blocks& own, kind_blocks& other) {
+    if (!take_(0) || !take_(kind)) return false;
+    own.blocks.push_back(blocks_[0].blocks.back());
+    other.blocks.push_back(blocks_[kind].blocks.back());
+    return true;
+  }
+
+  void judge(const kind_blocks& own, size_t kind) {
+    auto seen = pay_slowest({own, blocks_[kind]});
+    auto name = seen.slowest ? seen.slowest : seen.in_doubt;
+    if (name == blocks_[kind].name) slow_ = slow_kind{kind, seen.times_slower};
   }
 
   // Which kinds come tells who counts them that one is timed again. Who is then as slow on the
@@ -55,7 +73,6 @@ private:
     auto again = blocks_[kind];
     again.blocks.insert(again.blocks.end(), own.blocks.begin(), own.blocks.end());
     auto seen = pay_slowest({before, again});
-    slow_.reset();
     if (seen.slowest != again.name) return;
     slow_ = slow_kind{kind, seen.times_slower};
     blocks_[kind] = again;
