@@ -16,16 +16,20 @@ public:
     while (!knows_noise(blocks_) && !far_slower(all_of(blocks_)) && take_(0)) {
     }
     auto left = blocks_; // kinds that nothing is known against
-    while (!all_of(blocks_).empty() && !slow_) {
+    while (!all_of(blocks_).empty()) {
       auto seen = pay_slowest(left);
       auto plain = seen.slowest ? seen.slowest : seen.in_doubt;
       auto name = plain ? plain : doubtful_kind(left);
       if (!name) break;
       size_t kind = index_of(*name);
-      if (plain) slow_ = slow_kind{kind, seen.times_slower};
-      if (kind == 0) break; // the task's own has blocks enough
-      if (!time_again(kind)) {
-        if (!plain) judge(blocks_[0], kind);
+      auto known = slow_kind{kind, seen.times_slower};
+      if (kind == 0) { // the task's own has blocks enough
+        keep(known);
+        break;
+      }
+      bool in_time = time_again(kind);
+      if (!in_time) {
+        keep(plain ? known : judge(blocks_[0], kind));
         break;
       }
       left[0] = blocks_[0];
@@ -35,6 +39,14 @@ public:
   }
 
 private:
+  // Noise of its own may make a candidate look slow on a kind where it is fast: that is not to be
+  // the end of doubts about others. The slowest is paid.
+  void keep(const std::optional<slow_kind>& found) {
+    if (found && (!slow_ || speedup_on(found->kind) < speedup_on(slow_->kind))) slow_ = found;
+  }
+
+  double speedup_on(size_t kind) const { return estimate_speedup(blocks_[kind].blocks).estimate; }
+
   // Twice as many blocks each time, until they tell whether it is slower. False when there was no
   // time for the fewest that can.
   bool time_again(size_t kind) {
@@ -48,9 +60,8 @@ private:
       if (pay_slowest({own, other}).slowest == other.name || tells_apart(own, other)) break;
     }
     blocks_[kind] = other;
-    slow_.reset();
-    judge(own, kind);
-    if (!slow_) keep_slower(kind, before, own);
+    auto found = judge(own, kind);
+    keep(found ? found : as_slow_on_both(kind, before, own));
     return true;
   }
 
@@ -61,21 +72,23 @@ private:
     return true;
   }
 
-  void judge(const kind_blocks& own, size_t kind) {
+  std::optional<slow_kind> judge(const kind_blocks& own, size_t kind) const {
     auto seen = pay_slowest({own, blocks_[kind]});
     auto name = seen.slowest ? seen.slowest : seen.in_doubt;
-    if (name == blocks_[kind].name) slow_ = slow_kind{kind, seen.times_slower};
+    return name == blocks_[kind].name ? std::optional{slow_kind{kind, seen.times_slower}}
+                                      : std::nullopt;
   }
 
   // Which kinds come tells who counts them that one is timed again. Who is then as slow on the
   // task's own is paid for that.
-  void keep_slower(size_t kind, const kind_blocks& before, const kind_blocks& own) {
+  std::optional<slow_kind> as_slow_on_both(size_t kind, const kind_blocks& before,
+                                           const kind_blocks& own) {
     auto again = blocks_[kind];
     again.blocks.insert(again.blocks.end(), own.blocks.begin(), own.blocks.end());
     auto seen = pay_slowest({before, again});
-    if (seen.slowest != again.name) return;
-    slow_ = slow_kind{kind, seen.times_slower};
+    if (seen.slowest != again.name) return std::nullopt;
     blocks_[kind] = again;
+    return slow_kind{kind, seen.times_slower};
   }
 
   size_t index_of(const std::string& name) const {

@@ -17,9 +17,9 @@ struct slow_kind {
 };
 
 /// Of a dozen kinds, one seems slow by chance. So a kind that seems to be is timed again beside the
-/// task's own, the first of `blocks`, and only what shows then is believed; `blocks` then holds what
-/// counts. `take` times a block of a kind and adds it to `blocks`; false when there is no time for
-/// it. Nothing where no kind is slower.
+/// task's own, the first of `blocks`, and only what shows then is believed; `blocks` then holds
+/// what counts. `take` times a block of a kind and adds it to `blocks`; false when there is no time
+/// for it. Nothing where no kind is slower.
 std::optional<slow_kind> settle_doubts(std::vector<kind_blocks>& blocks,
                                        const std::function<bool(size_t)>& take);
 

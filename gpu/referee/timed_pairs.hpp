@@ -1,9 +1,11 @@
 #pragma once
 
-// INTERNAL to gpu/referee: calls of baseline and candidate on a CPU, one of each with the same fresh
-// contents, every output checked; and what all of them showed besides their time.
+// INTERNAL to gpu/referee: calls of baseline and candidate on a CPU, one of each with the same
+// fresh contents, every output checked; and what all of them showed besides their time.
 
+#include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "gpu/referee/judge_run.hpp"
@@ -19,16 +21,22 @@ struct pair_times {
   bool disturbed = false; ///< either
 };
 
+/// The pair that counts where a kind is met for the first time. One that was disturbed is taken
+/// again, or whoever waits for others would not be timed on that kind; where each of three is, the
+/// shorter call of either side counts. Nothing when `take` says that timing cannot go on.
+std::optional<pair_times> meet_kind(const std::function<bool(pair_times&)>& take,
+                                    const std::function<bool()>& expired);
+
 /// At most this share of a call is taken to be none of its doing: a clock has noise.
 inline constexpr double largest_fixed_share = 0.75;
 
 /// What calls showed besides their time.
 struct seen_in_calls {
-  std::vector<call_measure> measures;   ///< of the candidate
-  std::vector<double> reference_late;   ///< seconds of a processor after a call was done
-  std::vector<double> reference_times;  ///< seconds, with what is fixed
-  size_t worked_on = 0;                 ///< calls after which the candidate did not stop
-  bool in_parallel = false;             ///< either works with several threads
+  std::vector<call_measure> measures;  ///< of the candidate
+  std::vector<double> reference_late;  ///< seconds of a processor after a call was done
+  std::vector<double> reference_times; ///< seconds, with what is fixed
+  size_t worked_on = 0;                ///< calls after which the candidate did not stop
+  bool in_parallel = false;            ///< either works with several threads
 };
 
 /// Makes the calls. Whoever is not timed is stopped meanwhile.

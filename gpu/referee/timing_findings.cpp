@@ -29,8 +29,8 @@ double late_work(judged_run& run, const seen_in_calls& seen) {
   threads = std::min<uint32_t>(threads, run.parts.hardware.cores());
   double excess = std::max(0.0, trimmed_mean(late) - threads * trimmed_mean(seen.reference_late));
   if (excess > told_late_share * trimmed_mean(called))
-    run.record.timing.note += fmt::format(
-        "; {:.4f} ms of a call were worked after it was said to be done", excess * 1e3);
+    run.record.timing.note +=
+        fmt::format("; {:.4f} ms of a call were worked after it was said to be done", excess * 1e3);
   return excess;
 }
 
@@ -58,11 +58,10 @@ void compare_with_roofline(judged_run& run) {
   hardware.measure_again();
   record.roofline_seconds = floor();
   if (record.candidate_seconds >= record.roofline_seconds) return;
-  run.find(
-      "impossible_speed", severity::critical,
-      fmt::format(
-          "{:.6f} ms for {:.0f} bytes and {:.0f} flops; this machine needs {:.6f} ms at least",
-          record.candidate_seconds * 1e3, bytes, flops, record.roofline_seconds * 1e3));
+  run.find("impossible_speed", severity::critical,
+           fmt::format(
+               "{:.6f} ms for {:.0f} bytes and {:.0f} flops; this machine needs {:.6f} ms at least",
+               record.candidate_seconds * 1e3, bytes, flops, record.roofline_seconds * 1e3));
 }
 
 // Nobody has let it go on but itself.

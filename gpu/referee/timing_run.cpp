@@ -19,7 +19,6 @@ namespace kernelmill {
 namespace {
 
 constexpr uint32_t met_before_giving_up = 6; // kinds, a pair each: as much as three blocks
-constexpr int meetings = 3; // with a kind whose pairs are disturbed
 constexpr size_t fewest_blocks = 2;
 constexpr size_t fewest_disturbed = 6;
 
@@ -85,23 +84,15 @@ private:
     return true;
   }
 
-  // A pair that was disturbed comes again, or who waits for others would not be timed on its kind;
-  // where each is, the shorter calls of either count.
   bool meet(size_t kind, bool reference_first) {
-    pair_times met;
-    for (int i = 0; i < meetings && (i == 0 || (met.disturbed && !run_.expired())); ++i) {
-      pair_times times;
-      if (!pairs_.take(kinds_[kind], reference_first, times)) return false;
-      if (i > 0 && times.disturbed) {
-        times.reference = std::min(times.reference, met.reference);
-        times.candidate = std::min(times.candidate, met.candidate);
-      }
-      met = times;
-    }
+    auto met = meet_kind(
+        [&](pair_times& times) { return pairs_.take(kinds_[kind], reference_first, times); },
+        [&] { return run_.expired(); });
+    if (!met) return false;
     blocks_[kind].blocks.push_back(
-        {{met.reference, met.reference}, {met.candidate, met.candidate}});
+        {{met->reference, met->reference}, {met->candidate, met->candidate}});
     ++met_;
-    disturbed_blocks_ += met.disturbed ? 1 : 0;
+    disturbed_blocks_ += met->disturbed ? 1 : 0;
     return true;
   }
 
@@ -268,9 +259,9 @@ private:
   std::vector<timed_block> ordered_;   // of two pairs each, reference first and candidate first
   std::vector<timed_block> disturbed_; // both halves of a block are the one pair
   std::optional<slow_kind> slow_;      // paid alone
-  size_t disturbed_blocks_ = 0; // of kinds that were met in disturbed pairs alone
-  uint32_t met_ = 0;            // blocks of one pair each
-  bool is_short_ = false;       // the evaluation is over, and not all kinds were met
+  size_t disturbed_blocks_ = 0;        // of kinds that were met in disturbed pairs alone
+  uint32_t met_ = 0;                   // blocks of one pair each
+  bool is_short_ = false;              // the evaluation is over, and not all kinds were met
   double started_ = 0;
 };
 

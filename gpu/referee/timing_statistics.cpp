@@ -68,13 +68,13 @@ double half_width_by_t(const std::vector<double>& x, double mean) {
 // -- kinds of contents --------------------------------------------------------------------------
 
 constexpr double least_difference = 0.05; // of speedups of two kinds, in logarithms
-constexpr double standard_errors = 4;    // before a kind is called slower
-constexpr double doubted_errors = 1.5;   // before it is timed again
-constexpr double told_apart = 0.1;       // of speedups, in logarithms
-constexpr double of_a_median = 1.2533;  // its standard error, by that of a mean
-constexpr double of_a_normal = 1.4826;  // its deviation, by the median of what it is off
-constexpr size_t fewest_neighbours = 4; // to know the noise
-constexpr double believed_noise = 2;    // times the baseline's
+constexpr double standard_errors = 4;     // before a kind is called slower
+constexpr double doubted_errors = 1.5;    // before it is timed again
+constexpr double told_apart = 0.1;        // of speedups, in logarithms
+constexpr double of_a_median = 1.2533;    // its standard error, by that of a mean
+constexpr double of_a_normal = 1.4826;    // its deviation, by the median of what it is off
+constexpr size_t fewest_neighbours = 4;   // to know the noise
+constexpr double believed_noise = 2;      // times the baseline's
 
 double log_reference(const timed_block& x) {
   return (std::log(x.reference[0]) + std::log(x.reference[1])) / 2;
@@ -356,8 +356,7 @@ std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_r
       std::exp(largest_ratio(blocks)) < hopeless_speedup)
     return "slower than half the reference in every block";
   if (blocks.size() < rule.min_blocks) return {};
-  if (estimate_speedup(blocks).relative_half_width() < rule.half_width)
-    return narrow_enough;
+  if (estimate_speedup(blocks).relative_half_width() < rule.half_width) return narrow_enough;
   return {};
 }
 

@@ -1,7 +1,6 @@
 """A candidate against the clock: which rows come, by which clock and on which contents, and what they say."""
 
 import os
-import random
 import statistics
 from typing import Any, Iterator, Optional
 
@@ -154,7 +153,7 @@ class Timing(TimedRows):
         if self.looks is not None and self.looks.doubted:
             return self.looks.doubted[0]
         if self.plan is None:
-            self.plan = plan(self.kinds, random.Random(self.number("kinds", 0)))
+            self.plan = plan(self.kinds, self.plan_dice("kinds"))
         return next(self.plan)
 
     def block(self, kind: str = "") -> dict[str, Any]:
@@ -198,7 +197,7 @@ class Timing(TimedRows):
     def look_at_kinds(self) -> None:
         """At some that no block had, the present one among them. Raises Fault and Gateless."""
         if self.looks is None:
-            self.looks = Looks(self.kinds, random.Random(self.number("looks", 0)))
+            self.looks = Looks(self.kinds, self.plan_dice("looks"))
         self.looks.met(self.kind)
         if own := self.rows.get(OWN):
             timed = self.kind

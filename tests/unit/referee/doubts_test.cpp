@@ -94,7 +94,7 @@ double jittering(size_t kind, std::mt19937& dice) {
 
 TEST(settle_doubts, noise_of_an_honest_candidate_is_often_a_doubt_and_next_to_never_a_verdict) {
   auto found = rates_of(honest);
-  EXPECT_GT(found.doubted, 0.2);
+  EXPECT_GT(found.doubted, 2 * found.seen);
   EXPECT_LT(found.slow, 0.02);
 }
 
@@ -106,7 +106,18 @@ TEST(settle_doubts, a_candidate_that_varies_by_itself_is_not_called_slow_for_tha
 TEST(settle_doubts, jitter_hides_no_slow_kind) {
   auto found = rates_of(jittering);
   EXPECT_LT(found.seen, 0.9); // four standard errors of two blocks are a factor of two
-  EXPECT_GT(found.right, 0.95);
+  EXPECT_GT(found.right, 0.98);
+}
+
+TEST(settle_doubts, a_kind_that_looks_slow_by_jitter_is_no_decoy) {
+  // Two kinds are slower than the task's own, one of them by far, which comes second.
+  simulated x{11, 2000, [](size_t kind, std::mt19937&) {
+                return kind == the_slow_one ? 1. : kind == 3 ? 0.7 : 0.5;
+              }};
+  x.blocks[3].blocks[0].candidate[0] = x.blocks[3].blocks[1].candidate[0] = 9;
+  auto slow = x.settle();
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(slow->kind, the_slow_one);
 }
 
 TEST(settle_doubts, without_time_only_what_is_plain_is_believed) {
