@@ -234,7 +234,10 @@ private:
           double late = x.contents - 1.05 * quiet_contents(kind) - contents_slack;
           return call_seconds(x, times ? times->intercept : 0, std::max(0.0, late));
         },
-        [&](size_t kind) { return look(kind); });
+        [&](size_t kind) {
+          if (run_.expired()) return std::optional<looked_row>{std::in_place};
+          return look(kind);
+        });
     if (!kinds) return false;
     for (size_t kind : *kinds) {
       if (run_.expired()) is_short_ = true;
