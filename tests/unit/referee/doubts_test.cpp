@@ -78,8 +78,6 @@ rates rates_of(std::function<double(size_t, std::mt19937&)> seconds, size_t budg
   }
   for (auto* x : {&result.doubted, &result.seen, &result.slow, &result.right, &result.taken})
     *x /= tries;
-  std::printf("doubted %.3f, seen at once %.3f, slow %.3f, the right one %.3f, %.1f blocks more\n",
-              result.doubted, result.seen, result.slow, result.right, result.taken);
   return result;
 }
 
