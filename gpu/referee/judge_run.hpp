@@ -13,6 +13,10 @@ class program_slot;
 
 inline constexpr int call_deadline_ms = 2'000;
 
+/// Times a bound, for kinds on which the baseline is within that bound and not within a fifth of
+/// it: an honest candidate is as far from it as from the bounds of the others.
+inline constexpr double wide_bound = 5;
+
 /// Notes how long the parts of an evaluation take.
 class span_clock {
 public:

@@ -27,7 +27,8 @@ class program_slot;
 /// What the rows of a task's baseline are on a GPU while no candidate is there who could change
 /// them.
 struct quiet_baseline {
-  std::vector<contents_kind> kinds; ///< for which the baseline is well within its bounds
+  std::vector<contents_kind> kinds; ///< for which the baseline is within its bounds
+  size_t timed = 1;                 ///< of them, for which it is well within: the first ones
   row_line call;
   std::optional<row_line> device;
   unsigned sets = 1;
