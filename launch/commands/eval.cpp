@@ -116,8 +116,6 @@ expected<int> eval(const invocation& in) {
   return judged->getOutcome() == wire::Outcome::INFRASTRUCTURE ? cli::exit_failed : cli::exit_ok;
 }
 
-} // namespace
-
 cli::command eval_row() {
   return {
       "eval",
