@@ -70,6 +70,8 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
   return facts_of(x, built, evaluated, fault);
 }
 
+} // namespace
+
 expected<int> eval(const invocation& in) {
   auto roots = tasks_roots(in);
   if (!roots) return tl::unexpected<error>{roots.error()};
