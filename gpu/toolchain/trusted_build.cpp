@@ -101,7 +101,7 @@ expected<void> trusted_builder::compile(const std::vector<std::string>& command,
   if (!declaration.empty()) {
     auto text = declaration + ";\n";
     if (::write(header.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-      return infrastructure_error("build_failed",
+      return infrastructure_error("no_memory_file",
                                   "failed to build " + source_path + ": no memory for a header");
     spec.descriptors.push_back({header.get(), declared_descriptor});
   }
