@@ -33,11 +33,14 @@ double seconds_of(clock::time_point x) {
   return std::chrono::duration<double>(x.time_since_epoch()).count();
 }
 
-// A machine that stands still for a while takes nothing from the compiler's time.
+// A machine that stands still for a while takes nothing from the compiler's time. Who always has
+// another word to say has no more of it than others.
 bool wait_awake(int fd, awake_time& awake, double seconds) {
-  while (!wait_readable(fd, look_ms))
+  for (;;) {
+    bool readable = wait_readable(fd, look_ms);
     if (awake.look(seconds_of(clock::now())) > seconds) return false;
-  return true;
+    if (readable) return true;
+  }
 }
 
 // Reads until the last process that can write has gone. False when it must be killed.
