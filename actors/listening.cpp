@@ -7,7 +7,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

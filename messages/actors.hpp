@@ -254,6 +254,8 @@ using episode_actor = status_actor::extend<
 using run_actor = status_actor::extend<
     // Starts the plan; answers once, when the run has ended.
     caf::replies_to<atom::start>::with<Message<wire::RunSummary>>,
+    // An episode, the sender, has so many committed turns; false: as it found them in the store.
+    caf::reacts_to<atom::commit, uint32_t, bool>,
     // An episode has ended and its record is durable.
     caf::reacts_to<atom::finished, Message<wire::EpisodeOutcome>>,
     // Stops admitting episodes, or goes on.

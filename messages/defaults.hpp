@@ -11,6 +11,7 @@ namespace kernelmill::defaults {
 inline constexpr uint32_t group_size = 4;
 inline constexpr uint32_t max_turns = 4;
 inline constexpr uint32_t max_live = 256;
+inline constexpr double max_infrastructure = 0.2;
 
 inline constexpr uint32_t policy_max_in_flight = 64;
 inline constexpr uint32_t policy_timeout_ms = 300'000;

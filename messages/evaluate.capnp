@@ -94,6 +94,7 @@ struct EvaluateResult {
   sealed @14 :Bool;                # a hidden case or a timed row began: what was said later may carry what it saw
   caseCount @15 :UInt32;           # of the task; `cases` lists those that ran; 0: unknown
   deviceUuid @16 :Text;            # "GPU-..." of the card that judged; empty: a CPU
+  layers @17 :List(Text);          # of the sandbox that stood while it was judged: "namespaces", "seccomp", ...
 }
 
 struct CheckRequest { taskDir @0 :Text; }   # `task check` to referee; empty: is anybody there?

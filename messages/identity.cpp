@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill {
 

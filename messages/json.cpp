@@ -3,7 +3,7 @@
 #include <capnp/schema.h>
 #include <nlohmann/json.hpp>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill {
 

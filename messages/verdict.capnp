@@ -44,7 +44,7 @@ struct RewardComponent { name @0 :Text; value @1 :Float64; weight @2 :Float64; }
 struct Verdict {
   outcome @0 :Common.Outcome;
   gates @1 :List(Gate);            # format, build, correctness, determinism, integrity, performance, originality
-  reward @2 :Float64;              # meaningless when the outcome is `infrastructure`, or when `unpaid`
+  reward @2 :Float64;              # NaN when the outcome is `infrastructure`, or when `unpaid`
   components @3 :List(RewardComponent);
   findings @4 :List(Common.Finding);
   category @5 :Text;               # "success", "format_error", "compile_error", "wrong_result", "not_timed", ...

@@ -35,7 +35,4 @@ public:
 /// Scales `row` to length one; leaves zeros alone.
 void normalize(float* row, size_t dimension);
 
-/// Returns at most `limit` bytes of `text`, cut between UTF-8 characters.
-std::string_view truncated(std::string_view text, size_t limit);
-
 } // namespace kernelmill

@@ -8,6 +8,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "messages/base/text.hpp"
+#include "messages/base/utf8.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -55,13 +58,6 @@ bool is_upper(char c) {
   return c >= 'A' && c <= 'Z';
 }
 
-std::string lower(std::string_view x) {
-  std::string result{x};
-  for (char& c : result)
-    if (is_upper(c)) c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
-
 void count(occurrences& features, feature_kind kind, std::string_view x, float weight) {
   features.push_back({XXH3_64bits_withSeed(x.data(), x.size(), kind), weight});
 }
@@ -84,7 +80,7 @@ void count_parts(occurrences& features, std::string_view word) {
     begin = i;
   }
   if (parts.size() == 1 && parts.front().size() == word.size()) return;
-  for (auto part : parts) count(features, word_or_part, lower(part), part_weight);
+  for (auto part : parts) count(features, word_or_part, lowered(part), part_weight);
 }
 
 void count_spellings(occurrences& features, const std::string& word) {
@@ -101,7 +97,7 @@ void count_spellings(occurrences& features, const std::string& word) {
 
 void count_word(occurrences& features, std::string_view word) {
   if (word.size() < 2 || word.size() > max_word_bytes || is_digit(word.front())) return;
-  auto folded = lower(word);
+  auto folded = lowered(word);
   if (std::binary_search(stop_words.begin(), stop_words.end(), std::string_view{folded})) return;
   count(features, word_or_part, folded, 1);
   count_parts(features, word);
@@ -148,12 +144,6 @@ void normalize(float* row, size_t dimension) {
   for (size_t i = 0; i < dimension; ++i) row[i] = static_cast<float>(row[i] * scale);
 }
 
-std::string_view truncated(std::string_view text, size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0U) == 0x80U) --limit;
-  return text.substr(0, limit);
-}
-
 std::string hashed_lexical_embedder::identity() const {
   return fmt::format("hashed-lexical/1 dim={}", dimension_);
 }
@@ -163,7 +153,7 @@ expected<std::vector<float>> hashed_lexical_embedder::embed(const std::vector<st
   std::vector<double> sums(dimension_);
   for (size_t i = 0; i < texts.size(); ++i) {
     std::fill(sums.begin(), sums.end(), 0.0);
-    add_features(truncated(texts[i], max_embedded_bytes), sums);
+    add_features(utf8_prefix(texts[i], max_embedded_bytes), sums);
     auto* row = rows.data() + i * dimension_;
     std::transform(sums.begin(), sums.end(), row, [](double x) { return static_cast<float>(x); });
     normalize(row, dimension_);

@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "messages/base/utf8.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -75,7 +77,7 @@ std::string endpoint_of(std::string base) {
 
 /// At most 300 bytes of a server's words, without control bytes.
 std::string excerpt(std::string_view text) {
-  std::string result{truncated(text, 300)};
+  std::string result{utf8_prefix(text, 300)};
   std::replace_if(
       result.begin(), result.end(), [](unsigned char c) { return c < 0x20; }, ' ');
   return result;
@@ -203,7 +205,7 @@ private:
                                            size_t count) {
     auto input = nlohmann::json::array();
     for (size_t i = begin; i < begin + count; ++i)
-      input.push_back(std::string{truncated(texts[i], options_.max_text_bytes)});
+      input.push_back(std::string{utf8_prefix(texts[i], options_.max_text_bytes)});
     nlohmann::json question{{"model", options_.model},
                             {"input", std::move(input)},
                             {"encoding_format", options_.base64 ? "base64" : "float"}};

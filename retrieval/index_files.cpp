@@ -4,14 +4,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 #include "retrieval/hashed_lexical_embedder.hpp"
 #include "retrieval/knowledge.hpp"
 
@@ -49,15 +49,13 @@ tl::unexpected<error> not_written(const fs::path& file, const std::string& cause
 }
 
 expected<std::string> read_file(const fs::path& file) {
-  std::ifstream in{file, std::ios::binary};
-  if (!in)
+  auto text = read_whole(file.string());
+  if (!text)
     return configuration_error(
         "index_missing",
         fmt::format("failed to open index file {}: {}", file.string(), std::strerror(errno)),
         "make an index with `kernelmill index build`");
-  std::ostringstream text;
-  text << in.rdbuf();
-  return std::move(text).str();
+  return std::move(*text);
 }
 
 /// On disk before it gets its name, so that a crash leaves the old file or the new one.

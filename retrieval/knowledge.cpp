@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include <fmt/format.h>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -31,12 +31,6 @@ bool contains(const std::array<std::string_view, N>& xs, std::string_view x) {
   return std::find(xs.begin(), xs.end(), x) != xs.end();
 }
 
-std::string_view trim(std::string_view x) {
-  auto first = x.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return x.substr(first, x.find_last_not_of(" \t\r\n") - first + 1);
-}
-
 bool is_name(std::string_view x, char separator) {
   return !x.empty() && std::all_of(x.begin(), x.end(), [separator](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == separator;
@@ -47,7 +41,7 @@ std::vector<std::string> split_list(std::string_view x) {
   std::vector<std::string> result;
   while (!x.empty()) {
     auto comma = x.find(',');
-    if (auto item = trim(x.substr(0, comma)); !item.empty()) result.emplace_back(item);
+    if (auto item = trimmed(x.substr(0, comma)); !item.empty()) result.emplace_back(item);
     if (comma == std::string_view::npos) break;
     x.remove_prefix(comma + 1);
   }
@@ -66,29 +60,21 @@ std::string joined(const auto& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Takes one line off `rest`.
-std::string_view next_line(std::string_view& rest) {
-  auto end = rest.find('\n');
-  auto line = rest.substr(0, end);
-  rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-  return line;
-}
-
 /// Reads the lines between the two rulers; `rest` is the body afterwards.
 expected<header_map> parse_header(std::string_view& rest, const std::string& source) {
-  if (trim(next_line(rest)) != "---")
+  if (trimmed(next_line(rest)) != "---")
     return malformed(source, 1, "the first line is not \"---\"",
                      "start the file with a header between two lines of \"---\"");
   header_map header;
   for (size_t number = 2; !rest.empty(); ++number) {
-    auto line = trim(next_line(rest));
+    auto line = trimmed(next_line(rest));
     if (line == "---") return header;
     if (line.empty()) continue;
     auto colon = line.find(':');
     if (colon == std::string_view::npos)
       return malformed(source, number, fmt::format("\"{}\" is not \"key: value\"", line));
-    auto key = trim(line.substr(0, colon));
-    auto value = trim(line.substr(colon + 1));
+    auto key = trimmed(line.substr(0, colon));
+    auto value = trimmed(line.substr(colon + 1));
     if (!contains(known_keys, key))
       return malformed(source, number, fmt::format("unknown key \"{}\"", key),
                        "known keys: " + joined(known_keys));
@@ -140,11 +126,9 @@ expected<knowledge_card> interpret(const header_map& header, const std::string& 
 }
 
 expected<std::string> read_text(const std::filesystem::path& path, const std::string& source) {
-  std::ifstream in{path, std::ios::binary};
-  std::ostringstream text;
-  if (!in || !(text << in.rdbuf()))
-    return malformed(source, 0, "the file cannot be read, or is empty");
-  return text.str();
+  auto text = read_whole(path.string());
+  if (!text || text->empty()) return malformed(source, 0, "the file cannot be read, or is empty");
+  return std::move(*text);
 }
 
 expected<std::vector<std::filesystem::path>> card_files(const std::filesystem::path& root) {
@@ -179,7 +163,7 @@ expected<knowledge_card> parse_card(std::string_view text, const std::string& so
   if (!header) return tl::unexpected{header.error()};
   auto card = interpret(*header, source);
   if (!card) return card;
-  card->body = trim(rest);
+  card->body = trimmed(rest);
   if (card->body.empty()) return malformed(source, 0, "the card has no body");
   return card;
 }

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/message.hpp"
 #include "storage/files.hpp"
 

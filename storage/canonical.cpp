@@ -126,7 +126,7 @@ void prune_facts(ordered_json& facts) {
   normalize_key(build["fault"], "message");
   auto& evaluation = facts["evaluation"];
   erase(evaluation,
-        {"seconds", "seed", "timing", "counters", "device", "output", "spans", "conditions"});
+        {"seconds", "seed", "timing", "counters", "device", "layers", "output", "spans", "conditions"});
   normalize_key(evaluation["fault"], "message");
   prune_findings(evaluation["findings"]);
   for (auto& x : evaluation["cases"]) erase(x, {"max_error", "bound", "bad_count", "first_bad"});
@@ -206,7 +206,8 @@ expected<ordered_json> canonical_record(wire::Record::Reader record,
     }
     case wire::Record::EPISODE: {
       auto& x = result["episode"] = to_json(record.getEpisode());
-      erase(x, {"seconds", "best_turn", "best_speedup", "rewards", "returns", "not_timed"});
+      erase(x, {"seconds", "committed_at", "best_turn", "best_speedup", "rewards", "returns",
+                "not_timed"});
       auto reasons = ordered_json::array(); // without those that were about time alone
       for (auto& reason : x["readiness"]["reasons"]) {
         normalize(reason);
@@ -217,7 +218,7 @@ expected<ordered_json> canonical_record(wire::Record::Reader record,
     }
     case wire::Record::GROUP: {
       auto& x = result["group"] = to_json(record.getGroup());
-      erase(x, {"returns", "advantages", "mean", "deviation", "left_out"});
+      erase(x, {"returns", "advantages", "mean", "deviation", "left_out", "committed_at"});
       break;
     }
     case wire::Record::RUN: {

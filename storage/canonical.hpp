@@ -13,8 +13,8 @@
 //             named "speed...", "performance..." or "timing...", and the performance gate; the
 //             feedback and the components of an accepted turn, whether it is unpaid, and whether
 //             its category is "success", "slower" or "not_timed", which becomes "success"
-//   episodes  seconds, bestTurn, bestSpeedup, rewards, returns, notTimed
-//   groups    returns, advantages, mean, deviation, leftOut
+//   episodes  seconds, committedAt, bestTurn, bestSpeedup, rewards, returns, notTimed
+//   groups    returns, advantages, mean, deviation, leftOut, committedAt
 //   runs      whether they are a trace of rewards
 //   texts     feedback, prompts after the first turn, messages of faults, reasons: lines about
 //             time are dropped, and every number becomes "#"

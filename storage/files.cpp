@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "messages/base/files.hpp"
+
 namespace kernelmill {
 
 namespace fs = std::filesystem;
@@ -50,23 +52,9 @@ constexpr size_t buffer_bytes = 64 << 10;
 } // namespace
 
 expected<std::string> read_file(const std::string& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return failure("read", path);
-  std::string result;
-  struct stat facts {};
-  if (::fstat(fd, &facts) == 0 && facts.st_size > 0)
-    result.reserve(static_cast<size_t>(facts.st_size));
-  char chunk[16384];
-  ssize_t count = 0;
-  while ((count = ::read(fd, chunk, sizeof chunk)) != 0) {
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) break;
-    result.append(chunk, static_cast<size_t>(count));
-  }
-  int code = errno;
-  ::close(fd);
-  if (count < 0) return tl::unexpected<error>{file_error(code, "read", path)};
-  return result;
+  auto result = read_whole(path);
+  if (!result) return failure("read", path);
+  return std::move(*result);
 }
 
 expected<void> sync_directory(const std::string& path) {

@@ -5,7 +5,7 @@
 
 #include <xxhash.h>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/store.hpp"
 
 namespace kernelmill {

@@ -14,6 +14,7 @@
 
 #include "storage/disk.hpp"
 #include "storage/files.hpp"
+#include "storage/page_check.hpp"
 
 namespace kernelmill {
 
@@ -40,10 +41,6 @@ int64_t steady_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
-tl::unexpected<error> unexpected(error x) {
-  return tl::unexpected<error>{std::move(x)};
-}
-
 } // namespace
 
 // -- opening and closing ------------------------------------------------------------------------
@@ -66,11 +63,11 @@ expected<std::unique_ptr<lmdb_environment>> lmdb_environment::open(const store_o
     if (auto ok = make_directories(options.directory); !ok) {
       auto why = ok.error();
       if (why.category == "read_only") why.category = "store_read_only";
-      return unexpected(std::move(why));
+      return tl::unexpected(std::move(why));
     }
-  if (auto ok = result->claim(); !ok) return unexpected(ok.error());
-  if (auto ok = result->lock(); !ok) return unexpected(ok.error());
-  if (auto ok = result->start(!options.read_only); !ok) return unexpected(ok.error());
+  if (auto ok = result->claim(); !ok) return tl::unexpected(ok.error());
+  if (auto ok = result->lock(); !ok) return tl::unexpected(ok.error());
+  if (auto ok = result->start(!options.read_only); !ok) return tl::unexpected(ok.error());
   return result;
 }
 
@@ -80,9 +77,9 @@ expected<void> lmdb_environment::claim() {
   struct statfs filesystem {};
   const auto& where = options_.directory;
   if (::stat(where.c_str(), &facts) != 0 || ::statfs(where.c_str(), &filesystem) != 0)
-    return unexpected(failure(errno, "open"));
+    return tl::unexpected(failure(errno, "open"));
   if (options_.read_only && ::access((where + "/data.mdb").c_str(), F_OK) != 0)
-    return unexpected(failure(errno, "open"));
+    return tl::unexpected(failure(errno, "open"));
   if (is_remote_filesystem(static_cast<unsigned long>(filesystem.f_type)))
     return configuration_error("store_remote_filesystem",
                                "failed to open the store " + where +
@@ -109,7 +106,7 @@ expected<void> lmdb_environment::lock() {
   lock_fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
   if (lock_fd_ < 0) {
     if (options_.read_only && errno == ENOENT) return {};
-    return unexpected(failure(errno, "open"));
+    return tl::unexpected(failure(errno, "open"));
   }
   if (::flock(lock_fd_, (options_.read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
     auto holder = read_file(path).value_or("");
@@ -169,8 +166,12 @@ expected<void> lmdb_environment::start(bool may_create) {
   bool seated = ::access(where.c_str(), W_OK) == 0;
   if (writes || seated)
     if (int code = reserve_file(where + "/lock.mdb", lock_file_bytes); code != 0)
-      return unexpected(failure(code, "open"));
-  if (int code = mdb_env_create(&env_); code != 0) return unexpected(failure(code, "open"));
+      return tl::unexpected(failure(code, "open"));
+  if (auto missing = missing_pages(where + "/data.mdb"))
+    return tl::unexpected(infrastructure_error("store_damaged",
+                                               "failed to open the store " + where + ": " + *missing,
+                                               "restore it from a copy"));
+  if (int code = mdb_env_create(&env_); code != 0) return tl::unexpected(failure(code, "open"));
   auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   auto map = std::max<uint64_t>((options_.map_bytes + page - 1) / page * page, 16 * page);
   unsigned flags = MDB_NOTLS;
@@ -185,7 +186,7 @@ expected<void> lmdb_environment::start(bool may_create) {
   if (code != 0) {
     auto why = failure(code, "open");
     stop();
-    return unexpected(std::move(why));
+    return tl::unexpected(std::move(why));
   }
   close_on_exec(where);
   if (writes) extend_data_file(env_);
@@ -210,7 +211,7 @@ expected<void> lmdb_environment::open_databases(bool may_create) {
   // Look first: a store that is there already opens on a full disk too.
   MDB_txn* txn = nullptr;
   int code = mdb_txn_begin(env_, nullptr, MDB_RDONLY, &txn);
-  if (code != 0) return unexpected(failure(code, "open"));
+  if (code != 0) return tl::unexpected(failure(code, "open"));
   code = open_all(txn, 0);
   if (code == 0) {
     auto schema = check_schema(txn, false);
@@ -218,10 +219,10 @@ expected<void> lmdb_environment::open_databases(bool may_create) {
     return schema;
   }
   mdb_txn_abort(txn);
-  if (code != MDB_NOTFOUND || !may_create) return unexpected(failure(code, "open"));
+  if (code != MDB_NOTFOUND || !may_create) return tl::unexpected(failure(code, "open"));
   return write([&](MDB_txn* writing, const databases&) -> expected<int> {
     if (int status = open_all(writing, MDB_CREATE); status != 0) return status;
-    if (auto ok = check_schema(writing, true); !ok) return unexpected(ok.error());
+    if (auto ok = check_schema(writing, true); !ok) return tl::unexpected(ok.error());
     return 0;
   });
 }
@@ -235,10 +236,10 @@ expected<void> lmdb_environment::check_schema(MDB_txn* txn, bool may_create) {
   if (code == MDB_NOTFOUND && may_create) {
     value = {sizeof version, &version};
     code = mdb_put(txn, databases_.meta, &key, &value, 0);
-    return code == 0 ? expected<void>{} : unexpected(failure(code, "create"));
+    return code == 0 ? expected<void>{} : tl::unexpected(failure(code, "create"));
   }
   if (code != 0 || value.mv_size != sizeof version)
-    return unexpected(failure(code == 0 ? MDB_CORRUPTED : code, "open"));
+    return tl::unexpected(failure(code == 0 ? MDB_CORRUPTED : code, "open"));
   std::memcpy(&version, value.mv_data, sizeof version);
   if (version > store_schema_version)
     return configuration_error("store_newer",
@@ -275,7 +276,7 @@ expected<void> lmdb_environment::read(const read_work& work) {
       seat here{gate_};
       int code = env_ ? mdb_txn_begin(env_, nullptr, MDB_RDONLY, &here.txn) : MDB_PANIC;
       if (code == 0) return work(here.txn, databases_);
-      if (code != MDB_MAP_RESIZED || !again) return unexpected(failure(code, "read"));
+      if (code != MDB_MAP_RESIZED || !again) return tl::unexpected(failure(code, "read"));
     }
     // Another process has grown the store.
     gate_.alone([this] { mdb_env_set_mapsize(env_, 0); });
@@ -283,13 +284,13 @@ expected<void> lmdb_environment::read(const read_work& work) {
 }
 
 expected<void> lmdb_environment::write(const write_work& work) {
-  if (options_.read_only) return unexpected(failure(EROFS, "write"));
+  if (options_.read_only) return tl::unexpected(failure(EROFS, "write"));
   std::scoped_lock lock{writer_};
   tend_readers();
   for (;;) {
     revive();
     auto code = attempt(work);
-    if (!code) return unexpected(code.error());
+    if (!code) return tl::unexpected(code.error());
     if (*code == 0) return {};
     if (*code == MDB_MAP_FULL) {
       if (auto ok = grow(); !ok) return ok;
@@ -298,7 +299,7 @@ expected<void> lmdb_environment::write(const write_work& work) {
     if (*code == EIO) *code = cause_of_short_write(options_.directory, "data.mdb");
     auto why = failure(*code, "write");
     revive();
-    return unexpected(std::move(why));
+    return tl::unexpected(std::move(why));
   }
 }
 
@@ -336,7 +337,7 @@ expected<void> lmdb_environment::grow() {
                                 "commit outside of scans");
   // The old map is gone by now.
   reopen();
-  return unexpected(failure(code, "grow"));
+  return tl::unexpected(failure(code, "grow"));
 }
 
 // Never creates: creating writes, and this runs while a write holds the lock.

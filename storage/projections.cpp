@@ -9,6 +9,7 @@
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 #include "storage/files.hpp"
+#include "storage/json_values.hpp"
 #include "storage/token_json.hpp"
 
 namespace kernelmill {
@@ -18,14 +19,6 @@ using nlohmann::ordered_json;
 namespace {
 
 // JSON knows neither NaN nor infinity.
-ordered_json number(double x) {
-  return std::isfinite(x) ? ordered_json(x) : ordered_json(nullptr);
-}
-
-ordered_json text_of(capnp::Text::Reader x) {
-  return std::string{x.begin(), x.size()};
-}
-
 ordered_json numbers(capnp::List<double>::Reader xs) {
   auto result = ordered_json::array();
   for (auto x : xs) result.push_back(number(x));
@@ -50,6 +43,10 @@ bool cheated(wire::TurnRecord::Reader turn) {
   for (auto x : turn.getVerdict().getFindings())
     if (x.getSeverity() == wire::Severity::CRITICAL) return true;
   return false;
+}
+
+ordered_json reward_of(wire::TurnRecord::Reader turn) {
+  return is_paid(turn.getVerdict()) ? number(turn.getVerdict().getReward()) : nullptr;
 }
 
 uint32_t passed(capnp::List<wire::CaseResult>::Reader cases) {
@@ -83,6 +80,8 @@ ordered_json evaluation_json(wire::TurnRecord::Reader turn) {
   } else if (timing.getNotTimed() != wire::NotTimed::NO) {
     result["not_timed"] = {{"by", word(timing.getNotTimed())}, {"why", text_of(timing.getNote())}};
   }
+  auto& layers = result["sandbox_layers"] = ordered_json::array();
+  for (auto x : evaluation.getLayers()) layers.push_back(text_of(x));
   auto& findings = result["findings"] = ordered_json::array();
   for (auto x : turn.getVerdict().getFindings())
     findings.push_back({{"rule", text_of(x.getRule())},
@@ -106,35 +105,24 @@ void add_tokens(ordered_json& to, wire::Completion::Reader x) {
   add_token_lists(tokens, x);
 }
 
-expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
-  ordered_json result = {{"turn", turn.getTurn()}, {"turn_id", text_of(turn.getTurnId())}};
-  auto& messages = result["prompt_messages"] = ordered_json::array();
-  for (auto part : turn.getPrompt()) {
-    auto content = artifacts.text(part.getContent());
-    if (!content) return tl::unexpected<error>{content.error()};
-    messages.push_back({{"role", text_of(part.getRole())}, {"content", *content}});
-  }
-  auto raw = artifacts.text(turn.getCompletion().getText());
-  if (!raw) return tl::unexpected<error>{raw.error()};
-  auto kernel = artifacts.text(turn.getCandidate());
-  if (!kernel) return tl::unexpected<error>{kernel.error()};
-  auto feedback = artifacts.text(turn.getFeedback());
-  if (!feedback) return tl::unexpected<error>{feedback.error()};
-  result["response"] = {{"raw", *raw},
-                        {"thought", thought_in(*raw)},
-                        {"kernel", *kernel},
-                        {"format_ok", turn.getFacts().getParsed().getOk()}};
-  result["model"] = text_of(turn.getCompletion().getModel());
-  add_tokens(result, turn.getCompletion());
-  result["eval_result"] = evaluation_json(turn);
-  result["reward"] = is_paid(turn.getVerdict()) ? number(turn.getVerdict().getReward()) : nullptr;
-  auto& parts = result["reward_breakdown"] = ordered_json::object();
-  for (auto x : turn.getVerdict().getComponents())
-    parts[x.getName().cStr()] = number(x.getValue() * x.getWeight());
-  result["metrics"] = stage_json(turn.getSeconds());
-  result["feedback"] = *feedback;
-  result["timestamp"] = number(turn.getStartedAt());
-  if (turn.getTerminal()) result["stop_condition"] = text_of(turn.getStopReason());
+// What a line begins with: what it is, of which moment, and of what.
+ordered_json line_of(const char* kind, double at) {
+  return {{"schema_version", line_schema_version}, {"kind", kind}, {"timestamp", number(at)}};
+}
+
+void add_names(ordered_json& to, wire::EpisodeRef::Reader where) {
+  to["run"] = text_of(where.getRun());
+  to["task"] = text_of(where.getTask());
+  to["group"] = where.getGroup();
+  to["member"] = where.getMember();
+  to["episode"] = short_name({{}, {}, where.getGroup(), where.getMember()});
+}
+
+ordered_json turn_line(wire::TurnRecord::Reader turn) {
+  auto result = line_of("turn", turn.getCommittedAt());
+  result["turn_id"] = text_of(turn.getTurnId());
+  add_names(result, turn.getEpisode());
+  result["turn"] = turn.getTurn();
   return result;
 }
 
@@ -215,49 +203,79 @@ std::string task_of(const stored_group& group) {
 
 } // namespace
 
-expected<ordered_json> episode_trace(const stored_episode& episode,
-                                     const artifact_store& artifacts) {
-  ordered_json result = {{"schema_version", run_schema_version}, {"mode", "multi_turn"}};
-  auto turns = ordered_json::array();
-  for (const auto& turn : episode.turns) {
-    auto view = turn.open();
-    auto facts = view->getTurn().getFacts();
-    if (turns.empty()) {
-      result["verb"] = text_of(facts.getVerb());
-      result["backend"] = text_of(facts.getBackend());
-      result["operator_family"] = text_of(facts.getOperatorFamily());
-      result["max_turns"] = facts.getMaxTurns();
-    }
-    auto line = turn_trace(view->getTurn(), artifacts);
-    if (!line) return line;
-    turns.push_back(std::move(*line));
+expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
+  auto result = turn_line(turn);
+  auto facts = turn.getFacts();
+  result["verb"] = text_of(facts.getVerb());
+  result["backend"] = text_of(facts.getBackend());
+  result["operator_family"] = text_of(facts.getOperatorFamily());
+  result["max_turns"] = facts.getMaxTurns();
+  auto& messages = result["prompt_messages"] = ordered_json::array();
+  for (auto part : turn.getPrompt()) {
+    auto content = artifacts.text(part.getContent());
+    if (!content) return tl::unexpected<error>{content.error()};
+    messages.push_back({{"role", text_of(part.getRole())}, {"content", *content}});
   }
-  if (episode.end) {
-    auto view = episode.end->open();
-    auto end = view->getEpisode();
-    auto where = end.getEpisode();
-    result["run"] = text_of(where.getRun());
-    result["task"] = text_of(where.getTask());
-    result["group"] = where.getGroup();
-    result["member"] = where.getMember();
-    result["episode"] = short_name({{}, {}, where.getGroup(), where.getMember()});
-    result["outcome"] = word(end.getOutcome());
-    result["stop_condition"] = text_of(end.getStopReason());
-    result["best_turn"] = end.getBestTurn();
-    result["best_speedup"] = number(end.getBestSpeedup());
-    result["rewards"] = numbers(end.getRewards());
-    result["returns"] = numbers(end.getReturns());
-    result["state"] = {{"turn_idx", end.getTurns()},
-                       {"done", true},
-                       {"success", end.getOutcome() == wire::Outcome::ACCEPTED},
-                       {"step_scores", numbers(end.getRewards())}};
-    auto reasons = ordered_json::array();
-    for (auto x : end.getReadiness().getReasons()) reasons.push_back(text_of(x));
-    result["readiness"] = {{"kind", word(end.getReadiness().getKind())}, {"reasons", reasons}};
-    result["not_timed"] = end.getNotTimed();
-    result["seconds"] = number(end.getSeconds());
-  }
-  result["turns"] = std::move(turns);
+  auto raw = artifacts.text(turn.getCompletion().getText());
+  if (!raw) return tl::unexpected<error>{raw.error()};
+  auto kernel = artifacts.text(turn.getCandidate());
+  if (!kernel) return tl::unexpected<error>{kernel.error()};
+  auto feedback = artifacts.text(turn.getFeedback());
+  if (!feedback) return tl::unexpected<error>{feedback.error()};
+  result["response"] = {{"raw", *raw},
+                        {"thought", thought_in(*raw)},
+                        {"kernel", *kernel},
+                        {"format_ok", facts.getParsed().getOk()}};
+  result["model"] = text_of(turn.getCompletion().getModel());
+  add_tokens(result, turn.getCompletion());
+  result["eval_result"] = evaluation_json(turn);
+  result["reward"] = reward_of(turn);
+  auto& parts = result["reward_breakdown"] = ordered_json::object();
+  for (auto x : turn.getVerdict().getComponents())
+    parts[x.getName().cStr()] = number(x.getValue() * x.getWeight());
+  result["metrics"] = stage_json(turn.getSeconds());
+  result["feedback"] = *feedback;
+  result["started_at"] = number(turn.getStartedAt());
+  if (turn.getTerminal()) result["stop_condition"] = text_of(turn.getStopReason());
+  return result;
+}
+
+ordered_json episode_trace(wire::EpisodeRecord::Reader end) {
+  auto result = line_of("episode", end.getCommittedAt());
+  add_names(result, end.getEpisode());
+  result["outcome"] = word(end.getOutcome());
+  result["stop_condition"] = text_of(end.getStopReason());
+  result["best_turn"] = end.getBestTurn();
+  result["best_speedup"] = number(end.getBestSpeedup());
+  result["rewards"] = numbers(end.getRewards());
+  result["returns"] = numbers(end.getReturns());
+  result["state"] = {{"turn_idx", end.getTurns()},
+                     {"done", true},
+                     {"success", end.getOutcome() == wire::Outcome::ACCEPTED},
+                     {"step_scores", numbers(end.getRewards())}};
+  auto reasons = ordered_json::array();
+  for (auto x : end.getReadiness().getReasons()) reasons.push_back(text_of(x));
+  result["readiness"] = {{"kind", word(end.getReadiness().getKind())}, {"reasons", reasons}};
+  result["not_timed"] = end.getNotTimed();
+  result["seconds"] = number(end.getSeconds());
+  return result;
+}
+
+ordered_json turn_metrics(wire::TurnRecord::Reader turn) {
+  auto result = turn_line(turn);
+  auto evaluation = turn.getFacts().getEvaluation();
+  result["outcome"] = word(turn.getVerdict().getOutcome());
+  result["category"] = text_of(turn.getVerdict().getCategory());
+  result["reward"] = reward_of(turn);
+  result["kernel/format"] = turn.getFacts().getParsed().getOk();
+  result["kernel/compiled"] = turn.getFacts().getBuild().getCompiled();
+  result["kernel/correct"] = evaluation.getCorrect();
+  result["kernel/cheated"] = cheated(turn);
+  auto timing = evaluation.getTiming();
+  result["kernel/speedup"] = timing.getMeasured() ? number(timing.getSpeedup().getLow()) : nullptr;
+  result["tokens/prompt"] = turn.getCompletion().getPromptTokens();
+  result["tokens/completion"] = turn.getCompletion().getCompletionTokens();
+  result.update(stage_json(turn.getSeconds()));
   return result;
 }
 
@@ -273,17 +291,17 @@ ordered_json group_metrics(const stored_group& group) {
       by_turn[view->getTurn().getTurn()].add(view->getTurn());
     }
   }
-  ordered_json x = {{"schema_version", run_schema_version},
-                    {"step", group.group},
-                    {"task", task_of(group)},
-                    {"episodes", group.episodes.size()},
-                    {"turns", all.format.values.size()},
-                    {"infrastructure_turns", all.infrastructure},
-                    {"not_timed_turns", all.not_timed},
-                    {"reward/mean", all.reward.mean()},
-                    {"reward/std", all.reward.deviation()},
-                    {"reward/min", all.reward.min()},
-                    {"reward/max", all.reward.max()}};
+  auto x = line_of("group", group.end ? group.end->open()->getGroup().getCommittedAt() : 0);
+  x.update({{"step", group.group},
+            {"task", task_of(group)},
+            {"episodes", group.episodes.size()},
+            {"turns", all.format.values.size()},
+            {"infrastructure_turns", all.infrastructure},
+            {"not_timed_turns", all.not_timed},
+            {"reward/mean", all.reward.mean()},
+            {"reward/std", all.reward.deviation()},
+            {"reward/min", all.reward.min()},
+            {"reward/max", all.reward.max()}});
   if (group.end) {
     auto end = group.end->open();
     x["return/mean"] = number(end->getGroup().getMean());
@@ -312,27 +330,6 @@ ordered_json group_metrics(const stored_group& group) {
   x["time/step_mean"] = episodes.seconds.mean();
   x["time/step_max"] = episodes.seconds.max();
   return x;
-}
-
-expected<void> rebuild_projections(const store& from, const artifact_store& artifacts,
-                                   const run_directory& run) {
-  auto traces = atomic_file::create(run.traces_file());
-  if (!traces) return tl::unexpected<error>{traces.error()};
-  auto metrics = atomic_file::create(run.metrics_file());
-  if (!metrics) return tl::unexpected<error>{metrics.error()};
-  auto ok = for_each_group(from, run.name, [&](const stored_group& group) -> expected<void> {
-    for (const auto& episode : group.episodes) {
-      if (!episode.end) continue;
-      auto line = episode_trace(episode, artifacts);
-      if (!line) return tl::unexpected<error>{line.error()};
-      if (auto written = traces->append(json_line(*line) + "\n"); !written) return written;
-    }
-    if (!group.end) return {};
-    return metrics->append(json_line(group_metrics(group)) + "\n");
-  });
-  if (!ok) return ok;
-  if (auto written = traces->commit(false); !written) return written;
-  return metrics->commit();
 }
 
 } // namespace kernelmill

@@ -1,31 +1,33 @@
 #pragma once
 
-// traces.jsonl and metrics.jsonl of a run: what people and dashboards read, in the words that
-// users of kernel_rl know. Both say nothing that the lineage does not say, so they can be written
-// again from it at any time, and resume does: no line is ever torn, lost or doubled for good.
-
-#include <string>
+// The lines of a run's traces.jsonl and metrics.jsonl: what people and dashboards read, in the
+// words that users of kernel_rl know. They say nothing that the lineage does not say. Every line
+// has its `kind` and, as `timestamp`, the seconds since 1970 at which its record was committed; 0
+// in records of versions that did not keep it.
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "messages/lineage.capnp.h"
 #include "storage/artifacts.hpp"
 #include "storage/group_reader.hpp"
-#include "storage/run_directory.hpp"
 
 namespace kernelmill {
 
-/// Returns the line of traces.jsonl for an episode that has ended: turns with prompt, response,
-/// evaluation, reward and its parts, then the episode's outcome, returns and readiness.
-expected<nlohmann::ordered_json> episode_trace(const stored_episode& episode,
-                                               const artifact_store& artifacts);
+/// Before 2 a line of traces.jsonl was a whole episode.
+inline constexpr int line_schema_version = 2;
 
-/// Returns the line of metrics.jsonl for a group that has ended; its `step` is the group's number.
+/// Of traces.jsonl, kind `turn`: prompt, response, evaluation, reward and its parts.
+expected<nlohmann::ordered_json> turn_trace(wire::TurnRecord::Reader turn,
+                                            const artifact_store& artifacts);
+
+/// Of traces.jsonl, kind `episode`: how it ended, its returns and readiness.
+nlohmann::ordered_json episode_trace(wire::EpisodeRecord::Reader end);
+
+/// Of metrics.jsonl, kind `turn`: its numbers, without texts.
+nlohmann::ordered_json turn_metrics(wire::TurnRecord::Reader turn);
+
+/// Of metrics.jsonl, kind `group`: of one that has ended; its `step` is the group's number.
 /// Turns that the infrastructure lost count only as "infrastructure_turns".
 nlohmann::ordered_json group_metrics(const stored_group& group);
-
-/// Writes both files anew from the store, each at once. REQUIRES: no run_journal of this run is
-/// open.
-expected<void> rebuild_projections(const store& from, const artifact_store& artifacts,
-                                   const run_directory& run);
 
 } // namespace kernelmill

@@ -47,7 +47,7 @@ expected<void> check_vacant(const run_directory& run) {
   if (exists(run.manifest_file()))
     return configuration_error(
         "run_exists", "failed to create the run " + run.path + ": there is a run already",
-        "go on with it: kernelmill resume " + run.path + "; or choose another run.dir");
+        "continue it: kernelmill resume " + run.path + "; or choose another run.dir");
   std::error_code status;
   for (fs::directory_iterator i{run.path, status}, end; !status && i != end; i.increment(status)) {
     auto name = i->path().filename().string();
@@ -75,7 +75,45 @@ void locate(run_directory& run, const std::string& shared_store) {
   run.artifacts = shared_store.empty() ? run.path + "/artifacts" : shared_store + "/artifacts";
 }
 
+// Neither a manifest nor what a killed create_run leaves.
+error no_manifest(const run_directory& run) {
+  if (exists(run.path + "/lineage") || exists(run.traces_file()) || exists(run.metrics_file()))
+    return run_incomplete(run, "its manifest.json is");
+  if (exists(run.config_file()))
+    return {fault_class::configuration, "run_torn",
+            "failed to open the run " + run.path +
+                ": it was cut off before it began, so nothing was recorded",
+            "start it again: kernelmill run with the same configuration"};
+  return {fault_class::configuration, "not_a_run",
+          "failed to open the run " + run.path + ": it holds no manifest.json",
+          "name the folder of a run, such as runs/NAME"};
+}
+
+// The store is made before the journal's files are, so these tell that it was there.
+expected<void> check_parts(const run_directory& run) {
+  bool began = exists(run.traces_file()) || exists(run.metrics_file());
+  if (began && !exists(run.store + "/data.mdb"))
+    return tl::unexpected<error>{run_incomplete(run, "its store " + run.store + "/data.mdb is")};
+  return {};
+}
+
 } // namespace
+
+error run_incomplete(const run_directory& run, const std::string& what) {
+  auto text = "failed to open the run " + run.path + ": " + what + " gone";
+  if (has_journal(run)) text += "; traces.jsonl may be the last copy of what it did";
+  return {fault_class::configuration, "run_incomplete", std::move(text),
+          "restore it from a copy, or start anew under another name: kernelmill run " +
+              (exists(run.config_file()) ? run.config_file() : std::string{"CONFIG"}) +
+              " run.name=NAME run.dir=runs/NAME"};
+}
+
+bool has_journal(const run_directory& run) {
+  std::error_code status;
+  for (const auto& path : {run.traces_file(), run.metrics_file()})
+    if (auto size = fs::file_size(path, status); !status && size > 0) return true;
+  return false;
+}
 
 expected<run_directory> create_run(const new_run& what, const ordered_json& config,
                                    const ordered_json& manifest) {
@@ -113,16 +151,9 @@ expected<run_directory> open_run(const std::string& path) {
   if (!exists(run.path))
     return configuration_error("not_found",
                                "failed to open the run " + run.path + ": there is no such folder");
-  if (!exists(run.manifest_file())) {
-    if (exists(run.config_file()) && !exists(run.path + "/lineage"))
-      return configuration_error("run_torn",
-                                 "failed to open the run " + run.path +
-                                     ": it was cut off before it began, so nothing was recorded",
-                                 "start it again: kernelmill run with the same configuration");
-    return configuration_error("not_a_run",
-                               "failed to open the run " + run.path + ": it holds no manifest.json",
-                               "name the folder of a run, such as runs/NAME");
-  }
+  if (!exists(run.manifest_file())) return tl::unexpected<error>{no_manifest(run)};
+  if (!exists(run.config_file()))
+    return tl::unexpected<error>{run_incomplete(run, "its config.json is")};
   auto manifest = read_json(run.manifest_file());
   if (!manifest) return tl::unexpected<error>{manifest.error()};
   if (auto ok = read_json(run.config_file()); !ok) return tl::unexpected<error>{ok.error()};
@@ -147,6 +178,7 @@ expected<run_directory> open_run(const std::string& path) {
                                    ", this program knows " + std::to_string(run_schema_version),
                                "use the newer kernelmill that wrote it");
   locate(run, store == "lineage" ? "" : store);
+  if (auto ok = check_parts(run); !ok) return tl::unexpected<error>{ok.error()};
   return run;
 }
 
@@ -195,6 +227,10 @@ expected<ordered_json> read_json(const std::string& path) {
     return configuration_error("invalid_json",
                                "failed to read " + path + ": line " + std::to_string(line) +
                                    ", column " + std::to_string(column) + " is not JSON",
+                               "restore the file from a copy");
+  } catch (const ordered_json::out_of_range&) {
+    return configuration_error("invalid_json",
+                               "failed to read " + path + ": it holds a number that is too large",
                                "restore the file from a copy");
   }
 }

@@ -6,8 +6,8 @@
 //                   that the folder holds a run, so it is written last
 //   lineage/        the store of this run, unless the manifest names a shared one
 //   artifacts/      long texts and binaries by content
-//   traces.jsonl    one line per finished episode  } projections of the lineage,
-//   metrics.jsonl   one line per finished group    } rewritten by resume
+//   traces.jsonl    a line per turn and per ended episode  } projections of the lineage, that
+//   metrics.jsonl   a line per turn and per ended group    } grow as it does: run_journal.hpp
 //   logs/  control.sock
 
 #include <string>
@@ -47,9 +47,16 @@ struct new_run {
 expected<run_directory> create_run(const new_run& what, const nlohmann::ordered_json& config,
                                    const nlohmann::ordered_json& manifest);
 
-/// Errors: "not_found", "not_a_run", "run_torn" (it was never laid out to the end),
-/// "store_newer" (its manifest is of a newer version).
+/// Errors: "not_found", "not_a_run", "run_torn" (it was never laid out to the end), "run_incomplete"
+/// (a part of it that was there is gone; the message names it), "store_newer" (its manifest is of a
+/// newer version).
 expected<run_directory> open_run(const std::string& path);
+
+/// Says of a run that `what` of it is gone, and what can be done: the error "run_incomplete".
+error run_incomplete(const run_directory& run, const std::string& what);
+
+/// Whether its journal has a line: then its store once had records.
+bool has_journal(const run_directory& run);
 
 /// Takes a path of a run or a name within `root`. Errors: those of open_run; the hint of
 /// "not_found" names runs that are there.

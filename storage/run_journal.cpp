@@ -1,6 +1,7 @@
 #include "storage/run_journal.hpp"
 
 #include <cerrno>
+#include <fstream>
 #include <utility>
 
 #include <fcntl.h>
@@ -36,7 +37,7 @@ run_journal::~run_journal() {
 expected<run_journal::file> run_journal::open_file(const std::string& path) {
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return tl::unexpected<error>{file_error(errno, "open", path)};
-  return file{path, fd};
+  return file{path, fd, {}, 0};
 }
 
 expected<run_journal> run_journal::open(const run_directory& run) {
@@ -67,17 +68,32 @@ expected<void> run_journal::append(const file& to, const std::string& line) {
   return {};
 }
 
+namespace {
+
+// The name of the record that a line is of; empty when it is none of ours.
+std::string name_of_line(const std::string& text) {
+  auto line = nlohmann::json::parse(text, nullptr, false);
+  if (!line.is_object() || line.value("schema_version", 0) != line_schema_version) return {};
+  auto kind = line.value("kind", "");
+  if (kind == "turn") return line.value("turn_id", "");
+  if (kind == "episode") return line.value("episode", "");
+  return kind == "group" ? std::to_string(line.value("step", 0u)) : std::string{};
+}
+
+} // namespace
+
 expected<void> run_journal::follow(const store& from, const artifact_store& artifacts,
                                    wire::Record::Reader committed) {
   try {
-    if (committed.isEpisode()) {
-      auto where = committed.getEpisode().getEpisode();
-      auto episode = read_episode(from, where.getRun().cStr(), where.getGroup(), where.getMember());
-      if (!episode) return tl::unexpected<error>{episode.error()};
-      auto line = episode_trace(*episode, artifacts);
+    if (committed.isTurn()) {
+      auto line = turn_trace(committed.getTurn(), artifacts);
       if (!line) return tl::unexpected<error>{line.error()};
-      return append(traces_, json_line(*line) + "\n");
+      auto ok = append(traces_, json_line(*line) + "\n");
+      auto numbers = append(metrics_, json_line(turn_metrics(committed.getTurn())) + "\n");
+      return ok ? numbers : ok;
     }
+    if (committed.isEpisode())
+      return append(traces_, json_line(episode_trace(committed.getEpisode())) + "\n");
     if (committed.isGroup()) {
       auto where = committed.getGroup();
       auto group = read_group(from, where.getRun().cStr(), where.getGroup());
@@ -89,6 +105,81 @@ expected<void> run_journal::follow(const store& from, const artifact_store& arti
     return infrastructure_error("store_damaged", std::string{"failed to read a record: "} +
                                                      e.getDescription().cStr());
   }
+}
+
+// -- catching up ----------------------------------------------------------------------------------
+
+expected<void> run_journal::cut(file& x, size_t bytes) {
+  if (::ftruncate(x.fd, static_cast<off_t>(bytes)) != 0)
+    return tl::unexpected<error>{file_error(errno, "shorten", x.path)};
+  return {};
+}
+
+// Up to the first line that is torn, of another version, or there already.
+expected<void> run_journal::keep_whole_lines(file& x) {
+  x.there.clear();
+  x.found = 0;
+  std::ifstream in{x.path, std::ios::binary};
+  size_t good = 0;
+  for (std::string line; std::getline(in, line) && !in.eof(); good += line.size() + 1) {
+    auto name = name_of_line(line);
+    if (name.empty() || !x.there.insert(std::move(name)).second) break;
+  }
+  return cut(x, good);
+}
+
+expected<void> run_journal::add_missing(const stored_group& group,
+                                        const artifact_store& artifacts) {
+  auto is_missing = [](file& x, const std::string& name) {
+    bool there = x.there.contains(name);
+    x.found += there ? 1 : 0;
+    return !there;
+  };
+  auto add = [](file& x, const nlohmann::ordered_json& line) {
+    return append(x, json_line(line) + "\n");
+  };
+  for (const auto& episode : group.episodes) {
+    for (const auto& record : episode.turns) {
+      auto view = record.open();
+      auto turn = view->getTurn();
+      std::string id = turn.getTurnId();
+      if (is_missing(traces_, id)) {
+        auto line = turn_trace(turn, artifacts);
+        if (!line) return tl::unexpected<error>{line.error()};
+        if (auto ok = add(traces_, *line); !ok) return ok;
+      }
+      if (is_missing(metrics_, id))
+        if (auto ok = add(metrics_, turn_metrics(turn)); !ok) return ok;
+    }
+    if (!episode.end) continue;
+    auto line = episode_trace(episode.end->open()->getEpisode());
+    if (is_missing(traces_, line["episode"].get<std::string>()))
+      if (auto ok = add(traces_, line); !ok) return ok;
+  }
+  if (!group.end || !is_missing(metrics_, std::to_string(group.group))) return {};
+  return add(metrics_, group_metrics(group));
+}
+
+expected<void> run_journal::catch_up(const store& from, const artifact_store& artifacts,
+                                     const std::string& run) {
+  for (auto* x : {&traces_, &metrics_})
+    if (auto ok = keep_whole_lines(*x); !ok) return ok;
+  auto add = [&] {
+    return for_each_group(
+        from, run, [&](const stored_group& group) { return add_missing(group, artifacts); });
+  };
+  if (auto ok = add(); !ok) return ok;
+  // A line of a commit that was lost with the power, where storage.durable is off.
+  bool whole = true;
+  for (auto* x : {&traces_, &metrics_}) {
+    whole &= x->found == x->there.size();
+    x->there.clear();
+    x->found = 0;
+  }
+  if (whole) return {};
+  for (auto* x : {&traces_, &metrics_})
+    if (auto ok = cut(*x, 0); !ok) return ok;
+  return add();
 }
 
 } // namespace kernelmill

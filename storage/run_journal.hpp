@@ -1,12 +1,16 @@
 #pragma once
 
-// Follows a run's lineage and appends to traces.jsonl and metrics.jsonl as episodes and groups
-// end. A journal that falls behind or fails loses nothing: rebuild_projections() catches up.
+// Follows a run's lineage: traces.jsonl and metrics.jsonl grow by a line for each turn, episode and
+// group as it is committed. What a journal missed, because its process was killed between a commit
+// and the line, or the disk was full, catch_up() adds: every committed record has its line once.
+// Lines that are there stay where they are, so that whoever reads on from an offset misses nothing.
 
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "storage/projections.hpp"
+#include "storage/run_directory.hpp"
 
 namespace kernelmill {
 
@@ -20,19 +24,30 @@ public:
   run_journal& operator=(run_journal&& other) noexcept;
   ~run_journal();
 
-  /// Appends the line of an episode's or a group's record that was committed just now as new, and
-  /// nothing for other records.
+  /// Appends the lines of a record that was committed just now as new; a run's own has none.
   expected<void> follow(const store& from, const artifact_store& artifacts,
                         wire::Record::Reader committed);
 
+  /// Cuts off half a line and adds the lines that are missing. A file with a line of no committed
+  /// record, or of another version, is written anew.
+  expected<void> catch_up(const store& from, const artifact_store& artifacts,
+                          const std::string& run);
+
 private:
+  using names = std::unordered_set<std::string>; ///< of the records that have a line
+
   struct file {
     std::string path;
     int fd = -1;
+    names there;      ///< while catching up
+    size_t found = 0; ///< of them in the store
   };
   run_journal(file traces, file metrics);
   static expected<file> open_file(const std::string& path);
   static expected<void> append(const file& to, const std::string& line);
+  static expected<void> keep_whole_lines(file& x);
+  static expected<void> cut(file& x, size_t bytes);
+  expected<void> add_missing(const stored_group& group, const artifact_store& artifacts);
 
   file traces_;
   file metrics_;

@@ -25,10 +25,6 @@ struct store::state {
 
 namespace {
 
-tl::unexpected<error> unexpected(error x) {
-  return tl::unexpected<error>{std::move(x)};
-}
-
 template <class Bytes>
 MDB_val val_of(Bytes& x) {
   return {x.size(), const_cast<void*>(static_cast<const void*>(x.data()))};
@@ -58,11 +54,27 @@ auto guarded(const char* what, F&& f) -> decltype(f()) {
   }
 }
 
+// What readers take for granted, and a checksum does not say.
+std::string flaw_of(wire::Record::Reader record) {
+  if (!record.isEpisode()) return {};
+  auto x = record.getEpisode();
+  auto where = x.getEpisode();
+  auto wrong = [&](const std::string& what) {
+    return "the end of g" + std::to_string(where.getGroup()) + ".e" +
+           std::to_string(where.getMember()) + " " + what;
+  };
+  auto rewards = x.getRewards().size();
+  if (rewards > 0 && x.getBestTurn() >= rewards)
+    return wrong("says that the best of its " + std::to_string(rewards) + " turns is number " +
+                 std::to_string(x.getBestTurn()));
+  return {};
+}
+
 // Opens the words where they lie when they are aligned, which they are with the keys of today.
 expected<bool> visit_value(const store_key& key, const MDB_val& value,
                            const record_visitor& visit) {
   auto words = read_value(key, bytes_of(value));
-  if (!words) return unexpected(words.error());
+  if (!words) return tl::unexpected(words.error());
   size_t count = words->size() / sizeof(capnp::word);
   kj::Array<capnp::word> copy;
   auto at = reinterpret_cast<const capnp::word*>(words->data());
@@ -73,7 +85,12 @@ expected<bool> visit_value(const store_key& key, const MDB_val& value,
   }
   return guarded("a record", [&]() -> expected<bool> {
     capnp::FlatArrayMessageReader reader{kj::arrayPtr(at, count), reader_limits(count)};
-    return visit(reader.getRoot<wire::Record>());
+    auto record = reader.getRoot<wire::Record>();
+    if (auto flaw = flaw_of(record); !flaw.empty())
+      return infrastructure_error(
+          "store_damaged", "failed to read a record: its checksum is right, but " + flaw,
+          "was it written by another program? restore the store from a copy");
+    return visit(record);
   });
 }
 
@@ -90,19 +107,19 @@ expected<void> scan(lmdb_environment& env, const store_key& first, const store_k
   return env.read([&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<void> {
     cursor here;
     if (int code = mdb_cursor_open(txn, in.records, &here.at); code != 0)
-      return unexpected(env.failure(code, "read"));
+      return tl::unexpected(env.failure(code, "read"));
     auto key = val_of(first);
     MDB_val value{};
     int code = mdb_cursor_get(here.at, &key, &value, MDB_SET_RANGE);
     for (; code == 0; code = mdb_cursor_get(here.at, &key, &value, MDB_NEXT)) {
       auto found = key_of(key);
-      if (!found) return unexpected(found.error());
+      if (!found) return tl::unexpected(found.error());
       if (*found > last) return {};
       auto more = visit_value(*found, value, visit);
-      if (!more) return unexpected(more.error());
+      if (!more) return tl::unexpected(more.error());
       if (!*more) return {};
     }
-    if (code != MDB_NOTFOUND) return unexpected(env.failure(code, "read"));
+    if (code != MDB_NOTFOUND) return tl::unexpected(env.failure(code, "read"));
     return {};
   });
 }
@@ -122,12 +139,12 @@ expected<std::vector<item>> items_of(const std::vector<Message<wire::Record>>& b
     auto ok = guarded("a record that is to be committed", [&]() -> expected<void> {
       auto view = record.open();
       auto where = address_of(*view);
-      if (!where) return unexpected(where.error());
+      if (!where) return tl::unexpected(where.error());
       result.push_back({*where, std::string{where->run}, &record});
       result.back().where.run = {};
       return {};
     });
-    if (!ok) return unexpected(ok.error());
+    if (!ok) return tl::unexpected(ok.error());
   }
   return result;
 }
@@ -203,14 +220,14 @@ expected<std::optional<store_key>> find_in_log(lmdb_environment& env, MDB_txn* t
   if (code == 0) code = mdb_cursor_get(here.at, &key, &value, MDB_LAST);
   for (; code == 0; code = mdb_cursor_get(here.at, &key, &value, MDB_PREV)) {
     if (value.mv_size != std::tuple_size_v<turn_entry>)
-      return unexpected(env.failure(MDB_CORRUPTED, "read"));
+      return tl::unexpected(env.failure(MDB_CORRUPTED, "read"));
     auto* bytes = static_cast<const unsigned char*>(value.mv_data);
     if (std::memcmp(bytes, id.data(), id.size()) != 0) continue;
     store_key found;
     std::memcpy(found.data(), bytes + id.size(), found.size());
     return found;
   }
-  if (code != MDB_NOTFOUND) return unexpected(env.failure(code, "read"));
+  if (code != MDB_NOTFOUND) return tl::unexpected(env.failure(code, "read"));
   return std::nullopt;
 }
 
@@ -227,7 +244,7 @@ store::~store() = default;
 
 expected<store> store::open(const store_options& options) {
   auto env = lmdb_environment::open(options);
-  if (!env) return unexpected(env.error());
+  if (!env) return tl::unexpected(env.error());
   return store{std::make_unique<state>(std::move(*env))};
 }
 
@@ -235,7 +252,7 @@ expected<std::vector<bool>> store::commit(const std::vector<Message<wire::Record
   std::vector<bool> fresh(batch.size(), false);
   if (batch.empty()) return fresh;
   auto items = items_of(batch);
-  if (!items) return unexpected(items.error());
+  if (!items) return tl::unexpected(items.error());
   // Ascending keys touch each page of the trees once. Stable: of two equal records in a batch
   // the first is the one that is new.
   std::vector<size_t> order(items->size());
@@ -267,7 +284,7 @@ expected<std::vector<bool>> store::commit(const std::vector<Message<wire::Record
     return append_turns(txn, in.turns, new_turns);
   };
   std::scoped_lock lock{state_->mutex};
-  if (auto ok = state_->env->write(work); !ok) return unexpected(ok.error());
+  if (auto ok = state_->env->write(work); !ok) return tl::unexpected(ok.error());
   state_->known_runs.merge(new_runs);
   return fresh;
 }
@@ -309,7 +326,7 @@ expected<std::vector<uint32_t>> store::groups(const std::string& run) const {
   auto ok = env.read([&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<void> {
     cursor here;
     if (int code = mdb_cursor_open(txn, in.records, &here.at); code != 0)
-      return unexpected(env.failure(code, "read"));
+      return tl::unexpected(env.failure(code, "read"));
     auto last = make_key(hash, key_section::episodes, key_last, key_last, key_last);
     for (uint64_t next = 0; next <= key_last;) {
       auto first = make_key(hash, key_section::episodes, static_cast<uint32_t>(next), 0, 0);
@@ -317,43 +334,43 @@ expected<std::vector<uint32_t>> store::groups(const std::string& run) const {
       MDB_val value{};
       int code = mdb_cursor_get(here.at, &key, &value, MDB_SET_RANGE);
       if (code == MDB_NOTFOUND) return {};
-      if (code != 0) return unexpected(env.failure(code, "read"));
+      if (code != 0) return tl::unexpected(env.failure(code, "read"));
       auto found = key_of(key);
-      if (!found) return unexpected(found.error());
+      if (!found) return tl::unexpected(found.error());
       if (*found > last) return {};
       result.push_back(group_of(*found));
       next = uint64_t{result.back()} + 1;
     }
     return {};
   });
-  if (!ok) return unexpected(ok.error());
+  if (!ok) return tl::unexpected(ok.error());
   return result;
 }
 
 expected<std::optional<Message<wire::Record>>> store::find_turn(const std::string& turn_id) const {
   auto id = index_key(turn_id);
-  if (!id) return unexpected(id.error());
+  if (!id) return tl::unexpected(id.error());
   std::optional<Message<wire::Record>> result;
   auto& env = *state_->env;
   auto ok = env.read([&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<void> {
     auto where = find_in_log(env, txn, in.turns, *id);
-    if (!where) return unexpected(where.error());
+    if (!where) return tl::unexpected(where.error());
     if (!*where) return {};
     auto key = val_of(**where);
     MDB_val value{};
     if (int code = mdb_get(txn, in.records, &key, &value); code != 0)
-      return unexpected(env.failure(code == MDB_NOTFOUND ? MDB_CORRUPTED : code, "read"));
+      return tl::unexpected(env.failure(code == MDB_NOTFOUND ? MDB_CORRUPTED : code, "read"));
     auto words = read_value(**where, bytes_of(value));
-    if (!words) return unexpected(words.error());
+    if (!words) return tl::unexpected(words.error());
     auto message = Message<wire::Record>::from_bytes(words->data(), words->size());
-    if (!message) return unexpected(message.error());
+    if (!message) return tl::unexpected(message.error());
     return guarded("a turn", [&]() -> expected<void> {
       auto view = message->open();
       if (view->isTurn() && turn_id == view->getTurn().getTurnId().cStr()) result = *message;
       return {};
     });
   });
-  if (!ok) return unexpected(ok.error());
+  if (!ok) return tl::unexpected(ok.error());
   return result;
 }
 
@@ -363,7 +380,7 @@ expected<std::vector<std::string>> store::runs() const {
   auto ok = env.read([&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<void> {
     cursor here;
     if (int code = mdb_cursor_open(txn, in.meta, &here.at); code != 0)
-      return unexpected(env.failure(code, "read"));
+      return tl::unexpected(env.failure(code, "read"));
     std::string_view prefix = "run/";
     auto key = val_of(prefix);
     MDB_val value{};
@@ -373,10 +390,10 @@ expected<std::vector<std::string>> store::runs() const {
       if (!std::string_view{name.data(), name.size()}.starts_with(prefix)) return {};
       result.emplace_back(static_cast<const char*>(value.mv_data), value.mv_size);
     }
-    if (code != MDB_NOTFOUND) return unexpected(env.failure(code, "read"));
+    if (code != MDB_NOTFOUND) return tl::unexpected(env.failure(code, "read"));
     return {};
   });
-  if (!ok) return unexpected(ok.error());
+  if (!ok) return tl::unexpected(ok.error());
   std::sort(result.begin(), result.end());
   return result;
 }

@@ -19,10 +19,14 @@ Message<wire::Snapshot> snapshot(const leasing_cluster_state& x) {
   return snapshot_of("cluster", {}, busy ? "working" : "idle", detail,
                      {{"compilers", x.builds.workers()},
                       {"runners", x.evaluations.workers()},
+                      {"builds_leased", x.builds.leased()},
                       {"builds_waiting", x.builds.waiting()},
                       {"builds_done", x.builds.done()},
+                      {"evaluations_leased", x.evaluations.leased()},
                       {"evaluations_waiting", x.evaluations.waiting()},
                       {"evaluations_done", x.evaluations.done()},
+                      {"profiles_leased", x.profiles.leased()},
+                      {"profiles_waiting", x.profiles.waiting()},
                       {"leased_again", x.builds.leased_again() + x.evaluations.leased_again() +
                                            x.profiles.leased_again()},
                       {"leased_twice", x.builds.leased_twice() + x.evaluations.leased_twice() +

@@ -8,6 +8,7 @@
 #include "actors/cluster/remote_workers.hpp"
 #include "actors/plain_name.hpp"
 #include "actors/snapshots.hpp"
+#include "messages/base/clock.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -15,10 +16,6 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t most_lost_members = 100;
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 } // namespace
 
@@ -153,16 +150,16 @@ struct head_gate_state {
 
 namespace {
 
-using gate = head_gate_actor::stateful_pointer<head_gate_state>;
+using head_side = head_gate_actor::stateful_pointer<head_gate_state>;
 
 template <class Handle>
-void offer(gate self, member& x, const cluster_actor& queues, const Handle& worker,
+void offer(head_side self, member& x, const cluster_actor& queues, const Handle& worker,
            uint32_t credits) {
   x.workers.push_back(caf::actor_cast<caf::actor>(worker));
   self->send(queues, atom::lease_v, worker, credits);
 }
 
-void add_workers(gate self, member& x) {
+void add_workers(head_side self, member& x) {
   auto node = std::make_shared<remote_node>();
   node->name = x.facts.name;
   node->gate = x.gate;
@@ -202,7 +199,7 @@ Message<wire::Welcome> refuse(const head_gate_state& s, const std::string& who, 
   return refusal(why);
 }
 
-Message<wire::Welcome> admit(gate self, const Message<wire::NodeOffer>& offered,
+Message<wire::Welcome> admit(head_side self, const Message<wire::NodeOffer>& offered,
                              const node_gate_actor& who) {
   auto& s = self->state;
   auto x = offered.open();
@@ -212,11 +209,11 @@ Message<wire::Welcome> admit(gate self, const Message<wire::NodeOffer>& offered,
                    "failed to join: the node is of build " + std::string{x->getBuild()} +
                        ", the head of " + s.settings.build,
                    "install the same version on all machines"});
-  if (!is_plain_name(x->getName().cStr()))
+  if (!is_host_like_name(x->getName().cStr()))
     return refuse(s, x->getName(),
                   {fault_class::configuration, "usage",
                    "failed to join: the node's name is no name",
-                   "give it one with --name: up to 200 printable characters without blanks"});
+                   "give it one with --name: up to 200 letters, digits, '.', '_' and '-', without blanks"});
   member m;
   m.facts = facts_of(*x);
   m.epoch = x->getEpoch();
@@ -236,7 +233,7 @@ Message<wire::Welcome> admit(gate self, const Message<wire::NodeOffer>& offered,
   });
 }
 
-void drain(gate self, const std::string& name) {
+void drain(head_side self, const std::string& name) {
   auto i = self->state.members.find(name);
   if (i == self->state.members.end()) return;
   auto& x = i->second;
@@ -248,7 +245,7 @@ void drain(gate self, const std::string& name) {
   self->send(x.gate, atom::drain_v);
 }
 
-head_gate_actor::behavior_type head_gate(gate self, head_gate_settings settings) {
+head_gate_actor::behavior_type head_gate(head_side self, head_gate_settings settings) {
   self->state.desk = self->spawn<caf::detached + caf::linked>(control_desk, settings.control);
   self->state.settings = std::move(settings);
   self->set_down_handler([self](caf::down_msg& down) {

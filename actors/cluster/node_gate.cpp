@@ -53,7 +53,7 @@ struct node_gate_state {
   }
 };
 
-using gate = node_gate_actor::stateful_pointer<node_gate_state>;
+using node_side = node_gate_actor::stateful_pointer<node_gate_state>;
 
 expected<void> unpack(const parcel_shelf& shelf, wire::Parcel::Reader parcel,
                       wire::EvaluateRequest::Builder into) {
@@ -66,14 +66,14 @@ expected<void> unpack(const parcel_shelf& shelf, wire::Parcel::Reader parcel,
   return {};
 }
 
-void look_whether_done(gate self) {
+void look_whether_done(node_side self) {
   auto& s = self->state;
   if (s.draining && s.open == 0) self->delayed_send(self, farewell, atom::drain_v);
 }
 
 // Hands a job to the slots; `deliver` answers the head.
 template <class Result, class Atom, class Request, class Deliver>
-void hand_over(gate self, Atom what, const envelope& where, const Message<Request>& request,
+void hand_over(node_side self, Atom what, const envelope& where, const Message<Request>& request,
                uint32_t deadline_ms, Deliver deliver) {
   ++self->state.open;
   self->request(self->state.slots, milliseconds{deadline_ms} + patience, what, where, request)
@@ -95,7 +95,7 @@ void hand_over(gate self, Atom what, const envelope& where, const Message<Reques
 }
 
 caf::result<Message<wire::BuildResult>, Message<wire::Parcel>>
-build_here(gate self, const envelope& where, const Message<wire::BuildRequest>& request,
+build_here(node_side self, const envelope& where, const Message<wire::BuildRequest>& request,
            const Message<wire::Parcel>& parcel) {
   auto answer = self->make_response_promise<Message<wire::BuildResult>, Message<wire::Parcel>>();
   auto deliver = [answer](const Message<wire::BuildResult>& result) mutable {
@@ -127,7 +127,7 @@ build_here(gate self, const envelope& where, const Message<wire::BuildRequest>& 
 
 // An evaluation or a profile; `part` finds the evaluation in the request.
 template <class Result, class Atom, class Request, class Part>
-caf::result<Message<Result>> run_here(gate self, Atom what, const envelope& where,
+caf::result<Message<Result>> run_here(node_side self, Atom what, const envelope& where,
                                       const Message<Request>& request,
                                       const Message<wire::Parcel>& parcel, Part part) {
   auto answer = self->make_response_promise<Message<Result>>();
@@ -150,7 +150,7 @@ caf::result<Message<Result>> run_here(gate self, Atom what, const envelope& wher
   return answer;
 }
 
-node_gate_actor::behavior_type node_gate(gate self, std::string name, cluster_actor slots,
+node_gate_actor::behavior_type node_gate(node_side self, std::string name, cluster_actor slots,
                                          std::shared_ptr<const parcel_shelf> shelf) {
   self->state.name_of_node = std::move(name);
   self->state.slots = std::move(slots);

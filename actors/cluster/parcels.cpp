@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "gpu/task/task.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {

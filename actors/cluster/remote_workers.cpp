@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // Above what the node allows itself, which is above the deadline in the request.
-constexpr std::chrono::seconds patience{150};
+constexpr std::chrono::seconds answer_patience{150};
 
 struct remote_worker_state {
   std::shared_ptr<remote_node> node;
@@ -100,7 +100,7 @@ caf::result<Message<Result>> send(Self* self, const envelope& where,
   x->where.epoch = self->state.node->epoch;
   x->request = request;
   x->needs = std::move(needs);
-  x->timeout = milliseconds{deadline_ms} + patience;
+  x->timeout = milliseconds{deadline_ms} + answer_patience;
   x->answer = self->template make_response_promise<Message<Result>>();
   job::run(self, x, finish);
   return x->answer;

@@ -317,9 +317,10 @@ private:
   void again(const lease_policy& policy, const job_ptr& what, const std::string& why) {
     ++leased_again_;
     if (policy.log.takes(log_level::warn))
-      policy.log.warn({"cluster", {}, {}, {}}, std::string{"a job to "} + kind_ +
-                                                   " is leased again, after " +
-                                                   std::to_string(what->attempts) + ": " + why);
+      policy.log.warn({"cluster", {}, {}, {}},
+                      std::string{"a job to "} + kind_ + " is leased again, attempt " +
+                          std::to_string(what->attempts + 1) + ": " +
+                          (why.empty() ? "its machine could not time it" : why));
     waiting_.push_front(what->where, what);
   }
 

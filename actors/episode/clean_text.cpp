@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "messages/base/utf8.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -11,10 +13,6 @@ constexpr unsigned char escape = 0x1b;
 
 unsigned char byte_at(std::string_view text, size_t i) {
   return static_cast<unsigned char>(text[i]);
-}
-
-bool continues(std::string_view text, size_t i) {
-  return i < text.size() && (byte_at(text, i) & 0xc0) == 0x80;
 }
 
 // True when none of the eight bytes is NUL or above 0x7f.
@@ -49,22 +47,6 @@ bool is_control(std::string_view sequence) {
 
 } // namespace
 
-size_t utf8_length(std::string_view text) noexcept {
-  auto c = byte_at(text, 0);
-  if (c < 0x80) return 1;
-  if (c < 0xc2 || c > 0xf4 || !continues(text, 1)) return 0;
-  auto second = byte_at(text, 1);
-  if (c < 0xe0) return 2;
-  if (!continues(text, 2)) return 0;
-  if (c < 0xf0) {
-    if ((c == 0xe0 && second < 0xa0) || (c == 0xed && second >= 0xa0)) return 0;
-    return 3;
-  }
-  if (!continues(text, 3)) return 0;
-  if ((c == 0xf0 && second < 0x90) || (c == 0xf4 && second >= 0x90)) return 0;
-  return 4;
-}
-
 size_t first_bad_byte(std::string_view text) noexcept {
   size_t i = 0;
   while (i < text.size()) {
@@ -77,13 +59,6 @@ size_t first_bad_byte(std::string_view text) noexcept {
     i += length;
   }
   return std::string_view::npos;
-}
-
-std::string_view utf8_prefix(std::string_view text, size_t limit) noexcept {
-  if (text.size() <= limit) return text;
-  size_t end = limit;
-  for (int back = 0; back < 4 && end > 0 && continues(text, end); ++back) --end;
-  return text.substr(0, end);
 }
 
 void append_clean(std::string& out, std::string_view text, size_t max_bytes) {

@@ -9,15 +9,8 @@
 
 namespace kernelmill {
 
-/// Returns the length of the UTF-8 sequence at the front of `text`, or 0 when there is none
-/// (overlong forms, surrogates and values above U+10FFFF are none). REQUIRES: !text.empty()
-size_t utf8_length(std::string_view text) noexcept;
-
 /// Returns the offset of the first byte that is NUL or not UTF-8; npos when all is well.
 size_t first_bad_byte(std::string_view text) noexcept;
-
-/// Returns at most `limit` bytes of `text`, never half a UTF-8 sequence.
-std::string_view utf8_prefix(std::string_view text, size_t limit) noexcept;
 
 /// Appends `text` without control bytes (newline and tab stay) and terminal sequences; '?'
 /// stands for each byte that is not UTF-8. Stops after `max_bytes` and says that it was cut.

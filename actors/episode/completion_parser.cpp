@@ -6,6 +6,7 @@
 
 #include "actors/episode/clean_text.hpp"
 #include "actors/episode/fence.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -20,16 +21,6 @@ constexpr std::string_view diagnosis_close = "</DIAGNOSIS>";
 // A million broken tags are one broken answer: more than this teaches a policy nothing.
 constexpr size_t max_problems = 8;
 constexpr size_t max_diagnosis_bytes = 256;
-
-bool is_blank(char c) {
-  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 bool starts_with_any_case(std::string_view text, std::string_view lower) {
   if (text.size() < lower.size()) return false;
@@ -148,7 +139,7 @@ private:
 
   void add_thought(std::string_view thought) {
     if (kernels_ == 0 && thought.find(kernel_open) != npos) kernel_in_thought_ = true;
-    thought = trim(thought);
+    thought = trimmed(thought);
     if (thought.empty()) return;
     if (!out_.thought.empty()) out_.thought += "\n\n";
     out_.thought += thought;
@@ -193,7 +184,7 @@ private:
       fail("<DIAGNOSIS> is not closed by </DIAGNOSIS>.");
       return false;
     }
-    auto label = trim(text_.substr(open.end, close - open.end));
+    auto label = trimmed(text_.substr(open.end, close - open.end));
     at_ = segment_ = close + diagnosis_close.size();
     if (label.empty() || label.size() > max_diagnosis_bytes) {
       problem("<DIAGNOSIS> must hold one label of the list and nothing else.");
@@ -207,12 +198,12 @@ private:
   }
 
   void unwrap(std::string_view content) {
-    auto first = only_fence(trim(content));
+    auto first = only_fence(trimmed(content));
     if (!first) first = next_fence(content, 0);
-    if (!first) return add_kernel({trim(content), {}});
+    if (!first) return add_kernel({trimmed(content), {}});
     if (!first->closed) problem("The code fence inside <KERNEL> is not closed.");
     auto second = next_fence(content, std::min(first->end, content.size()));
-    if (second && trim(second->code) != trim(first->code)) {
+    if (second && trimmed(second->code) != trimmed(first->code)) {
       ++kernels_;
       return fail("<KERNEL> holds two different code blocks; give one complete program.");
     }
@@ -238,7 +229,7 @@ private:
     void add(const fence& x) {
       if (!first)
         first = x;
-      else if (trim(first->code) != trim(x.code))
+      else if (trimmed(first->code) != trimmed(x.code))
         several = true;
     }
   };
@@ -281,7 +272,7 @@ private:
   }
 
   void explain_absence() {
-    if (trim(text_).empty()) return problem("The answer is empty.");
+    if (trimmed(text_).empty()) return problem("The answer is empty.");
     if (kernel_in_thought_)
       problem("<KERNEL> stands inside <think>, where nothing is read as code. Close </think> "
               "first.");

@@ -7,7 +7,7 @@
 #include "actors/episode/episode_records.hpp"
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/unprofiled.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -229,6 +229,7 @@ void refining_episode_state::restore(wire::EpisodeHistory::Reader history) {
     return;
   }
   auto records = history.getTurns();
+  if (turn > 0) self->send(run, atom::commit_v, turn, false);
   if (records.size() > 0 && records[records.size() - 1].getTerminal()) {
     close(records[records.size() - 1].getStopReason());
   } else if (records.size() > 0) {
@@ -341,7 +342,8 @@ void refining_episode_state::ask_evaluation() {
 }
 
 void refining_episode_state::ask_profile() {
-  if (auto why = unprofiled_reason(settings->backend, where.what->is_torch()); !why.empty()) {
+  if (auto why = unprofiled_reason(settings->backend, where.what->contract == contract_kind::torch);
+      !why.empty()) {
     current->profile = no_profile(why);
     return ask_verdict();
   }
@@ -409,6 +411,7 @@ void refining_episode_state::after_commit() {
   total.judge += current->seconds.judge;
   current.reset();
   ++turn;
+  self->send(run, atom::commit_v, turn, true);
 }
 
 std::string refining_episode_state::stop_reason_after(wire::Verdict::Reader verdict) const {

@@ -8,7 +8,7 @@
 #include "actors/episode/transition.hpp"
 #include "actors/episode/unchanged.hpp"
 #include "actors/governance/judge.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
 #include "messages/judged.hpp"
 
@@ -118,25 +118,26 @@ Message<wire::CompletionRequest> completion_request(const refining_episode_state
 }
 
 std::chrono::milliseconds build_deadline(const refining_episode_state& state) {
-  return state.where.what->is_torch() ? state.settings->torch_build_deadline
-                                      : state.settings->build_deadline;
+  return state.where.what->contract == contract_kind::torch ? state.settings->torch_build_deadline
+                                                            : state.settings->build_deadline;
 }
 
 std::chrono::milliseconds evaluate_deadline(const refining_episode_state& state) {
-  return state.where.what->is_torch() ? state.settings->torch_evaluate_deadline
-                                      : state.settings->evaluate_deadline;
+  return state.where.what->contract == contract_kind::torch
+             ? state.settings->torch_evaluate_deadline
+             : state.settings->evaluate_deadline;
 }
 
 Message<wire::BuildRequest> build_request(const refining_episode_state& state) {
   const auto& what = *state.where.what;
   return build<wire::BuildRequest>([&](wire::BuildRequest::Builder x) {
     x.setTask(what.id);
-    x.setContract(what.contract);
+    x.setContract(to_string(what.contract));
     x.setBackend(state.settings->backend);
     x.setSource(state.current->parsed.kernel);
     x.setSha256(state.current->candidate_sha256);
     x.setDeadlineMs(static_cast<uint32_t>(build_deadline(state).count()));
-    if (what.is_torch()) {
+    if (what.contract == contract_kind::torch) {
       x.setTaskDir(what.directory);
       x.setTaskDigest(what.digest);
     }
@@ -153,9 +154,9 @@ Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& 
     x.setCandidateSha256(state.current->candidate_sha256);
     x.setLibraryPath(built->getLibraryPath());
     x.setLibrarySha256(built->getLibrarySha256());
-    x.setContract(state.where.what->contract);
+    x.setContract(to_string(state.where.what->contract));
     x.setTiming(defaults->getTiming());
-    if (const auto& what = *state.where.what; what.is_torch()) {
+    if (const auto& what = *state.where.what; what.contract == contract_kind::torch) {
       x.setMode(what.torch.mode);
       x.setLanguage(what.torch.language);
       x.setFloat32(what.torch.float32);
@@ -196,7 +197,7 @@ Message<wire::TurnFacts> turn_facts(const refining_episode_state& state) {
     x.setVerb(what.verb);
     x.setOperatorFamily(what.operator_family);
     x.setBackend(state.settings->backend);
-    x.setContract(what.contract);
+    x.setContract(to_string(what.contract));
     x.setCandidateSha256(current.candidate_sha256);
     auto parsed = x.initParsed();
     parsed.setOk(current.parsed.ok);
@@ -309,25 +310,26 @@ Message<wire::Record> turn_record(const refining_episode_state& state,
 
 namespace {
 
-// What was never found out is no number, and neither is any return that has it in its sum.
-double reward_of(const refining_episode_state::turn_digest& x) {
-  if (x.infrastructure) return 0;
+// Nothing where the infrastructure lost the turn; no number where the machine could not time it.
+std::optional<double> reward_of(const refining_episode_state::turn_digest& x) {
+  if (x.infrastructure) return std::nullopt;
   return x.paid ? x.reward : std::numeric_limits<double>::quiet_NaN();
 }
 
 // By the reward; a right kernel whose speed is not known is better than a wrong one only.
-bool is_better(uint32_t a, uint32_t b, const std::vector<double>& rewards,
-               const std::vector<refining_episode_state::turn_digest>& turns) {
-  if (!std::isnan(rewards[a]) && !std::isnan(rewards[b])) return rewards[a] > rewards[b];
-  if (turns[a].accepted != turns[b].accepted) return turns[a].accepted;
-  return std::isnan(rewards[b]) && !std::isnan(rewards[a]);
+bool is_better(const refining_episode_state::turn_digest& a,
+               const refining_episode_state::turn_digest& b) {
+  auto paid = [](const auto& x) { return x.paid && !x.infrastructure; };
+  if (paid(a) && paid(b)) return a.reward > b.reward;
+  if (a.accepted != b.accepted) return a.accepted;
+  return paid(a) && !paid(b);
 }
 
 } // namespace
 
 Message<wire::Record> episode_record(const refining_episode_state& state,
                                      const std::string& reason) {
-  std::vector<double> rewards;
+  std::vector<std::optional<double>> rewards;
   std::vector<readiness_evidence> evidence;
   uint32_t best = 0, not_timed = 0;
   double best_speedup = 0;
@@ -340,7 +342,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     accepted |= turn.accepted;
     not_timed += turn.evidence.not_timed;
     if (turn.accepted) best_speedup = std::max(best_speedup, turn.speedup_low);
-    if (is_better(i, best, rewards, state.turns)) best = i;
+    if (is_better(turn, state.turns[best])) best = i;
   }
   auto returns = discounted_returns(rewards, state.settings->gamma);
   auto usable = judge_episode(evidence);
@@ -358,7 +360,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     auto reward_list = x.initRewards(count);
     auto return_list = x.initReturns(count);
     for (unsigned i = 0; i < count; ++i) {
-      reward_list.set(i, rewards[i]);
+      reward_list.set(i, rewards[i].value_or(std::numeric_limits<double>::quiet_NaN()));
       return_list.set(i, returns[i]);
     }
     x.setBestSpeedup(best_speedup);
@@ -368,6 +370,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, usable.reasons[i]);
     x.setSeconds(state.seconds_since(state.started));
     x.setNotTimed(not_timed);
+    x.setCommittedAt(wall_seconds(state.now()));
   });
 }
 

@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "actors/episode/clean_text.hpp"
 #include "actors/episode/prompt.hpp"
+#include "messages/base/utf8.hpp"
+#include "messages/categories.hpp"
 
 namespace kernelmill {
 
@@ -29,126 +30,16 @@ void put(std::string& out, fmt::format_string<Args...> format, Args&&... args) {
   fmt::format_to(std::back_inserter(out), format, std::forward<Args>(args)...);
 }
 
-struct hint {
-  std::string_view category;
-  std::string_view text;
-};
-
-constexpr std::array<hint, 31> hints{{
-    {"format_error",
-     "Think inside <think> and </think>, then write one complete program between <KERNEL> and "
-     "</KERNEL>, in capitals, and nothing else."},
-    {"compile_error",
-     "Repair the first error that the compiler names; later ones often follow from it. Check that "
-     "every header is included and that the declaration is the one that the task asks for."},
-    {"compile_timeout",
-     "The compiler took too long. Use fewer templates and constant expressions, and smaller "
-     "unrolled loops."},
-    {"compile_memory",
-     "The compiler ran out of memory. Use fewer templates, smaller tables and shorter unrolled "
-     "loops."},
-    {"load_failed",
-     "The library was built but could not be loaded. Define every function that you call, and do "
-     "nothing before the function is called."},
-    {"missing_symbol",
-     "Define the function exactly as the task declares it, with extern \"C\" and not static."},
-    {"crashed",
-     "Check every index against the shape: loops over blocks must stop at the end of rows whose "
-     "length is no multiple of the block, and size 1 must work. Write outputs only."},
-    {"exited", "Return from the function; never end the process."},
-    {"timed_out",
-     "Check that every loop ends for every shape and that no lock waits for ever, or write "
-     "something of a lower order of cost."},
-    {"out_of_memory", "Allocate less, or nothing: work in place, in blocks, or on the stack."},
-    {"output_flood", "Print nothing: what a kernel prints is never read as a result."},
-    {"wrong_result",
-     "Compute the failing case by hand. Check tails of blocks, the first and last element, ties, "
-     "initial values, and that every element of each output is written on every call in at least "
-     "32-bit precision."},
-    {"not_deterministic",
-     "Look for a race between threads, memory that is read before it is written, and state that "
-     "is kept from one call to the next."},
-    {"integrity",
-     "Do all of the work in each call, from that call's inputs, and finish before returning. Write "
-     "to the outputs only, and keep nothing between calls that depends on the contents."},
-    {"diagnosis_wrong",
-     "Choose another label: ask which one cause would explain most of the time that is lost."},
-    {"slower",
-     "The kernel is right; now make it faster than the baseline. Read memory in order, let the "
-     "compiler use vector registers, and touch each element as few times as possible."},
-    {"success",
-     "The kernel is right and faster than the baseline. Make it faster still, and keep it right."},
-    {"untimed",
-     "The kernel is right; how fast it is was not measured. Make it fast, and keep it right."},
-    {"not_timed",
-     "The kernel is right, but its calls were too few or too uneven to be timed, so no speed is "
-     "paid. Make it fast, let every call take the same time, and use no more threads than there "
-     "are cores."},
-    {"import_error",
-     "The module raised an exception when it was imported. Repair what the traceback names; import "
-     "only what the machine has."},
-    {"missing_model", "Define a class ModelNew at the module's level, an nn.Module."},
-    {"init_error",
-     "ModelNew could not be constructed. Take the arguments that get_init_inputs() gives, in their "
-     "order."},
-    {"runtime_error",
-     "forward raised an exception. Take the arguments that get_inputs() gives, and check shapes, "
-     "types and launch sizes."},
-    {"wrong_shape", "Return tensors of the shapes that Model returns, in their order."},
-    {"wrong_dtype", "Return tensors of the types that Model returns."},
-    {"wrong_type", "Return plain tensors, or a tuple of them, as Model does."},
-    {"extension_not_built",
-     "Call load_inline or load at the module's level or in __init__, always with the same "
-     "arguments: what is first asked for in forward was not built."},
-    {"wrong_language",
-     "Write the kernels in the language that the task asks for; operators of the framework alone "
-     "are not enough."},
-    {"disturbed_referee",
-     "Use no more memory, threads and time than the function needs, and leave nothing behind."},
-    {"unchanged",
-     "This is what the prompt showed, but for comments and spaces, so its speed is not paid. Write "
-     "a kernel of your own."},
-    {"infrastructure",
-     "Nothing is known to be wrong with your kernel. Send it again, or a better one."},
-}};
+// What is said where the verdict's category would say something else.
+constexpr std::string_view untimed_advice =
+    "The kernel is right; how fast it is was not measured. Make it fast, and keep it right.";
+constexpr std::string_view infrastructure_advice =
+    "Nothing is known to be wrong with your kernel. Send it again, or a better one.";
 
 // What is said of a finding whose evidence may carry what a hidden case or a timed row showed.
-constexpr std::array<hint, 23> rules{{
-    {"background_work", "work went on between the calls, when nothing was asked for"},
-    {"clocks_disagree", "two clocks measured different times"},
-    {"decoy_kernel", "kernels of the wanted language do too little of the work"},
-    {"degenerate_problem", "an answer that knows nothing of the inputs would have passed"},
-    {"depends_on_contents", "the time depends on the contents, and the slowest kind is paid"},
-    {"early_return", "the GPU was still at work when the call was said to be done"},
-    {"framework_fallback", "no kernel of the wanted language does any of the work"},
-    {"impossible_speed", "no honest kernel is as fast as this on this machine"},
-    {"input_overwrite", "an input was changed"},
-    {"late_write", "outputs changed after the call was said to be done"},
-    {"left_its_core", "it left the core on which it is timed"},
-    {"not_deterministic", "the same inputs gave different results"},
-    {"bits_vary", "the same inputs gave other bits, within the bound"},
-    {"out_of_bounds_write", "bytes beside an output were written"},
-    {"no_profile", "which kernels run could not be listed"},
-    {"output_is_input", "an output is memory of the inputs, where the model writes a new tensor"},
-    {"outputs_out_of_reach", "outputs lie where they have to be fetched, which counts as time"},
-    {"ran_while_stopped", "it worked while it was told to stand still"},
-    {"slows_baseline", "the baseline is slower after it than before it: that is not paid"},
-    {"unasked_work", "outputs that no call was given were written"},
-    {"unchanged", "the code is what was shown, but for comments and spaces"},
-    {"unfinished_work", "the GPU was still at work when the call was said to be done"},
-    {"wrong_when_timed", "right in all cases, but wrong when it was timed"},
-}};
-
-std::string_view meaning_of(std::string_view rule) {
-  for (const auto& x : rules)
-    if (x.category == rule) return x.text;
-  return "what was seen is not shown";
-}
-
-std::string_view hint_of(std::string_view category) {
-  for (const auto& x : hints)
-    if (x.category == category) return x.text;
-  return {};
+std::string_view meaning_of(std::string_view name) {
+  const auto* rule = find_rule(name);
+  return rule ? rule->told : "what was seen is not shown";
 }
 
 class feedback {
@@ -373,9 +264,10 @@ private:
     auto category = view(verdict_.getCategory());
     // Accepted, but nothing is known of its speed, for no reason of the kernel's.
     bool unasked = category == "success" && !evaluation_.getTiming().getMeasured();
-    if (unasked || verdict_.getUnpaid()) category = "untimed";
-    auto text = hint_of(left_out() ? std::string_view{"infrastructure"} : category);
-    if (text.empty()) text = hint_of("format_error");
+    auto text = left_out()                        ? infrastructure_advice
+                : unasked || verdict_.getUnpaid() ? untimed_advice
+                                                  : advice_of(category);
+    if (text.empty()) text = advice_of("format_error");
     std::string result{"Next: "};
     result += text;
     if (facts_.getVerb() == "diagnose") result += " Name your diagnosis again, too.";

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "messages/base/text.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -66,13 +68,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> language
     {"cuda-cpp", "cuda"},
 }};
 
-std::string lower(std::string_view text) {
-  std::string result{text.substr(0, 16)};
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
-
 } // namespace
 
 std::optional<fence> next_fence(std::string_view text, size_t from) {
@@ -129,14 +124,14 @@ std::optional<fence> only_fence(std::string_view text) {
 }
 
 std::string language_of(std::string_view info) {
-  auto word = lower(info);
+  auto word = lowered(info.substr(0, 16));
   for (auto [name, language] : languages)
     if (word == name) return std::string{language};
   return word;
 }
 
 bool is_code_language(std::string_view info) {
-  auto word = lower(info);
+  auto word = lowered(info.substr(0, 16));
   return std::any_of(languages.begin(), languages.end(),
                      [&](const auto& x) { return x.first == word; });
 }

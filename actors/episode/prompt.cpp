@@ -100,25 +100,25 @@ const char* language(const task& x) {
 } // namespace
 
 std::string system_prompt(const task& x) {
-  if (x.is_torch()) return torch_system_prompt(x);
+  if (x.contract == contract_kind::torch) return torch_system_prompt(x);
   std::string out;
   out.reserve(3072);
   bool cuda = x.backend == "cuda";
   out.append(cuda ? role_cuda : role_cpu).append(format_head);
   if (x.verb == "diagnose") out += format_diagnosis;
   out.append("<KERNEL>\n```").append(language(x)).append(format_kernel);
-  bool device = x.contract == "device";
+  bool device = x.contract == contract_kind::device;
   out.append(device ? built_for_device : cuda ? built_for_cuda : built_for_cpu);
   out += how_it_is_judged;
   return out;
 }
 
 std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples) {
-  if (x.is_torch()) return torch_task_prompt(x, examples);
+  if (x.contract == contract_kind::torch) return torch_task_prompt(x, examples);
   std::string out = "[task: " + x.id + "]\n";
   out.append(x.prompt);
   if (out.back() != '\n') out += '\n';
-  bool device = x.contract == "device";
+  bool device = x.contract == contract_kind::device;
   out += device ? "\nThe arguments of a call:\n" : "\nThe function to define:\n";
   // Device code defines no function of the task: what a launch may name, and no more.
   append_fenced(out, device ? x.parameters() : x.declaration(), "cpp", max_starter_text);

@@ -1,7 +1,7 @@
 #include "actors/episode/prompt_book.hpp"
 
 #include "actors/episode/prompt.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill {
 

@@ -26,9 +26,12 @@ double advantage(double x, const group_statistics& group, double count, advantag
 
 } // namespace
 
-std::vector<double> discounted_returns(std::span<const double> rewards, double gamma) {
-  std::vector<double> result(rewards.begin(), rewards.end());
-  for (size_t i = result.size(); i-- > 1;) result[i - 1] += gamma * result[i];
+std::vector<double> discounted_returns(std::span<const std::optional<double>> rewards,
+                                       double gamma) {
+  std::vector<double> result(rewards.size(), std::numeric_limits<double>::quiet_NaN());
+  double after = 0;
+  for (size_t i = rewards.size(); i-- > 0;)
+    if (rewards[i]) after = result[i] = *rewards[i] + gamma * after;
   return result;
 }
 

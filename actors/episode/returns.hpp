@@ -7,8 +7,11 @@
 namespace kernelmill {
 
 /// Returns R_t = s_t + gamma * R_(t+1) for every turn. [0.2, 0.3, 0.8, 1.0] with gamma 0.4
-/// gives [0.512, 0.78, 1.2, 1.0].
-std::vector<double> discounted_returns(std::span<const double> rewards, double gamma);
+/// gives [0.512, 0.78, 1.2, 1.0]. A turn without a reward (the infrastructure lost it) has the
+/// return NaN and is skipped in the sums of the others, as if it had not been played. A reward that
+/// is NaN was earned and is not known: neither is any return that has it in its sum.
+std::vector<double> discounted_returns(std::span<const std::optional<double>> rewards,
+                                       double gamma);
 
 struct group_statistics {
   double mean = 0;

@@ -1,10 +1,11 @@
 #include "actors/episode/unchanged.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <set>
 #include <sstream>
 #include <vector>
+
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -262,11 +263,8 @@ std::vector<std::string> fenced_blocks(std::string_view prompt) {
 }
 
 std::string baseline_of(const task& x) {
-  std::ifstream in{x.directory + (x.backend == "cpu" ? "/baseline.cpp" : "/baseline.cu"),
-                   std::ios::binary};
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  return text.str();
+  return read_whole(x.directory + (x.backend == "cpu" ? "/baseline.cpp" : "/baseline.cu"))
+      .value_or("");
 }
 
 } // namespace
@@ -277,7 +275,7 @@ std::string normalized_python(std::string_view code) {
 
 std::string copied_from(const task& x, std::string_view prompt, std::string_view answer) {
   if (answer.size() > most_code) return {};
-  bool python = x.is_torch();
+  bool python = x.contract == contract_kind::torch;
   auto normalized = python ? normalized_python(answer) : normalized_cpp(answer);
   if (normalized.empty()) return {};
   auto parts = python ? statements(normalized) : std::vector<std::string>{};

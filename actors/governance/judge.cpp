@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -345,6 +346,8 @@ Message<wire::Verdict> judge(wire::TurnFacts::Reader facts, const governance_con
     write(out.initFault(), x.fault);
     set_findings(out, facts);
     out.setUnpaid(x.unpaid);
+    // A reader who overlooks these two must not find a reward of 0.
+    out.setReward(std::numeric_limits<double>::quiet_NaN());
     if (x.outcome == wire::Outcome::INFRASTRUCTURE || x.unpaid) return;
     out.setReward(x.reward.total);
     auto parts = out.initComponents(static_cast<unsigned>(x.reward.parts.size()));

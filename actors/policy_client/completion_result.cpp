@@ -1,5 +1,6 @@
 #include "actors/policy_client/completion_result.hpp"
 
+#include "messages/base/hash.hpp"
 #include "messages/fault.hpp"
 
 #include <chrono>
@@ -11,6 +12,7 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t max_header_text = 200;
+constexpr size_t least_hidden_bytes = 8;
 
 std::string header_text(std::string_view text) {
   std::string result;
@@ -134,6 +136,15 @@ attempt_reading read_attempt(const http_response& response, chat_stream* stream)
   return result;
 }
 
+void hide(const secret& key, completion_answer& answer) {
+  if (key.reveal().size() < least_hidden_bytes) return;
+  auto clean = [&](std::string& text) { text = key.redact(std::move(text)); };
+  for (auto* text : {&answer.content, &answer.reasoning, &answer.finish_reason, &answer.model,
+                     &answer.fingerprint, &answer.route})
+    clean(*text);
+  for (auto& span : answer.weight_versions) clean(span.version);
+}
+
 Message<wire::CompletionResult> completed_result(const completion_answer& answer,
                                                  const std::string& request_id, uint32_t attempts,
                                                  double seconds) {
@@ -172,7 +183,8 @@ Message<wire::CompletionResult> failed_result(const error& why, const std::strin
 
 Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
                                       const std::string& detail,
-                                      const std::vector<std::pair<const char*, double>>& numbers) {
+                                      const std::vector<std::pair<const char*, double>>& numbers,
+                                      const std::vector<tried_request>& tried) {
   return build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
     x.setActor("policy_client");
     x.setId(kj_text(id));
@@ -183,6 +195,17 @@ Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& 
       list[i].setName(numbers[i].first);
       list[i].setValue(numbers[i].second);
       list[i].setUnit(std::string_view{numbers[i].first}.ends_with("seconds") ? "s" : "count");
+    }
+    auto children = x.initChildren(count(tried));
+    for (unsigned i = 0; i < children.size(); ++i) {
+      children[i].setActor("policy_request");
+      children[i].setId(kj_text(tried[i].session));
+      children[i].setState(kj_text(tried[i].state));
+      children[i].setSince(tried[i].since);
+      children[i].setDetail(kj_text(tried[i].last_error));
+      auto attempts = children[i].initNumbers(1);
+      attempts[0].setName("attempts");
+      attempts[0].setValue(tried[i].attempts);
     }
   });
 }

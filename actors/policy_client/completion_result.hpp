@@ -11,6 +11,7 @@
 #include "actors/policy_client/http/http_transport.hpp"
 #include "actors/policy_client/protocol/chat_stream.hpp"
 #include "actors/policy_client/retry_policy.hpp"
+#include "actors/policy_client/http/secret.hpp"
 #include "messages/envelope.hpp"
 #include "messages/message.hpp"
 #include "messages/policy.capnp.h"
@@ -52,14 +53,29 @@ attempt_reading read_attempt(const http_response& response, const completion_par
 /// Reads the end of an attempt; `stream` is null when none was asked for.
 attempt_reading read_attempt(const http_response& response, chat_stream* stream);
 
+/// Replaces the key in all texts of an answer: a server may quote the headers that it was sent, and
+/// an answer is stored, shown and learned from. Keys of fewer than eight bytes stay: they are words.
+void hide(const secret& key, completion_answer& answer);
+
 Message<wire::CompletionResult> completed_result(const completion_answer& answer,
                                                  const std::string& request_id, uint32_t attempts,
                                                  double seconds);
 Message<wire::CompletionResult> failed_result(const error& why, const std::string& request_id,
                                               uint32_t attempts, double seconds);
 
+/// A request that has been tried without success and goes on.
+struct tried_request {
+  std::string session;
+  std::string state;
+  double since = 0; ///< seconds since 1970
+  uint32_t attempts = 0;
+  std::string last_error;
+};
+
+/// With a child of the actor "policy_request" for each of `tried`.
 Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
                                       const std::string& detail,
-                                      const std::vector<std::pair<const char*, double>>& numbers);
+                                      const std::vector<std::pair<const char*, double>>& numbers,
+                                      const std::vector<tried_request>& tried = {});
 
 } // namespace kernelmill

@@ -8,6 +8,7 @@
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http/http_client.hpp"
 #include "actors/policy_client/http/open_files.hpp"
+#include "messages/base/hash.hpp"
 
 namespace kernelmill {
 
@@ -219,6 +220,7 @@ void http_policy_client_state::on_response(job& x, policy_event& event) {
     case attempt_action::answer:
       if (x.tokens && x.tokens->more()) return send(x);
       settle_version(answer, config_.kind);
+      if (key_) hide(*key_, answer);
       return succeed(x, answer);
     case attempt_action::retry: return retry_or_give_up(x, decision);
     case attempt_action::stop:
@@ -249,10 +251,12 @@ bool http_policy_client_state::first_contact_failed(bool at_deadline) {
   auto away = now() - *first_attempt_;
   if (!at_deadline && away < milliseconds{config_.first_contact_ms}) return false;
   first_attempt_.reset();
+  std::string_view cause = last_error_.message, said = "failed to reach the policy server: ";
+  if (cause.starts_with(said)) cause.remove_prefix(said.size());
   error why{fault_class::configuration, "policy_unreachable",
             fmt::format("failed to reach the policy server at {} for {:.1f} s: {}",
                         config_.base_url, std::chrono::duration<double>(away).count(),
-                        last_error_.message),
+                        cause),
             "start the server, correct policy.base_url, or raise policy.first_contact_ms"};
   hold(why);
   abort(why);

@@ -22,6 +22,7 @@
 
 #include "actors/policy_client/adaptive_window.hpp"
 #include "actors/policy_client/circuit_breaker.hpp"
+#include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/fair_queue.hpp"
 #include "actors/policy_client/policy_config.hpp"
 #include "actors/policy_client/protocol/chat_stream.hpp"
@@ -76,6 +77,7 @@ public:
   void handle(policy_event& event);
   void drop_asker(const caf::actor_addr& asker);
   Message<wire::Snapshot> snapshot() const;
+  std::vector<tried_request> tried_requests() const;
 
   /// Ends everything in flight and answers all with `why`.
   void abort(const error& why);

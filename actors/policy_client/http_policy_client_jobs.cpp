@@ -142,13 +142,33 @@ void http_policy_client_state::tell_retry(const job& x, milliseconds wait) const
 
 // -- introspection ----------------------------------------------------------------------------
 
+std::vector<tried_request> http_policy_client_state::tried_requests() const {
+  constexpr size_t enough_to_show = 1000;
+  auto wall = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch());
+  std::vector<tried_request> result;
+  for (const auto& [id, x] : jobs_) {
+    if (x.last.message.empty()) continue;
+    auto age = std::chrono::duration<double>(now() - x.started);
+    auto state = x.transfer != 0               ? "in_flight"
+                 : x.at_due != timers_.end() ? "backing_off"
+                                             : "queued";
+    result.push_back({x.session, state, (wall - age).count(), x.attempts, x.last.message});
+    if (result.size() == enough_to_show) break;
+  }
+  return result;
+}
+
 Message<wire::Snapshot> http_policy_client_state::snapshot() const {
+  auto tried_again = std::count_if(jobs_.begin(), jobs_.end(), [](const auto& x) {
+    return !x.second.last.message.empty();
+  });
   std::vector<std::pair<const char*, double>> numbers{
       {"in_flight", in_flight_},
       {"window", window_.size()},
       {"window_limit", window_.limit()},
       {"queued", static_cast<double>(queue_.size())},
       {"backing_off", waiting_},
+      {"tried_again", static_cast<double>(tried_again)},
       {"completed", static_cast<double>(completed_)},
       {"failed", static_cast<double>(failed_)},
       {"attempts", static_cast<double>(attempts_)},
@@ -162,7 +182,7 @@ Message<wire::Snapshot> http_policy_client_state::snapshot() const {
                             window_.size(), window_.why(now()));
   if (!last_error_.message.empty()) detail += "; last error: " + last_error_.message;
   auto state = now() < held_until_ ? std::string{"stopped"} : std::string{breaker_.name()};
-  return make_snapshot(config_.model, state, detail, numbers);
+  return make_snapshot(config_.model, state, detail, numbers, tried_requests());
 }
 
 } // namespace kernelmill

@@ -234,22 +234,4 @@ std::optional<milliseconds> next_wait(const attempt_decision& decision, uint32_t
   return std::min(backoff(failures, random, options), left / 2);
 }
 
-uint64_t mix(uint64_t a, uint64_t b, uint64_t c) {
-  // The finalizer of splitmix64 after each word.
-  uint64_t x = 0x9e3779b97f4a7c15;
-  for (auto word : {a, b, c}) {
-    x += word;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    x ^= x >> 31;
-  }
-  return x;
-}
-
-uint64_t hash_of(std::string_view text) {
-  uint64_t x = 0xcbf29ce484222325; // FNV-1a
-  for (unsigned char c : text) x = (x ^ c) * 0x100000001b3;
-  return x;
-}
-
 } // namespace kernelmill

@@ -73,9 +73,4 @@ std::optional<std::chrono::milliseconds> next_wait(const attempt_decision& decis
                                                    std::chrono::milliseconds left, uint64_t random,
                                                    backoff_options options = {});
 
-/// Mixes numbers into one that is spread evenly; the same numbers give the same result, so that a
-/// simulated run replays.
-uint64_t mix(uint64_t a, uint64_t b, uint64_t c = 0);
-uint64_t hash_of(std::string_view text);
-
 } // namespace kernelmill

@@ -159,7 +159,7 @@ void prober::find_kind(std::optional<server_kind> given) {
 void prober::ask_health() {
   auto x = get("health");
   add("health", good(x), seen(x, "/health"),
-      "a server that is loading or dying looks like one that is slow");
+      "a server that is loading or failing looks like a slow one");
 }
 
 void prober::ask_version() {
@@ -177,14 +177,14 @@ void prober::ask_version() {
     case server_kind::openai: break;
   }
   add("version", !report.version.empty(),
-      report.version.empty() ? "no route told one" : report.version,
-      "nobody can tell later what software sampled a run");
+      report.version.empty() ? "no route reports it" : report.version,
+      "the software that sampled a run is not recorded");
 }
 
 void prober::ask_tokenizer() {
-  constexpr auto lost = "prompts cannot be counted or made in tokens beforehand";
-  constexpr auto lost_render = "prompts are rendered by a chat of one token where the server "
-                               "tells prompt ids; else every prompt is tokenized anew";
+  constexpr auto lost = "prompts cannot be counted or tokenized in advance";
+  constexpr auto lost_render = "prompts are rendered by a chat of one token if the server "
+                               "returns prompt ids; else every prompt is tokenized again";
   if (report.kind == server_kind::openai) {
     add("tokenize", false, "this kind has no such route", lost);
     add("render", false, "this kind has no such route", lost_render);
@@ -216,20 +216,20 @@ expected<void> prober::ask_chat() {
   settle_version(chat_, report.kind);
   auto count = [](size_t n) { return n == 0 ? "none in a chat" : fmt::format("{} in a chat", n); };
   add("token_ids", !chat_.token_ids.empty(), count(chat_.token_ids.size()),
-      "completions are tokenized anew by the trainer; episodes are marked inexact");
+      "the trainer tokenizes completions again; episodes are marked inexact");
   add("prompt_ids", !chat_.prompt_token_ids.empty(), count(chat_.prompt_token_ids.size()),
-      "the trainer has to render the prompt itself; episodes are marked inexact");
+      "the trainer renders prompts itself; episodes are marked inexact");
   add("logprobs", !chat_.logprobs.empty(), count(chat_.logprobs.size()),
-      "no importance ratio against the policy that sampled: off-policy corrections are lost");
+      "no importance ratios, so no off-policy corrections");
   return {};
 }
 
 void prober::ask_token_route() {
-  constexpr auto lost = "policy.tokens exact: turns do not go on from the ids that were sampled";
+  constexpr auto lost = "policy.tokens exact is unavailable: turns do not continue the sampled ids";
   if (!takes_token_ids(report.kind)) {
     add("token_route", false, "this kind takes no ids", lost);
   } else if (prompt_.empty() && chat_.prompt_token_ids.empty()) {
-    add("token_route", std::nullopt, "not asked: nothing renders a prompt", lost);
+    add("token_route", std::nullopt, "not tested: no route renders a prompt", lost);
   } else {
     auto path = std::string{generate_path(report.kind)};
     auto request = request_of();
@@ -244,17 +244,19 @@ void prober::ask_token_route() {
   }
   if (!chat_.weight_versions.empty()) report.weight_version = chat_.weight_versions.back().version;
   add("weight_version", !report.weight_version.empty(),
-      report.weight_version.empty() ? "no answer tells one" : report.weight_version,
-      "staleness cannot be told: nobody knows which weights sampled which tokens");
+      report.weight_version.empty() ? "no answer reports it" : report.weight_version,
+      "staleness is unknown: tokens cannot be assigned to versions of the weights");
 }
 
 void prober::ask_stream() {
   chat_stream stream;
   auto x = send(endpoint(config_, "chat/completions"), chat_text(true), &stream);
   auto reading = read_attempt(x, &stream);
-  add("streaming", reading.understood,
-      reading.understood ? "a stream came to its [DONE]" : seen(x, "a streamed chat"),
-      "stalls are found only at the deadline, and an answer is lost as a whole");
+  add("streaming", reading.understood && stream.is_stream(),
+      !reading.understood  ? seen(x, "a streamed chat")
+      : stream.is_stream() ? "a stream came to its [DONE]"
+                           : "the whole answer came at once",
+      "stalls are found only at the deadline, and the whole answer is lost");
 }
 
 void prober::ask_seed() {
@@ -266,18 +268,18 @@ void prober::ask_seed() {
       !same   ? seen(x, "a second chat")
       : *same ? fmt::format("seed {} gave the same text twice", seed)
               : fmt::format("seed {} gave two texts", seed),
-      "a run cannot be sampled again as it was; what is kept must be kept here");
+      "sampling cannot be repeated; only stored completions remain");
 }
 
 void prober::ask_metrics() {
   auto x = get("metrics");
   add("metrics", good(x) && x.body.find("# TYPE") != std::string::npos, seen(x, "/metrics"),
-      "the queue of the server cannot be watched");
+      "the server's queue cannot be observed");
 }
 
 void prober::ask_abort() {
-  constexpr auto lost = "requests that are given up end only when their connection closes; behind "
-                        "a router they may go on";
+  constexpr auto lost = "cancelled requests end only when their connection closes; behind a "
+                        "router they may continue";
   if (report.kind == server_kind::sglang) {
     auto x = post("abort_request", json{{"rid", "kernelmill-probe-none"}}.dump());
     add("abort", good(x), seen(x, "/abort_request"), lost);

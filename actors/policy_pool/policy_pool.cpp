@@ -8,6 +8,7 @@
 #include "actors/caf_error.hpp"
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
+#include "messages/base/hash.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {

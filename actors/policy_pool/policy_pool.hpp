@@ -79,6 +79,7 @@ private:
     circuit_breaker health;
     time_point drain_until{};
     bool asked = false; ///< STATUS is on its way
+    Message<wire::Snapshot> client_says; ///< its latest; empty before
     uint32_t in_flight = 0;
     uint64_t done = 0;
     uint64_t failed = 0;

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "actors/plain_name.hpp"
-#include "actors/policy_client/retry_policy.hpp"
 #include "actors/policy_pool/policy_pool.hpp"
+#include "messages/base/hash.hpp"
 
 namespace kernelmill {
 
@@ -175,6 +175,7 @@ void policy_pool_state::examine(const server_ptr& x) {
       .then(
           [this, x](const Message<wire::Snapshot>& snapshot) {
             x->asked = false;
+            x->client_says = snapshot;
             auto view = snapshot.open();
             if (view->getState() == "open") sicken(x, view->getDetail());
           },
@@ -258,6 +259,7 @@ Message<wire::Snapshot> policy_pool_state::snapshot() const {
                           {"failed", x->failed},
                           {"failed_over", x->failed_over},
                           {"weight_changes", x->weight_changes}});
+      if (x->in_flight > 0) child.setChildren(x->client_says.open()->getChildren());
     }
   });
 }

@@ -17,6 +17,9 @@ namespace {
 // A policy server that answers nobody is not worth asking a thousand times.
 constexpr uint32_t departures_before_giving_up = 8;
 
+// Turns after which a share of lost ones says something.
+constexpr uint64_t turns_before_looking = 32;
+
 // How often episodes look at the clock: often enough for the shortest of their deadlines.
 std::chrono::milliseconds watch_interval(const episode_settings& x) {
   using std::chrono::milliseconds;
@@ -104,23 +107,36 @@ void batch_run_state::tell_outcome(const std::string& state, double seconds) con
 // -- endings
 // ----------------------------------------------------------------------------------------
 
+void batch_run_state::on_turns(const caf::actor_addr& who, uint32_t committed, bool fresh) {
+  auto known = ordinals.find(who);
+  if (known == ordinals.end()) return;
+  auto& episode = live.at(known->second);
+  counters.turns += committed - episode.turns;
+  counters.fresh_turns += fresh ? 1 : 0;
+  episode.turns = committed;
+  if (listener) listener->on_progress(counters);
+}
+
 void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
   auto ref = outcome.getEpisode();
   auto ordinal = uint64_t{ref.getGroup()} * plan.group_size + ref.getMember();
   auto ended = live.find(ordinal);
   if (ended == live.end()) return;
+  // An episode that was lost with its actor says 0 turns.
+  counters.turns += std::max(outcome.getTurns(), ended->second.turns) - ended->second.turns;
   ordinals.erase(ended->second.handle.address());
   live.erase(ended);
   counters.live = static_cast<uint32_t>(live.size());
-  counters.turns += outcome.getTurns();
   tell_ending(outcome);
   for (auto stage : outcome.getSeconds()) stage_seconds[stage.getName().cStr()] += stage.getValue();
   auto& group = groups[ref.getGroup()];
   if (outcome.getClosed()) {
     departures_in_a_row = 0;
     ++counters.ended;
+    counters.ended_turns += outcome.getTurns();
     ++group.ended;
     count_outcome(counters, kinds, outcome);
+    look_at_lost_turns(outcome);
     if (is_comparable(outcome)) {
       group.returns[ref.getMember()] = outcome.getReturn();
       ++group.usable;
@@ -132,9 +148,31 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
     ++group.left_open;
     note_departure(outcome);
   }
-  if (listener) listener->on_episode(outcome, counters);
+  if (listener) listener->on_progress(counters);
   admit();
   finish_if_done();
+}
+
+// A lost turn ends its episode. An episode that had ended before a resume took no time here, and is
+// not held against this machine.
+void batch_run_state::look_at_lost_turns(wire::EpisodeOutcome::Reader outcome) {
+  double seconds = 0;
+  for (auto stage : outcome.getSeconds()) seconds += stage.getValue();
+  if (seconds == 0) return;
+  turns_seen += outcome.getTurns();
+  turns_lost += outcome.getOutcome() == wire::Outcome::INFRASTRUCTURE &&
+                outcome.getStopReason() != stopped_by_quorum;
+  if (turns_seen < turns_before_looking ||
+      static_cast<double>(turns_lost) <= plan.max_infrastructure * static_cast<double>(turns_seen))
+    return;
+  stop("failed",
+       error{fault_class::infrastructure, "machine_faults",
+             "failed to go on: faults of the machine or of a server lost " +
+                 std::to_string(turns_lost) + " of " + std::to_string(turns_seen) +
+                 " turns, and run.max_infrastructure is " +
+                 std::to_string(plan.max_infrastructure).substr(0, 4),
+             "`kernelmill show` says what they were; mend it, then start a new run: those "
+             "episodes have ended"});
 }
 
 void batch_run_state::note_departure(wire::EpisodeOutcome::Reader outcome) {
@@ -293,6 +331,10 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
         s.admit();
         s.finish_if_done();
         return answer;
+      },
+      [self](atom::commit, uint32_t turns, bool fresh) {
+        self->state.on_turns(caf::actor_cast<caf::actor_addr>(self->current_sender()), turns,
+                             fresh);
       },
       [self](atom::finished, const Message<wire::EpisodeOutcome>& outcome) {
         self->state.on_finished(*outcome.open());

@@ -28,13 +28,16 @@ struct run_plan {
   uint32_t group_size = defaults::group_size;
   uint32_t quorum = 0; ///< usable episodes after which the rest of a group is dropped; 0: all
   uint32_t max_live = defaults::max_live; ///< episodes at once
+  double max_infrastructure = defaults::max_infrastructure; ///< share of turns that may be lost
   advantage_kind advantages = advantage_kind::mean_centered;
   bool sandbox_complete = true; ///< for the run's readiness
 };
 
 struct run_counters {
   uint32_t planned = 0, live = 0, ended = 0, left_open = 0;
-  uint64_t turns = 0;
+  uint64_t turns = 0;       ///< committed, of all episodes that this process has taken up
+  uint64_t fresh_turns = 0; ///< of them those that this process has committed
+  uint64_t ended_turns = 0; ///< of them those of episodes that have ended
   uint32_t accepted = 0, rejected = 0, infrastructure = 0, dropped = 0;
   uint32_t not_timed = 0; ///< turns that are right and have no time
   uint32_t unpaid = 0;    ///< episodes with such a turn that the machine could not time
@@ -44,7 +47,7 @@ struct run_counters {
 class run_listener {
 public:
   virtual ~run_listener() = default;
-  virtual void on_episode(wire::EpisodeOutcome::Reader outcome, const run_counters& counters) = 0;
+  virtual void on_progress(const run_counters& counters) = 0;
 };
 
 struct batch_run_state {
@@ -58,6 +61,7 @@ struct batch_run_state {
   struct live_episode {
     episode_actor handle;
     episode_assignment where;
+    uint32_t turns = 0; ///< committed
   };
 
   explicit batch_run_state(run_actor::pointer owner) : self(owner) {
@@ -69,9 +73,11 @@ struct batch_run_state {
   bool may_admit() const;
   void admit();
   void watch(); // lets episodes look at the clock now and then
+  void on_turns(const caf::actor_addr& who, uint32_t committed, bool fresh);
   void on_finished(wire::EpisodeOutcome::Reader outcome);
   void on_lost(const caf::actor_addr& who, const std::string& why);
   void note_departure(wire::EpisodeOutcome::Reader outcome);
+  void look_at_lost_turns(wire::EpisodeOutcome::Reader outcome);
   bool has_quorum(uint32_t group) const;
   void drop_rest(uint32_t group);
   void commit_group(uint32_t group);
@@ -101,6 +107,7 @@ struct batch_run_state {
   std::map<std::string, double> stage_seconds;
   uint64_t next = 0; // ordinal of the next episode to admit
   uint32_t pending_commits = 0;
+  uint64_t turns_seen = 0, turns_lost = 0; ///< since this opening
   uint32_t departures_in_a_row = 0;
   bool paused = false;
   bool admitting = false;             // more are to be admitted at the next message

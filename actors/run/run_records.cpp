@@ -1,5 +1,6 @@
 #include "actors/run/run_records.hpp"
 
+#include "messages/base/clock.hpp"
 #include "messages/fault.hpp"
 
 #include <chrono>
@@ -69,6 +70,7 @@ Message<wire::Record> group_record(const run_plan& plan, uint32_t group,
     x.setGroup(group);
     x.setMean(statistics.mean);
     x.setDeviation(statistics.deviation);
+    x.setCommittedAt(seconds_since_1970());
     auto return_list = x.initReturns(count);
     auto advantage_list = x.initAdvantages(count);
     std::vector<uint32_t> left_out;
@@ -105,10 +107,6 @@ std::string readiness_text(const run_counts& counts) {
       {"unusable", counts.unusable},
   }
       .dump();
-}
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 } // namespace

@@ -6,16 +6,11 @@
 
 #include <fmt/format.h>
 
+#include "messages/base/text.hpp"
+
 namespace kernelmill::cuda {
 
 namespace {
-
-constexpr std::string_view spaces = " \t";
-
-std::string_view trimmed(std::string_view x) {
-  x.remove_prefix(std::min(x.find_first_not_of(spaces), x.size()));
-  return x.substr(0, x.find_last_not_of(spaces) + 1);
-}
 
 bool starts_with(std::string_view text, std::string_view beginning) {
   return beginning.size() <= text.size() &&
@@ -59,13 +54,13 @@ tl::unexpected<error> no_mig(std::string_view entry) {
 
 expected<std::vector<gpu>> visible_gpus(const std::vector<gpu>& all, const char* list) {
   if (list == nullptr) return all;
-  auto first = trimmed(list);
+  auto first = trimmed(std::string_view{list}, " \t");
   if (starts_with(first, "MIG-")) return no_mig(first.substr(0, first.find(',')));
   const auto named = starts_with(first, "GPU-") ? by_uuid : by_number; // the first entry's form
   std::vector<gpu> result;
   for (std::string_view rest{list}; !rest.empty();) {
     auto comma = std::min(rest.find(','), rest.size());
-    auto entry = trimmed(rest.substr(0, comma));
+    auto entry = trimmed(rest.substr(0, comma), " \t");
     rest.remove_prefix(std::min(comma + 1, rest.size()));
     const auto* found = named(all, entry);
     if (found == nullptr) break;

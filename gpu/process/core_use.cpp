@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 
@@ -80,6 +80,11 @@ bool wants_core(int pid) {
   return thread_states(pid).find('R') != std::string::npos;
 }
 
+bool is_stopped(int pid) {
+  auto text = stat_behind_name(folder_of(pid));
+  return text.size() > 1 && text[1] == 'T';
+}
+
 core_use core_use_of_all(int pid) {
   core_use result;
   auto all = descendants_of(pid);
@@ -88,6 +93,7 @@ core_use core_use_of_all(int pid) {
     auto times = processor_times_of(next);
     result.seconds += times.user + times.system + times.ended_children;
     result.wants_more = result.wants_more || wants_core(next);
+    result.stopped = result.stopped || is_stopped(next);
   }
   return result;
 }

@@ -31,9 +31,13 @@ std::vector<int> descendants_of(int pid);
 /// Whether a thread of the process is running, or ready to.
 bool wants_core(int pid);
 
+/// Whether the process was stopped, by SIGSTOP say.
+bool is_stopped(int pid);
+
 struct core_use {
   double seconds = 0;      ///< with those of processes that have ended
   bool wants_more = false; ///< one of them is running, or ready to
+  bool stopped = false;    ///< one of them was stopped from outside
 };
 
 /// That of a process and all that it started.

@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/process/pidfd.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/process/pidfd.hpp"
 #include "gpu/process/process.hpp"
 #include "gpu/process/spawn_protocol.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -55,7 +55,8 @@ std::string default_cache() {
 }
 
 Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Reader request) {
-  if (request.getContract() != "torch") return evaluate_request(x.compiled, request);
+  if (contract_of(request.getContract().cStr()) != contract_kind::torch)
+    return evaluate_request(x.compiled, request);
   if (x.torch != nullptr) return evaluate_torch(x.with_torch(), request);
   return build<wire::EvaluateResult>([](wire::EvaluateResult::Builder out) {
     set_fault(out.initFault(), {fault_class::configuration, "python_missing",
@@ -66,7 +67,7 @@ Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Re
 
 Message<wire::CheckResult> check(const lanes& x, wire::CheckRequest::Reader request) {
   auto spec = load_task_folder(request.getTaskDir());
-  if (x.torch != nullptr && spec && spec->contract == "torch")
+  if (x.torch != nullptr && spec && spec->contract == contract_kind::torch)
     return check_torch(x.with_torch(), request.getTaskDir());
   return check_request(x.compiled, request);
 }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {

@@ -3,11 +3,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -54,9 +55,8 @@ bool is_unchanged(const nlohmann::json& file) {
 std::string kept_answer(const std::string& interpreter) {
   auto path = file_of(interpreter);
   if (path.empty() || !is_ours(path) || !is_ours(path.parent_path())) return {};
-  std::ostringstream text;
-  text << std::ifstream{path}.rdbuf();
-  auto answer = nlohmann::json::parse(text.str(), nullptr, false);
+  auto text = read_whole(path.string()).value_or("");
+  auto answer = nlohmann::json::parse(text, nullptr, false);
   try {
     const auto& files = answer.at("depends");
     if (files.empty()) return {};
@@ -65,7 +65,7 @@ std::string kept_answer(const std::string& interpreter) {
   } catch (const nlohmann::json::exception&) {
     return {};
   }
-  return text.str();
+  return text;
 }
 
 void keep_answer(const std::string& interpreter, const std::string& text) {

@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/python/python_answers.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

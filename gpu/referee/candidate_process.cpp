@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "gpu/process/awake_time.hpp"
+#include "gpu/process/core_use.hpp"
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
 
@@ -28,6 +30,7 @@ constexpr int64_t watch_slice_us = 5'000; // a dead process is noticed within th
 constexpr int end_wait_ms = 2'000;
 constexpr double longest_spin_seconds = 0.1;
 constexpr uint32_t spins_between_looks = 500; // at the clock
+constexpr double unwatched_seconds = 0.25;    // of a call: looking takes a core, too
 constexpr int attach_wait_ms = 10'000;        // mapping gigabytes of a GPU takes its time
 
 expected<descriptor> make_printed_file() {
@@ -231,6 +234,8 @@ std::optional<double> candidate_process::run(candidate_command command,
   double started = now_seconds();
   if (!rested) page.sequence.store(sequence_, std::memory_order_release);
   rested ? rest_.go_on() : futex_wake(&page.sequence);
+  awake_time awake{started};
+  double spent = 0;
   for (;;) {
     uint32_t done = page.done.load(std::memory_order_acquire);
     // Being woken takes 0.15 ms on a virtual machine: a tenth of what is measured.
@@ -246,9 +251,17 @@ std::optional<double> candidate_process::run(candidate_command command,
     if (gate_patience_ > 0 && now_seconds() - started > gate_patience_) force_gate();
     note_memory();
     if (rest_.gone()) rest_.release_waiter(); // it tells how
-    bool late = now_seconds() - started > deadline_ms * 1e-3;
+    double lost = awake.lost();
+    spent = awake.look(now_seconds(), spent > unwatched_seconds && is_held());
+    lost_seconds_ += awake.lost() - lost;
+    bool late = spent > deadline_ms * 1e-3;
     if (late || !child_.running()) return give_up(before + 1, started, late ? deadline_ms : 0);
   }
+}
+
+// On a CPU no candidate can stop itself (seccomp). On a GPU its driver's timers could do it.
+bool candidate_process::is_held() const {
+  return !on_gpu() && is_stopped(pid_);
 }
 
 bool candidate_process::close_gate(double patience, int deadline_ms) {
@@ -315,8 +328,9 @@ double candidate_process::cpu_seconds() const noexcept {
 void candidate_process::conclude() {
   auto status = child_.wait(end_wait_ms);
   if (!status) {
-    auto fault = status.error();
-    if (loading_) fault = {fault_class::candidate, "crashed", "the candidate did not end", {}};
+    auto fault = status.error(); // such as the end of the spawner, and of all that it had started
+    if (loading_ && fault.category == "timeout")
+      fault = {fault_class::candidate, "crashed", "the candidate did not end", {}};
     ending_ = candidate_ending{std::move(fault), false};
     return;
   }
@@ -356,6 +370,10 @@ error candidate_process::describe(const exit_status& status) const {
     return {fault_class::candidate, "bad_launch", "the GPU refused to " + remark_text(),
             "check threads, registers and shared memory of a block against the GPU's limits"};
   if (exhausted()) return memory_fault();
+  if (signal == SIGKILL)
+    return {fault_class::infrastructure, "killed",
+            "failed to keep a candidate process: something outside its sandbox ended it",
+            "does the machine have memory left? its kernel log says whom it ended"};
   if (signal != 0) return describe_signal(signal);
   return {fault_class::candidate, "exited",
           fmt::format("the candidate ended the process with exit code {}", status.code),

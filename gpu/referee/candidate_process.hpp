@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "gpu/candidate/protocol.hpp"
-#include "gpu/process/descriptor.hpp"
 #include "gpu/process/standstill.hpp"
 #include "gpu/referee/buffers.hpp"
 #include "gpu/sandbox/sandbox.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 
@@ -112,6 +112,10 @@ public:
   int pid() const noexcept { return pid_; } ///< out here; 0 before settle()
   double cpu_seconds() const noexcept;      ///< of all its threads so far, by the scheduler's clock
 
+  /// Seconds of its commands in which it was stopped from outside, or this process was: no
+  /// deadline counts them.
+  double lost_seconds() const noexcept { return lost_seconds_; }
+
   /// How much it has printed so far.
   uint64_t printed_bytes() const;
 
@@ -124,6 +128,7 @@ private:
 
   expected<void> await_byte(char wanted, int deadline_ms);
   void force_gate() noexcept;
+  bool is_held() const;
   std::optional<double> give_up(uint32_t sequence, double started, int deadline_ms);
   void note_memory() noexcept;
   void conclude();
@@ -152,6 +157,7 @@ private:
   int pid_ = 0;
   standstill rest_;
   bool loading_ = false; // its own code has been near
+  double lost_seconds_ = 0;
   std::vector<std::string> names_;
   std::vector<uint64_t> capacities_;
   std::optional<candidate_ending> ending_;

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "gpu/process/core_use.hpp"
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/judge_run.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -7,14 +7,14 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/evaluation.hpp"
 #include "gpu/referee/not_timed.hpp"
 #include "gpu/referee/result_words.hpp"
 #include "gpu/referee/second_look.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/descriptor.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill {
 

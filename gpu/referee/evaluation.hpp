@@ -4,6 +4,7 @@
 // hidden ones and small before large; then, if all is right, time or counters.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,8 @@ struct timing_record {
   both_seconds by_device;  ///< the GPU's work alone
   std::vector<kind_time> kinds;
   std::string note;
+  /// What the blocks showed, two or more, before a finding ended the timing.
+  std::optional<speedup_interval> until_ended;
 };
 
 struct counter {

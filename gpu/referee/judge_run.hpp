@@ -13,6 +13,10 @@ class program_slot;
 
 inline constexpr int call_deadline_ms = 2'000;
 
+/// Times a bound, for kinds on which the baseline is within that bound and not within a fifth of
+/// it: an honest candidate is as far from it as from the bounds of the others.
+inline constexpr double wide_bound = 5;
+
 /// Notes how long the parts of an evaluation take.
 class span_clock {
 public:
@@ -52,10 +56,13 @@ struct judged_run {
 
   /// Milliseconds that the next call may take.
   int call_limit() const noexcept {
-    double left = (options.deadline - now_seconds()) * 1e3;
+    double left = (deadline() - now_seconds()) * 1e3;
     return static_cast<int>(std::clamp(left, 1.0, double{call_deadline_ms}));
   }
-  bool expired() const noexcept { return now_seconds() >= options.deadline; }
+  bool expired() const noexcept { return now_seconds() >= deadline(); }
+
+  /// What the machine took away is given back.
+  double deadline() const noexcept { return options.deadline + candidate.process().lost_seconds(); }
 
   void find(std::string rule, severity level, std::string evidence) {
     for (const auto& x : record.findings)
@@ -92,6 +99,9 @@ void judge_device_timing(judged_run& run);
 
 /// "Failed to time task X: its baseline CAUSE", of class configuration.
 error bad_baseline(const task& x, const std::string& cause);
+
+/// The same where the baseline's process ended, or did not load: the machine's fault stays one.
+error bad_baseline(const task& x, const std::string& what, const error& why);
 
 /// Whether the task's baseline is right in this slot now: in its smallest case, and where `timed`
 /// says so at the timed shape. REQUIRES: the candidate is gone.

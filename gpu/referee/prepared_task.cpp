@@ -8,11 +8,11 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/truth.hpp"
 #include "gpu/referee/judge_run.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 
@@ -22,7 +22,7 @@ prepared_task::prepared_task(task x) : task_(std::move(x)) {
 
 expected<reference_function> prepared_task::load(const std::string& path,
                                                  const std::string& source) {
-  auto fail = [&](const std::string& cause, const char* hint) {
+  auto fail = [&](const std::string& cause, const std::string& hint) {
     return configuration_error("bad_reference", "failed to load " + source + ": " + cause, hint);
   };
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -30,7 +30,8 @@ expected<reference_function> prepared_task::load(const std::string& path,
   libraries_.push_back(library);
   void* function = ::dlsym(library, "reference");
   if (function == nullptr)
-    return fail("it does not define reference", "define it as extern \"C\" void reference(...)");
+    return fail("it does not define reference as task.json gives it",
+                "define it as " + task_.reference_declaration());
   return function;
 }
 
@@ -38,9 +39,12 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
                                                                 device* gpu) {
   std::unique_ptr<prepared_task> result{new prepared_task{std::move(x)}};
   const auto& folder = result->task_.directory;
-  auto reference = builder.build(folder + "/reference.cpp");
+  auto reference =
+      builder.build(folder + "/reference.cpp", result->task_.reference_declaration());
   if (!reference) return tl::unexpected<error>{reference.error()};
-  auto baseline = builder.build(folder + (gpu != nullptr ? "/baseline.cu" : "/baseline.cpp"));
+  auto baseline = gpu != nullptr
+                      ? builder.build(folder + "/baseline.cu")
+                      : builder.build(folder + "/baseline.cpp", result->task_.declaration());
   if (!baseline) return tl::unexpected<error>{baseline.error()};
   result->baseline_path_ = *baseline;
   auto function = result->load(*reference, folder + "/reference.cpp");
@@ -109,7 +113,7 @@ std::optional<error> prepared_task::start_baseline(candidate_pool& pool) {
                                                     baseline_arena());
   if (!made) return made.error();
   if (auto fault = (*made)->load(call_deadline_ms))
-    return bad_baseline(task_, "does not load: " + fault->message);
+    return bad_baseline(task_, "does not load", *fault);
   current = std::move(*made);
   return std::nullopt;
 }
@@ -154,7 +158,7 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
     auto loaded = load_task_folder(directory);
     if (!loaded) return tl::unexpected<error>{loaded.error()};
     // The other lanes end here: such a task has no signature, no cases and no reference.cpp.
-    if (loaded->is_torch())
+    if (loaded->contract == contract_kind::torch)
       return configuration_error("unsupported_contract",
                                  "failed to use task " + loaded->id +
                                      " for libraries or device code: its contract is torch",

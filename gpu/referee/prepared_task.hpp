@@ -27,7 +27,8 @@ class program_slot;
 /// What the rows of a task's baseline are on a GPU while no candidate is there who could change
 /// them.
 struct quiet_baseline {
-  std::vector<contents_kind> kinds; ///< for which the baseline is well within its bounds
+  std::vector<contents_kind> kinds; ///< for which the baseline is within its bounds
+  size_t timed = 1;                 ///< of them, for which it is well within: the first ones
   row_line call;
   std::optional<row_line> device;
   unsigned sets = 1;
@@ -116,6 +117,7 @@ public:
   bool truth_agrees = false; ///< of the GPU's reference with the host's, once tried
   std::vector<task_case>
       kinds; ///< that host calls are timed with, once chosen; the task's own first
+  std::vector<task_case> checked_kinds; ///< too near to a bound for that: checked with wider ones
 };
 
 /// The few tasks that were used last.

@@ -7,8 +7,8 @@
 
 #include <sys/socket.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/referee_protocol.hpp"
+#include "messages/base/descriptor.hpp"
 #include "messages/framing.hpp"
 
 namespace kernelmill {
@@ -120,8 +120,16 @@ referee_client::~referee_client() = default;
 
 expected<Message<wire::EvaluateResult>>
 referee_client::evaluate(const Message<wire::EvaluateRequest>& request, int deadline_ms) {
-  return state_->ask<wire::EvaluateResult>(request, evaluate_request_frame, evaluate_result_frame,
-                                           deadline_ms);
+  auto result = state_->ask<wire::EvaluateResult>(request, evaluate_request_frame,
+                                                  evaluate_result_frame, deadline_ms);
+  if (!result) return result;
+  scratch_builder builder;
+  builder->setRoot(*result->open());
+  const auto& layers = state_->options.layers;
+  auto list =
+      builder->getRoot<wire::EvaluateResult>().initLayers(static_cast<unsigned>(layers.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.set(i, layers[i]);
+  return Message<wire::EvaluateResult>{*builder};
 }
 
 expected<Message<wire::CheckResult>>

@@ -21,6 +21,7 @@ struct referee_options {
   std::string gpu_uuid = {};   ///< of the same
   std::string python = {};     ///< interpreter that has torch; empty: no contract `torch`
   bool python_at_once = false; ///< started before the first request that needs it
+  std::vector<std::string> layers = {}; ///< of the sandbox that stand here, for each result
 };
 
 /// Thread safety: one thread at a time.

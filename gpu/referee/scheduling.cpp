@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 
 #include "gpu/process/core_use.hpp"
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -61,8 +61,17 @@ void demote(evaluation_record& x) {
     if (is_doubtful(found)) found.level = severity::info;
 }
 
+// Few blocks have a wide interval, so no more than the middle of it is held against the second.
+void pay_no_more_than(const speedup_interval& seen, timing_record& timing) {
+  auto& paid = timing.speedup;
+  if (!timing.measured || seen.estimate >= paid.low) return;
+  paid.low = paid.estimate = seen.estimate;
+  timing.note += "; paid no more than the first measurement showed until it ended";
+}
+
 // Who provokes a doubt when it finds itself slow shall not have two tries.
 void pay_the_slower(const evaluation_record& first, evaluation_record& second) {
+  if (first.timing.until_ended) pay_no_more_than(*first.timing.until_ended, second.timing);
   if (!first.timing.measured || !second.timing.measured ||
       first.timing.speedup.low >= second.timing.speedup.low)
     return;

@@ -9,9 +9,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/truth.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 
@@ -285,7 +285,8 @@ private:
   void report() {
     auto cases = fmt::format("all {} cases", task_.cases.size());
     for (const auto& x : degenerates_)
-      if (x.passes) problem(x.name + " passes " + cases + ": the cases tell no work from some");
+      if (x.passes)
+        problem(x.name + " passes " + cases + ": the cases cannot distinguish it from real work");
     if (stale_passes_)
       problem("the output of the call before passes " + cases +
               ": the output does not depend on the contents");

@@ -68,11 +68,13 @@ double half_width_by_t(const std::vector<double>& x, double mean) {
 // -- kinds of contents --------------------------------------------------------------------------
 
 constexpr double least_difference = 0.05; // of speedups of two kinds, in logarithms
-constexpr double standard_errors = 4;
-constexpr double of_a_median = 1.2533;  // its standard error, by that of a mean
-constexpr double of_a_normal = 1.4826;  // its deviation, by the median of what it is off
-constexpr size_t fewest_neighbours = 4; // to know the noise
-constexpr double believed_noise = 2;    // times the baseline's
+constexpr double standard_errors = 4;     // before a kind is called slower
+constexpr double doubted_errors = 1.5;    // before it is timed again
+constexpr double told_apart = 0.1;        // of speedups, in logarithms
+constexpr double of_a_median = 1.2533;    // its standard error, by that of a mean
+constexpr double of_a_normal = 1.4826;    // its deviation, by the median of what it is off
+constexpr size_t fewest_neighbours = 4;   // to know the noise
+constexpr double believed_noise = 2;      // times the baseline's
 
 double log_reference(const timed_block& x) {
   return (std::log(x.reference[0]) + std::log(x.reference[1])) / 2;
@@ -104,21 +106,25 @@ std::optional<double> noise_of(const std::vector<kind_blocks>& kinds) {
   return std::min(*seen, believed_noise * *reference * shorter);
 }
 
+// Of what the medians of so many values differ by.
+double error_between(size_t x, size_t others, double noise) {
+  return of_a_median * noise *
+         std::sqrt(1.0 / static_cast<double>(x) + 1.0 / static_cast<double>(others));
+}
+
 // How much slower `x` is than `others`, in logarithms; nothing where that may be noise.
 std::optional<double> behind(const std::vector<double>& x, const std::vector<double>& others,
-                             double noise) {
+                             double noise, double errors = standard_errors) {
   double by = median(others) - median(x);
-  double error =
-      of_a_median * noise *
-      std::sqrt(1.0 / static_cast<double>(x.size()) + 1.0 / static_cast<double>(others.size()));
-  if (by <= std::max(std::log1p(least_difference), standard_errors * error)) return std::nullopt;
+  double error = error_between(x.size(), others.size(), noise);
+  if (by <= std::max(std::log1p(least_difference), errors * error)) return std::nullopt;
   return by;
 }
 
 // How much slower one kind is than all others, or than one of them that has blocks enough: where
 // most kinds are slow and one is fast, each slow one is like most others.
 std::optional<double> behind_others(const std::vector<kind_blocks>& kinds, size_t which,
-                                    double noise) {
+                                    double noise, double errors) {
   auto mine = log_ratios(kinds[which].blocks);
   std::vector<double> others;
   std::optional<double> most;
@@ -127,10 +133,10 @@ std::optional<double> behind_others(const std::vector<kind_blocks>& kinds, size_
     auto theirs = log_ratios(kinds[i].blocks);
     others.insert(others.end(), theirs.begin(), theirs.end());
     if (theirs.size() < confirming_blocks) continue;
-    if (auto by = behind(mine, theirs, noise)) most = std::max(most.value_or(0), *by);
+    if (auto by = behind(mine, theirs, noise, errors)) most = std::max(most.value_or(0), *by);
   }
   if (others.empty()) return std::nullopt;
-  if (auto by = behind(mine, others, noise)) most = std::max(most.value_or(0), *by);
+  if (auto by = behind(mine, others, noise, errors)) most = std::max(most.value_or(0), *by);
   return most;
 }
 
@@ -186,6 +192,31 @@ void pay(const std::vector<timed_block>& blocks, paid_speedup& into) {
   into.speedup = estimate_speedup(blocks);
   into.reference_seconds = median_in_place(reference);
   into.candidate_seconds = median_in_place(candidate);
+}
+
+struct slower_kind {
+  size_t index;
+  double by; // logarithm
+};
+
+// The kind with the lowest speedup, from one on, of those that are slower than others by more than
+// so many standard errors, and on which the candidate itself takes longer.
+std::optional<slower_kind> slowest_of(const std::vector<kind_blocks>& kinds, size_t from,
+                                      double errors) {
+  auto noise = noise_of(kinds);
+  if (!noise) return std::nullopt;
+  std::optional<slower_kind> result;
+  double lowest = std::numeric_limits<double>::infinity();
+  for (size_t i = from; i < kinds.size(); ++i) {
+    if (kinds[i].blocks.empty()) continue;
+    auto by = behind_others(kinds, i, *noise, errors);
+    if (!by || !takes_longer(kinds, i)) continue;
+    double speedup = median(log_ratios(kinds[i].blocks));
+    if (speedup >= lowest) continue;
+    result = slower_kind{i, *by};
+    lowest = speedup;
+  }
+  return result;
 }
 
 double largest_ratio(const std::vector<timed_block>& blocks) {
@@ -286,35 +317,34 @@ paid_speedup pay_alike(const std::vector<kind_blocks>& kinds) {
 }
 
 paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
-  size_t slowest = kinds.size();
-  double lowest = 0;
-  double slower = 0;
-  auto noise = noise_of(kinds);
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    const auto& blocks = kinds[i].blocks;
-    auto by = blocks.empty() || !noise ? std::nullopt : behind_others(kinds, i, *noise);
-    if (!by || !takes_longer(kinds, i)) continue;
-    double speedup = median(log_ratios(blocks));
-    if (slowest < kinds.size() && speedup >= lowest) continue;
-    slowest = i;
-    lowest = speedup;
-    slower = *by;
-  }
-  if (slowest == kinds.size()) return pay_alike(kinds);
+  auto slowest = slowest_of(kinds, 0, standard_errors);
+  if (!slowest) return pay_alike(kinds);
   paid_speedup result;
-  const auto& blocks = kinds[slowest].blocks;
+  const auto& [name, blocks] = kinds[slowest->index];
   if (blocks.size() >= confirming_blocks) {
     pay(blocks, result);
-    result.slowest = kinds[slowest].name;
+    result.slowest = name;
   } else {
     result = pay_alike(kinds);
-    result.in_doubt = kinds[slowest].name;
+    result.in_doubt = name;
     double most = estimate_speedup(blocks).estimate;
     result.speedup.low = std::min(result.speedup.low, most);
     result.speedup.estimate = std::min(result.speedup.estimate, most);
   }
-  result.times_slower = std::exp(slower);
+  result.times_slower = std::exp(slowest->by);
   return result;
+}
+
+std::optional<std::string> doubtful_kind(const std::vector<kind_blocks>& kinds) {
+  auto found = slowest_of(kinds, 1, doubted_errors);
+  return found ? std::optional{kinds[found->index].name} : std::nullopt;
+}
+
+bool tells_apart(const kind_blocks& own, const kind_blocks& other) {
+  auto noise = noise_of({own, other});
+  return noise && !own.blocks.empty() && !other.blocks.empty() &&
+         standard_errors * error_between(own.blocks.size(), other.blocks.size(), *noise) <
+             told_apart;
 }
 
 std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_rule& rule,
@@ -326,8 +356,7 @@ std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_r
       std::exp(largest_ratio(blocks)) < hopeless_speedup)
     return "slower than half the reference in every block";
   if (blocks.size() < rule.min_blocks) return {};
-  if (estimate_speedup(blocks).relative_half_width() < rule.half_width)
-    return narrow_enough;
+  if (estimate_speedup(blocks).relative_half_width() < rule.half_width) return narrow_enough;
   return {};
 }
 

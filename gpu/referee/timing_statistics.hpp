@@ -100,6 +100,15 @@ paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds);
 /// begin in between. REQUIRES: at least one block.
 paid_speedup pay_alike(const std::vector<kind_blocks>& kinds);
 
+/// A kind besides the task's own that may be slower: by more than 5 % and one and a half standard
+/// errors. Of a dozen kinds of an honest candidate one often is, and a candidate that is now fast,
+/// now slow hides one of its kinds from four of them: so this is a reason to time a kind again, and
+/// none to pay it. Of several the one with the lowest speedup; nothing while noise is unknown.
+std::optional<std::string> doubtful_kind(const std::vector<kind_blocks>& kinds);
+
+/// Whether four standard errors of what two kinds differ by are less than 10 %.
+bool tells_apart(const kind_blocks& own, const kind_blocks& other);
+
 /// Whether there are neighbours enough to tell noise; before that no kind is slower than others.
 bool knows_noise(const std::vector<kind_blocks>& kinds);
 

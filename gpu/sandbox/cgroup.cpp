@@ -18,6 +18,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "messages/base/files.hpp"
+
 namespace kernelmill {
 
 namespace fs = std::filesystem;
@@ -35,11 +37,13 @@ int write_file(const std::string& path, const std::string& text) {
   return failed;
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream in{path};
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
+// Lines of a name and a number.
+std::map<std::string, uint64_t> counters(const std::string& path) {
+  std::map<std::string, uint64_t> result;
+  std::istringstream in{read_whole(path).value_or("")};
+  std::string key;
+  for (uint64_t value = 0; in >> key >> value;) result[key] = value;
+  return result;
 }
 
 bool has_word(const std::string& text, const std::string& word) {
@@ -145,14 +149,16 @@ void cgroup::kill() noexcept {
   if (!directories_.empty()) kill_group(directories_);
 }
 
+// `oom_kill` counts kills for any reason. That the group itself was full, version 2 says by `oom`
+// (version 1: by `failcnt`).
 bool cgroup::out_of_memory() const {
-  for (auto& x : directories_)
-    for (auto* name : {"/memory.events", "/memory.oom_control"}) {
-      std::istringstream in{read_file(x + name)};
-      std::string key;
-      for (uint64_t value = 0; in >> key >> value;)
-        if (key == "oom_kill" && value > 0) return true;
-    }
+  for (auto& x : directories_) {
+    auto events = counters(x + "/memory.events");
+    if (events["oom_kill"] > 0 && events["oom"] > 0) return true;
+    if (counters(x + "/memory.oom_control")["oom_kill"] > 0 &&
+        std::strtoull(read_whole(x + "/memory.failcnt").value_or("").c_str(), nullptr, 10) > 0)
+      return true;
+  }
   return false;
 }
 
@@ -174,11 +180,11 @@ bool cgroup_backend::find_version_2() {
     places.push_back(mounts[""]);
   }
   for (auto& x : places) {
-    auto controllers = read_file(x + "/cgroup.controllers");
+    auto controllers = read_whole(x + "/cgroup.controllers").value_or("");
     if (!has_word(controllers, "memory") || !has_word(controllers, "pids")) continue;
     // Fails with EBUSY where processes live: then the controllers must be on already.
     write_file(x + "/cgroup.subtree_control", "+memory +pids");
-    auto enabled = read_file(x + "/cgroup.subtree_control");
+    auto enabled = read_whole(x + "/cgroup.subtree_control").value_or("");
     if (!has_word(enabled, "memory") || !has_word(enabled, "pids") || !can_create_in(x)) {
       detail_ = "cgroup 2 at " + x + " cannot be divided by this user";
       continue;

@@ -27,7 +27,8 @@ public:
 
   void kill() noexcept;
 
-  /// The kernel has killed a process of the group because of its memory limit.
+  /// The kernel has killed a process of the group because of the group's own memory limit. One that
+  /// it killed because the machine, or a group around this one, had no memory left, is not told.
   bool out_of_memory() const;
 
 private:

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

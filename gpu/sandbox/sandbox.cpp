@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "gpu/process/core_use.hpp"
-#include "gpu/process/descriptor.hpp"
 #include "gpu/process/pidfd.hpp"
 #include "gpu/sandbox/sandbox_parts.hpp"
 #include "gpu/sandbox/seccomp.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

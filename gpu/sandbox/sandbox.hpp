@@ -23,7 +23,14 @@ struct sandbox_layer {
   layer_state state = layer_state::missing;
   std::string detail; ///< what was tried and what came back
   std::string remedy; ///< the command that would help; may be empty
+  std::string cost;   ///< what is so where the layer is not
 };
+
+/// One line: the layers that do not stand, each with what that costs; empty when all stand.
+std::string layers_that_fell(const std::vector<sandbox_layer>& layers);
+
+/// The names of those that stand.
+std::vector<std::string> layers_that_stood(const std::vector<sandbox_layer>& layers);
 
 /// The target runs as a user of its own: what it is to read must be readable for others. The
 /// directories above the source do not matter.

@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/sandbox/sandbox_parts.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 
@@ -41,9 +41,20 @@ expected<probe_outcome> try_in_sandbox(sandbox& walls, const char* what, sandbox
   return result;
 }
 
+std::string cost_of(const std::string& name) {
+  if (name == "namespaces") return "candidates could see the machine's files and processes";
+  if (name == "no_network") return "candidates could reach the network";
+  if (name == "seccomp") return "candidates could make any system call";
+  if (name == "cgroup_memory") return "memory bombs end by address-space limits, not by a cgroup";
+  if (name == "cgroup_pids") return "fork bombs end by RLIMIT_NPROC, not by a cgroup";
+  if (name == "rlimits") return "candidates could use all of the machine";
+  if (name == "landlock") return "one lock fewer between a candidate and the init of its sandbox";
+  return "inside and outside the walls it is the same user"; // separate_user
+}
+
 sandbox_layer layer(const char* name, layer_state state, std::string detail,
                     std::string remedy = {}) {
-  return {name, state, std::move(detail), std::move(remedy)};
+  return {name, state, std::move(detail), std::move(remedy), cost_of(name)};
 }
 
 sandbox_layer judge(const char* name, bool holds, std::string good, std::string bad) {
@@ -128,6 +139,23 @@ void judge_processes(std::vector<sandbox_layer>& out, sandbox& walls,
 }
 
 } // namespace
+
+std::string layers_that_fell(const std::vector<sandbox_layer>& layers) {
+  std::string result;
+  for (const auto& x : layers)
+    if (x.state != layer_state::active)
+      result += (result.empty() ? "sandbox: " : "; ") + x.name +
+                (x.state == layer_state::weaker ? " is weaker here (" : " is missing here (") +
+                x.cost + ")";
+  return result.empty() ? result : result + "; `kernelmill doctor` says what helps";
+}
+
+std::vector<std::string> layers_that_stood(const std::vector<sandbox_layer>& layers) {
+  std::vector<std::string> result;
+  for (const auto& x : layers)
+    if (x.state == layer_state::active) result.push_back(x.name);
+  return result;
+}
 
 std::vector<sandbox_layer> sandbox::probe() {
   std::vector<sandbox_layer> result;

@@ -50,6 +50,7 @@ private:
 constexpr uint32_t refuse = SCMP_ACT_ERRNO(EPERM);
 constexpr uint32_t unknown = SCMP_ACT_ERRNO(ENOSYS);
 constexpr uint32_t allow = SCMP_ACT_ALLOW;
+constexpr uint32_t nothing = SCMP_ACT_ERRNO(0); // is done, and the caller told that it was
 
 tl::unexpected<error> cannot(const char* what, int cause) {
   return infrastructure_error("seccomp_failed",
@@ -76,6 +77,19 @@ void add_page_cache_rules(rule_list& rules) {
     rules.one(refuse, name, {SCMP_A5(SCMP_CMP_NE, 0)}); // RWF_NOWAIT above all
   rules.all(refuse, {"fadvise64", "readahead"});
   rules.number(refuse, cachestat, {});
+}
+
+// Locks and watches of those files reach every other sandbox: a candidate could tell one that is
+// judged beside it when it is called. A lock is granted and not taken; in a sandbox nobody else is.
+void add_file_news_rules(rule_list& rules) {
+  rules.one(nothing, "flock", {});
+  for (auto* name : {"fcntl", "fcntl64"}) {
+    for (uint64_t command : {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW})
+      rules.one(nothing, name, {SCMP_A1(SCMP_CMP_EQ, command)});
+    for (uint64_t command : {F_SETLEASE, F_NOTIFY})
+      rules.one(refuse, name, {SCMP_A1(SCMP_CMP_EQ, command)});
+  }
+  rules.all(refuse, {"inotify_add_watch"});
 }
 
 void add_sandbox_rules(rule_list& rules) {
@@ -120,7 +134,9 @@ void add_sandbox_rules(rule_list& rules) {
   rules.one(refuse, "prctl",
             {SCMP_A0(SCMP_CMP_EQ, PR_SET_PDEATHSIG), SCMP_A1(SCMP_CMP_NE, SIGKILL)});
   rules.one(refuse, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, 0xff, SIGCONT)});
-  for (auto* name : {"fcntl", "fcntl64"}) rules.one(refuse, name, {SCMP_A1(SCMP_CMP_EQ, F_SETSIG)});
+  // The kernel looks at 32 bits of these numbers, so a filter has to.
+  for (auto* name : {"fcntl", "fcntl64"})
+    rules.one(refuse, name, {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, F_SETSIG)});
   rules.all(refuse, {"mq_notify"});
   for (uint64_t request : {TIOCSTI, TIOCLINUX})
     rules.one(refuse, "ioctl", {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xffffffff, request)});
@@ -143,6 +159,19 @@ void add_file_rules(rule_list& rules) {
   rules.one(allow, "openat", {SCMP_A2(SCMP_CMP_MASKED_EQ, writes, 0)});
   for (uint64_t request : {TCGETS, FIONREAD, FIONBIO, TIOCGWINSZ})
     rules.one(allow, "ioctl", {SCMP_A1(SCMP_CMP_EQ, request)});
+}
+
+// raise() and abort() come as this; others, init among them, are not ours to signal. SIGCONT takes
+// back a SIGSTOP that has not arrived yet. Who was killed, or stands still, was so from outside:
+// nothing in here can say that of itself.
+void add_signal_rules(rule_list& rules) {
+  for (int signal = 0; signal <= SIGRTMAX; ++signal) {
+    bool tells = signal == SIGKILL || (signal >= SIGCONT && signal <= SIGTTOU);
+    if (tells) continue;
+    rules.one(allow, "tgkill",
+              {SCMP_A0(SCMP_CMP_EQ, static_cast<uint64_t>(::getpid())),
+               SCMP_A2(SCMP_CMP_EQ, static_cast<uint64_t>(signal))});
+  }
 }
 
 void add_candidate_rules(rule_list& rules) {
@@ -200,11 +229,7 @@ void add_candidate_rules(rule_list& rules) {
                     "sendto", "recvfrom", "shutdown", "getsockopt"});
   for (const char* name : {"preadv2", "pwritev2"})
     rules.one(allow, name, {SCMP_A5(SCMP_CMP_EQ, 0)});
-  // raise() and abort() come as this; others, init among them, are not ours to signal. SIGCONT
-  // takes back a SIGSTOP that has not arrived yet.
-  rules.one(
-      allow, "tgkill",
-      {SCMP_A0(SCMP_CMP_EQ, static_cast<uint64_t>(::getpid())), SCMP_A2(SCMP_CMP_NE, SIGCONT)});
+  add_signal_rules(rules);
   rules.one(unknown, "clone3", {});
   rules.one(allow, "clone", {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)});
   rules.one(allow, "prlimit64", {SCMP_A2(SCMP_CMP_EQ, 0)}); // reading, not setting
@@ -220,6 +245,7 @@ expected<descriptor> sandbox_seccomp_program(bool with_gpu) {
   rule_list rules{context.get()};
   add_sandbox_rules(rules);
   add_page_cache_rules(rules);
+  add_file_news_rules(rules);
   add_socket_rules(rules, with_gpu);
   if (rules.failed() != 0) return cannot("fill", rules.failed());
   ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2); // a binary tree

@@ -4,7 +4,7 @@
 // must still let it exec the candidate program; that program installs the inner one itself, just
 // before it loads what a policy wrote. A filter cannot be taken off again.
 
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {

@@ -8,7 +8,7 @@
 
 #include "gpu/task/random_words.hpp"
 #include "gpu/task/vectorized.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill {
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "messages/base/text.hpp"
+#include "messages/base/utf8.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -16,14 +19,6 @@ tl::unexpected<error> bad_line(unsigned line, const std::string& cause, const ch
   return candidate_error("bad_launch", "line " + std::to_string(line) + ": " + cause, hint);
 }
 
-std::string trimmed(std::string text) {
-  auto space = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
-  while (!text.empty() && space(text.back())) text.pop_back();
-  size_t start = 0;
-  while (start < text.size() && space(text[start])) ++start;
-  return text.substr(start);
-}
-
 bool is_name(const std::string& text) {
   auto letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
   return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
@@ -34,9 +29,7 @@ bool is_name(const std::string& text) {
 std::string quoted(const std::string& text) {
   constexpr size_t most = 80;
   if (text.size() <= most) return "\"" + text + "\"";
-  size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end; // UTF-8
-  return "\"" + text.substr(0, end) + "...\"";
+  return "\"" + std::string{utf8_prefix(text, most)} + "...\"";
 }
 
 // At the commas that no parenthesis encloses; a text of blanks has no parts.
@@ -139,10 +132,11 @@ private:
 
 // What follows `// word:`, or nothing.
 std::string after(const std::string& line, const std::string& word) {
-  auto text = trimmed(line);
+  auto text = trimmed(std::string_view{line});
   if (!text.starts_with("//")) return {};
   text = trimmed(text.substr(2));
-  return text.starts_with(word + ":") ? trimmed(text.substr(word.size() + 1)) : std::string{};
+  return text.starts_with(word + ":") ? std::string{trimmed(text.substr(word.size() + 1))}
+                                      : std::string{};
 }
 
 template <class F>

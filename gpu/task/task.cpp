@@ -26,6 +26,19 @@ std::string task::declaration() const {
   return "extern \"C\" void " + function + "(" + parameters() + ")";
 }
 
+std::string task::reference_declaration() const {
+  std::string text;
+  for (const auto& x : arguments) {
+    std::string type = x.type == dtype::f32 && x.role != argument_role::scalar ? "double" : "int";
+    if (x.role != argument_role::scalar) type += "*";
+    if (x.role == argument_role::input) type = "const " + type;
+    text += (text.empty() ? "" : ", ") + type + " " + x.name;
+    bool judged = x.role == argument_role::output || x.role == argument_role::inout;
+    if (judged && x.type == dtype::f32) text += ", " + type + " " + x.name + "_scale";
+  }
+  return "extern \"C\" void reference(" + text + ")";
+}
+
 const std::string& fill_of(const argument& input, const task_case& which) {
   auto found = which.fills.find(input.name);
   return found != which.fills.end() ? found->second : input.fill;
@@ -43,31 +56,26 @@ expected<void> choose_backend(task& x, const std::string& backend) {
                                "`kernelmill task show " + x.id + "` lists its backends");
   bool gpu = backend != "cpu";
   x.backend = backend;
-  if (x.is_torch()) return {};
+  if (x.contract == contract_kind::torch) return {};
   x.timed = gpu ? x.timed_gpu : x.timed_cpu;
   x.starter = gpu ? x.starter_gpu : x.starter_cpu;
   if (backend == "hip" && !x.starter_hip.empty()) x.starter = x.starter_hip;
   return {};
 }
 
-expected<void> choose_contract(task& x, const std::string& contract) {
-  bool known = contract == "native" || contract == "device" || contract == "torch";
-  if (x.is_torch() && known) return {};
-  if (contract == "torch")
+expected<void> choose_contract(task& x, contract_kind contract) {
+  if (x.contract == contract_kind::torch) return {};
+  if (contract == contract_kind::torch)
     return configuration_error("unsupported_contract",
                                "failed to use contract torch for task " + x.id +
                                    ": it has no problem in Python",
                                "use --contract native; `kernelmill task import kernelbench` brings "
                                "tasks of the contract torch");
-  if (contract == "device" && x.backend != "cuda")
+  if (contract == contract_kind::device && x.backend != "cuda")
     return configuration_error("unsupported_contract",
                                "failed to use contract device for task " + x.id +
                                    ": device code needs CUDA, and the backend is " + x.backend,
                                "use --contract native, or a machine with an NVIDIA GPU");
-  if (!known)
-    return configuration_error("unsupported_contract",
-                               "failed to use contract \"" + contract + "\" for task " + x.id,
-                               "there are native, device and torch");
   x.contract = contract;
   return {};
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "messages/contract.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {
@@ -71,8 +72,9 @@ struct task {
   std::string title;
   std::string verb;            ///< optimize, debug, diagnose, reformulate
   std::string operator_family; ///< reduction, normalization, elementwise, matmul, ...
-  std::string contract;        ///< native, device or torch; see choose_contract()
-  std::string difficulty;      ///< easy, medium, hard
+  contract_kind contract = contract_kind::native; ///< see choose_contract()
+  std::string difficulty;                         ///< easy, medium, hard
+  std::string split; ///< of exports: train or dev; empty: by the hash of the id
   std::vector<std::string> backends;
   std::string prompt; ///< prompt.md
   std::string function = "solve";
@@ -96,7 +98,6 @@ struct task {
 
   torch_problem torch; ///< of the contract `torch` alone
 
-  bool is_torch() const { return contract == "torch"; }
   bool names(const std::string& wanted) const; ///< whether it runs on this backend
 
   /// "const float* x, int rows": what declaration() has in its parentheses.
@@ -104,6 +105,9 @@ struct task {
 
   /// The C declaration that a candidate must define.
   std::string declaration() const;
+
+  /// The one that reference.cpp must define.
+  std::string reference_declaration() const;
 };
 
 /// The distribution of an input in one case: the case's own, or the default.
@@ -113,10 +117,10 @@ const std::string& fill_of(const argument& input, const task_case& which);
 /// none.
 expected<void> choose_backend(task& x, const std::string& backend);
 
-/// Makes the contract that of the candidates to come: "native", or "device" where the backend is a
+/// Makes the contract that of the candidates to come: native, or device where the backend is a
 /// GPU's. A task of the contract `torch` stays one whatever is asked for, so that a run may mix
 /// them; no other task becomes one. Fails with "unsupported_contract".
-expected<void> choose_contract(task& x, const std::string& contract);
+expected<void> choose_contract(task& x, contract_kind contract);
 
 /// Reads one task folder, for the CPU when it names it. Errors name the file and the key or line.
 expected<task> load_task(const std::string& tasks_root, const std::string& id);

@@ -316,15 +316,18 @@ namespace {
 // What tasks of every contract have.
 expected<void> read_head(const section& from, task& x) {
   std::string id;
+  std::string contract = to_string(x.contract);
   auto ok =
       all({from.text("id", id, true), from.text("title", x.title, true),
            from.choice("verb", x.verb, true, {"optimize", "debug", "diagnose", "reformulate"}),
            from.text("operator_family", x.operator_family, true),
-           from.choice("contract", x.contract, false, {"native", "torch"}),
+           from.choice("contract", contract, false, {"native", "torch"}),
            from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
+           from.choice("split", x.split, false, {"train", "dev"}),
            from.texts("backends", x.backends)});
   if (!ok) return ok;
-  if (x.id.empty()) x.id = id; // loaded by its folder; the loader compares the two
+  x.contract = *contract_of(contract); // one of the choices
+  if (x.id.empty()) x.id = id;         // loaded by its folder; the loader compares the two
   if (id != x.id)
     return bad(from.file(), "id", "is \"" + id + "\" but the folder says \"" + x.id + "\"");
   for (const auto& backend : x.backends)
@@ -349,7 +352,8 @@ expected<void> read_count(const section& from, const char* name, uint32_t& into)
 expected<void> read_torch_document(const json& document, const std::string& file, task& x) {
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
-                            "difficulty", "backends", "suite", "level", "problem_id", "precision"});
+                            "difficulty", "split", "backends", "suite", "level", "problem_id",
+                            "precision"});
       !ok)
     return ok;
   if (from.has("schema_version") && from.at("schema_version") != 1)
@@ -372,13 +376,13 @@ expected<void> read_document(const json& document, const std::string& file, task
     return read_torch_document(document, file, x);
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
-                            "difficulty", "backends", "function", "arguments", "cases", "timed",
-                            "timed_gpu", "tolerance", "bytes", "flops", "diagnoses", "diagnosis"});
+                            "difficulty", "split", "backends", "function", "arguments", "cases",
+                            "timed", "timed_gpu", "tolerance", "bytes", "flops", "diagnoses",
+                            "diagnosis"});
       !ok)
     return ok;
   if (!from.has("schema_version") || from.at("schema_version") != 1)
     return bad(file, "schema_version", "must be 1", "this Kernelmill reads version 1 of task.json");
-  x.contract = "native";
   x.difficulty = "medium";
   x.backends = {"cpu"};
   if (auto ok = read_head(from, x); !ok) return ok;

@@ -1,12 +1,11 @@
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "gpu/task/device_fill.hpp"
 #include "gpu/task/task_files.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -25,12 +24,10 @@ expected<std::string> read_file(const std::string& path) {
                                "docs/reference/tasks.md lists the files of a task");
   if (size > max_file_bytes)
     return configuration_error("bad_task", "failed to read " + path + ": it is larger than 1 MiB");
-  std::ifstream in{path, std::ios::binary};
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in)
+  auto text = read_whole(path);
+  if (!text)
     return configuration_error("missing_file", "failed to read " + path + ": it cannot be opened");
-  return text.str();
+  return std::move(*text);
 }
 
 std::string position(const std::string& text, size_t byte) {
@@ -237,14 +234,15 @@ expected<task> load_files(task x) {
   if (!document) return tl::unexpected<error>{document.error()};
   if (auto ok = parse_into(*document, file, x); !ok) return tl::unexpected<error>{ok.error()};
   std::string defining = "task.json:" + std::to_string(document->size()) + "\n" + *document;
-  auto read = x.is_torch() ? read_files(x, {"prompt.md", "problem.py"}, defining)
-                           : read_files(x,
-                                        {"prompt.md", "reference.cpp", "baseline.cpp",
-                                         "starter.cpp", "reference.cu", "baseline.cu", "starter.cu",
-                                         "reference.hip", "baseline.hip", "starter.hip"},
-                                        defining);
+  auto read = x.contract == contract_kind::torch
+                  ? read_files(x, {"prompt.md", "problem.py"}, defining)
+                  : read_files(x,
+                               {"prompt.md", "reference.cpp", "baseline.cpp", "starter.cpp",
+                                "reference.cu", "baseline.cu", "starter.cu", "reference.hip",
+                                "baseline.hip", "starter.hip"},
+                               defining);
   if (!read) return tl::unexpected<error>{read.error()};
-  auto ok = x.is_torch() ? check_problem(x) : check_files(x, file);
+  auto ok = x.contract == contract_kind::torch ? check_problem(x) : check_files(x, file);
   if (ok) ok = choose_backend(x, x.names("cpu") ? "cpu" : x.backends.front());
   if (!ok) return tl::unexpected<error>{ok.error()};
   x.digest = sha256_hex(defining);

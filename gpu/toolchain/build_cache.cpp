@@ -12,8 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gpu/process/descriptor.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/descriptor.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -84,25 +85,6 @@ expected<void> write_atomically(const std::string& path, std::string_view bytes,
   auto result = fail("rename");
   ::unlink(temporary.c_str());
   return result;
-}
-
-std::optional<std::string> read_whole(int fd) {
-  struct stat x {};
-  if (::fstat(fd, &x) != 0 || x.st_size < 0) return {};
-  std::string result(static_cast<size_t>(x.st_size), '\0');
-  for (size_t done = 0; done < result.size();) {
-    auto n = ::pread(fd, result.data() + done, result.size() - done, static_cast<off_t>(done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return {};
-    done += static_cast<size_t>(n);
-  }
-  return result;
-}
-
-std::optional<std::string> read_whole(const std::string& path) {
-  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!file) return {};
-  return read_whole(file.get());
 }
 
 build_cache::build_cache(std::string directory, uint64_t most_bytes)

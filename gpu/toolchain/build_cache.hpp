@@ -56,10 +56,4 @@ private:
 /// Writes a file under a temporary name beside `path` and renames it.
 expected<void> write_atomically(const std::string& path, std::string_view bytes, unsigned mode);
 
-/// The whole of a file; nothing when it cannot be read.
-std::optional<std::string> read_whole(const std::string& path);
-
-/// The whole of what a descriptor of a regular or memory file holds.
-std::optional<std::string> read_whole(int fd);
-
 } // namespace kernelmill

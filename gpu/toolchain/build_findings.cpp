@@ -22,7 +22,8 @@ std::string first_error(const std::vector<diagnostic>& list) {
 
 // A compiler that a source keeps waiting for something else is no fault of the machine.
 bool lacked_a_core(const compiler_outcome& x) {
-  return x.timed_out && x.cores.wants_more && x.cores.seconds < least_share * x.seconds;
+  return x.timed_out && (x.cores.wants_more || x.cores.stopped) &&
+         x.cores.seconds < least_share * x.seconds;
 }
 
 } // namespace
@@ -48,6 +49,10 @@ error judge_compiler(const compiler_outcome& x, const std::vector<diagnostic>& d
             "failed to compile the kernel: of " + seconds_text(x.seconds) +
                 " the compiler had a core for " + seconds_text(x.cores.seconds),
             "run less beside the compilers, or raise `compile.deadline_ms`"};
+  if (x.killed == killed_by::signal)
+    return {fault_class::infrastructure, "compiler_killed",
+            "failed to compile the kernel: something outside its sandbox ended the compiler",
+            "does the machine have memory left? its kernel log says whom it ended"};
   if (x.timed_out || signal == SIGXCPU || contains_any(x.text, {"CPU time limit exceeded"}))
     return candidate_fault("compile_timeout",
                            "failed to compile the kernel: the compiler was still busy after " +

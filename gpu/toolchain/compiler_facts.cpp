@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "gpu/toolchain/compiler_run.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "gpu/process/core_use.hpp"
-#include "gpu/process/descriptor.hpp"
 #include "gpu/sandbox/sandbox.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 
@@ -35,18 +35,32 @@ struct compiler_job {
 /// Where the compiler writes its product.
 inline constexpr const char* product_path = "/proc/self/fd/5";
 
+/// Whether something outside the sandbox ended the compiler, such as the kernel when the machine's
+/// memory is used up.
+enum class killed_by : unsigned char {
+  nobody,
+  signal, ///< seen by us: no source can do that
+  words,  ///< the compiler says so of a process that it started, and a source can say it too
+};
+
 struct compiler_outcome {
   exit_status status;
   bool timed_out = false;     ///< the wall deadline passed; a busy machine can cause that too
   core_use cores;             ///< of its processes, until then
   bool out_of_memory = false; ///< the cgroup killed something
   bool flooded = false;       ///< it said more than any person would read, and was killed
+  killed_by killed = killed_by::nobody;
   std::string text;           ///< stdout and stderr, the first of it
   descriptor product;         ///< a memory file
   double seconds = 0;
+
+  /// Whether another run would end the same way, so that the verdict may be remembered.
+  bool repeatable() const noexcept { return !timed_out && killed == killed_by::nobody; }
 };
 
-/// Fails only when the compiler could not be run.
+/// Fails only when the compiler could not be run. One that something outside ended is run again,
+/// twice at most; if it says so itself each time, an empty source in its place shows whether it is
+/// the machine: then, too, it is `killed_by::signal`.
 expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job);
 
 /// A memory file that holds `bytes`, at its start.

@@ -9,6 +9,9 @@
 
 #include <cxxabi.h>
 
+#include "messages/base/text.hpp"
+#include "messages/base/utf8.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -113,34 +116,11 @@ bool parse_linker(std::string_view line, diagnostic& out) {
   return false;
 }
 
-std::string_view next_line(std::string_view& text) {
-  auto end = text.find('\n');
-  auto line = text.substr(0, end);
-  text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  return line;
-}
-
-// The length of the well-formed UTF-8 character at the front, or 0.
-size_t character_size(std::string_view text) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  auto first = byte(0);
-  if (first < 0x80) return 1;
-  size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
-  for (size_t i = 1; i < size; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  auto second = byte(1);
-  bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  bool surrogate = first == 0xed && second >= 0xa0;
-  bool beyond = first == 0xf4 && second >= 0x90;
-  return overlong || surrogate || beyond ? 0 : size;
-}
-
 std::string make_printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   while (!text.empty()) {
-    auto size = character_size(text);
+    auto size = utf8_length(text);
     bool control = size == 1 && static_cast<unsigned char>(text[0]) < 0x20 && text[0] != '\n' &&
                    text[0] != '\t';
     if (size == 0 || control || text[0] == 0x7f)

@@ -10,7 +10,9 @@
 
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -56,25 +58,18 @@ constexpr uint64_t build_memory = uint64_t{4} << 30;
 constexpr int build_deadline_ms = 300'000;
 constexpr uint64_t most_product = uint64_t{1} << 30; // torch's headers: 0.2 GB
 
-std::string_view trim(std::string_view x) {
-  while (!x.empty() && (x.front() == ' ' || x.front() == '\t')) x.remove_prefix(1);
-  while (!x.empty() && (x.back() == ' ' || x.back() == '\t' || x.back() == '\r'))
-    x.remove_suffix(1);
-  return x;
-}
-
 // "include <vector>" for "  #  include <vector>"; empty for lines that are no directive.
 std::string_view directive(std::string_view line) {
-  line = trim(line);
+  line = trimmed(line);
   if (line.empty() || line.front() != '#') return {};
-  return trim(line.substr(1));
+  return trimmed(line.substr(1));
 }
 
 bool includes_heavy(std::string_view text) {
   auto open = text.find('<');
   auto close = text.find('>', open);
   if (open == text.npos || close == text.npos) return false;
-  auto name = trim(text.substr(open + 1, close - open - 1));
+  auto name = trimmed(text.substr(open + 1, close - open - 1));
   return std::find(heavy_headers.begin(), heavy_headers.end(), name) != heavy_headers.end();
 }
 

@@ -14,7 +14,7 @@
 #include "gpu/toolchain/diagnostics.hpp"
 #include "gpu/toolchain/precompiled.hpp"
 #include "gpu/toolchain/torch_toolchain.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -22,7 +22,7 @@ namespace kernelmill {
 namespace {
 
 // Part of every key: raise it when the meaning of an entry changes.
-constexpr const char* cache_generation = "kernelmill-build-2";
+constexpr const char* cache_generation = "kernelmill-build-3";
 
 constexpr size_t most_source = 1 << 20;
 constexpr uint32_t shortest_deadline_ms = 100;
@@ -101,16 +101,17 @@ expected<compiler_facts> native_toolchain::state::learn_device() {
 }
 
 expected<void> native_toolchain::state::accept(wire::BuildRequest::Reader request) const {
-  std::string contract = request.getContract();
   std::string backend = request.getBackend();
-  bool device = contract == "device" && is_cuda() && !options.device_compiler.empty();
-  bool python = contract == "torch" && torch;
-  if ((contract != "native" && !device && !python) || backend != options.backend)
+  auto contract = contract_of(request.getContract().cStr());
+  bool device = contract == contract_kind::device && is_cuda() && !options.device_compiler.empty();
+  bool python = contract == contract_kind::torch && torch;
+  if ((contract != contract_kind::native && !device && !python) || backend != options.backend)
     return infrastructure_error(
         "unsupported_contract",
-        "failed to build contract \"" + contract + "\" for backend \"" + backend +
-            "\": this toolchain builds \"native\"" + (is_cuda() ? " and \"device\"" : "") +
-            (torch ? " and \"torch\"" : "") + " for \"" + options.backend + "\"");
+        std::string{"failed to build contract \""} + request.getContract().cStr() +
+            "\" for backend \"" + backend + "\": this toolchain builds \"native\"" +
+            (is_cuda() ? " and \"device\"" : "") + (torch ? " and \"torch\"" : "") + " for \"" +
+            options.backend + "\"");
   auto size = request.getSource().size();
   if (size > most_source)
     return candidate_error("compile_error",
@@ -173,7 +174,7 @@ build_findings native_toolchain::state::compile(const compiler_facts& compiler,
   }
   if (outcome->status.code != 0 || outcome->timed_out || outcome->flooded) {
     result.fault = judge_compiler(*outcome, result.diagnostics, deadline_ms);
-    result.repeatable = !outcome->timed_out;
+    result.repeatable = outcome->repeatable();
     return result;
   }
   auto stored = cache.store_library(key, outcome->product.get());
@@ -221,8 +222,9 @@ Message<wire::BuildResult> native_toolchain::build(wire::BuildRequest::Reader re
   auto deadline = static_cast<int>(
       std::max(request.getDeadlineMs() > 0 ? std::min(request.getDeadlineMs(), most) : most,
                shortest_deadline_ms));
-  if (request.getContract() == "torch") return state_->torch->build(request, deadline);
-  bool device = request.getContract() == "device";
+  auto contract = contract_of(request.getContract().cStr());
+  if (contract == contract_kind::torch) return state_->torch->build(request, deadline);
+  bool device = contract == contract_kind::device;
   if (device)
     if (auto plan = parse_launch_plan(request.getSource()); !plan) return refuse(plan.error());
   auto compiler = device ? state_->learn_device() : state_->learn();

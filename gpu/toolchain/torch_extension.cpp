@@ -10,7 +10,8 @@
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/torch_flags.hpp"
 #include "gpu/toolchain/torch_sources.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -224,7 +225,7 @@ torch_extension_builder::compile_unit(const extension_request& request, size_t i
       outcome->text = result.text;
       result.fault =
           judge_compiler(*outcome, parse_diagnostics(clean_log(result.text, most_log)), deadline);
-      result.repeatable = !outcome->timed_out;
+      result.repeatable = outcome->repeatable();
     }
     result.object = std::move(outcome->product);
   };
@@ -321,7 +322,7 @@ built_extension torch_extension_builder::build(const extension_request& request,
     if (failed(*linked)) {
       found.log += clean_log(linked->text, most_log);
       found.fault = judge_compiler(*linked, parse_diagnostics(found.log), deadline_ms);
-      found.repeatable = !linked->timed_out;
+      found.repeatable = linked->repeatable();
     } else if (!missing.empty()) {
       found.fault = candidate_fault("compile_error",
                                     "failed to link the extension " + request.name +

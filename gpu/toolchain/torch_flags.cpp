@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "messages/base/text.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -188,22 +190,16 @@ bool take_nested(std::string_view name, const std::string& value, chosen_flags& 
   return true;
 }
 
-std::string trimmed(const std::string& x) {
-  auto begin = x.find_first_not_of(" \t\n");
-  if (begin == x.npos) return {};
-  return x.substr(begin, x.find_last_not_of(" \t\n") + 1 - begin);
-}
-
 // torch pastes the words into a shell's line: "-Xcompiler -O3" in one string is two.
 words split_words(const words& flags) {
   words result;
   for (auto& flag : flags) {
-    auto rest = trimmed(flag);
+    auto rest = trimmed(std::string_view{flag}, " \t\n");
     bool one = rest.find_first_of("'\"") != rest.npos;
     while (!rest.empty()) {
       auto end = one ? rest.npos : rest.find_first_of(" \t\n");
-      result.push_back(rest.substr(0, end));
-      rest = end == rest.npos ? std::string{} : trimmed(rest.substr(end));
+      result.emplace_back(rest.substr(0, end));
+      rest = end == rest.npos ? std::string_view{} : trimmed(rest.substr(end), " \t\n");
     }
   }
   return result;

@@ -9,7 +9,8 @@
 
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/warm_recorder.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -178,7 +179,7 @@ recording_try record_once(sandbox& walls, const python_facts& python,
     all.silent = true;
   } else if (said.stage == "ready") {
     found.fault = judge_silence(*outcome, deadline_ms);
-    found.repeatable = !outcome->timed_out;
+    found.repeatable = outcome->repeatable();
     found.log = clean_log(outcome->text, most_log);
   } else if (said.problem) {
     add_problem(*said.problem, found);

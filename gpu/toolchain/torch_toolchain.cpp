@@ -15,7 +15,8 @@
 #include "gpu/toolchain/torch_extension.hpp"
 #include "gpu/toolchain/torch_recorder.hpp"
 #include "gpu/toolchain/warm_recorder.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 

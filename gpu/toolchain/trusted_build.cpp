@@ -2,15 +2,14 @@
 
 #include <atomic>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/descriptor.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -22,12 +21,14 @@ constexpr int compile_deadline_ms = 120'000;
 const std::vector<std::string> flags = {"-std=c++20", "-O3",   "-march=native",
                                         "-fopenmp",   "-fPIC", "-shared"};
 
+// Where the compiler reads what it is to hold a definition against.
+constexpr int declared_descriptor = 3;
+constexpr const char* declared_at = "/dev/fd/3";
+
 expected<std::string> read_source(const std::string& path) {
-  std::ifstream in{path, std::ios::binary};
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return configuration_error("missing_file", "failed to read " + path);
-  return text.str();
+  auto text = read_whole(path);
+  if (!text) return configuration_error("missing_file", "failed to read " + path);
+  return std::move(*text);
 }
 
 std::string read_log(int file) {
@@ -61,12 +62,14 @@ trusted_builder::command_for(const std::string& source_path) const {
   return nvcc_command(nvcc, architecture_);
 }
 
-expected<std::string> trusted_builder::build(const std::string& source_path) {
+expected<std::string> trusted_builder::build(const std::string& source_path,
+                                             const std::string& declaration) {
   auto source = read_source(source_path);
   if (!source) return tl::unexpected<error>{source.error()};
   auto command = command_for(source_path);
   if (!command) return tl::unexpected<error>{command.error()};
-  std::string all = *source;
+  if (!declaration.empty()) command->insert(command->end(), {"-include", declared_at});
+  std::string all = *source + declaration;
   for (const auto& word : *command) all += "\n" + word;
   auto path = cache_directory_ + "/trusted-" + sha256_hex(all) + ".so";
   std::error_code problem;
@@ -76,7 +79,7 @@ expected<std::string> trusted_builder::build(const std::string& source_path) {
   static std::atomic<unsigned> number = 0;
   auto unfinished = path + "." + std::to_string(::getpid()) + "-" + std::to_string(++number);
   command->insert(command->end(), {"-o", unfinished, source_path});
-  if (auto ok = compile(*command, source_path); !ok) return tl::unexpected<error>{ok.error()};
+  if (auto ok = compile(*command, source_path, declaration); !ok) return tl::unexpected<error>{ok.error()};
   std::filesystem::rename(unfinished, path, problem);
   if (problem)
     return infrastructure_error("cache_failed", "failed to keep " + path + ": " + problem.message(),
@@ -85,7 +88,8 @@ expected<std::string> trusted_builder::build(const std::string& source_path) {
 }
 
 expected<void> trusted_builder::compile(const std::vector<std::string>& command,
-                                        const std::string& source_path) {
+                                        const std::string& source_path,
+                                        const std::string& declaration) {
   descriptor log{::memfd_create("kernelmill-build-log", MFD_CLOEXEC)};
   process_spec spec;
   spec.argv = command;
@@ -93,15 +97,29 @@ expected<void> trusted_builder::compile(const std::vector<std::string>& command,
   auto tools = command[0].substr(0, command[0].rfind('/'));
   spec.environment = {"PATH=" + tools + ":/usr/bin:/bin", "LC_ALL=C"};
   spec.descriptors = {{log.get(), 1}, {log.get(), 2}};
+  descriptor header{::memfd_create("kernelmill-declaration", MFD_CLOEXEC)};
+  if (!declaration.empty()) {
+    auto text = declaration + ";\n";
+    if (::write(header.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+      return infrastructure_error("no_memory_file",
+                                  "failed to build " + source_path + ": no memory for a header");
+    spec.descriptors.push_back({header.get(), declared_descriptor});
+  }
   auto compiler = processes_.start(spec);
   if (!compiler) return tl::unexpected<error>{compiler.error()};
   auto status = compiler->wait(compile_deadline_ms);
   if (!status) return tl::unexpected<error>{status.error()};
+  auto said = status->code != 0 ? read_log(log.get()) : std::string{};
+  if (said.find("conflicting declaration of C function") != said.npos)
+    return configuration_error("bad_reference",
+                               "failed to build " + source_path +
+                                   ": its function has another signature than task.json gives it",
+                               "define it as " + declaration);
   if (status->code != 0) {
     std::string line;
     for (const auto& word : command) line += (line.empty() ? "" : " ") + word;
     return configuration_error("bad_reference",
-                               "failed to build " + source_path + ": " + read_log(log.get()),
+                               "failed to build " + source_path + ": " + said,
                                "it is built with " + line);
   }
   return {};

@@ -19,10 +19,13 @@ public:
   trusted_builder(spawner& processes, std::string cache_directory, std::string architecture = {});
 
   /// Returns the path of the shared library: made by g++, or by nvcc for a source that ends in .cu.
-  expected<std::string> build(const std::string& source_path);
+  /// A C++ source that defines the function of `declaration` with other parameters is refused: it
+  /// would be called with what it does not expect. Errors: "bad_reference", "missing_file".
+  expected<std::string> build(const std::string& source_path, const std::string& declaration = {});
 
 private:
-  expected<void> compile(const std::vector<std::string>& command, const std::string& source_path);
+  expected<void> compile(const std::vector<std::string>& command, const std::string& source_path,
+                         const std::string& declaration);
   expected<std::vector<std::string>> command_for(const std::string& source_path) const;
 
   spawner& processes_;

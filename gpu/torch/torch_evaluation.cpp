@@ -35,7 +35,9 @@ constexpr size_t least_other_blocks = 4;
 // of which their memory lies elsewhere, and on any, of which some are beside busy ones.
 constexpr double process_spread = 0.7e-6;
 constexpr double core_spread = 10e-6;
-constexpr double least_left = 0.1; // of a row's time, without what is none of its calls'
+constexpr size_t plan_bytes = 8;          // of a seed, as kernelmill_torch/judged.py has it
+constexpr size_t least_seen = 2;          // blocks that count for a second look
+constexpr double least_left = 0.1;        // of a row's time, without what is none of its calls'
 constexpr double device_spread = 0.15e-6; // of the GPU's work alone
 
 std::string text_of(const json& x, const char* name) {
@@ -73,8 +75,11 @@ std::string to_hex(capnp::Data::Reader bytes) {
 /// One evaluation; the trials stand beside the record because their words are the torch referee's.
 class torch_evaluation {
 public:
-  torch_evaluation(torch_parts parts, wire::EvaluateRequest::Reader request, double deadline)
-      : parts_(parts), request_(request), deadline_(deadline) {
+  /// `plan`: in hexadecimal, the first bytes of the seed, which decide what kinds of contents come;
+  /// empty: they are drawn.
+  torch_evaluation(torch_parts parts, wire::EvaluateRequest::Reader request, double deadline,
+                   std::string plan)
+      : parts_(parts), request_(request), deadline_(deadline), plan_(std::move(plan)) {
     // nop
   }
 
@@ -84,6 +89,11 @@ public:
   }
 
   bool timed() const { return request_.getTiming().getEnabled() && !request_.getProfile(); }
+
+  /// For a second look, that is not to be another draw of kinds; empty where there was no seed.
+  std::string plan() const {
+    return has_seed_ ? to_hex({record_.seed.data(), plan_bytes}) : std::string{};
+  }
 
   const evaluation_record& record() const { return record_; }
   void replace_record(evaluation_record x) { record_ = std::move(x); }
@@ -162,6 +172,7 @@ private:
                        {"timed", timed()},
                        {"clock", request_.getTiming().getClock().cStr()},
                        {"seed", to_hex(request_.getSeed())},
+                       {"plan", plan_},
                        {"seconds", deadline_ - now_seconds()}},
                       {artifact.get()});
     bool well = take(answer);
@@ -179,6 +190,7 @@ private:
   }
 
   void keep_seed(const std::string& hex) {
+    has_seed_ = !hex.empty();
     for (size_t i = 0; i < record_.seed.size() && 2 * i + 1 < hex.size(); ++i)
       record_.seed[i] = static_cast<uint8_t>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
   }
@@ -208,9 +220,8 @@ private:
       auto answer = ask({{"op", "block"}, {"kind", wanted}});
       if (!take(answer)) {
         record_.correct = record_.fault.cls != fault_class::candidate;
-        return;
+        return keep_until_ended();
       }
-      if (condemned()) return;
       if (kinds_.empty()) started = now_seconds(); // the first includes getting ready
       try {
         timed_block block{};
@@ -229,6 +240,7 @@ private:
         }
         keep(block, answer->at("kind").get<std::string>(), answer->at("calls").get<uint32_t>());
         has_others_ = answer->at("kinds").get<int>() > 1;
+        unmet_ = answer->at("unmet").get<int>() > 0;
         timing.samples += answer->at("calls").get<uint32_t>();
         one_core_ = answer->at("held").get<bool>();
       } catch (const json::exception& problem) {
@@ -236,12 +248,13 @@ private:
                                   std::string{"failed to read a block: "} + problem.what()));
         return;
       }
+      if (condemned()) return keep_until_ended();
       auto kinds = without_fixed();
       timing.note = stop_reason_by_kind(kinds, rule, now_seconds() - started);
       // A kind on which the candidate seems to be slower; once it was timed often enough, it is or
       // it is not.
       wanted = pay_slowest(kinds).in_doubt.value_or("");
-      if (!wanted.empty() || too_few_kinds()) timing.note.clear();
+      if (!wanted.empty() || too_few_kinds() || unmet_) timing.note.clear();
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
     summarize();
@@ -250,6 +263,14 @@ private:
       compare_with_roofline();
     }
     record_.spans.push_back({"timing", now_seconds() - started});
+  }
+
+  // Who ends a measurement by a finding when it is called on contents that do not suit it has not
+  // had a try more.
+  void keep_until_ended() {
+    size_t blocks = 0;
+    for (const auto& x : kinds_) blocks += x.blocks.size();
+    if (blocks >= least_seen) record_.timing.until_ended = pay_slowest(without_fixed()).speedup;
   }
 
   // The clock that is not paid, for information: what fails there is no verdict.
@@ -338,7 +359,8 @@ private:
     if (parts_.gpu == nullptr) return;
     auto spread = clock_ == "device" ? device_spread : one_core_ ? process_spread : core_spread;
     // What is taken from both alike changes the ratio by what their inverses differ by.
-    auto by_fixed = fixed_error_ / timing.candidate_seconds - fixed_error_ / timing.reference_seconds;
+    auto by_fixed =
+        fixed_error_ / timing.candidate_seconds - fixed_error_ / timing.reference_seconds;
     timing.speedup =
         widened(timing.speedup, std::hypot(spread / timing.reference_seconds,
                                            spread / timing.candidate_seconds, by_fixed));
@@ -401,6 +423,8 @@ private:
   torch_parts parts_;
   wire::EvaluateRequest::Reader request_;
   double deadline_ = 0;
+  std::string plan_;
+  bool has_seed_ = false;
   evaluation_record record_;
   std::vector<json> trials_;
   std::string inputs_;
@@ -408,9 +432,10 @@ private:
   std::vector<kind_blocks> kinds_; // as in the record; seconds a call with what follows
   double fixed_ = 0;               // seconds a call that are no call's, as is known by now
   double fixed_error_ = 0;
-  bool has_others_ = false;        // of contents
-  std::string clock_ = "call";     // by which blocks were timed
-  bool one_core_ = false;          // baseline and candidate took turns on one
+  bool has_others_ = false;    // of contents
+  bool unmet_ = false;         // nothing is known of some yet
+  std::string clock_ = "call"; // by which blocks were timed
+  bool one_core_ = false;      // baseline and candidate took turns on one
 };
 
 } // namespace
@@ -423,7 +448,8 @@ Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
   std::optional<torch_evaluation> latest;
   auto record = judge_with_second_look(
       [&] {
-        latest.emplace(parts, request, deadline);
+        auto plan = latest ? latest->plan() : std::string{};
+        latest.emplace(parts, request, deadline, std::move(plan));
         latest->run();
         return latest->record();
       },

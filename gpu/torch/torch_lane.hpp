@@ -10,9 +10,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/python/python_files.hpp"
 #include "gpu/sandbox/sandbox.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -13,6 +13,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/config/suggest.hpp"
+#include "messages/without_stack.hpp"
 
 namespace kernelmill::cli {
 
@@ -200,9 +201,9 @@ int handle(const command& x, invocation in) {
   try {
     result = x.handle(in);
   } catch (const std::exception& e) {
-    result =
-        infrastructure_error("internal", "failed to run '" + x.name + "': " + e.what(),
-                             "this is a defect of Kernelmill; please report it with the command");
+    result = infrastructure_error(
+        "internal", "failed to run '" + x.name + "': " + without_stack(e.what()),
+        "this is a defect of Kernelmill; please report it with the command");
   }
   if (!result) {
     print_error(result.error(), in.json, in.colour_err);

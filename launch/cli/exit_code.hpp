@@ -13,6 +13,7 @@ inline constexpr int exit_not_found = 3;
 inline constexpr int exit_conflict = 4;     ///< exists already, is locked, is of a newer version
 inline constexpr int exit_quality = 5;      ///< finished, and a check that was asked for failed
 inline constexpr int exit_unavailable = 69; ///< a server that is needed does not answer
+inline constexpr int exit_machine = 70;     ///< too many faults of the machine
 inline constexpr int exit_temporary = 75;   ///< try again later; nothing is lost
 inline constexpr int exit_permission = 77;
 inline constexpr int exit_interrupted = 130; ///< Ctrl-C; 143 for SIGTERM

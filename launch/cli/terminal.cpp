@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "messages/base/utf8.hpp"
+
 namespace kernelmill::cli {
 
 namespace {
@@ -18,24 +20,6 @@ namespace {
 bool is_set(const char* name) {
   const char* value = std::getenv(name);
   return value && *value;
-}
-
-/// Length of the well-formed UTF-8 sequence at the start of `x`, or 0.
-size_t utf8_length(std::string_view x) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(x[i]); };
-  auto lead = byte(0);
-  size_t n = lead < 0x80   ? 1
-             : lead < 0xc2 ? 0
-             : lead < 0xe0 ? 2
-             : lead < 0xf0 ? 3
-             : lead < 0xf5 ? 4
-                           : 0;
-  if (n == 0 || n > x.size()) return 0;
-  for (size_t i = 1; i < n; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  if (n == 3 && ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0))) return 0;
-  if (n == 4 && ((lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90))) return 0;
-  return n;
 }
 
 bool reader_gone = false;
@@ -46,12 +30,6 @@ void to_stderr(std::string_view text) {
   auto line = std::string{text} + "\n";
   std::fflush(stdout);
   std::fwrite(line.data(), 1, line.size(), stderr);
-}
-
-size_t columns_of(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
 }
 
 } // namespace
@@ -74,15 +52,6 @@ std::string paint(bool enabled, colour c, std::string_view text) {
   return fmt::format("\x1b[{}m{}\x1b[0m", code, text);
 }
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    auto n = utf8_length(text);
-    if (n == 0) return false;
-    text.remove_prefix(n);
-  }
-  return true;
-}
-
 std::string clean(std::string_view text) {
   std::string result;
   result.reserve(text.size());
@@ -100,33 +69,6 @@ std::string clean(std::string_view text) {
     if (!control) result.append(text, i, n);
     i += n;
   }
-  return result;
-}
-
-std::string format_table(const std::vector<std::string>& headers,
-                         const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::string> names = headers;
-  std::vector<bool> right(headers.size());
-  std::vector<size_t> widths(headers.size());
-  for (size_t i = 0; i < headers.size(); ++i) {
-    right[i] = headers[i].ends_with('>');
-    if (right[i]) names[i].pop_back();
-    widths[i] = columns_of(names[i]);
-    for (const auto& row : rows)
-      if (i < row.size()) widths[i] = std::max(widths[i], columns_of(row[i]));
-  }
-  std::string result;
-  auto line = [&](const std::vector<std::string>& cells) {
-    std::string text;
-    for (size_t i = 0; i < cells.size() && i < widths.size(); ++i) {
-      auto pad = std::string(widths[i] - columns_of(cells[i]), ' ');
-      text += (i > 0 ? "  " : "") + (right[i] ? pad + cells[i] : cells[i] + pad);
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    result += text + "\n";
-  };
-  line(names);
-  for (const auto& row : rows) line(row);
   return result;
 }
 
@@ -184,8 +126,13 @@ void print_error(const error& x, bool json, bool colour) {
     to_stderr(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  to_stderr(paint(colour, cli::colour::red, "kernelmill: error: ") + clean(x.message));
-  if (!x.hint.empty()) to_stderr(paint(colour, cli::colour::bold, "next: ") + clean(x.hint));
+  auto tell = [&](const std::string& first, cli::colour shade, const std::string& text) {
+    auto lines = hanging("", 0, first + " " + clean(text), terminal_width(2));
+    lines.pop_back(); // its newline
+    to_stderr(paint(colour, shade, first) + lines.substr(first.size()));
+  };
+  tell("kernelmill: error:", cli::colour::red, x.message);
+  if (!x.hint.empty()) tell("next:", cli::colour::bold, x.hint);
 }
 
 } // namespace kernelmill::cli

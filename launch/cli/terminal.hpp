@@ -1,6 +1,6 @@
 #pragma once
 
-// Data goes to stdout, talk to stderr.
+// Results go to stdout, messages to stderr.
 
 #include <string>
 #include <string_view>
@@ -24,11 +24,29 @@ std::string paint(bool enabled, colour c, std::string_view text);
 /// tab, and bytes that are not UTF-8 (as U+FFFD). For every text that a model or a candidate wrote.
 std::string clean(std::string_view text);
 
-bool is_utf8(std::string_view text);
+/// Columns of the terminal that `descriptor` is; else what COLUMNS says; 0 when nobody says, and
+/// lines may be as long as they like.
+size_t terminal_width(int descriptor);
 
-/// Rows under headers, in columns. Columns whose header ends in '>' are right-aligned.
+/// Columns that a text takes.
+size_t columns_of(std::string_view text);
+
+/// Lines of at most `width` columns, broken at blanks alone: a longer word has a line of its own.
+/// Newlines stay. 0 columns: no end.
+std::vector<std::string> fold(std::string_view text, size_t width);
+
+/// A text behind `first`, which takes `indent` columns; its further lines stand below its first.
+std::string hanging(std::string_view first, size_t indent, std::string_view text,
+                    size_t width = terminal_width(1));
+
+/// The words that fit into `width` columns, and "…" for the rest.
+std::string shorten(std::string_view text, size_t width);
+
+/// Rows under headers, in columns. Columns whose header ends in '>' are right-aligned. So that a row
+/// fits into `width` columns, long cells are folded and the last ones stand below; 0: no end.
 std::string format_table(const std::vector<std::string>& headers,
-                         const std::vector<std::vector<std::string>>& rows);
+                         const std::vector<std::vector<std::string>>& rows,
+                         size_t width = terminal_width(1));
 
 /// "1.234 s", "12 ms", "3 min 20 s".
 std::string format_seconds(double seconds);

@@ -30,9 +30,9 @@ expected<json> ask_head(const network_address& head, const link_options& link,
                         const std::string& document) {
   auto tls = choose_link(link, head);
   if (!tls) return tl::unexpected<error>{tls.error()};
-  cluster_config config{*tls};
+  cluster_config config;
   caf::actor_system system{config};
-  auto gate = reach_head(system, head, tls->has_value());
+  auto gate = reach_head(system, head, *tls);
   if (!gate) return tl::unexpected<error>{gate.error()};
   auto request = build<wire::ControlRequest>([&](wire::ControlRequest::Builder x) {
     x.setVerb(verb);

@@ -135,7 +135,8 @@ expected<void> check_file(const std::string& path, bool secret) {
   if (secret && (about.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return configuration_error(
         "credentials_exposed",
-        "failed to trust " + path + ": group or others may use it, and who holds it is a node",
+        "failed to trust " + path +
+            ": group or others can read it, and the key allows its holder to join",
         "chmod 600 " + path + "; if a stranger may have read it, " + make_new);
   return {};
 }

@@ -15,12 +15,13 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/cluster/head_gate.hpp"
-#include "gpu/process/descriptor.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/cluster/head_policies.hpp"
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/paths.hpp"
+#include "messages/base/descriptor.hpp"
 #include "messages/fault.hpp"
+#include "messages/without_stack.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {
@@ -57,7 +58,7 @@ public:
     try {
       return obey(x);
     } catch (const std::exception& why) {
-      return infrastructure_error("internal", std::string{"failed to obey: "} + why.what(),
+      return infrastructure_error("internal", "failed to obey: " + without_stack(why.what()),
                                   "please report this as a defect");
     }
   }
@@ -207,7 +208,7 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return configuration_error("head_exists", "failed to use " + root + ": another head serves it",
                                "end that one, or name another folder with --root");
-  auto& system = lasting_system(*tls);
+  auto& system = lasting_system();
   lease_policy policy;
   policy.lease = longest_lease_of_all;
   policy.losses = losses_of_nodes;
@@ -233,8 +234,8 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   auto warn = [&](const std::string& text) { options.log.warn({"head", {}, {}, {}}, text); };
   // Servers before the runs that ask them, and both before anybody can ask for them.
   for (const auto& problem : policies->recover()) warn("failed to attach again: " + problem);
-  for (const auto& problem : runs->recover()) warn("failed to go on with " + problem);
-  auto port = publish_head(system, gate, options.listen, tls->has_value());
+  for (const auto& problem : runs->recover()) warn("failed to continue " + problem);
+  auto port = publish_head(system, gate, options.listen, *tls);
   if (!port) return tl::unexpected<error>{port.error()};
   desk->port = *port;
   options.log.info({"head", {}, {}, {}},

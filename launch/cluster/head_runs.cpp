@@ -254,9 +254,8 @@ expected<head_runs::entry*> head_runs::live_run(const std::string& name) const {
   const auto& state = i->second->state;
   return configuration_error("not_live", "failed to change the run '" + name + "': it is " + state,
                              state == "finished"
-                                 ? "nothing is left of it to do"
-                                 : "`kernelmill resume " + name +
-                                       " --head ...` goes on with what is left of it");
+                                 ? "it has finished"
+                                 : "`kernelmill resume " + name + " --head ...` continues it");
 }
 
 expected<void> head_runs::cancel(const std::string& name) {

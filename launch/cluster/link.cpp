@@ -3,14 +3,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include <sys/mman.h>
-
+#include <caf/all.hpp>
 #include <caf/io/all.hpp>
-#include <caf/openssl/all.hpp>
 
-#include "actors/listening.hpp"
-#include "launch/cluster/head_probe.hpp"
-#include "storage/files.hpp"
+#include "actors/caf_error.hpp"
+#include "launch/cluster/caf_link.hpp"
+#include "launch/cluster/dial.hpp"
 
 namespace kernelmill {
 
@@ -27,10 +25,9 @@ expected<network_address> parse_head_address(const std::string& text) {
   return parse_address(text, default_head_port);
 }
 
-expected<std::optional<cluster_credentials>> choose_link(const link_options& options,
-                                                         const network_address& address) {
+expected<shared_tls> choose_link(const link_options& options, const network_address& address) {
   if (options.insecure_loopback) {
-    if (address.is_loopback()) return std::optional<cluster_credentials>{};
+    if (address.is_loopback()) return shared_tls{};
     return configuration_error(
         "insecure_link",
         "failed to use " + address.text() +
@@ -41,12 +38,13 @@ expected<std::optional<cluster_credentials>> choose_link(const link_options& opt
       options.credentials.empty() ? default_credentials_directory() : options.credentials;
   auto found = find_credentials(directory);
   if (!found) return tl::unexpected<error>{found.error()};
-  return std::optional<cluster_credentials>{std::move(*found)};
+  return tls_context::load(*found);
 }
 
-cluster_config::cluster_config(const std::optional<cluster_credentials>& tls) {
+cluster_config::cluster_config() {
   add_message_types<caf::id_block::kernelmill>();
   add_message_types<caf::id_block::kernelmill_handles>();
+  teach_errors(*this);
   set("scheduler.policy", caf::atom("sharing"));
   set("scheduler.max-throughput", size_t{100});
   load<caf::io::middleman>();
@@ -54,28 +52,10 @@ cluster_config::cluster_config(const std::optional<cluster_credentials>& tls) {
   set("middleman.heartbeat-interval", caf::timespan{heartbeat});
   set("middleman.connection-timeout", caf::timespan{silence});
   set("middleman.app-identifiers", std::vector<std::string>{"kernelmill/1"});
-  if (!tls) return;
-  load<caf::openssl::manager>();
-  openssl_certificate = copy(tls->certificate);
-  openssl_key = copy(tls->key);
-  openssl_cafile = copy(tls->ca);
 }
 
-// CAF opens these files again for each connection, and where it cannot its network layer ends with
-// an exception: what was checked when the process started is what it gets.
-std::string cluster_config::copy(const std::string& path) {
-  auto text = read_file(path);
-  descriptor file{::memfd_create("kernelmill-credentials", MFD_CLOEXEC)};
-  if (!text || !file ||
-      write_retrying(file.get(), text->data(), text->size()) != static_cast<ssize_t>(text->size()))
-    return path;
-  copies_.push_back(std::move(file));
-  return "/proc/self/fd/" + std::to_string(copies_.back().get());
-}
-
-caf::actor_system& lasting_system(const std::optional<cluster_credentials>& tls) {
-  auto* config = new cluster_config{tls};
-  return *new caf::actor_system{*config};
+caf::actor_system& lasting_system() {
+  return *new caf::actor_system{*new cluster_config};
 }
 
 void leave(int code) {
@@ -84,26 +64,20 @@ void leave(int code) {
 }
 
 expected<uint16_t> publish_head(caf::actor_system& system, const head_gate_actor& who,
-                                const network_address& at, bool tls) {
-  auto port = tls ? caf::openssl::publish(who, at.port, at.host.c_str(), true)
-                  : system.middleman().publish(who, at.port, at.host.c_str(), true);
-  if (port) return *port;
-  return tl::unexpected<error>{listen_error(at.host, at.port, system.render(port.error()))};
+                                const network_address& at, const shared_tls& tls) {
+  return publish_behind_door(system, caf::actor_cast<caf::strong_actor_ptr>(who),
+                             system.message_types(who), at, tls);
 }
 
 expected<head_gate_actor> reach_head(caf::actor_system& system, const network_address& at,
-                                     bool tls) {
-  if (auto ok = probe_head(at, tls); !ok) return tl::unexpected<error>{ok.error()};
-  auto who = tls ? caf::openssl::remote_actor<head_gate_actor>(system, at.host, at.port)
-                 : system.middleman().remote_actor<head_gate_actor>(at.host, at.port);
-  if (who) return *who;
+                                     const shared_tls& tls) {
+  auto link = dial(at, tls);
+  if (!link) return tl::unexpected<error>{link.error()};
+  caf::detail::type_list<head_gate_actor> interface;
+  auto who = greet(system, std::move(*link), at.port, system.message_types(interface));
+  if (who) return caf::actor_cast<head_gate_actor>(*who);
   auto why = system.render(who.error());
-  if (who.error() == caf::sec::disconnect_during_handshake)
-    return infrastructure_error("head_refused",
-                                "failed to reach the head at " + at.text() +
-                                    ": it broke off the handshake (" + why + ")",
-                                "are the credentials of one and the same `kernelmill cluster "
-                                "init`, and is TLS on at both ends?");
+  if (who.error() == caf::sec::disconnect_during_handshake) return refused_by_head(at, why);
   return unreachable_head(at, why);
 }
 

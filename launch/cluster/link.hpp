@@ -1,19 +1,18 @@
 #pragma once
 
 // Connections between the machines of a cluster: CAF's network layer over mutual TLS. CAF's own
-// wire protocol believes whoever speaks it, so nothing here listens without TLS except on the
-// loopback interface, and there only when told to.
+// wire protocol believes whoever speaks it, so nobody reaches it before he has shown a certificate
+// of the cluster (front_door.hpp), and nothing here listens without TLS except on the loopback
+// interface, and there only when told to.
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 
-#include "gpu/process/descriptor.hpp"
-#include "launch/cluster/credentials.hpp"
+#include "launch/cluster/tls.hpp"
 #include "launch/config/address.hpp"
 #include "messages/actors.hpp"
 #include "messages/error.hpp"
@@ -30,23 +29,20 @@ struct link_options {
   bool insecure_loopback = false; ///< no TLS, on the loopback interface alone
 };
 
-/// Checked: what a process of the cluster shows to the others. None: plain, on loopback.
-expected<std::optional<cluster_credentials>> choose_link(const link_options& options,
-                                                         const network_address& address);
+/// Null: plain, on loopback.
+using shared_tls = std::shared_ptr<const tls_context>;
+
+/// Checks and reads what a process of the cluster shows to the others.
+expected<shared_tls> choose_link(const link_options& options, const network_address& address);
 
 /// A CAF configuration for the cluster; the same values on every machine, or links break.
 struct cluster_config : caf::actor_system_config {
-  explicit cluster_config(const std::optional<cluster_credentials>& tls);
-
-private:
-  std::string copy(const std::string& path);
-
-  std::vector<descriptor> copies_;
+  cluster_config();
 };
 
 /// An actor system that lasts until the process ends, which must not wait for it: CAF 0.17.6 waits
 /// for every connection, also for a stranger's that stopped in its handshake. End with leave().
-caf::actor_system& lasting_system(const std::optional<cluster_credentials>& tls);
+caf::actor_system& lasting_system();
 
 /// Ends the process at once, as kill -9 would, but for what is already said. Whatever must be
 /// durable is so by then.
@@ -54,10 +50,10 @@ caf::actor_system& lasting_system(const std::optional<cluster_credentials>& tls)
 
 /// Lets others reach `who`; returns the port. A host name must be one of this machine.
 expected<uint16_t> publish_head(caf::actor_system& system, const head_gate_actor& who,
-                                const network_address& at, bool tls);
+                                const network_address& at, const shared_tls& tls);
 
 /// Reaches a head, or says within some seconds why not. Blocks; call it from one thread alone.
 expected<head_gate_actor> reach_head(caf::actor_system& system, const network_address& at,
-                                     bool tls);
+                                     const shared_tls& tls);
 
 } // namespace kernelmill

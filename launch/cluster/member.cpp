@@ -22,7 +22,7 @@
 #include "launch/machine/slots.hpp"
 #include "launch/node/hosted_run.hpp"
 #include "launch/node/slot_actors.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -145,7 +145,7 @@ struct dialer {
   caf::actor_system& system;
   const member_options& options;
   station& here;
-  bool tls;
+  shared_tls tls;
   std::stop_token stop;
   caf::scoped_actor self{system};
   bool drained = false;
@@ -241,7 +241,9 @@ expected<void> run_member(const member_options& options, std::stop_token stop) {
   if (!tls) return tl::unexpected<error>{tls.error()};
   auto& here = *new station; // its actors last as long
   if (auto ok = open(here, options); !ok) return ok;
-  auto& system = lasting_system(*tls);
+  if (auto fell = layers_that_fell(here.slots.layers); !fell.empty())
+    tell(options, log_level::warn, fell);
+  auto& system = lasting_system();
   lease_policy policy;
   policy.lease = longest_lease(options.config);
   policy.attempts = 1; // the head leases again, elsewhere
@@ -253,7 +255,7 @@ expected<void> run_member(const member_options& options, std::stop_token stop) {
                               std::make_shared<parcel_shelf>(default_build_cache() + "/cluster"));
   expected<void> result;
   {
-    dialer dial{system, options, here, tls->has_value(), stop};
+    dialer dial{system, options, here, *tls, stop};
     result = dial.serve();
   }
   return result;

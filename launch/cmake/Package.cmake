@@ -47,7 +47,11 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/slurm ${CMAKE_SOURCE_DIR}/launch/ku
 install(FILES ${CMAKE_SOURCE_DIR}/launch/systemd/kernelmill-head.service
     ${CMAKE_SOURCE_DIR}/launch/systemd/kernelmill-node.service
   DESTINATION lib/systemd/system COMPONENT programs)
-install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md
+# The README and what it links to.
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/SECURITY.md
+    ${CMAKE_SOURCE_DIR}/CONTRIBUTING.md ${CMAKE_SOURCE_DIR}/CHANGELOG.md
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/kernelmill COMPONENT programs)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs
   DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/kernelmill COMPONENT programs)
 
 find_program(BWRAP bwrap)
@@ -70,7 +74,7 @@ endif()
 set(CPACK_PACKAGE_NAME kernelmill)
 set(CPACK_PACKAGE_VENDOR "The Kernelmill authors")
 set(CPACK_PACKAGE_CONTACT "The Kernelmill authors <kernelmill@example.org>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Rolls out language-model agents that write GPU kernels")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Runs LLM agents that write GPU kernels and scores each kernel")
 set(CPACK_PACKAGE_FILE_NAME "kernelmill-${PROJECT_VERSION}-linux-x86_64")
 set(CPACK_PACKAGING_INSTALL_PREFIX "/usr")
 set(CPACK_STRIP_FILES ON)

@@ -126,7 +126,7 @@ expected<int> wait_for_run(const invocation& in, const std::string& name) {
                                   "`kernelmill show " + name +
                                       "`, below the head's --root, says how it ended");
   }
-  cli::talk("the run goes on without us; `kernelmill cancel " + name + "` ends it");
+  cli::talk("the run continues on the head; `kernelmill cancel " + name + "` ends it");
   return 128 + interrupt::signal();
 }
 
@@ -143,7 +143,7 @@ expected<json> submit_when_there_is_a_node(const invocation& in, const run_confi
                              (told && answer.error().category == "head_unreachable"));
     if (!waits || signals.token().stop_requested() || std::chrono::steady_clock::now() > until)
       return answer;
-    if (!told) cli::talk("no node offers what the run needs yet; waiting, Ctrl-C gives up");
+    if (!told) cli::talk("waiting for a node that can do this run; press Ctrl-C to give up");
     std::this_thread::sleep_for(std::chrono::seconds{1});
   }
 }
@@ -161,7 +161,7 @@ expected<int> head(const invocation& in) {
     else
       cli::print(at.text() + "\n");
     std::fflush(stdout);
-    cli::talk("serving; Ctrl-C ends it, and its runs stay resumable");
+    cli::talk("serving; press Ctrl-C to end it (its runs can be resumed)");
   };
   auto log = open_server_log(in, in.value("--log-level"), in.value("--log-format"));
   if (!log) return tl::unexpected<error>{log.error()};
@@ -211,7 +211,7 @@ expected<int> submit(const invocation& in) {
   auto& config = loaded->config;
   if (config.run.name.empty()) config.run.name = made_run_name(sources);
   if (!config.run.dir.empty())
-    cli::talk("run.dir is left out: a head keeps its runs below its own --root");
+    cli::talk("run.dir is ignored: a head stores its runs below its own --root");
   config.run.dir.clear();
   auto answer = submit_when_there_is_a_node(in, config);
   if (!answer) return tl::unexpected<error>{answer.error()};
@@ -258,18 +258,18 @@ cli::argument_spec run_of_head() {
 cli::command head_row() {
   return {
       "head",
-      "Serves as the head of a cluster: owns runs, and gives their work to nodes.",
+      "Starts the head of a cluster. It owns runs and distributes their work to nodes.",
       "kernelmill head --listen 10.0.0.1:7612\n"
       "kernelmill head --insecure-loopback",
-      "Prints its address once it listens. Links are mutual TLS with the credentials of "
+      "Prints its address once it listens. Links use mutual TLS with the credentials of "
       "`kernelmill cluster init`.\n"
-      "Ctrl-C or SIGTERM ends it; runs in progress stay resumable, and the next head of the same "
-      "--root goes on with\n"
-      "them by itself, as it does after kill -9.",
+      "Ctrl-C or SIGTERM ends it. The next head with the same --root continues the runs in "
+      "progress, also after\n"
+      "kill -9.",
       {},
       {{"--listen",
         "ADDR:PORT",
-        "Where to listen; port 0 is any.",
+        "Address to listen on. Port 0 takes a free one.",
         "127.0.0.1:7612",
         false,
         {},
@@ -280,14 +280,14 @@ cli::command head_row() {
        log_file(),
        {"--log-level",
         "LEVEL",
-        "Least severe level that is logged.",
+        "Lowest level that is logged.",
         "info",
         false,
         {"trace", "debug", "info", "warn", "error"},
         nothing},
        {"--log-format",
         "FORMAT",
-        "`text`, or `json`: one object a line.",
+        "`text`, or `json` with one object per line.",
         "text",
         false,
         {"text", "json"},
@@ -304,50 +304,56 @@ cli::command node_row() {
       "kernelmill node --head 10.0.0.1:7612\n"
       "kernelmill node --head 10.0.0.1:7612 --gpus 0,2 --compilers 8\n"
       "kernelmill node --head 10.0.0.1:7612 --arch sm_90 --compilers 32",
-      "Joins again by itself when the connection or the head is lost. SIGTERM, SIGUSR1 and Ctrl-C "
-      "drain it: it takes\n"
-      "nothing new, answers what it has, and ends; a second signal ends it at once. Of the "
-      "configuration the sections\n"
-      "`compile`, `evaluation` and `log` matter.",
+      "Rejoins when the connection or the head is lost. SIGTERM, SIGUSR1 and Ctrl-C drain it: it "
+      "takes no new jobs,\n"
+      "finishes the current ones, and ends. A second signal ends it at once. It uses the "
+      "sections `compile`,\n"
+      "`evaluation` and `log` of the configuration.",
       {configuration},
-      with_head_options(
-          {{"--name",
-            "NAME",
-            "What the cluster calls it; without it the host's name.",
-            "",
-            false,
-            {},
-            nothing},
-           {"--gpus",
-            "LIST",
-            "`all`, `none`, or numbers like 0,2, of the GPUs that CUDA_VISIBLE_DEVICES shows.",
-            "all",
-            false,
-            {},
-            nothing},
-           {"--arch",
-            "ARCH",
-            "Compile for GPUs of this kind (sm_90) and judge nothing.",
-            "",
-            false,
-            {},
-            nothing},
-           {"--compilers", "N", "Builds at once; without it one a core.", "", false, {}, nothing},
-           log_file()}),
+      with_head_options({{"--name",
+                          "NAME",
+                          "Name of the node. Default: the host's name.",
+                          "",
+                          false,
+                          {},
+                          nothing},
+                         {"--gpus",
+                          "LIST",
+                          "GPUs to offer: `all`, `none`, or numbers such as 0,2 among those in "
+                          "CUDA_VISIBLE_DEVICES.",
+                          "all",
+                          false,
+                          {},
+                          nothing},
+                         {"--arch",
+                          "ARCH",
+                          "Only compiles, for GPUs of this architecture (sm_90).",
+                          "",
+                          false,
+                          {},
+                          nothing},
+                         {"--compilers",
+                          "N",
+                          "Concurrent builds. Default: one per core.",
+                          "",
+                          false,
+                          {},
+                          nothing},
+                         log_file()}),
       node};
 }
 
 cli::command submit_row() {
   return {
       "submit",
-      "Gives a run to a head.",
+      "Submits a run to a head.",
       "kernelmill submit quickstart --head 10.0.0.1:7612 --wait\n"
       "kernelmill submit base.json run.name=first tasks.groups=8",
-      "Files are read here, and paths in them must exist on the head's machine. With "
-      "--wait it stays until the run\n"
-      "has ended and exits with 0 when it has finished.",
+      "Configuration files are read on this machine. Paths in them must exist on the head's "
+      "machine. With --wait the\n"
+      "exit code is 0 when the run has finished.",
       {config_words()},
-      with_head_options({{"--wait", "", "Stay until the run has ended.", "", false, {}, nothing}}),
+      with_head_options({{"--wait", "", "Waits until the run has ended.", "", false, {}, nothing}}),
       submit};
 }
 
@@ -363,9 +369,9 @@ cli::command status_row() {
 
 cli::command drain_row() {
   return {"drain",
-          "Gives a node no more jobs; it ends when it has answered.",
+          "Drains a node: it gets no new jobs, finishes the current ones, and ends.",
           "kernelmill drain gpu-host-3",
-          "It goes on draining when the link or the head is lost meanwhile.",
+          "The node continues to drain when the link or the head is lost.",
           {{"NODE", "Name of a node, as `status` shows it.", true, false, nothing, {}}},
           with_head_options({}),
           drain};
@@ -373,9 +379,9 @@ cli::command drain_row() {
 
 cli::command cancel_row() {
   return {"cancel",
-          "Ends a run of a head; committed turns stay.",
+          "Cancels a run of a head. Committed turns are kept.",
           "kernelmill cancel first",
-          "`kernelmill resume first --head ADDR:PORT` goes on with it.",
+          "`kernelmill resume first --head ADDR:PORT` continues it.",
           {run_of_head()},
           with_head_options({}),
           cancel};
@@ -383,10 +389,10 @@ cli::command cancel_row() {
 
 cli::command pause_row() {
   return {"pause",
-          "Lets a run of a head start no more episodes.",
+          "Pauses a run of a head: no new episodes start.",
           "kernelmill pause first",
-          "Episodes in progress go on. `kernelmill resume first --head ADDR:PORT` ends "
-          "the pause.",
+          "Episodes in progress continue. `kernelmill resume first --head ADDR:PORT` ends the "
+          "pause.",
           {run_of_head()},
           with_head_options({}),
           pause};
@@ -395,9 +401,11 @@ cli::command pause_row() {
 expected<int> resume_at_head(const invocation& in) {
   if (auto more = in.list("OVERRIDE"); !more.empty())
     return configuration_error(
-        "usage", "failed to use " + more.front() + ": a run of a head goes on as it was submitted",
+        "usage",
+        "failed to use " + more.front() +
+            ": a run of a head continues with the configuration that was submitted",
         "leave it out, or resume without --head where the run's directory is");
-  return ask_for_one(in, "resume", "RUN", "goes on:");
+  return ask_for_one(in, "resume", "RUN", "continues:");
 }
 
 } // namespace kernelmill::commands

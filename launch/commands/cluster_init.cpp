@@ -25,8 +25,9 @@ void explain(const cluster_credentials& made, const std::string& expires) {
   cli::talk("made a certificate authority and one certificate, valid until " + expires);
   cli::talk("copy to every other machine, as files that only their owner may read:");
   for (const auto& file : {made.ca, made.certificate, made.key}) cli::talk("  " + file);
-  cli::talk("never copy ca.key: it makes new members; keep it offline, or delete it");
-  cli::talk("there, name their directory with --credentials or KERNELMILL_CREDENTIALS; then");
+  cli::talk("do not copy ca.key: it can create new members; keep it offline, or delete it");
+  cli::talk(
+      "on each machine, give their directory with --credentials or KERNELMILL_CREDENTIALS; then");
   for (const auto& step : next_steps) cli::talk("  " + step.get<std::string>());
 }
 
@@ -61,26 +62,25 @@ expected<int> cluster_init(const invocation& in) {
 } // namespace
 
 cli::command cluster_init_row() {
-  return {
-      "cluster init",
-      "Makes what lets the machines of a cluster know each other: a CA, a certificate, a key.",
-      "kernelmill cluster init\n"
-      "kernelmill cluster init --dir credentials",
-      "Once for a cluster. Every machine then gets ca.pem, node.pem and node.key, and whoever has "
-      "the key is a node\n"
-      "of the cluster. ca.key stays where it is made. Exit code 4 when there are credentials "
-      "already. Prints the\n"
-      "directory on stdout.",
-      {},
-      {{"--dir",
-        "DIR",
-        "Where; without it $KERNELMILL_CREDENTIALS, then $XDG_STATE_HOME/kernelmill/cluster, then "
-        "~/.local/state/kernelmill/cluster.",
-        "",
-        false,
-        {},
-        completes::directory}},
-      cluster_init};
+  return {"cluster init",
+          "Creates the cluster's credentials: a CA, a certificate and a key.",
+          "kernelmill cluster init\n"
+          "kernelmill cluster init --dir credentials",
+          "Run it once per cluster, then copy ca.pem, node.pem and node.key to every machine. A "
+          "machine that has the key\n"
+          "can join the cluster. Do not copy ca.key. Exit code 4 when credentials exist already. "
+          "Prints the directory on\n"
+          "stdout.",
+          {},
+          {{"--dir",
+            "DIR",
+            "Directory to write to. Default: $KERNELMILL_CREDENTIALS, then "
+            "$XDG_STATE_HOME/kernelmill/cluster, then ~/.local/state/kernelmill/cluster.",
+            "",
+            false,
+            {},
+            completes::directory}},
+          cluster_init};
 }
 
 } // namespace kernelmill::commands

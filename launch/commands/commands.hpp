@@ -16,6 +16,7 @@ cli::command judge_batch_row();
 cli::command serve_row();
 cli::command show_row();
 cli::command report_row();
+cli::command export_row();
 cli::command ps_row();
 cli::command doctor_row();
 cli::command task_list_row();
@@ -51,7 +52,7 @@ cli::command reference_row();
 /// `resume` with --head.
 expected<int> resume_at_head(const invocation& in);
 
-/// The table of all of the above; defined in main.cpp.
+/// The table of all of the above.
 const cli::command_table& all();
 
 } // namespace kernelmill::commands

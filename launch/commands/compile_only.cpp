@@ -29,7 +29,7 @@ json document(const offered_candidate& x, wire::BuildResult::Reader built, const
   return {{"task", x.what.id},
           {"candidate_sha256", x.sha256},
           {"backend", x.what.backend},
-          {"contract", x.what.contract},
+          {"contract", to_string(x.what.contract)},
           {"format_ok", x.parsed.ok},
           {"format_problems", problems},
           {"compiled", built.getCompiled()},
@@ -56,7 +56,7 @@ std::string text(const offered_candidate& x, wire::BuildResult::Reader built, co
   bool compiled = built.getCompiled();
   auto shade = compiled ? cli::colour::green : cli::colour::red;
   auto result = fmt::format("{}  candidate {}  {}/{}\n", x.what.id, x.sha256.substr(0, 12),
-                            x.what.backend, x.what.contract);
+                            x.what.backend, to_string(x.what.contract));
   if (x.parsed.ok)
     result += fmt::format("{}, {}{}\n", built.getToolchain().cStr(),
                           cli::format_seconds(built.getSeconds()),

@@ -5,6 +5,7 @@
 #include "gpu/task/task.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/errors_page.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/config/load.hpp"
 #include "launch/config/paths.hpp"
@@ -42,8 +43,10 @@ expected<int> complete(const invocation& in) {
 }
 
 expected<int> reference(const invocation& in) {
-  cli::print(in.value("PAGE") == "openapi" ? services::openapi_text()
-                                           : cli::reference_page(all()));
+  const auto& page = in.value("PAGE");
+  cli::print(page == "errors"    ? errors_page()
+             : page == "openapi" ? services::openapi_text()
+                                 : cli::reference_page(all()));
   return 0;
 }
 
@@ -72,10 +75,10 @@ cli::command complete_row() {
 
 cli::command reference_row() {
   return {"__reference",
-          "Prints docs/reference/cli.md, or docs/reference/openapi.json.",
-          "kernelmill __reference openapi",
+          "Prints a page of docs/reference/ that is made from tables.",
+          "kernelmill __reference errors",
           "",
-          {{"PAGE", "cli or openapi.", false, false, nothing, {"cli", "openapi"}}},
+          {{"PAGE", "cli, errors or openapi; without it cli.", false, false, nothing, {"cli", "errors", "openapi"}}},
           {},
           reference,
           true};

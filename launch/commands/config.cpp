@@ -105,10 +105,10 @@ expected<int> config_schema(const invocation& in) {
 
 cli::command config_list_row() {
   return {"config list",
-          "Lists the presets: configurations that come with the program.",
+          "Lists the presets: configurations that are part of the installation.",
           "kernelmill config list\n"
           "kernelmill run quickstart",
-          "A command that takes a configuration takes a preset's name too.",
+          "Commands that take a configuration file also take the name of a preset.",
           {},
           {},
           config_list};
@@ -116,19 +116,19 @@ cli::command config_list_row() {
 
 cli::command config_show_row() {
   return {"config show",
-          "Shows what the files, the environment and the overrides come to.",
+          "Shows the configuration that results from files, environment and overrides.",
           "kernelmill config show configs/quickstart.json tasks.groups=2\n"
           "kernelmill config show --resolved --origin quickstart",
           "",
           {config_words()},
-          {flag("--resolved", "Shows every key, defaults too."),
-           flag("--origin", "Says where each value comes from.")},
+          {flag("--resolved", "Shows every key, including defaults."),
+           flag("--origin", "Shows the origin of each value.")},
           config_show};
 }
 
 cli::command config_validate_row() {
   return {"config validate",
-          "Checks a configuration and lists everything that is wrong with it.",
+          "Checks a configuration and lists all errors.",
           "kernelmill config validate configs/quickstart.json",
           "",
           {config_words()},

@@ -14,11 +14,18 @@ namespace kernelmill::commands {
 namespace {
 
 const char* word(finding_state x) {
-  return x == finding_state::ok ? "ok" : x == finding_state::warn ? "warn" : "fail";
+  switch (x) {
+    case finding_state::ok: return "ok";
+    case finding_state::none: return "none";
+    case finding_state::warn: return "warn";
+    case finding_state::fail: return "fail";
+  }
+  return "fail";
 }
 
 cli::colour shade(finding_state x) {
   return x == finding_state::ok     ? cli::colour::green
+         : x == finding_state::none ? cli::colour::dim
          : x == finding_state::warn ? cli::colour::yellow
                                     : cli::colour::red;
 }
@@ -44,11 +51,14 @@ void print_line(const finding& x, bool colour, size_t width) {
   std::string name = x.name + std::string(width - x.name.size(), ' ');
   std::string state = word(x.state);
   state.resize(4, ' ');
-  std::string indent(width + 7, ' ');
-  cli::print(" " + cli::paint(colour, shade(x.state), state) + " " + name + " " +
-             cli::clean(x.detail) + "\n");
-  if (!x.cost.empty()) cli::print(indent + "costs: " + cli::clean(x.cost) + "\n");
-  if (!x.remedy.empty()) cli::print(indent + "remedy: " + cli::clean(x.remedy) + "\n");
+  auto indent = width + 7;
+  auto line = [&](const std::string& first, size_t columns, const std::string& text) {
+    cli::print(cli::hanging(first, columns, cli::clean(text)));
+  };
+  line(" " + cli::paint(colour, shade(x.state), state) + " " + name + " ", indent, x.detail);
+  std::string blank(indent, ' ');
+  if (!x.cost.empty()) line(blank + "costs: ", indent + 7, x.cost);
+  if (!x.remedy.empty()) line(blank + "remedy: ", indent + 8, x.remedy);
 }
 
 expected<int> doctor(const invocation& in) {
@@ -79,7 +89,8 @@ expected<int> doctor(const invocation& in) {
     for (const auto& x : all) width = std::max(width, x.name.size());
     for (const auto& x : all) print_line(x, in.colour_out, width);
     cli::print(std::to_string(all.size()) + " checks, " + std::to_string(warnings) + " warnings, " +
-               std::to_string(failures) + " failures\n");
+               std::to_string(failures) + " failures; " +
+               std::to_string(count(finding_state::none)) + " not there and not needed\n");
   }
   return failures == 0 ? cli::exit_ok : cli::exit_failed;
 }
@@ -87,14 +98,19 @@ expected<int> doctor(const invocation& in) {
 } // namespace
 
 cli::command doctor_row() {
-  return {
-      "doctor",
-      "Tries what Kernelmill needs of this machine, and says what is missing.",
-      "kernelmill doctor",
-      "Exit code 1 when something fails; warnings are 0.",
-      {},
-      {{"--dir", "DIR", "Where runs would be stored.", "runs", false, {}, completes::directory}},
-      doctor};
+  return {"doctor",
+          "Checks this machine and lists what is missing.",
+          "kernelmill doctor",
+          "Exit code 1 when a check fails. Warnings do not change the exit code.",
+          {},
+          {{"--dir",
+            "DIR",
+            "Directory in which runs would be stored.",
+            "runs",
+            false,
+            {},
+            completes::directory}},
+          doctor};
 }
 
 } // namespace kernelmill::commands

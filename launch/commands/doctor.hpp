@@ -7,7 +7,8 @@
 
 namespace kernelmill::commands {
 
-enum class finding_state : unsigned char { ok, warn, fail };
+/// `none`: it is not there, and this machine has no use for it.
+enum class finding_state : unsigned char { ok, none, warn, fail };
 
 /// One line of `kernelmill doctor`.
 struct finding {
@@ -46,7 +47,7 @@ struct accelerator_facts {
 /// Opens libraries, and makes no context on a GPU.
 accelerator_facts find_accelerators();
 
-/// A machine without a GPU lacks nothing: the CPU backend needs none. One with a GPU is warned of
+/// A machine without a GPU lacks nothing, as the CPU backend needs none; what it has not is `none`. One with a GPU is warned of
 /// what keeps it from being used. Never fails.
 void examine_accelerators(findings& out, const accelerator_facts& facts);
 

@@ -60,7 +60,7 @@ std::string find_ncu() {
 finding part(const char* name, const std::string& found, bool needed, const char* cost,
              const char* remedy) {
   if (!found.empty()) return {name, finding_state::ok, found, {}, {}};
-  return {name, needed ? finding_state::warn : finding_state::ok, "not found", cost, remedy};
+  return {name, needed ? finding_state::warn : finding_state::none, "not found", cost, remedy};
 }
 
 std::string with_version(const std::string& path, const std::string& version) {
@@ -87,7 +87,7 @@ finding judge(const cuda::gpu& x, const std::string& driver) {
 
 void judge_gpus(findings& out, const accelerator_facts& facts) {
   if (facts.gpus.empty())
-    out.push_back({"gpu", finding_state::ok, "none; " + facts.no_gpu,
+    out.push_back({"gpu", finding_state::none, "not found: " + facts.no_gpu,
                    "candidates in CUDA are not run; the CPU backend needs no GPU",
                    "on a machine with an NVIDIA GPU: install its driver (CUDA 12 or later); start "
                    "a container with --gpus all"});

@@ -69,10 +69,11 @@ finding helper(const std::string& name) {
           "no candidate can be built or run", "build it: ninja -C build " + name};
 }
 
-finding optional_program(const std::string& name, const std::string& cost) {
+finding optional_program(const std::string& name, const std::string& cost,
+                         const std::string& remedy) {
   auto path = on_path(name);
   if (!path.empty()) return {name, finding_state::ok, path, {}, {}};
-  return {name, finding_state::ok, "not found; " + cost, {}, {}};
+  return {name, finding_state::none, "not found", cost, remedy};
 }
 
 finding compiler(expected<spawner>& processes) {
@@ -85,18 +86,6 @@ finding compiler(expected<spawner>& processes) {
           "apt-get install g++, or compile.compiler=PATH"};
 }
 
-const char* layer_cost(const std::string& name) {
-  if (name == "namespaces") return "candidates could see the machine's files and processes";
-  if (name == "no_network") return "candidates could reach the network";
-  if (name == "seccomp") return "candidates could make any system call";
-  if (name == "cgroup_memory") return "memory bombs end by address-space limits, not by a cgroup";
-  if (name == "cgroup_pids") return "fork bombs end by RLIMIT_NPROC, not by a cgroup";
-  if (name == "rlimits") return "candidates could use all of the machine";
-  if (name == "landlock") return "one lock fewer between a candidate and the init of its sandbox";
-  if (name == "separate_user") return "inside and outside the walls it is the same user";
-  return "one wall fewer around candidates";
-}
-
 } // namespace
 
 void examine_tools(findings& out) {
@@ -104,7 +93,8 @@ void examine_tools(findings& out) {
   out.push_back(compiler(processes));
   for (const char* name : {"kernelmill-spawner", "kernelmill-referee", "kernelmill-candidate"})
     out.push_back(helper(name));
-  out.push_back(optional_program("python3", "needed by some tests and by the Python client only"));
+  out.push_back(optional_program("python3", "some tests and the Python client do not run",
+                                 "install python3"));
 }
 
 void examine_sandbox(findings& out) {
@@ -127,9 +117,8 @@ void examine_sandbox(findings& out) {
     bool needed = std::find(required.begin(), required.end(), layer.name) != required.end();
     finding x{"sandbox: " + layer.name, finding_state::ok, layer.detail, {}, {}};
     if (layer.state != layer_state::active) {
-      x.state =
-          layer.state == layer_state::missing && needed ? finding_state::fail : finding_state::warn;
-      x.cost = layer_cost(layer.name);
+      x.state = needed ? finding_state::fail : finding_state::warn;
+      x.cost = layer.cost;
       x.remedy = layer.remedy;
     }
     out.push_back(x);

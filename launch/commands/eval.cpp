@@ -16,7 +16,7 @@
 #include "launch/commands/workbench.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::commands {
 
@@ -29,7 +29,7 @@ expected<chosen_backend> backend_of(const invocation& in, const task& x) {
   auto architecture = in.value("--arch");
   if (!architecture.empty() && !in.has("--compile-only"))
     return configuration_error("usage",
-                               "failed to use --arch: an evaluation builds for the GPU at hand",
+                               "failed to use --arch: an evaluation builds for this machine's GPU",
                                "add --compile-only");
   bool host_code = file.ends_with(".cpp") || file.ends_with(".cc") || file.ends_with(".cxx");
   if (wanted == "auto" && file.ends_with(".hip")) wanted = "hip";
@@ -70,12 +70,7 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
   return facts_of(x, built, evaluated, fault);
 }
 
-void warn_of_missing_layers(const std::vector<sandbox_layer>& layers) {
-  for (const auto& layer : layers)
-    if (layer.state == layer_state::missing)
-      cli::talk("warning: sandbox layer " + layer.name + " is missing: " + layer.detail +
-                (layer.remedy.empty() ? "" : " (" + layer.remedy + ")"));
-}
+} // namespace
 
 expected<int> eval(const invocation& in) {
   auto roots = tasks_roots(in);
@@ -92,7 +87,7 @@ expected<int> eval(const invocation& in) {
   auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, *x);
   if (auto ok = choose_contract_for(*x, in.value("--contract"), parsed.kernel); !ok)
     return tl::unexpected<error>{ok.error()};
-  if (x->is_torch()) {
+  if (x->contract == contract_kind::torch) {
     choose_torch(*x, torch_choice_of(in), *backend);
     auto python = find_python(in.value("--python"));
     if (!python) return tl::unexpected<error>{python.error()};
@@ -101,7 +96,7 @@ expected<int> eval(const invocation& in) {
   auto bench = workbench::open(std::move(*backend));
   if (!bench) return tl::unexpected<error>{bench.error()};
   auto layers = bench->layers();
-  warn_of_missing_layers(layers);
+  if (auto fell = layers_that_fell(layers); !fell.empty()) cli::talk("warning: " + fell);
   auto sha256 = sha256_hex(parsed.ok ? parsed.kernel : *text);
   offered_candidate candidate{std::move(*x), std::move(parsed), std::move(sha256)};
   if (in.has("--compile-only")) return compile_only(in, *bench, candidate);
@@ -123,60 +118,57 @@ expected<int> eval(const invocation& in) {
   return judged->getOutcome() == wire::Outcome::INFRASTRUCTURE ? cli::exit_failed : cli::exit_ok;
 }
 
-} // namespace
-
 cli::command eval_row() {
   return {
       "eval",
-      "Builds, runs and judges one candidate.",
+      "Builds, runs and judges one kernel.",
       "kernelmill eval --task native/row_sum kernel.cpp\n"
       "kernelmill eval --task native/row_sum --json - < kernel.cpp\n"
       "kernelmill eval --task native/row_sum --compile-only --arch gfx90a kernel.hip\n"
       "kernelmill eval --task kernelbench/level1/19_ReLU --python venv/bin/python answer.py",
-      "A candidate that fails is a normal answer: exit code 0. Only a fault of the machine is 1.\n"
-      "Candidates in HIP, for AMD GPUs, can be compiled only: nothing here judges them yet.",
-      {{"FILE", "The source; - reads stdin.", true, false, completes::file, {}}},
+      "A kernel that fails is a normal result: exit code 0. Exit code 1 means that the machine "
+      "failed.\n"
+      "HIP kernels, for AMD GPUs, are compiled but not judged yet.",
+      {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
       with_torch_options(
           {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},
            {"--contract",
             "NAME",
-            "What FILE is: a `native` library's source, `device` code or a `torch` module; `auto` "
-            "goes by the task and looks for launch lines.",
+            "Contract of FILE: source of a `native` library, `device` code or a `torch` module. "
+            "`auto` decides by the task and by launch lines.",
             "auto",
             false,
             {"auto", "native", "device", "torch"},
             nothing},
            {"--backend",
             "NAME",
-            "Where it runs; auto goes by the name of the file, then by what this machine has.",
+            "Where it runs. `auto` decides by the file's name, then by the machine's hardware.",
             "auto",
             false,
             {"auto", "cpu", "cuda", "hip"},
             nothing},
            {"--gpu",
             "N",
-            "Which GPU; without it the first that CUDA_VISIBLE_DEVICES shows.",
+            "Number of the GPU. Default: the first in CUDA_VISIBLE_DEVICES.",
             "",
             false,
             {},
             nothing},
-           {"--preset", "NAME", "Weights of the reward.", "kevin", false, reward_presets(),
-            nothing},
+           {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
            {"--seed",
             "HEX",
-            "64 hex digits that replay an evaluation; without it they are drawn.",
+            "Secret seed of an earlier evaluation, 64 hex digits, to replay it. Default: random.",
             "",
             false,
             {},
             nothing},
            clock_option(),
-           flag("--no-timing", "Checks without timing."),
-           flag("--compile-only", "Builds and says what the compiler said; needs no GPU."),
+           flag("--no-timing", "Checks correctness and skips timing."),
+           flag("--compile-only", "Builds and prints the compiler's diagnostics. Needs no GPU."),
            {"--arch",
             "ARCH",
-            "With --compile-only: what to build for, such as sm_90 or gfx90a; without it the GPU "
-            "at "
-            "hand.",
+            "With --compile-only: target architecture, such as sm_90 or gfx90a. Default: this "
+            "machine's GPU.",
             "",
             false,
             {},

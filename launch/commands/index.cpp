@@ -93,7 +93,7 @@ expected<int> index_query(const invocation& in) {
   else
     cli::print(cli::format_table({"SCORE>", "ID", "TITLE"}, rows));
   if (answer->withheld > 0)
-    cli::talk(fmt::format("{} entries withheld: they solve the excluded task", answer->withheld));
+    cli::talk(fmt::format("{} entries left out: they solve the excluded task", answer->withheld));
   return 0;
 }
 
@@ -105,20 +105,20 @@ cli::command index_build_row() {
       "Builds a retrieval index from knowledge cards and the verified kernels of a run.",
       "kernelmill index build index\n"
       "kernelmill index build index --kernels first",
-      "A run uses it by `retrieval.index`. Verified are the candidates of accepted turns; none is "
-      "shown for the task\n"
-      "that it solves.",
-      {{"DIR", "Folder of the index; made when missing.", true, false, completes::directory, {}}},
+      "A run uses the index given by `retrieval.index`. Verified kernels are the candidates of "
+      "accepted turns. A kernel\n"
+      "is never shown for the task that it solves.",
+      {{"DIR", "Folder of the index. Created if missing.", true, false, completes::directory, {}}},
       {{"--corpus",
         "DIR",
-        "Folder of the cards; without it the installation's.",
+        "Folder of the cards. Default: the installation's.",
         "",
         false,
         {},
         completes::directory},
        {"--kernels",
         "RUN",
-        "A run whose verified kernels are indexed too.",
+        "Run whose verified kernels are indexed too.",
         "",
         false,
         {},
@@ -129,21 +129,21 @@ cli::command index_build_row() {
 
 cli::command index_query_row() {
   return {"index query",
-          "Asks a retrieval index.",
+          "Searches a retrieval index.",
           "kernelmill index query index sum of each row",
           "",
           {{"DIR", "Folder of the index.", true, false, completes::directory, {}},
-           {"TEXT", "What to look for.", true, true, nothing, {}}},
-          {{"--count", "N", "Most results.", "5", false, {}, nothing},
+           {"TEXT", "Search text.", true, true, nothing, {}}},
+          {{"--count", "N", "Maximum number of results.", "5", false, {}, nothing},
            {"--exclude-task",
             "TASK",
-            "Withholds what solves this task.",
+            "Leaves out kernels that solve this task.",
             "",
             false,
             {},
             completes::task},
-           {"--family", "NAME", "Prefers an operator family.", "", false, {}, nothing},
-           {"--backend", "NAME", "Prefers a backend.", "", false, {}, nothing}},
+           {"--family", "NAME", "Ranks this operator family higher.", "", false, {}, nothing},
+           {"--backend", "NAME", "Ranks this backend higher.", "", false, {}, nothing}},
           index_query};
 }
 

@@ -25,7 +25,7 @@
 #include "launch/judging/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
 #include "launch/machine/python.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::commands {
 
@@ -125,7 +125,7 @@ expected<std::vector<job>> read_batch(const invocation& options, const task_root
     if (!source) return bad_line(path, line, source.error().message);
     if (auto ok = choose_contract_for(*what, x.value("contract", "auto"), *source); !ok)
       return bad_line(path, line, ok.error().message);
-    if (what->is_torch()) choose_torch(*what, torch_choice_of(options), backend);
+    if (what->contract == contract_kind::torch) choose_torch(*what, torch_choice_of(options), backend);
     one.name = x.value("name", x["file"].get<std::string>());
     one.candidate.parsed = as_source(std::move(*source), *what);
     one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
@@ -218,7 +218,7 @@ expected<int> judge_batch(const invocation& in) {
   auto jobs = read_batch(in, *roots, *backend);
   if (!jobs) return tl::unexpected<error>{jobs.error()};
   if (std::any_of(jobs->begin(), jobs->end(),
-                  [](const job& x) { return x.candidate.what.is_torch(); })) {
+                  [](const job& x) { return x.candidate.what.contract == contract_kind::torch; })) {
     auto python = find_python(in.value("--python"));
     if (!python) return tl::unexpected<error>{python.error()};
     backend->python = python->path;
@@ -238,30 +238,28 @@ expected<int> judge_batch(const invocation& in) {
 } // namespace
 
 cli::command judge_batch_row() {
-  return {
-      "judge",
-      "Builds, runs and judges many candidates, on every core and every GPU.",
-      "kernelmill judge candidates.ndjson > verdicts.ndjson",
-      "Each line of BATCH is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with a "
-      "\"name\" if you like; files are\n"
-      "looked for beside BATCH. Each line of the output is a verdict as `eval --json` prints it, "
-      "in "
-      "the order in\n"
-      "which they come.",
-      {{"BATCH", "The candidates, one a line.", true, false, completes::file, {}}},
-      with_torch_options({{"--backend",
-                           "NAME",
-                           "Where they run.",
-                           "auto",
-                           false,
-                           {"auto", "cpu", "cuda", "hip"},
-                           nothing},
-                          {"--preset", "NAME", "Weights of the reward.", "kevin", false,
-                           reward_presets(), nothing},
-                          clock_option(),
-                          flag("--no-timing", "Checks without timing."),
-                          tasks_root()}),
-      judge_batch};
+  return {"judge",
+          "Builds, runs and judges many kernels, on all cores and GPUs.",
+          "kernelmill judge candidates.ndjson > verdicts.ndjson",
+          "Each line of BATCH is {\"task\": \"native/row_sum\", \"file\": \"kernel.cu\"}, with an "
+          "optional \"name\". File names are\n"
+          "relative to BATCH. Each line of the output is a verdict, as `eval --json` prints it. "
+          "Verdicts are printed as\n"
+          "soon as they are ready.",
+          {{"BATCH", "File of candidates, one per line.", true, false, completes::file, {}}},
+          with_torch_options(
+              {{"--backend",
+                "NAME",
+                "Where they run.",
+                "auto",
+                false,
+                {"auto", "cpu", "cuda", "hip"},
+                nothing},
+               {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
+               clock_option(),
+               flag("--no-timing", "Checks correctness and skips timing."),
+               tasks_root()}),
+          judge_batch};
 }
 
 } // namespace kernelmill::commands

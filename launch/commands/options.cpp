@@ -11,7 +11,7 @@ option_spec flag(const char* name, const char* doc) {
 
 argument_spec config_words() {
   return {"CONFIG",
-          "A configuration file or preset, or an override a.b=value, +a.b=value, ~a.b.",
+          "Configuration file, preset, or override: a.b=value, +a.b=value, ~a.b.",
           true,
           true,
           completes::config,
@@ -25,8 +25,7 @@ option_spec runs_root() {
 option_spec tasks_root() {
   return {"--root",
           "DIR",
-          "Folder below which tasks are found; without it the installation's, and "
-          "those that were imported.",
+          "Folder that holds the tasks. Default: the installation's tasks and the imported ones.",
           "",
           false,
           {},
@@ -34,15 +33,15 @@ option_spec tasks_root() {
 }
 
 option_spec log_file() {
-  return {"--log-file", "FILE",         "Logs there too; four files of 16 MiB are kept.", "", false,
-          {},           completes::file};
+  return {
+      "--log-file", "FILE",         "Also logs to FILE. Four files of 16 MiB are kept.", "", false,
+      {},           completes::file};
 }
 
 option_spec clock_option() {
   return {"--clock",
           "NAME",
-          "Which time is paid: of calls with their launches, or of the GPU's "
-          "work alone.",
+          "Time that the reward uses: `call` includes launches, `device` is the GPU's work alone.",
           "call",
           false,
           {"call", "device"},
@@ -52,8 +51,8 @@ option_spec clock_option() {
 option_spec python_path() {
   return {"--python",
           "PATH",
-          "Interpreter that has torch, for tasks of the contract torch; "
-          "without it $KERNELMILL_PYTHON, then python3.",
+          "Python interpreter with torch, for tasks of the contract torch. Default: "
+          "$KERNELMILL_PYTHON, then python3.",
           "",
           false,
           {},
@@ -65,21 +64,21 @@ std::vector<option_spec> with_torch_options(std::vector<option_spec> options) {
       python_path(),
       {"--torch-mode",
        "MODE",
-       "`honest`, or `kernelbench` for its own tolerances and trial counts.",
+       "`honest`, or `kernelbench` for KernelBench's own tolerances and trial counts.",
        "honest",
        false,
        {"honest", "kernelbench"},
        nothing},
       {"--language",
        "NAME",
-       "What the kernels of an answer in Python must be written in.",
+       "Language that the kernels of a Python candidate must use.",
        "any",
        false,
        {"any", "cuda", "triton", "torch"},
        nothing},
       {"--float32",
        "NAME",
-       "Arithmetic that an answer in Python may use for float32.",
+       "Arithmetic that a Python candidate may use for float32.",
        "ieee",
        false,
        {"ieee", "tf32"},
@@ -95,8 +94,8 @@ torch_choice torch_choice_of(const cli::invocation& in) {
 option_spec credentials() {
   return {"--credentials",
           "DIR",
-          "What `cluster init` made; without it $KERNELMILL_CREDENTIALS, then "
-          "the default place.",
+          "Credentials made by `cluster init`. Default: $KERNELMILL_CREDENTIALS, then its "
+          "default directory.",
           "",
           false,
           {},
@@ -104,14 +103,19 @@ option_spec credentials() {
 }
 
 option_spec insecure() {
-  return {
-      "--insecure-loopback", "", "No TLS, for 127.0.0.1 and ::1 alone.", "", false, {}, nothing};
+  return {"--insecure-loopback",
+          "",
+          "Disables TLS. Allowed on 127.0.0.1 and ::1 only.",
+          "",
+          false,
+          {},
+          nothing};
 }
 
 std::vector<option_spec> with_head_options(std::vector<option_spec> options) {
   options.push_back({"--head",
                      "ADDR:PORT",
-                     "The head; without it $KERNELMILL_HEAD, then 127.0.0.1:7612.",
+                     "Address of the head. Default: $KERNELMILL_HEAD, then 127.0.0.1:7612.",
                      "",
                      false,
                      {},

@@ -29,7 +29,7 @@ expected<int> policy_scripted(const invocation& in) {
   else
     cli::print((*server)->base_url() + "\n");
   std::fflush(stdout);
-  cli::talk("serving; Ctrl-C ends it");
+  cli::talk("serving; press Ctrl-C to end it");
   signals.wait();
   cli::talk("answered " + std::to_string((*server)->requests()) + " requests");
   return cli::exit_ok;
@@ -40,17 +40,17 @@ expected<int> policy_scripted(const invocation& in) {
 cli::command policy_scripted_row() {
   return {
       "policy scripted",
-      "Serves a script as a policy server of any kind.",
+      "Starts a policy server that answers from a script.",
       "kernelmill policy scripted --script configs/policies/quickstart/script.json --port 8080\n"
       "kernelmill policy scripted --script script.json --kind vllm --port 8000",
-      "Prints its address on stdout once it listens. docs/reference/policy-script.md lists what a "
-      "script says.",
+      "Prints its address on stdout once it listens. Format of a script: "
+      "docs/reference/policy-script.md.",
       {},
-      {{"--script", "FILE", "The script.", "", true, {}, completes::file},
-       {"--port", "N", "Port; 0 takes a free one.", "0", false, {}, nothing},
+      {{"--script", "FILE", "Script file.", "", true, {}, completes::file},
+       {"--port", "N", "Port. 0 takes a free one.", "0", false, {}, nothing},
        {"--host", "HOST", "Address to listen on.", "127.0.0.1", false, {}, nothing},
-       {"--kind", "KIND", "Kind of server to behave like; without it what the script says.", "",
-        false, server_kinds(), nothing}},
+       {"--kind", "KIND", "Protocol to speak. Default: the script's kind.", "", false,
+        server_kinds(), nothing}},
       policy_scripted};
 }
 

@@ -90,30 +90,36 @@ expected<int> policy_weights(const invocation& in) {
 cli::command policy_attach_row() {
   return {
       "policy attach",
-      "Gives a head a policy server, also while runs are in progress.",
+      "Attaches a policy server to a head, also while runs are in progress.",
       "kernelmill policy attach http://10.0.0.5:8000/v1\n"
       "kernelmill policy attach http://10.0.0.5:8000/v1 --kind vllm --model my-model --name a",
-      "Runs with policy.kind=attached ask all servers of the head, each conversation the same one "
-      "as long as that\n"
-      "serves. Without --kind or --model the head asks the server; with both it need not be up "
-      "yet. Keys are named\n"
-      "and never sent: the head reads them. A head that starts again attaches its servers again.",
-      {{"URL", "Address with its version path, as the head reaches it.", true, false, nothing, {}}},
+      "Runs with policy.kind=attached use all servers of the head. A conversation stays with one "
+      "server while that\n"
+      "server works. Without --kind or --model the head asks the server. With both, the server "
+      "need not be up yet.\n"
+      "Only the key's name is sent; the head reads the key. A head that restarts attaches its "
+      "servers again.",
+      {{"URL",
+        "Address as the head reaches it, with its version path (/v1).",
+        true,
+        false,
+        nothing,
+        {}}},
       with_head_options(
-          {{"--name", "NAME", "What to call it; without it HOST:PORT.", "", false, {}, nothing},
-           {"--kind", "KIND", "Kind of the server.", "", false, server_kinds(), nothing},
-           {"--model", "MODEL", "Model to ask for.", "", false, {}, nothing},
-           {"--max-in-flight", "N", "Most requests open at once.", "64", false, {}, nothing},
+          {{"--name", "NAME", "Name of the server. Default: HOST:PORT.", "", false, {}, nothing},
+           {"--kind", "KIND", "Protocol of the server.", "", false, server_kinds(), nothing},
+           {"--model", "MODEL", "Model to request.", "", false, {}, nothing},
+           {"--max-in-flight", "N", "Maximum number of open requests.", "64", false, {}, nothing},
            {"--api-key-env",
             "NAME",
-            "Environment variable of the head that holds the API key.",
+            "Environment variable on the head that holds the API key.",
             "",
             false,
             {},
             nothing},
            {"--api-key-file",
             "FILE",
-            "File on the head's machine that holds the API key.",
+            "File on the head that holds the API key.",
             "",
             false,
             {},
@@ -122,43 +128,59 @@ cli::command policy_attach_row() {
 }
 
 cli::command policy_list_row() {
-  return {
-      "policy list",
-      "Shows the policy servers of a head.",
-      "kernelmill policy list",
-      "`resting` is a server that fails: it gets no requests while others serve. `unattached`: a "
-      "head that started again\ncould not attach it.",
-      {},
-      with_head_options({}),
-      policy_list};
+  return {"policy list",
+          "Lists the policy servers of a head.",
+          "kernelmill policy list",
+          "`resting`: the server fails and gets no requests while others work. `unattached`: the "
+          "head could not attach\n"
+          "it after a restart.",
+          {},
+          with_head_options({}),
+          policy_list};
 }
 
 cli::command policy_detach_row() {
   return {
       "policy detach",
-      "Takes a policy server away from a head; what is in flight may finish.",
+      "Detaches a policy server from a head. Open requests may finish.",
       "kernelmill policy detach 10.0.0.5:8000\n"
       "kernelmill policy detach a --drain-ms 0",
-      "Returns at once; `kernelmill policy list` shows the server until it is drained. What is in "
-      "flight after the\n"
-      "time goes to another server, or waits for one.",
-      {{"NAME_OR_URL", "A server, as `policy list` shows it.", true, false, nothing, {}}},
-      with_head_options(
-          {{"--drain-ms", "MS", "Time for what is in flight.", "600000", false, {}, nothing}}),
+      "Returns at once. `kernelmill policy list` shows the server until it is drained. Requests "
+      "still open after\n"
+      "--drain-ms go to another server, or wait for one.",
+      {{"NAME_OR_URL",
+        "Name or address of a server, as `policy list` shows it.",
+        true,
+        false,
+        nothing,
+        {}}},
+      with_head_options({{"--drain-ms",
+                          "MS",
+                          "Time that open requests have to finish.",
+                          "600000",
+                          false,
+                          {},
+                          nothing}}),
       policy_detach};
 }
 
 cli::command policy_weights_row() {
   return {"policy weights",
-          "Declares which version of the weights servers have from now on.",
+          "Declares the version of the weights that servers use from now on.",
           "kernelmill policy weights step-12\n"
           "kernelmill policy weights step-12 --server a",
-          "Recorded with every turn as half-open spans of tokens. What a server of kind vllm or "
-          "sglang says itself wins.\n"
-          "A completion that was in flight gets one span of the version BEFORE..AFTER.",
+          "The version is recorded with every turn as half-open spans of tokens. A version "
+          "reported by a server of kind\n"
+          "vllm or sglang takes precedence. A completion in flight gets one span with the "
+          "version BEFORE..AFTER.",
           {{"VERSION", "Any text without blanks and without `..`.", true, false, nothing, {}}},
-          with_head_options(
-              {{"--server", "NAME", "This server alone; without it all.", "", false, {}, nothing}}),
+          with_head_options({{"--server",
+                              "NAME",
+                              "Only this server. Default: all servers.",
+                              "",
+                              false,
+                              {},
+                              nothing}}),
           policy_weights};
 }
 

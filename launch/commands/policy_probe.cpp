@@ -77,14 +77,16 @@ expected<int> policy_probe(const invocation& in) {
 cli::command policy_probe_row() {
   return {
       "policy probe",
-      "Asks a policy server what it can do, and says what a trainer loses where it cannot.",
+      "Tests what a policy server can do, and lists what a trainer loses without each missing "
+      "feature.",
       "kernelmill policy probe http://127.0.0.1:8000/v1\n"
       "kernelmill policy probe http://127.0.0.1:8000/v1 --kind vllm --model my-model --json",
-      "Samples a few dozen tokens. Without --kind it goes by the routes that the server has, "
-      "without --model it takes\nthe first that the server lists. 69: no server answers there.",
-      {{"URL", "Address with its version path.", true, false, nothing, {}}},
-      {{"--kind", "KIND", "Kind of the server.", "", false, server_kinds(), nothing},
-       {"--model", "MODEL", "Model to ask for.", "", false, {}, nothing},
+      "Samples a few dozen tokens. Default of --kind: by the server's routes. Default of "
+      "--model: the first model that\n"
+      "the server lists. Exit code 69 when no server answers.",
+      {{"URL", "Address with its version path (/v1).", true, false, nothing, {}}},
+      {{"--kind", "KIND", "Protocol of the server.", "", false, server_kinds(), nothing},
+       {"--model", "MODEL", "Model to request.", "", false, {}, nothing},
        {"--api-key-env",
         "NAME",
         "Environment variable that holds the API key.",
@@ -94,7 +96,7 @@ cli::command policy_probe_row() {
         nothing},
        {"--api-key-file", "FILE", "File that holds the API key.", "", false, {}, completes::file},
        {"--ca-file", "FILE", "Certificates to trust.", "", false, {}, completes::file},
-       {"--timeout-ms", "MS", "Time for one answer.", "60000", false, {}, nothing}},
+       {"--timeout-ms", "MS", "Timeout of one request.", "60000", false, {}, nothing}},
       policy_probe};
 }
 

@@ -1,8 +1,5 @@
 #include "launch/commands/progress_display.hpp"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,53 +14,83 @@ namespace {
 
 constexpr double terminal_interval = 0.1; // seconds; more often only flickers
 constexpr double plain_interval = 5;
+constexpr size_t usual_width = 80;
+constexpr size_t longest_error = 160;
 
-size_t terminal_width() {
-  winsize size{};
-  return ::ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
+std::string waiting_text(const progress& x) {
+  std::string result;
+  auto add = [&](uint64_t count, const char* what) {
+    if (count > 0) result += fmt::format("{}{} {}", result.empty() ? "" : ", ", count, what);
+  };
+  add(x.at_policy, "for the policy");
+  add(x.at_build, "for a build");
+  add(x.at_slot, "for a slot");
+  return result.empty() ? result : "waiting: " + result;
 }
 
 } // namespace
 
-/// The share of the work that is done: by episodes, or by builds while episodes go on side by side
-/// and none has ended yet.
-double progress_display::share(const progress& x) const {
-  double total = std::max(1u, x.episodes_total);
-  double by_builds = max_turns_ > 0 ? static_cast<double>(x.builds) / (total * max_turns_) : 0;
-  return std::min(1.0, std::max(x.episodes_done / total, by_builds));
+// An episode may end before its last turn. Those that have ended say how many turns one has; those
+// that go on may still have all of theirs, or short episodes, which end first, would speak for all.
+double progress_display::turns_to_come(const progress& x) const {
+  double ended = x.episodes_done, live = x.episodes_live;
+  double open = static_cast<double>(x.episodes_total) - ended;
+  double each = ended + live > 0
+                    ? (static_cast<double>(x.turns_ended) + live * max_turns_) / (ended + live)
+                    : max_turns_;
+  auto begun = static_cast<double>(x.turns - x.turns_ended);
+  return std::max(open > 0 ? 1.0 : 0.0, open * each - begun);
 }
 
-std::string progress_display::text(const progress& x) const {
-  auto seconds = std::max(x.seconds, 1e-3);
-  auto result = fmt::format("{}/{} episodes", x.episodes_done, x.episodes_total);
-  auto gained = share(x) - share(first_);
+// By the pace of the latter half: first turns are quicker, when many do not compile.
+std::string progress_display::time_left(const progress& x) const {
+  if (pace_.empty()) return {};
+  auto seconds = x.seconds - pace_.front().first;
+  auto turns = static_cast<double>(x.turns_fresh - pace_.front().second);
+  auto rest = turns_to_come(x);
   // Less than a twentieth says nothing yet.
-  if (gained > 0.05 && share(x) < 1)
-    result +=
-        ", about " + cli::format_seconds(std::ceil(seconds / gained * (1 - share(x)))) + " left";
-  result += fmt::format("  accepted {}  rejected {}", x.accepted, x.rejected);
-  if (x.infrastructure > 0) result += fmt::format("  infrastructure {}", x.infrastructure);
-  return result + fmt::format("  turns {}  builds {:.1f}/s  evaluations {:.1f}/s", x.turns,
-                              static_cast<double>(x.builds) / seconds,
-                              static_cast<double>(x.evaluations) / seconds);
+  if (seconds <= 0 || rest <= 0 || static_cast<double>(x.turns_fresh) < 0.05 * rest || turns < 1)
+    return {};
+  return "about " + cli::format_seconds(std::ceil(rest * seconds / turns)) + " left";
+}
+
+std::vector<std::string> progress_display::parts(const progress& x) const {
+  std::vector<std::string> result;
+  auto planned = std::llround(static_cast<double>(x.turns) + turns_to_come(x));
+  result.push_back(fmt::format("{}/{} turns", x.turns, planned));
+  result.push_back(fmt::format("{}/{} episodes", x.episodes_done, x.episodes_total));
+  if (auto left = time_left(x); !left.empty()) result.push_back(left);
+  if (auto waiting = waiting_text(x); !waiting.empty()) result.push_back(waiting);
+  if (x.in_slots > 0) result.push_back(fmt::format("{} in slots", x.in_slots));
+  result.push_back(fmt::format("{} accepted, {} rejected", x.accepted, x.rejected));
+  if (x.infrastructure > 0) result.push_back(fmt::format("{} infrastructure", x.infrastructure));
+  if (x.tried_again > 0)
+    result.insert(result.begin() + 2,
+                  fmt::format("policy: {} tried again, attempt {}: {}", x.tried_again, x.attempts,
+                              cli::shorten(cli::clean(x.last_error), longest_error)));
+  return result;
 }
 
 void progress_display::update(const progress& x) {
   std::lock_guard lock{mutex_};
   if (!begun_) {
     begun_ = true;
-    first_ = x;
     if (!terminal_) last_shown_ = x.seconds; // the first plain line after the first interval
   }
+  pace_.emplace_back(x.seconds, x.turns_fresh);
+  while (pace_.size() > 1 && pace_[1].first < x.seconds / 2) pace_.pop_front();
   bool last = x.episodes_total > 0 && x.episodes_done == x.episodes_total;
   if (x.seconds - last_shown_ < (terminal_ ? terminal_interval : plain_interval) && !last) return;
   last_shown_ = x.seconds;
-  auto line_text = text(x);
-  if (!terminal_) {
-    cli::talk(line_text);
-    return;
+  if (!terminal_) return cli::talk(fmt::format("{}", fmt::join(parts(x), "; ")));
+  auto width = cli::terminal_width(2);
+  if (width == 0) width = usual_width;
+  std::string line;
+  for (const auto& part : parts(x)) {
+    auto longer = line + (line.empty() ? "" : "; ") + part;
+    if (cli::columns_of(longer) < width) line = std::move(longer);
   }
-  auto line = "\r\x1b[K" + line_text.substr(0, terminal_width() - 1);
+  line = "\r\x1b[K" + line;
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);
   line_open_ = true;

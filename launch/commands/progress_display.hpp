@@ -1,19 +1,22 @@
 #pragma once
 
+#include <deque>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "launch/node/node.hpp"
 
 namespace kernelmill::commands {
 
 /// Shows where a run stands on stderr: one line that is written over on a terminal, else a plain
-/// line every five seconds.
+/// line every five seconds. A line that does not fit the terminal loses its last parts, whole.
 /// Thread safety: any thread.
 class progress_display {
 public:
-  /// `max_turns` of an episode; 0 when builds say nothing of the whole, as in a resumed run.
+  /// `max_turns` of an episode.
   progress_display(bool terminal, uint32_t max_turns)
       : terminal_(terminal), max_turns_(max_turns) {}
 
@@ -26,15 +29,16 @@ public:
   void finish();
 
 private:
-  double share(const progress& x) const;
-  std::string text(const progress& x) const;
+  double turns_to_come(const progress& x) const;
+  std::string time_left(const progress& x) const;
+  std::vector<std::string> parts(const progress& x) const;
 
   std::mutex mutex_;
   bool terminal_;
   double max_turns_;
   bool begun_ = false;
   bool line_open_ = false;
-  progress first_; // a resumed run does not start from nothing
+  std::deque<std::pair<double, uint64_t>> pace_; ///< of late: seconds, and turns of this process
   double last_shown_ = -1e9;
 };
 

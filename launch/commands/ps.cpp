@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -40,7 +41,7 @@ tl::unexpected<error> not_live(const run_directory& run, const std::string& caus
   return infrastructure_error("run_not_live", "failed to ask the run '" + run.name + "': " + cause,
                               "`kernelmill show " + run.path +
                                   "` reads what is stored; `kernelmill resume " + run.path +
-                                  "` goes on with it");
+                                  "` continues it");
 }
 
 /// A path in a run's directory can be longer than the 107 bytes of an address; its descriptor's
@@ -83,23 +84,51 @@ expected<json> ask(const run_directory& run) {
   return document;
 }
 
-/// Every snapshot in the tree whose actor is an episode.
-void collect_episodes(const json& node, std::vector<json>& out) {
+/// Every snapshot in the tree that is of such an actor.
+void collect(const json& node, std::string_view actor, std::vector<json>& out) {
   if (!node.is_object()) return;
-  if (node.value("actor", "") == "episode") out.push_back(node);
+  if (node.value("actor", "") == actor) out.push_back(node);
   if (auto children = node.find("children"); children != node.end() && children->is_array())
-    for (const auto& child : *children) collect_episodes(child, out);
+    for (const auto& child : *children) collect(child, actor, out);
+}
+
+double number_of(const json& snapshot, std::string_view name) {
+  auto numbers = snapshot.find("numbers");
+  if (numbers == snapshot.end() || !numbers->is_array()) return 0;
+  for (const auto& x : *numbers)
+    if (x.value("name", "") == name) return x.value("value", 0.0);
+  return 0;
+}
+
+/// Requests to the policy that have failed and are tried again, by "RUN/g0.e1".
+std::map<std::string, json> tried_requests(const json& snapshot) {
+  std::vector<json> found;
+  collect(snapshot, "policy_request", found);
+  std::map<std::string, json> result;
+  for (auto& x : found) result.insert_or_assign(x.value("id", ""), x);
+  return result;
 }
 
 double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-json episode_json(const std::string& run, const json& x) {
+json episode_json(const std::string& run, const json& x,
+                  const std::map<std::string, json>& tried) {
   json result = {{"run", run}, {"id", x.value("id", "")}, {"state", x.value("state", "")}};
   auto since = x.value("since", 0.0);
   result["age_seconds"] = since > 0 ? std::max(0.0, now() - since) : 0.0;
-  result["detail"] = x.value("detail", "");
+  auto detail = x.value("detail", "");
+  auto request = tried.find(run + "/" + x.value("id", ""));
+  if (request != tried.end() && x.value("state", "") == "thinking") {
+    auto attempts = static_cast<uint32_t>(number_of(request->second, "attempts"));
+    auto why = request->second.value("detail", "");
+    result["policy"] = {{"state", request->second.value("state", "")},
+                        {"attempts", attempts},
+                        {"last_error", why}};
+    detail += fmt::format("; policy attempt {}, last error: {}", attempts, why);
+  }
+  result["detail"] = detail;
   if (auto numbers = x.find("numbers"); numbers != x.end()) result["numbers"] = *numbers;
   return result;
 }
@@ -132,9 +161,10 @@ expected<int> ps(const invocation& in) {
     document["runs"].push_back(
         {{"run", run.name}, {"directory", run.path}, {"snapshot", *snapshot}});
     std::vector<json> episodes;
-    collect_episodes(*snapshot, episodes);
+    collect(*snapshot, "episode", episodes);
+    auto tried = tried_requests(*snapshot);
     for (const auto& x : episodes) {
-      auto row = episode_json(run.name, x);
+      auto row = episode_json(run.name, x, tried);
       rows.push_back({run.name, row["id"], row["state"], cli::format_seconds(row["age_seconds"]),
                       cli::clean(row["detail"].get<std::string>())});
       document["episodes"].push_back(std::move(row));
@@ -144,6 +174,8 @@ expected<int> ps(const invocation& in) {
     cli::print_json(document);
   else if (document["runs"].empty())
     cli::talk("no run is in progress below " + in.value("--root"));
+  else if (rows.empty())
+    cli::talk("no episode is live"); // a run is about to begin or to end
   else
     cli::print(cli::format_table({"RUN", "EPISODE", "STATE", "FOR>", "DETAIL"}, rows));
   return 0;
@@ -153,11 +185,11 @@ expected<int> ps(const invocation& in) {
 
 cli::command ps_row() {
   return {"ps",
-          "Lists the live episodes of runs in progress, with their states.",
+          "Lists the live episodes of runs in progress and their states.",
           "kernelmill ps",
           "",
           {{"RUN",
-            "Name of a run, or its directory; without it all below runs/.",
+            "Name of a run, or its directory. Default: all runs below --root.",
             false,
             false,
             completes::run,

@@ -211,7 +211,12 @@ expected<int> report(const invocation& in) {
     cli::print_json(document);
     return 0;
   }
-  cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + wrote);
+  const auto& all = figures.all;
+  if (in.has("RUN") && all.samples + all.infrastructure + all.open == 0)
+    cli::print(x->title + "\n\nno turn is committed; `kernelmill show " + in.value("RUN") +
+               "` says how the run ended\n");
+  else
+    cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + wrote);
   return 0;
 }
 
@@ -220,49 +225,49 @@ expected<int> report(const invocation& in) {
 cli::command report_row() {
   return {
       "report",
-      "Reports a run in KernelBench's figures: fast_p, pass@k, speedups, by level.",
+      "Reports a run in KernelBench's metrics: fast_p, pass@k and speedups, by level.",
       "kernelmill report runs/first\n"
       "kernelmill report runs/first --eval-results eval_results_level{level}.json\n"
       "kernelmill report --from eval_results.json --baseline baseline_time_torch.json --level 1",
-      "A sample is correct when it was accepted. Its speedup is the estimate of its timing; the "
-      "column FAST_1 LOW\n"
-      "counts the lower bound of the 95 % interval instead. What the infrastructure lost is "
-      "counted in INFRA and is\n"
-      "in no rate. An eval_results.json holds one level.",
+      "A sample is correct when it was accepted. FAST_p uses the estimated speedup; the column "
+      "FAST_1 LOW uses the\n"
+      "lower bound of its 95 % interval. INFRA counts samples lost to infrastructure faults; no "
+      "rate includes them.\n"
+      "An eval_results.json holds one level.",
       {{"RUN", "Name of a run, or its directory.", false, false, completes::run, {}}},
       {{"--by",
         "UNIT",
-        "What a sample is: an episode, which stands for its best accepted turn, or each turn.",
+        "Unit of a sample: `episode` counts its best accepted turn, `turn` counts every turn.",
         "episode",
         false,
         {"episode", "turn"},
         nothing},
-       {"--p", "LIST", "Speedups to give fast_p for.", "0,1,2", false, {}, nothing},
-       {"--k", "LIST", "Numbers of samples to give pass@k for.", "1,5,10", false, {}, nothing},
+       {"--p", "LIST", "Values of p for fast_p.", "0,1,2", false, {}, nothing},
+       {"--k", "LIST", "Values of k for pass@k.", "1,5,10", false, {}, nothing},
        {"--eval-results",
         "FILE",
-        "Writes the samples as KernelBench's eval_results.json; {level} becomes the level's "
-        "number.",
+        "Writes the samples as KernelBench's eval_results.json. {level} is replaced by the "
+        "level's number.",
         "",
         false,
         {},
         completes::file},
        {"--from",
         "FILE",
-        "Reads an eval_results.json, the benchmark's or ours, in place of a run; {level} means a "
-        "file for each level.",
+        "Reads an eval_results.json of KernelBench or Kernelmill instead of a run. {level} "
+        "stands for each level's number.",
         "",
         false,
         {},
         completes::file},
        {"--baseline",
         "FILE",
-        "With --from: KernelBench's times of the references, for entries without ref_runtime.",
+        "With --from: KernelBench's reference times, for entries without ref_runtime.",
         "",
         false,
         {},
         completes::file},
-       {"--level", "N", "With --from: the level that FILE is of.", "", false, {}, nothing},
+       {"--level", "N", "With --from: level of the file.", "", false, {}, nothing},
        runs_root()},
       report};
 }

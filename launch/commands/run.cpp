@@ -67,7 +67,7 @@ std::string stages_text(wire::RunSummary::Reader x, bool of_slots) {
   std::string result;
   for (auto s : x.getStages()) {
     std::string name = s.getName();
-    if (name.starts_with(prefix) != of_slots) continue;
+    if (name.starts_with(prefix) != of_slots || s.getValue() <= 0) continue;
     result += fmt::format("{}{} {}", result.empty() ? "" : ", ",
                           of_slots ? name.substr(prefix.size()) : name,
                           cli::format_seconds(s.getValue()));
@@ -87,9 +87,9 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
   result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
   if (auto stages = stages_text(x, false); !stages.empty())
-    result += "time in stages, all episodes together: " + stages + "\n";
+    result += cli::hanging("", 0, "summed over all episodes, waiting included: " + stages);
   if (auto slots = stages_text(x, true); !slots.empty())
-    result += "time in slots, all together: " + slots + "\n";
+    result += cli::hanging("", 0, "summed over all evaluations, in their slots: " + slots);
   result += fmt::format("run: {}\n", shown_path(x.getDirectory().cStr()));
   return result;
 }
@@ -108,22 +108,24 @@ void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
   auto directory = shown_path(x.getDirectory().cStr());
   if (auto fault = fault_of(x.getFault()); fault.cls != fault_class::none)
     cli::print_error(fault, in.json, in.colour_err);
-  cli::talk("committed turns stay; go on with: kernelmill resume " + directory);
+  cli::talk("committed turns are kept; continue with: kernelmill resume " + directory);
 }
 
 expected<int> drive(const invocation& in, run_options options) {
   interrupt signals;
-  progress_display display{::isatty(2) == 1, options.resume ? 0 : options.config.tasks.max_turns};
+  progress_display display{::isatty(2) == 1, options.config.tasks.max_turns};
   std::stop_callback tell{
       signals.token(), [] {
-        cli::talk("\nending: steps in progress go on to their end; Ctrl-C again ends at once");
+        cli::talk("\nending: waiting for steps in progress; press Ctrl-C again to end at once");
       }};
   if (!in.json) {
     options.on_progress = [&](const progress& x) { display.update(x); };
     options.on_warning = [&](std::string_view line) { display.say(line); };
   }
-  cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
-            shown_path(options.directory));
+  options.on_start = [&] {
+    cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
+              shown_path(options.directory));
+  };
   auto summary = run_node(options, signals.token());
   display.finish();
   if (!summary) return tl::unexpected<error>{summary.error()};
@@ -204,7 +206,7 @@ std::vector<cli::option_spec> resume_options() {
   auto result = with_head_options({runs_root()});
   for (auto& x : result)
     if (x.name == std::string_view{"--head"})
-      x.doc = "The head that has the run; without it the run is one of this machine.";
+      x.doc = "Head that has the run. Default: a run of this machine.";
   return result;
 }
 
@@ -213,26 +215,26 @@ std::vector<cli::option_spec> resume_options() {
 cli::command run_row() {
   return {
       "run",
-      "Runs a configuration: episodes of every task, to the end.",
+      "Runs a configuration: episodes of every task, until all have ended.",
       "kernelmill run quickstart\n"
       "kernelmill run configs/quickstart.json tasks.ids='[\"native/softmax\"]' run.dir=runs/first",
-      "Later files and overrides win. The first Ctrl-C ends the run with every committed turn "
-      "kept; a second\n"
-      "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows what "
-      "would be run.",
+      "Later files and overrides win. The first Ctrl-C stops the run and keeps every committed "
+      "turn. A second\n"
+      "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows the "
+      "configuration of the run.",
       {config_words()},
-      {flag("--dry-run", "Prints the resolved configuration and runs nothing.")},
+      {flag("--dry-run", "Prints the resolved configuration and exits.")},
       run};
 }
 
 cli::command resume_row() {
   return {"resume",
-          "Goes on with a run from its last committed turns.",
+          "Continues a run from its last committed turns.",
           "kernelmill resume runs/first",
-          "Overrides may change how the run goes on (addresses, keys, slots, deadlines, "
-          "the log), not what it\n"
-          "measures. With --head it is a run of a head that was paused, cancelled, or has "
-          "failed.",
+          "Overrides may change addresses, keys, slots, deadlines and the log. They may not "
+          "change what the run\n"
+          "measures. With --head it continues a run of that head that was paused, was cancelled "
+          "or has failed.",
           {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}},
            {"OVERRIDE", "a.b=value.", false, true, nothing, {}}},
           resume_options(),

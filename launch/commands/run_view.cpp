@@ -78,7 +78,14 @@ expected<store> open_for_reading(const run_directory& run) {
   store_options options;
   options.directory = run.store;
   options.read_only = true;
-  return store::open(options);
+  auto from = store::open(options);
+  if (!from || !has_journal(run)) return from;
+  bool found = false;
+  auto ok = from->scan_openings(run.name, [&](auto) { return !(found = true); });
+  if (!ok) return tl::unexpected<error>{ok.error()};
+  if (!found)
+    return tl::unexpected<error>{run_incomplete(run, "its records in " + run.store + " are")};
+  return from;
 }
 
 expected<run_view> view_run(const run_directory& run, const uint32_t* group) {

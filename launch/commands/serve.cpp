@@ -25,7 +25,6 @@
 #include "launch/node/hosted_run.hpp"
 #include "launch/node/slot_actors.hpp"
 #include "launch/services/evaluation_api.hpp"
-#include "messages/digest.hpp"
 
 namespace kernelmill::commands {
 
@@ -60,7 +59,9 @@ expected<bool> find_torch(const invocation& in, const task_roots& roots, chosen_
   if (!ids) return tl::unexpected<error>{ids.error()};
   bool wanted = false;
   for (const auto& id : *ids)
-    if (auto x = load_task(roots, id); x && x->is_torch() && x->names(backend.name)) wanted = true;
+    if (auto x = load_task(roots, id);
+        x && x->contract == contract_kind::torch && x->names(backend.name))
+      wanted = true;
   if (!wanted) return false;
   auto python = find_python(in.value("--python"));
   if (!python && in.has("--python")) return tl::unexpected<error>{python.error()};
@@ -130,9 +131,7 @@ expected<int> serve(const invocation& in) {
   config.evaluation.clock = in.value("--clock");
   auto slots = start_slots(config, *backend, tasks->directories());
   if (!slots) return tl::unexpected<error>{slots.error()};
-  for (const auto& layer : slots->layers)
-    if (layer.state == layer_state::missing)
-      cli::talk("warning: sandbox layer " + layer.name + " is missing: " + layer.detail);
+  if (auto fell = layers_that_fell(slots->layers); !fell.empty()) cli::talk("warning: " + fell);
   serve_config actors_config;
   caf::actor_system system{actors_config};
   auto lease = longest_lease(config);

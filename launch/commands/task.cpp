@@ -23,10 +23,10 @@ json head(const task& x) {
                  {"title", x.title},
                  {"verb", x.verb},
                  {"operator_family", x.operator_family},
-                 {"contract", x.contract},
+                 {"contract", to_string(x.contract)},
                  {"difficulty", x.difficulty},
                  {"backends", x.backends}};
-  if (x.is_torch()) {
+  if (x.contract == contract_kind::torch) {
     result["suite"] = x.torch.suite;
     result["level"] = x.torch.level;
     result["problem_id"] = x.torch.problem_id;
@@ -48,7 +48,7 @@ json full(const task& x) {
   auto result = head(x);
   result["digest"] = x.digest;
   result["directory"] = x.directory;
-  if (x.is_torch()) {
+  if (x.contract == contract_kind::torch) {
     result["prompt"] = x.prompt;
     result["problem"] = x.torch.code;
     return result;
@@ -77,10 +77,10 @@ std::string torch_text(const task& x, bool bold) {
 }
 
 std::string text(const task& x, bool bold) {
-  if (x.is_torch()) return torch_text(x, bold);
+  if (x.contract == contract_kind::torch) return torch_text(x, bold);
   auto result = fmt::format("{}\n{}\n\n", cli::paint(bold, cli::colour::bold, x.id), x.title);
   result += fmt::format("{}, {}, {}, contract {}\n\n{}\n\n", x.verb, x.operator_family,
-                        x.difficulty, x.contract, x.declaration());
+                        x.difficulty, to_string(x.contract), x.declaration());
   std::vector<std::vector<std::string>> rows;
   for (const auto& c : x.cases) {
     std::string fills;
@@ -100,6 +100,13 @@ std::string text(const task& x, bool bold) {
   return result;
 }
 
+/// One error that names every task that could not be read.
+error all_of(std::vector<error> faults) {
+  auto result = std::move(faults.front());
+  for (size_t i = 1; i < faults.size(); ++i) result.message += "\n" + faults[i].message;
+  return result;
+}
+
 /// The ids that were typed, or all.
 expected<std::vector<std::string>> ids_to_check(const invocation& in, const task_roots& roots) {
   auto all = list_tasks(roots);
@@ -112,7 +119,7 @@ expected<std::string> python_for(const invocation& in, const task_roots& roots,
                                  const std::vector<std::string>& ids) {
   for (const auto& id : ids) {
     auto x = load_task(roots, id);
-    if (!x || !x->is_torch())
+    if (!x || x->contract != contract_kind::torch)
       continue; // a task that cannot be loaded is told of when it is checked
     auto python = find_python(in.value("--python"));
     if (!python) return tl::unexpected<error>{python.error()};
@@ -158,7 +165,7 @@ expected<void> check_on(workbench& bench, const task& x, check_outcome& result) 
   auto request =
       build<wire::CheckRequest>([&](wire::CheckRequest::Builder b) { b.setTaskDir(x.directory); });
   // Some problems of contract torch are whole networks with inputs of gigabytes.
-  auto answer = (*referee)->check(request, x.is_torch() ? 600'000 : 120'000);
+  auto answer = (*referee)->check(request, x.contract == contract_kind::torch ? 600'000 : 120'000);
   if (!answer) return tl::unexpected<error>{answer.error()};
   auto opened = answer->open();
   std::string where = bench.backend() == "cpu" ? "" : bench.backend() + ": ";
@@ -226,19 +233,26 @@ expected<int> task_list(const invocation& in) {
   if (!roots) return tl::unexpected<error>{roots.error()};
   auto ids = list_tasks(*roots);
   if (!ids) return tl::unexpected<error>{ids.error()};
-  json tasks = json::array();
+  json tasks = json::array(), broken = json::array();
   std::vector<std::vector<std::string>> rows;
+  std::vector<error> faults;
   for (const auto& id : *ids) {
     auto x = load_task(*roots, id);
-    if (!x) return tl::unexpected<error>{x.error()};
+    if (!x) {
+      faults.push_back(x.error());
+      broken.push_back({{"id", id}, {"problem", x.error().message}, {"next", x.error().hint}});
+      continue;
+    }
     tasks.push_back(head(*x));
     rows.push_back({x->id, x->verb, x->operator_family, x->difficulty, x->title});
   }
   if (in.json)
-    cli::print_json({{"root", roots->front()}, {"roots", *roots}, {"tasks", tasks}});
+    cli::print_json(
+        {{"root", roots->front()}, {"roots", *roots}, {"tasks", tasks}, {"broken", broken}});
   else
     cli::print(cli::format_table({"TASK", "VERB", "FAMILY", "DIFFICULTY", "TITLE"}, rows));
-  return 0;
+  if (faults.empty()) return 0;
+  return tl::unexpected<error>{all_of(std::move(faults))};
 }
 
 expected<int> task_show(const invocation& in) {
@@ -272,17 +286,16 @@ cli::command task_show_row() {
 
 cli::command task_check_row() {
   return {"task check",
-          "Refuses tasks that an output without work can pass.",
+          "Checks that no output can pass the task without doing the work.",
           "kernelmill task check native/row_sum\n"
           "kernelmill task check --backend cuda native/row_sum",
-          "With cuda, baseline.cu must pass every case and reference.cu must agree with "
-          "reference.cpp on each.\n"
+          "On cuda, baseline.cu must pass every case, and reference.cu must agree with "
+          "reference.cpp on each case.\n"
           "Exit code 5 when a task is refused.",
-          {{"TASK", "Ids or globs; without them all.", false, true, completes::task, {}}},
+          {{"TASK", "Ids or globs. Default: all tasks.", false, true, completes::task, {}}},
           {{"--backend",
             "NAME",
-            "Whose files are checked; auto: of every backend that the task names and this "
-            "machine has.",
+            "Backend to check. `auto`: every backend that the task names and this machine has.",
             "auto",
             false,
             {"auto", "cpu", "cuda"},

@@ -96,24 +96,24 @@ expected<int> task_import(const invocation& in) {
 cli::command task_import_row() {
   return {
       "task import",
-      "Makes tasks of a benchmark's problems.",
+      "Imports a benchmark's problems as tasks.",
       "kernelmill task import kernelbench ~/KernelBench\n"
       "kernelmill task import kernelbench problems.jsonl --level 1",
-      "Tasks come to $XDG_DATA_HOME/kernelmill/tasks (~/.local/share/kernelmill/tasks), where "
-      "every command finds\n"
-      "them. Each is there whole or not at all; a second import changes nothing. Exit code 4 when "
-      "tasks that\n"
-      "differ were left alone.",
-      {{"SUITE", "Whose problems they are.", true, false, nothing, {"kernelbench"}},
+      "Tasks are written to $XDG_DATA_HOME/kernelmill/tasks (~/.local/share/kernelmill/tasks), "
+      "where every command\n"
+      "finds them. Each task is written atomically. A second import changes nothing. Exit code 4 "
+      "when existing tasks\n"
+      "differ and were not replaced.",
+      {{"SUITE", "Benchmark.", true, false, nothing, {"kernelbench"}},
        {"PATH",
-        "A checkout of KernelBench, or its problems.jsonl; without it $KERNELBENCH_ROOT.",
+        "Checkout of KernelBench, or its problems.jsonl. Default: $KERNELBENCH_ROOT.",
         false,
         false,
         completes::file,
         {}}},
-      {{"--to", "DIR", "Another folder of tasks.", "", false, {}, completes::directory},
-       {"--level", "N", "Only the problems of one level.", "", false, {}, nothing},
-       flag("--force", "Replaces tasks that differ.")},
+      {{"--to", "DIR", "Folder to write tasks to.", "", false, {}, completes::directory},
+       {"--level", "N", "Imports only this level.", "", false, {}, nothing},
+       flag("--force", "Replaces existing tasks that differ.")},
       task_import};
 }
 

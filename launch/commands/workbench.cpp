@@ -46,6 +46,7 @@ expected<std::vector<referee_client*>> workbench::referees() {
     referee_options options;
     options.cache_directory = default_build_cache();
     options.pool = warm_;
+    options.layers = layers_that_stood(layers());
     backend_.apply(options, referees_.size());
     auto client = referee_client::launch(*processes_, *program, options);
     if (!client) return tl::unexpected<error>{client.error()};

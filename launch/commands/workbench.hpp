@@ -27,7 +27,11 @@ public:
   /// Compiles what tasks bring along, before a GPU is held for it.
   void build_ahead(const std::vector<std::string>& task_directories);
   const std::string& backend() const noexcept { return backend_.name; }
-  std::vector<sandbox_layer> layers() { return walls_->probe(); }
+  /// Tried once.
+  const std::vector<sandbox_layer>& layers() {
+    if (layers_.empty()) layers_ = walls_->probe();
+    return layers_;
+  }
 
 private:
   workbench(std::unique_ptr<spawner> processes, chosen_backend backend)
@@ -40,6 +44,7 @@ private:
   // On the heap: the sandbox and the referee keep references to what is above them.
   std::unique_ptr<spawner> processes_;
   std::unique_ptr<sandbox> walls_;
+  std::vector<sandbox_layer> layers_;
   std::unique_ptr<native_toolchain> toolchain_;
   std::vector<std::unique_ptr<referee_client>> referees_;
 };

@@ -159,6 +159,12 @@ std::string parse_complaint(const std::string& what) {
   return text;
 }
 
+/// The number that the library could not hold: "number overflow parsing '1e999'".
+std::string quoted_number(const std::string& what) {
+  auto begin = what.find('\''), end = what.rfind('\'');
+  return begin < end && end != what.npos ? what.substr(begin + 1, end - begin - 1) : std::string{};
+}
+
 } // namespace
 
 expected<json_text> parse_json_text(std::string name, std::string_view text) {
@@ -172,6 +178,13 @@ expected<json_text> parse_json_text(std::string name, std::string_view text) {
         "failed to parse " + where(result.name, at) + ": " + parse_complaint(e.what()) +
             excerpt(text, at),
         "correct the JSON there; comments are allowed, trailing commas are not");
+  } catch (const nlohmann::json::out_of_range& e) {
+    auto number = quoted_number(e.what());
+    auto at = position_of(text, std::min(text.find(number), text.size()));
+    return configuration_error("config_syntax",
+                               "failed to parse " + where(result.name, at) + ": the number " +
+                                   number + " is too large for any value" + excerpt(text, at),
+                               "write a number that a double holds, below 1.8e308");
   }
   key_scanner scanner{text, result.positions};
   if (auto problem = scanner.run()) {

@@ -55,13 +55,17 @@ void add_run_keys(std::vector<config_key>& k) {
   k.push_back(directory(
       KEY(run.dir, "Directory of the run; empty: runs/NAME below the working directory.")));
   k.push_back(
-      within(KEY(run.seed, "Seed of what is drawn outside of the referee: of requests, where "
-                           "policy.sampling.seed asks for it, and by `kernelmill simulate`."),
+      within(KEY(run.seed, "Seed of random draws outside the referee: of requests, if "
+                           "policy.sampling.seed is 0 or more, and of `kernelmill simulate`."),
              0, 9007199254740991.0));
   k.push_back(within(KEY(run.priority,
-                         "Among runs of one head: what waits of the highest goes first, on nodes "
-                         "and at policy servers; equals take turns."),
+                         "Priority among the runs of one head. Jobs of the highest priority go "
+                         "first, on nodes and at policy servers. Runs of one priority take turns."),
                      -100, 100));
+  k.push_back(within(KEY(run.max_infrastructure,
+                         "Share of the turns that faults of the machine or of a server may lose. "
+                         "After 32 turns a run that has lost more ends, with exit code 70."),
+                     0, 1));
   k.push_back(directory(
       KEY(tasks.root,
           "Folder below which tasks are found; empty: configs/tasks of the installation, and "
@@ -74,7 +78,7 @@ void add_run_keys(std::vector<config_key>& k) {
                          "Usable episodes of a group after which the others are dropped: they "
                          "are closed, left out of its advantages and counted. 0: waits for all."),
                      0, 4096));
-  k.push_back(within(KEY(tasks.max_turns, "Most turns of an episode."), 1, 256));
+  k.push_back(within(KEY(tasks.max_turns, "Maximum number of turns of an episode."), 1, 256));
 }
 
 void add_policy_keys(std::vector<config_key>& k) {
@@ -92,12 +96,13 @@ void add_policy_keys(std::vector<config_key>& k) {
   k.push_back(file(KEY(policy.api_key_file, "File that holds the API key.")));
   k.push_back(KEY(policy.stream, "Whether completions are streamed (SSE)."));
   k.push_back(one_of(KEY(policy.tokens,
-                         "`chat` sends texts. `exact` (kinds vllm and sglang) sends token ids, and "
-                         "every turn's prompt goes on from the ids that were sampled before it."),
+                         "`chat` sends messages. `exact` (kinds vllm and sglang) sends token "
+                         "ids, and every turn's prompt continues the ids that were sampled "
+                         "before it."),
                      {"chat", "exact"}));
   k.push_back(within(KEY(policy.max_in_flight,
-                         "Most requests open at once; fewer while the server answers 429 or 503, "
-                         "or says that its queue grows."),
+                         "Maximum number of open requests. Fewer are open while the server "
+                         "answers 429 or 503, or reports a growing queue."),
                      1, 65536));
   k.push_back(
       within(KEY(policy.timeout_ms, "Time for one completion, with its retries."), 1, week_ms));
@@ -114,7 +119,8 @@ void add_policy_keys(std::vector<config_key>& k) {
   k.push_back(
       above(KEY(policy.sampling.top_p, "Nucleus sampling: the share of probability that is kept."),
             0, 1));
-  k.push_back(within(KEY(policy.sampling.max_tokens, "Most tokens of a completion."), 1, 10e6));
+  k.push_back(within(KEY(policy.sampling.max_tokens, "Maximum number of tokens of a completion."),
+                     1, 10e6));
   k.push_back(within(KEY(policy.sampling.seed,
                          "Below 0: no seed is sent. Otherwise each request is sent one of its own, "
                          "made of this, run.seed, the task, and group, member and turn."),
@@ -163,13 +169,15 @@ void add_judgement_keys(std::vector<config_key>& k) {
       within(KEY(episode.stop_speedup,
                  "An episode ends when the lower bound of a speedup reaches this; 0: never."),
              0, 1e6));
-  k.push_back(within(KEY(episode.feedback_bytes, "Most bytes of feedback in a prompt."), 500, 1e6));
+  k.push_back(within(KEY(episode.feedback_bytes, "Maximum size of the feedback in a prompt, in "
+                                                 "bytes."),
+                     500, 1e6));
   k.push_back(
       within(KEY(episode.turn_deadline_ms, "Time for one turn; longer than any one tool's."), 100,
              week_ms));
   k.push_back(
       within(KEY(episode.deadline_ms, "Time for one episode; at least one turn's."), 100, week_ms));
-  k.push_back(within(KEY(episode.max_live, "Most episodes in progress at once."), 1, 1e6));
+  k.push_back(within(KEY(episode.max_live, "Maximum number of live episodes."), 1, 1e6));
   k.push_back(one_of(KEY(reward.preset, "Weights to start from."),
                      {"kevin", "correctness", "staged", "sparse"}));
   const auto from_preset = std::string{" null: the preset's."};
@@ -209,13 +217,14 @@ void add_judgement_keys(std::vector<config_key>& k) {
   k.push_back(
       KEY(storage.durable,
           "Whether a commit waits for the disk; false loses turns when the machine goes down."));
-  k.push_back(one_of(KEY(log.level, "Least severe level that is logged."),
+  k.push_back(one_of(KEY(log.level, "Lowest level that is logged."),
                      {"trace", "debug", "info", "warn", "error"}));
   k.push_back(one_of(KEY(log.format, "`text` is for people: logs/run.log of the run's directory. "
                                      "`json` is one object a line: logs/run.jsonl."),
                      {"text", "json"}));
-  k.push_back(
-      within(KEY(log.file_bytes, "Size from which a new file is begun."), 4096, double{1 << 30}));
+  k.push_back(within(KEY(log.file_bytes, "Size of a log file, in bytes, after which a new file is "
+                                         "started."),
+                     4096, double{1 << 30}));
   k.push_back(within(KEY(log.files, "Files that are kept, the latest among them."), 1, 1000));
 }
 
@@ -223,6 +232,7 @@ void add_judgement_keys(std::vector<config_key>& k) {
 constexpr const char* changeable[] = {
     "run.name",
     "run.dir",
+    "run.max_infrastructure",
     "run.priority",
     "policy.base_url",
     "policy.api_key_env",

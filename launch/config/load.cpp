@@ -11,7 +11,7 @@
 #include "launch/config/layers.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/config/suggest.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill {
 

@@ -18,6 +18,7 @@ struct run_section {
   std::string dir;  ///< empty: runs/NAME below the working directory
   uint64_t seed = 1;
   int64_t priority = 0;
+  double max_infrastructure = defaults::max_infrastructure;
 };
 
 struct tasks_section {

@@ -20,7 +20,7 @@ bool is_seed(const std::string& x) {
 } // namespace
 
 void add_tool_keys(std::vector<config_key>& k) {
-  k.push_back(within(KEY(compile.slots, "Builds at once; 0: one for each core."), 0, 4096));
+  k.push_back(within(KEY(compile.slots, "Concurrent builds; 0: one per core."), 0, 4096));
   k.push_back(within(KEY(compile.deadline_ms, "Time for one build."), 100, week_ms));
   k.push_back(within(KEY(compile.torch_deadline_ms,
                          "The same for an answer of the contract `torch`, with its extensions."),
@@ -35,31 +35,32 @@ void add_tool_keys(std::vector<config_key>& k) {
       {"auto", "cpu", "cuda"}));
   k.push_back(
       one_of(KEY(evaluation.contract,
-                 "What candidates are: `native` libraries, `device` code, or `torch` modules in "
-                 "Python; tasks of the contract torch take the last, whatever stands here."),
+                 "Contract of candidates: `native` libraries, `device` code, or `torch` modules "
+                 "in Python. Tasks of the contract torch always take torch modules."),
              {"native", "device", "torch"}));
   k.push_back(file(KEY(evaluation.python,
-                       "Interpreter that has torch, and Triton where it is wanted; empty: "
-                       "$KERNELMILL_PYTHON, then python3. Asked for only by tasks of the contract "
-                       "torch, as are the next three.")));
+                       "Python interpreter with torch, and with Triton if needed; empty: "
+                       "$KERNELMILL_PYTHON, then python3. Only tasks of the contract torch use "
+                       "this key and the next three.")));
   k.push_back(one_of(KEY(evaluation.torch_mode,
                          "`honest`: fresh inputs in every call and an error bound scaled to the "
                          "data; `kernelbench`: the benchmark's own tolerances and trial counts."),
                      {"honest", "kernelbench"}));
   k.push_back(one_of(KEY(evaluation.language,
-                         "What an answer's kernels must be written in; with `torch`, calls of the "
-                         "framework are enough."),
+                         "Language that a Python candidate's kernels must use. With `torch`, "
+                         "calls of the framework are enough."),
                      {"any", "cuda", "triton", "torch"}));
   k.push_back(one_of(KEY(evaluation.float32,
                          "Arithmetic that an answer may use for float32: `tf32` widens the error "
                          "bound by what tensor cores lose."),
                      {"ieee", "tf32"}));
   k.push_back(one_of(KEY(evaluation.clock,
-                         "Which time is paid: `call`, calls back to back with their launches, or "
-                         "`device`, the GPU's work alone. Verdicts have both on a GPU."),
+                         "Time that the reward uses: `call`, calls back to back with their "
+                         "launches, or `device`, the GPU's work alone. On a GPU, verdicts have "
+                         "both."),
                      {"call", "device"}));
-  k.push_back(
-      within(KEY(evaluation.slots, "Evaluations at once; 0: as many as fit the cores."), 0, 1024));
+  k.push_back(within(KEY(evaluation.slots, "Concurrent evaluations; 0: as many as fit the cores."),
+                     0, 1024));
   k.push_back(within(KEY(evaluation.threads_per_slot,
                          "Cores of one evaluation; 0: the cores divided by the slots."),
                      0, 1024));
@@ -73,9 +74,11 @@ void add_tool_keys(std::vector<config_key>& k) {
       "^([0-9a-f]{64})?$", is_seed));
   k.push_back(KEY(evaluation.timing.enabled, "Whether correct candidates are timed."));
   k.push_back(within(KEY(evaluation.timing.min_blocks,
-                         "Fewest blocks (reference, candidate, candidate, reference) of a timing."),
+                         "Minimum number of blocks (reference, candidate, candidate, reference) "
+                         "of a timing."),
                      3, 1000));
-  k.push_back(within(KEY(evaluation.timing.max_blocks, "Most blocks of a timing."), 3, 1000));
+  k.push_back(
+      within(KEY(evaluation.timing.max_blocks, "Maximum number of blocks of a timing."), 3, 1000));
   k.push_back(above(KEY(evaluation.timing.half_width,
                         "Timing ends when half the relative width of the interval is below this."),
                     0, 1));
@@ -87,8 +90,10 @@ void add_tool_keys(std::vector<config_key>& k) {
                     0, 1000));
   k.push_back(
       one_of(KEY(evaluation.required_layers,
-                 "Sandbox layers without which a run does not start; see `kernelmill doctor`."),
-             {"namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits", "no_network"}));
+                 "Sandbox layers without which a run does not start; one that is weaker counts as "
+                 "missing. See `kernelmill doctor`."),
+             {"namespaces", "seccomp", "cgroup_memory", "cgroup_pids", "rlimits", "no_network",
+              "separate_user", "landlock"}));
   k.push_back(KEY(
       profile.enabled,
       "Whether correct candidates are profiled. On a CPU only: a turn on a GPU or in Python has no "

@@ -113,17 +113,17 @@ std::string check_value(const config_key& key, const nlohmann::json& value) {
 std::string config_section_doc(const std::string& section) {
   static const std::pair<const char*, const char*> docs[] = {
       {"run", "The run itself."},
-      {"tasks", "What is attempted, and how often."},
-      {"policy", "The server that writes the kernels."},
+      {"tasks", "Tasks, groups and turns."},
+      {"policy", "The policy server."},
       {"policy.sampling", "How completions are sampled."},
       {"retrieval", "Examples shown in prompts."},
-      {"retrieval.embedder", "What turns texts into vectors."},
+      {"retrieval.embedder", "The embedder of texts."},
       {"compile", "Builds of candidates."},
       {"evaluation", "Runs of candidates."},
       {"evaluation.timing", "Timing of correct candidates, interleaved with the reference."},
       {"profile", "Counters of candidates."},
       {"episode", "Turns, their limits and their returns."},
-      {"reward", "What a turn is paid."},
+      {"reward", "The reward of a turn."},
       {"storage", "The lineage."},
       {"log", "The log of a run, or of a node: docs/reference/logs.md."},
   };

@@ -20,9 +20,13 @@ TAKES_FROM_POOL = "cudaMallocAsync"
 def twice(source):
     """A native source whose `solve` does all of it two times."""
     found = re.search(r'extern "C" void solve\(([^)]*)\)', source)
-    names = ", ".join(re.findall(r"(\w+)\s*(?:,|$)", found.group(1)))
+    given = []
+    for number, text in enumerate(re.sub(r"/\*.*?\*/", "", found.group(1)).split(",")):
+        words = text.split()
+        given.append(" ".join(words if len(words) > 1 else [*words, f"unused_{number}"]))
+    names = ", ".join(re.search(r"\w+$", x).group(0) for x in given)
     return (source.replace(found.group(0), f"static void once({found.group(1)})")
-            + f"\n{found.group(0)} {{\n  once({names});\n  once({names});\n}}\n")
+            + f"\nextern \"C\" void solve({', '.join(given)}) {{\n  once({names});\n  once({names});\n}}\n")
 
 
 def launched_twice(source):

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
 
 #include "gpu/task/task.hpp"
+#include "messages/base/files.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -58,12 +59,10 @@ expected<void> check(const kernelbench_problem& x) {
 }
 
 expected<std::string> text_of(const fs::path& path) {
-  std::ifstream in{path, std::ios::binary};
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in)
+  auto text = read_whole(path.string());
+  if (!text)
     return configuration_error("missing_file", "failed to read " + path.string(), what_is_read);
-  return text.str();
+  return std::move(*text);
 }
 
 expected<uint32_t> number_at(const nlohmann::json& line, const char* key,
@@ -197,12 +196,6 @@ constexpr family_rule families_of_level_1[] = {
     {"softsign", "activation"}, {"mish", "activation"},
 };
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 // "Square matrix multiplication" of "1_Square_matrix_multiplication_".
 std::string title_of(const kernelbench_problem& x) {
   std::string result;
@@ -241,7 +234,7 @@ expected<std::vector<kernelbench_problem>> read_kernelbench(const std::string& p
 }
 
 std::string operator_family_of(const kernelbench_problem& x) {
-  auto name = lower(x.name);
+  auto name = lowered(x.name);
   if (name.find("attention") != name.npos) return "attention";
   if (x.level == 2) return "fusion";
   if (x.level > 2) return "network";

@@ -9,7 +9,8 @@
 #include "actors/episode/unchanged.hpp"
 #include "gpu/task/launch_plan.hpp"
 #include "launch/cli/terminal.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/utf8.hpp"
 #include "messages/fault.hpp"
 #include "messages/judged.hpp"
 
@@ -81,15 +82,15 @@ void choose_torch(task& what, const torch_choice& choice, const chosen_backend& 
 expected<void> choose_contract_for(task& what, const std::string& wanted,
                                    const std::string& source) {
   // Here somebody says what this very candidate is; a run's configuration says it of many tasks.
-  if (what.is_torch() && wanted != "auto" && wanted != "torch")
+  if (what.contract == contract_kind::torch && wanted != "auto" && wanted != "torch")
     return configuration_error("unsupported_contract",
                                "failed to use contract " + wanted + " for task " + what.id +
                                    ": its contract is torch",
                                "leave --contract out");
-  if (wanted != "auto" || what.is_torch())
-    return choose_contract(what, wanted == "auto" ? "torch" : wanted);
+  if (wanted != "auto")
+    return contract_of(wanted).and_then([&](auto x) { return choose_contract(what, x); });
   bool device = what.backend == "cuda" && has_launch_lines(source);
-  return choose_contract(what, device ? "device" : "native");
+  return choose_contract(what, device ? contract_kind::device : contract_kind::native);
 }
 
 parsed_completion as_source(std::string text, const task& what) {
@@ -100,9 +101,11 @@ parsed_completion as_source(std::string text, const task& what) {
     result.problems.push_back("the source is larger than 256 KiB");
   if (text.find('\0') != std::string::npos)
     result.problems.push_back("the source holds a NUL byte");
-  if (!cli::is_utf8(text)) result.problems.push_back("the source is not UTF-8");
+  if (!is_utf8(text)) result.problems.push_back("the source is not UTF-8");
   result.ok = result.problems.empty();
-  result.language = what.is_torch() ? "python" : what.backend == "cpu" ? "cpp" : what.backend;
+  result.language = what.contract == contract_kind::torch ? "python"
+                    : what.backend == "cpu"               ? "cpp"
+                                                          : what.backend;
   result.diagnosis = what.diagnosis; // a source file carries none
   if (result.ok) result.kernel = std::move(text);
   return result;
@@ -111,13 +114,14 @@ parsed_completion as_source(std::string text, const task& what) {
 Message<wire::BuildRequest> build_request_of(const offered_candidate& x) {
   return build<wire::BuildRequest>([&](wire::BuildRequest::Builder b) {
     b.setTask(x.what.id);
-    b.setContract(x.what.contract);
+    b.setContract(to_string(x.what.contract));
     b.setBackend(x.what.backend);
     b.setSource(x.parsed.kernel);
     b.setSha256(x.sha256);
     const compile_section defaults;
-    b.setDeadlineMs(x.what.is_torch() ? defaults.torch_deadline_ms : defaults.deadline_ms);
-    if (x.what.is_torch()) b.setTaskDir(x.what.directory);
+    b.setDeadlineMs(x.what.contract == contract_kind::torch ? defaults.torch_deadline_ms
+                                                            : defaults.deadline_ms);
+    if (x.what.contract == contract_kind::torch) b.setTaskDir(x.what.directory);
   });
 }
 
@@ -130,7 +134,8 @@ expected<Message<wire::EvaluateRequest>> evaluate_request_of(const judging_optio
                                                              const offered_candidate& x,
                                                              wire::BuildResult::Reader built) {
   const evaluation_section defaults;
-  auto deadline_ms = x.what.is_torch() ? defaults.torch_deadline_ms : defaults.deadline_ms;
+  auto deadline_ms =
+      x.what.contract == contract_kind::torch ? defaults.torch_deadline_ms : defaults.deadline_ms;
   expected<void> seed;
   auto request = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder b) {
     b.setTaskDir(x.what.directory);
@@ -139,7 +144,7 @@ expected<Message<wire::EvaluateRequest>> evaluate_request_of(const judging_optio
     b.setCandidateSha256(x.sha256);
     b.setLibraryPath(built.getLibraryPath());
     b.setLibrarySha256(built.getLibrarySha256());
-    b.setContract(x.what.contract);
+    b.setContract(to_string(x.what.contract));
     auto t = b.initTiming();
     t.setEnabled(options.timed);
     t.setMinBlocks(options.timing.min_blocks);
@@ -148,7 +153,7 @@ expected<Message<wire::EvaluateRequest>> evaluate_request_of(const judging_optio
     t.setClock(options.clock);
     t.setBudgetMs(options.timing.budget_ms);
     t.setWidest(options.timing.widest);
-    if (x.what.is_torch()) {
+    if (x.what.contract == contract_kind::torch) {
       b.setMode(x.what.torch.mode);
       b.setLanguage(x.what.torch.language);
       b.setFloat32(x.what.torch.float32);
@@ -184,7 +189,7 @@ Message<wire::TurnFacts> facts_of(const offered_candidate& x,
     b.setVerb(x.what.verb);
     b.setOperatorFamily(x.what.operator_family);
     b.setBackend(x.what.backend);
-    b.setContract(x.what.contract);
+    b.setContract(to_string(x.what.contract));
     b.setCandidateSha256(x.sha256);
     set_parsed(b.initParsed(), x.parsed);
     b.setBuild(*built.open());

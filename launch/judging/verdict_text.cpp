@@ -108,6 +108,12 @@ json seconds_json(capnp::List<wire::Quantity>::Reader spans) {
   return result;
 }
 
+json words_json(capnp::List<capnp::Text>::Reader list) {
+  auto result = json::array();
+  for (auto x : list) result.push_back(str(x));
+  return result;
+}
+
 json kernels_json(wire::BuildResult::Reader b) {
   auto result = json::array();
   for (auto k : b.getKernels())
@@ -122,15 +128,22 @@ json kernels_json(wire::BuildResult::Reader b) {
 
 std::string gates_text(wire::Verdict::Reader verdict, bool colour) {
   std::string result;
+  bool accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
   for (auto g : verdict.getGates()) {
     auto status = g.getStatus();
+    auto state = word(status);
+    auto reason = cli::clean(str(g.getReason()));
+    // Of an accepted candidate the one gate that can fail says how fast it is.
+    bool slow = accepted && status == wire::GateStatus::FAIL;
+    if (slow) state = "slower";
+    if (slow) reason += "; this rejects nothing: what it is paid depends on the speed shown";
     auto shade = status == wire::GateStatus::PASS   ? cli::colour::green
+                 : slow                             ? cli::colour::yellow
                  : status == wire::GateStatus::FAIL ? cli::colour::red
                                                     : cli::colour::dim;
-    auto state = word(status);
     state.resize(8, ' ');
-    result += fmt::format("  {} {:<12} {}\n", cli::paint(colour, shade, state), str(g.getName()),
-                          cli::clean(str(g.getReason())));
+    result += cli::hanging(
+        fmt::format("  {} {:<12} ", cli::paint(colour, shade, state), str(g.getName())), 24, reason);
   }
   return result;
 }
@@ -223,12 +236,13 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
           {"timing", timing_json(evaluation.getTiming())},
           {"conditions", quantities_json(evaluation.getConditions())},
           {"slot_seconds", seconds_json(evaluation.getSpans())},
-          {"gates", to_json(capnp::DynamicStruct::Reader{verdict})["gates"]},
+          {"gates", kernelmill::to_json(capnp::DynamicStruct::Reader{verdict})["gates"]},
           {"reward", is_paid(verdict) ? finite(verdict.getReward()) : json(nullptr)},
           {"outcome", word(verdict.getOutcome())},
           {"category", str(verdict.getCategory())},
           {"device", str(evaluation.getDevice())},
           {"device_uuid", str(evaluation.getDeviceUuid())},
+          {"layers", words_json(evaluation.getLayers())},
           {"output", cli::clean(str(evaluation.getOutput()))},
           {"sealed", evaluation.getSealed()},
           {"error",
@@ -256,8 +270,9 @@ std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader ve
     if (fault.getHint().size() > 0) result += "next: " + cli::clean(str(fault.getHint())) + "\n";
   }
   result += fmt::format("\n{}", cli::paint(colour, shade, word(outcome)));
-  if (auto category = str(verdict.getCategory()); category == "not_timed")
-    result += ", " + category;
+  auto category = str(verdict.getCategory());
+  if (category == "not_timed") result += ", " + category;
+  if (category == "slower") result += ", slower than asked for";
   result += is_paid(verdict) ? fmt::format(", reward {:.3f}\n", verdict.getReward()) : "\n";
   return result;
 }

@@ -21,22 +21,6 @@ std::vector<int> cores() {
   return result;
 }
 
-expected<void> check_layers(const std::vector<sandbox_layer>& layers,
-                            const std::vector<std::string>& required) {
-  for (auto& name : required) {
-    auto i = std::find_if(layers.begin(), layers.end(), [&](auto& x) { return x.name == name; });
-    if (i == layers.end())
-      return configuration_error("unknown_layer",
-                                 "evaluation.required_layers names no sandbox layer: " + name,
-                                 "`kernelmill doctor` lists them");
-    if (i->state == layer_state::missing)
-      return configuration_error("sandbox_layer_missing",
-                                 "the sandbox layer " + name + " is missing here: " + i->detail,
-                                 i->remedy.empty() ? "`kernelmill doctor` says more" : i->remedy);
-  }
-  return {};
-}
-
 std::string slot_name(size_t number, const std::vector<int>& cpus) {
   std::string result = "cpu" + std::to_string(number) + " (cores ";
   for (size_t i = 0; i < cpus.size(); ++i) result += (i > 0 ? "," : "") + std::to_string(cpus[i]);
@@ -48,6 +32,25 @@ std::string gpu_name(const cuda::gpu& x) {
 }
 
 } // namespace
+
+expected<void> check_layers(const std::vector<sandbox_layer>& layers,
+                            const std::vector<std::string>& required) {
+  for (auto& name : required) {
+    auto i = std::find_if(layers.begin(), layers.end(), [&](auto& x) { return x.name == name; });
+    if (i == layers.end())
+      return configuration_error("unknown_layer",
+                                 "evaluation.required_layers names no sandbox layer: " + name,
+                                 "`kernelmill doctor` lists them");
+    if (i->state != layer_state::active)
+      return configuration_error("sandbox_layer_missing",
+                                 "the sandbox layer " + name +
+                                     (i->state == layer_state::weaker ? " is weaker here: "
+                                                                      : " is missing here: ") +
+                                     i->detail,
+                                 i->remedy.empty() ? "`kernelmill doctor` says more" : i->remedy);
+  }
+  return {};
+}
 
 std::vector<std::vector<int>> slot_cpus(const evaluation_section& config) {
   auto all = cores();
@@ -99,6 +102,7 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
     backend.apply(referee, i);
     if (!backend.gpus.empty()) referee.pool = gpu_pool;
     referee.cache_directory = options.cache_directory;
+    referee.layers = layers_that_stood(result.layers);
     auto client =
         referee_client::launch(*result.processes, helper_program("kernelmill-referee"), referee);
     if (!client) return tl::unexpected<error>{client.error()};

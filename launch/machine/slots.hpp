@@ -20,6 +20,11 @@ namespace kernelmill {
 /// The cores of this process, divided among evaluation slots.
 std::vector<std::vector<int>> slot_cpus(const evaluation_section& config);
 
+/// Whether each of the required layers of the sandbox stands here; one that is weaker does not.
+/// Errors: "sandbox_layer_missing" with the remedy, "unknown_layer".
+expected<void> check_layers(const std::vector<sandbox_layer>& layers,
+                            const std::vector<std::string>& required);
+
 struct node_slots {
   std::shared_ptr<spawner> processes;
   std::shared_ptr<sandbox> walls;

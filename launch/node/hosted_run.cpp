@@ -1,6 +1,7 @@
 #include "launch/node/hosted_run.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
 #include <mutex>
 
@@ -18,6 +19,7 @@
 #include "launch/node/control_socket.hpp"
 #include "launch/node/node_plan.hpp"
 #include "launch/node/node_retrieval.hpp"
+#include "launch/node/stations.hpp"
 #include "launch/scripted_server/scripted_server.hpp"
 #include "messages/json.hpp"
 #include "storage/run_directory.hpp"
@@ -29,10 +31,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Hears of episodes on the run actor's thread and is read by the waiting one.
+/// Hears of turns on the run actor's thread and is read by the waiting one.
 class progress_board final : public run_listener {
 public:
-  void on_episode(wire::EpisodeOutcome::Reader, const run_counters& counters) override {
+  void on_progress(const run_counters& counters) override {
     std::lock_guard guard{mutex_};
     counters_ = counters;
   }
@@ -56,12 +58,6 @@ nlohmann::ordered_json layers_json(const std::vector<sandbox_layer>& layers) {
   return result;
 }
 
-uint64_t number_of(wire::Snapshot::Reader snapshot, const char* name) {
-  for (auto number : snapshot.getNumbers())
-    if (number.getName() == name) return static_cast<uint64_t>(number.getValue());
-  return 0;
-}
-
 } // namespace
 
 /// In the order in which it is made; it outlives the actors.
@@ -83,6 +79,7 @@ struct hosted_run::state {
 
   caf::actor_system* system = nullptr;
   cluster_actor cluster;
+  policy_client_actor policy_asked;
   run_actor run;
   monitor_actor monitor;
   std::vector<caf::actor> actors;
@@ -93,6 +90,7 @@ struct hosted_run::state {
   expected<void> prepare(const chosen_backend& backend);
   expected<void> start_policy_server();
   expected<void> open_log();
+  expected<void> take_up_records();
   nlohmann::ordered_json manifest(const execution_facts& facts) const;
   std::shared_ptr<record_sink> make_sink() const;
   void spawn_services(episode_services& services, const policy_client_actor& attached);
@@ -121,9 +119,11 @@ std::chrono::milliseconds longest_lease(const run_config& config) {
 
 nlohmann::ordered_json hosted_run::state::manifest(const execution_facts& facts) const {
   auto listed = nlohmann::ordered_json::array();
-  for (auto& what : plan.groups)
-    if (listed.empty() || listed.back()["id"] != what->id)
-      listed.push_back({{"id", what->id}, {"digest", what->digest}});
+  for (auto& what : plan.groups) {
+    if (!listed.empty() && listed.back()["id"] == what->id) continue;
+    listed.push_back({{"id", what->id}, {"digest", what->digest}});
+    if (!what->split.empty()) listed.back()["split"] = what->split;
+  }
   return {{"config_digest", plan.config_digest},
           {"toolchain", facts.toolchain},
           {"slots", facts.slots},
@@ -224,6 +224,26 @@ expected<void> hosted_run::state::open_log() {
   return {};
 }
 
+// Counts the openings. Not of a store that has lost this run: the journal would be the last copy of
+// what it did.
+expected<void> hosted_run::state::take_up_records() {
+  bool found = false;
+  auto count = [&](wire::Record::Reader record) {
+    found = true;
+    plan.opening = std::max(plan.opening, record.getRun().getOpening() + 1);
+    return true;
+  };
+  if (auto ok = records->scan_openings(plan.name, count); !ok) return ok;
+  if (!found && has_journal(directory))
+    return tl::unexpected<error>{
+        run_incomplete(directory, "its records in " + directory.store + " are")};
+  std::error_code ignored;
+  if (found && !std::filesystem::exists(directory.artifacts, ignored))
+    return tl::unexpected<error>{run_incomplete(directory, directory.artifacts + " is")};
+  artifacts->remove_leftovers();
+  return {};
+}
+
 expected<void> hosted_run::open(const execution_facts& facts) {
   auto& x = *state_;
   auto& config = x.options.config;
@@ -247,19 +267,12 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   if (!records) return tl::unexpected<error>{records.error()};
   x.records = std::make_shared<store>(std::move(*records));
   x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
-  if (x.options.resume) {
-    auto count = [&](wire::Record::Reader record) {
-      x.plan.opening = std::max(x.plan.opening, record.getRun().getOpening() + 1);
-      return true;
-    };
-    if (auto ok = x.records->scan_openings(x.plan.name, count); !ok) return ok;
-    x.artifacts->remove_leftovers();
-    // A killed node may have left half a line; what is committed is the truth.
-    if (auto ok = rebuild_projections(*x.records, *x.artifacts, x.directory); !ok)
-      return tl::unexpected<error>{ok.error()};
-  }
+  if (x.options.resume)
+    if (auto ok = x.take_up_records(); !ok) return ok;
   auto journal = run_journal::open(x.directory);
   if (!journal) return tl::unexpected<error>{journal.error()};
+  if (x.options.resume)
+    if (auto ok = journal->catch_up(*x.records, *x.artifacts, x.plan.name); !ok) return ok;
   x.journal = std::make_shared<run_journal>(std::move(*journal));
   return {};
 }
@@ -308,6 +321,7 @@ void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
                               std::shared_ptr<const episode_services>{services}, x.board));
   x.watch(x.run);
   x.watch(cluster);
+  x.policy_asked = services->policy;
   x.watch(services->policy);
   x.watch(services->retriever);
   x.watch(services->governance);
@@ -334,6 +348,8 @@ progress hosted_run::state::read_progress() const {
   now.episodes_done = counters.ended;
   now.episodes_live = counters.live;
   now.turns = counters.turns;
+  now.turns_fresh = counters.fresh_turns;
+  now.turns_ended = counters.ended_turns;
   now.accepted = counters.accepted;
   now.rejected = counters.rejected;
   now.infrastructure = counters.infrastructure;
@@ -355,14 +371,13 @@ expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   auto report = [&] {
     if (!x.options.on_progress) return;
     auto now = x.read_progress();
-    self->request(x.cluster, 1s, atom::status_v)
-        .receive(
-            [&](const Message<wire::Snapshot>& snapshot) {
-              auto view = snapshot.open();
-              now.builds = number_of(*view, "builds_done");
-              now.evaluations = number_of(*view, "evaluations_done");
-            },
-            [](caf::error&) {});
+    auto ask = [&](const auto& whom, auto read) {
+      self->request(whom, 1s, atom::status_v)
+          .receive([&](const Message<wire::Snapshot>& says) { read(now, *says.open()); },
+                   [](caf::error&) {});
+    };
+    ask(x.policy_asked, read_policy);
+    ask(x.cluster, read_cluster);
     x.options.on_progress(now);
   };
   bool cancelled = false;

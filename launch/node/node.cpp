@@ -2,6 +2,7 @@
 
 #include <caf/all.hpp>
 
+#include "actors/caf_error.hpp"
 #include "actors/cluster/cluster.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/machine/slots.hpp"
@@ -16,6 +17,7 @@ struct node_config : caf::actor_system_config {
   node_config() {
     add_message_types<caf::id_block::kernelmill>();
     add_message_types<caf::id_block::kernelmill_handles>();
+    teach_errors(*this);
     set("scheduler.policy", caf::atom("sharing"));
     set("scheduler.max-throughput", size_t{100});
   }
@@ -46,6 +48,10 @@ expected<Message<wire::RunSummary>> run_node(const run_options& options, std::st
                               slots->sandbox_complete()});
       !ok)
     return tl::unexpected<error>{ok.error()};
+  if (options.on_start) options.on_start();
+
+  if (auto fell = layers_that_fell(slots->layers); !fell.empty())
+    (*run)->log().warn({"node", {}, {}, {}}, fell);
 
   node_config actors_config;
   caf::actor_system system{actors_config};

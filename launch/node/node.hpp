@@ -22,9 +22,18 @@ struct progress {
   uint32_t episodes_total = 0;
   uint32_t episodes_done = 0;
   uint32_t episodes_live = 0;
-  uint64_t turns = 0;
+  uint64_t turns = 0;       ///< committed
+  uint64_t turns_fresh = 0; ///< of them those of this process
+  uint64_t turns_ended = 0; ///< of them those of episodes that are done
   uint64_t builds = 0;
   uint64_t evaluations = 0;
+  uint64_t at_policy = 0; ///< turns that wait for the policy
+  uint64_t at_build = 0;  ///< for a build
+  uint64_t at_slot = 0;   ///< for a slot to be evaluated or profiled in
+  uint64_t in_slots = 0;  ///< that are evaluated or profiled now
+  uint64_t tried_again = 0; ///< of the requests to the policy, those that have failed at least once
+  uint32_t attempts = 0;    ///< the most that one of those has had
+  std::string last_error;   ///< of that one
   uint32_t accepted = 0; ///< episodes
   uint32_t rejected = 0;
   uint32_t infrastructure = 0;
@@ -37,6 +46,8 @@ struct run_options {
   std::string directory;   ///< of the run, absolute
   std::string config_json; ///< the resolved configuration, as it goes to config.json
 
+  /// Called when the run's directory is there and its work begins. May be empty.
+  std::function<void()> on_start;
   /// Called a few times a second from one thread of the node. May be empty.
   std::function<void(const progress&)> on_progress;
   /// Shows a line of the log that people should see; called on the log's thread. May be empty.

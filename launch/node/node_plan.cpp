@@ -37,14 +37,16 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
   if (!ids) return tl::unexpected<error>{ids.error()};
   auto chosen = select_tasks(*ids, config.tasks.ids);
   if (!chosen) return tl::unexpected<error>{chosen.error()};
+  auto contract = contract_of(config.evaluation.contract);
+  if (!contract) return tl::unexpected<error>{contract.error()};
   std::vector<std::shared_ptr<const task>> result;
   const auto hardware = hardware_text(backend);
   for (auto& id : *chosen) {
     auto loaded = load_task(roots, id);
     if (!loaded) return tl::unexpected<error>{loaded.error()};
     auto ok = choose_backend(*loaded, backend.name);
-    if (ok) ok = choose_contract(*loaded, config.evaluation.contract);
-    if (ok && loaded->is_torch()) ok = check_torch_deadlines(config);
+    if (ok) ok = choose_contract(*loaded, *contract);
+    if (ok && loaded->contract == contract_kind::torch) ok = check_torch_deadlines(config);
     if (!ok) return tl::unexpected<error>{ok.error()};
     loaded->torch.mode = config.evaluation.torch_mode;
     loaded->torch.language = config.evaluation.language;
@@ -56,7 +58,8 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
 }
 
 bool any_torch(const std::vector<std::shared_ptr<const task>>& tasks) {
-  return std::any_of(tasks.begin(), tasks.end(), [](const auto& x) { return x->is_torch(); });
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [](const auto& x) { return x->contract == contract_kind::torch; });
 }
 
 expected<governance_config> governance_of(const run_config& config) {
@@ -170,6 +173,7 @@ run_plan plan_of(const run_config& config, const std::vector<std::shared_ptr<con
   run_plan result;
   result.group_size = config.tasks.group_size;
   result.quorum = config.tasks.quorum;
+  result.max_infrastructure = config.run.max_infrastructure;
   result.max_live = config.episode.max_live;
   for (auto& what : tasks) result.groups.insert(result.groups.end(), config.tasks.groups, what);
   return result;

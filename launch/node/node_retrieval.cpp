@@ -27,8 +27,11 @@ expected<std::shared_ptr<embedder>> embedder_of(const embedder_section& config) 
 // Two tasks of one family with one declaration ask for the same function under different verbs;
 // what solves the one solves the other. A problem in Python has no declaration, but its text.
 bool ask_for_the_same(const task& x, const task& y) {
-  if (x.operator_family != y.operator_family || x.is_torch() != y.is_torch()) return false;
-  return x.is_torch() ? x.torch.code == y.torch.code : x.declaration() == y.declaration();
+  if (x.operator_family != y.operator_family ||
+      (x.contract == contract_kind::torch) != (y.contract == contract_kind::torch))
+    return false;
+  return x.contract == contract_kind::torch ? x.torch.code == y.torch.code
+                                            : x.declaration() == y.declaration();
 }
 
 void guard_tasks(leak_guard& guard, const std::vector<std::shared_ptr<const task>>& tasks) {
@@ -65,7 +68,7 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
 namespace {
 
 std::string language_of(wire::TurnFacts::Reader facts) {
-  if (facts.getContract() == "torch") return "python";
+  if (facts.getContract() == to_string(contract_kind::torch)) return "python";
   return facts.getBackend() == "cpu" ? "cpp" : facts.getBackend().cStr();
 }
 

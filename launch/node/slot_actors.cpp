@@ -13,7 +13,7 @@ std::vector<status_actor> spawn_slot_actors(caf::actor_system& system, const nod
   std::vector<status_actor> result;
   auto on_quarantine = [log](const std::string& slot, const error& why) {
     log.warn({"gpu-runner", {}, {}, {}},
-             "the slot " + slot + " is out of service: " + render(why) + "; the others go on");
+             "the slot " + slot + " is out of service: " + render(why) + "; the others continue");
   };
   for (uint32_t i = 0; i < slots.compile_slots; ++i) {
     auto compiler =

@@ -61,6 +61,9 @@ expected<json> read_python_json(const std::string& file, const std::string& cate
     return json::parse(*text);
   } catch (const json::parse_error& e) {
     return not_json(file, category, *text, e.byte);
+  } catch (const json::out_of_range&) {
+    return configuration_error(category, "failed to read " + file + ": a number in it is too large",
+                               "correct the file, or write it again");
   }
 }
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <initializer_list>
 #include <map>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
+
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -31,11 +31,9 @@ expected<std::string> read_file(const std::filesystem::path& path, size_t limit)
   auto size = std::filesystem::file_size(path, status);
   if (status) return configuration_error("missing_file", status.message());
   if (size > limit) return configuration_error("missing_file", "it is too large");
-  std::ifstream in{path, std::ios::binary};
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return configuration_error("missing_file", "it cannot be read");
-  return text.str();
+  auto text = read_whole(path.string());
+  if (!text) return configuration_error("missing_file", "it cannot be read");
+  return std::move(*text);
 }
 
 // Reads one JSON object with a fixed set of keys. The first fault is kept, and later calls then

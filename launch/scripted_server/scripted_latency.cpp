@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "actors/policy_client/retry_policy.hpp"
+#include "messages/base/hash.hpp"
 
 namespace kernelmill {
 

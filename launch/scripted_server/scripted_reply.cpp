@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/protocol/json_text.hpp"
+#include "messages/base/hash.hpp"
 #include "messages/identity.hpp"
 
 namespace kernelmill {
@@ -14,9 +15,9 @@ namespace {
 constexpr size_t tokens_per_event = 8;
 constexpr int32_t word_count = 50000;
 
-// FNV-1a: the same on every machine, so that scripted runs can be compared byte for byte.
-uint64_t hash_of(std::string_view text, uint64_t x = 0xcbf29ce484222325) {
-  for (unsigned char c : text) x = (x ^ c) * 0x100000001b3;
+// The same on every machine, so that scripted runs can be compared byte for byte.
+uint64_t draw_of(std::string_view text, uint64_t x = hash_start) {
+  x = hash_of(text, x);
   return x ^ (x >> 29);
 }
 
@@ -147,7 +148,7 @@ bool fault_schedule::hits(const scripted_fault& fault, progress& p,
       if (++p.without_session % fault.every != 0) return false;
     } else {
       auto episode = std::string{episode_of(request.session)};
-      auto draw = hash_of(request.task, hash_of(episode, request.turn + 1));
+      auto draw = draw_of(request.task, draw_of(episode, request.turn + 1));
       if (draw % fault.every != 0) return false;
       if (!p.seen.emplace(request.session, request.task, request.turn).second) return false;
     }
@@ -171,11 +172,11 @@ std::vector<std::string_view> synthetic_tokens(std::string_view text) {
 }
 
 int32_t synthetic_token_id(std::string_view token) {
-  return static_cast<int32_t>(hash_of(token) % word_count);
+  return static_cast<int32_t>(draw_of(token) % word_count);
 }
 
 double synthetic_logprob(std::string_view token) {
-  return -static_cast<double>(hash_of(token, 7) % 4000) / 1000.0;
+  return -static_cast<double>(draw_of(token, 7) % 4000) / 1000.0;
 }
 
 sampled_reply sample(const scripted_request& request, const scripted_reply& reply) {

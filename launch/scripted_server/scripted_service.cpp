@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <openssl/crypto.h>
 
-#include "actors/policy_client/retry_policy.hpp"
+#include "messages/base/hash.hpp"
 
 namespace kernelmill {
 

@@ -7,7 +7,7 @@
 #include "actors/episode/prompt.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/services/api_fields.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::services {
 
@@ -120,7 +120,7 @@ nlohmann::ordered_json tasks_document(const task_shelf& tasks) {
     result["tasks"].push_back({{"id", x->id},
                                {"title", x->title},
                                {"verb", x->verb},
-                               {"contract", x->contract},
+                               {"contract", to_string(x->contract)},
                                {"difficulty", x->difficulty},
                                {"operator_family", x->operator_family},
                                {"digest", x->digest},
@@ -157,7 +157,7 @@ expected<evaluation_order> order_of(const api& x, const json& candidate, const s
   // Of a completion the verdict says more than of its source: its form, and its diagnosis.
   order.same = sha256_hex((whole ? "completion " : "source ") + sha256_hex(text) + " " +
                           result->what.digest + " " + result->what.id + " " +
-                          result->what.contract + " " + x.rules);
+                          to_string(result->what.contract) + " " + x.rules);
   order.candidate = std::move(result);
   return order;
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <random>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::services {
 

@@ -80,6 +80,7 @@ const fields& verdict_fields() {
       {"device_uuid", kind::text, "", required},
       {"output", kind::text, "What the candidate printed.", required},
       {"sealed", kind::flag, "It ran in a complete sandbox.", required},
+      {"layers", kind::list, "Of the sandbox, that stood.", required},
       {"error", kind::object, "Class, category, message and hint of the first fault.", required}};
   return all;
 }

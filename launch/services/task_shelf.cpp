@@ -4,11 +4,15 @@
 #include <sstream>
 
 #include "launch/config/suggest.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::services {
 
 namespace {
+
+bool is_torch(const task& x) {
+  return x.contract == contract_kind::torch;
+}
 
 std::string digest_of(const std::string& code) {
   constexpr auto blanks = " \t\r\n";
@@ -18,7 +22,7 @@ std::string digest_of(const std::string& code) {
 }
 
 std::string reference_of(const task& x) {
-  if (x.is_torch()) return x.torch.code;
+  if (is_torch(x)) return x.torch.code;
   std::ifstream in{x.directory + "/reference.cpp", std::ios::binary};
   std::ostringstream text;
   text << in.rdbuf();
@@ -40,8 +44,8 @@ expected<task_shelf> task_shelf::open(const task_roots& roots, const chosen_back
       problems.push_back(x.error().message);
       continue;
     }
-    if (!choose_backend(*x, backend.name) || (x->is_torch() && !torch)) continue;
-    if (x->is_torch()) choose_torch(*x, choice, backend);
+    if (!choose_backend(*x, backend.name) || (is_torch(*x) && !torch)) continue;
+    if (is_torch(*x)) choose_torch(*x, choice, backend);
     auto kept = std::make_shared<const task>(std::move(*x));
     result.all_.push_back(kept);
     result.by_id_.emplace(id, kept);

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "messages/base/utf8.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -21,46 +23,24 @@ constexpr std::array<std::pair<log_level, std::string_view>, 5> names{{
     {log_level::error, "error"},
 }};
 
-struct character {
-  uint32_t code = 0;
-  size_t length = 0; ///< 0: the byte is no UTF-8
-};
-
-// The character at the start of a text that is not empty.
-character first_of(std::string_view x) {
-  auto byte = [&](size_t i) { return static_cast<unsigned char>(x[i]); };
-  auto lead = byte(0);
-  if (lead < 0x80) return {lead, 1};
-  size_t length = lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
-  if (length == 0 || length > x.size()) return {};
-  uint32_t code = lead & (0x7f >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  bool too_long = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-  bool surrogate = code >= 0xd800 && code < 0xe000;
-  return too_long || surrogate || code > 0x10ffff ? character{} : character{code, length};
-}
-
 // C0, DEL and C1; line and paragraph separators; marks that turn the direction of a text.
-bool is_control(uint32_t code) {
+bool is_control(char32_t code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||
          code == 0x200f || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-std::string escape_of(uint32_t code) {
+std::string escape_of(char32_t code) {
   if (code == '\n') return "\\n";
   if (code == '\r') return "\\r";
   if (code == '\t') return "\\t";
-  return code < 0x80 ? fmt::format("\\x{:02x}", code) : fmt::format("\\u{:04x}", code);
+  return code < 0x80 ? fmt::format("\\x{:02x}", uint32_t{code})
+                     : fmt::format("\\u{:04x}", uint32_t{code});
 }
 
 std::string cut(std::string_view text) {
   if (text.size() <= longest_message) return std::string{text};
-  auto end = longest_message;
-  while (end > longest_message - 4 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return fmt::format("{} ... ({} bytes more)", text.substr(0, end), text.size() - end);
+  auto kept = utf8_prefix(text, longest_message);
+  return fmt::format("{} ... ({} bytes more)", kept, text.size() - kept.size());
 }
 
 // A value that a program splits at blanks and at '='.
@@ -112,14 +92,15 @@ std::string escape_controls(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   while (!text.empty()) {
-    auto next = first_of(text);
-    if (next.length == 0)
+    auto length = utf8_length(text);
+    auto next = text.substr(0, length);
+    if (length == 0)
       result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[0]));
-    else if (is_control(next.code))
-      result += escape_of(next.code);
+    else if (auto code = utf8_character(next); is_control(code))
+      result += escape_of(code);
     else
-      result += text.substr(0, next.length);
-    text.remove_prefix(std::max<size_t>(next.length, 1));
+      result += next;
+    text.remove_prefix(std::max<size_t>(length, 1));
   }
   return result;
 }

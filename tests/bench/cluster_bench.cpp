@@ -172,7 +172,7 @@ void print_row(const settings& x, uint32_t nodes, const reading& a, const readin
   if (x.tls == "yes") (void)must(make_credentials(x.directory + "/credentials"));
   network_address at{"127.0.0.1", 0};
   auto tls = must(choose_link(link_of(x), at));
-  cluster_config config{tls};
+  cluster_config config;
   caf::actor_system system{config};
   lease_policy policy;
   policy.lease = 30min;
@@ -185,7 +185,7 @@ void print_row(const settings& x, uint32_t nodes, const reading& a, const readin
   gate.control = [](const Message<wire::ControlRequest>&) { return Message<wire::ControlReply>{}; };
   auto roster = gate.roster;
   auto head = spawn_head_gate(system, std::move(gate));
-  auto port = must(publish_head(system, head, at, tls.has_value()));
+  auto port = must(publish_head(system, head, at, tls));
   std::vector<pid_t> children;
   for (uint32_t i = 0; i < nodes; ++i) {
     auto child = x;

@@ -13,7 +13,7 @@
 
 #include "actors/cluster/node_gate.hpp"
 #include "launch/cluster/build_id.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::bench {
 
@@ -164,7 +164,7 @@ link_options link_of(const settings& x) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   network_address at{"127.0.0.1", x.port};
   auto tls = must(choose_link(link_of(x), at));
-  cluster_config config{tls};
+  cluster_config config;
   caf::actor_system system{config};
   lease_policy policy;
   policy.attempts = 1;
@@ -181,7 +181,7 @@ link_options link_of(const settings& x) {
   }
   auto gate =
       spawn_node_gate(system, folder, local, std::make_shared<parcel_shelf>(folder + "/shelf"));
-  auto head = must(reach_head(system, at, tls.has_value()));
+  auto head = must(reach_head(system, at, tls));
   caf::scoped_actor self{system};
   self->monitor(head);
   self->request(head, 10s, atom::join_v, offer_of(x), gate)

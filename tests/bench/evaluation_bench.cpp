@@ -20,7 +20,7 @@
 #include "gpu/sandbox/sandbox.hpp"
 #include "gpu/task/task.hpp"
 #include "gpu/toolchain/toolchain.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::bench {
 namespace {
@@ -108,8 +108,7 @@ struct bench_node {
 std::unique_ptr<bench_node> start_node() {
   std::string pattern = (fs::temp_directory_path() / "kernelmill-bench-XXXXXX").string();
   if (mkdtemp(pattern.data()) == nullptr) std::abort();
-  auto started =
-      spawner::launch(bin_directory() + "/kernelmill-spawner");
+  auto started = spawner::launch(bin_directory() + "/kernelmill-spawner");
   if (!started) std::abort();
   return std::make_unique<bench_node>(pattern, std::move(*started));
 }

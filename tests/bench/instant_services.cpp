@@ -136,7 +136,7 @@ std::shared_ptr<const task> bench_task() {
   result->title = "Row sums";
   result->verb = "optimize";
   result->operator_family = "reduction";
-  result->contract = "native";
+  result->contract = contract_kind::native;
   result->prompt = std::string(1500, 'p');
   return result;
 }

@@ -143,14 +143,15 @@ def compare(run: pathlib.Path, expected: pathlib.Path) -> int:
     table: Counter = Counter()
     odd = []
     for line in (run / "traces.jsonl").read_text().splitlines():
-        episode = json.loads(line)
-        for turn in episode["turns"]:
-            wanted = known.pop((episode["task"], episode["member"], turn["turn"]))
-            got = turn["eval_result"]
-            table[wanted["outcome"], wanted["category"], got["outcome"], got["category"]] += 1
-            if (wanted["outcome"], wanted["category"] or got["category"]) != (got["outcome"], got["category"]):
-                odd.append(f"{episode['task']} member {episode['member']} turn {turn['turn']} ({wanted['answer']}): "
-                           f"{got['outcome']}, {got['category']}")
+        turn = json.loads(line)
+        if turn["kind"] != "turn":
+            continue
+        wanted = known.pop((turn["task"], turn["member"], turn["turn"]))
+        got = turn["eval_result"]
+        table[wanted["outcome"], wanted["category"], got["outcome"], got["category"]] += 1
+        if (wanted["outcome"], wanted["category"] or got["category"]) != (got["outcome"], got["category"]):
+            odd.append(f"{turn['task']} member {turn['member']} turn {turn['turn']} ({wanted['answer']}): "
+                       f"{got['outcome']}, {got['category']}")
     for (outcome, category, *got), count in sorted(table.items()):
         print(f"{count:4}  wanted {outcome} {category:15} got {' '.join(got)}")
     print(f"{sum(table.values())} turns, {len(known)} missing, {len(odd)} unlike what was wanted", *odd, sep="\n  ")

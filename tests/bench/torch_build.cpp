@@ -7,6 +7,7 @@
 
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/toolchain.hpp"
+#include "messages/base/files.hpp"
 
 int main(int argc, char** argv) {
   using namespace kernelmill;

@@ -190,12 +190,15 @@ def check_run(now):
 
 def check_traces(path):
     order = ["step-0", "step-0..step-1", "step-1", "step-1..step-2", "step-2"]
-    episodes = [json.loads(line) for line in path.read_text().splitlines()]
+    episodes = {}
+    for line in path.read_text().splitlines():
+        x = json.loads(line)
+        if x["kind"] == "turn":
+            episodes.setdefault(x["episode"], []).append(x)
     assert len(episodes) == EPISODES, len(episodes)
     seen = {}
-    for episode in episodes:
-        turns = episode.get("trajectory") or episode.get("turns")
-        assert len(turns) == TURNS, episode.keys()
+    for episode, turns in episodes.items():
+        assert [x["turn"] for x in turns] == list(range(TURNS)), episode
         last = 0
         for turn in turns:
             assert turn["eval_result"]["outcome"] == "accepted", turn["eval_result"]

@@ -9,7 +9,7 @@
 
 #include <unistd.h>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/identity.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/store.hpp"

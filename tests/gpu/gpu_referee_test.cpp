@@ -15,7 +15,7 @@
 #include "gpu/task/task.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/toolchain.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {

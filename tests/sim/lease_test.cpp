@@ -50,6 +50,56 @@ TEST(Lease, AFaultThatPersistsIsRecordedAndPaysNothing) {
   EXPECT_EQ(summary->getTotals().getAccepted(), 0u);
 }
 
+TEST(Lease, ARunWhoseMachineLosesMostTurnsEndsEarlyAndSaysSo) {
+  faults how;
+  how.worker_fault = 1;
+  plan what;
+  what.groups = 40;
+  auto sink = std::make_shared<unreliable_sink>(1);
+  auto result = run_node(16, what, how, sink, false);
+  EXPECT_EQ(outcome_of(result), "failed");
+  auto summary = result.summary->open();
+  EXPECT_STREQ(summary->getFault().getCategory().cStr(), "machine_faults");
+  EXPECT_GE(summary->getTotals().getTurns(), 32u);
+  EXPECT_LT(summary->getTotals().getTurns(), 60u);
+  // The machine is well again: what is left is done, and what was lost stays so.
+  auto again = run_node(17, what, faults{}, sink, true);
+  EXPECT_EQ(outcome_of(again), "finished");
+}
+
+bool has_no_reward(wire::TurnRecord::Reader turn) {
+  return turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE;
+}
+
+TEST(Lease, ALostTurnHasNoRewardInItsEpisodeAndNoPartInItsReturns) {
+  faults how;
+  how.worker_fault = 0.6;
+  uint32_t lost = 0, after_good_ones = 0;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    auto sink = std::make_shared<unreliable_sink>(1);
+    ASSERT_EQ(outcome_of(run_node(seed, plan{}, how, sink, false)), "finished");
+    for (auto& [key, record] : sink->records()) {
+      auto view = record.open();
+      if (view->isTurn() && has_no_reward(view->getTurn())) {
+        ++lost;
+        EXPECT_TRUE(std::isnan(view->getTurn().getVerdict().getReward())) << key;
+      }
+      if (!view->isEpisode()) continue;
+      auto x = view->getEpisode();
+      if (x.getOutcome() != wire::Outcome::INFRASTRUCTURE || x.getTurns() == 0) continue;
+      auto last = x.getTurns() - 1; // a lost turn ends its episode
+      EXPECT_TRUE(std::isnan(x.getRewards()[last])) << key;
+      EXPECT_TRUE(std::isnan(x.getReturns()[last])) << key;
+      if (last == 0) continue;
+      ++after_good_ones;
+      EXPECT_EQ(x.getReturns()[last - 1], x.getRewards()[last - 1]) << key;
+      EXPECT_NE(x.getBestTurn(), last) << key;
+    }
+  }
+  EXPECT_GT(lost, 0u);
+  EXPECT_GT(after_good_ones, 0u);
+}
+
 bool is_unpaid(wire::EpisodeRecord::Reader x) {
   return x.getReturns().size() > 0 && std::isnan(x.getReturns()[0]);
 }

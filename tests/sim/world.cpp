@@ -2,7 +2,7 @@
 
 #include "actors/cluster/cluster.hpp"
 #include "actors/governance/governance.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill::sim {
 
@@ -264,7 +264,7 @@ std::shared_ptr<const task> simulated_task(uint32_t number) {
   result->title = "simulated";
   result->verb = "optimize";
   result->operator_family = "simulated";
-  result->contract = "native";
+  result->contract = contract_kind::native;
   result->prompt = "Write the kernel.";
   return result;
 }

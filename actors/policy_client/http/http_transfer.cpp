@@ -8,24 +8,11 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "messages/base/text.hpp"
+
 namespace kernelmill {
 
 namespace {
-
-constexpr std::string_view blanks = " \t\r\n";
-
-std::string trimmed(std::string_view x) {
-  auto first = x.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return std::string{x.substr(first, x.find_last_not_of(blanks) - first + 1)};
-}
-
-std::string lower(std::string_view x) {
-  std::string result{x};
-  for (auto& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
 
 constexpr size_t idle_handles = 1024;
 
@@ -122,7 +109,7 @@ void easy_handles::give(CURL* easy) {
 }
 
 const easy_handles::place& easy_handles::look_at(const std::string& url) {
-  if (last_.url != url) last_ = {url, is_loopback(url), lower(url.substr(0, 6)) == "https:"};
+  if (last_.url != url) last_ = {url, is_loopback(url), lowered(url.substr(0, 6)) == "https:"};
   return last_;
 }
 
@@ -252,7 +239,7 @@ bool http_transfer::take_header(std::string_view line) {
   }
   auto colon = line.find(':');
   if (colon != std::string_view::npos)
-    response_.headers.emplace_back(lower(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
+    response_.headers.emplace_back(lowered(line.substr(0, colon)), trimmed(line.substr(colon + 1)));
   return true;
 }
 

@@ -21,6 +21,9 @@ public:
   /// what is missing at its end cannot be told from what was never generated.
   tl::expected<completion_answer, bad_answer> finish();
 
+  /// Whether the body was a stream of events, not one plain answer.
+  bool is_stream() const noexcept { return shape_ == shape::events; }
+
   /// True when what failed was a limit.
   bool too_large() const noexcept { return too_large_; }
 

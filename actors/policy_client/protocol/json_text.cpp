@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/protocol/json_view.hpp"
+#include "messages/base/utf8.hpp"
 
 namespace kernelmill {
 
@@ -43,25 +44,6 @@ void copy_plain(const char*& p, const char* end, char*& out) {
   }
 #endif
   while (p < end && *p >= ' ' && *p != '"' && *p != '\\') *out++ = *p++;
-}
-
-// Returns the length of the well-formed UTF-8 sequence at `p` whose first byte is above 0x7f; 0 for
-// any other.
-size_t sequence_at(const char* p, const char* end) {
-  auto byte = [&](int i) { return static_cast<unsigned char>(p[i]); };
-  auto first = byte(0);
-  size_t length = first >= 0xc2 && first <= 0xdf   ? 2
-                  : first >= 0xe0 && first <= 0xef ? 3
-                  : first >= 0xf0 && first <= 0xf4 ? 4
-                                                   : 0;
-  if (length == 0 || static_cast<size_t>(end - p) < length) return 0;
-  auto second = byte(1);
-  auto low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;  // shorter forms exist below
-  auto high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf; // surrogates, and beyond U+10FFFF
-  if (second < low || second > high) return 0;
-  for (size_t i = 2; i < length; ++i)
-    if ((static_cast<unsigned char>(p[i]) & 0xc0) != 0x80) return 0;
-  return length;
 }
 
 json tree_of(json_element x) {
@@ -110,7 +92,7 @@ char short_escape(char c) {
 bool put_escaped(const char*& p, const char* end, char*& out) {
   constexpr auto hex = "0123456789abcdef";
   if (static_cast<unsigned char>(*p) >= 0x80) {
-    auto length = sequence_at(p, end);
+    auto length = utf8_length({p, static_cast<size_t>(end - p)});
     if (length == 0) return false;
     std::memcpy(out, p, length);
     out += length;

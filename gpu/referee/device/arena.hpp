@@ -7,9 +7,9 @@
 
 #include <vector>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/slot.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

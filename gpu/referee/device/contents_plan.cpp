@@ -24,14 +24,17 @@ std::vector<contents_kind> kinds_of_contents(const task& x) {
   return result;
 }
 
-contents_plan::contents_plan(size_t kinds, const std::function<uint64_t()>& draw) {
-  if (kinds < 2) return;
-  others_.resize(kinds - 1);
+contents_plan::contents_plan(size_t kinds, const std::function<uint64_t()>& draw, size_t unfit) {
+  others_.resize(std::max<size_t>(kinds, 1) - 1);
   std::iota(others_.begin(), others_.end(), size_t{1});
   for (size_t i = others_.size(); i > 1; --i) std::swap(others_[i - 1], others_[draw() % i]);
   auto timed = std::min(others_.size(), most_others);
   rest_.assign(others_.begin() + static_cast<std::ptrdiff_t>(timed), others_.end());
   others_.resize(timed);
+  for (size_t i = 0; i < unfit; ++i) {
+    rest_.push_back(kinds + i);
+    std::swap(rest_.back(), rest_[draw() % rest_.size()]);
+  }
 }
 
 std::vector<size_t> contents_plan::checked_before(size_t pair) const {

@@ -24,7 +24,8 @@ class contents_plan {
 public:
   static constexpr size_t most_others = 6;
 
-  contents_plan(size_t kinds, const std::function<uint64_t()>& draw);
+  /// `unfit`: kinds behind the others, too near to a bound to be timed.
+  contents_plan(size_t kinds, const std::function<uint64_t()>& draw, size_t unfit = 0);
 
   /// Index of the kind of a pair, from 0 on.
   size_t kind_of(size_t pair) const;
@@ -34,7 +35,9 @@ public:
   std::vector<size_t> checked_before(size_t pair) const;
 
   /// Pairs until each kind of the plan was there once.
-  size_t round() const noexcept { return 2 * others_.size(); }
+  size_t round() const noexcept {
+    return others_.empty() && !rest_.empty() ? 2 : 2 * others_.size();
+  }
 
 private:
   std::vector<size_t> others_;

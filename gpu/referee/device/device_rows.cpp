@@ -193,12 +193,12 @@ void device_rows::give_reference(unsigned set) {
   });
 }
 
-void device_rows::check_truth(unsigned set) {
+void device_rows::check_truth(unsigned set, double share_of_bounds) {
   give_reference(set);
-  prepared_.truth()->check(spec_.timed, arena_, set, source());
+  prepared_.truth()->check(spec_.timed, arena_, set, source(), share_of_bounds);
 }
 
-device_audit device_rows::audit() {
+device_audit device_rows::audit(double share_of_bounds) {
   double started = now_seconds();
   gpu_.begin_audit();
   sample("check_sample", false);
@@ -210,8 +210,8 @@ device_audit device_rows::audit() {
   };
   verify(kind_, 0, sets_);
   verify(0, sets_, 1);
-  for (unsigned k = 0; k < called_; ++k) check_truth(order_[k]);
-  check_truth(sets_);
+  for (unsigned k = 0; k < called_; ++k) check_truth(order_[k], share_of_bounds);
+  check_truth(sets_, 1); // of the task's own kind
   for (unsigned k = called_; k < sets_; ++k) count_unasked(order_[k]);
   auto found = gpu_.end_audit();
   auditing_ += now_seconds() - started;

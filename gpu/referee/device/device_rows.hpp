@@ -56,8 +56,8 @@ public:
   /// Seconds until contents are there while nobody makes a row.
   double fill_seconds(size_t kind);
 
-  /// Looks at all that the latest row did.
-  device_audit audit();
+  /// Looks at all that the latest row did, by so many times the bounds.
+  device_audit audit(double share_of_bounds = 1);
 
   /// Says what an audit found that found something wrong.
   std::string describe(const device_audit& found);
@@ -76,7 +76,7 @@ private:
   void sample(const char* kernel, bool taking);
   void count_unasked(unsigned set);
   void give_reference(unsigned set);
-  void check_truth(unsigned set);
+  void check_truth(unsigned set, double share_of_bounds);
   template <class Visit>
   void for_each_filled(size_t kind, Visit visit);
   size_t kind_of(unsigned set) const noexcept { return set == sets_ ? 0 : kind_; }

@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "gpu/referee/device/clocked_rows.hpp"
+#include "gpu/referee/device/kind_looks.hpp"
+#include "gpu/referee/device/pair_taking.hpp"
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/device/slots.hpp"
 
@@ -23,8 +25,6 @@ constexpr size_t other_clock_pairs = 5; // for information
 // Deviation of the logarithm of a speedup between processes that run the same code: their memory
 // lies elsewhere (copies of the baselines on an H200).
 constexpr double process_spread = 0.008;
-constexpr int gate_trials = 3;
-constexpr int retakes = 2; // of rows that are longer than those with the task's own contents
 constexpr int most_lengthened = 3;
 constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
 constexpr double delayed_factor = 1.15;  // of contents, by a candidate whose launches wait
@@ -47,7 +47,9 @@ public:
                         [&run] { return run.next_order(); }),
         reference_rows_(run.prepared, run.prepared.baseline_arena(), run.record.seed, "baseline",
                         [&run] { return run.next_order(); }),
-        plan_(candidate_rows_.kinds().size(), [&run] { return run.next_order(); }),
+        plan_(
+            quiet.timed, [&run] { return run.next_order(); },
+            candidate_rows_.kinds().size() - quiet.timed),
         paid_(run.options.clock) {}
 
   void measure() {
@@ -59,7 +61,7 @@ public:
     }
     run_.candidate.forget();
     baseline().spin(true);
-    if (warm_up() && take_pairs()) confirm();
+    if (warm_up()) time_all();
     if (run_.program == nullptr) process().go_on();
     baseline().spin(false);
     candidate_rows_.note_spans(run_.record.spans);
@@ -101,7 +103,7 @@ private:
       return true;
     }
     int delayed = 0;
-    for (int i = 0; i < gate_trials; ++i) {
+    for (int i = 0; i < pair_taking::gate_trials; ++i) {
       row_times row;
       if (!candidate_row(order_of(paid_clock::device, 0, true), row)) return false;
       bool delays = row.contents > delayed_factor * quiet_contents(0) + 2 * contents_slack;
@@ -117,6 +119,8 @@ private:
     gate_lost_ = true;
     if (!record_.note.empty()) record_.note += "; ";
     record_.note += "the GPU's work alone was not measured: " + why;
+    // What another clock met counts for nothing: a candidate says when the gate is lost.
+    if (paid_ == paid_clock::device) forget_rows();
     paid_ = paid_clock::call;
     candidate_longer_.clear(); // streams that wait for each other behind a gate are no work
     reference_longer_.clear();
@@ -134,14 +138,27 @@ private:
     return result;
   }
 
-  bool take_pairs() {
-    double started = now_seconds();
+  // All begins anew where the gate is lost while a kind in doubt is timed, too.
+  void time_all() {
     std::string reason;
+    paid_clock clock{};
+    do {
+      reason.clear();
+      if (!take_pairs(reason)) return;
+      clock = paid_;
+      if (!confirm()) return;
+    } while (paid_ != clock);
+    record_.note = reason + (record_.note.empty() ? "" : "; " + record_.note);
+  }
+
+  bool take_pairs(std::string& reason) {
+    double started = now_seconds();
     for (size_t i = 0; reason.empty(); ++i) {
       for (size_t kind : plan_.checked_before(i))
         if (!check_kind(kind)) return false;
+      auto clock = paid_;
       if (!pair(paid_, plan_.kind_of(i))) return false;
-      if (lengthen()) {
+      if (paid_ != clock || lengthen()) {
         started = now_seconds();
         i = SIZE_MAX; // from the first pair on
         continue;
@@ -160,7 +177,6 @@ private:
       reason = "the deadline of the evaluation";
       is_short_ = !all_met;
     }
-    record_.note = reason + (record_.note.empty() ? "" : "; " + record_.note);
     return true;
   }
 
@@ -176,40 +192,74 @@ private:
     if (2 * sets < 3 * candidate_rows_.sets()) return false;
     ++lengthened_;
     use(sets);
-    for (auto& x : rows_) x = {};
-    candidate_longer_.clear();
-    reference_longer_.clear();
+    forget_rows();
     return true;
   }
 
+  void forget_rows() {
+    for (auto& x : rows_) x = {};
+    candidate_longer_.clear();
+    reference_longer_.clear();
+    looks_.forget();
+  }
+
   // A kind that seems to be slower is timed until that is known, whatever the budget is.
-  void confirm() {
+  bool confirm() {
+    auto clock = paid_;
+    if (!time_slow_looks()) return false;
     for (size_t i = 0; i < candidate_rows_.kinds().size() && !run_.expired(); ++i) {
       auto times = evaluate(paid_);
-      if (!times || times->kinds.empty()) return;
+      if (!times || times->kinds.empty() || paid_ != clock) return true;
       auto paid = pay_slowest(times->kinds);
-      if (!paid.in_doubt) return;
+      if (!paid.in_doubt) return true;
       const auto& kinds = candidate_rows_.kinds();
       size_t kind = 0;
       while (kind + 1 < kinds.size() && kinds[kind].name != *paid.in_doubt) ++kind;
       for (size_t k = 0; k < confirming_blocks && !run_.expired(); ++k)
-        if (!pair(paid_, kind)) return;
+        if (!pair(paid_, kind)) return false;
     }
+    return true;
+  }
+
+  // A pair of each kind that was only checked and is slow there. Without time for it nothing is
+  // known of that kind.
+  bool time_slow_looks() {
+    auto times = evaluate(paid_);
+    auto clock = paid_;
+    double usual = times && !times->kinds.empty() ? medians(times->kinds[0].blocks).candidate : 0;
+    auto kinds = looks_.slow_kinds(
+        usual,
+        [&](size_t kind, const row_times& x) {
+          // Work on contents before the clock is no way to be fast.
+          double late = x.contents - 1.05 * quiet_contents(kind) - contents_slack;
+          return call_seconds(x, times ? times->intercept : 0, std::max(0.0, late));
+        },
+        [&](size_t kind) {
+          if (run_.expired()) return std::optional<looked_row>{std::in_place};
+          return look(kind);
+        });
+    if (!kinds) return false;
+    for (size_t kind : *kinds) {
+      if (run_.expired()) is_short_ = true;
+      if (is_short_ || paid_ != clock) return true;
+      if (!pair(paid_, kind)) return false;
+    }
+    return true;
   }
 
   // A long row of each, in an order that nobody knows, and a short one of the baseline.
   bool pair(paid_clock clock, size_t kind) {
     auto& into = rows_[clock == paid_clock::device];
     row_pair x;
-    if (!long_rows(clock, kind, x)) return false;
-    // Of another kind there are too few rows to tell who was disturbed.
-    for (int i = 0; kind != 0 && i < retakes && is_longer(x, into.pairs); ++i) {
-      row_pair again;
-      if (!long_rows(clock, kind, again)) return false;
-      keep_shorter(x, again);
-    }
-    if (clock == paid_clock::device && gate_failed_) // the row says nothing
-      return ++gate_failures_ < gate_trials || lose_gate("launches did not wait in all rows");
+    auto make = [&]() -> std::optional<made_pair> {
+      made_pair made;
+      if (!long_rows(clock, kind, made.rows)) return std::nullopt;
+      made.gate_held = clock != paid_clock::device || !gate_failed_;
+      return made;
+    };
+    auto outcome = taking_.take(kind, into.pairs, make, x);
+    if (outcome == pair_outcome::ended) return false;
+    if (outcome == pair_outcome::gate_lost) return lose_gate("launches did not wait in all rows");
     into.pairs.push_back(x);
     if (kind != 0) return true;
     into.baseline.push_back(x.reference);
@@ -219,12 +269,30 @@ private:
     return true;
   }
 
-  // A few calls on contents of a kind that is not timed. How many come, nobody knows before.
+  // A few calls on contents of a kind that is not timed, by the clock that blames. How many come,
+  // nobody knows before. How long they take is looked at later.
   bool check_kind(size_t kind) {
-    auto order = order_of(paid_clock::call, kind, false);
-    order.calls = 1 + static_cast<unsigned>(run_.next_order() % order.calls);
-    row_times unused;
-    return candidate_row(order, unused);
+    row_times row;
+    if (!candidate_row(few_calls(paid_clock::call, kind), row)) return false;
+    if (paid_ == paid_clock::call) {
+      looks_.saw(kind, row);
+      return true;
+    }
+    auto seen = look(kind);
+    if (seen) looks_.saw(kind, *seen);
+    return seen.has_value();
+  }
+
+  std::optional<looked_row> look(size_t kind) {
+    row_times row;
+    if (!candidate_row(few_calls(paid_, kind), row)) return std::nullopt;
+    return paid_ == paid_clock::device && gate_failed_ ? looked_row{} : looked_row{row};
+  }
+
+  row_order few_calls(paid_clock clock, size_t kind) {
+    auto result = order_of(clock, kind, false);
+    result.calls -= static_cast<unsigned>(run_.next_order() % (result.calls / 2 + 1));
+    return result;
   }
 
   bool long_rows(paid_clock clock, size_t kind, row_pair& into) {
@@ -242,7 +310,7 @@ private:
     if (run_.program == nullptr && !process().stopped() && process().stop() == standing::spawning)
       run_.find("background_work", severity::critical, "it started processes without end");
     auto made = reference_rows_.make({baseline()}, order);
-    if (!made) return blame_task("ended: " + baseline().ending()->fault.message);
+    if (!made) return blame_ending();
     into = *made;
     note_contents(reference_longer_, order.kind, into.contents);
     return true;
@@ -262,7 +330,7 @@ private:
     into = *made;
     note_contents(candidate_longer_, order.kind, into.contents);
     bool gated = order.clock == paid_clock::device && run_.program == nullptr;
-    auto found = candidate_rows_.audit();
+    auto found = candidate_rows_.audit(order.kind < quiet_.timed ? 1 : wide_bound);
     if (!note_audit(run_, candidate_rows_, found, gated)) return false;
     if (gated) gate_failed_ = found.bad > 0 || found.late > 0 || candidate_rows_.gate_was_forced();
     return true;
@@ -270,6 +338,11 @@ private:
 
   bool blame_task(const std::string& cause) {
     run_.record.fault = bad_baseline(spec_, cause);
+    return false;
+  }
+
+  bool blame_ending() {
+    run_.record.fault = bad_baseline(spec_, "ended", baseline().ending()->fault);
     return false;
   }
 
@@ -383,7 +456,8 @@ private:
   unsigned gated_sets_ = most_gated;
   int lengthened_ = 0;
   bool gate_failed_ = false; // in the latest row that had one
-  int gate_failures_ = 0;
+  pair_taking taking_;
+  kind_looks looks_; // at kinds that are checked and not timed
   bool gate_lost_ = false;
   bool is_short_ = false; // the evaluation is over, and not all kinds were timed
 };

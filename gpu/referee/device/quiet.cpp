@@ -33,13 +33,15 @@ public:
     bool ok = choose_sets() && take_rows() && choose_kinds();
     baseline_.spin(false);
     if (!wrong_.empty()) return bad_baseline(prepared_.spec(), "is wrong: " + wrong_);
-    if (!ok) return bad_baseline(prepared_.spec(), "ended: " + baseline_.ending()->fault.message);
+    if (!ok) return bad_baseline(prepared_.spec(), "ended", baseline_.ending()->fault);
     auto call = fit_line(by_call_);
     if (!call) return std::nullopt; // never: there are two lengths
     quiet_baseline result;
     result.call = *call;
     if (gated_) result.device = fit_line(by_device_);
     result.sets = rows_.sets();
+    result.timed = kept_.size();
+    kept_.insert(kept_.end(), unfit_.begin(), unfit_.end());
     for (size_t kind : kept_) {
       result.kinds.push_back(rows_.kinds()[kind]);
       result.contents.push_back(rows_.fill_seconds(kind));
@@ -84,13 +86,14 @@ private:
   }
 
   // Of other contents at the timed shape a bound may ask for more than fp32 gives: who is as good
-  // as the baseline shall be far from it.
+  // as the baseline shall be far from it. Where it is within the bound all the same, candidates are
+  // checked by a wider one.
   bool choose_kinds() {
     std::vector<row_times> unused;
     for (size_t kind = 1; kind < rows_.kinds().size(); ++kind) {
       if (!row(1, paid_clock::call, unused, kind)) return false;
       auto found = rows_.audit();
-      if (found.bad == 0 && found.share <= most_share) kept_.push_back(kind);
+      if (found.bad == 0) (found.share <= most_share ? kept_ : unfit_).push_back(kind);
     }
     return true;
   }
@@ -120,6 +123,7 @@ private:
   bool gated_ = true;
   std::string wrong_;           // what the baseline's rows got wrong
   std::vector<size_t> kept_{0}; // kinds
+  std::vector<size_t> unfit_;   // kinds that are checked, and not timed
 };
 
 // The reference on the GPU is believed after it has agreed with the host's.

@@ -55,7 +55,7 @@ void device_truth::find(const task_case& which, const device_arena* inputs, unsi
 }
 
 void device_truth::check(const task_case& which, const device_arena& arena, unsigned set,
-                         reads what) {
+                         reads what, double share_of_bounds) {
   find(which, what == reads::set ? &arena : nullptr, set);
   auto& gpu = gpu_;
   for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -67,7 +67,8 @@ void device_truth::check(const task_case& which, const device_arena& arena, unsi
     auto want = outputs_[i].want.address();
     if (arg.type == dtype::f32)
       gpu.launch("compare_f32", 1, n, got, want, outputs_[i].scale.address(), n,
-                 task_.tolerance * unit_roundoff, argument, set, gpu.audit_address());
+                 share_of_bounds * task_.tolerance * unit_roundoff, argument, set,
+                 gpu.audit_address());
     else
       gpu.launch("compare_i32", 1, n, got, want, n, argument, set, gpu.audit_address());
   }

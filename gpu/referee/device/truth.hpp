@@ -24,8 +24,9 @@ public:
   /// those of the set itself, which only device code has seen: it runs no more when they are read.
   enum class reads : unsigned char { own_copy, set };
 
-  /// Looks at the outputs of one set; adds to the audit.
-  void check(const task_case& which, const device_arena& arena, unsigned set, reads what);
+  /// Looks at the outputs of one set, by so many times the bounds; adds to the audit.
+  void check(const task_case& which, const device_arena& arena, unsigned set, reads what,
+             double share_of_bounds);
 
   /// Says what an audit that found something wrong found: "y[3] of call 2: got 1.5, want 2.25".
   std::string describe(const task_case& which, const device_arena& arena, const device_audit& found,

@@ -1,6 +1,8 @@
 """What is judged: a candidate, its process, what was found of it."""
 
 import hashlib
+import os
+import random
 import time
 from typing import Any, Optional
 
@@ -14,6 +16,9 @@ from kernelmill_torch.processes import Fault, Pool, Process
 from kernelmill_torch.rows import has_changed
 
 
+PLAN_BYTES = 8  # of the secret, by which kinds of contents are drawn
+
+
 class Judged:
     def __init__(self, bench: Bench, pool: Pool, core: Optional[Core], options: dict[str, Any], compiles: bool = False):
         self.bench, self.pool, self.core = bench, pool, core
@@ -25,6 +30,7 @@ class Judged:
         self.deadline = time.monotonic() + float(options["seconds"])
         self.secret = bytes.fromhex(options.get("seed") or "")
         self.replays = bool(self.secret)
+        self.given_plan = bytes.fromhex(options.get("plan") or "")  # of a first look, by which the second goes
         self.process: Optional[Process] = None
         self.loaded = False  # its own code has been near
         self.sealed = False  # a hidden trial or a timed row has begun
@@ -54,6 +60,14 @@ class Judged:
         """A secret seed of torch's generators."""
         digest = hashlib.sha256(self.secret + f"{what}:{index}".encode()).digest()
         return int.from_bytes(digest[:8], "little") >> 1
+
+    def draw_secret(self) -> None:
+        """All of it is new but the plan of a second look: who provokes one has not another draw of kinds."""
+        self.secret = (self.given_plan or os.urandom(PLAN_BYTES)) + os.urandom(32 - PLAN_BYTES)
+
+    def plan_dice(self, what: str) -> random.Random:
+        """For kinds of contents: the same in both looks at a candidate, and in a replay."""
+        return random.Random(hashlib.sha256(self.secret[:PLAN_BYTES] + what.encode()).digest())
 
     @property
     def kinds(self) -> list[str]:

@@ -43,7 +43,7 @@ class Judgement(Timing):
         self.process.ask({"op": "load", "class": "ModelNew"}, self.left(), (artifact,))
         self.lap("load")
         if not self.secret:
-            self.secret = os.urandom(32)
+            self.draw_secret()
         # One set of parameters for all candidates of a baseline, which is built once; a replay has its own.
         if self.bench.baseline_seed is None or self.replays:
             self.bench.use_parameters(self.number("parameters", 0))

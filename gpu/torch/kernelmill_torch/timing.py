@@ -1,52 +1,29 @@
-"""A candidate against the clock: rows of calls, beside those of the problem's own model, every output checked."""
+"""A candidate against the clock: which rows come, by which clock and on which contents, and what they say."""
 
-import functools
-import math
 import os
-import random
 import statistics
-import time
-from typing import Any, Callable, Iterable, Iterator, Optional
+from typing import Any, Iterator, Optional
 
-from kernelmill_torch import compare
-from kernelmill_torch.buffers import BufferSet
-from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import OWN, plan
-from kernelmill_torch.intercept import Intercept, short_length, without
-from kernelmill_torch.judged import Judged
-from kernelmill_torch.processes import Fault, Process, Row
+from kernelmill_torch.intercept import Intercept, without
+from kernelmill_torch.looks import Looks
+from kernelmill_torch.processes import Fault
+from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import LEARNING_ROWS, Gateless
-from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
+from kernelmill_torch.timed_rows import TimedRows
+from kernelmill_torch.watch import CANDIDATE, Watch
 
-CALL_SECONDS = 5.0
-BASELINE_SECONDS = 20.0
-RETAKES = 3
-DISTURBED = 1.08
-ALONE_SECONDS = 1.0  # in which who uses the GPU now and then would be seen
 OTHER_PAIRS = 5  # by the clock that is not paid, after one that finds nothing warm
 OTHER_ROWS = 4   # of each length, from which its costs are learned
-FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
 
-class MemoryMoved(Exception):
-    """Outputs were read where the process had such once, and were not right."""
-
-
-class Timing(Judged):
-    """REQUIRES: correctness was judged, which says by what rules timed outputs are."""
-
+class Timing(TimedRows):
     def __init__(self, *judged: Any, **options: Any):
         super().__init__(*judged, **options)
         self.held = False  # on the core where the timed processes take turns
-        self.timed = FIRST_TIMED  # number of the next contents
-        self.row_length = 0
-        self.not_queued = 0  # rows behind the gate
         self.is_strict = False  # whether each part of a row counts; by either clock
-        self.watch = Watch()
-        self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
-        self.intercept = Intercept()
-        self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
         self.plan: Optional[Iterator[str]] = None  # kinds of the blocks to come
+        self.looks: Optional[Looks] = None  # at the kinds that no block had yet
 
     def learn_quietly(self) -> None:
         """What rows of the baseline take by a clock, while no candidate is there that could make it more: once for each problem.
@@ -139,7 +116,7 @@ class Timing(Judged):
 
     def use_clock(self, is_gated: bool) -> None:
         self.is_gated, self.watch, self.rows, self.long_rows = is_gated, Watch(), {}, [0, 0]
-        self.intercept = Intercept()
+        self.intercept, self.looks = Intercept(), None
 
     @property
     def clock(self) -> str:
@@ -173,8 +150,10 @@ class Timing(Judged):
 
     def next_kind(self) -> str:
         """Of contents. The plan is a matter of the secret, so that a replay has the same."""
+        if self.looks is not None and self.looks.doubted:
+            return self.looks.doubted[0]
         if self.plan is None:
-            self.plan = plan(self.kinds, random.Random(self.number("kinds", 0)))
+            self.plan = plan(self.kinds, self.plan_dice("kinds"))
         return next(self.plan)
 
     def block(self, kind: str = "") -> dict[str, Any]:
@@ -192,6 +171,7 @@ class Timing(Judged):
             mark = self.watch.mark()
             try:
                 pairs[:] = self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)
+                self.look_at_kinds()
             except Gateless:  # both pairs of a block are timed by one clock
                 self.leave_gate()
                 return take()
@@ -211,204 +191,17 @@ class Timing(Judged):
         fixed, error = self.fixed()
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
                 "fixed": fixed, "fixed_error": error,
-                "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds)}
+                "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
+                "unmet": self.looks.left}
 
-    def fixed(self) -> tuple[float, float]:
-        """Seconds a call that are none's, and their standard error."""
-        fixed, error = self.intercept.seconds(self.row_length, self.bench.free.fixed, self.bench.free.most_fixed)
-        return fixed / self.row_length, error / self.row_length
-
-    def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
-        """A pair of which neither row is plainly longer than others of its kind, nor the flushes before them: something
-        else had the GPU or the core then. It is taken again, for either alike; nothing is ever subtracted. Where it is
-        disturbed each time, the shortest row of each kind counts."""
-        takes = []
-        for _ in range(RETAKES):
-            mark = self.watch.mark()
-            pair = self.pair(reference_first)
-            disturbed = max(sum(self.watch.flushes(mark), [])) > self.bench.longest_flush()
-            if not self.is_long(pair) and not disturbed:
-                return pair
-            takes.append(pair)
-        return min(x[0] for x in takes), min(x[1] for x in takes)
-
-    def is_long(self, pair: tuple[float, float]) -> bool:
-        """Whether a row is plainly longer than others of its kind by somebody else's doing. A candidate whose rows are longer
-        by so many seconds more often than the baseline's, and than chance has it, is slow now and then by itself: then
-        these rows count like the others."""
-        usual = []
-        for past, seconds in zip(self.rows.setdefault(self.kind, ([], [])), pair):
-            past.append(seconds)
-            usual.append(statistics.median(past))
-        plainly = (DISTURBED - 1) * usual[CANDIDATE]
-        by_so_much = [x > most + plainly for x, most in zip(pair, usual)]
-        for kind in (REFERENCE, CANDIDATE):
-            self.long_rows[kind] += by_so_much[kind]
-        known, own = self.long_rows
-        return pair[REFERENCE] > DISTURBED * usual[REFERENCE] or (
-            by_so_much[CANDIDATE] and own <= known + 2 * math.sqrt(known + 1) + 1)
-
-    def pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each, again where the candidate's memory has moved, and at times where calls could not be queued:
-        somebody may have had the core. Raises Gateless."""
-        while True:
+    def look_at_kinds(self) -> None:
+        """At some that no block had, the present one among them. Raises Fault and Gateless."""
+        if self.looks is None:
+            self.looks = Looks(self.kinds, self.plan_dice("looks"))
+        self.looks.met(self.kind)
+        if own := self.rows.get(OWN):
+            timed = self.kind
             try:
-                return self.rows_of_pair(reference_first)
-            except MemoryMoved:  # twice at most
-                pass
-            except Gateless:
-                self.not_queued += 1
-                if self.not_queued > RETAKES:  # or a candidate could choose its rows
-                    raise
-
-    def rows_of_pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each, either on contents that nobody has seen before. What comes before a row changes what a short call
-        takes by some percent, so it is the same for both, as often the other's row as an audit: outputs of the first are
-        checked after the second, unless they are too large to be put aside; calls are long then."""
-        count, free, on_gpu = self.row_length, self.bench.free, self.bench.device == "cuda"
-        others, seeds = ([self.number("inputs", self.timed + k * count + i) for i in range(count)] for k in range(2))
-        self.timed += 2 * count
-        short = short_length(count) if on_gpu and self.kind == OWN else 0
-        if reference_first:
-            reference = self.baseline_row(others)
-        elif short:
-            self.short_row(short)
-        candidate, check = self.candidate_row(seeds)
-        if not self.bench.is_aside:
-            check()
-            check = None
-        if not reference_first:
-            reference = self.baseline_row(others)
-        elif short:
-            self.short_row(short)
-        if check:
-            check()
-        self.watch.rows[REFERENCE].append(reference)
-        if self.kind == OWN:
-            self.intercept.long.append(reference.calls)
-        return (self.watch.reference_seconds(reference, free, on_gpu) / count,
-                self.watch.candidate_seconds(candidate, free) / count)
-
-    def short_row(self, count: int) -> None:
-        """One of the baseline, in the place where its row is in a pair of the other order: before the candidate's or after
-        it. So nobody who could slow it knows whether a long or a short one comes."""
-        self.intercept.short.append(self.baseline_row([self.number("short", self.timed + i) for i in range(count)]).calls)
-
-    def candidate_row(self, seeds: list[int]) -> tuple[Row, Callable[[], None]]:
-        """A row, and what checks its outputs."""
-        bench, count = self.bench, self.row_length
-        known = self.rows.get(self.kind)
-        most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
-        contents, seed = self.prepare_row(self.process, seeds), self.row_seed()
-        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed)
-        if bench.gives_inputs:
-            self.find("output_is_input", "critical", "an output lies in the memory of the inputs; the problem's own model writes a new tensor")
-        self.blame_for_inputs(bench.changed_inputs)
-        self.watch.rows[CANDIDATE].append(row)
-        return row, functools.partial(self.audit, contents, bench.outputs, bench.samples, seed)
-
-    def baseline_row(self, seeds: list[int]) -> Row:
-        seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
-        contents = self.prepare_row(self.bench.baseline, seeds)
-        try:
-            row = self.bench.row(self.bench.baseline, len(seeds), seconds, contents, self.is_gated, self.row_seed())
-        except Fault as e:
-            raise self.fault_of_baseline(e) from None
-        if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:
-            self.background_work("inputs of the problem's own model were changed while it ran")  # who else has them?
-        return row
-
-    def prepare_row(self, process: Process, seeds: list[int]) -> list:
-        """Returns the contents for the row, which the process does not see yet."""
-        self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
-        contents = self.bench.draw(seeds, self.kind)
-        process.arena.move()
-        process.arena.poison(len(seeds))
-        return contents
-
-    def fault_of_baseline(self, e: Fault) -> Fault:
-        """That the baseline failed is the problem's fault or ours, unless it works without the candidate: see blame.py."""
-        self.bench.close_baseline()
-        return self.bench.blame_problem(e)
-
-    def quietly(self, work: Callable[[], Iterable[list[float]]]) -> None:
-        """Does work which returns the seconds of flushes, of one or more kinds, again where those of a kind say that somebody
-        had the GPU. If it recurs, or goes on until the candidate is ended, and not without it, it was the candidate; else
-        nobody can be timed now. Raises Fault."""
-        longest = self.bench.longest_flush()
-        for _ in range(RETAKES):
-            started = time.monotonic()
-            usual = max(map(statistics.median, work()))
-            if usual <= longest:
-                return
-            if not self.bench.flushes_settle():
-                break
-            if self.deadline - time.monotonic() < 2 * (time.monotonic() - started) + ALONE_SECONDS:
-                raise Fault("infrastructure", "gpu_contended", "somebody used the GPU until there was no time left")
-        is_there = self.process is not None
-        if is_there:
-            self.process.close()
-            self.process = None
-        if not is_there or not self.bench.flushes_settle() or not self.is_quiet_alone():
-            raise Fault("infrastructure", "gpu_disturbed", "somebody else uses the GPU, also without the candidate")
-        self.background_work(self.long_flush(usual, "until the candidate was ended"))
-
-    def is_quiet_alone(self) -> bool:
-        """Whether rows of the baseline find the GPU at rest for a while, now that there is no candidate."""
-        bench = self.bench
-        until = time.monotonic() + ALONE_SECONDS
-        index = 0
-        while time.monotonic() < until:
-            contents = bench.draw([self.number("alone", index + i) for i in range(self.row_length)])
-            index += self.row_length
-            try:
-                flushes = bench.learn_costs(bench.baseline, self.row_length, BASELINE_SECONDS, contents)
-            except Fault:
-                return False
-            if max(flushes) > bench.longest_flush():
-                return False
-        return True
-
-    def long_flush(self, seconds: float, when: str) -> str:
-        return (f"a flush of the cache before calls took {seconds * 1e3:.3f} ms instead of "
-                f"{self.bench.usual_flush * 1e3:.3f} ms, {when}")
-
-    def background_work(self, evidence: str) -> None:
-        """Raises Fault, the candidate's."""
-        self.find("background_work", "critical", evidence)
-        raise Fault("candidate", "integrity", evidence)
-
-    def audit(self, contents: list, outputs: list[BufferSet], sample: Optional[list], seed: int = 0) -> None:
-        """Every output of a row; which are not what was sampled when it was done if they were written later. Raises Fault when
-        one is wrong, MemoryMoved when it may have been right elsewhere."""
-        bad = self.count_bad(contents, outputs, seed)
-        if sample is not None:
-            self.check_late(sample, outputs)
-        if not bad:
-            return
-        if self.process.reach.moved():
-            raise MemoryMoved
-        if self.is_gated:  # a stream of its own may not have waited; what counts is whether it is right without the gate
-            raise Gateless
-        if self.kind not in self.tried and not self.is_right_untimed():
-            raise Fault("candidate", "wrong_result", f"wrong when it was timed, on other contents of the same shapes, in {bad:.0f} "
-                        "elements", "compute the function for every value of its inputs")
-        evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
-        self.find("wrong_when_timed", "critical", evidence)
-        raise Fault("candidate", "wrong_result", evidence)
-
-    def count_bad(self, contents: list, outputs: list[BufferSet], seed: int = 0) -> float:
-        """Wrong elements in the outputs of a row, which began with a seed. A model may change the contents."""
-        problem, rules = self.bench.problem, self.rules_when_timed(self.kind)
-        if seed:
-            seed_everything(seed)
-        return compare.count_bad([x for drawn, one in zip(contents, outputs)
-                                  for x in zip(one.outputs, problem.run(drawn), rules)])
-
-    def is_right_untimed(self) -> bool:
-        """Whether it is right on contents of the present kind where nobody times it. Raises Fault."""
-        raise NotImplementedError
-
-    def row_seed(self) -> int:
-        """That a row begins with, where the model draws random numbers; else 0."""
-        return self.number("generators", self.timed) or 1 if self.bench.is_random else 0
+                self.looks.look(without(self.fixed()[0], statistics.median(own[CANDIDATE])), self.seconds_alone)
+            finally:
+                self.kind = timed

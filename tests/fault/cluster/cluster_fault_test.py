@@ -82,17 +82,21 @@ report.begin = time.monotonic()
 
 
 def turns_of(folder: str) -> dict:
-    """Episode -> turns that its line of traces.jsonl has, which is of what is committed."""
+    """Episode -> its turns in traces.jsonl, which are those that are committed."""
     result: dict = {}
+    ended = set()
     with open(folder + "/traces.jsonl", encoding="utf-8") as file:
         for line in file:
             x = json.loads(line)
             key = (x["task"], x["group"], x["member"])
-            assert key not in result, f"{key} is told twice"
-            numbers = [t["turn"] for t in x["turns"]]
-            assert numbers == list(range(len(numbers))), f"{key}: turns {numbers}"
-            result[key] = [t.get("candidate_sha256", "") for t in x["turns"]]
-    return result
+            if x["kind"] == "episode":
+                assert key not in ended, f"{key} is told twice"
+                ended.add(key)
+                continue
+            turns = result.setdefault(key, [])
+            assert x["turn"] == len(turns), f"{key}: turn {x['turn']} after {len(turns)}"
+            turns.append(x["turn_id"])
+    return {key: turns for key, turns in result.items() if key in ended}
 
 
 def everything_goes_wrong(lab: Lab, cluster: Cluster, episodes: int) -> None:

@@ -35,7 +35,7 @@ TEST(cluster_command, init_makes_credentials_and_says_what_to_copy) {
   for (const auto* name : {"/ca.pem\n", "/node.pem\n", "/node.key\n"})
     EXPECT_THAT(x.err, HasSubstr(directory + name));
   EXPECT_THAT(x.err, Not(HasSubstr(directory + "/ca.key")));
-  EXPECT_THAT(x.err, HasSubstr("never copy ca.key"));
+  EXPECT_THAT(x.err, HasSubstr("do not copy ca.key"));
   EXPECT_THAT(x.err, HasSubstr("kernelmill head --listen"));
   EXPECT_THAT(x.err, HasSubstr("kernelmill node --head"));
   for (const auto* key : {"/ca.key", "/node.key"}) {

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {

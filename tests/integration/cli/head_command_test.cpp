@@ -2,9 +2,12 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <optional>
+#include <sstream>
 
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +16,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "messages/base/descriptor.hpp"
 #include "launch/cluster/link.hpp"
 #include "tests/integration/cli/program.hpp"
 
@@ -58,6 +62,52 @@ TEST(head_command, that_somebody_accepts_and_says_nothing_is_69) {
     EXPECT_THAT(x.err, HasSubstr("failed to reach the head at " + head));
   }
   ::close(fd);
+}
+
+// Each stranger cost a head its credentials' files and four descriptors, until it had none left.
+TEST(head_command, goes_on_when_strangers_take_more_connections_than_it_has_descriptors) {
+  auto credentials = scratch() + "/door_credentials";
+  ASSERT_EQ(kernelmill({"cluster", "init", "--dir", credentials}).code, 0);
+  rlimit before{}, few{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  few = before;
+  few.rlim_cur = 256;
+  ::setrlimit(RLIMIT_NOFILE, &few); // for the head alone
+  running_program head{{"head", "--listen", "127.0.0.1:0", "--credentials", credentials, "--root",
+                        scratch() + "/door_runs"}};
+  before.rlim_cur = std::max<rlim_t>(before.rlim_cur, std::min<rlim_t>(before.rlim_max, 1024));
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  auto address = head.first_line();
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  std::vector<descriptor> strangers;
+  for (int i = 0; i < 400; ++i) {
+    strangers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  }
+  auto x = kernelmill({"status", "--head", address, "--credentials", credentials});
+  EXPECT_EQ(x.code, 0) << x.err;
+  EXPECT_TRUE(head.running());
+  EXPECT_EQ(head.stop(SIGTERM).code, 0);
+}
+
+// It holds the cluster's key. The limit is that of the kernel's list, soft and hard.
+TEST(head_command, leaves_no_image_of_its_memory) {
+  running_program head{{"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root",
+                        scratch() + "/private_runs"}};
+  (void)head.first_line();
+  std::ifstream limits{"/proc/" + std::to_string(head.number()) + "/limits"};
+  std::string line;
+  while (std::getline(limits, line) && !line.starts_with("Max core file size")) {
+  }
+  std::istringstream words{line.substr(std::min<size_t>(line.size(), 18))};
+  std::string soft, hard;
+  words >> soft >> hard;
+  EXPECT_EQ(soft, "0") << line;
+  EXPECT_EQ(hard, "0") << line;
+  EXPECT_EQ(head.stop(SIGTERM).code, 0);
 }
 
 TEST(head_command, without_tls_stays_on_the_loopback) {
@@ -179,19 +229,21 @@ private:
 
 TEST(head_command, a_node_whose_name_is_none_is_refused_and_the_head_goes_on) {
   small_cluster cluster{scratch() + "/names"};
-  auto x = kernelmill({"node", "--head", cluster.address(), "--insecure-loopback", "--name",
-                       "K\xf6ln", "--compilers", "1", "evaluation.python=/bin/false"});
-  EXPECT_EQ(x.code, 2) << x.err;
-  EXPECT_THAT(x.err, HasSubstr("without blanks"));
+  for (const std::string name : {"K\xf6ln", "../x", ".x", "a/b"}) {
+    auto x = kernelmill({"node", "--head", cluster.address(), "--insecure-loopback", "--name", name,
+                         "--compilers", "1", "evaluation.python=/bin/false"});
+    EXPECT_EQ(x.code, 2) << name << x.err;
+    EXPECT_THAT(x.err, HasSubstr("without blanks")) << name;
+  }
   EXPECT_EQ(cluster.ask({"status"}).code, 0);
   EXPECT_EQ(cluster.stop().code, 0);
 }
 
 TEST(head_command, a_command_of_another_protocol_is_refused) {
   small_cluster cluster{scratch() + "/protocols"};
-  cluster_config config{std::nullopt};
+  cluster_config config;
   caf::actor_system system{config};
-  auto gate = reach_head(system, *parse_head_address(cluster.address()), false);
+  auto gate = reach_head(system, *parse_head_address(cluster.address()), nullptr);
   ASSERT_TRUE(gate) << gate.error().message;
   auto request = build<wire::ControlRequest>([](wire::ControlRequest::Builder x) {
     x.setVerb("status");
@@ -258,7 +310,7 @@ TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
   EXPECT_THAT(again.err, HasSubstr("it is cancelled"));
   auto changed = cluster.ask({"resume", "left", "tasks.max_turns=5"});
   EXPECT_EQ(changed.code, 2) << changed.err;
-  EXPECT_THAT(changed.err, HasSubstr("as it was submitted"));
+  EXPECT_THAT(changed.err, HasSubstr("the configuration that was submitted"));
   auto head = cluster.stop();
   EXPECT_EQ(head.code, 0);
   EXPECT_THAT(head.err, AllOf(HasSubstr("info  actor=head-gate | the node worker joined: cpu/"),

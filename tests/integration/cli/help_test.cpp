@@ -64,11 +64,13 @@ TEST(version, says_the_same_in_both_forms) {
   EXPECT_THAT(kernelmill({"--version"}).out, HasSubstr(x["version"].get<std::string>()));
 }
 
-TEST(reference, page_of_the_commands_is_up_to_date) {
-  auto page = kernelmill({"__reference"});
-  auto file = run_program({"/bin/cat", source_file("docs/reference/cli.md")});
-  EXPECT_TRUE(page.out == file.out)
-      << "run: build/bin/kernelmill __reference > docs/reference/cli.md";
+TEST(reference, pages_that_are_made_from_tables_are_up_to_date) {
+  for (std::string page : {"cli", "errors"}) {
+    auto made = kernelmill({"__reference", page});
+    auto file = run_program({"/bin/cat", source_file("docs/reference/" + page + ".md")});
+    EXPECT_TRUE(made.out == file.out) << "run: build/bin/kernelmill __reference " << page
+                                      << " > docs/reference/" << page << ".md";
+  }
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include <signal.h>
 
@@ -39,10 +40,23 @@ std::vector<std::string> run_of(const std::string& directory, std::vector<std::s
   return result;
 }
 
+/// The turns of each episode that has ended, each of them once and in order.
 std::vector<json> traces_of(const std::string& directory) {
   std::ifstream in{scratch() + "/" + directory + "/traces.jsonl"};
+  std::map<std::string, json> turns;
   std::vector<json> result;
-  for (std::string line; std::getline(in, line);) result.push_back(json::parse(line));
+  for (std::string line; std::getline(in, line);) {
+    auto x = json::parse(line);
+    EXPECT_GT(x["timestamp"], 1e9);
+    auto& list = turns[x["episode"]];
+    if (x["kind"] == "episode") {
+      EXPECT_EQ(x["state"]["turn_idx"], list.size());
+      result.push_back({{"turns", list}});
+      continue;
+    }
+    EXPECT_EQ(x["turn"], list.size());
+    list.push_back(x);
+  }
   return result;
 }
 
@@ -125,9 +139,41 @@ TEST(policy_run_resumed, goes_on_from_the_committed_ids_after_kill_9) {
   for (auto seen = committed(); started.running(); seen = committed())
     if (seen.find("turn 2 of 3") != std::string::npos) break;
   EXPECT_EQ(started.stop(SIGKILL).code, 128 + SIGKILL);
+  // What was committed had its line at once, though no episode has ended.
+  for (const char* file : {"/killed/traces.jsonl", "/killed/metrics.jsonl"}) {
+    std::ifstream in{scratch() + file};
+    std::string line;
+    ASSERT_TRUE(std::getline(in, line)) << file;
+    EXPECT_EQ(json::parse(line)["kind"], "turn") << file;
+  }
   auto resumed = kernelmill({"resume", "killed"});
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   expect_threads(traces_of("killed"), 3);
+}
+
+// Nonsense may be a proxy that has a bad minute: it is tried again, and everybody can see that.
+TEST(policy_run_retried, what_the_server_answers_is_in_ps_in_the_progress_and_in_the_log) {
+  auto script = script_of("nonsense.json", R"(, "faults": [{"kind": "garbage"}])");
+  running_program server{{"policy", "scripted", "--script", script}};
+  running_program started{
+      run_of("nonsense", {"policy.kind=openai", "policy.base_url=" + server.first_line()})};
+  started.wait_for_error("policy: ");
+  auto table = kernelmill({"ps", "nonsense"});
+  EXPECT_THAT(table.out, HasSubstr("last error: failed to read the policy server's answer"));
+  auto seen = kernelmill({"ps", "nonsense", "--json"}).document();
+  ASSERT_EQ(seen["episodes"].size(), 2u) << seen;
+  for (const auto& x : seen["episodes"]) {
+    EXPECT_GE(x["policy"]["attempts"], 1) << x;
+    EXPECT_THAT(x["policy"]["last_error"].get<std::string>(), HasSubstr("is not JSON"));
+  }
+  auto end = started.stop(SIGTERM);
+  EXPECT_THAT(end.err, HasSubstr("0/6 turns; 0/2 episodes; policy: 2 tried again, attempt "));
+  std::ifstream log{scratch() + "/nonsense/logs/run.log"};
+  std::string text{std::istreambuf_iterator<char>{log}, {}};
+  EXPECT_THAT(text, HasSubstr("attempt 1 failed"));
+  auto shown = kernelmill({"show", "nonsense"});
+  EXPECT_THAT(shown.out, HasSubstr("no turn is committed"));
+  EXPECT_THAT(shown.out, Not(HasSubstr("TASK")));
 }
 
 TEST(policy_run_refused, exact_tokens_need_a_server_that_takes_them) {

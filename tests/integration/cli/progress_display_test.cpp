@@ -1,16 +1,82 @@
 #include "launch/commands/progress_display.hpp"
 
+#include <cstdlib>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace kernelmill::commands {
 
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// What is shown of `now`, after `before` where that is given.
+std::string shown(bool terminal, const progress& now, const progress* before = nullptr) {
+  progress_display display{terminal, 4};
+  if (before) display.update(*before);
+  testing::internal::CaptureStderr();
+  display.update(now);
+  display.finish();
+  return testing::internal::GetCapturedStderr();
+}
+
+/// Sixteen groups of four, all at work, none done.
+progress under_way(double seconds, uint64_t turns) {
+  progress x;
+  x.episodes_total = x.episodes_live = 64;
+  x.turns = x.turns_fresh = turns;
+  x.seconds = seconds;
+  x.at_policy = 12;
+  x.at_build = 3;
+  x.at_slot = 40;
+  x.in_slots = 2;
+  return x;
+}
+
+TEST(progress_display, counts_turns_and_says_what_waits_for_what) {
+  auto before = under_way(1, 0);
+  auto text = shown(false, under_way(11, 96), &before);
+  EXPECT_THAT(text, HasSubstr("96/256 turns; 0/64 episodes; "));
+  EXPECT_THAT(text, HasSubstr("about 17.0 s left; ")); // 160 turns at 9.6 a second
+  EXPECT_THAT(text, HasSubstr("waiting: 12 for the policy, 3 for a build, 40 for a slot; "));
+  EXPECT_THAT(text, HasSubstr("2 in slots; 0 accepted, 0 rejected"));
+}
+
+TEST(progress_display, counts_what_was_committed_before_a_resume_as_no_pace) {
+  auto before = under_way(1, 0), now = under_way(11, 200);
+  now.turns_fresh = 20;
+  EXPECT_THAT(shown(false, now, &before), HasSubstr("200/256 turns; 0/64 episodes; about 28.0 s"));
+}
+
+TEST(progress_display, expects_of_open_episodes_what_those_that_ended_early_say) {
+  auto now = under_way(11, 64);
+  now.episodes_done = 32;
+  now.episodes_live = 0;
+  now.turns_ended = 64;
+  auto before = under_way(1, 0);
+  EXPECT_THAT(shown(false, now, &before), HasSubstr("64/128 turns; 32/64 episodes; "));
+}
+
+TEST(progress_display, leaves_whole_parts_out_where_the_terminal_is_narrow) {
+  ::setenv("COLUMNS", "60", 1);
+  auto now = under_way(11, 96);
+  now.tried_again = 5;
+  now.attempts = 3;
+  now.last_error = "the body is not JSON: <html>a page that somebody has put there</html>";
+  auto text = shown(true, now);
+  EXPECT_THAT(text, HasSubstr("\r\x1b[K96/256 turns; 0/64 episodes"));
+  EXPECT_THAT(text, Not(HasSubstr("policy:")));
+  EXPECT_LT(text.size(), 60u + 6);
+  ::setenv("COLUMNS", "200", 1);
+  EXPECT_THAT(shown(true, now), HasSubstr("policy: 5 tried again, attempt 3: the body is not JSON"));
+  ::unsetenv("COLUMNS");
+}
+
 TEST(progress_display, a_warning_has_a_line_of_its_own_and_the_progress_goes_on_below) {
   progress_display display{true, 4};
-  progress now;
-  now.episodes_total = 8;
-  now.seconds = 1;
+  auto now = under_way(1, 0);
   testing::internal::CaptureStderr();
   display.update(now);
   display.say("warn  | a server is away");
@@ -18,14 +84,14 @@ TEST(progress_display, a_warning_has_a_line_of_its_own_and_the_progress_goes_on_
   now.seconds = 2;
   display.update(now);
   display.finish();
-  auto shown = testing::internal::GetCapturedStderr();
-  auto first = shown.find("\r\x1b[K0/8 episodes");
-  auto warning = shown.find("\r\x1b[Kwarn  | a server is away\nwarn  | still\n");
-  auto second = shown.find("\r\x1b[K0/8 episodes", warning);
-  EXPECT_EQ(first, 0u) << shown;
-  EXPECT_LT(first, warning) << shown;
-  EXPECT_LT(warning, second) << shown;
-  EXPECT_TRUE(shown.ends_with("\n")) << shown;
+  auto text = testing::internal::GetCapturedStderr();
+  auto first = text.find("\r\x1b[K0/256 turns");
+  auto warning = text.find("\r\x1b[Kwarn  | a server is away\nwarn  | still\n");
+  auto second = text.find("\r\x1b[K0/256 turns", warning);
+  EXPECT_EQ(first, 0u) << text;
+  EXPECT_LT(first, warning) << text;
+  EXPECT_LT(warning, second) << text;
+  EXPECT_TRUE(text.ends_with("\n")) << text;
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launch/machine/slots.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
@@ -115,11 +116,11 @@ TEST(run_command, tells_of_turns_that_are_right_and_not_timed) {
 TEST(run_command, tells_people_where_the_time_of_its_slots_went) {
   auto x = kernelmill(small_run("slots"));
   ASSERT_EQ(x.code, 0) << x.err;
-  auto at = x.out.find("time in slots, all together: ");
+  auto at = x.out.find("summed over all evaluations, in their slots: ");
   ASSERT_NE(at, std::string::npos) << x.out;
   auto line = x.out.substr(at, x.out.find('\n', at) - at);
   EXPECT_THAT(line, AllOf(HasSubstr("correctness "), HasSubstr("load "), Not(HasSubstr("slot."))));
-  at = x.out.find("time in stages, all episodes together: ");
+  at = x.out.find("summed over all episodes, waiting included: ");
   ASSERT_NE(at, std::string::npos) << x.out;
   line = x.out.substr(at, x.out.find('\n', at) - at);
   EXPECT_THAT(line, AllOf(HasSubstr("evaluate "), Not(HasSubstr("slot"))));
@@ -288,6 +289,17 @@ TEST(run_command, a_failed_run_prints_no_empty_table) {
                                      "policy.model=m", "policy.timeout_ms=1000"}));
   EXPECT_EQ(x.code, 69) << x.err;
   EXPECT_THAT(x.out, AllOf(HasSubstr("failed: 1 groups"), Not(HasSubstr("TASK"))));
+  EXPECT_THAT(x.out, Not(HasSubstr(" 0.0 us")));
+  auto reported = kernelmill({"report", "empty"});
+  EXPECT_EQ(reported.code, 0) << reported.err;
+  EXPECT_THAT(reported.out, AllOf(HasSubstr("kernelmill show empty"), Not(HasSubstr("LEVEL"))));
+}
+
+TEST(run_command, a_run_that_is_there_already_is_not_said_to_begin) {
+  ASSERT_EQ(kernelmill(small_run("there")).code, 0);
+  auto x = kernelmill(small_run("there"));
+  EXPECT_EQ(x.code, 4);
+  EXPECT_THAT(x.err, testing::StartsWith("kernelmill: error: "));
 }
 
 TEST(run_command, a_task_that_does_not_exist_is_3_and_names_the_closest) {
@@ -307,6 +319,38 @@ TEST(run_command, a_missing_key_is_2_and_its_value_is_nowhere) {
     EXPECT_EQ(x.code, 2) << x.err;
     EXPECT_THAT(x.err, Not(HasSubstr("TOPSECRET")));
   }
+}
+
+TEST(required_layers, that_are_weaker_or_missing_are_refused_with_the_remedy) {
+  const std::vector<sandbox_layer> layers = {
+      {"seccomp", layer_state::active, "", "", ""},
+      {"cgroup_memory", layer_state::weaker, "no cgroup", "run as root", "memory bombs"},
+      {"landlock", layer_state::missing, "", "", "one lock fewer"}};
+  EXPECT_TRUE(check_layers(layers, {"seccomp"}));
+  for (const std::string name : {"cgroup_memory", "landlock"}) {
+    auto refused = check_layers(layers, {"seccomp", name});
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().category, "sandbox_layer_missing");
+    EXPECT_THAT(refused.error().message, HasSubstr(name));
+  }
+  EXPECT_EQ(check_layers(layers, {"cgroup_memory"}).error().hint, "run as root");
+  EXPECT_EQ(check_layers(layers, {"walls"}).error().category, "unknown_layer");
+  auto fell = layers_that_fell(layers);
+  EXPECT_THAT(fell, HasSubstr("cgroup_memory is weaker here (memory bombs)"));
+  EXPECT_THAT(fell, HasSubstr("landlock is missing here (one lock fewer)"));
+  EXPECT_THAT(fell, Not(HasSubstr("\n")));
+}
+
+TEST(required_layers, may_be_any_that_doctor_lists) {
+  auto x = kernelmill({"doctor", "--json"}).document();
+  std::string all;
+  for (auto& check : x["findings"])
+    if (std::string name = check["name"]; name.starts_with("sandbox: "))
+      all += (all.empty() ? "\"" : ",\"") + name.substr(9) + "\"";
+  ASSERT_THAT(all, HasSubstr("landlock"));
+  auto shown = kernelmill({"config", "validate", source_file("configs/quickstart.json"),
+                           "evaluation.required_layers=[" + all + "]"});
+  EXPECT_EQ(shown.code, 0) << shown.err;
 }
 
 TEST(run_command, a_required_layer_that_is_no_layer_is_2) {

@@ -1,9 +1,12 @@
+#include <filesystem>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "messages/identity.hpp"
+#include "storage/files.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/store.hpp"
 #include "tests/integration/cli/program.hpp"
@@ -12,6 +15,8 @@ namespace kernelmill::test {
 
 namespace {
 
+namespace fs = std::filesystem;
+using nlohmann::json;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -109,6 +114,63 @@ TEST_F(store_command, ps_of_a_run_that_is_over_says_so) {
   EXPECT_EQ(x.code, 69) << x.err;
   EXPECT_THAT(x.err, HasSubstr("not in progress"));
   EXPECT_EQ(kernelmill({"ps", "--json"}).document()["episodes"].size(), 0u);
+}
+
+// A run of which a part was lost: what is left must not be written over.
+class half_a_run : public testing::Test {
+protected:
+  void SetUp() override {
+    auto made = create_run({scratch() + "/runs/half", "half", ""}, json::object(), {});
+    ASSERT_TRUE(made) << made.error().message;
+    run = *made;
+    auto s = store::open({run.store, false, uint64_t{1} << 24, false});
+    ASSERT_TRUE(s) << s.error().message;
+    write_file("runs/half/traces.jsonl", last_copy);
+  }
+  void TearDown() override { fs::remove_all(run.path); }
+
+  void expect_refused(const std::string& missing) {
+    const std::vector<std::vector<std::string>> commands = {
+        {"resume", "half"},
+        {"show", "half"},
+        {"report", "half"},
+        {"index", "build", "cards", "--kernels", "half"},
+        {"simulate", "--from", "half", source_file("configs/quickstart.json")}};
+    for (auto command : commands) {
+      command.push_back("--json");
+      auto x = kernelmill(command);
+      EXPECT_EQ(x.code, 4) << command[0] << x.err;
+      EXPECT_EQ(x.fault()["category"], "run_incomplete") << command[0] << x.err;
+      EXPECT_THAT(x.fault()["message"], HasSubstr(missing)) << command[0];
+      EXPECT_THAT(x.fault()["hint"], HasSubstr("run.name=")) << command[0];
+    }
+    EXPECT_EQ(*read_file(run.traces_file()), last_copy);
+  }
+
+  const std::string last_copy = "{\"episode\": \"g0.e0\"}\n";
+  run_directory run;
+};
+
+TEST_F(half_a_run, without_its_store_is_refused_everywhere) {
+  fs::remove_all(run.store);
+  expect_refused("lineage/data.mdb is gone");
+}
+
+TEST_F(half_a_run, without_its_manifest_is_refused_everywhere) {
+  fs::remove(run.manifest_file());
+  expect_refused("manifest.json is gone");
+}
+
+TEST_F(half_a_run, without_its_configuration_is_refused_everywhere) {
+  fs::remove(run.config_file());
+  expect_refused("config.json is gone");
+}
+
+TEST_F(half_a_run, without_its_records_is_refused_everywhere) {
+  auto config = kernelmill({"run", source_file("configs/quickstart.json"), "--dry-run"});
+  ASSERT_EQ(config.code, 0) << config.err;
+  write_file("runs/half/config.json", config.out);
+  expect_refused("its records in ");
 }
 
 TEST_F(store_command, resume_of_nothing_is_3) {

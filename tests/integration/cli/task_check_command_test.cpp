@@ -74,6 +74,46 @@ TEST(task_check_command, a_task_that_does_not_name_the_backend_is_refused) {
               HasSubstr("does not name it in backends"));
 }
 
+// It would be called with what it does not expect, and crash or be wrong in every case.
+TEST(task_check_command, a_function_of_another_signature_is_one_problem_that_names_it) {
+  auto folder = scratch() + "/wrong/native/row_sum";
+  std::filesystem::create_directories(folder);
+  auto original = source_file("configs/tasks/native/row_sum");
+  auto check_with = [&](const char* file, const std::string& text) {
+    std::filesystem::copy(original, folder,
+                          std::filesystem::copy_options::recursive |
+                              std::filesystem::copy_options::overwrite_existing);
+    write_file(std::string{"wrong/native/row_sum/"} + file, text);
+    return check({"--backend", "cpu", "--root", scratch() + "/wrong"});
+  };
+  struct wrong {
+    const char* file;
+    const char* text;
+    const char* asked;
+  };
+  const wrong all[] = {
+      {"reference.cpp", "extern \"C\" void reference(const float* x, float* y, int, int) { *y = *x; }",
+       "void reference(const double* x, double* y, double* y_scale, int rows, int cols)"},
+      {"reference.cpp", "void reference(const double* x, double* y, int, int) { *y = *x; }",
+       "void reference(const double* x, double* y, double* y_scale, int rows, int cols)"},
+      {"baseline.cpp", "extern \"C\" void solve(const float* x, float* y, long, long) { *y = *x; }",
+       "void solve(const float* x, float* y, int rows, int cols)"}};
+  for (const auto& [file, text, asked] : all) {
+    auto x = check_with(file, text);
+    EXPECT_EQ(x.code, 5) << x.err;
+    auto problems = x.document()["tasks"][0]["problems"];
+    ASSERT_EQ(problems.size(), 1u) << problems;
+    EXPECT_THAT(problems[0].get<std::string>(), HasSubstr(file));
+    EXPECT_THAT(problems[0].get<std::string>(), HasSubstr(asked));
+  }
+  // The referee declares it as C's, so that the words may be missing.
+  auto good = check_with("baseline.cpp", "void solve(const float* x, float* y, int rows, int cols) {\n"
+                                         "  for (int i = 0; i < rows; ++i) {\n    float s = 0;\n"
+                                         "    for (int j = 0; j < cols; ++j) s += x[long(i) * cols + j];\n"
+                                         "    y[i] = s;\n  }\n}\n");
+  EXPECT_EQ(good.code, 0) << good.out;
+}
+
 } // namespace
 
 } // namespace kernelmill::test

@@ -1,3 +1,6 @@
+#include <filesystem>
+#include <sstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,6 +19,16 @@ TEST(task_command, lists_at_least_twelve_tasks) {
   EXPECT_EQ(document["schema_version"], 1);
   EXPECT_GE(document["tasks"].size(), 12u);
   EXPECT_THAT(kernelmill({"task", "list"}).out, HasSubstr("native/row_sum"));
+}
+
+TEST(task_command, folds_the_list_into_the_width_of_the_terminal) {
+  program_options narrow;
+  narrow.environment = {"COLUMNS=72"};
+  std::istringstream lines{kernelmill({"task", "list"}, narrow).out};
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 72u) << line;
+  // Nobody says how wide a pipe is.
+  EXPECT_THAT(kernelmill({"task", "list"}).out,
+              HasSubstr("Top-k experts of each token with their weights\n"));
 }
 
 TEST(task_command, shows_signature_cases_and_prompt) {
@@ -48,11 +61,24 @@ TEST(task_command, a_missing_root_is_3) {
   EXPECT_EQ(kernelmill({"task", "list", "--root", "nowhere"}).code, 3);
 }
 
-TEST(task_command, a_broken_task_names_the_file) {
-  write_file("tasks/native/bad/task.json", "{\"schema_version\": 1,\n \"id\": }");
+TEST(task_command, a_broken_task_is_named_beside_those_that_can_be_read) {
+  auto folder = scratch() + "/tasks/native/row_sum";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(source_file("configs/tasks/native/row_sum"), folder,
+                        std::filesystem::copy_options::recursive);
+  for (const char* name : {"bad", "worse"})
+    write_file(std::string{"tasks/native/"} + name + "/task.json",
+               "{\"schema_version\": 1,\n \"id\": }");
   auto x = kernelmill({"task", "list", "--root", "tasks"});
   EXPECT_EQ(x.code, 2);
-  EXPECT_THAT(x.err, HasSubstr("task.json"));
+  EXPECT_THAT(x.out, HasSubstr("native/row_sum"));
+  EXPECT_THAT(x.err, HasSubstr("native/bad/task.json"));
+  EXPECT_THAT(x.err, HasSubstr("native/worse/task.json"));
+  auto told = kernelmill({"task", "list", "--root", "tasks", "--json"});
+  EXPECT_EQ(told.code, 2);
+  EXPECT_EQ(told.document()["tasks"].size(), 1u);
+  EXPECT_EQ(told.document()["broken"][0]["id"], "native/bad");
+  EXPECT_TRUE(told.fault().is_object());
 }
 
 } // namespace

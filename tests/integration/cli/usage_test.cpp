@@ -1,3 +1,7 @@
+#include <iterator>
+#include <map>
+#include <sstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +13,11 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream in{text};
+  return {std::istream_iterator<std::string>{in}, {}};
+}
 
 TEST(usage, no_command_prints_help_on_stderr_and_is_2) {
   auto x = kernelmill({});
@@ -73,6 +82,48 @@ TEST(usage, errors_under_json_are_one_document_on_stderr) {
       EXPECT_TRUE(fault[key].is_string()) << key;
     EXPECT_NE(fault["hint"], "");
   }
+}
+
+// Every command of the table, as `--help` lists them: with what its usage asks for, and without.
+TEST(usage, with_json_stderr_holds_one_document_or_nothing) {
+  std::vector<std::string> names;
+  std::istringstream overview{kernelmill({"--help"}).out};
+  for (std::string line; std::getline(overview, line);)
+    if (line.starts_with("  ") && !line.starts_with("  kernelmill ") && line.size() > 20)
+      names.push_back(line.substr(2, line.find("  ", 2) - 2));
+  ASSERT_GE(names.size(), 30u) << testing::PrintToString(names);
+  auto source = write_file("json_row_sum.cpp", "int");
+  auto batch = write_file("json.ndjson", R"({"task": "native/row_sum", "file": "json_row_sum.cpp"})");
+  std::map<std::string, std::vector<std::string>> whole{
+      {"run", {"quickstart", "tasks.ids=[\"native/row_sum\"]", "tasks.group_size=1",
+               "tasks.max_turns=1", "run.dir=json_run"}},
+      {"resume", {"json_run"}},
+      {"eval", {"--task", "native/row_sum", source}},
+      {"judge", {batch}},
+      {"show", {"json_run"}},
+      {"report", {"json_run"}},
+      {"task show", {"native/row_sum"}},
+      {"task check", {"native/row_sum", "--backend", "cpu"}},
+      {"config show", {"quickstart"}},
+      {"config validate", {"quickstart"}},
+      {"completion", {"bash"}}};
+  for (const auto& name : names)
+    for (bool full : {true, false}) {
+      auto more = whole.find(name);
+      if (full && more == whole.end()) continue;
+      // These go on until they are ended; tests of their own see to what they say.
+      if (name == "head" || name == "node") continue;
+      if (name == "task check" && !full) continue; // all tasks, for minutes
+      auto arguments = words(name);
+      arguments.emplace_back("--json");
+      if (full) arguments.insert(arguments.end(), more->second.begin(), more->second.end());
+      auto x = kernelmill(arguments);
+      if (full) {
+        EXPECT_EQ(x.code, 0) << name << x.err;
+      }
+      bool told = x.err.empty() || x.fault().is_object();
+      EXPECT_TRUE(told) << name << ": " << x.err;
+    }
 }
 
 TEST(usage, control_bytes_of_arguments_do_not_reach_the_terminal) {

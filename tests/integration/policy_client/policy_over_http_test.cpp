@@ -292,6 +292,30 @@ TEST_F(policy_over_http, a_key_that_the_server_quotes_is_not_repeated) {
   self->wait_for(client);
 }
 
+// What an answer says is stored, shown and learned from.
+TEST_F(policy_over_http, a_key_that_the_server_answers_with_is_in_no_answer) {
+  ::setenv("KERNELMILL_TEST_KEY", "sk-secret-0815", 1);
+  raw_server echo{[](const std::string&, int) {
+    std::string body = R"({"model":"m of sk-secret-0815","system_fingerprint":"sk-secret-0815",)"
+                       R"("choices":[{"index":0,"finish_reason":"stop","message":{)"
+                       R"("role":"assistant","reasoning_content":"Bearer sk-secret-0815",)"
+                       R"("content":"Authorization: Bearer sk-secret-0815"}}]})";
+    return "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  }};
+  config.api_key_env = "KERNELMILL_TEST_KEY";
+  config.base_url = echo.url("/v1");
+  connect();
+  auto message = ask();
+  auto x = message.open();
+  EXPECT_EQ(x->getFault().getClass(), wire::FaultClass::NONE) << x->getFault().getMessage().cStr();
+  EXPECT_NE(std::string{x->getText().cStr()}.find("Bearer [key]"), std::string::npos);
+  EXPECT_STREQ(x->getModel().cStr(), "m of [key]");
+  std::string all{message.data(), message.size()};
+  EXPECT_EQ(all.find("0815"), std::string::npos);
+  caf::anon_send_exit(client, caf::exit_reason::user_shutdown);
+  self->wait_for(client);
+}
+
 TEST_F(policy_over_http, nobody_listening_is_the_configurations_fault_after_a_while) {
   {
     raw_server gone{[](const std::string&, int) { return std::string{}; }};

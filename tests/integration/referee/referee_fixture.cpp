@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill {
 

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/task/task.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill {
 namespace {

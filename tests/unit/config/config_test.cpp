@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/config/keys.hpp"
+#include "launch/config/json_text.hpp"
 #include "tests/unit/config/support.hpp"
 
 namespace kernelmill {
@@ -107,6 +108,13 @@ TEST_F(config, unknown_overrides_and_variables_are_refused) {
 TEST_F(config, variables_of_other_purposes_are_left_alone) {
   sources_.environment = {{"KERNELMILL_HOME", "/x"}, {"KERNELMILL_SOURCE_DIR", "/y"}};
   load();
+}
+
+TEST_F(config, a_number_that_no_double_holds_is_named_with_its_place) {
+  auto x = parse_json_text("run.json", "{\n  \"episode\": {\"gamma\": 1e999}\n}");
+  ASSERT_FALSE(x);
+  EXPECT_EQ(x.error().category, "config_syntax");
+  EXPECT_THAT(x.error().message, HasSubstr("run.json: line 2, column 24: the number 1e999"));
 }
 
 TEST_F(config, wrong_types_and_ranges_are_refused_with_the_place) {

@@ -35,11 +35,6 @@ TEST(clean_text, what_is_cut_says_so) {
   EXPECT_EQ(cleaned("abcdef", 3), "abc [cut]");
 }
 
-TEST(clean_text, a_prefix_never_ends_inside_a_character) {
-  EXPECT_EQ(utf8_prefix("ab\xe2\x82\xac", 4), "ab");
-  EXPECT_EQ(utf8_prefix("ab\xe2\x82\xac", 5), "ab\xe2\x82\xac");
-}
-
 TEST(clean_text, overlong_forms_and_surrogates_are_bad) {
   EXPECT_EQ(first_bad_byte("\xc0\x80"), 0u);
   EXPECT_EQ(first_bad_byte("a\xed\xa0\x80"), 1u);

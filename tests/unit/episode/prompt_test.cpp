@@ -62,7 +62,7 @@ TEST(prompt, a_diagnose_task_lists_labels_and_starter_and_asks_for_the_tag) {
 task load_for_device(const std::string& id) {
   auto x = load(id);
   auto ok = choose_backend(x, "cuda");
-  if (ok) ok = choose_contract(x, "device");
+  if (ok) ok = choose_contract(x, contract_kind::device);
   if (!ok) throw std::runtime_error(render(ok.error()));
   return x;
 }

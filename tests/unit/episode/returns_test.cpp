@@ -12,10 +12,13 @@ namespace {
 
 using testing::DoubleNear;
 using testing::ElementsAre;
+using testing::NanSensitiveDoubleEq;
 using members = std::vector<std::optional<double>>;
 
+const double no_number = std::numeric_limits<double>::quiet_NaN();
+
 TEST(returns, four_turns_at_gamma_0_4) {
-  const std::vector<double> rewards{0.2, 0.3, 0.8, 1.0};
+  const members rewards{0.2, 0.3, 0.8, 1.0};
   EXPECT_THAT(discounted_returns(rewards, 0.4),
               ElementsAre(DoubleNear(0.512, 1e-12), DoubleNear(0.78, 1e-12), DoubleNear(1.2, 1e-12),
                           DoubleNear(1.0, 1e-12)));
@@ -26,8 +29,20 @@ TEST(returns, no_turns) {
 }
 
 TEST(returns, gamma_0_pays_each_turn_for_itself) {
-  const std::vector<double> rewards{1, 2, 3};
-  EXPECT_EQ(discounted_returns(rewards, 0), rewards);
+  EXPECT_THAT(discounted_returns(members{1.0, 2.0, 3.0}, 0), ElementsAre(1, 2, 3));
+}
+
+TEST(returns, a_lost_turn_has_none_and_is_skipped_by_the_others) {
+  EXPECT_THAT(discounted_returns(members{0.5, std::nullopt, 1.0}, 0.4),
+              ElementsAre(DoubleNear(0.9, 1e-12), NanSensitiveDoubleEq(no_number), 1.0));
+  EXPECT_THAT(discounted_returns(members{0.5, std::nullopt}, 0.4),
+              ElementsAre(0.5, NanSensitiveDoubleEq(no_number)));
+}
+
+TEST(returns, what_is_not_known_makes_the_sums_with_it_unknown) {
+  EXPECT_THAT(
+      discounted_returns(members{0.5, no_number, 1.0}, 0.4),
+      ElementsAre(NanSensitiveDoubleEq(no_number), NanSensitiveDoubleEq(no_number), 1.0));
 }
 
 TEST(advantages, mean_centered_normalized_and_leave_one_out) {
@@ -73,9 +88,9 @@ RC_GTEST_PROP(advantages, centered_ones_sum_to_zero, (const std::vector<int16_t>
 }
 
 RC_GTEST_PROP(returns, the_first_return_is_the_discounted_sum, (const std::vector<int8_t>& r)) {
-  std::vector<double> rewards(r.begin(), r.end());
+  members rewards(r.begin(), r.end());
   double sum = 0, factor = 1;
-  for (double x : rewards) sum += factor * x, factor *= 0.4;
+  for (double x : r) sum += factor * x, factor *= 0.4;
   auto result = discounted_returns(rewards, 0.4);
   RC_ASSERT(result.size() == rewards.size());
   RC_PRE(!rewards.empty());

@@ -17,7 +17,7 @@ using testing::StartsWith;
 task problem(const std::string& backend = "cuda", const std::string& language = "any") {
   task x;
   x.id = "kernelbench/level1/19_ReLU";
-  x.contract = "torch";
+  x.contract = contract_kind::torch;
   x.backends = {"cpu", "cuda"};
   x.backend = backend;
   x.prompt = "Problem 19.\n";

@@ -26,7 +26,7 @@ def get_inputs():
 task torch_task() {
   task x;
   x.id = "kernelbench/1";
-  x.contract = "torch";
+  x.contract = contract_kind::torch;
   x.prompt = "Make it faster.";
   x.torch.code = problem;
   x.backend = "cuda";
@@ -36,7 +36,7 @@ task torch_task() {
 task native_task() {
   task x;
   x.id = "native/none";
-  x.contract = "native";
+  x.contract = contract_kind::native;
   x.starter =
       "// adds\n#include <cmath>\nextern \"C\" void solve(const float* x, float* y, int n) {\n"
       "  for (int i = 0; i < n; ++i) y[i] = x[i] + 1;\n}\n";

@@ -54,6 +54,11 @@ class Sources(unittest.TestCase):
         self.assertEqual(text.count("once(x, n);"), 2)
         self.assertEqual(text.count('extern "C"'), 1)
 
+    def test_native_twice_of_what_does_not_use_an_argument(self):
+        text = truth_native.twice('extern "C" void solve(const int* x, int /*pages*/, int n) {\n}\n')
+        self.assertIn('extern "C" void solve(const int* x, int unused_1, int n)', text)
+        self.assertEqual(text.count("once(x, unused_1, n);"), 2)
+
     def test_launches_twice(self):
         self.assertEqual(truth_native.launched_twice("// launch: k<<<1, 2>>>(x)\n").count("launch:"), 2)
         self.assertIsNone(truth_native.launched_twice("// launch: k<<<1, 2>>>(x)\n" * 5))

@@ -126,7 +126,7 @@ TEST_F(kernelbench, a_problem_becomes_a_task_that_loads) {
   EXPECT_EQ(*outcome, import_outcome::imported);
   auto x = load_task(root_ + "/tasks", "kernelbench/level2/7_Conv3d_ReLU_");
   ASSERT_TRUE(x) << render(x.error());
-  EXPECT_TRUE(x->is_torch());
+  EXPECT_TRUE(x->contract == contract_kind::torch);
   EXPECT_EQ(x->title, "Conv3d ReLU");
   EXPECT_EQ(x->difficulty, "medium");
   EXPECT_EQ(x->torch.level, 2u);

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {

@@ -93,6 +93,19 @@ TEST(chat_stream, an_error_event_of_another_type_is_one_too) {
   EXPECT_TRUE(answer.error().from_server);
 }
 
+TEST(chat_stream, tells_a_stream_from_a_plain_answer) {
+  chat_stream plain;
+  plain.feed(R"({"choices":[{"message":{"content":"x"},"finish_reason":"stop"}]})");
+  EXPECT_TRUE(plain.finish().has_value());
+  EXPECT_FALSE(plain.is_stream());
+  chat_stream events;
+  events.feed(
+      "data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\ndata: "
+      "[DONE]\n\n");
+  EXPECT_TRUE(events.finish().has_value());
+  EXPECT_TRUE(events.is_stream());
+}
+
 TEST(chat_stream, a_plain_answer_instead_of_a_stream_is_read) {
   auto answer = read(R"( {"choices":[{"message":{"content":"plain"},"finish_reason":"stop"}]})");
   ASSERT_TRUE(answer);

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -16,7 +15,7 @@
 #include <gmock/gmock.h>
 
 #include "gpu/process/core_use.hpp"
-#include "gpu/process/descriptor.hpp"
+#include "messages/base/descriptor.hpp"
 
 using namespace kernelmill;
 using testing::HasSubstr;

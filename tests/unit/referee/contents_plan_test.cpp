@@ -78,6 +78,20 @@ TEST(contents_plan, every_kind_is_timed_or_checked_in_the_first_round) {
   }
 }
 
+TEST(contents_plan, kinds_that_are_unfit_to_be_timed_are_checked) {
+  for (auto [kinds, unfit] : {std::pair{1, 3}, {5, 1}, {9, 4}}) {
+    uint64_t state = 3;
+    contents_plan plan{size_t(kinds), [&] { return state = state * 6364136223846793005u + 1; },
+                       size_t(unfit)};
+    std::multiset<size_t> checked;
+    for (size_t i = 0; i < 3 * plan.round() + 3; ++i) {
+      EXPECT_LT(plan.kind_of(i), size_t(kinds));
+      for (size_t kind : plan.checked_before(i)) checked.insert(kind);
+    }
+    for (int i = 0; i < unfit; ++i) EXPECT_EQ(checked.count(size_t(kinds + i)), 1u) << kinds;
+  }
+}
+
 TEST(contents_plan, half_of_the_pairs_have_the_tasks_own_kind_and_the_rest_take_turns) {
   uint64_t state = 7;
   auto draw = [&] { return state = state * 6364136223846793005u + 1442695040888963407u; };

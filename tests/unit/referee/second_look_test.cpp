@@ -74,6 +74,22 @@ TEST(second_look, nobody_is_paid_for_the_better_of_two_tries) {
   EXPECT_EQ(confirmed(fast, slow).timing.speedup.low, 1.0);
 }
 
+TEST(second_look, a_measurement_that_its_finding_ended_counts_by_what_it_had_seen) {
+  auto ended = right({"left_its_core"});
+  ended.timing.measured = false;
+  ended.timing.until_ended = speedup_interval{1.2, 0.3, 4};
+  auto fast = right();
+  fast.timing.speedup = {2.1, 2.0, 2.2};
+  auto x = confirmed(ended, fast);
+  EXPECT_FALSE(is_accused(x));
+  EXPECT_EQ(x.timing.speedup.low, 1.2); // by the middle: two blocks have a wide interval
+  EXPECT_EQ(x.timing.speedup.estimate, 1.2);
+  ended.timing.until_ended = speedup_interval{2.05, 1.0, 4};
+  EXPECT_EQ(confirmed(ended, fast).timing.speedup.low, 2.0);
+  ended.timing.until_ended.reset();
+  EXPECT_EQ(confirmed(ended, fast).timing.speedup.low, 2.0);
+}
+
 TEST(second_look, what_is_certain_in_the_second_measurement_counts) {
   EXPECT_TRUE(is_accused(confirmed(right({"early_return"}), right({"input_overwrite"}))));
 }

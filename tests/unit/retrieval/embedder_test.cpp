@@ -71,11 +71,4 @@ TEST(LexicalEmbedder, CaseAndStopWordsDoNotCount) {
   EXPECT_NEAR(cosine("SOFTMAX of the ROWS", "softmax rows"), 1, 1e-6);
 }
 
-TEST(LexicalEmbedder, TruncationKeepsCharactersWhole) {
-  EXPECT_EQ(truncated("abc", 5), "abc");
-  EXPECT_EQ(truncated("abc", 2), "ab");
-  EXPECT_EQ(truncated("a\xc3\xa9z", 2), "a");
-  EXPECT_EQ(truncated("a\xc3\xa9z", 3), "a\xc3\xa9");
-}
-
 } // namespace kernelmill

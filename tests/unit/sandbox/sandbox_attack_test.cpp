@@ -41,6 +41,15 @@ TEST_F(an_intruder, finds_the_doors_to_the_kernel_shut) {
   for (auto& [name, cause] : said) EXPECT_EQ(cause, EPERM) << name;
 }
 
+// Its files are those of every other sandbox.
+TEST_F(an_intruder, tells_nobody_of_a_file_by_locks_or_watches) {
+  auto said = run(intrude({"locks"})).said;
+  for (auto* name : {"flock", "flock_again", "ofd_lock", "ofd_found"})
+    EXPECT_EQ(said.at(name), 0) << name;
+  for (auto* name : {"lease", "notify", "inotify_add_watch"})
+    EXPECT_EQ(said.at(name), EPERM) << name;
+}
+
 TEST_F(an_intruder, can_compute_and_nothing_else_behind_the_inner_filter) {
   auto spec = intrude({"locked_in"});
   spec.may_exec = false;

@@ -10,8 +10,8 @@
 
 #include <gmock/gmock.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/sandbox/sandbox.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
 

@@ -13,6 +13,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -86,6 +88,30 @@ void try_page_cache() {
   call("readahead", SYS_readahead, fd, 0, 4096);
   call("cachestat", 451, fd, 0, 0, 0);
   ::close(fd);
+}
+
+// Whether somebody who has opened a file once more is kept from locking it: 0 where nobody is.
+void try_locks() {
+  int first = ::open("/proc/self/exe", O_RDONLY);
+  int second = ::open("/proc/self/exe", O_RDONLY);
+  call("flock", SYS_flock, first, LOCK_EX);
+  call("flock_again", SYS_flock, second, LOCK_EX | LOCK_NB);
+  struct flock whole{};
+  whole.l_type = F_RDLCK;
+  call("ofd_lock", SYS_fcntl, first, F_OFD_SETLK, &whole);
+  whole.l_type = F_WRLCK;
+  call("ofd_look", SYS_fcntl, second, F_OFD_GETLK, &whole);
+  say("ofd_found", whole.l_type == F_UNLCK ? 0 : EAGAIN);
+  ::close(first);
+  ::close(second);
+}
+
+int locks() {
+  try_locks();
+  call("lease", SYS_fcntl, STDIN_FILENO, F_SETLEASE, F_RDLCK);
+  call("notify", SYS_fcntl, STDIN_FILENO, F_NOTIFY, DN_ACCESS);
+  call("inotify_add_watch", SYS_inotify_add_watch, ::inotify_init1(0), "/usr", IN_OPEN);
+  return 0;
 }
 
 int doors() {
@@ -352,6 +378,7 @@ int main(int argc, char** argv) {
   auto is = [&](const char* word) { return argc > 1 && std::strcmp(argv[1], word) == 0; };
   if (is("census")) return census();
   if (is("doors")) return doors();
+  if (is("locks")) return locks();
   if (is("locked_in")) return locked_in();
   if (is("gpu_locked_in")) return gpu_locked_in();
   if (is("in_domain")) return in_domain();

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "fixtures.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {

@@ -109,6 +109,7 @@ inline Message<wire::Record> make_turn(uint32_t group, uint32_t member, uint32_t
     turn.initFeedback().setInline(with.feedback);
     turn.setTerminal(with.terminal);
     turn.setStartedAt(with.started);
+    turn.setCommittedAt(with.started + 1);
   });
 }
 
@@ -138,6 +139,7 @@ make_episode(uint32_t group, uint32_t member, const std::vector<double>& rewards
     episode.setBestSpeedup(with.speedup);
     episode.initReadiness().setKind(kind);
     episode.setSeconds(with.started / 1e3);
+    episode.setCommittedAt(with.started + 1);
   });
 }
 
@@ -151,6 +153,7 @@ inline Message<wire::Record> make_group(uint32_t group, const std::vector<double
     auto values = x.initAdvantages(static_cast<uint32_t>(advantages.size()));
     for (uint32_t i = 0; i < advantages.size(); ++i) values.set(i, advantages[i]);
     x.setMean(with.reward);
+    x.setCommittedAt(with.started + 1);
   });
 }
 

@@ -7,9 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "fixtures.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/canonical.hpp"
-#include "storage/export.hpp"
 #include "storage/files.hpp"
 #include "storage/run_journal.hpp"
 
@@ -88,7 +87,7 @@ TEST(run_directory, is_not_created_over_records_without_a_manifest) {
   ASSERT_TRUE(made);
   ASSERT_TRUE(store::open({.directory = made->store, .durable = false}));
   fs::remove(folder / "first/manifest.json");
-  EXPECT_EQ(category(open_run(folder / "first")), "not_a_run");
+  EXPECT_EQ(category(open_run(folder / "first")), "run_incomplete");
   EXPECT_EQ(category(create_run({folder / "first", "", ""}, {}, {})), "directory_not_empty");
 }
 
@@ -192,51 +191,113 @@ protected:
   std::optional<artifact_store> artifacts;
 };
 
-TEST_F(recorded_run, is_projected_alike_line_by_line_and_at_once) {
-  {
-    auto journal = run_journal::open(run);
-    ASSERT_TRUE(journal);
-    for (const auto& record : records()) {
-      ASSERT_TRUE(lineage->commit({record}));
-      auto ok = journal->follow(*lineage, *artifacts, *record.open());
-      ASSERT_TRUE(ok) << render(ok.error());
-    }
+// Every record's name, in the order of the lines.
+std::vector<std::string> names_in(const std::string& path) {
+  std::vector<std::string> result;
+  for (const auto& x : lines_of(path)) {
+    auto kind = x["kind"].get<std::string>();
+    result.push_back(kind == "group"  ? "g" + std::to_string(x["step"].get<int>())
+                     : kind == "turn" ? x["episode"].get<std::string>() + ".t" +
+                                            std::to_string(x["turn"].get<int>())
+                                      : x["episode"].get<std::string>());
   }
-  auto traces = *read_file(run.traces_file()), metrics = *read_file(run.metrics_file());
-  // A torn line and a doubled one, as kill -9 may leave them.
-  std::ofstream{run.traces_file(), std::ios::app} << traces.substr(0, 40);
-  std::ofstream{run.metrics_file(), std::ios::app} << metrics;
-  auto ok = rebuild_projections(*lineage, *artifacts, run);
-  ASSERT_TRUE(ok) << render(ok.error());
-  EXPECT_EQ(*read_file(run.traces_file()), traces);
-  EXPECT_EQ(*read_file(run.metrics_file()), metrics);
+  return result;
 }
 
-TEST_F(recorded_run, traces_have_the_fields_that_people_know) {
+const std::vector<std::string> all_traces{"g0.e0.t0", "g0.e0.t1", "g0.e0",    "g0.e1.t0",
+                                          "g0.e1",    "g1.e0.t0", "g1.e0",    "g1.e1.t0",
+                                          "g1.e1",    "g2.e0.t0"};
+const std::vector<std::string> all_metrics{"g0.e0.t0", "g0.e0.t1", "g0.e1.t0", "g0",
+                                           "g1.e0.t0", "g1.e1.t0", "g1",       "g2.e0.t0"};
+
+TEST_F(recorded_run, has_a_line_for_each_turn_as_soon_as_it_is_committed) {
+  auto journal = run_journal::open(run);
+  ASSERT_TRUE(journal);
+  std::vector<std::string> traced;
+  for (const auto& record : records()) {
+    ASSERT_TRUE(lineage->commit({record}));
+    auto ok = journal->follow(*lineage, *artifacts, *record.open());
+    ASSERT_TRUE(ok) << render(ok.error());
+    if (auto name = testing::name_of(*record.open()); name.find(".e") != name.npos)
+      traced.push_back(name);
+    EXPECT_EQ(names_in(run.traces_file()), traced);
+  }
+  EXPECT_EQ(names_in(run.traces_file()), all_traces);
+  EXPECT_EQ(names_in(run.metrics_file()), all_metrics);
+  for (const auto& path : {run.traces_file(), run.metrics_file()})
+    for (const auto& line : lines_of(path)) EXPECT_EQ(line["timestamp"], 1001) << line;
+}
+
+// As kill -9 leaves them: a line that is torn, and records whose lines were not written yet.
+TEST_F(recorded_run, catches_up_with_what_was_committed_and_leaves_the_lines_that_are_there) {
   record_all();
-  ASSERT_TRUE(rebuild_projections(*lineage, *artifacts, run));
+  ASSERT_TRUE(run_journal::open(run)->catch_up(*lineage, *artifacts, run.name));
+  auto traces = *read_file(run.traces_file()), metrics = *read_file(run.metrics_file());
+  EXPECT_EQ(names_in(run.traces_file()), all_traces);
+  auto size = [](const std::string& path) { return static_cast<size_t>(fs::file_size(path)); };
+  for (auto kept : {size_t{0}, size_t{40}, traces.find('\n') + 1, traces.size() - 1}) {
+    fs::resize_file(run.traces_file(), kept);
+    fs::resize_file(run.metrics_file(), std::min(kept, metrics.size()));
+    auto journal = run_journal::open(run);
+    auto ok = journal->catch_up(*lineage, *artifacts, run.name);
+    ASSERT_TRUE(ok) << render(ok.error());
+    EXPECT_EQ(*read_file(run.traces_file()), traces) << kept;
+    EXPECT_EQ(*read_file(run.metrics_file()), metrics) << kept;
+  }
+  // The order is that of the commits; it stays, and so does an offset of whoever reads on.
+  auto second = traces.find('\n') + 1;
+  auto first = traces.substr(0, second);
+  auto turned = traces.substr(second, traces.find('\n', second) + 1 - second) + first;
+  ASSERT_TRUE(write_file(run.traces_file(), turned));
+  ASSERT_TRUE(run_journal::open(run)->catch_up(*lineage, *artifacts, run.name));
+  EXPECT_TRUE(read_file(run.traces_file())->starts_with(turned));
+  EXPECT_EQ(size(run.traces_file()), traces.size());
+  EXPECT_THAT(names_in(run.traces_file()), ::testing::UnorderedElementsAreArray(all_traces));
+}
+
+TEST_F(recorded_run, writes_lines_anew_that_are_doubled_of_another_version_or_of_no_record) {
+  record_all();
+  ASSERT_TRUE(run_journal::open(run)->catch_up(*lineage, *artifacts, run.name));
+  auto traces = *read_file(run.traces_file()), metrics = *read_file(run.metrics_file());
+  auto first = traces.substr(0, traces.find('\n') + 1);
+  ordered_json stranger = lines_of(run.traces_file())[0];
+  stranger["turn_id"] = "0123";
+  for (const auto& text :
+       {first + traces, std::string{"{\"schema_version\":1,\"turns\":[]}\n"} + traces,
+        json_line(stranger) + "\n" + traces, traces + json_line(stranger) + "\n"}) {
+    ASSERT_TRUE(write_file(run.traces_file(), text));
+    ASSERT_TRUE(run_journal::open(run)->catch_up(*lineage, *artifacts, run.name));
+    EXPECT_EQ(*read_file(run.traces_file()), traces);
+    EXPECT_EQ(*read_file(run.metrics_file()), metrics);
+  }
+}
+
+TEST_F(recorded_run, lines_have_the_fields_that_people_know) {
+  record_all();
+  ASSERT_TRUE(run_journal::open(run)->catch_up(*lineage, *artifacts, run.name));
   auto traces = lines_of(run.traces_file());
-  ASSERT_EQ(traces.size(), 4u); // the episode of group 2 has not ended
-  const auto& first = traces[0];
-  EXPECT_EQ(first["episode"], "g0.e0");
-  EXPECT_EQ(first["task"], "native/row_sum");
-  EXPECT_EQ(first["outcome"], "accepted");
-  ASSERT_EQ(first["turns"].size(), 2u);
-  const auto& turn = first["turns"][0];
+  ASSERT_EQ(traces.size(), all_traces.size());
+  const auto& turn = traces[0];
+  EXPECT_EQ(turn["episode"], "g0.e0");
+  EXPECT_EQ(turn["task"], "native/row_sum");
   EXPECT_EQ(turn["prompt_messages"][0]["content"], "make it fast");
   EXPECT_EQ(turn["response"]["thought"], "hm");
   EXPECT_EQ(turn["response"]["kernel"], "int x;");
   EXPECT_EQ(turn["eval_result"]["correct"], false);
   EXPECT_EQ(turn["reward"], 0);
-  EXPECT_EQ(first["readiness"]["kind"], "usable_positive_sft");
-  EXPECT_EQ(traces[3]["turns"][0]["reward"], nullptr); // the infrastructure's fault is no reward
+  EXPECT_EQ(traces[2]["outcome"], "accepted");
+  EXPECT_EQ(traces[2]["rewards"], ordered_json::parse("[0, 1.5]"));
+  EXPECT_EQ(traces[2]["readiness"]["kind"], "usable_positive_sft");
+  EXPECT_EQ(traces[7]["reward"], nullptr); // the infrastructure's fault is no reward
   auto metrics = lines_of(run.metrics_file());
-  ASSERT_EQ(metrics.size(), 2u);
-  EXPECT_EQ(metrics[0]["step"], 0);
-  EXPECT_EQ(metrics[0]["kernel/compile_rate"], 1.0);
-  EXPECT_NEAR(metrics[0]["kernel/correct_rate"].get<double>(), 1.0 / 3, 1e-12);
-  EXPECT_EQ(metrics[1]["infrastructure_turns"], 1);
-  EXPECT_EQ(metrics[1]["turns"], 1);
+  ASSERT_EQ(metrics.size(), all_metrics.size());
+  EXPECT_EQ(metrics[1]["kernel/correct"], true);
+  EXPECT_EQ(metrics[1]["kernel/speedup"], 1.25);
+  EXPECT_EQ(metrics[3]["step"], 0);
+  EXPECT_EQ(metrics[3]["kernel/compile_rate"], 1.0);
+  EXPECT_NEAR(metrics[3]["kernel/correct_rate"].get<double>(), 1.0 / 3, 1e-12);
+  EXPECT_EQ(metrics[6]["infrastructure_turns"], 1);
+  EXPECT_EQ(metrics[6]["turns"], 1);
 }
 
 // Three siblings: timed, not timed by the machine, and not timed of its own doing.
@@ -247,12 +308,12 @@ TEST_F(recorded_run, a_turn_that_the_machine_could_not_time_has_no_reward_anywhe
       {make_turn(0, 0, 0, good), make_episode(0, 0, {0.3}, good), make_turn(0, 1, 0, machine),
        make_episode(0, 1, {std::nan("")}, machine), make_turn(0, 2, 0, own),
        make_episode(0, 2, {0.3}, own), make_group(0, {0, std::nan(""), 0}, good)}));
-  ASSERT_TRUE(rebuild_projections(*lineage, *artifacts, run));
+  ASSERT_TRUE(run_journal::open(run)->catch_up(*lineage, *artifacts, run.name));
   auto traces = lines_of(run.traces_file());
-  ASSERT_EQ(traces.size(), 3u);
-  auto turn = [&](size_t i) { return traces[i]["turns"][0]; };
+  ASSERT_EQ(traces.size(), 6u);
+  auto turn = [&](size_t i) { return traces[2 * i]; };
   EXPECT_EQ(turn(1)["reward"], nullptr);
-  EXPECT_EQ(traces[1]["rewards"][0], nullptr);
+  EXPECT_EQ(traces[3]["rewards"][0], nullptr);
   EXPECT_EQ(turn(1)["eval_result"]["category"], "not_timed");
   EXPECT_EQ(turn(1)["eval_result"]["not_timed"]["by"], "machine");
   EXPECT_EQ(turn(1)["eval_result"]["not_timed"]["why"], "the machine is too busy");
@@ -260,15 +321,10 @@ TEST_F(recorded_run, a_turn_that_the_machine_could_not_time_has_no_reward_anywhe
   EXPECT_EQ(turn(2)["reward"], 0.3);
   EXPECT_EQ(turn(2)["eval_result"]["not_timed"]["by"], "candidate");
   auto metrics = lines_of(run.metrics_file());
-  EXPECT_EQ(metrics[0]["not_timed_turns"], 2);
-  EXPECT_EQ(metrics[0]["turns"], 3);
-  EXPECT_EQ(metrics[0]["reward/mean"], 0.3);
-  auto report = export_dataset(*lineage, *artifacts, {export_kind::rl, {"demo"}, folder / "data"});
-  ASSERT_TRUE(report) << render(report.error());
-  auto rows = lines_of(report->file);
-  EXPECT_EQ(rows[1]["advantage"], nullptr);
-  EXPECT_EQ(rows[1]["turns"][0]["reward"], nullptr);
-  EXPECT_EQ(rows[1]["turns"][0]["category"], "not_timed");
+  ASSERT_EQ(metrics.size(), 4u);
+  EXPECT_EQ(metrics[3]["not_timed_turns"], 2);
+  EXPECT_EQ(metrics[3]["turns"], 3);
+  EXPECT_EQ(metrics[3]["reward/mean"], 0.3);
 }
 
 TEST_F(recorded_run, is_canonical_whatever_the_clock_said) {
@@ -307,59 +363,6 @@ TEST(without_timing, drops_lines_about_time_and_numbers_from_the_others) {
             "took # s\nruntime_error\n");
   EXPECT_EQ(without_timing("float32 x2 - 3"), "float32 x2 - #\n");
   EXPECT_EQ(without_timing(""), "");
-}
-
-TEST_F(recorded_run, exports_conversations_that_end_in_the_best_answer) {
-  record_all();
-  auto report = export_dataset(*lineage, *artifacts, {export_kind::sft, {}, folder / "data"});
-  ASSERT_TRUE(report) << render(report.error());
-  auto rows = lines_of(report->file);
-  ASSERT_EQ(rows.size(), 2u);
-  ASSERT_EQ(rows[0]["messages"].size(), 4u);
-  EXPECT_EQ(rows[0]["messages"][1]["weight"], 0);
-  EXPECT_EQ(rows[0]["messages"][3]["weight"], 1);
-  EXPECT_EQ(rows[0]["origin"]["turn"], 1);
-  EXPECT_EQ(report->left_out["usable_negative_debug"], 1u);
-  EXPECT_EQ(report->left_out["unusable"], 1u);
-  EXPECT_EQ(report->left_out["unfinished"], 1u);
-  auto manifest = *read_json(report->manifest);
-  EXPECT_EQ(manifest["rows"], 2);
-  EXPECT_EQ(manifest["sha256"], sha256_hex(*read_file(report->file)));
-  EXPECT_EQ(manifest["tasks"][0], "native/row_sum");
-}
-
-TEST_F(recorded_run, exports_trajectories_without_infrastructure_turns) {
-  record_all();
-  auto report = export_dataset(*lineage, *artifacts, {export_kind::rl, {"demo"}, folder / "data"});
-  ASSERT_TRUE(report) << render(report.error());
-  auto rows = lines_of(report->file);
-  ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[0]["advantage"], 0.5);
-  EXPECT_EQ(rows[0]["group_id"], "demo/g0");
-  EXPECT_EQ(rows[0]["turns"].size(), 2u);
-  EXPECT_EQ(rows[0]["turns"][1]["return"], 1.5);
-  EXPECT_EQ(report->left_out["infrastructure_turns"], 1u);
-  EXPECT_EQ(report->left_out["infrastructure_episodes"], 1u);
-}
-
-TEST_F(recorded_run, exports_pairs_of_groups_with_a_contrast) {
-  record_all();
-  auto report =
-      export_dataset(*lineage, *artifacts, {export_kind::preference, {}, folder / "data"});
-  ASSERT_TRUE(report) << render(report.error());
-  auto rows = lines_of(report->file);
-  ASSERT_EQ(rows.size(), 1u);
-  EXPECT_EQ(rows[0]["prompt"][0]["content"], "make it fast");
-  EXPECT_EQ(rows[0]["same_context"], false); // no first turn of the group was accepted
-  EXPECT_GT(rows[0]["chosen_reward"].get<double>(), rows[0]["rejected_reward"].get<double>());
-  EXPECT_EQ(report->left_out["groups_without_contrast"], 2u);
-}
-
-TEST_F(recorded_run, exports_nothing_of_a_run_that_is_not_there) {
-  record_all();
-  auto report = export_dataset(*lineage, *artifacts, {export_kind::rl, {"typo"}, folder / "data"});
-  EXPECT_EQ(category(report), "not_found");
-  EXPECT_FALSE(fs::exists(folder / "data/rl.jsonl"));
 }
 
 } // namespace

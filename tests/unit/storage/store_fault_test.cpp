@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #include "fixtures.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/files.hpp"
 #include "storage/store.hpp"
@@ -106,6 +106,49 @@ TEST(store_on_a_full_disk, keeps_what_it_has_and_goes_on_when_space_returns) {
   auto again = lineage->commit(big_batch(group));
   ASSERT_TRUE(again) << render(again.error());
   EXPECT_EQ(scan_count(*lineage), kept + 8);
+}
+
+// Reading a page beyond the end of the file is a SIGBUS.
+TEST(a_store_that_was_cut_off, is_refused_wherever_the_cut_is) {
+  temporary_folder folder;
+  {
+    auto lineage = store::open(options_of(folder / "lineage"));
+    for (uint32_t group = 0; group < 8; ++group) ASSERT_TRUE(lineage->commit(big_batch(group)));
+  }
+  auto file = folder / "lineage/data.mdb";
+  auto whole = *read_file(file);
+  ASSERT_GT(whole.size(), 200'000u);
+  bool refused = true;
+  for (size_t size = 3 * 4096; size < whole.size(); size += 4096 * 7) {
+    std::ofstream{file, std::ios::trunc} << whole.substr(0, size);
+    for (bool reads : {true, false}) {
+      auto options = options_of(folder / "lineage");
+      options.read_only = reads;
+      bool ok = holds_in_child([&] {
+        auto x = store::open(options);
+        return x ? scan_count(*x) == 64 : category(x) == "store_damaged";
+      });
+      EXPECT_TRUE(ok) << size << " of " << whole.size() << " bytes";
+      refused = refused && ok;
+    }
+  }
+  EXPECT_TRUE(refused);
+  std::ofstream{file, std::ios::trunc} << whole;
+  EXPECT_EQ(scan_count(*store::open(options_of(folder / "lineage"))), 64u);
+}
+
+TEST(a_record_with_a_right_checksum, is_refused_when_it_points_at_a_turn_that_is_not_there) {
+  temporary_folder folder;
+  auto lineage = store::open(options_of(folder / "lineage"));
+  auto record = make_episode(0, 0, {0.5});
+  capnp::MallocMessageBuilder builder;
+  builder.setRoot(*record.open());
+  builder.getRoot<wire::Record>().getEpisode().setBestTurn(7);
+  ASSERT_TRUE(lineage->commit({make_turn(0, 0, 0), Message<wire::Record>{builder}}));
+  auto ok = lineage->scan_run("demo", [](wire::Record::Reader) { return true; });
+  ASSERT_FALSE(ok);
+  EXPECT_EQ(ok.error().category, "store_damaged");
+  EXPECT_THAT(ok.error().message, HasSubstr("the end of g0.e0"));
 }
 
 TEST(store_on_a_full_disk, opens_with_a_clear_error_or_at_all) {

@@ -29,7 +29,7 @@ std::vector<task> gpu_tasks() {
   for (const auto& id : *ids) {
     auto x = load_task(tasks_root(), id);
     if (!x) throw std::runtime_error(render(x.error()));
-    if (x->is_torch() || !x->names("cuda")) continue;
+    if (x->contract == contract_kind::torch || !x->names("cuda")) continue;
     if (auto ok = choose_backend(*x, "cuda"); !ok) throw std::runtime_error(render(ok.error()));
     result.push_back(std::move(*x));
   }
@@ -58,7 +58,7 @@ TEST(shipped_tasks, those_in_python_run_on_cpu_and_gpu) {
   for (const auto& id : *ids) {
     auto x = load_task(tasks_root(), id);
     ASSERT_TRUE(x) << render(x.error());
-    if (!x->is_torch()) continue;
+    if (x->contract != contract_kind::torch) continue;
     ++count;
     EXPECT_TRUE(x->names("cpu") && x->names("cuda")) << id;
     EXPECT_EQ(missing_of_problem(x->torch.code), "") << id;

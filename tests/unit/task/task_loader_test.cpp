@@ -299,35 +299,39 @@ TEST_F(task_loader, a_task_for_a_gpu_alone_is_ready_for_it_and_needs_its_starter
   EXPECT_FALSE(choose_backend(*x, "cpu"));
 }
 
-TEST_F(task_loader, device_code_needs_cuda_and_a_name_that_there_is) {
+TEST_F(task_loader, device_code_needs_cuda) {
   auto document = row_sum_on_both();
   document["backends"] = json::array({"cpu", "cuda", "hip"});
   auto x = load(document);
   ASSERT_TRUE(x) << render(x.error());
-  EXPECT_EQ(x->contract, "native");
+  EXPECT_EQ(x->contract, contract_kind::native);
   for (auto* backend : {"cpu", "hip"}) {
     ASSERT_TRUE(choose_backend(*x, backend));
-    auto refused = choose_contract(*x, "device");
+    auto refused = choose_contract(*x, contract_kind::device);
     ASSERT_FALSE(refused) << backend;
     EXPECT_EQ(refused.error().cls, fault_class::configuration);
     EXPECT_EQ(refused.error().category, "unsupported_contract");
     EXPECT_THAT(refused.error().message, HasSubstr("the backend is " + std::string{backend}));
     EXPECT_THAT(refused.error().hint, HasSubstr("--contract native"));
-    EXPECT_EQ(x->contract, "native"); // as it was
-    EXPECT_TRUE(choose_contract(*x, "native")) << backend;
+    EXPECT_EQ(x->contract, contract_kind::native); // as it was
+    EXPECT_TRUE(choose_contract(*x, contract_kind::native)) << backend;
   }
   ASSERT_TRUE(choose_backend(*x, "cuda"));
-  EXPECT_TRUE(choose_contract(*x, "device"));
-  EXPECT_EQ(x->contract, "device");
-  for (auto* none : {"", "auto", "Device", "triton"}) {
-    auto refused = choose_contract(*x, none);
+  EXPECT_TRUE(choose_contract(*x, contract_kind::device));
+  EXPECT_EQ(x->contract, contract_kind::device);
+  EXPECT_TRUE(choose_contract(*x, contract_kind::native));
+  EXPECT_EQ(x->contract, contract_kind::native);
+}
+
+TEST(contract_of, knows_its_three_names_alone) {
+  for (auto x : {contract_kind::native, contract_kind::device, contract_kind::torch})
+    EXPECT_EQ(contract_of(to_string(x)), x);
+  for (auto* none : {"", "auto", "Device", "triton", "program"}) {
+    auto refused = contract_of(none);
     ASSERT_FALSE(refused) << none;
     EXPECT_EQ(refused.error().category, "unsupported_contract") << none;
     EXPECT_THAT(refused.error().hint, HasSubstr("native, device and torch")) << none;
-    EXPECT_EQ(x->contract, "device") << none;
   }
-  EXPECT_TRUE(choose_contract(*x, "native"));
-  EXPECT_EQ(x->contract, "native");
 }
 
 TEST_F(task_loader, a_starter_is_needed_for_every_backend_that_is_named) {

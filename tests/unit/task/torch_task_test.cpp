@@ -64,7 +64,7 @@ protected:
 TEST_F(torch_task, needs_no_signature_and_no_cases) {
   auto x = load();
   ASSERT_TRUE(x) << render(x.error());
-  EXPECT_TRUE(x->is_torch());
+  EXPECT_TRUE(x->contract == contract_kind::torch);
   EXPECT_EQ(x->torch.suite, "suite");
   EXPECT_EQ(x->torch.level, 1u);
   EXPECT_EQ(x->torch.problem_id, 7u);
@@ -128,11 +128,10 @@ TEST_F(torch_task, a_name_inside_a_function_or_of_another_thing_does_not_count) 
 TEST_F(torch_task, stays_one_whatever_contract_a_run_asks_for) {
   auto x = load();
   ASSERT_TRUE(x);
-  for (auto* contract : {"native", "device", "torch"}) {
-    EXPECT_TRUE(choose_contract(*x, contract)) << contract;
-    EXPECT_TRUE(x->is_torch());
+  for (auto contract : {contract_kind::native, contract_kind::device, contract_kind::torch}) {
+    EXPECT_TRUE(choose_contract(*x, contract)) << to_string(contract);
+    EXPECT_TRUE(x->contract == contract_kind::torch);
   }
-  EXPECT_FALSE(choose_contract(*x, "program"));
   EXPECT_TRUE(choose_backend(*x, "cuda"));
   EXPECT_EQ(x->backend, "cuda");
   EXPECT_EQ(choose_backend(*x, "hip").error().category, "unsupported_backend");
@@ -140,8 +139,8 @@ TEST_F(torch_task, stays_one_whatever_contract_a_run_asks_for) {
 
 TEST_F(torch_task, no_other_task_becomes_one) {
   task native;
-  native.contract = "native";
-  auto refused = choose_contract(native, "torch");
+  native.contract = contract_kind::native;
+  auto refused = choose_contract(native, contract_kind::torch);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().category, "unsupported_contract");
 }

@@ -9,9 +9,10 @@
 
 #include <gmock/gmock.h>
 
-#include "gpu/process/descriptor.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/descriptor.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {

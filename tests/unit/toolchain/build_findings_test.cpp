@@ -34,6 +34,19 @@ TEST(a_compiler_that_reached_its_deadline, is_the_machines_fault_if_it_had_none)
   EXPECT_THAT(fault.message, HasSubstr("of 60.00 s the compiler had a core for 14.00 s"));
 }
 
+TEST(a_compiler_that_reached_its_deadline, is_the_machines_fault_if_it_was_stopped) {
+  EXPECT_EQ(judged({1, false, true}).category, "machine_busy");
+}
+
+TEST(a_compiler_that_was_killed, is_the_machines_fault_if_no_source_can_have_said_so) {
+  compiler_outcome x;
+  x.killed = killed_by::signal;
+  EXPECT_EQ(judge_compiler(x, {}, 60'000).cls, fault_class::infrastructure);
+  x.killed = killed_by::words;
+  x.text = "g++: fatal error: Killed signal terminated program cc1plus";
+  EXPECT_EQ(judge_compiler(x, {}, 60'000).category, "compile_memory");
+}
+
 TEST(a_compiler_that_ended_early, is_judged_by_what_it_said) {
   EXPECT_EQ(judged({14, true}, false).category, "compile_error");
 }

@@ -8,6 +8,7 @@
 #include "gpu/task/task.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
+#include "messages/base/files.hpp"
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {

@@ -4,6 +4,7 @@
 
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
+#include "messages/base/files.hpp"
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {

@@ -10,6 +10,7 @@
 #include "gpu/task/device_artifact.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
+#include "messages/base/files.hpp"
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {

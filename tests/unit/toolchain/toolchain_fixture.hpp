@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "gpu/toolchain/toolchain.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {

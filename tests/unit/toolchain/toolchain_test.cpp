@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "gpu/toolchain/build_cache.hpp"
+#include "messages/base/files.hpp"
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 
 namespace kernelmill {

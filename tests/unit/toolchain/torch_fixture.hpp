@@ -14,7 +14,8 @@
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/toolchain.hpp"
-#include "messages/digest.hpp"
+#include "messages/base/digest.hpp"
+#include "messages/base/files.hpp"
 #include "tests/unit/toolchain/temporary_directory.hpp"
 #include "tests/unit/toolchain/toolchain_fixture.hpp"
 

@@ -6,16 +6,17 @@ import unittest
 try:
     import torch
     from kernelmill_torch import compare
-    from kernelmill_torch import timing as timing_module
+    from kernelmill_torch import quiet as quiet_module
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.rows import Gateless
     from kernelmill_torch.buffers import BufferSet
     from kernelmill_torch.judged import first_call_seconds
     from kernelmill_torch.judgement import Judgement
     from kernelmill_torch.processes import Fault, Row
-    from kernelmill_torch.timing import RETAKES, MemoryMoved
+    from kernelmill_torch.quiet import RETAKES
+    from kernelmill_torch.timed_rows import MemoryMoved
     from kernelmill_torch.watch import Free
-    timing_module.ALONE_SECONDS = 1e-3
+    quiet_module.ALONE_SECONDS = 1e-3
 except ImportError:
     torch = None
 
@@ -278,6 +279,102 @@ class Block(unittest.TestCase):
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
+class KindsThatNoBlockHad(unittest.TestCase):
+    KINDS = "constant held large near_one outliers rising signs small sparse".split()
+
+    def judged(self, seconds_on):
+        bench = BusyBench([True] * 999)
+        bench.admitted, bench.free = types.SimpleNamespace(others=self.KINDS), Free()
+        x = judgement(bench)
+        x.row_length, x.asked = 1, []
+
+        def pair(_reference_first):
+            for side in (0, 1):
+                x.watch.rows[side].append(Row(flushing=0.5))
+            result = 2.0, seconds_on(x.kind)
+            for past, seconds in zip(x.rows.setdefault(x.kind, ([], [])), result):
+                past.append(seconds)
+            return result
+
+        def candidate_row(_seeds):
+            x.asked.append(x.kind)
+            x.watch.rows[1].append(Row(flushing=0.5))
+            return Row(calls=seconds_on(x.kind)), lambda: x.asked.append("audit")
+
+        x.undisturbed_pair, x.candidate_row = pair, candidate_row
+        return x
+
+    def test_each_comes_in_a_row_and_is_checked(self):
+        x = self.judged(lambda _kind: 1.0)
+        kinds = []
+        while not kinds or found["unmet"]:
+            found = x.block()
+            kinds.append(found["kind"])
+            self.assertEqual(x.kind, found["kind"])
+        self.assertLess(len(kinds), 12)
+        self.assertEqual(sorted({*kinds, *x.asked} - {"own", "audit"}), self.KINDS)
+        self.assertEqual(x.asked[1::2], ["audit"] * (len(x.asked) // 2))
+        self.assertEqual(len(set(x.asked[::2])), len(x.asked) // 2)  # once each
+        self.assertNotIn(kinds[0], x.asked)  # nothing is looked at that a block had
+
+    def test_one_that_is_slow_is_timed_next(self):
+        for slow in self.KINDS:
+            x = self.judged(lambda kind, slow=slow: 3.0 if kind == slow else 1.0)
+            blocks = []
+            while not blocks or blocks[-1]["unmet"]:
+                blocks.append(x.block())
+            found = [b for b in blocks if b["kind"] == slow]
+            self.assertTrue(found)
+            self.assertEqual(found[0]["candidate"], [3.0, 3.0])
+
+    def test_one_row_that_somebody_made_longer_is_no_doubt(self):
+        times = iter([3.0, 1.0])
+        x = self.judged(lambda kind: next(times, 1.0) if kind == "rising" else 1.0)
+        x.plan = iter(["own"] * 9)
+        while x.block()["unmet"]:
+            pass
+        self.assertEqual(x.asked.count("rising"), 2)
+
+    def test_what_was_met_by_another_clock_comes_again(self):
+        x = self.judged(lambda _kind: 1.0)
+        x.plan = iter(["own"] * 9)
+        first = x.block()["unmet"]
+        x.use_clock(True)
+        self.assertEqual(x.block()["unmet"], first)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class PlanOfASecondLook(unittest.TestCase):
+    KINDS = "constant held large near_one outliers rising signs small sparse".split()
+
+    def look(self, seed="", plan=""):
+        bench = FakeBench(True)
+        bench.admitted.others = self.KINDS
+        x = Judgement(bench, None, None, {"seconds": 60, "seed": seed, "plan": plan})
+        if not seed:
+            x.draw_secret()
+        return x
+
+    def order(self, x):
+        return [x.next_kind() for _ in range(18)], x.plan_dice("looks").random()
+
+    def test_has_the_kinds_of_the_first_and_other_contents(self):
+        for _ in range(5):
+            first = self.look()
+            second = self.look(plan=first.secret[:8].hex())
+            self.assertEqual(self.order(first), self.order(second))
+            self.assertNotEqual(first.number("inputs", 0), second.number("inputs", 0))
+            self.assertEqual(len(second.secret), 32)
+
+    def test_other_candidates_have_another(self):
+        self.assertGreater(len({str(self.order(self.look())) for _ in range(5)}), 1)
+
+    def test_is_that_of_a_replay_too(self):
+        second = self.look(plan="0011223344556677")
+        self.assertEqual(self.order(second), self.order(self.look(seed=second.secret.hex())))
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
 class OrderOfAPair(unittest.TestCase):
     def done(self, reference_first, small):
         bench = WatchedBench(small)
@@ -363,6 +460,7 @@ class GatedBench(BusyBench):
 class Gate(unittest.TestCase):
     def judgement(self, most):
         x = judgement(GatedBench(most))
+        x.bench.admitted = types.SimpleNamespace(others=[])
         x.row_length, x.is_gated = 16, True
         return x
 

@@ -1,0 +1,29 @@
+#include "gpu/referee/device/pair_taking.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr int retakes = 2; // of rows that are longer than those with the task's own contents
+
+} // namespace
+
+pair_outcome pair_taking::take(size_t kind, const std::vector<row_pair>& pairs,
+                               const std::function<std::optional<made_pair>()>& make,
+                               row_pair& into) {
+  do {
+    auto x = make();
+    if (!x) return pair_outcome::ended;
+    for (int i = 0; kind != 0 && i < retakes && x->gate_held && is_longer(x->rows, pairs); ++i) {
+      auto again = make();
+      if (!again) return pair_outcome::ended;
+      if (again->gate_held) keep_shorter(x->rows, again->rows);
+      x->gate_held = again->gate_held;
+    }
+    into = x->rows;
+    if (x->gate_held) return pair_outcome::counts;
+  } while (++failures_ < gate_trials);
+  return pair_outcome::gate_lost;
+}
+
+} // namespace kernelmill

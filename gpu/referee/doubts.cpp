@@ -1,0 +1,122 @@
+#include "gpu/referee/doubts.hpp"
+
+#include <algorithm>
+
+namespace kernelmill {
+
+namespace {
+
+class settling {
+public:
+  settling(std::vector<kind_blocks>& blocks, const std::function<bool(size_t)>& take)
+      : blocks_(blocks), take_(take) {}
+
+  std::optional<slow_kind> run() {
+    // A candidate may be slow where that leaves no time for anything else.
+    while (!knows_noise(blocks_) && !far_slower(all_of(blocks_)) && take_(0)) {
+    }
+    auto left = blocks_; // kinds that nothing is known against
+    while (!all_of(blocks_).empty()) {
+      auto seen = pay_slowest(left);
+      auto plain = seen.slowest ? seen.slowest : seen.in_doubt;
+      auto name = plain ? plain : doubtful_kind(left);
+      if (!name) break;
+      size_t kind = index_of(*name);
+      auto known = slow_kind{kind, seen.times_slower};
+      if (kind == 0) { // the task's own has blocks enough
+        keep(known);
+        break;
+      }
+      bool in_time = time_again(kind);
+      if (!in_time) {
+        keep(plain ? known : judge(blocks_[0], kind));
+        break;
+      }
+      left[0] = blocks_[0];
+      left[kind].blocks.clear();
+    }
+    return slow_;
+  }
+
+private:
+  // Noise of its own may make a candidate look slow on a kind where it is fast: that is not to be
+  // the end of doubts about others. The slowest is paid.
+  void keep(const std::optional<slow_kind>& found) {
+    if (found && (!slow_ || speedup_on(found->kind) < speedup_on(slow_->kind))) slow_ = found;
+  }
+
+  double speedup_on(size_t kind) const { return estimate_speedup(blocks_[kind].blocks).estimate; }
+
+  // Twice as many blocks each time, until they tell whether it is slower. False when there was no
+  // time for the fewest that can.
+  bool time_again(size_t kind) {
+    auto before = blocks_[0];
+    kind_blocks own{blocks_[0].name, {}};
+    kind_blocks other{blocks_[kind].name, {}};
+    bool in_time = true;
+    for (size_t most = confirming_blocks; in_time; most *= 2) {
+      while (in_time && other.blocks.size() < most) in_time = take_both(kind, own, other);
+      if (other.blocks.size() < confirming_blocks) return false;
+      if (pay_slowest({own, other}).slowest == other.name || tells_apart(own, other)) break;
+    }
+    blocks_[kind] = other;
+    auto found = judge(own, kind);
+    keep(found ? found : as_slow_on_both(kind, before, own));
+    return true;
+  }
+
+  bool take_both(size_t kind, kind_blocks& own, kind_blocks& other) {
+    if (!take_(0) || !take_(kind)) return false;
+    own.blocks.push_back(blocks_[0].blocks.back());
+    other.blocks.push_back(blocks_[kind].blocks.back());
+    return true;
+  }
+
+  std::optional<slow_kind> judge(const kind_blocks& own, size_t kind) const {
+    auto seen = pay_slowest({own, blocks_[kind]});
+    auto name = seen.slowest ? seen.slowest : seen.in_doubt;
+    return name == blocks_[kind].name ? std::optional{slow_kind{kind, seen.times_slower}}
+                                      : std::nullopt;
+  }
+
+  // Which kinds come tells who counts them that one is timed again. Who is then as slow on the
+  // task's own is paid for that.
+  std::optional<slow_kind> as_slow_on_both(size_t kind, const kind_blocks& before,
+                                           const kind_blocks& own) {
+    auto again = blocks_[kind];
+    again.blocks.insert(again.blocks.end(), own.blocks.begin(), own.blocks.end());
+    auto seen = pay_slowest({before, again});
+    if (seen.slowest != again.name) return std::nullopt;
+    blocks_[kind] = again;
+    return slow_kind{kind, seen.times_slower};
+  }
+
+  size_t index_of(const std::string& name) const {
+    auto found = std::find_if(blocks_.begin(), blocks_.end(),
+                              [&](const kind_blocks& x) { return x.name == name; });
+    return static_cast<size_t>(found - blocks_.begin());
+  }
+
+  std::vector<kind_blocks>& blocks_;
+  const std::function<bool(size_t)>& take_;
+  std::optional<slow_kind> slow_;
+};
+
+} // namespace
+
+std::optional<slow_kind> settle_doubts(std::vector<kind_blocks>& blocks,
+                                       const std::function<bool(size_t)>& take) {
+  return settling{blocks, take}.run();
+}
+
+bool far_slower(const std::vector<timed_block>& blocks) {
+  return !blocks.empty() && estimate_speedup(blocks).high < 0.5;
+}
+
+std::vector<timed_block> all_of(const std::vector<kind_blocks>& kinds) {
+  std::vector<timed_block> result;
+  for (const auto& x : kinds) result.insert(result.end(), x.blocks.begin(), x.blocks.end());
+  return result;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,207 @@
+"""Rows of calls of the candidate and of the problem's own model, every output checked, and which pairs of them count."""
+
+import functools
+import math
+import statistics
+from typing import Any, Callable, Optional
+
+from kernelmill_torch import compare
+from kernelmill_torch.buffers import BufferSet
+from kernelmill_torch.candidate import seed_everything
+from kernelmill_torch.contents import OWN
+from kernelmill_torch.intercept import Intercept, short_length, without
+from kernelmill_torch.processes import Fault, Process, Row
+from kernelmill_torch.quiet import BASELINE_SECONDS, RETAKES, Quiet
+from kernelmill_torch.rows import Gateless
+from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
+
+CALL_SECONDS = 5.0
+DISTURBED = 1.08
+FIRST_TIMED = 1000  # numbers of contents below are those of trials
+
+
+class MemoryMoved(Exception):
+    """Outputs were read where the process had such once, and were not right."""
+
+
+class TimedRows(Quiet):
+    """REQUIRES: correctness was judged, which says by what rules timed outputs are."""
+
+    def __init__(self, *judged: Any, **options: Any):
+        super().__init__(*judged, **options)
+        self.timed = FIRST_TIMED  # number of the next contents
+        self.not_queued = 0  # rows behind the gate
+        self.watch = Watch()
+        self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
+        self.intercept = Intercept()
+        self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
+
+    def fixed(self) -> tuple[float, float]:
+        """Seconds a call that are none's, and their standard error."""
+        fixed, error = self.intercept.seconds(self.row_length, self.bench.free.fixed, self.bench.free.most_fixed)
+        return fixed / self.row_length, error / self.row_length
+
+    def seconds_alone(self, kind: str) -> float:
+        """Seconds a call in a row of the candidate on contents of a kind; checked. Raises Fault and Gateless."""
+        self.kind, count = kind, self.row_length
+
+        def row() -> float:
+            seeds = [self.number("inputs", self.timed + i) for i in range(count)]
+            self.timed += count
+            row, check = self.candidate_row(seeds)
+            check()
+            return without(self.fixed()[0], self.watch.candidate_seconds(row, self.bench.free) / count)
+
+        return self.again_where_it_counts_for_nothing(row)
+
+    def undisturbed_pair(self, reference_first: bool) -> tuple[float, float]:
+        """A pair of which neither row is plainly longer than others of its kind, nor the flushes before them: something
+        else had the GPU or the core then. It is taken again, for either alike; nothing is ever subtracted. Where it is
+        disturbed each time, the shortest row of each kind counts."""
+        takes = []
+        for _ in range(RETAKES):
+            mark = self.watch.mark()
+            pair = self.pair(reference_first)
+            disturbed = max(sum(self.watch.flushes(mark), [])) > self.bench.longest_flush()
+            if not self.is_long(pair) and not disturbed:
+                return pair
+            takes.append(pair)
+        return min(x[0] for x in takes), min(x[1] for x in takes)
+
+    def is_long(self, pair: tuple[float, float]) -> bool:
+        """Whether a row is plainly longer than others of its kind by somebody else's doing. A candidate whose rows are longer
+        by so many seconds more often than the baseline's, and than chance has it, is slow now and then by itself: then
+        these rows count like the others."""
+        usual = []
+        for past, seconds in zip(self.rows.setdefault(self.kind, ([], [])), pair):
+            past.append(seconds)
+            usual.append(statistics.median(past))
+        plainly = (DISTURBED - 1) * usual[CANDIDATE]
+        by_so_much = [x > most + plainly for x, most in zip(pair, usual)]
+        for kind in (REFERENCE, CANDIDATE):
+            self.long_rows[kind] += by_so_much[kind]
+        known, own = self.long_rows
+        return pair[REFERENCE] > DISTURBED * usual[REFERENCE] or (
+            by_so_much[CANDIDATE] and own <= known + 2 * math.sqrt(known + 1) + 1)
+
+    def pair(self, reference_first: bool) -> tuple[float, float]:
+        """One row of each. Raises Gateless."""
+        return self.again_where_it_counts_for_nothing(lambda: self.rows_of_pair(reference_first))
+
+    def again_where_it_counts_for_nothing(self, rows: Callable[[], Any]) -> Any:
+        """Rows once more where the candidate's memory has moved, and at times where calls could not be queued: somebody may have
+        had the core. Raises Gateless."""
+        while True:
+            try:
+                return rows()
+            except MemoryMoved:  # twice at most
+                pass
+            except Gateless:
+                self.not_queued += 1
+                if self.not_queued > RETAKES:  # or a candidate could choose its rows
+                    raise
+
+    def rows_of_pair(self, reference_first: bool) -> tuple[float, float]:
+        """One row of each, either on contents that nobody has seen before. What comes before a row changes what a short call
+        takes by some percent, so it is the same for both, as often the other's row as an audit: outputs of the first are
+        checked after the second, unless they are too large to be put aside; calls are long then."""
+        count, free, on_gpu = self.row_length, self.bench.free, self.bench.device == "cuda"
+        others, seeds = ([self.number("inputs", self.timed + k * count + i) for i in range(count)] for k in range(2))
+        self.timed += 2 * count
+        short = short_length(count) if on_gpu and self.kind == OWN else 0
+        if reference_first:
+            reference = self.baseline_row(others)
+        elif short:
+            self.short_row(short)
+        candidate, check = self.candidate_row(seeds)
+        if not self.bench.is_aside:
+            check()
+            check = None
+        if not reference_first:
+            reference = self.baseline_row(others)
+        elif short:
+            self.short_row(short)
+        if check:
+            check()
+        self.watch.rows[REFERENCE].append(reference)
+        if self.kind == OWN:
+            self.intercept.long.append(reference.calls)
+        return (self.watch.reference_seconds(reference, free, on_gpu) / count,
+                self.watch.candidate_seconds(candidate, free) / count)
+
+    def short_row(self, count: int) -> None:
+        """One of the baseline, in the place where its row is in a pair of the other order: before the candidate's or after
+        it. So nobody who could slow it knows whether a long or a short one comes."""
+        self.intercept.short.append(self.baseline_row([self.number("short", self.timed + i) for i in range(count)]).calls)
+
+    def candidate_row(self, seeds: list[int]) -> tuple[Row, Callable[[], None]]:
+        """A row, and what checks its outputs."""
+        bench, count = self.bench, self.row_length
+        known = self.rows.get(self.kind)
+        most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
+        contents, seed = self.prepare_row(self.process, seeds), self.row_seed()
+        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed)
+        if bench.gives_inputs:
+            self.find("output_is_input", "critical", "an output lies in the memory of the inputs; the problem's own model writes a new tensor")
+        self.blame_for_inputs(bench.changed_inputs)
+        self.watch.rows[CANDIDATE].append(row)
+        return row, functools.partial(self.audit, contents, bench.outputs, bench.samples, seed)
+
+    def baseline_row(self, seeds: list[int]) -> Row:
+        seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
+        contents = self.prepare_row(self.bench.baseline, seeds)
+        try:
+            row = self.bench.row(self.bench.baseline, len(seeds), seconds, contents, self.is_gated, self.row_seed())
+        except Fault as e:
+            raise self.fault_of_baseline(e) from None
+        if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:
+            self.background_work("inputs of the problem's own model were changed while it ran")  # who else has them?
+        return row
+
+    def prepare_row(self, process: Process, seeds: list[int]) -> list:
+        """Returns the contents for the row, which the process does not see yet."""
+        self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
+        contents = self.bench.draw(seeds, self.kind)
+        process.arena.move()
+        process.arena.poison(len(seeds))
+        return contents
+
+    def fault_of_baseline(self, e: Fault) -> Fault:
+        """That the baseline failed is the problem's fault or ours, unless it works without the candidate: see blame.py."""
+        self.bench.close_baseline()
+        return self.bench.blame_problem(e)
+
+    def audit(self, contents: list, outputs: list[BufferSet], sample: Optional[list], seed: int = 0) -> None:
+        """Every output of a row; which are not what was sampled when it was done if they were written later. Raises Fault when
+        one is wrong, MemoryMoved when it may have been right elsewhere."""
+        bad = self.count_bad(contents, outputs, seed)
+        if sample is not None:
+            self.check_late(sample, outputs)
+        if not bad:
+            return
+        if self.process.reach.moved():
+            raise MemoryMoved
+        if self.is_gated:  # a stream of its own may not have waited; what counts is whether it is right without the gate
+            raise Gateless
+        if self.kind not in self.tried and not self.is_right_untimed():
+            raise Fault("candidate", "wrong_result", f"wrong when it was timed, on other contents of the same shapes, in {bad:.0f} "
+                        "elements", "compute the function for every value of its inputs")
+        evidence = f"right in all trials, but wrong when it was timed, in {bad:.0f} elements"
+        self.find("wrong_when_timed", "critical", evidence)
+        raise Fault("candidate", "wrong_result", evidence)
+
+    def count_bad(self, contents: list, outputs: list[BufferSet], seed: int = 0) -> float:
+        """Wrong elements in the outputs of a row, which began with a seed. A model may change the contents."""
+        problem, rules = self.bench.problem, self.rules_when_timed(self.kind)
+        if seed:
+            seed_everything(seed)
+        return compare.count_bad([x for drawn, one in zip(contents, outputs)
+                                  for x in zip(one.outputs, problem.run(drawn), rules)])
+
+    def is_right_untimed(self) -> bool:
+        """Whether it is right on contents of the present kind where nobody times it. Raises Fault."""
+        raise NotImplementedError
+
+    def row_seed(self) -> int:
+        """That a row begins with, where the model draws random numbers; else 0."""
+        return self.number("generators", self.timed) or 1 if self.bench.is_random else 0

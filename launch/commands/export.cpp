@@ -1,0 +1,246 @@
+// `kernelmill export`: runs as datasets for trainers.
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/export_kernelbench.hpp"
+#include "launch/commands/export_runs.hpp"
+#include "launch/commands/options.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+namespace ex = exports;
+
+const std::vector<std::string> split_words = {"train", "dev"};
+const std::vector<std::string> verb_words = {"optimize", "debug", "diagnose", "reformulate"};
+const std::vector<std::string> kind_words = {"synthesized", "repaired", "rewritten",
+                                             "reverted",    "repeated", "none"};
+const std::vector<std::string> governance_words = {"usable_positive_sft", "usable_negative_debug",
+                                                   "usable_negative_transition", "benchmark_only",
+                                                   "unusable"};
+
+tl::unexpected<error> usage(std::string message, std::string hint) {
+  return configuration_error("usage", "failed to run 'export': " + std::move(message),
+                             std::move(hint));
+}
+
+/// Reads "a,b" of the words that there are; nothing when the option is not given.
+expected<std::set<std::string>> words(const invocation& in, const char* name,
+                                      const std::vector<std::string>& known) {
+  std::set<std::string> result;
+  if (!in.has(name)) return result;
+  const auto& text = in.value(name);
+  for (size_t at = 0; at <= text.size();) {
+    auto comma = std::min(text.find(',', at), text.size());
+    auto word = text.substr(at, comma - at);
+    if (std::find(known.begin(), known.end(), word) == known.end())
+      return usage(fmt::format("{} takes words with commas between, and '{}' is none of them", name,
+                               cli::clean(word)),
+                   fmt::format("there are: {}", fmt::join(known, ", ")));
+    result.insert(word);
+    at = comma + 1;
+  }
+  return result;
+}
+
+expected<std::optional<double>> min_reward(const invocation& in) {
+  if (!in.has("--min-reward")) return std::nullopt;
+  const auto& text = in.value("--min-reward");
+  double x = 0;
+  auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), x);
+  if (code != std::errc{} || end != text.data() + text.size() || !std::isfinite(x))
+    return usage("--min-reward takes a number, not '" + cli::clean(text) + "'",
+                 "such as --min-reward 0.5");
+  return x;
+}
+
+expected<ex::filter> filter_of(const invocation& in) {
+  ex::filter result;
+  struct {
+    const char* name;
+    const std::vector<std::string>& known;
+    std::set<std::string>& into;
+  } lists[] = {{"--split", split_words, result.splits},
+               {"--verb", verb_words, result.verbs},
+               {"--kind", kind_words, result.transitions},
+               {"--governance", governance_words, result.governance}};
+  for (auto& x : lists) {
+    auto read = words(in, x.name, x.known);
+    if (!read) return tl::unexpected<error>{read.error()};
+    x.into = std::move(*read);
+  }
+  auto least = min_reward(in);
+  if (!least) return tl::unexpected<error>{least.error()};
+  result.min_reward = *least;
+  result.accepted = in.has("--accepted");
+  result.best_of_episode = in.has("--best-of-episode");
+  return result;
+}
+
+expected<void> check_filter(const invocation& in, const ex::filter& wanted) {
+  auto as = ex::form_of(in.value("--form"));
+  const auto* trouble = "it would change what the members of a group are compared with";
+  if (!as && (wanted.of_turns() || !wanted.splits.empty() || !wanted.verbs.empty()))
+    return usage("the form kernelbench takes no filter: a report is of a whole run",
+                 "leave the filters out");
+  if (as && ex::filters_of(*as) == ex::filtering::tasks && wanted.of_turns())
+    return usage(
+        fmt::format("the form {} takes only --split and --verb: {}", in.value("--form"), trouble),
+        "leave the other filters out");
+  if (wanted.best_of_episode && as != ex::form::sft)
+    return usage(fmt::format("a row of the form {} is an episode", in.value("--form")),
+                 "leave --best-of-episode out");
+  return {};
+}
+
+expected<void> check_output(const invocation& in) {
+  if (in.value("--out") == "-" && in.json)
+    return usage("with --out - rows go to stdout, where --json prints its document",
+                 "leave one of them out");
+  if (in.value("--form") == "kernelbench" && in.has("--zstd"))
+    return usage("the form kernelbench is not packed: its reader opens plain files",
+                 "leave --zstd out");
+  if (in.has("--by") && in.value("--form") != "kernelbench")
+    if (in.value("--by") != "episode")
+      return usage("--by belongs to the form kernelbench", "leave --by out");
+  return {};
+}
+
+// A reader that went away ends the export: what it has not read it does not want. What became of
+// stdout is said when the program ends.
+expected<void> to_stdout(std::string_view bytes) {
+  cli::print(bytes);
+  if (!std::ferror(stdout)) return {};
+  return infrastructure_error("io_error", "failed to write rows to stdout");
+}
+
+// -- what is said -------------------------------------------------------------------------------
+
+json document_of(const ex::report& x, const invocation& in) {
+  auto files = json::array();
+  for (const auto& f : x.files)
+    files.push_back({{"path", f.path},
+                     {"split", f.split},
+                     {"rows", f.rows},
+                     {"bytes", f.bytes},
+                     {"sha256", f.sha256}});
+  return {{"form", in.value("--form")},
+          {"directory", in.value("--out")},
+          {"rows", x.rows},
+          {"groups", x.groups},
+          {"turns", x.turns},
+          {"files", std::move(files)},
+          {"left_out", x.without}};
+}
+
+std::string text_of(const ex::report& x, const invocation& in) {
+  std::string result;
+  for (const auto& f : x.files)
+    result += fmt::format("wrote {}/{}: {} rows, {}\n", in.value("--out"), f.path, f.rows,
+                          cli::format_bytes(static_cast<double>(f.bytes)));
+  if (x.rows == 0) result += "no row was written\n";
+  for (const auto& [reason, count] : x.without)
+    result += fmt::format("left out: {} {}\n", count, reason);
+  return result;
+}
+
+void say_why_empty(const ex::report& x) {
+  if (x.rows == 0 && x.without.contains("without_token_ids"))
+    cli::talk("this form is made of token ids, and the policy server told none: "
+              "docs/how-to/attach-a-policy-server.md says which servers do");
+}
+
+expected<int> export_runs(const invocation& in) {
+  auto wanted = filter_of(in);
+  if (!wanted) return tl::unexpected<error>{wanted.error()};
+  if (auto ok = check_filter(in, *wanted); !ok) return tl::unexpected<error>{ok.error()};
+  if (auto ok = check_output(in); !ok) return tl::unexpected<error>{ok.error()};
+  auto runs = open_runs(in);
+  if (!runs) return tl::unexpected<error>{runs.error()};
+  auto as = ex::form_of(in.value("--form"));
+  if (!as) return export_kernelbench(in, *runs);
+  bool stream = in.value("--out") == "-";
+  ex::request what{.as = *as,
+                   .wanted = std::move(*wanted),
+                   .zstd = in.has("--zstd"),
+                   .force = in.has("--force"),
+                   .directory = stream ? std::string{} : in.value("--out"),
+                   .stream = to_stdout,
+                   .made_by = made_by()};
+  auto done = ex::write_dataset(runs->sources, what);
+  if (!done && stream && std::ferror(stdout)) return 0;
+  if (!done) return tl::unexpected<error>{done.error()};
+  say_why_empty(*done);
+  if (in.json)
+    cli::print_json(document_of(*done, in));
+  else if (!stream)
+    cli::print(text_of(*done, in));
+  return 0;
+}
+
+std::vector<std::string> form_words() {
+  std::vector<std::string> result;
+  for (auto x : ex::all_forms) result.emplace_back(ex::to_string(x));
+  result.emplace_back("kernelbench");
+  return result;
+}
+
+cli::option_spec of_words(const char* name, const char* doc,
+                          const std::vector<std::string>& words) {
+  return {name, "LIST", fmt::format("{}: {}.", doc, fmt::join(words, ", ")), "", false,
+          {},   nothing};
+}
+
+} // namespace
+
+cli::command export_row() {
+  return {
+      "export",
+      "Writes runs as a dataset for a trainer.",
+      "kernelmill export runs/first --form sft --out sft\n"
+      "kernelmill export runs/first runs/second --form rl --zstd --out rl\n"
+      "kernelmill export runs/first --form preference --split train --out - | head -1",
+      "A folder has data/train.jsonl and data/dev.jsonl, a data card and PROVENANCE.json; "
+      "`datasets.load_dataset(DIR)`\n"
+      "reads it. Without --governance, sft has the accepted answers of episodes that are "
+      "usable_positive_sft. Filters\n"
+      "of turns belong to sft, trajectories and harbor. docs/reference/exports.md has every field.",
+      {{"RUN", "Names of runs, or their directories.", true, true, completes::run, {}}},
+      {{"--form", "FORM", "What rows are.", "", true, form_words(), nothing},
+       {"--out",
+        "DIR",
+        "A new folder; - writes the rows to stdout.",
+        "",
+        true,
+        {},
+        completes::directory},
+       of_words("--split", "Only tasks of these", split_words),
+       of_words("--verb", "Only tasks of these", verb_words),
+       of_words("--kind", "Only answers whose code came so", kind_words),
+       of_words("--governance", "Only episodes of these", governance_words),
+       {"--min-reward", "X", "Only turns with at least this reward.", "", false, {}, nothing},
+       flag("--accepted", "Only accepted turns."),
+       flag("--best-of-episode", "Only the best of an episode's turns that are left."),
+       {"--by",
+        "UNIT",
+        "Of kernelbench: a sample is an episode, which stands for its best turn, or each turn.",
+        "episode",
+        false,
+        {"episode", "turn"},
+        nothing},
+       flag("--zstd", "Packs the rows: .jsonl.zst."),
+       flag("--force", "Replaces an export that is there."),
+       runs_root()},
+      export_runs};
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,87 @@
+#include "launch/commands/export_runs.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "launch/commands/run_view.hpp"
+#include "messages/json.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// The latest state of the run's own records: how its last opening ended.
+expected<json> state_of(const store& lineage, const std::string& run) {
+  json result = "open";
+  uint32_t opening = 0;
+  auto ok = lineage.scan_openings(run, [&](wire::Record::Reader record) {
+    auto x = record.getRun();
+    if (x.getOpening() >= opening) {
+      opening = x.getOpening();
+      auto word = std::string{x.getState().cStr()};
+      result = word == "running" ? "open" : word;
+    }
+    return true;
+  });
+  if (!ok) return tl::unexpected<error>{ok.error()};
+  return result;
+}
+
+void copy(json& to, const json& from, const char* key) {
+  if (from.contains(key)) to[key] = from[key];
+}
+
+/// What the run's folder says of it. Addresses stay out: an export is passed on.
+expected<exports::source> source_of(const exported_run& run) {
+  auto manifest = read_json(run.where.manifest_file());
+  if (!manifest) return tl::unexpected<error>{manifest.error()};
+  auto config = read_json(run.where.config_file());
+  if (!config) return tl::unexpected<error>{config.error()};
+  exports::source result;
+  result.run = run.where.name;
+  result.lineage = &run.lineage;
+  result.artifacts = &run.artifacts;
+  result.temperature =
+      config->value(json::json_pointer{"/policy/sampling/temperature"}, result.temperature);
+  auto state = state_of(run.lineage, run.where.name);
+  if (!state) return tl::unexpected<error>{state.error()};
+  result.facts["state"] = *state;
+  for (const auto* key : {"created_at", "config_digest", "toolchain", "tasks"})
+    copy(result.facts, *manifest, key);
+  for (const auto& task : manifest->value("tasks", json::array()))
+    if (task.contains("split"))
+      result.splits[task.value("id", std::string{})] = task.value("split", std::string{});
+  return result;
+}
+
+} // namespace
+
+expected<exported_runs> open_runs(const cli::invocation& in) {
+  exported_runs result;
+  for (const auto& name : in.list("RUN")) {
+    auto where = find_run(name, in.value("--root"));
+    if (!where) return tl::unexpected<error>{where.error()};
+    for (const auto& known : result.opened)
+      if (known.where.name == where->name)
+        return configuration_error("usage",
+                                   "failed to run 'export': there are two runs of the "
+                                   "name " +
+                                       where->name,
+                                   "name each run once");
+    auto lineage = open_for_reading(*where);
+    if (!lineage) return tl::unexpected<error>{lineage.error()};
+    auto artifacts = artifact_store{where->artifacts};
+    result.opened.push_back({std::move(*where), std::move(*lineage), std::move(artifacts)});
+    auto source = source_of(result.opened.back());
+    if (!source) return tl::unexpected<error>{source.error()};
+    result.sources.push_back(std::move(*source));
+  }
+  return result;
+}
+
+json made_by() {
+  return {{"program", "kernelmill"}, {"version", KERNELMILL_VERSION}, {"git", KERNELMILL_GIT}};
+}
+
+} // namespace kernelmill::commands

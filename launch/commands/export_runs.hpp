@@ -1,0 +1,31 @@
+#pragma once
+
+// The runs of an export: their stores, opened for reading, and what their folders say.
+
+#include <deque>
+
+#include "launch/cli/command.hpp"
+#include "storage/artifacts.hpp"
+#include "storage/export/dataset.hpp"
+#include "storage/run_directory.hpp"
+
+namespace kernelmill::commands {
+
+struct exported_run {
+  run_directory where;
+  store lineage;
+  artifact_store artifacts;
+};
+
+struct exported_runs {
+  std::deque<exported_run> opened; ///< never moved: sources point into it
+  std::vector<exports::source> sources;
+};
+
+/// Opens every RUN. Errors: "usage" (a run is named twice), those of find_run and of the store.
+expected<exported_runs> open_runs(const cli::invocation& in);
+
+/// {"program": "kernelmill", "version": ..., "git": ...}.
+nlohmann::ordered_json made_by();
+
+} // namespace kernelmill::commands

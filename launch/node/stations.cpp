@@ -1,0 +1,45 @@
+#include "launch/node/stations.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace kernelmill {
+
+namespace {
+
+uint64_t number_of(wire::Snapshot::Reader snapshot, std::string_view name) {
+  for (auto number : snapshot.getNumbers())
+    if (name == number.getName().cStr()) return static_cast<uint64_t>(number.getValue());
+  return 0;
+}
+
+// The pool shows its servers, and each of them its client's requests.
+void read_tried_again(progress& into, wire::Snapshot::Reader x) {
+  if (x.getActor() == "policy_request") {
+    ++into.tried_again;
+    auto attempts = static_cast<uint32_t>(number_of(x, "attempts"));
+    if (attempts <= into.attempts) return;
+    into.attempts = attempts;
+    into.last_error = x.getDetail().cStr();
+  }
+  for (auto child : x.getChildren()) read_tried_again(into, child);
+}
+
+} // namespace
+
+void read_policy(progress& into, wire::Snapshot::Reader policy) {
+  into.at_policy = 0;
+  for (const char* name : {"in_flight", "queued", "backing_off", "waiting"})
+    into.at_policy += number_of(policy, name);
+  read_tried_again(into, policy);
+}
+
+void read_cluster(progress& into, wire::Snapshot::Reader cluster) {
+  into.builds = number_of(cluster, "builds_done");
+  into.evaluations = number_of(cluster, "evaluations_done");
+  into.at_build = number_of(cluster, "builds_leased") + number_of(cluster, "builds_waiting");
+  into.in_slots = number_of(cluster, "evaluations_leased") + number_of(cluster, "profiles_leased");
+  into.at_slot = number_of(cluster, "evaluations_waiting") + number_of(cluster, "profiles_waiting");
+}
+
+} // namespace kernelmill

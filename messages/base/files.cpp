@@ -1,0 +1,42 @@
+#include "messages/base/files.hpp"
+
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "messages/base/descriptor.hpp"
+
+namespace kernelmill {
+
+std::optional<std::string> read_whole(int fd) {
+  struct stat x {};
+  if (::fstat(fd, &x) != 0 || x.st_size < 0) return {};
+  std::string result(static_cast<size_t>(x.st_size), '\0');
+  for (size_t done = 0; done < result.size();) {
+    auto n = ::pread(fd, result.data() + done, result.size() - done, static_cast<off_t>(done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return {};
+    done += static_cast<size_t>(n);
+  }
+  return result;
+}
+
+std::optional<std::string> read_whole(const std::string& path) {
+  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!file) return {};
+  // To its end, not to its size: what the kernel makes up as it is read has none before.
+  std::string result;
+  struct stat facts {};
+  if (::fstat(file.get(), &facts) == 0 && facts.st_size > 0)
+    result.reserve(static_cast<size_t>(facts.st_size));
+  char part[16384];
+  for (ssize_t n; (n = read_retrying(file.get(), part, sizeof part)) != 0;) {
+    if (n < 0) return {};
+    result.append(part, static_cast<size_t>(n));
+  }
+  return result;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,17 @@
+#pragma once
+
+// Reading a file in one piece; what its absence means is the caller's to say.
+
+#include <optional>
+#include <string>
+
+namespace kernelmill {
+
+/// Returns the content, also of /proc and /sys, or nothing, with errno set.
+std::optional<std::string> read_whole(const std::string& path);
+
+/// The same of an open file, from its beginning, wherever it stands. Reads as many bytes as the
+/// file has now: whoever still writes cannot make it longer.
+std::optional<std::string> read_whole(int fd);
+
+} // namespace kernelmill

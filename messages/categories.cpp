@@ -1,0 +1,256 @@
+#include "messages/categories.hpp"
+
+#include <algorithm>
+
+#include "messages/categories_parts.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr error_category of_verdicts[] = {
+    {"success", "all gates that ran pass", "make it faster still",
+     "The kernel is right and faster than the baseline. Make it faster still, and keep it right."},
+    {"slower", "accepted, but the performance gate fails",
+     "look at the profile and at memory access",
+     "The kernel is right; now make it faster than the baseline. Read memory in order, let the "
+     "compiler use vector registers, and touch each element as few times as possible."},
+    {"not_timed",
+     "accepted, but it could not be timed, or its interval says nothing; see "
+     "[governance](../explanation/governance.md)",
+     "where many turns are: give the machine fewer other programs, or raise "
+     "`evaluation.timing.budget_ms`",
+     "The kernel is right, but its calls were too few or too uneven to be timed, so no speed is "
+     "paid. Make it fast, let every call take the same time, and use no more threads than there "
+     "are cores."},
+};
+
+constexpr error_category of_policies[] = {
+    {"format_error",
+     "no single kernel (or no label of a `diagnose` task) could be taken from the completion",
+     "the feedback names each problem; follow the form of the system message",
+     "Think inside <think> and </think>, then write one complete program between <KERNEL> and "
+     "</KERNEL>, in capitals, and nothing else."},
+    {"context_overflow", "the conversation no longer fits into the model's context",
+     "use fewer turns, shorter prompts or a model with a longer context"},
+    {"bad_request",
+     "the scripted policy server was asked something that is no request for a completion",
+     "correct the client that asks"},
+};
+
+constexpr error_category of_candidates[] = {
+    {"compile_error", "the compiler refused the kernel", "repair the first error that it names",
+     "Repair the first error that the compiler names; later ones often follow from it. Check that "
+     "every header is included and that the declaration is the one that the task asks for."},
+    {"illegal_access", "a kernel accessed unmapped memory, and the GPU's context was lost",
+     "check every index against the shape; pass device pointers only",
+     "A kernel read or wrote where no memory is. Check every index against the shape, and pass "
+     "device pointers only."},
+    {"device_error", "the GPU's context was lost in another way: a trap, an assert, a reset",
+     "check launch sizes, asserts and traps",
+     "The GPU stopped the kernel. Check launch sizes, asserts and traps."},
+    {"bad_launch",
+     "a launch or scratch line of device code cannot be read, names something undefined, or asks "
+     "for a geometry that the GPU refuses",
+     "the message names the line; [the contract](device-contract.md)",
+     "Repair the launch or scratch line that is named: write it as the task's statement shows, "
+     "with names and sizes that it gives."},
+    {"unasked_work", "outputs were written that no call had been given",
+     "compute what the call asks for, nothing ahead",
+     "Compute what the call asks for, and nothing ahead."},
+    {"compile_timeout", "the compiler took longer than `compile.deadline_ms`",
+     "fewer templates, constant expressions and unrolled loops",
+     "The compiler took too long. Use fewer templates and constant expressions, and smaller "
+     "unrolled loops."},
+    {"compile_memory", "the compiler wanted more memory than it may have", "the same",
+     "The compiler ran out of memory. Use fewer templates, smaller tables and shorter unrolled "
+     "loops."},
+    {"load_failed", "the library could not be loaded", "define every function that is called",
+     "The library was built but could not be loaded. Define every function that you call, and do "
+     "nothing before the function is called."},
+    {"missing_symbol", "the library does not export the task's function",
+     "`extern \"C\"`, the exact name, not static",
+     "Define the function exactly as the task declares it, with extern \"C\" and not static."},
+    {"crashed", "a signal ended the kernel", "check indices against odd shapes; outputs only",
+     "Check every index against the shape: loops over blocks must stop at the end of rows whose "
+     "length is no multiple of the block, and size 1 must work. Write outputs only."},
+    {"exited", "the kernel ended its process", "return from the function",
+     "Return from the function; never end the process."},
+    {"timed_out", "a call or the evaluation took too long",
+     "look for endless loops, deadlocks, too much work",
+     "Check that every loop ends for every shape and that no lock waits for ever, or write "
+     "something of a lower order of cost."},
+    {"out_of_memory", "the kernel wanted more memory than it may have, of the host or of the GPU",
+     "allocate less", "Allocate less, or nothing: work in place, in blocks, or on the stack."},
+    {"output_flood", "the kernel printed more than 1 MiB", "print nothing",
+     "Print nothing: what a kernel prints is never read as a result."},
+    {"wrong_result", "a case is wrong", "compute the failing case by hand; check tails and ties",
+     "Compute the failing case by hand. Check tails of blocks, the first and last element, ties, "
+     "initial values, and that every element of each output is written on every call in at least "
+     "32-bit precision."},
+    {"not_deterministic", "the same inputs gave other results, one of them outside the bound",
+     "look for races and for memory that is read before it is written",
+     "Look for a race between threads, memory that is read before it is written, and state that is "
+     "kept from one call to the next."},
+    {"out_of_bounds_write",
+     "bytes beside an output changed; the verdict's category becomes `integrity`",
+     "check every index",
+     "Bytes beside an output were written. Check every index against the shape."},
+    {"import_error", "contract `torch`: the module raised when it was imported",
+     "repair what the traceback names",
+     "The module raised an exception when it was imported. Repair what the traceback names; import "
+     "only what the machine has."},
+    {"missing_model", "contract `torch`: the module defines no class `ModelNew`",
+     "define it at the module's level",
+     "Define a class ModelNew at the module's level, an nn.Module."},
+    {"init_error", "contract `torch`: `ModelNew(...)` raised",
+     "take what `get_init_inputs()` gives",
+     "ModelNew could not be constructed. Take the arguments that get_init_inputs() gives, in their "
+     "order."},
+    {"runtime_error", "contract `torch`: `forward` raised", "check shapes, types and launch sizes",
+     "forward raised an exception. Take the arguments that get_inputs() gives, and check shapes, "
+     "types and launch sizes."},
+    {"wrong_shape", "contract `torch`: an output has another shape than the problem's",
+     "return what `Model` returns",
+     "Return tensors of the shapes that Model returns, in their order."},
+    {"wrong_dtype", "contract `torch`: an output has another type than the problem's", "the same",
+     "Return tensors of the types that Model returns."},
+    {"wrong_type", "contract `torch`: an output is no plain tensor, or no tuple of them",
+     "the same", "Return plain tensors, or a tuple of them, as Model does."},
+    {"extension_not_built",
+     "contract `torch`: `load_inline` or `load` was called with arguments that were not seen when "
+     "the module was imported",
+     "call it at the module's level or in `__init__`, always alike",
+     "Call load_inline or load at the module's level or in __init__, always with the same "
+     "arguments: what is first asked for in forward was not built."},
+    {"wrong_language",
+     "contract `torch`: the answer has no kernel in the language of `evaluation.language`",
+     "write the kernels in that language",
+     "Write the kernels in the language that the task asks for; operators of the framework alone "
+     "are not enough."},
+    {"disturbed_referee", "the referee failed beside the kernel and works without it, twice",
+     "use no more memory, threads and time than the function needs",
+     "Use no more memory, threads and time than the function needs, and leave nothing behind."},
+    {"unchanged", "the verdict's category where an accepted kernel is a copy of what was shown",
+     "write a kernel of your own",
+     "This is what the prompt showed, but for comments and spaces, so its speed is not paid. Write "
+     "a kernel of your own."},
+    {"integrity", "a critical finding rejects the kernel; the finding names its rule (below)",
+     "do all of the work in each call, and finish before returning",
+     "Do all of the work in each call, from that call's inputs, and finish before returning. Write "
+     "to the outputs only, and keep nothing between calls that depends on the contents."},
+    {"diagnosis_wrong", "the kernel is right, the label of a `diagnose` task is not",
+     "choose another label",
+     "Choose another label: ask which one cause would explain most of the time that is lost."},
+};
+
+constexpr finding_rule rules[] = {
+    {"input_overwrite", "critical", "the kernel tried to write to an input",
+     "an input was changed"},
+    {"out_of_bounds_write", "critical", "bytes beside an output changed",
+     "bytes beside an output were written"},
+    {"unasked_work", "critical", "outputs were written that no call had been given",
+     "outputs that no call was given were written"},
+    {"output_is_input", "critical",
+     "contract `torch`: a timed call returned memory of its inputs where the model writes a new "
+     "tensor",
+     "an output is memory of the inputs, where the model writes a new tensor"},
+    {"late_write", "critical", "an output changed after the call had returned",
+     "outputs changed after the call was said to be done"},
+    {"wrong_when_timed", "critical", "right in the cases, wrong in a timed call",
+     "right in all cases, but wrong when it was timed"},
+    {"impossible_speed", "critical",
+     "faster than memory or arithmetic units of this machine allow; contract `torch`: than its "
+     "memory gives what must be read and written",
+     "no honest kernel is as fast as this on this machine"},
+    {"unchanged", "warning",
+     "the code is a copy of what was shown; see [governance](../explanation/governance.md)",
+     "the code is what was shown, but for comments and spaces"},
+    {"left_its_core", "critical",
+     "contract `torch` on a GPU: the candidate left the core on which it and the baseline take "
+     "turns",
+     "it left the core on which it is timed"},
+    {"background_work", "critical", "work went on between the calls, or after the last one",
+     "work went on between the calls, when nothing was asked for"},
+    {"early_return", "critical", "the GPU was still at work when the call was said to be done",
+     "the GPU was still at work when the call was said to be done"},
+    {"unfinished_work", "critical",
+     "contract `torch`: the GPU was still at work when the candidate said that it was done",
+     "the GPU was still at work when the call was said to be done"},
+    {"ran_while_stopped", "critical",
+     "a candidate worked before its calls, while it was stopped (contracts `torch` and `native`)",
+     "it worked while it was told to stand still"},
+    {"depends_on_contents", "warning",
+     "slower on one kind of contents than on the others: the time of that kind is paid",
+     "the time depends on the contents, and the slowest kind is paid"},
+    {"slows_baseline", "warning",
+     "contract `native` on a CPU: the baseline is slower after a call of the candidate than before "
+     "it; the difference is not paid",
+     "the baseline is slower after it than before it: that is not paid"},
+    {"clocks_disagree", "warning",
+     "the outside clock and the CUDA events of our own process differ by more than 10 %: look at "
+     "the machine",
+     "two clocks measured different times"},
+    {"not_deterministic", "warning",
+     "the same inputs gave results further apart than the bound allows; the determinism gate fails",
+     "the same inputs gave different results"},
+    {"outputs_out_of_reach", "warning",
+     "contract `torch`: the outputs could not be read in the stopped process, for their memory is "
+     "freed in between or cannot be opened; what it took to fetch them counts as the candidate's "
+     "time",
+     "outputs lie where they have to be fetched, which counts as time"},
+    {"bits_vary", "warning",
+     "the same inputs gave other bits, within the bound, as sums in no fixed order do",
+     "the same inputs gave other bits, within the bound"},
+    {"decoy_kernel", "critical",
+     "the kernels of the wanted language have too little of the GPU's time, or none",
+     "kernels of the wanted language do too little of the work"},
+    {"framework_fallback", "critical",
+     "the kernels of the wanted language have too little of the GPU's time, or none",
+     "no kernel of the wanted language does any of the work"},
+    {"degenerate_problem", "critical (mode `kernelbench`: warning)",
+     "an answer that ignores the inputs would have passed, at least 29 times of 32: the problem "
+     "decides nothing",
+     "an answer that knows nothing of the inputs would have passed"},
+    {"no_profile", "warning", "the kernels of a `torch` candidate could not be listed",
+     "which kernels run could not be listed"},
+};
+
+template <class T>
+const T* find(std::span<const T> all, std::string_view name) noexcept {
+  auto found = std::find_if(all.begin(), all.end(), [&](const T& x) { return x.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+} // namespace
+
+std::span<const error_category> categories_of(fault_class x) noexcept {
+  switch (x) {
+    case fault_class::none: return of_verdicts;
+    case fault_class::policy: return of_policies;
+    case fault_class::candidate: return of_candidates;
+    case fault_class::configuration: return configuration_categories();
+    case fault_class::infrastructure: return infrastructure_categories();
+  }
+  return {};
+}
+
+const error_category* find_category(fault_class cls, std::string_view name) noexcept {
+  return find(categories_of(cls), name);
+}
+
+std::string_view advice_of(std::string_view category) noexcept {
+  for (auto cls : {fault_class::none, fault_class::policy, fault_class::candidate})
+    if (const auto* x = find_category(cls, category)) return x->advice;
+  return {};
+}
+
+std::span<const finding_rule> finding_rules() noexcept {
+  return rules;
+}
+
+const finding_rule* find_rule(std::string_view name) noexcept {
+  return find(finding_rules(), name);
+}
+
+} // namespace kernelmill

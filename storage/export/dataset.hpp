@@ -1,0 +1,65 @@
+#pragma once
+
+// A dataset of runs, in one of the forms. As a folder it is what Hugging Face's `datasets` loads:
+//   data/train.jsonl, data/dev.jsonl   rows, a split a file; only those that have rows (.jsonl.zst
+//                                      when packed)
+//   README.md                          the data card: what it is, types of the fields, the splits
+//   PROVENANCE.json                    where every row comes from, what was left out, hashes of
+//                                      the files; written last: its presence says that all is there
+// Groups are read one by one, so memory is that of the largest group. The same runs give the same
+// bytes.
+
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "storage/export/row_file.hpp"
+#include "storage/export/rows.hpp"
+#include "storage/store.hpp"
+
+namespace kernelmill::exports {
+
+struct source {
+  std::string run;
+  const store* lineage = nullptr;
+  const artifact_store* artifacts = nullptr;
+  double temperature = 1;                    ///< that the run asked its policy for
+  std::map<std::string, std::string> splits; ///< of tasks that have their own
+  nlohmann::ordered_json facts = nlohmann::ordered_json::object(); ///< for PROVENANCE.json
+};
+
+struct request {
+  form as = form::sft;
+  filter wanted;
+  bool zstd = false;
+  bool force = false;    ///< replaces the files of an earlier export
+  std::string directory; ///< empty: rows go to `stream`, and there is no card
+  byte_taker stream;
+  nlohmann::ordered_json made_by = nlohmann::ordered_json::object(); ///< for PROVENANCE.json
+};
+
+struct task_facts {
+  std::string split;
+  bool own_split = false; ///< the task says so itself
+  uint64_t rows = 0;
+};
+
+struct report {
+  std::vector<written_file> files;
+  std::map<std::string, task_facts> tasks;
+  std::set<std::string> models;
+  left_out without;
+  uint64_t rows = 0, groups = 0, turns = 0; ///< groups and turns that were read
+};
+
+/// Errors: "directory_not_empty" (there is an export, or something else, and no `force`), those of
+/// the store, the artifacts and the disk.
+expected<report> write_dataset(const std::vector<source>& from, const request& what);
+
+// -- parts --------------------------------------------------------------------------------------
+
+nlohmann::ordered_json provenance(const std::vector<source>& from, const request& what,
+                                  const report& done);
+std::string data_card(const std::vector<source>& from, const request& what, const report& done);
+
+} // namespace kernelmill::exports

@@ -1,0 +1,345 @@
+// The fields of each form, as data.
+
+#include <utility>
+
+#include "storage/export/forms.hpp"
+
+namespace kernelmill::exports {
+
+namespace {
+
+using fields = std::vector<field>;
+
+const type text{"string", {}};
+const type flag{"bool", {}};
+const type id{"int32", {}};
+const type integer{"int64", {}};
+const type real{"float64", {}};
+const type real32{"float32", {}};
+
+type list_of(type item) {
+  return {"list", {{"", std::move(item), "", false}}};
+}
+
+type record(fields members) {
+  return {"record", std::move(members)};
+}
+
+field f(std::string name, type of, std::string doc) {
+  return {std::move(name), std::move(of), std::move(doc), false};
+}
+
+/// A field that may be null.
+field n(std::string name, type of, std::string doc) {
+  return {std::move(name), std::move(of), std::move(doc), true};
+}
+
+fields operator+(fields a, const fields& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// -- parts --------------------------------------------------------------------------------------
+
+type messages() {
+  return list_of(record({f("role", text, "`system`, `user` or `assistant`"),
+                         f("content", text, "as the model read or wrote it")}));
+}
+
+type speedup() {
+  return record({n("estimate", real, "over the task's baseline"),
+                 n("low", real, "lower end of the 95 % interval; rewards are paid by it"),
+                 n("high", real, "upper end")});
+}
+
+type spans(const char* of) {
+  return list_of(record({f("version", text, "of the policy's weights"),
+                         f("start", integer, std::string{"first position in "} + of),
+                         f("end", integer, "one behind the last")}));
+}
+
+fields task_fields() {
+  return {f("run", text, "name of the run"),
+          f("task", text, "id of the task"),
+          f("split", text, "`train` or `dev`; all rows of a task are in one"),
+          f("verb", text, "`optimize`, `debug`, ..."),
+          f("operator_family", text, "`reduction`, `matmul`, ..."),
+          f("backend", text, "`cpu` or `cuda`"),
+          f("contract", text, "`native`, `device` or `torch`")};
+}
+
+const field group_number = f("group", integer, "number of the group within its run");
+const field member = f("member", integer, "number of the episode within its group");
+const field outcome = f("outcome", text, "`accepted`, `rejected` or `infrastructure`");
+const field category = f("category", text, "`success`, `wrong_result`, ... (errors.md)");
+const field reward =
+    n("reward", real, "of the turn; null when the infrastructure lost it or could not time it");
+const field back = n("return", real, "discounted sum of the rewards from this turn on");
+const field model = f("model", text, "that wrote the answer");
+const field speedup_field = n("speedup", speedup(), "null when nothing was timed");
+const field advantage = n("advantage", real,
+                          "within the group; null when the member is not compared: lost to the "
+                          "infrastructure, or with a turn that could not be timed");
+
+// -- forms --------------------------------------------------------------------------------------
+
+fields sft() {
+  auto weighted = list_of(record({f("role", text, "`system`, `user` or `assistant`"),
+                                  f("content", text, "as the model read or wrote it"),
+                                  n("weight", integer,
+                                    "of `assistant` alone: 1 for the last answer, 0 for earlier "
+                                    "attempts, which are context")}));
+  return fields{f("messages", weighted, "the conversation; its last message is the answer"),
+                f("id", text, "`RUN/g3.e1.t2`"),
+                f("turn_id", text, "SHA-256 of run, task, episode and turn")} +
+         task_fields() +
+         fields{
+             group_number,
+             member,
+             f("turn", integer, "number of the turn within its episode"),
+             model,
+             f("governance", text, "what the episode may be used for: `usable_positive_sft`, ..."),
+             f("transition", text,
+               "how the code came: `synthesized`, `repaired`, `rewritten`, `reverted`, "
+               "`repeated` or `none`"),
+             outcome,
+             category,
+             reward,
+             speedup_field,
+             f("code", text, "the program in the answer"),
+             f("code_sha256", text, "of `code`")};
+}
+
+fields trajectories() {
+  auto finding = record({f("rule", text, "name of the rule"),
+                         f("severity", text, "`info`, `warning` or `critical`"),
+                         f("evidence", text, "the numbers that make the case")});
+  auto turn =
+      record({f("turn", integer, "number, from 0"),
+              f("turn_id", text, "SHA-256 of run, task, episode and turn"),
+              n("parent_turn_id", text, "the turn before"),
+              f("messages", messages(), "that this turn added to the conversation"),
+              f("response", text, "the answer as the model wrote it"),
+              f("finish_reason", text, "`stop`, `length`, ..."), model,
+              f("code", text, "the program in the answer; empty when there is none"),
+              n("code_sha256", text, "of `code`"), f("transition", text, "how the code came"),
+              outcome, category, f("findings", list_of(finding), "of the checks of integrity"),
+              reward, back, speedup_field, n("seconds", real, "of all stages")});
+  return fields{f("id", text, "`RUN/g3.e1`")} + task_fields() +
+         fields{group_number,
+                member,
+                f("outcome", text, "of the best turn"),
+                f("stop_reason", text, "`completed`, `max_turns`, ..."),
+                f("governance", text, "what it may be used for"),
+                f("governance_reasons", list_of(text), "why"),
+                f("best_turn", integer, "number of the best turn"),
+                advantage,
+                n("seconds", real, "from its first request to its end"),
+                f("turns", list_of(turn), "in order")};
+}
+
+fields preference() {
+  auto side = record({f("id", text, "`RUN/g3.e1.t0`"), f("turn_id", text, "of the answer's turn"),
+                      model, outcome, category, reward, speedup_field,
+                      f("code", text, "the program in the answer")});
+  return fields{f("prompt", messages(), "the first prompt, the same for both"),
+                f("chosen", messages(), "the better answer, as one message"),
+                f("rejected", messages(), "the worse one"),
+                f("margin", real, "difference of the rewards, above 0")} +
+         task_fields() +
+         fields{group_number, f("chosen_answer", side, "where the better one comes from"),
+                f("rejected_answer", side, "where the worse one comes from")};
+}
+
+fields rl() {
+  auto turn = record({f("turn", integer, "number, from 0"),
+                      f("turn_id", text, "SHA-256 of run, task, episode and turn"),
+                      f("messages", messages(), "that this turn added to the conversation"),
+                      f("response", text, "the answer as the model wrote it"),
+                      f("finish_reason", text, "`stop`, `length`, ..."), model, outcome, category,
+                      reward, back, f("mask", integer, "1 when it has a return, else 0"),
+                      f("token_audit", text,
+                        "`exact`, `branch`, `inexact` or `unknown`: its ids against those of the "
+                        "turn before"),
+                      n("sequence", integer, "which of `sequences` has it; null without ids"),
+                      n("start", integer, "of its sampled ids in there"),
+                      n("end", integer, "one behind the last")});
+  auto sequence =
+      record({f("token_ids", list_of(id), "prompt and answers as the model read and sampled them"),
+              f("mask", list_of(id), "1: sampled in a turn whose `mask` is 1"),
+              n("logprobs", list_of(real32),
+                "0 where nothing was sampled; null when the server did not tell all"),
+              f("prompt_length", integer, "ids before the first sampled one"),
+              f("weight_versions", spans("`token_ids`"), "empty when the server did not tell")});
+  auto episode =
+      record({f("id", text, "`RUN/g3.e1`"), member, f("outcome", text, "of the best turn"),
+              f("stop_reason", text, "`completed`, `max_turns`, ..."), advantage,
+              f("turns", list_of(turn), "in order"),
+              f("sequences", list_of(sequence),
+                "one as long as each prompt goes on from the turn before")});
+  return fields{f("group_id", text, "`RUN/g3`")} + task_fields() +
+         fields{group_number, n("mean", real, "of the returns of the members that are compared"),
+                n("deviation", real, "of the population"),
+                f("episodes", list_of(episode), "in order of members")};
+}
+
+fields trl() {
+  return {f("prompt", messages(), "the conversation up to the first answer"),
+          f("completion", messages(), "answers, and what was said between them"),
+          f("input_ids", list_of(id), "of the whole sequence"),
+          f("completion_mask", list_of(id), "1: sampled"),
+          f("old_log_probs", list_of(real32), "0 where nothing was sampled"),
+          f("advantage", real, "of the episode within its group"),
+          f("model_version", integer, "digits at the end of the latest weight version, else 0"),
+          f("group_id", integer, "number of the group within the export"),
+          f("metrics",
+            record({f("reward", real, "the return from the first turn on"),
+                    f("turns", real, "in this sequence")}),
+            "")};
+}
+
+fields verl() {
+  auto metrics =
+      record({f("generate_sequences", real, "seconds of its turns"), f("tool_calls", real, "0"),
+              f("compute_score", real, "0"), f("num_preempted", integer, "-1: not known")});
+  auto extra = record({f("uid", text, "`RUN/g3`"), f("session_id", integer, "number of the member"),
+                       f("index", integer, "of the sequence within the episode"),
+                       f("turn_scores", list_of(real), "reward of each turn"),
+                       f("task", text, "id of the task")});
+  return {f("prompt_ids", list_of(id), "before the first answer"),
+          f("response_ids", list_of(id), "from the first answer to the end"),
+          f("response_mask", list_of(id), "1: sampled"),
+          n("response_logprobs", list_of(real32), "0 where nothing was sampled"),
+          f("reward_score", real, "the return from the first turn on"),
+          f("num_turns", integer, "messages of user and assistant"),
+          f("metrics", metrics, "`AgentLoopMetrics`"),
+          f("extra_fields", extra, "")};
+}
+
+fields prime_rl() {
+  return {f("token_ids", list_of(id), "of the whole sequence"),
+          f("mask", list_of(flag), "true: sampled"),
+          f("logprobs", list_of(real32), "0 where nothing was sampled"),
+          f("temperatures", list_of(real), "that the run asked for"),
+          f("env_name", text, "id of the task"),
+          f("advantages", list_of(real), "0 where nothing was sampled")};
+}
+
+fields skyrl() {
+  auto trajectory = record(
+      {f("instance_id", text, "`RUN/g3`"), f("repetition_id", integer, "number of the member")});
+  return {f("prompt_token_ids", list_of(list_of(id)), "of each sequence"),
+          f("response_ids", list_of(list_of(id)), "from its first answer to its end"),
+          f("rewards", list_of(real), "the return from its first turn on"),
+          f("loss_masks", list_of(list_of(id)), "1: sampled"),
+          f("stop_reasons", list_of(text), "`stop`, `length`, ..."),
+          n("rollout_metrics", text, "null"),
+          n("rollout_logprobs", list_of(list_of(real32)), "null when one is not known"),
+          f("trajectory_ids", list_of(trajectory), "`TrajectoryID`"),
+          f("trajectory_generation_times", list_of(real), "seconds of each episode"),
+          n("trajectory_time_splits", text, "null"),
+          n("rollout_expert_indices", text, "null"),
+          n("rollout_sample_support", text, "null"),
+          n("is_last_step", list_of(flag), "when an episode has several sequences"),
+          n("env_metrics", text, "null"),
+          n("pixel_values", text, "null"),
+          n("image_grid_thw", text, "null")};
+}
+
+type tensor(const type& item, const char* dtype) {
+  return record({f("data", list_of(item), "one for each position of `tokens`"),
+                 f("dtype", text, std::string{"`"} + dtype + "`"),
+                 f("shape", list_of(integer), "")});
+}
+
+fields tinker() {
+  auto chunk = record({f("type", text, "`encoded_text`"),
+                       f("tokens", list_of(id), "all but the last of the sequence")});
+  auto inputs = record({f("target_tokens", tensor(integer, "int64"), "what follows each position"),
+                        f("logprobs", tensor(real32, "float32"), "0 where nothing was sampled"),
+                        f("advantages", tensor(real32, "float32"), "0 where nothing was sampled")});
+  return {f("model_input", record({f("chunks", list_of(chunk), "one")}), "`ModelInput`"),
+          f("loss_fn_inputs", inputs, "")};
+}
+
+fields nemo_gym() {
+  auto input = record({f("role", text, ""), f("content", text, ""), f("type", text, "`message`")});
+  auto part = record({n("annotations", list_of(text), "empty; of answers alone"),
+                      f("text", text, "the answer, or the feedback"),
+                      f("type", text, "`output_text`, or `input_text` for feedback")});
+  auto output =
+      record({n("id", text, "of the turn; answers alone"), f("content", list_of(part), "one"),
+              f("role", text, "`assistant`, or `user` for feedback"),
+              f("status", text, "`completed` or `incomplete`"), f("type", text, "`message`"),
+              n("prompt_token_ids", list_of(id), "answers alone"),
+              n("generation_token_ids", list_of(id), "answers alone"),
+              n("generation_log_probs", list_of(real32), "answers alone")});
+  auto response = record({f("id", text, "`RUN/g3.e1`"), f("created_at", real, "0"), model,
+                          f("object", text, "`response`"), f("output", list_of(output), "in order"),
+                          f("parallel_tool_calls", flag, "false"), f("tool_choice", text, "`none`"),
+                          f("tools", list_of(text), "empty")});
+  return {
+      f("responses_create_params", record({f("input", list_of(input), "the first prompt")}), ""),
+      f("response", response, "`NeMoGymResponse`"),
+      f("reward", real, "the return from the first turn on")};
+}
+
+fields megatron() {
+  auto epochs = list_of(list_of(list_of(integer)));
+  auto rollout =
+      record({f("trajectory", list_of(list_of(id)), "of each turn, prompt and answer"),
+              f("reward", real, "the return from the first turn on"),
+              f("generation_mask", list_of(list_of(flag)), "true: sampled"),
+              f("logprobs", list_of(list_of(real32)), "of the answers' ids alone"),
+              f("env_id", text, "the task's verb"), f("problem_id", text, "id of the task"),
+              f("policy_epoch", epochs,
+                "of each turn `[[first id of the answer, weight version's digits]]`"),
+              f("kv_cache_epoch", epochs, "the same: servers do not tell"),
+              f("num_evictions", list_of(integer), "0: servers do not tell")});
+  return {f("rollouts", list_of(rollout), "of the members that are compared"),
+          f("batch_id", integer, "0"),
+          f("index_in_batch", integer, "number of the group within the export"),
+          f("uid", text, "`RUN/g3`")};
+}
+
+fields harbor() {
+  auto metrics = record({f("prompt_tokens", integer, "as the server counted"),
+                         f("completion_tokens", integer, "as the server counted"),
+                         n("prompt_token_ids", list_of(id), "where the server told them"),
+                         n("completion_token_ids", list_of(id), "where the server told them"),
+                         n("logprobs", list_of(real32), "where the server told all")});
+  auto judged = record({f("turn_id", text, "SHA-256 of run, task, episode and turn"), outcome,
+                        category, reward, back});
+  auto step = record(
+      {f("step_id", integer, "from 1"), f("source", text, "`system`, `user` or `agent`"),
+       f("message", text, "prompt, feedback or answer"),
+       n("model_name", text, "of the agent's steps"), n("metrics", metrics, "of the agent's steps"),
+       n("extra", judged, "of the agent's steps")});
+  auto agent = record({f("name", text, "`kernelmill`"), f("version", text, "of Kernelmill"),
+                       f("model_name", text, "of the first turn")});
+  auto totals = record({f("total_prompt_tokens", integer, ""),
+                        f("total_completion_tokens", integer, ""), f("total_steps", integer, "")});
+  return {
+      f("schema_version", text, "`ATIF-v1.7`"),
+      f("session_id", text, "`RUN/g3.e1`"),
+      f("trajectory_id", text, "the same"),
+      f("agent", agent, ""),
+      f("steps", list_of(step), "in order"),
+      f("final_metrics", totals, ""),
+      f("extra",
+        record(task_fields() + fields{f("outcome", text, "of the best turn"),
+                                      f("stop_reason", text, "`completed`, `max_turns`, ..."),
+                                      f("governance", text, "what it may be used for"), advantage}),
+        "")};
+}
+
+} // namespace
+
+const std::vector<field>& fields_of(form x) {
+  static const std::vector<fields> all = {sft(),    trajectories(), preference(), rl(),
+                                          trl(),    verl(),         prime_rl(),   skyrl(),
+                                          tinker(), nemo_gym(),     megatron(),   harbor()};
+  return all[static_cast<size_t>(x)];
+}
+
+} // namespace kernelmill::exports

@@ -1,0 +1,107 @@
+#include "storage/export/row_file.hpp"
+
+#include <optional>
+#include <vector>
+
+#include <openssl/evp.h>
+#include <zstd.h>
+
+#include "messages/base/digest.hpp"
+#include "storage/files.hpp"
+#include "storage/run_directory.hpp"
+
+namespace kernelmill::exports {
+
+namespace {
+
+constexpr int compression_level = 3;
+
+struct free_digest {
+  void operator()(EVP_MD_CTX* x) const { EVP_MD_CTX_free(x); }
+};
+struct free_stream {
+  void operator()(ZSTD_CCtx* x) const { ZSTD_freeCCtx(x); }
+};
+
+} // namespace
+
+struct row_file::state {
+  std::optional<atomic_file> file;
+  byte_taker stream;
+  std::unique_ptr<EVP_MD_CTX, free_digest> digest{EVP_MD_CTX_new()};
+  std::unique_ptr<ZSTD_CCtx, free_stream> packer;
+  std::vector<char> packed;
+  written_file facts;
+
+  explicit state(bool zstd) {
+    EVP_DigestInit_ex(digest.get(), EVP_sha256(), nullptr);
+    if (!zstd) return;
+    packer.reset(ZSTD_createCCtx());
+    ZSTD_CCtx_setParameter(packer.get(), ZSTD_c_compressionLevel, compression_level);
+    ZSTD_CCtx_setParameter(packer.get(), ZSTD_c_checksumFlag, 1);
+    packed.resize(ZSTD_CStreamOutSize());
+  }
+
+  expected<void> write(std::string_view bytes) {
+    EVP_DigestUpdate(digest.get(), bytes.data(), bytes.size());
+    facts.bytes += bytes.size();
+    return file ? file->append(bytes) : stream(bytes);
+  }
+
+  expected<void> pack(std::string_view bytes, ZSTD_EndDirective how) {
+    ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
+    for (bool done = false; !done;) {
+      ZSTD_outBuffer out{packed.data(), packed.size(), 0};
+      auto left = ZSTD_compressStream2(packer.get(), &out, &in, how);
+      if (ZSTD_isError(left))
+        return infrastructure_error("io_error", std::string{"failed to compress rows: "} +
+                                                    ZSTD_getErrorName(left));
+      if (auto ok = write({packed.data(), out.pos}); !ok) return ok;
+      done = how == ZSTD_e_end ? left == 0 : in.pos == in.size;
+    }
+    return {};
+  }
+};
+
+row_file::row_file(std::unique_ptr<state> x) : state_(std::move(x)) {
+  // nop
+}
+
+row_file::row_file(row_file&&) noexcept = default;
+row_file& row_file::operator=(row_file&&) noexcept = default;
+row_file::~row_file() = default;
+
+expected<row_file> row_file::create(const std::string& path, bool zstd) {
+  auto file = atomic_file::create(path);
+  if (!file) return tl::unexpected<error>{file.error()};
+  auto result = std::make_unique<state>(zstd);
+  result->file = std::move(*file);
+  return row_file{std::move(result)};
+}
+
+row_file row_file::stream(byte_taker to, bool zstd) {
+  auto result = std::make_unique<state>(zstd);
+  result->stream = std::move(to);
+  return row_file{std::move(result)};
+}
+
+expected<void> row_file::append(const nlohmann::ordered_json& row) {
+  auto line = json_line(row);
+  line += '\n';
+  ++state_->facts.rows;
+  return state_->packer ? state_->pack(line, ZSTD_e_continue) : state_->write(line);
+}
+
+expected<written_file> row_file::finish() {
+  if (state_->packer)
+    if (auto ok = state_->pack({}, ZSTD_e_end); !ok) return tl::unexpected<error>{ok.error()};
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned size = 0;
+  EVP_DigestFinal_ex(state_->digest.get(), digest, &size);
+  state_->facts.sha256 = to_hex(digest, size);
+  if (state_->file)
+    if (auto ok = state_->file->commit(); !ok) return tl::unexpected<error>{ok.error()};
+  return state_->facts;
+}
+
+} // namespace kernelmill::exports

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kernelmill::exports {
+
+/// Which split a task is in: its own, or by the SHA-256 of its id one task in ten is in "dev". It
+/// depends on nothing else, so no task ever changes sides between exports.
+std::string split_of(std::string_view task, std::string_view own);
+
+/// How PROVENANCE.json and data cards say it.
+inline constexpr std::string_view split_rule =
+    "a task's own `split`, else by the SHA-256 of its id: one task in ten is in dev";
+
+} // namespace kernelmill::exports

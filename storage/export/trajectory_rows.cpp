@@ -1,0 +1,69 @@
+#include "storage/export/row_values.hpp"
+#include "storage/export/rows.hpp"
+
+namespace kernelmill::exports {
+
+namespace {
+
+row findings_json(const std::vector<finding>& xs) {
+  auto result = row::array();
+  for (const auto& x : xs)
+    result.push_back({{"rule", x.rule}, {"severity", x.severity}, {"evidence", x.evidence}});
+  return result;
+}
+
+row turn_json(const turn& x) {
+  return {{"turn", x.number},
+          {"turn_id", x.id},
+          {"parent_turn_id", text_or_null(x.parent_id)},
+          {"messages", messages_json(x.added)},
+          {"response", x.answer},
+          {"finish_reason", x.finish_reason},
+          {"model", x.model},
+          {"code", x.code},
+          {"code_sha256", text_or_null(x.code_sha256)},
+          {"transition", x.transition},
+          {"outcome", outcome_word(x.outcome)},
+          {"category", x.category},
+          {"findings", findings_json(x.findings)},
+          {"reward", number(x.reward)},
+          {"return", number(x.back)},
+          {"speedup", speedup_json(x.faster)},
+          {"seconds", number(x.seconds)}};
+}
+
+row row_of(const group& from, const episode& e) {
+  row result = {{"id", name_of(from, e)}};
+  add_task(result, from);
+  result["group"] = from.number;
+  result["member"] = e.member;
+  result["outcome"] = e.outcome;
+  result["stop_reason"] = e.stop_reason;
+  result["governance"] = e.governance;
+  result["governance_reasons"] = list(e.reasons);
+  result["best_turn"] = e.best_turn;
+  result["advantage"] = number(e.advantage);
+  result["seconds"] = number(e.seconds);
+  auto& turns = result["turns"] = row::array();
+  for (const auto& x : e.turns) turns.push_back(turn_json(x));
+  return result;
+}
+
+} // namespace
+
+expected<void> trajectory_rows(const group& from, const row_context& in, const row_taker& to) {
+  for (const auto& e : from.episodes) {
+    if (!e.ended) {
+      in.leave_out("open_episodes");
+      continue;
+    }
+    if (!takes_episode(in.wanted, e)) {
+      in.leave_out("episodes_not_taken");
+      continue;
+    }
+    if (auto ok = to(row_of(from, e)); !ok) return ok;
+  }
+  return {};
+}
+
+} // namespace kernelmill::exports

@@ -1,0 +1,125 @@
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/cli/program.hpp"
+
+namespace kernelmill::test {
+
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<nlohmann::json> lines(const std::string& text) {
+  std::istringstream in{text};
+  std::vector<nlohmann::json> result;
+  for (std::string line; std::getline(in, line);) result.push_back(nlohmann::json::parse(line));
+  return result;
+}
+
+/// One task, two members, two turns: at first wrong or slow, then right.
+const std::string& small_run() {
+  static const std::string name = [] {
+    auto ran = kernelmill({"run", source_file("configs/quickstart.json"),
+                           "tasks.ids=[\"native/row_sum\"]", "tasks.group_size=2", "tasks.groups=1",
+                           "tasks.max_turns=2", "evaluation.timing.enabled=false",
+                           "profile.enabled=false", "run.dir=exported", "--json"});
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return std::string{"exported"};
+  }();
+  return name;
+}
+
+TEST(export_command, writes_a_folder_and_streams_the_same_rows) {
+  auto x =
+      kernelmill({"export", small_run(), "--form", "trajectories", "--out", "whole", "--json"});
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_EQ(x.document()["rows"], 2);
+  for (const auto* file : {"whole/README.md", "whole/PROVENANCE.json"})
+    EXPECT_TRUE(std::filesystem::exists(scratch() + "/" + file)) << file;
+  auto path = x.document()["files"][0]["path"].get<std::string>();
+  std::ifstream in{scratch() + "/whole/" + path};
+  std::stringstream text;
+  text << in.rdbuf();
+  auto streamed = kernelmill({"export", small_run(), "--form", "trajectories", "--out", "-"});
+  EXPECT_EQ(streamed.out, text.str());
+  auto rows = lines(streamed.out);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["turns"].size(), 2u);
+  EXPECT_THAT(rows[0]["turns"][1]["messages"][0]["content"].get<std::string>(), HasSubstr("ompile"))
+      << "the feedback on the turn before";
+}
+
+TEST(export_command, refuses_a_folder_that_is_not_empty) {
+  ASSERT_EQ(kernelmill({"export", small_run(), "--form", "rl", "--out", "twice"}).code, 0);
+  auto x = kernelmill({"export", small_run(), "--form", "rl", "--out", "twice", "--json"});
+  EXPECT_EQ(x.code, 4);
+  EXPECT_EQ(x.fault()["category"], "directory_not_empty");
+  EXPECT_EQ(kernelmill({"export", small_run(), "--form", "rl", "--out", "twice", "--force"}).code,
+            0);
+}
+
+TEST(export_command, filters) {
+  auto count = [](std::vector<std::string> more) {
+    std::vector<std::string> all{"export",
+                                 small_run(),
+                                 "--form",
+                                 "sft",
+                                 "--out",
+                                 "-",
+                                 "--governance",
+                                 "usable_positive_sft,usable_negative_debug,"
+                                 "usable_negative_transition,benchmark_only,unusable"};
+    all.insert(all.end(), more.begin(), more.end());
+    auto x = kernelmill(all);
+    EXPECT_EQ(x.code, 0) << x.err;
+    return lines(x.out).size();
+  };
+  EXPECT_EQ(count({}), 4u);
+  EXPECT_EQ(count({"--best-of-episode"}), 2u);
+  EXPECT_EQ(count({"--verb", "debug"}), 0u);
+  EXPECT_EQ(count({"--split", "train"}) + count({"--split", "dev"}), 4u);
+  EXPECT_EQ(count({"--min-reward", "1000"}), 0u);
+  EXPECT_EQ(count({"--kind", "synthesized"}), 2u);
+}
+
+TEST(export_command, says_what_is_wrong_with_its_words) {
+  struct {
+    std::vector<std::string> words;
+    const char* said;
+  } cases[] = {{{"--form", "sft", "--kind", "patched"}, "there are: synthesized, repaired"},
+               {{"--form", "rl", "--accepted"}, "leave the other filters out"},
+               {{"--form", "kernelbench", "--split", "dev"}, "leave the filters out"},
+               {{"--form", "sft", "--min-reward", "much"}, "--min-reward 0.5"},
+               {{"--form", "sfd"}, "did you mean 'sft'?"}};
+  for (const auto& [words, said] : cases) {
+    std::vector<std::string> all{"export", small_run(), "--out", "never"};
+    all.insert(all.end(), words.begin(), words.end());
+    auto x = kernelmill(all);
+    EXPECT_EQ(x.code, 2) << x.err;
+    EXPECT_THAT(x.err, HasSubstr(said));
+  }
+  EXPECT_FALSE(std::filesystem::exists(scratch() + "/never"));
+}
+
+TEST(export_command, names_what_a_form_lacks) {
+  auto x = kernelmill({"export", small_run(), "--form", "verl", "--out", "-"});
+  EXPECT_EQ(x.code, 0);
+  EXPECT_THAT(x.err, HasSubstr("token ids"));
+  EXPECT_EQ(kernelmill({"export", small_run(), "--form", "kernelbench", "--out", "kb"}).code, 3);
+}
+
+TEST(export_command, ends_when_its_reader_goes_away) {
+  auto x = run_program({"/bin/bash", "-c",
+                        "set -o pipefail; '" + binary() + "' export " + small_run() +
+                            " --form trajectories --out - | head -c 100 > /dev/null"});
+  EXPECT_EQ(x.err, "");
+}
+
+} // namespace
+
+} // namespace kernelmill::test

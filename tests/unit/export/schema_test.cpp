@@ -1,0 +1,78 @@
+// The schemas that are shipped say what rows are, and the page says what the tables say.
+
+#include <gtest/gtest.h>
+
+#include "material.hpp"
+#include "storage/files.hpp"
+#include "valijson/adapters/nlohmann_json_adapter.hpp"
+#include "valijson/schema.hpp"
+#include "valijson/schema_parser.hpp"
+#include "valijson/validation_results.hpp"
+#include "valijson/validator.hpp"
+
+namespace kernelmill::exports {
+namespace {
+
+using namespace testing;
+
+std::string schema_path(form as) {
+  return source_file("configs/schemas/export-" + std::string{to_string(as)} + ".schema.json");
+}
+
+TEST(reference_page, of_the_fields_is_up_to_date) {
+  auto path = source_file("docs/reference/exports.md");
+  auto page = text_of_file(path);
+  auto start = page.find("\n## sft\n");
+  ASSERT_NE(start, std::string::npos);
+  if (std::getenv("KERNELMILL_WRITE_GOLDEN")) {
+    ASSERT_TRUE(write_file(path, page.substr(0, start) + fields_page()));
+    return;
+  }
+  EXPECT_EQ(page.substr(start), fields_page())
+      << "KERNELMILL_WRITE_GOLDEN=1 build/tests/export_test writes it anew";
+}
+
+class schema : public ::testing::TestWithParam<form> {};
+
+TEST_P(schema, file_is_up_to_date) {
+  if (std::getenv("KERNELMILL_WRITE_GOLDEN")) {
+    ASSERT_TRUE(write_file(schema_path(GetParam()), json_schema(GetParam())));
+  }
+  EXPECT_EQ(text_of_file(schema_path(GetParam())), json_schema(GetParam()))
+      << "KERNELMILL_WRITE_GOLDEN=1 build/tests/export_test writes it anew";
+}
+
+TEST_P(schema, holds_for_every_row) {
+  auto document = nlohmann::json::parse(json_schema(GetParam()));
+  valijson::Schema rule;
+  valijson::SchemaParser{}.populateSchema(valijson::adapters::NlohmannJsonAdapter{document}, rule);
+  auto rows = rows_of(GetParam(), make_group()).rows;
+  ASSERT_FALSE(rows.empty());
+  for (const auto& row : rows) {
+    auto plain = nlohmann::json::parse(row.dump());
+    valijson::ValidationResults wrong;
+    valijson::Validator{}.validate(rule, valijson::adapters::NlohmannJsonAdapter{plain}, &wrong);
+    for (valijson::ValidationResults::Error e; wrong.popError(e);) {
+      std::string where;
+      for (const auto& part : e.context) where += part;
+      ADD_FAILURE() << where << ": " << e.description;
+    }
+  }
+}
+
+TEST_P(schema, has_the_fields_in_the_order_of_the_rows) {
+  auto row = rows_of(GetParam(), make_group()).rows.at(0);
+  std::vector<std::string> written, listed;
+  for (const auto& [key, value] : row.items()) written.push_back(key);
+  for (const auto& x : fields_of(GetParam())) listed.push_back(x.name);
+  EXPECT_EQ(written, listed);
+}
+
+INSTANTIATE_TEST_SUITE_P(each_form, schema, ::testing::ValuesIn(all_forms), [](const auto& x) {
+  auto name = std::string{to_string(x.param)};
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+} // namespace
+} // namespace kernelmill::exports

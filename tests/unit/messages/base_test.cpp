@@ -1,0 +1,79 @@
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "messages/base/files.hpp"
+#include "messages/base/text.hpp"
+#include "messages/base/utf8.hpp"
+
+namespace kernelmill {
+namespace {
+
+TEST(utf8, a_sequence_is_as_long_as_its_character) {
+  EXPECT_EQ(utf8_length("a"), 1u);
+  EXPECT_EQ(utf8_length("\xc3\xa9 and more"), 2u);
+  EXPECT_EQ(utf8_length("\xe2\x82\xac"), 3u);
+  EXPECT_EQ(utf8_length("\xf0\x9f\x98\x80"), 4u);
+}
+
+TEST(utf8, what_the_standard_excludes_is_no_sequence) {
+  EXPECT_EQ(utf8_length("\xc0\x80"), 0u);         // overlong
+  EXPECT_EQ(utf8_length("\xe0\x9f\xbf"), 0u);     // overlong
+  EXPECT_EQ(utf8_length("\xf0\x8f\xbf\xbf"), 0u); // overlong
+  EXPECT_EQ(utf8_length("\xed\xa0\x80"), 0u);     // a surrogate
+  EXPECT_EQ(utf8_length("\xf4\x90\x80\x80"), 0u); // beyond U+10FFFF
+  EXPECT_EQ(utf8_length("\x80"), 0u);             // begins in the middle
+  EXPECT_EQ(utf8_length("\xe2\x82"), 0u);         // cut off
+}
+
+TEST(utf8, every_character_comes_back_as_its_number) {
+  EXPECT_EQ(utf8_character("a"), U'a');
+  EXPECT_EQ(utf8_character("\xc3\xa9"), U'\u00e9');
+  EXPECT_EQ(utf8_character("\xe2\x82\xac"), U'\u20ac');
+  EXPECT_EQ(utf8_character("\xf0\x9f\x98\x80"), U'\U0001f600');
+}
+
+TEST(utf8, a_prefix_never_ends_inside_a_character) {
+  EXPECT_EQ(utf8_prefix("ab\xe2\x82\xac", 4), "ab");
+  EXPECT_EQ(utf8_prefix("ab\xe2\x82\xac", 5), "ab\xe2\x82\xac");
+  EXPECT_EQ(utf8_prefix("abc", 5), "abc");
+}
+
+TEST(base_text, a_temporary_gives_a_text_of_its_own) {
+  std::string_view kept = " a b\t";
+  static_assert(std::is_same_v<decltype(trimmed(kept)), std::string_view>);
+  static_assert(std::is_same_v<decltype(trimmed(std::string{kept})), std::string>);
+  EXPECT_EQ(trimmed(kept), "a b");
+  EXPECT_EQ(trimmed("\n \r"), "");
+}
+
+TEST(base_text, lines_come_without_their_ends) {
+  std::string_view rest = "a\n\nb";
+  EXPECT_EQ(next_line(rest), "a");
+  EXPECT_EQ(next_line(rest), "");
+  EXPECT_EQ(next_line(rest), "b");
+  EXPECT_TRUE(rest.empty());
+}
+
+TEST(base_files, what_the_kernel_makes_up_is_read_to_its_end) {
+  auto text = read_whole("/proc/self/stat");
+  ASSERT_TRUE(text);
+  EXPECT_TRUE(text->ends_with("\n"));
+  EXPECT_FALSE(read_whole("/proc/self/no_such_file"));
+  EXPECT_FALSE(read_whole("/proc"));
+}
+
+TEST(base_files, a_file_of_many_pieces_comes_back_whole) {
+  auto path = std::filesystem::path{testing::TempDir()} /
+              ("kernelmill_base_test." + std::to_string(::getpid()));
+  std::string content(100'003, 'x');
+  content += '\0';
+  std::ofstream{path, std::ios::binary} << content;
+  EXPECT_EQ(read_whole(path.string()), content);
+  std::filesystem::remove(path);
+}
+
+} // namespace
+} // namespace kernelmill

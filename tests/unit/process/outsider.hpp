@@ -1,0 +1,80 @@
+#pragma once
+
+// Somebody outside a sandbox who does something to a process inside: the kernel that ends it for
+// want of memory, an operator who stops it.
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include <unistd.h>
+
+#include "gpu/process/core_use.hpp"
+
+namespace kernelmill {
+
+/// Looks for processes of a name that this one started, directly or not, and that have worked for a
+/// while, and does something to each of the first `times` of them.
+class outsider {
+public:
+  using deed = std::function<void(int pid)>;
+
+  outsider(std::string name, int times, double seconds, deed what)
+      : name_(std::move(name)), left_(times), seconds_(seconds), what_(std::move(what)),
+        thread_([this] { look(); }) {
+    // nop
+  }
+  ~outsider() {
+    over_ = true;
+    thread_.join();
+  }
+
+  int done() const { return done_; }
+
+  static deed kills() {
+    return [](int pid) { ::kill(pid, SIGKILL); };
+  }
+
+  static deed stops_for(std::chrono::milliseconds time) {
+    return [time](int pid) {
+      ::kill(pid, SIGSTOP);
+      std::this_thread::sleep_for(time); // this is what it is about: nobody may wait for its end
+      ::kill(pid, SIGCONT);
+    };
+  }
+
+private:
+  bool is_it(int pid) const {
+    std::ifstream file{"/proc/" + std::to_string(pid) + "/comm"};
+    std::string name;
+    std::getline(file, name);
+    auto times = processor_times_of(pid);
+    return name == name_.substr(0, 15) && times.user + times.system >= seconds_;
+  }
+
+  void look() {
+    while (!over_ && left_ > 0) {
+      for (int pid : descendants_of(::getpid())) {
+        if (left_ == 0 || !is_it(pid)) continue;
+        --left_;
+        what_(pid);
+        ++done_;
+      }
+      std::this_thread::yield();
+    }
+  }
+
+  std::string name_;
+  int left_;
+  double seconds_;
+  deed what_;
+  std::atomic<bool> over_ = false;
+  std::atomic<int> done_ = 0;
+  std::thread thread_;
+};
+
+} // namespace kernelmill

@@ -1,0 +1,136 @@
+// Which kind of contents is paid alone: of honest candidates none, however noisy, and of those that
+// are slow on one kind that one, whatever noise they make.
+
+#include <functional>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "gpu/referee/doubts.hpp"
+
+using namespace kernelmill;
+
+namespace {
+
+constexpr size_t kind_count = 12;
+constexpr size_t the_slow_one = 5;
+
+// A candidate, a baseline that varies by 5 %, and the blocks that the referee had by then.
+class simulated {
+public:
+  // `seconds` of a call of the candidate on a kind; the baseline's take 1.
+  simulated(unsigned seed, size_t budget, std::function<double(size_t, std::mt19937&)> seconds)
+      : dice_(seed), budget_(budget), seconds_(std::move(seconds)) {
+    for (size_t kind = 0; kind < kind_count; ++kind) {
+      blocks.push_back({"k" + std::to_string(kind), {}});
+      for (size_t i = 0; i < (kind == 0 ? 8u : 2u); ++i) blocks[kind].blocks.push_back(draw(kind));
+    }
+  }
+
+  std::optional<slow_kind> settle() {
+    return settle_doubts(blocks, [this](size_t kind) {
+      if (taken == budget_) return false;
+      ++taken;
+      blocks[kind].blocks.push_back(draw(kind));
+      return true;
+    });
+  }
+
+  std::vector<kind_blocks> blocks;
+  size_t taken = 0;
+
+private:
+  timed_block draw(size_t kind) {
+    std::normal_distribution<double> noise{1, 0.05};
+    timed_block x{};
+    for (int i = 0; i < 2; ++i) {
+      x.reference[i] = noise(dice_);
+      x.candidate[i] = seconds_(kind, dice_) * noise(dice_);
+    }
+    return x;
+  }
+
+  std::mt19937 dice_;
+  size_t budget_;
+  std::function<double(size_t, std::mt19937&)> seconds_;
+};
+
+struct rates {
+  double doubted = 0; // some kind, from one and a half standard errors on
+  double seen = 0;    // some kind, from four on
+  double slow = 0;    // in the end
+  double right = 0;   // of all: the one that is slow
+  double taken = 0;   // blocks
+};
+
+rates rates_of(std::function<double(size_t, std::mt19937&)> seconds, size_t budget = 400) {
+  constexpr unsigned tries = 400;
+  rates result;
+  for (unsigned seed = 1; seed <= tries; ++seed) {
+    simulated x{seed, budget, seconds};
+    auto paid = pay_slowest(x.blocks);
+    result.seen += paid.slowest || paid.in_doubt;
+    result.doubted += doubtful_kind(x.blocks).has_value();
+    auto slow = x.settle();
+    result.slow += slow.has_value();
+    result.right += slow && slow->kind == the_slow_one;
+    result.taken += static_cast<double>(x.taken);
+  }
+  for (auto* x : {&result.doubted, &result.seen, &result.slow, &result.right, &result.taken})
+    *x /= tries;
+  return result;
+}
+
+double honest(size_t, std::mt19937&) {
+  return 0.5;
+}
+
+// Now fast, now twice as long, and always so on one kind.
+double jittering(size_t kind, std::mt19937& dice) {
+  return kind == the_slow_one || dice() % 3 == 0 ? 1 : 0.5;
+}
+
+TEST(settle_doubts, noise_of_an_honest_candidate_is_often_a_doubt_and_next_to_never_a_verdict) {
+  auto found = rates_of(honest);
+  EXPECT_GT(found.doubted, 2 * found.seen);
+  EXPECT_LT(found.slow, 0.02);
+}
+
+TEST(settle_doubts, a_candidate_that_varies_by_itself_is_not_called_slow_for_that) {
+  auto found = rates_of([](size_t, std::mt19937& dice) { return dice() % 3 == 0 ? 0.6 : 0.5; });
+  EXPECT_LT(found.slow, 0.06);
+}
+
+TEST(settle_doubts, jitter_hides_no_slow_kind) {
+  auto found = rates_of(jittering);
+  EXPECT_LT(found.seen, 0.9); // four standard errors of two blocks are a factor of two
+  EXPECT_GT(found.right, 0.98);
+}
+
+TEST(settle_doubts, a_kind_that_looks_slow_by_jitter_is_no_decoy) {
+  // Two kinds are slower than the task's own, one of them by far, which comes second.
+  simulated x{11, 2000, [](size_t kind, std::mt19937&) {
+                return kind == the_slow_one ? 1. : kind == 3 ? 0.7 : 0.5;
+              }};
+  x.blocks[3].blocks[0].candidate[0] = x.blocks[3].blocks[1].candidate[0] = 9;
+  auto slow = x.settle();
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(slow->kind, the_slow_one);
+}
+
+TEST(settle_doubts, without_time_only_what_is_plain_is_believed) {
+  EXPECT_LT(rates_of(honest, 3).slow, 0.02);
+  auto plain = [](size_t kind, std::mt19937&) { return kind == the_slow_one ? 1.5 : 0.5; };
+  EXPECT_GT(rates_of(plain, 3).right, 0.95);
+}
+
+TEST(settle_doubts, a_kind_that_is_slow_is_paid_by_blocks_of_its_own) {
+  simulated x{7, 400, [](size_t kind, std::mt19937&) { return kind == the_slow_one ? 1. : 0.5; }};
+  auto slow = x.settle();
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(slow->kind, the_slow_one);
+  EXPECT_NEAR(slow->times_slower, 2, 0.2);
+  EXPECT_GE(x.blocks[the_slow_one].blocks.size(), confirming_blocks);
+}
+
+} // namespace

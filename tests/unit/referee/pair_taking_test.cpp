@@ -1,0 +1,90 @@
+// Which rows count of a candidate that fails behind the gate when it suits it.
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gpu/referee/device/pair_taking.hpp"
+
+using namespace kernelmill;
+
+namespace {
+
+row_times row(double call) {
+  row_times x;
+  x.calls = 50;
+  x.done = 50 * call;
+  return x;
+}
+
+made_pair made(double reference, double candidate, bool gate_held = true) {
+  return {{1, row(reference), row(candidate)}, gate_held};
+}
+
+// Pairs with the task's own contents: 2 us a call of either.
+const std::vector<row_pair> own(6, row_pair{0, row(2e-6), row(2e-6)});
+
+struct taken {
+  pair_outcome outcome;
+  row_pair rows;
+  size_t count = 0;
+};
+
+taken take(pair_taking& x, size_t kind, const std::vector<made_pair>& pairs) {
+  taken result{};
+  auto make = [&]() -> std::optional<made_pair> {
+    if (result.count == pairs.size()) return std::nullopt;
+    return pairs[result.count++];
+  };
+  result.outcome = x.take(kind, own, make, result.rows);
+  return result;
+}
+
+TEST(pair_taking, a_pair_that_is_not_longer_counts_at_once) {
+  pair_taking x;
+  auto found = take(x, 1, {made(2e-6, 2e-6), made(1e-6, 1e-6)});
+  EXPECT_EQ(found.outcome, pair_outcome::counts);
+  EXPECT_EQ(found.count, 1u);
+}
+
+TEST(pair_taking, a_pair_of_which_the_gate_failed_is_taken_again_and_nothing_of_it_counts) {
+  pair_taking x;
+  auto found = take(x, 1, {made(2e-6, 1e-6, false), made(2e-6, 2e-6)});
+  EXPECT_EQ(found.outcome, pair_outcome::counts);
+  EXPECT_EQ(found.count, 2u);
+  EXPECT_EQ(found.rows.candidate.done, row(2e-6).done);
+}
+
+TEST(pair_taking, no_row_of_a_failed_gate_is_kept_for_being_shorter) {
+  pair_taking x; // right and slow; then wrong and fast; then right and slow again
+  auto found = take(x, 1,
+                    {made(2e-6, 6e-6), made(2e-6, 1e-6, false), made(2e-6, 6e-6), made(2e-6, 6e-6),
+                     made(2e-6, 6e-6)});
+  EXPECT_EQ(found.outcome, pair_outcome::counts);
+  EXPECT_EQ(found.rows.candidate.done, row(6e-6).done);
+}
+
+TEST(pair_taking, of_longer_pairs_the_shorter_rows_count) {
+  pair_taking x;
+  auto found = take(x, 1, {made(9e-6, 2e-6), made(2e-6, 8e-6), made(3e-6, 9e-6)});
+  EXPECT_EQ(found.outcome, pair_outcome::counts);
+  EXPECT_EQ(found.rows.reference.done, row(2e-6).done);
+  EXPECT_EQ(found.rows.candidate.done, row(2e-6).done);
+  EXPECT_EQ(take(x, 0, {made(2e-6, 9e-6)}).count, 1u); // the task's own has many
+}
+
+TEST(pair_taking, failures_of_all_pairs_lose_the_gate) {
+  pair_taking x;
+  EXPECT_EQ(take(x, 1, {made(2e-6, 2e-6, false), made(2e-6, 2e-6)}).outcome, pair_outcome::counts);
+  EXPECT_EQ(take(x, 0, {made(2e-6, 2e-6, false), made(2e-6, 2e-6)}).outcome, pair_outcome::counts);
+  auto found = take(x, 2, {made(2e-6, 2e-6, false), made(2e-6, 2e-6)});
+  EXPECT_EQ(found.outcome, pair_outcome::gate_lost);
+  EXPECT_EQ(found.count, 1u);
+}
+
+TEST(pair_taking, ends_with_the_candidate) {
+  pair_taking x;
+  EXPECT_EQ(take(x, 1, {}).outcome, pair_outcome::ended);
+}
+
+} // namespace
