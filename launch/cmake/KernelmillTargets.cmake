@@ -16,19 +16,11 @@ if(KERNELMILL_SANITIZE)
   target_link_options(kernelmill_flags INTERFACE -fsanitize=${KERNELMILL_SANITIZE})
 endif()
 
-# kernelmill_library(NAME SOURCES... [PUBLIC libs] [PRIVATE libs] [UNITY])
-# With UNITY and -DKERNELMILL_UNITY=ON eight sources are compiled as one: most of their time goes
-# into CAF's and JSON's headers. Names in their unnamed namespaces must differ then. For whoever
-# changes one file again and again, one by one is quicker.
+# kernelmill_library(NAME SOURCES... [PUBLIC libs] [PRIVATE libs])
 function(kernelmill_library name)
-  cmake_parse_arguments(arg "UNITY" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC kernelmill_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
-  if(arg_UNITY AND KERNELMILL_UNITY)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-    # A type of an unnamed namespace is in another file than the batch, which is no mistake here.
-    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
-  endif()
 endfunction()
 
 # kernelmill_program(NAME SOURCES... [LINK libs])
