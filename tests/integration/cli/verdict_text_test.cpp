@@ -1,4 +1,4 @@
-#include "launch/commands/verdict_text.hpp"
+#include "launch/judging/verdict_text.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
