@@ -181,8 +181,12 @@ TEST(run_command, logs_its_opening_its_turns_and_its_end) {
     for (const auto* key : {"time", "level", "actor", "message"})
       EXPECT_TRUE(line.contains(key)) << line;
   }
-  EXPECT_EQ(lines.front()["run"], "logged");
-  EXPECT_EQ(lines.front()["message"], "opened: 2 episodes in 1 groups");
+  // What is missing of the sandbox here comes before the run.
+  auto opened = std::find_if(lines.begin(), lines.end(),
+                             [](const auto& line) { return line.contains("run"); });
+  ASSERT_NE(opened, lines.end());
+  EXPECT_EQ((*opened)["run"], "logged");
+  EXPECT_EQ((*opened)["message"], "opened: 2 episodes in 1 groups");
   EXPECT_THAT(lines.back()["message"].get<std::string>(), HasSubstr("finished: 2 of 2 episodes"));
   auto turns = std::count_if(lines.begin(), lines.end(), [](const auto& line) {
     return line["actor"] == "episode" && line["episode"] == "g0.e1" && line.contains("turn");
@@ -190,8 +194,10 @@ TEST(run_command, logs_its_opening_its_turns_and_its_end) {
   EXPECT_EQ(turns, 2);
   // A run that goes on has the log that it had.
   ASSERT_EQ(kernelmill({"resume", "logged"}).code, 0);
-  EXPECT_THAT(log_of("logged")[lines.size()]["message"].get<std::string>(),
-              HasSubstr("opened again"));
+  auto more = log_of("logged");
+  EXPECT_TRUE(std::any_of(more.begin() + static_cast<std::ptrdiff_t>(lines.size()), more.end(), [](const auto& line) {
+    return line["message"].template get<std::string>().find("opened again") != std::string::npos;
+  }));
 }
 
 TEST(run_command, retries_reach_the_terminal_and_the_log_without_key_and_control_characters) {
