@@ -324,6 +324,9 @@ const std::string bomb =
 
 TEST_F(nvrtc, a_source_without_an_end_runs_out_of_time) {
   auto first = build(bomb, 2'000);
+  // A compiler that had no core has not used its time up.
+  for (int i = 0; i < 5 && first.open()->getFault().getCategory() == "machine_busy"; ++i)
+    first = build(bomb, 2'000);
   expect_fault(first, wire::FaultClass::CANDIDATE, "compile_timeout");
   // Unless this machine was so busy that the wall deadline came first.
   if (first.open()->getSeconds() < 2) {
