@@ -54,3 +54,11 @@ inline tl::unexpected<error> policy_error(std::string category, std::string mess
 }
 
 } // namespace kernelmill
+
+/// Returns the error of `...` from the function that this stands in, if `...` (an `expected`, or a
+/// call that returns one) holds an error; goes on otherwise. It does not take the value out: the
+/// name stays the `expected`'s, and `*name` is the value. A macro, since only a macro can return.
+#define KM_TRY(...)                                                                                \
+  do {                                                                                             \
+    if (auto&& km_tried = (__VA_ARGS__); !km_tried) return tl::make_unexpected(km_tried.error());  \
+  } while (false)

@@ -128,7 +128,7 @@ expected<std::string> decode_base64(std::string_view text) {
 expected<std::vector<float>> row_from_base64(const std::string& text) {
   static_assert(std::endian::native == std::endian::little, "rows travel as little-endian floats");
   auto bytes = decode_base64(text);
-  if (!bytes) return tl::unexpected{bytes.error()};
+  KM_TRY(bytes);
   if (bytes->size() % sizeof(float) != 0)
     return failed(fmt::format("a row of {} base64 bytes is no array of floats", bytes->size()));
   std::vector<float> row(bytes->size() / sizeof(float));
@@ -162,7 +162,7 @@ expected<void> place_row(const nlohmann::json& item, size_t position, size_t& di
   if (index >= rows.size() || !rows[index].empty())
     return failed(fmt::format("index {} is out of range or appears twice", index));
   auto row = row_of(item);
-  if (!row) return tl::unexpected{row.error()};
+  KM_TRY(row);
   if (dimension == 0) dimension = row->size();
   if (row->empty() || row->size() != dimension)
     return failed(fmt::format("row {} has {} floats, expected {}", index, row->size(), dimension),
@@ -281,8 +281,7 @@ expected<std::vector<float>> parse_embeddings(std::string_view body, size_t coun
   if (data.size() != count)
     return failed(fmt::format("the answer has {} rows for {} texts", data.size(), count));
   std::vector<std::vector<float>> rows(count);
-  for (size_t i = 0; i < count; ++i)
-    if (auto ok = place_row(data[i], i, dimension, rows); !ok) return tl::unexpected{ok.error()};
+  for (size_t i = 0; i < count; ++i) KM_TRY(place_row(data[i], i, dimension, rows));
   std::vector<float> result;
   result.reserve(count * dimension);
   for (const auto& row : rows) result.insert(result.end(), row.begin(), row.end());
@@ -308,9 +307,9 @@ expected<void> validate(const http_embedder_options& x) {
 }
 
 expected<std::unique_ptr<embedder>> make_http_embedder(http_embedder_options options) {
-  if (auto ok = validate(options); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(validate(options));
   auto key = read_key(options);
-  if (!key) return tl::unexpected{key.error()};
+  KM_TRY(key);
   return std::make_unique<http_embedder>(std::move(options), std::move(*key));
 }
 

@@ -83,7 +83,7 @@ expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
                                                const std::vector<verified_kernel>& kernels,
                                                std::shared_ptr<embedder> embedding) {
   auto cards = load_cards(knowledge);
-  if (!cards) return tl::unexpected{cards.error()};
+  KM_TRY(cards);
   std::vector<index_entry> entries;
   std::vector<std::string> tags;
   for (const auto& card : *cards) {
@@ -97,9 +97,9 @@ expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
     tags.push_back(kernel.task);
   }
   auto rows = embed_entries(*embedding, entries, tags);
-  if (!rows) return tl::unexpected{rows.error()};
+  KM_TRY(rows);
   vector_index vectors{embedding->dimension()};
-  if (auto ok = vectors.add(*rows); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(vectors.add(*rows));
   loaded_index result{std::move(embedding), std::move(vectors)};
   for (auto& entry : entries) result.take(std::move(entry));
   result.manifest_.embedder = result.embedding_->identity();
@@ -119,7 +119,7 @@ expected<bool> loaded_index::add_kernel(const verified_kernel& x) {
     guard_.add_solution(x.task, x.source);
     return tl::unexpected{row.error()};
   }
-  if (auto ok = vectors_.add(*row); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(vectors_.add(*row));
   take(std::move(entry));
   return true;
 }
@@ -160,12 +160,12 @@ expected<retrieval_answer> loaded_index::query(std::string_view text, size_t k,
   k = std::min(k, max_results);
   if (k == 0 || entries_.empty()) return retrieval_answer{};
   auto row = embedding_->embed({std::string{text}});
-  if (!row) return tl::unexpected{row.error()};
+  KM_TRY(row);
   // The boosts can lift an entry by their sum and no further: once the last one fetched lies that
   // far below the k-th result, no entry beyond it can matter.
   for (size_t fetch = 64 + 8 * k;; fetch *= 4) {
     auto ranked = vectors_.search(*row, fetch);
-    if (!ranked) return tl::unexpected{ranked.error()};
+    KM_TRY(ranked);
     auto floor = ranked->empty() ? 0.0 : double{ranked->back().score};
     for (auto& hit : *ranked)
       hit.score += static_cast<float>(boost_of(entries_[hit.row], family, backend));
@@ -183,19 +183,16 @@ expected<retrieval_answer> loaded_index::query(std::string_view text, size_t k,
 expected<index_manifest> build_index(const index_options& options) {
   auto embedding = options.embedding ? options.embedding : lexical_embedder();
   auto index = loaded_index::in_memory(options.knowledge, options.kernels, std::move(embedding));
-  if (!index) return tl::unexpected{index.error()};
+  KM_TRY(index);
   return write_index_files(options.directory, index->manifest_, index->entries_, index->vectors_);
 }
 
 expected<loaded_index> open_index(const std::string& directory, std::shared_ptr<embedder> embedding,
                                   const std::string& knowledge) {
   auto files = read_index_files(directory);
-  if (!files) return tl::unexpected{files.error()};
-  if (auto ok = match_embedder(directory, files->manifest, embedding); !ok)
-    return tl::unexpected{ok.error()};
-  if (!knowledge.empty())
-    if (auto ok = match_corpus(directory, files->manifest, knowledge); !ok)
-      return tl::unexpected{ok.error()};
+  KM_TRY(files);
+  KM_TRY(match_embedder(directory, files->manifest, embedding));
+  if (!knowledge.empty()) KM_TRY(match_corpus(directory, files->manifest, knowledge));
   loaded_index result{std::move(embedding), std::move(files->vectors)};
   for (auto& entry : files->entries) result.take(std::move(entry));
   result.manifest_ = std::move(files->manifest);

@@ -87,10 +87,10 @@ expected<void> write_file(const fs::path& file, const std::string& text) {
 expected<std::string> write_vectors(const fs::path& file, const vector_index& vectors) {
   auto temporary = file;
   temporary += ".new";
-  if (auto ok = vectors.save(temporary.string()); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(vectors.save(temporary.string()));
   auto bytes = read_file(temporary);
-  if (!bytes) return tl::unexpected{bytes.error()};
-  if (auto ok = settle(temporary, file); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(bytes);
+  KM_TRY(settle(temporary, file));
   return sha256_hex(*bytes);
 }
 
@@ -184,35 +184,34 @@ expected<index_manifest> write_index_files(const std::string& directory, index_m
   auto list = ordered_json::array();
   for (const auto& x : entries) list.push_back(to_json(x));
   auto text = list.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-  if (auto ok = write_file(folder / "entries.json", text); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(write_file(folder / "entries.json", text));
   auto digest = write_vectors(folder / "vectors.faiss", vectors);
-  if (!digest) return tl::unexpected{digest.error()};
+  KM_TRY(digest);
   manifest.schema_version = current_schema;
   manifest.entries_sha256 = sha256_hex(text);
   manifest.vectors_sha256 = *digest;
-  if (auto ok = write_file(folder / "manifest.json", to_json(manifest).dump(2) + "\n"); !ok)
-    return tl::unexpected{ok.error()};
+  KM_TRY(write_file(folder / "manifest.json", to_json(manifest).dump(2) + "\n"));
   return manifest;
 }
 
 expected<index_files> read_index_files(const std::string& directory) {
   fs::path folder{directory};
   auto manifest_text = read_file(folder / "manifest.json");
-  if (!manifest_text) return tl::unexpected{manifest_text.error()};
+  KM_TRY(manifest_text);
   auto manifest = manifest_from(folder / "manifest.json", *manifest_text);
-  if (!manifest) return tl::unexpected{manifest.error()};
+  KM_TRY(manifest);
   auto entries_text = read_file(folder / "entries.json");
-  if (!entries_text) return tl::unexpected{entries_text.error()};
+  KM_TRY(entries_text);
   if (sha256_hex(*entries_text) != manifest->entries_sha256)
     return damaged(folder / "entries.json", "it is not the one that manifest.json names");
   auto entries = entries_from(folder / "entries.json", *entries_text);
-  if (!entries) return tl::unexpected{entries.error()};
+  KM_TRY(entries);
   auto vector_bytes = read_file(folder / "vectors.faiss");
-  if (!vector_bytes) return tl::unexpected{vector_bytes.error()};
+  KM_TRY(vector_bytes);
   if (sha256_hex(*vector_bytes) != manifest->vectors_sha256)
     return damaged(folder / "vectors.faiss", "it is not the one that manifest.json names");
   auto vectors = vector_index::load((folder / "vectors.faiss").string());
-  if (!vectors) return tl::unexpected{vectors.error()};
+  KM_TRY(vectors);
   if (vectors->dimension() != manifest->dimension || vectors->size() != entries->size())
     return damaged(folder / "vectors.faiss",
                    fmt::format("{} rows of {} floats for {} entries of {}", vectors->size(),
@@ -249,7 +248,7 @@ expected<void> match_embedder(const std::string& directory, const index_manifest
 expected<void> match_corpus(const std::string& directory, const index_manifest& manifest,
                             const std::string& knowledge) {
   auto cards = load_cards(knowledge);
-  if (!cards) return tl::unexpected{cards.error()};
+  KM_TRY(cards);
   if (corpus_digest(*cards) != manifest.corpus_digest)
     return not_matching(directory,
                         fmt::format("the cards in {} have changed since it was built", knowledge));

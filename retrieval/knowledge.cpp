@@ -116,8 +116,7 @@ expected<knowledge_card> interpret(const header_map& header, const std::string& 
     return malformed(source, line("kind"), fmt::format("unknown kind \"{}\"", card.kind),
                      "known kinds: " + joined(known_kinds));
   if (card.families == std::vector<std::string>{"any"}) card.families.clear();
-  if (auto ok = check_names(card.families, header, "operator_family", source); !ok)
-    return tl::unexpected{ok.error()};
+  KM_TRY(check_names(card.families, header, "operator_family", source));
   for (const auto& backend : card.backends)
     if (!contains(known_backends, backend))
       return malformed(source, line("backends"), fmt::format("unknown backend \"{}\"", backend),
@@ -160,7 +159,7 @@ expected<knowledge_card> parse_card(std::string_view text, const std::string& so
                      "split the card; a prompt has room for a page, not for a chapter");
   auto rest = text;
   auto header = parse_header(rest, source);
-  if (!header) return tl::unexpected{header.error()};
+  KM_TRY(header);
   auto card = interpret(*header, source);
   if (!card) return card;
   card->body = trimmed(rest);
@@ -170,14 +169,14 @@ expected<knowledge_card> parse_card(std::string_view text, const std::string& so
 
 expected<std::vector<knowledge_card>> load_cards(const std::string& directory) {
   auto files = card_files(directory);
-  if (!files) return tl::unexpected{files.error()};
+  KM_TRY(files);
   std::map<std::string, knowledge_card> cards;
   for (const auto& file : *files) {
     auto source = file.lexically_relative(directory).generic_string();
     auto text = read_text(file, file.string());
-    if (!text) return tl::unexpected{text.error()};
+    KM_TRY(text);
     auto card = parse_card(*text, file.string());
-    if (!card) return tl::unexpected{card.error()};
+    KM_TRY(card);
     card->source = source;
     if (auto twin = cards.find(card->id); twin != cards.end())
       return malformed(file.string(), 0,

@@ -76,7 +76,7 @@ expected<void> vector_index::add(const std::vector<float>& rows) {
     impl_->flat->add(static_cast<row_number>(rows.size() / dimension()), rows.data());
     return true;
   });
-  if (!ok) return tl::unexpected{ok.error()};
+  KM_TRY(ok);
   return {};
 }
 
@@ -110,14 +110,14 @@ expected<void> vector_index::save(const std::string& path) const {
     faiss::write_index(impl_->flat.get(), path.c_str());
     return true;
   });
-  if (!ok) return tl::unexpected{ok.error()};
+  KM_TRY(ok);
   return {};
 }
 
 expected<vector_index> vector_index::load(const std::string& path) {
   auto loaded = guarded(
       "load", [&] { return std::unique_ptr<faiss::Index>{faiss::read_index(path.c_str())}; });
-  if (!loaded) return tl::unexpected{loaded.error()};
+  KM_TRY(loaded);
   auto* flat = dynamic_cast<faiss::IndexFlat*>(loaded->get());
   if (flat == nullptr || flat->metric_type != faiss::METRIC_INNER_PRODUCT || flat->d <= 0)
     return infrastructure_error("index_failed",

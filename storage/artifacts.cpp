@@ -101,13 +101,12 @@ expected<bool> artifact_store::write(const artifact& x, const std::string& path)
                                                         std::string{x.sha256} +
                                                         ": its bytes have another SHA-256");
   auto packed = compress(x.bytes);
-  if (!packed) return tl::unexpected<error>{packed.error()};
-  if (auto ok = make_directories(fs::path{path}.parent_path()); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(packed);
+  KM_TRY(make_directories(fs::path{path}.parent_path()));
   auto file = atomic_file::create(path);
-  if (!file) return tl::unexpected<error>{file.error()};
-  if (auto ok = file->append(*packed); !ok) return tl::unexpected<error>{ok.error()};
-  if (auto ok = file->commit(false); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(file);
+  KM_TRY(file->append(*packed));
+  KM_TRY(file->commit(false));
   return true;
 }
 
@@ -127,7 +126,7 @@ expected<void> artifact_store::put_all(std::span<const artifact> batch) {
                                   "failed to write artifact \"" + sha256 + "\": " + name_rule);
     auto path = path_of(x.sha256);
     auto fresh = write(x, path);
-    if (!fresh) return tl::unexpected<error>{fresh.error()};
+    KM_TRY(fresh);
     // Also when another writer has just renamed it: its sync may not have come yet.
     folders.insert(fs::path{path}.parent_path().string());
     written.push_back(std::move(sha256));

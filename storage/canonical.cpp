@@ -125,8 +125,8 @@ void prune_facts(ordered_json& facts) {
   erase(build, {"seconds", "cached", "library_path", "library_sha256"});
   normalize_key(build["fault"], "message");
   auto& evaluation = facts["evaluation"];
-  erase(evaluation,
-        {"seconds", "seed", "timing", "counters", "device", "layers", "output", "spans", "conditions"});
+  erase(evaluation, {"seconds", "seed", "timing", "counters", "device", "layers", "output", "spans",
+                     "conditions"});
   normalize_key(evaluation["fault"], "message");
   prune_findings(evaluation["findings"]);
   for (auto& x : evaluation["cases"]) erase(x, {"max_error", "bound", "bad_count", "first_bad"});
@@ -168,7 +168,7 @@ void prune_readiness(ordered_json& text) {
 expected<void> resolve(ordered_json& into, wire::Content::Reader content,
                        const artifact_store& artifacts, bool timed) {
   auto text = artifacts.text(content);
-  if (!text) return tl::unexpected<error>{text.error()};
+  KM_TRY(text);
   into = timed ? without_timing(*text) : *text;
   return {};
 }
@@ -181,7 +181,7 @@ expected<ordered_json> canonical_turn(wire::TurnRecord::Reader turn,
   for (uint32_t i = 0; i < prompt.size(); ++i) {
     auto ok = resolve(result["prompt"][i]["content"], prompt[i].getContent(), artifacts,
                       turn.getTurn() > 0);
-    if (!ok) return tl::unexpected<error>{ok.error()};
+    KM_TRY(ok);
   }
   auto ok = resolve(result["completion"]["text"], turn.getCompletion().getText(), artifacts, false);
   if (ok) ok = resolve(result["candidate"], turn.getCandidate(), artifacts, false);
@@ -190,7 +190,7 @@ expected<ordered_json> canonical_turn(wire::TurnRecord::Reader turn,
     erase(result, {"feedback"});
   else if (ok)
     ok = resolve(result["feedback"], turn.getFeedback(), artifacts, true);
-  if (!ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(ok);
   return result;
 }
 
@@ -260,8 +260,8 @@ expected<std::string> canonical_lineage(const store& from, const artifact_store&
     if (!line) status = tl::unexpected<error>{line.error()};
     return line.has_value();
   });
-  if (!ok) return tl::unexpected<error>{ok.error()};
-  if (!status) return tl::unexpected<error>{status.error()};
+  KM_TRY(ok);
+  KM_TRY(status);
   return result + ending;
 }
 

@@ -84,7 +84,7 @@ expected<void> make_directories(const std::string& path) {
 
 expected<void> write_file(const std::string& path, std::string_view bytes) {
   auto file = atomic_file::create(path);
-  if (!file) return tl::unexpected<error>{file.error()};
+  KM_TRY(file);
   if (auto ok = file->append(bytes); !ok) return ok;
   return file->commit();
 }

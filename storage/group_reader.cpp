@@ -33,7 +33,7 @@ expected<stored_group> read_group(const store& from, const std::string& run, uin
     }
     return true;
   });
-  if (!ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(ok);
   return result;
 }
 
@@ -50,17 +50,17 @@ expected<stored_episode> read_episode(const store& from, const std::string& run,
     }
     return true;
   });
-  if (!ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(ok);
   return result;
 }
 
 expected<void> for_each_group(const store& from, const std::string& run,
                               const group_visitor& visit) {
   auto numbers = from.groups(run);
-  if (!numbers) return tl::unexpected<error>{numbers.error()};
+  KM_TRY(numbers);
   for (auto number : *numbers) {
     auto group = read_group(from, run, number);
-    if (!group) return tl::unexpected<error>{group.error()};
+    KM_TRY(group);
     try {
       if (auto ok = visit(*group); !ok) return ok;
     } catch (const kj::Exception& e) {

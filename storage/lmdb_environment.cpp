@@ -65,9 +65,9 @@ expected<std::unique_ptr<lmdb_environment>> lmdb_environment::open(const store_o
       if (why.category == "read_only") why.category = "store_read_only";
       return tl::unexpected(std::move(why));
     }
-  if (auto ok = result->claim(); !ok) return tl::unexpected(ok.error());
-  if (auto ok = result->lock(); !ok) return tl::unexpected(ok.error());
-  if (auto ok = result->start(!options.read_only); !ok) return tl::unexpected(ok.error());
+  KM_TRY(result->claim());
+  KM_TRY(result->lock());
+  KM_TRY(result->start(!options.read_only));
   return result;
 }
 
@@ -168,9 +168,9 @@ expected<void> lmdb_environment::start(bool may_create) {
     if (int code = reserve_file(where + "/lock.mdb", lock_file_bytes); code != 0)
       return tl::unexpected(failure(code, "open"));
   if (auto missing = missing_pages(where + "/data.mdb"))
-    return tl::unexpected(infrastructure_error("store_damaged",
-                                               "failed to open the store " + where + ": " + *missing,
-                                               "restore it from a copy"));
+    return tl::unexpected(
+        infrastructure_error("store_damaged", "failed to open the store " + where + ": " + *missing,
+                             "restore it from a copy"));
   if (int code = mdb_env_create(&env_); code != 0) return tl::unexpected(failure(code, "open"));
   auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   auto map = std::max<uint64_t>((options_.map_bytes + page - 1) / page * page, 16 * page);
@@ -222,7 +222,7 @@ expected<void> lmdb_environment::open_databases(bool may_create) {
   if (code != MDB_NOTFOUND || !may_create) return tl::unexpected(failure(code, "open"));
   return write([&](MDB_txn* writing, const databases&) -> expected<int> {
     if (int status = open_all(writing, MDB_CREATE); status != 0) return status;
-    if (auto ok = check_schema(writing, true); !ok) return tl::unexpected(ok.error());
+    KM_TRY(check_schema(writing, true));
     return 0;
   });
 }
@@ -290,7 +290,7 @@ expected<void> lmdb_environment::write(const write_work& work) {
   for (;;) {
     revive();
     auto code = attempt(work);
-    if (!code) return tl::unexpected(code.error());
+    KM_TRY(code);
     if (*code == 0) return {};
     if (*code == MDB_MAP_FULL) {
       if (auto ok = grow(); !ok) return ok;

@@ -213,15 +213,15 @@ expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_
   auto& messages = result["prompt_messages"] = ordered_json::array();
   for (auto part : turn.getPrompt()) {
     auto content = artifacts.text(part.getContent());
-    if (!content) return tl::unexpected<error>{content.error()};
+    KM_TRY(content);
     messages.push_back({{"role", text_of(part.getRole())}, {"content", *content}});
   }
   auto raw = artifacts.text(turn.getCompletion().getText());
-  if (!raw) return tl::unexpected<error>{raw.error()};
+  KM_TRY(raw);
   auto kernel = artifacts.text(turn.getCandidate());
-  if (!kernel) return tl::unexpected<error>{kernel.error()};
+  KM_TRY(kernel);
   auto feedback = artifacts.text(turn.getFeedback());
-  if (!feedback) return tl::unexpected<error>{feedback.error()};
+  KM_TRY(feedback);
   result["response"] = {{"raw", *raw},
                         {"thought", thought_in(*raw)},
                         {"kernel", *kernel},

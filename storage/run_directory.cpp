@@ -130,18 +130,15 @@ expected<run_directory> create_run(const new_run& what, const ordered_json& conf
                     ? std::string{}
                     : fs::absolute(without_slash(what.shared_store)).lexically_normal().string();
   locate(run, shared);
-  if (auto ok = check_vacant(run); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(check_vacant(run));
   remove_temporary_files(run.path);
-  for (const auto& folder : {run.path, run.logs(), run.artifacts})
-    if (auto ok = make_directories(folder); !ok) return tl::unexpected<error>{ok.error()};
-  if (auto ok = write_json(run.config_file(), config); !ok)
-    return tl::unexpected<error>{ok.error()};
+  for (const auto& folder : {run.path, run.logs(), run.artifacts}) KM_TRY(make_directories(folder));
+  KM_TRY(write_json(run.config_file(), config));
   ordered_json full = {{"schema_version", run_schema_version}, {"run", run.name}};
   full["created_at"] = utc_now();
   full["store"] = shared.empty() ? ordered_json("lineage") : ordered_json(shared);
   if (manifest.is_object()) full.update(manifest);
-  if (auto ok = write_json(run.manifest_file(), full); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(write_json(run.manifest_file(), full));
   return run;
 }
 
@@ -155,8 +152,8 @@ expected<run_directory> open_run(const std::string& path) {
   if (!exists(run.config_file()))
     return tl::unexpected<error>{run_incomplete(run, "its config.json is")};
   auto manifest = read_json(run.manifest_file());
-  if (!manifest) return tl::unexpected<error>{manifest.error()};
-  if (auto ok = read_json(run.config_file()); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(manifest);
+  KM_TRY(read_json(run.config_file()));
   auto text = [&](const char* key) {
     auto found = manifest->is_object() ? manifest->find(key) : manifest->end();
     return found != manifest->end() && found->is_string() ? found->get<std::string>() : "";
@@ -178,7 +175,7 @@ expected<run_directory> open_run(const std::string& path) {
                                    ", this program knows " + std::to_string(run_schema_version),
                                "use the newer kernelmill that wrote it");
   locate(run, store == "lineage" ? "" : store);
-  if (auto ok = check_parts(run); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(check_parts(run));
   return run;
 }
 
@@ -215,7 +212,7 @@ expected<run_directory> find_run(const std::string& name_or_path, const std::str
 
 expected<ordered_json> read_json(const std::string& path) {
   auto text = read_file(path);
-  if (!text) return tl::unexpected<error>{text.error()};
+  KM_TRY(text);
   try {
     return ordered_json::parse(*text);
   } catch (const ordered_json::parse_error& e) {

@@ -42,7 +42,7 @@ expected<run_journal::file> run_journal::open_file(const std::string& path) {
 
 expected<run_journal> run_journal::open(const run_directory& run) {
   auto traces = open_file(run.traces_file());
-  if (!traces) return tl::unexpected<error>{traces.error()};
+  KM_TRY(traces);
   auto metrics = open_file(run.metrics_file());
   if (!metrics) {
     ::close(traces->fd);
@@ -87,7 +87,7 @@ expected<void> run_journal::follow(const store& from, const artifact_store& arti
   try {
     if (committed.isTurn()) {
       auto line = turn_trace(committed.getTurn(), artifacts);
-      if (!line) return tl::unexpected<error>{line.error()};
+      KM_TRY(line);
       auto ok = append(traces_, json_line(*line) + "\n");
       auto numbers = append(metrics_, json_line(turn_metrics(committed.getTurn())) + "\n");
       return ok ? numbers : ok;
@@ -97,7 +97,7 @@ expected<void> run_journal::follow(const store& from, const artifact_store& arti
     if (committed.isGroup()) {
       auto where = committed.getGroup();
       auto group = read_group(from, where.getRun().cStr(), where.getGroup());
-      if (!group) return tl::unexpected<error>{group.error()};
+      KM_TRY(group);
       return append(metrics_, json_line(group_metrics(*group)) + "\n");
     }
     return {};
@@ -145,7 +145,7 @@ expected<void> run_journal::add_missing(const stored_group& group,
       std::string id = turn.getTurnId();
       if (is_missing(traces_, id)) {
         auto line = turn_trace(turn, artifacts);
-        if (!line) return tl::unexpected<error>{line.error()};
+        KM_TRY(line);
         if (auto ok = add(traces_, *line); !ok) return ok;
       }
       if (is_missing(metrics_, id))
@@ -165,8 +165,8 @@ expected<void> run_journal::catch_up(const store& from, const artifact_store& ar
   for (auto* x : {&traces_, &metrics_})
     if (auto ok = keep_whole_lines(*x); !ok) return ok;
   auto add = [&] {
-    return for_each_group(
-        from, run, [&](const stored_group& group) { return add_missing(group, artifacts); });
+    return for_each_group(from, run,
+                          [&](const stored_group& group) { return add_missing(group, artifacts); });
   };
   if (auto ok = add(); !ok) return ok;
   // A line of a commit that was lost with the power, where storage.durable is off.

@@ -74,7 +74,7 @@ std::string flaw_of(wire::Record::Reader record) {
 expected<bool> visit_value(const store_key& key, const MDB_val& value,
                            const record_visitor& visit) {
   auto words = read_value(key, bytes_of(value));
-  if (!words) return tl::unexpected(words.error());
+  KM_TRY(words);
   size_t count = words->size() / sizeof(capnp::word);
   kj::Array<capnp::word> copy;
   auto at = reinterpret_cast<const capnp::word*>(words->data());
@@ -113,10 +113,10 @@ expected<void> scan(lmdb_environment& env, const store_key& first, const store_k
     int code = mdb_cursor_get(here.at, &key, &value, MDB_SET_RANGE);
     for (; code == 0; code = mdb_cursor_get(here.at, &key, &value, MDB_NEXT)) {
       auto found = key_of(key);
-      if (!found) return tl::unexpected(found.error());
+      KM_TRY(found);
       if (*found > last) return {};
       auto more = visit_value(*found, value, visit);
-      if (!more) return tl::unexpected(more.error());
+      KM_TRY(more);
       if (!*more) return {};
     }
     if (code != MDB_NOTFOUND) return tl::unexpected(env.failure(code, "read"));
@@ -139,12 +139,12 @@ expected<std::vector<item>> items_of(const std::vector<Message<wire::Record>>& b
     auto ok = guarded("a record that is to be committed", [&]() -> expected<void> {
       auto view = record.open();
       auto where = address_of(*view);
-      if (!where) return tl::unexpected(where.error());
+      KM_TRY(where);
       result.push_back({*where, std::string{where->run}, &record});
       result.back().where.run = {};
       return {};
     });
-    if (!ok) return tl::unexpected(ok.error());
+    KM_TRY(ok);
   }
   return result;
 }
@@ -244,7 +244,7 @@ store::~store() = default;
 
 expected<store> store::open(const store_options& options) {
   auto env = lmdb_environment::open(options);
-  if (!env) return tl::unexpected(env.error());
+  KM_TRY(env);
   return store{std::make_unique<state>(std::move(*env))};
 }
 
@@ -252,7 +252,7 @@ expected<std::vector<bool>> store::commit(const std::vector<Message<wire::Record
   std::vector<bool> fresh(batch.size(), false);
   if (batch.empty()) return fresh;
   auto items = items_of(batch);
-  if (!items) return tl::unexpected(items.error());
+  KM_TRY(items);
   // Ascending keys touch each page of the trees once. Stable: of two equal records in a batch
   // the first is the one that is new.
   std::vector<size_t> order(items->size());
@@ -284,7 +284,7 @@ expected<std::vector<bool>> store::commit(const std::vector<Message<wire::Record
     return append_turns(txn, in.turns, new_turns);
   };
   std::scoped_lock lock{state_->mutex};
-  if (auto ok = state_->env->write(work); !ok) return tl::unexpected(ok.error());
+  KM_TRY(state_->env->write(work));
   state_->known_runs.merge(new_runs);
   return fresh;
 }
@@ -336,41 +336,41 @@ expected<std::vector<uint32_t>> store::groups(const std::string& run) const {
       if (code == MDB_NOTFOUND) return {};
       if (code != 0) return tl::unexpected(env.failure(code, "read"));
       auto found = key_of(key);
-      if (!found) return tl::unexpected(found.error());
+      KM_TRY(found);
       if (*found > last) return {};
       result.push_back(group_of(*found));
       next = uint64_t{result.back()} + 1;
     }
     return {};
   });
-  if (!ok) return tl::unexpected(ok.error());
+  KM_TRY(ok);
   return result;
 }
 
 expected<std::optional<Message<wire::Record>>> store::find_turn(const std::string& turn_id) const {
   auto id = index_key(turn_id);
-  if (!id) return tl::unexpected(id.error());
+  KM_TRY(id);
   std::optional<Message<wire::Record>> result;
   auto& env = *state_->env;
   auto ok = env.read([&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<void> {
     auto where = find_in_log(env, txn, in.turns, *id);
-    if (!where) return tl::unexpected(where.error());
+    KM_TRY(where);
     if (!*where) return {};
     auto key = val_of(**where);
     MDB_val value{};
     if (int code = mdb_get(txn, in.records, &key, &value); code != 0)
       return tl::unexpected(env.failure(code == MDB_NOTFOUND ? MDB_CORRUPTED : code, "read"));
     auto words = read_value(**where, bytes_of(value));
-    if (!words) return tl::unexpected(words.error());
+    KM_TRY(words);
     auto message = Message<wire::Record>::from_bytes(words->data(), words->size());
-    if (!message) return tl::unexpected(message.error());
+    KM_TRY(message);
     return guarded("a turn", [&]() -> expected<void> {
       auto view = message->open();
       if (view->isTurn() && turn_id == view->getTurn().getTurnId().cStr()) result = *message;
       return {};
     });
   });
-  if (!ok) return tl::unexpected(ok.error());
+  KM_TRY(ok);
   return result;
 }
 
@@ -393,7 +393,7 @@ expected<std::vector<std::string>> store::runs() const {
     if (code != MDB_NOTFOUND) return tl::unexpected(env.failure(code, "read"));
     return {};
   });
-  if (!ok) return tl::unexpected(ok.error());
+  KM_TRY(ok);
   std::sort(result.begin(), result.end());
   return result;
 }

@@ -58,9 +58,9 @@ using node_side = node_gate_actor::stateful_pointer<node_gate_state>;
 expected<void> unpack(const parcel_shelf& shelf, wire::Parcel::Reader parcel,
                       wire::EvaluateRequest::Builder into) {
   auto task = shelf.task(parcel);
-  if (!task) return tl::unexpected<error>{task.error()};
+  KM_TRY(task);
   auto library = shelf.library(parcel);
-  if (!library) return tl::unexpected<error>{library.error()};
+  KM_TRY(library);
   into.setTaskDir(*task);
   into.setLibraryPath(*library);
   return {};

@@ -106,11 +106,11 @@ expected<Message<wire::Parcel>> parcel_packer::pack(const needs& x) {
   std::string library;
   if (!x.task_digest.empty() && !sent_.contains(x.task_digest)) {
     auto read = read_folder(x.task_directory);
-    if (!read) return tl::unexpected<error>{read.error()};
+    KM_TRY(read);
     files = std::move(*read);
     // Else every node would say that what it was sent is damaged. Once a node, and a few files.
     auto loaded = load_task_folder(x.task_directory);
-    if (!loaded) return tl::unexpected<error>{loaded.error()};
+    KM_TRY(loaded);
     if (loaded->digest != x.task_digest)
       return configuration_error("task_changed",
                                  "failed to send task " + x.task_id +

@@ -98,8 +98,7 @@ expected<reward_config> reward_preset(const std::string& name) {
 }
 
 expected<void> validate(const governance_config& config) {
-  if (auto known = reward_preset(config.preset); !known)
-    return tl::unexpected<error>{known.error()};
+  KM_TRY(reward_preset(config.preset));
   const auto& w = config.reward;
   const range ranges[] = {
       {"reward.format", w.format, -100, 100},

@@ -14,7 +14,7 @@ using text_lookup = std::function<expected<std::string>(wire::Content::Reader)>;
 expected<void> fill_in(wire::Content::Builder content, const text_lookup& look_up) {
   if (content.isInline()) return {};
   auto text = look_up(content.asReader());
-  if (!text) return tl::unexpected<error>{text.error()};
+  KM_TRY(text);
   content.setInline(*text);
   return {};
 }
@@ -47,7 +47,7 @@ history_of(const std::vector<Message<wire::Record>>& records, const text_lookup&
       }
     }
   });
-  if (!status) return tl::unexpected<error>{status.error()};
+  KM_TRY(status);
   return result;
 }
 
@@ -76,8 +76,7 @@ expected<std::vector<bool>> store_sink::commit(const std::vector<pending_record>
                            {reinterpret_cast<const char*>(bytes.begin()), bytes.size()}});
     }
   }
-  if (!artifacts.empty())
-    if (auto ok = artifacts_->put_all(artifacts); !ok) return tl::unexpected<error>{ok.error()};
+  if (!artifacts.empty()) KM_TRY(artifacts_->put_all(artifacts));
   auto fresh = records_->commit(records);
   if (fresh && tell_)
     for (size_t i = 0; i < records.size(); ++i)
@@ -92,7 +91,7 @@ expected<Message<wire::EpisodeHistory>> store_sink::read(const episode_id& episo
                                           found.push_back(copy_of<wire::Record>(record));
                                           return true;
                                         });
-  if (!scanned) return tl::unexpected<error>{scanned.error()};
+  KM_TRY(scanned);
   return history_of(found, [this](wire::Content::Reader x) { return artifacts_->text(x); });
 }
 

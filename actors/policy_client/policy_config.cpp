@@ -90,7 +90,7 @@ expected<void> validate(const policy_config& config) {
   if (!config.ca_file.empty() && ::access(config.ca_file.c_str(), R_OK) != 0)
     return bad("ca_file", "the file " + config.ca_file + " cannot be read", "check its path");
   auto key = load_secret(config.api_key_env, config.api_key_file);
-  if (!key) return tl::unexpected<error>{key.error()};
+  KM_TRY(key);
   return {};
 }
 

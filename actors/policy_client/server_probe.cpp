@@ -296,16 +296,16 @@ void prober::ask_abort() {
 expected<server_report> probe_server(const policy_config& config, std::optional<server_kind> kind,
                                      uint32_t timeout_ms) {
   auto key = load_secret(config.api_key_env, config.api_key_file);
-  if (!key) return tl::unexpected<error>{key.error()};
+  KM_TRY(key);
   auto client = http_client::start({config.keep_alive_s, 8, config.ca_file});
-  if (!client) return tl::unexpected<error>{client.error()};
+  KM_TRY(client);
   prober x{config, **client, *key, timeout_ms};
-  if (auto ok = x.ask_models(); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(x.ask_models());
   x.find_kind(kind);
   x.ask_health();
   x.ask_version();
   x.ask_tokenizer();
-  if (auto ok = x.ask_chat(); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(x.ask_chat());
   x.ask_token_route();
   x.ask_stream();
   x.ask_seed();

@@ -48,7 +48,7 @@ expected<policy_config> config_of(wire::PolicyServer::Reader x) {
   // Servers come and go: one that is away is no fault of a run's configuration.
   result.first_contact_ms = 0;
   result.breaker_threshold = member_threshold;
-  if (auto ok = validate(result); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(validate(result));
   return result;
 }
 
@@ -89,7 +89,7 @@ tl::unexpected<error> policy_pool_state::already_attached(const server& x) {
 
 expected<void> policy_pool_state::attach(wire::PolicyServer::Reader x) {
   auto config = config_of(x);
-  if (!config) return tl::unexpected<error>{config.error()};
+  KM_TRY(config);
   std::string called = x.getName();
   if (called.empty()) called = authority_of(config->base_url);
   if (!is_plain_name(called))

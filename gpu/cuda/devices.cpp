@@ -92,7 +92,7 @@ gpu describe(const nvml& x, unsigned index, device which) {
 
 expected<gpu_monitor> gpu_monitor::open() {
   const auto& opened = library();
-  if (!opened) return tl::unexpected<error>{opened.error()};
+  KM_TRY(opened);
   gpu_monitor result;
   unsigned count = 0;
   if (opened->count(&count) != 0) return missing("NVML does not count its devices");

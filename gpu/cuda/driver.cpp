@@ -40,7 +40,7 @@ std::string driver::name_of(result x) const {
 
 expected<const driver*> open_driver() {
   static const expected<driver> opened = load();
-  if (!opened) return tl::unexpected<error>{opened.error()};
+  KM_TRY(opened);
   return &*opened;
 }
 

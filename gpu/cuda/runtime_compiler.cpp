@@ -66,7 +66,7 @@ const expected<nvrtc>& library() {
 
 expected<runtime_compiler_facts> find_runtime_compiler() {
   const auto& opened = library();
-  if (!opened) return tl::unexpected<error>{opened.error()};
+  KM_TRY(opened);
   runtime_compiler_facts result;
   int major = 0;
   int minor = 0;
@@ -83,7 +83,7 @@ expected<compiled_device_code> compile_device_code(const std::string& source,
                                                    const std::string& architecture,
                                                    const std::vector<std::string>& flags) {
   const auto& opened = library();
-  if (!opened) return tl::unexpected<error>{opened.error()};
+  KM_TRY(opened);
   program x = nullptr;
   if (opened->create(&x, source.c_str(), name.c_str(), 0, nullptr, nullptr) != 0)
     return infrastructure_error("nvrtc_failed", "failed to start a compile of " + name);

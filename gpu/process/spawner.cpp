@@ -213,8 +213,7 @@ expected<answer> spawner::state::ask(const std::string& request,
   std::lock_guard guard{mutex};
   // The second round is for a spawner that somebody has killed.
   for (int round = 0; round < 2; ++round) {
-    if (!socket)
-      if (auto ok = begin(); !ok) return tl::unexpected{ok.error()};
+    if (!socket) KM_TRY(begin());
     int failed = send_packet(socket.get(), request, descriptors);
     // A descriptor that is not open is the caller's mistake, and no reason to end the spawner
     // with all its children.
@@ -244,12 +243,12 @@ const std::string& spawner::program() const noexcept {
 expected<spawner> spawner::launch(const std::string& program) {
   auto result = std::make_unique<state>();
   result->program = program;
-  if (auto ok = result->begin(); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(result->begin());
   return spawner{std::move(result)};
 }
 
 expected<child> spawner::start(const process_spec& spec) {
-  if (auto ok = check(spec); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(check(spec));
   auto request = encode(spec);
   if (request.size() > max_packet)
     return infrastructure_error("bad_process_spec",
@@ -259,7 +258,7 @@ expected<child> spawner::start(const process_spec& spec) {
   std::vector<int> ours;
   for (auto& [mine, theirs] : spec.descriptors) ours.push_back(mine);
   auto got = state_->ask(request, ours);
-  if (!got) return tl::unexpected{got.error()};
+  KM_TRY(got);
   if (got->words.pid < 0)
     return infrastructure_error(got->words.failed == step::exec ? "cannot_execute" : "cannot_start",
                                 std::string{"failed to "} + verb_of(got->words.failed) + " " +

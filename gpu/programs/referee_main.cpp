@@ -96,7 +96,7 @@ expected<void> answer(const lanes& x, frame request) {
 expected<void> serve(const options& given) {
   // The spawner first: nothing that it starts shall inherit a GPU.
   auto processes = spawner::launch(beside_this_program("kernelmill-spawner"));
-  if (!processes) return tl::unexpected<error>{processes.error()};
+  KM_TRY(processes);
   sandbox walls{*processes};
   candidate_options of_candidates;
   of_candidates.program = beside_this_program("kernelmill-candidate");
@@ -106,7 +106,7 @@ expected<void> serve(const options& given) {
   std::unique_ptr<device> gpu;
   if (!given.gpu_node.empty()) {
     auto opened = device::open();
-    if (!opened) return tl::unexpected<error>{opened.error()};
+    KM_TRY(opened);
     gpu = std::move(*opened);
     of_candidates.gpu_node = given.gpu_node;
     of_candidates.driver = gpu->cuda().path;
@@ -130,7 +130,7 @@ expected<void> serve(const options& given) {
     pool.refill();
     auto request = receive_frame(referee_socket);
     if (!request && request.error().category == "peer_closed") return {};
-    if (!request) return tl::unexpected<error>{request.error()};
+    KM_TRY(request);
     if (auto ok = answer(all, std::move(*request)); !ok) return ok;
   }
 }

@@ -62,7 +62,7 @@ expected<shared_buffer> shared_buffer::create(size_t bytes, bool writable_by_can
   size_t size = (bytes + 2 * buffer_alignment - 1) / buffer_alignment * buffer_alignment;
   size = (size + page_bytes - 1) / page_bytes * page_bytes;
   auto descriptor = sealed_memfd("kernelmill-tensor", size);
-  if (!descriptor) return tl::unexpected<error>{descriptor.error()};
+  KM_TRY(descriptor);
   shared_buffer result;
   result.descriptor_ = *descriptor;
   auto* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, *descriptor, 0);
@@ -150,7 +150,7 @@ std::optional<std::string> shared_buffer::damage() const {
 
 expected<shared_page> shared_page::create(size_t bytes) {
   auto descriptor = sealed_memfd("kernelmill-control", bytes);
-  if (!descriptor) return tl::unexpected<error>{descriptor.error()};
+  KM_TRY(descriptor);
   shared_page result;
   result.descriptor_ = *descriptor;
   auto* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *descriptor, 0);

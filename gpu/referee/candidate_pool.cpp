@@ -40,7 +40,7 @@ expected<candidate_process> candidate_pool::take() {
     if (process->settle(deadline)) return std::move(*process);
   auto process = candidate_process::start(walls_, options_);
   if (!process) return process;
-  if (auto ok = process->settle(deadline); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(process->settle(deadline));
   return process;
 }
 

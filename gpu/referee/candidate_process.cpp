@@ -137,12 +137,12 @@ expected<candidate_process> candidate_process::start(sandbox& walls,
   int on = 1; // the kernel then attaches the sender's pid as we see it
   ::setsockopt(ours.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   auto printed = make_printed_file();
-  if (!printed) return tl::unexpected<error>{printed.error()};
+  KM_TRY(printed);
   auto page = shared_page::create(page_bytes);
-  if (!page) return tl::unexpected<error>{page.error()};
+  KM_TRY(page);
   auto spec = walls_for(options, theirs.get(), printed->get());
   auto child = walls.start(spec);
-  if (!child) return tl::unexpected<error>{child.error()};
+  KM_TRY(child);
   return candidate_process{std::move(*child), std::move(ours), std::move(*printed),
                            std::move(*page), spec.limits.address_space};
 }

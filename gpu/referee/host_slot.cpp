@@ -17,12 +17,11 @@ public:
       const auto& arg = x.arguments[i];
       if (arg.role == argument_role::scalar) continue;
       auto buffer = shared_buffer::create(capacity_of(x, i), is_output(arg));
-      if (!buffer) return tl::unexpected<error>{buffer.error()};
+      KM_TRY(buffer);
       parameters[i] = {buffer->descriptor(), buffer->capacity(), is_output(arg)};
       result->buffers_[i] = std::move(*buffer);
     }
-    if (auto ok = result->attach(parameters, library, x.function); !ok)
-      return tl::unexpected<error>{ok.error()};
+    KM_TRY(result->attach(parameters, library, x.function));
     return result;
   }
 

@@ -39,22 +39,21 @@ expected<std::unique_ptr<prepared_task>> prepared_task::prepare(task x, trusted_
                                                                 device* gpu) {
   std::unique_ptr<prepared_task> result{new prepared_task{std::move(x)}};
   const auto& folder = result->task_.directory;
-  auto reference =
-      builder.build(folder + "/reference.cpp", result->task_.reference_declaration());
-  if (!reference) return tl::unexpected<error>{reference.error()};
+  auto reference = builder.build(folder + "/reference.cpp", result->task_.reference_declaration());
+  KM_TRY(reference);
   auto baseline = gpu != nullptr
                       ? builder.build(folder + "/baseline.cu")
                       : builder.build(folder + "/baseline.cpp", result->task_.declaration());
-  if (!baseline) return tl::unexpected<error>{baseline.error()};
+  KM_TRY(baseline);
   result->baseline_path_ = *baseline;
   auto function = result->load(*reference, folder + "/reference.cpp");
-  if (!function) return tl::unexpected<error>{function.error()};
+  KM_TRY(function);
   result->reference_ = *function;
   if (gpu == nullptr) return result;
   reference = builder.build(folder + "/reference.cu");
-  if (!reference) return tl::unexpected<error>{reference.error()};
+  KM_TRY(reference);
   function = result->load(*reference, folder + "/reference.cu");
-  if (!function) return tl::unexpected<error>{function.error()};
+  KM_TRY(function);
   result->gpu_ = gpu;
   result->device_reference_ = *function;
   return result;
@@ -122,9 +121,9 @@ expected<program_slot*> prepared_task::runner(candidate_pool& pool) {
   auto& x = lane();
   if (x.runner && !x.runner->process().ending()) return x.runner.get();
   auto process = pool.take();
-  if (!process) return tl::unexpected<error>{process.error()};
+  KM_TRY(process);
   auto made = program_slot::create(std::move(*process), task_, *x.arena);
-  if (!made) return tl::unexpected<error>{made.error()};
+  KM_TRY(made);
   x.runner = std::move(*made);
   return x.runner.get();
 }
@@ -156,7 +155,7 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
   });
   if (found == tasks_.end()) {
     auto loaded = load_task_folder(directory);
-    if (!loaded) return tl::unexpected<error>{loaded.error()};
+    KM_TRY(loaded);
     // The other lanes end here: such a task has no signature, no cases and no reference.cpp.
     if (loaded->contract == contract_kind::torch)
       return configuration_error("unsupported_contract",
@@ -172,12 +171,11 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
       return x->spec().digest == loaded->digest && x->spec().directory == loaded->directory;
     });
     if (found == tasks_.end()) {
-      if (auto ok = choose_backend(*loaded, gpu_ != nullptr ? "cuda" : "cpu"); !ok)
-        return tl::unexpected<error>{ok.error()};
+      KM_TRY(choose_backend(*loaded, gpu_ != nullptr ? "cuda" : "cpu"));
       while (!tasks_.empty() && (tasks_.size() >= limit_ || (gpu_ != nullptr && gpu_->crowded())))
         tasks_.pop_back();
       auto prepared = prepared_task::prepare(std::move(*loaded), builder_, gpu_);
-      if (!prepared) return tl::unexpected<error>{prepared.error()};
+      KM_TRY(prepared);
       tasks_.push_front(std::move(*prepared));
       found = tasks_.begin();
     }

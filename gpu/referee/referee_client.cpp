@@ -62,7 +62,7 @@ expected<void> referee_client::state::start() {
     spec.environment.push_back(std::string{"KERNELMILL_CGROUP="} + group);
   spec.descriptors = {{theirs.get(), referee_socket}};
   auto started = processes->start(spec);
-  if (!started) return tl::unexpected<error>{started.error()};
+  KM_TRY(started);
   process = std::move(*started);
   socket = std::move(ours);
   return {};
@@ -73,10 +73,9 @@ expected<frame> referee_client::state::exchange(uint32_t kind, const char* words
   if (!process || !process->running()) {
     drop();
     ++restarts;
-    if (auto ok = start(); !ok) return tl::unexpected<error>{ok.error()};
+    KM_TRY(start());
   }
-  if (auto sent = send_frame(socket.get(), kind, words, bytes, {}, deadline_ms); !sent)
-    return tl::unexpected<error>{sent.error()};
+  KM_TRY(send_frame(socket.get(), kind, words, bytes, {}, deadline_ms));
   return receive_frame(socket.get(), deadline_ms);
 }
 
@@ -107,7 +106,7 @@ expected<referee_client> referee_client::launch(spawner& processes, const std::s
   x->processes = &processes;
   x->program = program;
   x->options = std::move(options);
-  if (auto ok = x->start(); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(x->start());
   return referee_client{std::move(x)};
 }
 
@@ -141,7 +140,7 @@ referee_client::check(const Message<wire::CheckRequest>& request, int deadline_m
 expected<void> referee_client::probe(int deadline_ms) {
   auto nothing = build<wire::CheckRequest>([](wire::CheckRequest::Builder) {});
   auto answer = check(nothing, deadline_ms);
-  if (!answer) return tl::unexpected<error>{answer.error()};
+  KM_TRY(answer);
   return {};
 }
 

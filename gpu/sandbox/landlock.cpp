@@ -55,13 +55,11 @@ expected<bool> enter_candidate_landlock(bool may_rename) {
   descriptor rules{
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0))};
   if (!rules) return cannot("create rules");
-  if (auto allowed = allow_writing_below("/dev", rules); !allowed)
-    return tl::unexpected{allowed.error()};
-  if (auto allowed = allow_writing_below("/tmp", rules, rename); !allowed)
-    return tl::unexpected{allowed.error()};
+  KM_TRY(allow_writing_below("/dev", rules));
+  KM_TRY(allow_writing_below("/tmp", rules, rename));
   // The driver names its threads by writing below /proc/self, and gives up when it cannot.
   auto own = allow_writing_below("/proc/self/", rules);
-  if (!own) return tl::unexpected{own.error()};
+  KM_TRY(own);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return cannot("renounce privileges");
   if (::syscall(SYS_landlock_restrict_self, rules.get(), 0) != 0) return cannot("enter rules");
   // A rule is about an inode, and /proc makes another one for the same directory when memory was

@@ -181,7 +181,7 @@ expected<start_pipes> make_pipes(bool with_gpu) {
                                 "failed to start a sandbox: this process has no descriptor left",
                                 "raise the limit of open files (ulimit -n)");
   auto program = sandbox_seccomp_program(with_gpu);
-  if (!program) return tl::unexpected{program.error()};
+  KM_TRY(program);
   x.seccomp = std::move(*program);
   return x;
 }
@@ -234,9 +234,9 @@ expected<sandboxed_child> sandbox::start(const sandbox_spec& spec) {
   if (spec.argv.empty())
     return infrastructure_error("bad_process_spec", "failed to start a sandbox: no program");
   auto pipes = make_pipes(!spec.devices.empty());
-  if (!pipes) return tl::unexpected{pipes.error()};
+  KM_TRY(pipes);
   auto group = state_->groups.create(spec.memory_bytes, spec.process_count);
-  if (!group) return tl::unexpected{group.error()};
+  KM_TRY(group);
 
   process_spec outer;
   enter_arguments enter;
@@ -249,13 +249,13 @@ expected<sandboxed_child> sandbox::start(const sandbox_spec& spec) {
   outer.cpus = spec.cpus;
   outer.cgroups = group->directories();
   auto bwrap = state_->processes.start(outer);
-  if (!bwrap) return tl::unexpected{bwrap.error()};
+  KM_TRY(bwrap);
   for (auto* x : {&pipes->status, &pipes->complaint, &pipes->info}) x->write.reset();
 
   auto result = std::make_unique<sandboxed_child::state>();
   result->group = std::move(*group);
   result->bwrap = std::move(*bwrap);
-  if (auto begun = await_begin(*pipes, spec); !begun) return tl::unexpected{begun.error()};
+  KM_TRY(await_begin(*pipes, spec));
   result->init = open_namespace_init(pipes->info.read.get(), result->bwrap.pid());
   return sandboxed_child{std::move(result)};
 }

@@ -28,10 +28,10 @@ expected<probe_outcome> try_in_sandbox(sandbox& walls, const char* what, sandbox
   spec.argv = {helper_path, "probe", what};
   spec.descriptors = {{ends.write.get(), 1}};
   auto started = walls.start(spec);
-  if (!started) return tl::unexpected{started.error()};
+  KM_TRY(started);
   ends.write.reset();
   auto status = started->wait(probe_deadline_ms);
-  if (!status) return tl::unexpected{status.error()};
+  KM_TRY(status);
   probe_outcome result{*status, started->out_of_memory(), {}};
   char text[4096];
   auto n = read_retrying(ends.read.get(), text, sizeof text);

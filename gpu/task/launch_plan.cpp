@@ -158,13 +158,13 @@ expected<void> read_line(unsigned line, const std::string& text, launch_plan& in
   line_reader reader{line};
   if (auto rest = after(text, "launch"); !rest.empty()) {
     auto one = reader.launch(rest);
-    if (!one) return tl::unexpected<error>{one.error()};
+    KM_TRY(one);
     if (into.launches.size() == most_launches)
       return bad_line(line, too_many(most_launches, "launch"), shape_of_launch);
     into.launches.push_back(std::move(*one));
   } else if (rest = after(text, "scratch"); !rest.empty()) {
     auto one = reader.scratch(rest);
-    if (!one) return tl::unexpected<error>{one.error()};
+    KM_TRY(one);
     for (const auto& other : into.scratch)
       if (other.name == one->name)
         return bad_line(line, "scratch " + quoted(one->name) + " is there already",
@@ -194,7 +194,7 @@ expected<launch_plan> parse_launch_plan(const std::string& source) {
     ok = read_line(line, text, result);
     return ok.has_value();
   });
-  if (!ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(ok);
   if (result.launches.empty())
     return candidate_error("bad_launch", "the source has no launch line", shape_of_launch);
   return result;

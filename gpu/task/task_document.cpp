@@ -100,7 +100,7 @@ public:
     if (!at(name).is_array()) return bad(file_, key(name), "must be a list of expressions");
     for (const auto& item : at(name)) {
       auto parsed = formula(item, name);
-      if (!parsed) return tl::unexpected<error>{parsed.error()};
+      KM_TRY(parsed);
       into.push_back(std::move(*parsed));
     }
     return {};
@@ -145,14 +145,13 @@ expected<void> read_fill(const section& from, argument& x) {
 expected<argument> read_argument(const json& value, const std::string& file, size_t index) {
   section from{value, file, "arguments[" + std::to_string(index) + "]"};
   argument x;
-  if (auto ok = from.allow({"name", "role", "type", "shape", "fill", "fill_range"}); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(from.allow({"name", "role", "type", "shape", "fill", "fill_range"}));
   std::string role;
   std::string type;
   auto ok = all({from.text("name", x.name, true),
                  from.choice("role", role, true, {"input", "output", "inout", "scalar"}),
                  from.choice("type", type, true, {"f32", "i32"}), from.formulas("shape", x.shape)});
-  if (!ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(ok);
   x.role = role_of(role);
   x.type = type == "f32" ? dtype::f32 : dtype::i32;
   if (x.role == argument_role::scalar && x.type == dtype::f32)
@@ -161,7 +160,7 @@ expected<argument> read_argument(const json& value, const std::string& file, siz
   if (x.role == argument_role::scalar ? !x.shape.empty() : x.shape.empty() || x.shape.size() > 8)
     return bad(file, from.key("shape"),
                "must have 1 to 8 expressions for a tensor and none for a scalar");
-  if (auto filled = read_fill(from, x); !filled) return tl::unexpected<error>{filled.error()};
+  KM_TRY(read_fill(from, x));
   return x;
 }
 
@@ -214,7 +213,7 @@ expected<task_case> read_case(const json& value, const std::string& file, const 
   bool timed = place == "timed" || place == "timed_gpu";
   auto ok = from.allow(timed ? std::vector<std::string>{"scalars", "fills"}
                              : std::vector<std::string>{"name", "hidden", "scalars", "fills"});
-  if (!ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(ok);
   x.name = "timed";
   if (ok = from.text("name", x.name, !timed); !ok) return tl::unexpected<error>{ok.error()};
   if (from.has("hidden")) {
@@ -238,7 +237,7 @@ expected<void> read_arguments(const json& document, const std::string& file, tas
     return bad(file, "arguments", "must be a list of 1 to 16 arguments");
   for (size_t i = 0; i < list.size(); ++i) {
     auto arg = read_argument(list[i], file, i);
-    if (!arg) return tl::unexpected<error>{arg.error()};
+    KM_TRY(arg);
     x.arguments.push_back(std::move(*arg));
   }
   return {};
@@ -250,7 +249,7 @@ expected<void> read_cases(const json& document, const std::string& file, task& x
     return bad(file, "cases", "must be a list of 1 to 32 cases");
   for (size_t i = 0; i < list.size(); ++i) {
     auto one = read_case(list[i], file, "cases[" + std::to_string(i) + "]", x);
-    if (!one) return tl::unexpected<error>{one.error()};
+    KM_TRY(one);
     for (const auto& other : x.cases)
       if (other.name == one->name)
         return bad(file, "cases[" + std::to_string(i) + "].name", "is used twice: " + other.name);
@@ -260,11 +259,11 @@ expected<void> read_cases(const json& document, const std::string& file, task& x
     return bad(file, "cases", "must hold at least one visible case");
   if (!document.contains("timed")) return bad(file, "timed", "is missing");
   auto timed = read_case(document.at("timed"), file, "timed", x);
-  if (!timed) return tl::unexpected<error>{timed.error()};
+  KM_TRY(timed);
   x.timed_cpu = std::move(*timed);
   if (!document.contains("timed_gpu")) return {};
   timed = read_case(document.at("timed_gpu"), file, "timed_gpu", x);
-  if (!timed) return tl::unexpected<error>{timed.error()};
+  KM_TRY(timed);
   x.timed_gpu = std::move(*timed);
   return {};
 }
@@ -273,7 +272,7 @@ expected<void> read_numbers(const section& from, task& x) {
   for (auto [name, into] : {std::pair{"bytes", &x.bytes}, std::pair{"flops", &x.flops}}) {
     if (!from.has(name)) return bad(from.file(), name, "is missing");
     auto parsed = from.formula(from.at(name), name);
-    if (!parsed) return tl::unexpected<error>{parsed.error()};
+    KM_TRY(parsed);
     *into = std::move(*parsed);
   }
   if (!from.has("tolerance")) return {};
@@ -317,14 +316,13 @@ namespace {
 expected<void> read_head(const section& from, task& x) {
   std::string id;
   std::string contract = to_string(x.contract);
-  auto ok =
-      all({from.text("id", id, true), from.text("title", x.title, true),
-           from.choice("verb", x.verb, true, {"optimize", "debug", "diagnose", "reformulate"}),
-           from.text("operator_family", x.operator_family, true),
-           from.choice("contract", contract, false, {"native", "torch"}),
-           from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
-           from.choice("split", x.split, false, {"train", "dev"}),
-           from.texts("backends", x.backends)});
+  auto ok = all(
+      {from.text("id", id, true), from.text("title", x.title, true),
+       from.choice("verb", x.verb, true, {"optimize", "debug", "diagnose", "reformulate"}),
+       from.text("operator_family", x.operator_family, true),
+       from.choice("contract", contract, false, {"native", "torch"}),
+       from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
+       from.choice("split", x.split, false, {"train", "dev"}), from.texts("backends", x.backends)});
   if (!ok) return ok;
   x.contract = *contract_of(contract); // one of the choices
   if (x.id.empty()) x.id = id;         // loaded by its folder; the loader compares the two
@@ -375,10 +373,10 @@ expected<void> read_document(const json& document, const std::string& file, task
   if (document.is_object() && document.value("contract", json{}) == "torch")
     return read_torch_document(document, file, x);
   section from{document, file, ""};
-  if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
-                            "difficulty", "split", "backends", "function", "arguments", "cases",
-                            "timed", "timed_gpu", "tolerance", "bytes", "flops", "diagnoses",
-                            "diagnosis"});
+  if (auto ok =
+          from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
+                      "difficulty", "split", "backends", "function", "arguments", "cases", "timed",
+                      "timed_gpu", "tolerance", "bytes", "flops", "diagnoses", "diagnosis"});
       !ok)
     return ok;
   if (!from.has("schema_version") || from.at("schema_version") != 1)

@@ -208,7 +208,7 @@ expected<void> read_files(task& x, std::initializer_list<const char*> names,
     bool optional = name == "starter.cpp" || name.ends_with(".cu") || name.ends_with(".hip");
     if (optional && !fs::exists(path, ignored)) continue;
     auto text = read_file(path);
-    if (!text) return tl::unexpected<error>{text.error()};
+    KM_TRY(text);
     // Sizes between the parts, so that no text can move from one file to the next unseen.
     defining += name + ":" + std::to_string(text->size()) + "\n" + *text;
     take_file(x, name, *text);
@@ -231,8 +231,8 @@ expected<task> load_files(task x) {
     return configuration_error("unknown_task", "failed to load a task: there is no " + file,
                                "`kernelmill task list` shows all tasks");
   auto document = read_file(file);
-  if (!document) return tl::unexpected<error>{document.error()};
-  if (auto ok = parse_into(*document, file, x); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(document);
+  KM_TRY(parse_into(*document, file, x));
   std::string defining = "task.json:" + std::to_string(document->size()) + "\n" + *document;
   auto read = x.contract == contract_kind::torch
                   ? read_files(x, {"prompt.md", "problem.py"}, defining)
@@ -241,10 +241,10 @@ expected<task> load_files(task x) {
                                 "reference.cu", "baseline.cu", "starter.cu", "reference.hip",
                                 "baseline.hip", "starter.hip"},
                                defining);
-  if (!read) return tl::unexpected<error>{read.error()};
+  KM_TRY(read);
   auto ok = x.contract == contract_kind::torch ? check_problem(x) : check_files(x, file);
   if (ok) ok = choose_backend(x, x.names("cpu") ? "cpu" : x.backends.front());
-  if (!ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(ok);
   x.digest = sha256_hex(defining);
   return x;
 }

@@ -137,7 +137,7 @@ expected<std::string> build_cache::store_library(const std::string& key, int sou
     return infrastructure_error("cache_unwritable", "failed to read the library that was built");
   auto target = library_path(key);
   ::mkdir(fs::path{target}.parent_path().c_str(), 0700);
-  if (auto ok = write_atomically(target, *bytes, 0444); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(write_atomically(target, *bytes, 0444));
   return sha256_hex(*bytes);
 }
 

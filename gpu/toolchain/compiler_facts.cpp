@@ -92,7 +92,7 @@ constexpr const char* hipcc_remedy =
 expected<std::string> dry_run(sandbox& walls, const compiler_facts& facts,
                               const std::string& architecture, std::vector<std::string> argv) {
   auto outcome = run_to_ask(walls, facts, std::move(argv));
-  if (!outcome) return tl::unexpected{outcome.error()};
+  KM_TRY(outcome);
   if (outcome->timed_out)
     return infrastructure_error("toolchain_missing", "failed to run " + facts.compile[0] +
                                                          ": it did not answer in time");
@@ -155,7 +155,7 @@ expected<compiler_facts> ask_gxx(sandbox& walls, const std::string& compiler,
   compiler_facts result;
   result.source_name = "kernel.cpp";
   auto version = ask(walls, result, compiler, {compiler, "-dumpfullversion"}, gxx_remedy);
-  if (!version) return tl::unexpected{version.error()};
+  KM_TRY(version);
   while (!version->empty() && version->back() == '\n') version->pop_back();
   result.compile = {compiler,
                     "-std=c++20",
@@ -174,7 +174,7 @@ expected<compiler_facts> ask_gxx(sandbox& walls, const std::string& compiler,
   dry.insert(dry.end(), {"-###", "-x", "c++", "kernel.cpp", "-o", product_path});
   dry.insert(dry.end(), result.link.begin(), result.link.end());
   auto resolved = ask(walls, result, compiler, dry, gxx_remedy);
-  if (!resolved) return tl::unexpected{resolved.error()};
+  KM_TRY(resolved);
   result.digest = sha256_hex(*version + "\n" + without_temporaries(*resolved));
   return result;
 }
@@ -187,9 +187,9 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
   auto tools = std::filesystem::path{compiler}.parent_path().string();
   result.path = tools + ":/usr/bin";
   auto version = ask(walls, result, compiler, {compiler, "--version"}, nvcc_remedy);
-  if (!version) return tl::unexpected{version.error()};
+  KM_TRY(version);
   auto host = ask(walls, result, "g++", {"/usr/bin/g++", "-dumpfullversion"}, gxx_remedy);
-  if (!host) return tl::unexpected{host.error()};
+  KM_TRY(host);
   result.compile = {
       compiler,     "-std=c++20",
       "-O3",        "-arch=" + architecture,
@@ -200,7 +200,7 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
   add_flags(result, extra_flags);
   auto known = dry_run(walls, result, architecture,
                        {compiler, "--dryrun", "-arch=" + architecture, "-c", "kernel.cu"});
-  if (!known) return tl::unexpected{known.error()};
+  KM_TRY(known);
   result.digest = digest_of(result, *version + "\n" + *host);
   return result;
 }
@@ -218,11 +218,11 @@ expected<compiler_facts> ask_hipcc(sandbox& walls, const std::string& compiler,
   // Without an architecture it would look for a GPU, even to say its version.
   auto version = ask(walls, result, compiler,
                      {compiler, "--offload-arch=" + architecture, "--version"}, hipcc_remedy);
-  if (!version) return tl::unexpected{version.error()};
+  KM_TRY(version);
   auto dry = result.compile;
   dry.insert(dry.end(), {"-###", "kernel.hip", "-o", product_path});
   auto resolved = dry_run(walls, result, architecture, dry);
-  if (!resolved) return tl::unexpected{resolved.error()};
+  KM_TRY(resolved);
   result.link = {"-Wl,-z,defs"};
   result.identity = "hipcc " + word_after(*version, "HIP version: ") + " (clang " +
                     word_after(*version, "clang version ") +
@@ -248,7 +248,7 @@ expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
   auto library = "--nvrtc=" + find_nvrtc(toolkit);
   auto version = ask(walls, result, "NVRTC", {inside, library, "--version"},
                      "install the CUDA toolkit (libnvrtc), or use the contract native");
-  if (!version) return tl::unexpected{version.error()};
+  KM_TRY(version);
   while (!version->empty() && version->back() == '\n') version->pop_back();
   result.compile = {inside, library, "kernel.cu", architecture, "--ptxas-options=-v"};
   // The headers of CUDA that device code may want: fp16, mma, and cooperative groups, which need

@@ -128,15 +128,15 @@ namespace {
 
 expected<compiler_outcome> run_once(sandbox& walls, const compiler_job& job) {
   auto source = memory_file(job.source);
-  if (!source) return tl::unexpected{source.error()};
+  KM_TRY(source);
   auto product = memory_file({});
-  if (!product) return tl::unexpected{product.error()};
+  KM_TRY(product);
   auto ends = make_pipe();
   auto spec = spec_of(job);
   spec.files.push_back({source->get(), "/build/" + job.source_name});
   spec.descriptors = {{ends.write.get(), 1}, {ends.write.get(), 2}, {product->get(), 5}};
   auto started = walls.start(spec);
-  if (!started) return tl::unexpected{started.error()};
+  KM_TRY(started);
   ends.write.reset();
   auto begin = clock::now(); // what walls take on a busy machine is none of the compiler's time
   auto end = begin + std::chrono::milliseconds{job.deadline_ms};
@@ -157,7 +157,7 @@ expected<compiler_outcome> run_once(sandbox& walls, const compiler_job& job) {
     give_up();
     status = started->wait(30'000);
   }
-  if (!status) return tl::unexpected{status.error()};
+  KM_TRY(status);
   result.status = *status;
   result.out_of_memory = started->out_of_memory();
   result.product = std::move(*product);

@@ -80,7 +80,7 @@ struct native_toolchain::state {
 expected<compiler_facts> native_toolchain::state::learn() {
   std::lock_guard guard{mutex};
   if (facts) return *facts;
-  if (auto ok = cache.prepare(); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(cache.prepare());
   auto answer = ask(walls, options);
   if (!answer) return answer;
   if (options.backend == "cpu") {
@@ -94,7 +94,7 @@ expected<compiler_facts> native_toolchain::state::learn() {
 expected<compiler_facts> native_toolchain::state::learn_device() {
   std::lock_guard guard{mutex};
   if (device_facts) return *device_facts;
-  if (auto ok = cache.prepare(); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(cache.prepare());
   auto answer = ask_nvrtc(walls, options.device_compiler, options.architecture);
   if (answer) device_facts = *answer;
   return answer;

@@ -201,7 +201,7 @@ expected<compiler_outcome> torch_extension_builder::compile(const extension_requ
   for (auto& x : request.sources) {
     if (!x.is_header()) continue;
     auto file = memory_file(x.text);
-    if (!file) return tl::unexpected{file.error()};
+    KM_TRY(file);
     job.files.push_back({file->get(), "/build/" + x.name});
     headers.push_back(std::move(*file));
   }

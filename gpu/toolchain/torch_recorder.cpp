@@ -126,7 +126,7 @@ expected<compiler_outcome> record_warm(const recorder_options& options, const st
                                        int init, int deadline_ms) {
   if (options.warm == nullptr) return infrastructure_error("python_failed", "no warm process");
   auto file = memory_file(source);
-  if (!file) return tl::unexpected<error>{file.error()};
+  KM_TRY(file);
   return options.warm->run(
       {options.backend, capability_of(options.architecture), file->get(), init, deadline_ms});
 }

@@ -76,7 +76,7 @@ expected<torch_compilers> torch_toolchain::state::find_compilers(const python_fa
   torch_compilers result;
   result.python = python;
   auto host = ask_gxx(walls, "/usr/bin/g++", {});
-  if (!host) return tl::unexpected{host.error()};
+  KM_TRY(host);
   result.host = std::move(*host);
   if (options.backend == "cuda") {
     if (python.torch_cuda.empty())
@@ -86,7 +86,7 @@ expected<torch_compilers> torch_toolchain::state::find_compilers(const python_fa
                                  "name an interpreter whose torch has CUDA, or use --backend cpu");
     auto nvcc = options.compiler.empty() ? find_nvcc() : options.compiler;
     auto device = ask_nvcc(walls, nvcc, options.architecture, {});
-    if (!device) return tl::unexpected{device.error()};
+    KM_TRY(device);
     result.device = std::move(*device);
   }
   result.architecture = options.architecture;
@@ -101,11 +101,11 @@ expected<torch_compilers> torch_toolchain::state::find_compilers(const python_fa
 expected<const torch_toolchain::state::known*> torch_toolchain::state::learn() {
   std::lock_guard guard{mutex};
   if (facts) return &*facts;
-  if (auto ok = cache.prepare(); !ok) return tl::unexpected{ok.error()};
+  KM_TRY(cache.prepare());
   auto python = ask_python(walls.processes(), options.python);
-  if (!python) return tl::unexpected{python.error()};
+  KM_TRY(python);
   auto compilers = find_compilers(*python);
-  if (!compilers) return tl::unexpected{compilers.error()};
+  KM_TRY(compilers);
   known x;
   x.python = *python;
   x.recorder = std::make_unique<warm_recorder>(walls, *python, options.backend == "cuda");

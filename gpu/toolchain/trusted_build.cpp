@@ -65,9 +65,9 @@ trusted_builder::command_for(const std::string& source_path) const {
 expected<std::string> trusted_builder::build(const std::string& source_path,
                                              const std::string& declaration) {
   auto source = read_source(source_path);
-  if (!source) return tl::unexpected<error>{source.error()};
+  KM_TRY(source);
   auto command = command_for(source_path);
-  if (!command) return tl::unexpected<error>{command.error()};
+  KM_TRY(command);
   if (!declaration.empty()) command->insert(command->end(), {"-include", declared_at});
   std::string all = *source + declaration;
   for (const auto& word : *command) all += "\n" + word;
@@ -79,7 +79,7 @@ expected<std::string> trusted_builder::build(const std::string& source_path,
   static std::atomic<unsigned> number = 0;
   auto unfinished = path + "." + std::to_string(::getpid()) + "-" + std::to_string(++number);
   command->insert(command->end(), {"-o", unfinished, source_path});
-  if (auto ok = compile(*command, source_path, declaration); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(compile(*command, source_path, declaration));
   std::filesystem::rename(unfinished, path, problem);
   if (problem)
     return infrastructure_error("cache_failed", "failed to keep " + path + ": " + problem.message(),
@@ -106,9 +106,9 @@ expected<void> trusted_builder::compile(const std::vector<std::string>& command,
     spec.descriptors.push_back({header.get(), declared_descriptor});
   }
   auto compiler = processes_.start(spec);
-  if (!compiler) return tl::unexpected<error>{compiler.error()};
+  KM_TRY(compiler);
   auto status = compiler->wait(compile_deadline_ms);
-  if (!status) return tl::unexpected<error>{status.error()};
+  KM_TRY(status);
   auto said = status->code != 0 ? read_log(log.get()) : std::string{};
   if (said.find("conflicting declaration of C function") != said.npos)
     return configuration_error("bad_reference",
@@ -118,8 +118,7 @@ expected<void> trusted_builder::compile(const std::vector<std::string>& command,
   if (status->code != 0) {
     std::string line;
     for (const auto& word : command) line += (line.empty() ? "" : " ") + word;
-    return configuration_error("bad_reference",
-                               "failed to build " + source_path + ": " + said,
+    return configuration_error("bad_reference", "failed to build " + source_path + ": " + said,
                                "it is built with " + line);
   }
   return {};

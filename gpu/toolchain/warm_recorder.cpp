@@ -49,9 +49,9 @@ expected<void> warm_recorder::state::start() {
   if (process && process->running()) return {};
   process.reset();
   auto sockets = make_packet_sockets();
-  if (!sockets) return tl::unexpected<error>{sockets.error()};
+  KM_TRY(sockets);
   auto filter = sandbox_seccomp_program();
-  if (!filter) return tl::unexpected<error>{filter.error()};
+  KM_TRY(filter);
   auto spec = warm_process_walls(python);
   spec.argv = {
       python.executable,
@@ -74,7 +74,7 @@ expected<void> warm_recorder::state::start() {
   spec.memory_bytes = memory_limit;
   spec.limits.nice = behind_slots;
   auto started = walls.start(spec);
-  if (!started) return tl::unexpected<error>{started.error()};
+  KM_TRY(started);
   process = std::move(*started);
   socket = std::move(sockets->ours);
   sockets->theirs.reset();
@@ -88,7 +88,7 @@ expected<void> warm_recorder::state::start() {
 expected<descriptor> warm_recorder::state::fork(const recorder_job& job, int product, int printed,
                                                 int status) {
   std::lock_guard guard{mutex};
-  if (auto ok = start(); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(start());
   nlohmann::json request{{"op", "record"},
                          {"backend", job.backend},
                          {"capability", job.capability},
@@ -119,7 +119,7 @@ expected<compiler_outcome> warm_recorder::run(const recorder_job& job) {
   auto status = make_pipe();
   auto process = state_->fork(job, product->get(), printed->get(), status.write.get());
   status.write.reset();
-  if (!process) return tl::unexpected<error>{process.error()};
+  KM_TRY(process);
   result.timed_out = !wait_readable(process->get(), job.deadline_ms);
   if (result.timed_out) (void)signal_pidfd(process->get(), SIGKILL);
   int32_t code = -SIGKILL;

@@ -95,7 +95,7 @@ tl::unexpected<error> torch_lane::lost(const std::string& cause) {
 
 expected<void> torch_lane::start_warm_process(const python_facts& facts, int socket) {
   auto filter = sandbox_seccomp_program(on_gpu());
-  if (!filter) return tl::unexpected<error>{filter.error()};
+  KM_TRY(filter);
   auto spec = walls_of(options_, facts);
   auto number = [](uint64_t x) { return std::to_string(x); };
   spec.argv = {facts.executable,
@@ -114,7 +114,7 @@ expected<void> torch_lane::start_warm_process(const python_facts& facts, int soc
                number(options_.threads)};
   spec.descriptors = {{printed_.get(), 1}, {printed_.get(), 2}, {socket, 3}, {filter->get(), 4}};
   auto started = walls_.start(spec);
-  if (!started) return tl::unexpected<error>{started.error()};
+  KM_TRY(started);
   warm_ = std::move(*started);
   return {};
 }
@@ -140,7 +140,7 @@ expected<void> torch_lane::start_referee(const python_facts& facts, int control,
   spec.cpus = options_.cpus;
   spec.descriptors = {{printed_.get(), 1}, {printed_.get(), 2}, {control, 3}, {zygote, 4}};
   auto started = processes_.start(spec);
-  if (!started) return tl::unexpected<error>{started.error()};
+  KM_TRY(started);
   referee_ = std::move(*started);
   return {};
 }
@@ -148,7 +148,7 @@ expected<void> torch_lane::start_referee(const python_facts& facts, int control,
 expected<void> torch_lane::launch() {
   ready_ = false;
   auto facts = ask_python(processes_, options_.python);
-  if (!facts) return tl::unexpected<error>{facts.error()};
+  KM_TRY(facts);
   if (on_gpu() && facts->torch_cuda.empty())
     return configuration_error("python_missing",
                                "failed to use " + options_.python + " on a GPU: its torch " +
@@ -188,9 +188,9 @@ expected<nlohmann::json> torch_lane::ask(const nlohmann::json& request, int dead
     referee_.reset();
     warm_.reset();
     control_.reset();
-    if (auto ok = launch(); !ok) return tl::unexpected<error>{ok.error()};
+    KM_TRY(launch());
   }
-  if (auto ok = await_ready(); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(await_ready());
   if (!send_packet(control_.get(), request.dump(), descriptors))
     return lost(std::string{"nobody takes the request: "} + std::strerror(errno));
   auto text = receive_packet(control_.get(), deadline_ms);

@@ -180,7 +180,7 @@ expected<invocation> parse(const command& x, std::vector<std::string> rest) {
   invocation result;
   for (auto& [name, list] : values)
     if (!list.empty()) result.values[name] = std::move(list);
-  if (auto ok = check_choices(x, result); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(check_choices(x, result));
   for (const auto& o : x.options)
     if (!o.fallback.empty() && !result.has(o.name)) result.values[o.name] = {o.fallback};
   return result;

@@ -209,7 +209,7 @@ expected<uint16_t> publish_behind_door(caf::actor_system& system, const caf::str
   auto door = front_door::open(at.host, at.port, std::move(tls),
                                door_limits::for_descriptors(descriptors_allowed()),
                                [hall](link_socket link) { hall->put(std::move(link)); });
-  if (!door) return tl::unexpected<error>{door.error()};
+  KM_TRY(door);
   auto port = (*door)->port();
   caf::io::doorman_ptr doorman = caf::make_counted<lobby_doorman>(
       network_of(system), counter.release(), hall, std::move(*door), at.host);

@@ -191,7 +191,7 @@ expected<void> write(const std::string& path, EVP_PKEY* key) {
 expected<certificate_ptr> read_certificate(const std::string& path) {
   ERR_clear_error();
   auto in = open_file(path);
-  if (!in) return tl::unexpected<error>{in.error()};
+  KM_TRY(in);
   certificate_ptr result{PEM_read_bio_X509(in->get(), nullptr, no_passphrase, nullptr)};
   if (!result) return damaged(path, "certificate");
   return result;
@@ -200,7 +200,7 @@ expected<certificate_ptr> read_certificate(const std::string& path) {
 expected<key_ptr> read_key(const std::string& path) {
   ERR_clear_error();
   auto in = open_file(path);
-  if (!in) return tl::unexpected<error>{in.error()};
+  KM_TRY(in);
   key_ptr result{PEM_read_bio_PrivateKey(in->get(), nullptr, no_passphrase, nullptr)};
   if (!result) return damaged(path, "private key without a passphrase");
   return result;

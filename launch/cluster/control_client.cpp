@@ -29,11 +29,11 @@ expected<json> ask_head(const network_address& head, const link_options& link,
                         const std::string& verb, const std::string& subject,
                         const std::string& document) {
   auto tls = choose_link(link, head);
-  if (!tls) return tl::unexpected<error>{tls.error()};
+  KM_TRY(tls);
   cluster_config config;
   caf::actor_system system{config};
   auto gate = reach_head(system, head, *tls);
-  if (!gate) return tl::unexpected<error>{gate.error()};
+  KM_TRY(gate);
   auto request = build<wire::ControlRequest>([&](wire::ControlRequest::Builder x) {
     x.setVerb(verb);
     x.setSubject(subject);

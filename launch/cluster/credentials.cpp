@@ -104,9 +104,9 @@ void sync_directory(const std::string& path) {
 
 expected<void> fill(const std::string& directory) {
   auto authority = certificates::make_authority();
-  if (!authority) return tl::unexpected<error>{authority.error()};
+  KM_TRY(authority);
   auto node = certificates::make_node(*authority);
-  if (!node) return tl::unexpected<error>{node.error()};
+  KM_TRY(node);
   auto files = files_of(directory);
   return certificates::write(directory + "/ca.key", authority->key.get())
       .and_then([&] { return certificates::write(files.ca, authority->certificate.get()); })
@@ -178,11 +178,11 @@ expected<void> verify(const cluster_credentials& files, X509* authority, X509* n
 
 expected<void> check_together(const cluster_credentials& files) {
   auto authority = certificates::read_certificate(files.ca);
-  if (!authority) return tl::unexpected<error>{authority.error()};
+  KM_TRY(authority);
   auto node = certificates::read_certificate(files.certificate);
-  if (!node) return tl::unexpected<error>{node.error()};
+  KM_TRY(node);
   auto key = certificates::read_key(files.key);
-  if (!key) return tl::unexpected<error>{key.error()};
+  KM_TRY(key);
   if (X509_check_private_key(node->get(), key->get()) != 1)
     return configuration_error(
         "credentials_mismatch",
@@ -216,7 +216,7 @@ expected<cluster_credentials> make_credentials(const std::string& directory) {
   if (code) return not_made(parent, code.value());
   draft made{target};
   if (!made.made()) return not_made(target, errno);
-  if (auto filled = fill(made.path()); !filled) return tl::unexpected<error>{filled.error()};
+  KM_TRY(fill(made.path()));
   sync_directory(made.path());
   if (!made.publish(target)) {
     if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) return exists_already(target);

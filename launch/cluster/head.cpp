@@ -82,7 +82,7 @@ private:
     if (verb == "status") return status();
     if (verb == "submit") {
       auto name = runs_.submit(x.getDocument());
-      if (!name) return tl::unexpected<error>{name.error()};
+      KM_TRY(name);
       return json{{"run", *name}};
     }
     if (verb == "drain") return drain(subject);
@@ -98,7 +98,7 @@ private:
   }
 
   static expected<json> done(expected<void> x, const std::string& run) {
-    if (!x) return tl::unexpected<error>{x.error()};
+    KM_TRY(x);
     return json{{"run", run}};
   }
 
@@ -195,7 +195,7 @@ bool wait_for(std::stop_token stop, const head_gate_actor& gate) {
 
 expected<void> run_head(const head_options& options, std::stop_token stop) {
   auto tls = choose_link(options.link, options.listen);
-  if (!tls) return tl::unexpected<error>{tls.error()};
+  KM_TRY(tls);
   std::error_code code;
   std::filesystem::create_directories(options.root, code);
   auto root = std::filesystem::canonical(options.root, code).string();
@@ -236,7 +236,7 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   for (const auto& problem : policies->recover()) warn("failed to attach again: " + problem);
   for (const auto& problem : runs->recover()) warn("failed to continue " + problem);
   auto port = publish_head(system, gate, options.listen, *tls);
-  if (!port) return tl::unexpected<error>{port.error()};
+  KM_TRY(port);
   desk->port = *port;
   options.log.info({"head", {}, {}, {}},
                    "listens at " + network_address{options.listen.host, *port}.text());

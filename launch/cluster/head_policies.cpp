@@ -156,12 +156,12 @@ std::vector<std::string> head_policies::recover() {
 expected<json> head_policies::attach(const std::string& document) {
   auto facts = read_document(document);
   if (!facts) return facts;
-  if (auto ok = complete(*facts); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(complete(*facts));
   if (text_of(*facts, "name").empty()) (*facts)["name"] = name_of(text_of(*facts, "url"));
   if (auto file = text_of(*facts, "api_key_file"); !file.empty())
     (*facts)["api_key_file"] = fs::absolute(file).string();
   if (!weights_.empty()) (*facts)["weights"] = weights_;
-  if (auto ok = give(*facts); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(give(*facts));
   if (auto ok = save(); !ok) { // who hears that it failed finds nothing attached
     auto name = text_of(*facts, "name");
     servers_.erase(name);
@@ -194,12 +194,11 @@ expected<json> head_policies::weights(const std::string& name, const std::string
   auto what = read_document(document);
   if (!what) return what;
   auto version = text_of(*what, "version");
-  if (auto ok = ask(system_, pool_, atom::weights_v, name, version); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(ask(system_, pool_, atom::weights_v, name, version));
   if (name.empty()) weights_ = version;
   for (auto& [key, facts] : servers_)
     if (name.empty() || key == name || text_of(facts, "url") == name) facts["weights"] = version;
-  if (auto ok = save(); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(save());
   return json{{"version", version}, {"server", name}};
 }
 

@@ -47,7 +47,7 @@ expected<run_config> read_config(const std::string& text, const std::string& roo
   sources.files = {file};
   auto loaded = load_config(sources);
   fs::remove(file, code);
-  if (!loaded) return tl::unexpected<error>{loaded.error()};
+  KM_TRY(loaded);
   return std::move(loaded->config);
 }
 
@@ -148,7 +148,7 @@ expected<void> head_runs::start(const std::shared_ptr<entry>& x, run_options opt
   x->priority = options.config.run.priority;
   options.log = log_;
   auto run = hosted_run::plan(std::move(options), backend);
-  if (!run) return tl::unexpected<error>{run.error()};
+  KM_TRY(run);
   if (auto ok = (*run)->open(facts); !ok) return ok;
   if (auto ok = write_json(marker_of(x->directory), {{"lane", lane}}); !ok) return ok;
   (*run)->start(system_, roster_->queues(lane), {}, attached_);
@@ -182,9 +182,9 @@ void head_runs::attend(entry& x, std::stop_token stop) {
 
 expected<std::string> head_runs::submit(const std::string& config_json) {
   auto config = read_config(config_json, root_);
-  if (!config) return tl::unexpected<error>{config.error()};
+  KM_TRY(config);
   auto lane = choose_lane(*config);
-  if (!lane) return tl::unexpected<error>{lane.error()};
+  KM_TRY(lane);
   run_options options;
   options.config = std::move(*config);
   auto name = options.config.run.name;
@@ -200,23 +200,23 @@ expected<std::string> head_runs::submit(const std::string& config_json) {
     return configuration_error("run_exists",
                                "failed to submit: a run '" + name + "' is in progress",
                                "give another run.name");
-  if (auto ok = start(x, std::move(options), *lane); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(start(x, std::move(options), *lane));
   keep(x);
   return name;
 }
 
 expected<void> head_runs::take_up(const std::string& name) {
   auto found = find_run(name, root_);
-  if (!found) return tl::unexpected<error>{found.error()};
+  KM_TRY(found);
   config_sources sources;
   sources.files = {found->config_file()};
   auto loaded = load_config(sources);
-  if (!loaded) return tl::unexpected<error>{loaded.error()};
+  KM_TRY(loaded);
   std::string lane;
   if (auto marker = read_json(marker_of(found->path))) lane = marker->value("lane", "");
   if (lane.empty()) {
     auto chosen = choose_lane(loaded->config);
-    if (!chosen) return tl::unexpected<error>{chosen.error()};
+    KM_TRY(chosen);
     lane = *chosen;
   }
   run_options options;
@@ -261,7 +261,7 @@ expected<head_runs::entry*> head_runs::live_run(const std::string& name) const {
 expected<void> head_runs::cancel(const std::string& name) {
   std::lock_guard guard{mutex_};
   auto x = live_run(name);
-  if (!x) return tl::unexpected<error>{x.error()};
+  KM_TRY(x);
   (*x)->cancelled = true;
   (*x)->state = "stopping";
   (*x)->thread.request_stop();
@@ -271,7 +271,7 @@ expected<void> head_runs::cancel(const std::string& name) {
 expected<void> head_runs::pause(const std::string& name) {
   std::lock_guard guard{mutex_};
   auto x = live_run(name);
-  if (!x) return tl::unexpected<error>{x.error()};
+  KM_TRY(x);
   (*x)->state = "paused";
   (*x)->run->pause(true);
   return {};

@@ -37,7 +37,7 @@ expected<shared_tls> choose_link(const link_options& options, const network_addr
   auto directory =
       options.credentials.empty() ? default_credentials_directory() : options.credentials;
   auto found = find_credentials(directory);
-  if (!found) return tl::unexpected<error>{found.error()};
+  KM_TRY(found);
   return tls_context::load(*found);
 }
 
@@ -72,7 +72,7 @@ expected<uint16_t> publish_head(caf::actor_system& system, const head_gate_actor
 expected<head_gate_actor> reach_head(caf::actor_system& system, const network_address& at,
                                      const shared_tls& tls) {
   auto link = dial(at, tls);
-  if (!link) return tl::unexpected<error>{link.error()};
+  KM_TRY(link);
   caf::detail::type_list<head_gate_actor> interface;
   auto who = greet(system, std::move(*link), at.port, system.message_types(interface));
   if (who) return caf::actor_cast<head_gate_actor>(*who);

@@ -74,7 +74,7 @@ expected<chosen_backend> choose(const member_options& options) {
   auto result = choose_backend(wanted);
   if (!result || options.gpus == "all") return result;
   auto only = numbers_of(options.gpus);
-  if (!only) return tl::unexpected<error>{only.error()};
+  KM_TRY(only);
   std::string visible;
   for (const auto& x : result->gpus)
     visible += (visible.empty() ? "" : ",") + std::to_string(x.index);
@@ -120,13 +120,13 @@ struct station {
 
 expected<void> open(station& x, const member_options& options) {
   auto backend = choose(options);
-  if (!backend) return tl::unexpected<error>{backend.error()};
+  KM_TRY(backend);
   x.backend = std::move(*backend);
   // Tasks that need Python come later; without one they are given to other nodes.
   if (auto python = find_python(options.config.evaluation.python)) x.backend.python = python->path;
   x.backend.python_at_once = false;
   auto slots = start_slots(options.config, x.backend, {}, options.architecture.empty());
-  if (!slots) return tl::unexpected<error>{slots.error()};
+  KM_TRY(slots);
   x.slots = std::move(*slots);
   x.name = options.name.empty() ? host_name() : options.name;
   x.epoch = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
@@ -185,7 +185,7 @@ struct dialer {
 
   expected<void> join() {
     auto head = reach_head(system, options.head, tls);
-    if (!head) return tl::unexpected<error>{head.error()};
+    KM_TRY(head);
     expected<void> result;
     self->request(*head, join_deadline, atom::join_v, here.offer(), here.gate)
         .receive(
@@ -238,7 +238,7 @@ struct dialer {
 
 expected<void> run_member(const member_options& options, std::stop_token stop) {
   auto tls = choose_link(options.link, options.head);
-  if (!tls) return tl::unexpected<error>{tls.error()};
+  KM_TRY(tls);
   auto& here = *new station; // its actors last as long
   if (auto ok = open(here, options); !ok) return ok;
   if (auto fell = layers_that_fell(here.slots.layers); !fell.empty())

@@ -27,7 +27,7 @@ using json = nlohmann::ordered_json;
 expected<int> ask_for_one(const invocation& in, const char* verb, const char* what,
                           const std::string& said) {
   auto answer = ask(in, verb, in.value(what));
-  if (!answer) return tl::unexpected<error>{answer.error()};
+  KM_TRY(answer);
   if (in.json)
     cli::print_json(*answer);
   else
@@ -150,7 +150,7 @@ expected<json> submit_when_there_is_a_node(const invocation& in, const run_confi
 
 expected<int> head(const invocation& in) {
   auto listen = parse_head_address(in.value("--listen"));
-  if (!listen) return tl::unexpected<error>{listen.error()};
+  KM_TRY(listen);
   head_options options;
   options.listen = *listen;
   options.link = link_of(in);
@@ -164,7 +164,7 @@ expected<int> head(const invocation& in) {
     cli::talk("serving; press Ctrl-C to end it (its runs can be resumed)");
   };
   auto log = open_server_log(in, in.value("--log-level"), in.value("--log-format"));
-  if (!log) return tl::unexpected<error>{log.error()};
+  KM_TRY(log);
   options.log = *log;
   interrupt signals;
   auto ended = run_head(options, signals.token());
@@ -175,13 +175,13 @@ expected<int> head(const invocation& in) {
 
 expected<int> node(const invocation& in) {
   auto address = head_of(in);
-  if (!address) return tl::unexpected<error>{address.error()};
+  KM_TRY(address);
   auto sources = sources_of(in.list("CONFIG"));
   // A node asks no policy server; a configuration that is for a run may name its own over these.
   sources.overrides.insert(sources.overrides.begin(),
                            {"policy.base_url=http://unused", "policy.model=unused"});
   auto loaded = load_config(sources);
-  if (!loaded) return tl::unexpected<error>{loaded.error()};
+  KM_TRY(loaded);
   member_options options;
   options.head = *address;
   options.link = link_of(in);
@@ -191,11 +191,11 @@ expected<int> node(const invocation& in) {
   options.architecture = in.value("--arch");
   if (in.has("--compilers")) {
     auto count = in.integer("--compilers", 1, 1024);
-    if (!count) return tl::unexpected<error>{count.error()};
+    KM_TRY(count);
     options.config.compile.slots = static_cast<uint32_t>(*count);
   }
   auto log = open_server_log(in, options.config.log.level, options.config.log.format);
-  if (!log) return tl::unexpected<error>{log.error()};
+  KM_TRY(log);
   options.log = *log;
   interrupt signals{true};
   auto ended = run_member(options, signals.token());
@@ -207,14 +207,14 @@ expected<int> node(const invocation& in) {
 expected<int> submit(const invocation& in) {
   auto sources = sources_of(in.list("CONFIG"));
   auto loaded = load_config(sources);
-  if (!loaded) return tl::unexpected<error>{loaded.error()};
+  KM_TRY(loaded);
   auto& config = loaded->config;
   if (config.run.name.empty()) config.run.name = made_run_name(sources);
   if (!config.run.dir.empty())
     cli::talk("run.dir is ignored: a head stores its runs below its own --root");
   config.run.dir.clear();
   auto answer = submit_when_there_is_a_node(in, config);
-  if (!answer) return tl::unexpected<error>{answer.error()};
+  KM_TRY(answer);
   auto name = (*answer)["run"].get<std::string>();
   if (in.has("--wait")) {
     cli::talk("run " + name);
@@ -229,7 +229,7 @@ expected<int> submit(const invocation& in) {
 
 expected<int> status(const invocation& in) {
   auto answer = ask(in, "status");
-  if (!answer) return tl::unexpected<error>{answer.error()};
+  KM_TRY(answer);
   if (in.json)
     cli::print_json(*answer);
   else

@@ -35,14 +35,14 @@ expected<int> cluster_init(const invocation& in) {
   auto directory = in.value("--dir");
   if (directory.empty()) directory = default_credentials_directory();
   auto made = make_credentials(directory);
-  if (!made) return tl::unexpected<error>{made.error()};
+  KM_TRY(made);
   // Read again as every node will: what cannot be found now helps nobody later.
   auto found = find_credentials(made->directory);
-  if (!found) return tl::unexpected<error>{found.error()};
+  KM_TRY(found);
   auto authority = certificates::read_certificate(found->ca);
   auto node = certificates::read_certificate(found->certificate);
-  if (!authority) return tl::unexpected<error>{authority.error()};
-  if (!node) return tl::unexpected<error>{node.error()};
+  KM_TRY(authority);
+  KM_TRY(node);
   auto expires = certificates::day(X509_get0_notAfter(node->get()));
   if (in.json) {
     cli::print_json({{"directory", found->directory},

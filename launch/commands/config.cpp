@@ -44,7 +44,7 @@ json problem_json(const error& x) {
 
 expected<int> config_show(const invocation& in) {
   auto loaded = load_config(sources_of(in.list("CONFIG")));
-  if (!loaded) return tl::unexpected<error>{loaded.error()};
+  KM_TRY(loaded);
   bool all = in.has("--resolved");
   auto document = all ? to_json(loaded->config) : said(*loaded);
   if (in.json) {

@@ -7,13 +7,13 @@
 #include "actors/governance/judge.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
-#include "launch/judging/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/compile_only.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
-#include "launch/judging/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
+#include "launch/judging/candidate_judging.hpp"
+#include "launch/judging/verdict_text.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
 #include "messages/base/digest.hpp"
@@ -57,7 +57,7 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
   if (x.parsed.ok) built = build_candidate(bench.toolchain(), x);
   if (auto b = built.open(); x.parsed.ok && b->getCompiled()) {
     auto referee = bench.referee();
-    if (!referee) return tl::unexpected<error>{referee.error()};
+    KM_TRY(referee);
     auto result = evaluate_candidate(
         **referee, {!in.has("--no-timing"), in.value("--seed"), {}, in.value("--clock")}, x, *b);
     if (!result && result.error().cls == fault_class::configuration)
@@ -74,34 +74,33 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
 
 expected<int> eval(const invocation& in) {
   auto roots = tasks_roots(in);
-  if (!roots) return tl::unexpected<error>{roots.error()};
+  KM_TRY(roots);
   auto x = choose_task(*roots, in.value("--task"));
-  if (!x) return tl::unexpected<error>{x.error()};
+  KM_TRY(x);
   auto text = read_candidate(in.value("FILE"));
-  if (!text) return tl::unexpected<error>{text.error()};
+  KM_TRY(text);
   auto config = governance_rules(in.value("--preset"));
-  if (!config) return tl::unexpected<error>{config.error()};
+  KM_TRY(config);
   auto backend = backend_of(in, *x);
-  if (!backend) return tl::unexpected<error>{backend.error()};
-  if (auto ok = choose_backend(*x, backend->name); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(backend);
+  KM_TRY(choose_backend(*x, backend->name));
   auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, *x);
-  if (auto ok = choose_contract_for(*x, in.value("--contract"), parsed.kernel); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(choose_contract_for(*x, in.value("--contract"), parsed.kernel));
   if (x->contract == contract_kind::torch) {
     choose_torch(*x, torch_choice_of(in), *backend);
     auto python = find_python(in.value("--python"));
-    if (!python) return tl::unexpected<error>{python.error()};
+    KM_TRY(python);
     backend->python = python->path;
   }
   auto bench = workbench::open(std::move(*backend));
-  if (!bench) return tl::unexpected<error>{bench.error()};
+  KM_TRY(bench);
   auto layers = bench->layers();
   if (auto fell = layers_that_fell(layers); !fell.empty()) cli::talk("warning: " + fell);
   auto sha256 = sha256_hex(parsed.ok ? parsed.kernel : *text);
   offered_candidate candidate{std::move(*x), std::move(parsed), std::move(sha256)};
   if (in.has("--compile-only")) return compile_only(in, *bench, candidate);
   auto facts = establish(*bench, in, candidate);
-  if (!facts) return tl::unexpected<error>{facts.error()};
+  KM_TRY(facts);
   auto opened = facts->open();
   auto verdict = judge(*opened, *config);
   auto judged = verdict.open();

@@ -75,11 +75,11 @@ expected<ex::filter> filter_of(const invocation& in) {
                {"--governance", governance_words, result.governance}};
   for (auto& x : lists) {
     auto read = words(in, x.name, x.known);
-    if (!read) return tl::unexpected<error>{read.error()};
+    KM_TRY(read);
     x.into = std::move(*read);
   }
   auto least = min_reward(in);
-  if (!least) return tl::unexpected<error>{least.error()};
+  KM_TRY(least);
   result.min_reward = *least;
   result.accepted = in.has("--accepted");
   result.best_of_episode = in.has("--best-of-episode");
@@ -161,11 +161,11 @@ void say_why_empty(const ex::report& x) {
 
 expected<int> export_runs(const invocation& in) {
   auto wanted = filter_of(in);
-  if (!wanted) return tl::unexpected<error>{wanted.error()};
-  if (auto ok = check_filter(in, *wanted); !ok) return tl::unexpected<error>{ok.error()};
-  if (auto ok = check_output(in); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(wanted);
+  KM_TRY(check_filter(in, *wanted));
+  KM_TRY(check_output(in));
   auto runs = open_runs(in);
-  if (!runs) return tl::unexpected<error>{runs.error()};
+  KM_TRY(runs);
   auto as = ex::form_of(in.value("--form"));
   if (!as) return export_kernelbench(in, *runs);
   bool stream = in.value("--out") == "-";
@@ -178,7 +178,7 @@ expected<int> export_runs(const invocation& in) {
                    .made_by = made_by()};
   auto done = ex::write_dataset(runs->sources, what);
   if (!done && stream && std::ferror(stdout)) return 0;
-  if (!done) return tl::unexpected<error>{done.error()};
+  KM_TRY(done);
   say_why_empty(*done);
   if (in.json)
     cli::print_json(document_of(*done, in));

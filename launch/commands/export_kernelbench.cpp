@@ -61,7 +61,7 @@ expected<int> export_kernelbench(const cli::invocation& in, const exported_runs&
   const auto& run = runs.opened.front();
   auto by = in.value("--by") == "turn" ? rp::sample_unit::turn : rp::sample_unit::episode;
   auto set = rp::read_samples(run.lineage, run.where, by);
-  if (!set) return tl::unexpected<error>{set.error()};
+  KM_TRY(set);
   const auto& directory = in.value("--out");
   if (directory == "-") return print_results(*set);
   std::error_code code;
@@ -71,7 +71,7 @@ expected<int> export_kernelbench(const cli::invocation& in, const exported_runs&
                                "failed to export to " + directory + ": there is something already",
                                "name another folder, or add --force to replace its files");
   auto written = rp::write_kernelbench_folder(set->samples, directory);
-  if (!written) return tl::unexpected<error>{written.error()};
+  KM_TRY(written);
   if (in.json) {
     cli::print_json(document_of(*written, *set));
     return 0;

@@ -24,7 +24,7 @@ expected<json> state_of(const store& lineage, const std::string& run) {
     }
     return true;
   });
-  if (!ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(ok);
   return result;
 }
 
@@ -35,9 +35,9 @@ void copy(json& to, const json& from, const char* key) {
 /// What the run's folder says of it. Addresses stay out: an export is passed on.
 expected<exports::source> source_of(const exported_run& run) {
   auto manifest = read_json(run.where.manifest_file());
-  if (!manifest) return tl::unexpected<error>{manifest.error()};
+  KM_TRY(manifest);
   auto config = read_json(run.where.config_file());
-  if (!config) return tl::unexpected<error>{config.error()};
+  KM_TRY(config);
   exports::source result;
   result.run = run.where.name;
   result.lineage = &run.lineage;
@@ -45,7 +45,7 @@ expected<exports::source> source_of(const exported_run& run) {
   result.temperature =
       config->value(json::json_pointer{"/policy/sampling/temperature"}, result.temperature);
   auto state = state_of(run.lineage, run.where.name);
-  if (!state) return tl::unexpected<error>{state.error()};
+  KM_TRY(state);
   result.facts["state"] = *state;
   for (const auto* key : {"created_at", "config_digest", "toolchain", "tasks"})
     copy(result.facts, *manifest, key);
@@ -61,7 +61,7 @@ expected<exported_runs> open_runs(const cli::invocation& in) {
   exported_runs result;
   for (const auto& name : in.list("RUN")) {
     auto where = find_run(name, in.value("--root"));
-    if (!where) return tl::unexpected<error>{where.error()};
+    KM_TRY(where);
     for (const auto& known : result.opened)
       if (known.where.name == where->name)
         return configuration_error("usage",
@@ -70,11 +70,11 @@ expected<exported_runs> open_runs(const cli::invocation& in) {
                                        where->name,
                                    "name each run once");
     auto lineage = open_for_reading(*where);
-    if (!lineage) return tl::unexpected<error>{lineage.error()};
+    KM_TRY(lineage);
     auto artifacts = artifact_store{where->artifacts};
     result.opened.push_back({std::move(*where), std::move(*lineage), std::move(artifacts)});
     auto source = source_of(result.opened.back());
-    if (!source) return tl::unexpected<error>{source.error()};
+    KM_TRY(source);
     result.sources.push_back(std::move(*source));
   }
   return result;

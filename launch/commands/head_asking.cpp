@@ -20,7 +20,7 @@ expected<network_address> head_of(const invocation& in) {
 expected<json> ask(const invocation& in, const std::string& verb, const std::string& subject,
                    const std::string& document) {
   auto head = head_of(in);
-  if (!head) return tl::unexpected<error>{head.error()};
+  KM_TRY(head);
   return ask_head(*head, link_of(in), verb, subject, document);
 }
 

@@ -28,9 +28,9 @@ json manifest_json(const index_manifest& x) {
 expected<std::vector<verified_kernel>> kernels_of(const std::string& name,
                                                   const std::string& root) {
   auto run = find_run(name, root);
-  if (!run) return tl::unexpected<error>{run.error()};
+  KM_TRY(run);
   auto from = open_for_reading(*run);
-  if (!from) return tl::unexpected<error>{from.error()};
+  KM_TRY(from);
   artifact_store artifacts{run->artifacts};
   std::vector<verified_kernel> result;
   auto done = for_each_group(*from, run->name, [&](const stored_group& group) -> expected<void> {
@@ -40,7 +40,7 @@ expected<std::vector<verified_kernel>> kernels_of(const std::string& name,
           result.push_back(std::move(*kernel));
     return {};
   });
-  if (!done) return tl::unexpected<error>{done.error()};
+  KM_TRY(done);
   return result;
 }
 
@@ -50,11 +50,11 @@ expected<int> index_build(const invocation& in) {
   options.directory = in.value("DIR");
   if (in.has("--kernels")) {
     auto kernels = kernels_of(in.value("--kernels"), in.value("--root"));
-    if (!kernels) return tl::unexpected<error>{kernels.error()};
+    KM_TRY(kernels);
     options.kernels = std::move(*kernels);
   }
   auto manifest = build_index(options);
-  if (!manifest) return tl::unexpected<error>{manifest.error()};
+  KM_TRY(manifest);
   if (in.json) {
     auto document = manifest_json(*manifest);
     document["directory"] = options.directory;
@@ -68,14 +68,14 @@ expected<int> index_build(const invocation& in) {
 
 expected<int> index_query(const invocation& in) {
   auto count = in.integer("--count", 1, static_cast<int64_t>(max_results));
-  if (!count) return tl::unexpected<error>{count.error()};
+  KM_TRY(count);
   auto index = open_index(in.value("DIR"));
-  if (!index) return tl::unexpected<error>{index.error()};
+  KM_TRY(index);
   std::string text;
   for (const auto& word : in.list("TEXT")) text += (text.empty() ? "" : " ") + word;
   auto answer = index->query(text, static_cast<size_t>(*count), in.value("--exclude-task"),
                              in.value("--family"), in.value("--backend"));
-  if (!answer) return tl::unexpected<error>{answer.error()};
+  KM_TRY(answer);
   json results = json::array();
   std::vector<std::vector<std::string>> rows;
   for (const auto& x : answer->results) {

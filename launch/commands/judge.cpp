@@ -18,12 +18,12 @@
 #include "gpu/referee/clock.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
-#include "launch/judging/candidate_judging.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
-#include "launch/judging/verdict_text.hpp"
 #include "launch/commands/workbench.hpp"
+#include "launch/judging/candidate_judging.hpp"
+#include "launch/judging/verdict_text.hpp"
 #include "launch/machine/python.hpp"
 #include "messages/base/digest.hpp"
 
@@ -125,7 +125,8 @@ expected<std::vector<job>> read_batch(const invocation& options, const task_root
     if (!source) return bad_line(path, line, source.error().message);
     if (auto ok = choose_contract_for(*what, x.value("contract", "auto"), *source); !ok)
       return bad_line(path, line, ok.error().message);
-    if (what->contract == contract_kind::torch) choose_torch(*what, torch_choice_of(options), backend);
+    if (what->contract == contract_kind::torch)
+      choose_torch(*what, torch_choice_of(options), backend);
     one.name = x.value("name", x["file"].get<std::string>());
     one.candidate.parsed = as_source(std::move(*source), *what);
     one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
@@ -145,7 +146,7 @@ public:
   /// Prints a line for each candidate as soon as it is judged.
   expected<void> run(size_t compilers) {
     auto referees = bench_.referees();
-    if (!referees) return tl::unexpected<error>{referees.error()};
+    KM_TRY(referees);
     auto& toolchain = bench_.toolchain();
     std::vector<std::string> folders;
     for (const auto& x : jobs_) folders.push_back(x.candidate.what.directory);
@@ -210,28 +211,28 @@ private:
 
 expected<int> judge_batch(const invocation& in) {
   auto roots = tasks_roots(in);
-  if (!roots) return tl::unexpected<error>{roots.error()};
+  KM_TRY(roots);
   auto backend = choose_backend(in.value("--backend"));
-  if (!backend) return tl::unexpected<error>{backend.error()};
+  KM_TRY(backend);
   auto rules = governance_rules(in.value("--preset"));
-  if (!rules) return tl::unexpected<error>{rules.error()};
+  KM_TRY(rules);
   auto jobs = read_batch(in, *roots, *backend);
-  if (!jobs) return tl::unexpected<error>{jobs.error()};
+  KM_TRY(jobs);
   if (std::any_of(jobs->begin(), jobs->end(),
                   [](const job& x) { return x.candidate.what.contract == contract_kind::torch; })) {
     auto python = find_python(in.value("--python"));
-    if (!python) return tl::unexpected<error>{python.error()};
+    KM_TRY(python);
     backend->python = python->path;
   }
   auto bench = workbench::open(std::move(*backend));
-  if (!bench) return tl::unexpected<error>{bench.error()};
+  KM_TRY(bench);
   bench->keep_warm(gpu_pool);
   batch all{*bench,
             {!in.has("--no-timing"), {}, {}, in.value("--clock")},
             std::move(*rules),
             std::move(*jobs)};
   auto done = all.run(std::max(1u, std::thread::hardware_concurrency()));
-  if (!done) return tl::unexpected<error>{done.error()};
+  KM_TRY(done);
   return cli::exit_ok;
 }
 

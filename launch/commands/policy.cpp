@@ -15,14 +15,14 @@ namespace {
 
 expected<int> policy_scripted(const invocation& in) {
   auto port = in.integer("--port", 0, 65535);
-  if (!port) return tl::unexpected<error>{port.error()};
+  KM_TRY(port);
   auto script = load_policy_script(in.value("--script"));
-  if (!script) return tl::unexpected<error>{script.error()};
+  KM_TRY(script);
   if (const auto& kind = in.value("--kind"); !kind.empty()) script->kind = *parse_server_kind(kind);
   interrupt signals;
   auto server =
       scripted_server::start(std::move(*script), in.value("--host"), static_cast<uint16_t>(*port));
-  if (!server) return tl::unexpected<error>{server.error()};
+  KM_TRY(server);
   // Printed at once: whoever starts us with port 0 waits for this line.
   if (in.json)
     cli::print_json({{"base_url", (*server)->base_url()}, {"port", (*server)->port()}});

@@ -15,7 +15,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 expected<int> show(const invocation& in, const expected<json>& answer, const std::string& said) {
-  if (!answer) return tl::unexpected<error>{answer.error()};
+  KM_TRY(answer);
   if (in.json)
     cli::print_json(*answer);
   else
@@ -44,7 +44,7 @@ std::string list_text(const json& x) {
 
 expected<int> policy_attach(const invocation& in) {
   auto most = in.integer("--max-in-flight", 1, 65536);
-  if (!most) return tl::unexpected<error>{most.error()};
+  KM_TRY(most);
   json facts = {{"url", in.value("URL")}, {"max_in_flight", *most}};
   for (auto key : {"--name", "--kind", "--model", "--api-key-env", "--api-key-file"}) {
     auto name = std::string{key + 2};
@@ -61,7 +61,7 @@ expected<int> policy_attach(const invocation& in) {
 
 expected<int> policy_detach(const invocation& in) {
   auto patience = in.integer("--drain-ms", 0, 86'400'000);
-  if (!patience) return tl::unexpected<error>{patience.error()};
+  KM_TRY(patience);
   const auto& name = in.value("NAME_OR_URL");
   auto how = json{{"drain_ms", *patience}}.dump();
   return show(in, ask(in, "policy_detach", name, how), "draining " + name);
@@ -69,7 +69,7 @@ expected<int> policy_detach(const invocation& in) {
 
 expected<int> policy_list(const invocation& in) {
   auto answer = ask(in, "policy_list");
-  if (!answer) return tl::unexpected<error>{answer.error()};
+  KM_TRY(answer);
   if (in.json)
     cli::print_json(*answer);
   else

@@ -57,14 +57,14 @@ expected<int> policy_probe(const invocation& in) {
   config.api_key_file = in.value("--api-key-file");
   config.ca_file = in.value("--ca-file");
   auto timeout = in.integer("--timeout-ms", 1, 3'600'000);
-  if (!timeout) return tl::unexpected<error>{timeout.error()};
+  KM_TRY(timeout);
   auto checked = config;
   if (checked.model.empty()) checked.model = "?"; // the server may know one
-  if (auto ok = validate(checked); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(validate(checked));
   std::optional<server_kind> kind;
   if (const auto& name = in.value("--kind"); !name.empty()) kind = parse_server_kind(name);
   auto report = probe_server(config, kind, static_cast<uint32_t>(*timeout));
-  if (!report) return tl::unexpected<error>{report.error()};
+  KM_TRY(report);
   if (in.json)
     cli::print_json(document_of(config.base_url, *report));
   else

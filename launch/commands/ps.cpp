@@ -66,7 +66,7 @@ expected<int> connect_to(const run_directory& run, descriptor& socket) {
 expected<json> ask(const run_directory& run) {
   descriptor socket;
   auto connected = connect_to(run, socket);
-  if (!connected) return tl::unexpected<error>{connected.error()};
+  KM_TRY(connected);
   std::string text;
   char part[65536];
   for (;;) {
@@ -113,8 +113,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-json episode_json(const std::string& run, const json& x,
-                  const std::map<std::string, json>& tried) {
+json episode_json(const std::string& run, const json& x, const std::map<std::string, json>& tried) {
   json result = {{"run", run}, {"id", x.value("id", "")}, {"state", x.value("state", "")}};
   auto since = x.value("since", 0.0);
   result["age_seconds"] = since > 0 ? std::max(0.0, now() - since) : 0.0;
@@ -123,9 +122,8 @@ json episode_json(const std::string& run, const json& x,
   if (request != tried.end() && x.value("state", "") == "thinking") {
     auto attempts = static_cast<uint32_t>(number_of(request->second, "attempts"));
     auto why = request->second.value("detail", "");
-    result["policy"] = {{"state", request->second.value("state", "")},
-                        {"attempts", attempts},
-                        {"last_error", why}};
+    result["policy"] = {
+        {"state", request->second.value("state", "")}, {"attempts", attempts}, {"last_error", why}};
     detail += fmt::format("; policy attempt {}, last error: {}", attempts, why);
   }
   result["detail"] = detail;
@@ -138,7 +136,7 @@ expected<std::vector<run_directory>> chosen_runs(const invocation& in) {
   std::vector<run_directory> result;
   if (in.has("RUN")) {
     auto run = find_run(in.value("RUN"), root);
-    if (!run) return tl::unexpected<error>{run.error()};
+    KM_TRY(run);
     result.push_back(*run);
     return result;
   }
@@ -149,7 +147,7 @@ expected<std::vector<run_directory>> chosen_runs(const invocation& in) {
 
 expected<int> ps(const invocation& in) {
   auto runs = chosen_runs(in);
-  if (!runs) return tl::unexpected<error>{runs.error()};
+  KM_TRY(runs);
   json document = {{"runs", json::array()}, {"episodes", json::array()}};
   std::vector<std::vector<std::string>> rows;
   for (const auto& run : *runs) {

@@ -61,13 +61,13 @@ struct source {
 
 expected<source> from_run(const invocation& in) {
   auto run = find_run(in.value("RUN"), in.value("--root"));
-  if (!run) return tl::unexpected<error>{run.error()};
+  KM_TRY(run);
   auto store = open_for_reading(*run);
-  if (!store) return tl::unexpected<error>{store.error()};
+  KM_TRY(store);
   bool turns = in.value("--by") == "turn";
   auto samples =
       rp::read_samples(*store, *run, turns ? rp::sample_unit::turn : rp::sample_unit::episode);
-  if (!samples) return tl::unexpected<error>{samples.error()};
+  KM_TRY(samples);
   return source{std::move(*samples),
                 {{"run", run->name}, {"directory", run->path}, {"by", in.value("--by")}},
                 fmt::format("run {} in {}, a sample is {}", run->name, run->path,
@@ -85,7 +85,7 @@ expected<std::vector<rp::eval_results_source>> files_of(const invocation& in) {
     std::optional<uint32_t> level;
     if (in.has("--level")) {
       auto number = in.integer("--level", 0, 1000);
-      if (!number) return tl::unexpected<error>{number.error()};
+      KM_TRY(number);
       level = static_cast<uint32_t>(*number);
     }
     return std::vector<rp::eval_results_source>{{name, level, nullptr}};
@@ -109,11 +109,11 @@ expected<std::vector<rp::eval_results_source>> files_of(const invocation& in) {
 
 expected<source> from_files(const invocation& in) {
   auto files = files_of(in);
-  if (!files) return tl::unexpected<error>{files.error()};
+  KM_TRY(files);
   rp::baseline_times baseline;
   if (in.has("--baseline")) {
     auto read = rp::read_baseline_times(in.value("--baseline"));
-    if (!read) return tl::unexpected<error>{read.error()};
+    KM_TRY(read);
     baseline = std::move(*read);
   }
   source result;
@@ -122,7 +122,7 @@ expected<source> from_files(const invocation& in) {
   for (auto& file : *files) {
     if (in.has("--baseline")) file.baseline = &baseline;
     auto read = rp::read_eval_results(file);
-    if (!read) return tl::unexpected<error>{read.error()};
+    KM_TRY(read);
     auto& to = result.samples.samples;
     to.insert(to.end(), std::make_move_iterator(read->samples.begin()),
               std::make_move_iterator(read->samples.end()));
@@ -186,20 +186,20 @@ json written_json(const rp::written_files& x) {
 }
 
 expected<int> report(const invocation& in) {
-  if (auto ok = check_sources(in); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(check_sources(in));
   auto p = numbers<double>(in, "--p", 0, "numbers from 0");
-  if (!p) return tl::unexpected<error>{p.error()};
+  KM_TRY(p);
   auto k = numbers<uint64_t>(in, "--k", 1, "whole numbers from 1");
-  if (!k) return tl::unexpected<error>{k.error()};
+  KM_TRY(k);
   auto x = in.has("RUN") ? from_run(in) : from_files(in);
-  if (!x) return tl::unexpected<error>{x.error()};
+  KM_TRY(x);
   auto figures = rp::make_report(x->samples, {*p, *k});
   auto document = x->head;
   document.update(rp::to_json(figures));
   std::string wrote;
   if (in.has("--eval-results")) {
     auto written = rp::write_eval_results(x->samples.samples, in.value("--eval-results"));
-    if (!written) return tl::unexpected<error>{written.error()};
+    KM_TRY(written);
     document["eval_results"] = written_json(*written);
     for (const auto& f : written->files)
       wrote += fmt::format("wrote {}: {} samples of level {}\n", f.file, f.samples, f.level);

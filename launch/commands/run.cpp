@@ -128,7 +128,7 @@ expected<int> drive(const invocation& in, run_options options) {
   };
   auto summary = run_node(options, signals.token());
   display.finish();
-  if (!summary) return tl::unexpected<error>{summary.error()};
+  KM_TRY(summary);
   auto opened = summary->open();
   auto run = open_run(options.directory);
   auto view = run ? view_run(*run) : expected<run_view>{tl::unexpected<error>{run.error()}};
@@ -158,7 +158,7 @@ expected<void> check_resume_overrides(const run_config& before, const run_config
 expected<int> run(const invocation& in) {
   auto sources = sources_of(in.list("CONFIG"));
   auto loaded = load_config(sources);
-  if (!loaded) return tl::unexpected<error>{loaded.error()};
+  KM_TRY(loaded);
   run_options options;
   options.config = std::move(loaded->config);
   name_run(options.config, sources);
@@ -174,19 +174,18 @@ expected<int> run(const invocation& in) {
 expected<int> resume(const invocation& in) {
   if (in.has("--head")) return resume_at_head(in);
   auto found = find_run(in.value("RUN"), in.value("--root"));
-  if (!found) return tl::unexpected<error>{found.error()};
+  KM_TRY(found);
   std::error_code code;
   auto directory = fs::canonical(found->path, code).string();
   config_sources sources;
   sources.files = {found->config_file()};
   auto before = load_config(sources);
-  if (!before) return tl::unexpected<error>{before.error()};
+  KM_TRY(before);
   sources.overrides = in.list("OVERRIDE");
   sources.directory = fs::current_path(code).string();
   auto after = load_config(sources);
-  if (!after) return tl::unexpected<error>{after.error()};
-  if (auto same = check_resume_overrides(before->config, after->config); !same)
-    return tl::unexpected<error>{same.error()};
+  KM_TRY(after);
+  KM_TRY(check_resume_overrides(before->config, after->config));
   run_options options;
   options.config = std::move(after->config);
   options.config.run.name = found->name;

@@ -82,7 +82,7 @@ expected<store> open_for_reading(const run_directory& run) {
   if (!from || !has_journal(run)) return from;
   bool found = false;
   auto ok = from->scan_openings(run.name, [&](auto) { return !(found = true); });
-  if (!ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(ok);
   if (!found)
     return tl::unexpected<error>{run_incomplete(run, "its records in " + run.store + " are")};
   return from;
@@ -90,7 +90,7 @@ expected<store> open_for_reading(const run_directory& run) {
 
 expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   auto from = open_for_reading(run);
-  if (!from) return tl::unexpected<error>{from.error()};
+  KM_TRY(from);
   run_view view;
   view.run = run.name;
   view.directory = run.path;
@@ -105,7 +105,7 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   };
   if (group) {
     auto one = read_group(*from, run.name, *group);
-    if (!one) return tl::unexpected<error>{one.error()};
+    KM_TRY(one);
     (void)visit(*one);
   } else if (auto all = for_each_group(*from, run.name, visit); !all) {
     return tl::unexpected<error>{all.error()};

@@ -44,9 +44,9 @@ struct serve_config : caf::actor_system_config {
 expected<void> read_limits(const invocation& in, http::limits& bounds,
                            services::evaluation_book::limits& book) {
   auto connections = in.integer("--connections", 1, 65536);
-  if (!connections) return tl::unexpected<error>{connections.error()};
+  KM_TRY(connections);
   auto queue = in.integer("--queue", 1, 1'000'000);
-  if (!queue) return tl::unexpected<error>{queue.error()};
+  KM_TRY(queue);
   bounds.connections = static_cast<uint32_t>(*connections);
   book.waiting = static_cast<size_t>(*queue);
   return {};
@@ -56,7 +56,7 @@ expected<void> read_limits(const invocation& in, http::limits& bounds,
 /// they are left out.
 expected<bool> find_torch(const invocation& in, const task_roots& roots, chosen_backend& backend) {
   auto ids = list_tasks(roots);
-  if (!ids) return tl::unexpected<error>{ids.error()};
+  KM_TRY(ids);
   bool wanted = false;
   for (const auto& id : *ids)
     if (auto x = load_task(roots, id);
@@ -103,34 +103,33 @@ void announce(const invocation& in, const http::server& server) {
 
 expected<int> serve(const invocation& in) {
   auto roots = tasks_roots(in);
-  if (!roots) return tl::unexpected<error>{roots.error()};
+  KM_TRY(roots);
   auto listen = parse_address(in.value("--listen"), 0);
-  if (!listen) return tl::unexpected<error>{listen.error()};
+  KM_TRY(listen);
   http::server_options web{listen->host, listen->port, {}, {}};
   services::desk_options desk_settings;
-  if (auto ok = read_limits(in, web.bounds, desk_settings.limits); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(read_limits(in, web.bounds, desk_settings.limits));
   if (in.has("--token-file")) {
     auto token = http::load_token(in.value("--token-file"));
-    if (!token) return tl::unexpected<error>{token.error()};
+    KM_TRY(token);
     web.token = *token;
   }
   auto rules = governance_rules(in.value("--preset"));
-  if (!rules) return tl::unexpected<error>{rules.error()};
+  KM_TRY(rules);
   auto backend = choose_backend(in.value("--backend"));
-  if (!backend) return tl::unexpected<error>{backend.error()};
+  KM_TRY(backend);
   auto torch = find_torch(in, *roots, *backend);
-  if (!torch) return tl::unexpected<error>{torch.error()};
+  KM_TRY(torch);
   std::vector<std::string> problems;
   auto tasks = services::task_shelf::open(*roots, *backend, torch_choice_of(in), *torch, problems);
-  if (!tasks) return tl::unexpected<error>{tasks.error()};
+  KM_TRY(tasks);
   for (const auto& x : problems) cli::talk("warning: a task is left out: " + x);
 
   interrupt stop;
   run_config config;
   config.evaluation.clock = in.value("--clock");
   auto slots = start_slots(config, *backend, tasks->directories());
-  if (!slots) return tl::unexpected<error>{slots.error()};
+  KM_TRY(slots);
   if (auto fell = layers_that_fell(slots->layers); !fell.empty()) cli::talk("warning: " + fell);
   serve_config actors_config;
   caf::actor_system system{actors_config};

@@ -54,7 +54,7 @@ std::string episodes_table(const run_view& view) {
 
 expected<int> show_run(const invocation& in, const place& at) {
   auto view = view_run(at.run, at.whole_run ? nullptr : &at.name.group);
-  if (!view) return tl::unexpected<error>{view.error()};
+  KM_TRY(view);
   if (!at.whole_run && view->episodes.empty())
     return configuration_error(
         "not_found",
@@ -168,9 +168,9 @@ std::string end_text(wire::EpisodeRecord::Reader end) {
 
 expected<int> show_episode(const invocation& in, const place& at) {
   auto from = open_for_reading(at.run);
-  if (!from) return tl::unexpected<error>{from.error()};
+  KM_TRY(from);
   auto x = read_episode(*from, at.run.name, at.name.group, *at.name.member);
-  if (!x) return tl::unexpected<error>{x.error()};
+  KM_TRY(x);
   if (at.name.turn)
     std::erase_if(x->turns, [&](const auto& record) {
       return record.open()->getTurn().getTurn() != *at.name.turn;
@@ -205,7 +205,7 @@ struct candidate_hit {
 expected<std::vector<candidate_hit>> find_candidate(const run_directory& run,
                                                     const std::string& prefix) {
   auto from = open_for_reading(run);
-  if (!from) return tl::unexpected<error>{from.error()};
+  KM_TRY(from);
   artifact_store artifacts{run.artifacts};
   std::vector<candidate_hit> hits;
   auto done = for_each_group(*from, run.name, [&](const stored_group& group) -> expected<void> {
@@ -221,7 +221,7 @@ expected<std::vector<candidate_hit>> find_candidate(const run_directory& run,
       }
     return {};
   });
-  if (!done) return tl::unexpected<error>{done.error()};
+  KM_TRY(done);
   return hits;
 }
 
@@ -231,7 +231,7 @@ expected<int> show_candidate(const invocation& in, const std::string& prefix) {
     auto run = find_run(name, in.value("--root"));
     if (!run) continue;
     auto found = find_candidate(*run, prefix);
-    if (!found) return tl::unexpected<error>{found.error()};
+    KM_TRY(found);
     hits.insert(hits.end(), found->begin(), found->end());
   }
   if (hits.empty())
@@ -268,7 +268,7 @@ expected<place> locate(const std::string& what, const std::string& root) {
   auto slash = what.find_last_of('/');
   auto name = slash == std::string::npos ? std::nullopt : parse_name(what.substr(slash + 1));
   auto run = find_run(name ? what.substr(0, slash) : what, root);
-  if (!run) return tl::unexpected<error>{run.error()};
+  KM_TRY(run);
   result.run = *run;
   result.whole_run = !name;
   if (name) result.name = *name;
@@ -279,7 +279,7 @@ expected<int> show(const invocation& in) {
   const auto& what = in.value("WHAT");
   auto at = locate(what, in.value("--root"));
   if (!at && is_hash_prefix(what)) return show_candidate(in, what);
-  if (!at) return tl::unexpected<error>{at.error()};
+  KM_TRY(at);
   return at->whole_run || !at->name.member ? show_run(in, *at) : show_episode(in, *at);
 }
 

@@ -37,9 +37,9 @@ struct plan {
 expected<uint64_t> groups_of(const run_config& config) {
   auto roots = config.tasks.root.empty() ? default_tasks_roots() : task_roots{config.tasks.root};
   auto ids = list_tasks(roots);
-  if (!ids) return tl::unexpected<error>{ids.error()};
+  KM_TRY(ids);
   auto chosen = select_tasks(*ids, config.tasks.ids);
-  if (!chosen) return tl::unexpected<error>{chosen.error()};
+  KM_TRY(chosen);
   return uint64_t{chosen->size()} * config.tasks.groups;
 }
 
@@ -57,18 +57,18 @@ expected<void> take_seconds(const invocation& in, const char* name, sim::distrib
 expected<void> take_count(const invocation& in, const char* name, uint32_t& into) {
   if (!in.has(name)) return {};
   auto x = in.integer(name, 1, 1'000'000);
-  if (!x) return tl::unexpected<error>{x.error()};
+  KM_TRY(x);
   into = static_cast<uint32_t>(*x);
   return {};
 }
 
 expected<void> take_run(const invocation& in, plan& into) {
   auto run = find_run(in.value("--from"), in.value("--root"));
-  if (!run) return tl::unexpected<error>{run.error()};
+  KM_TRY(run);
   auto store = open_for_reading(*run);
-  if (!store) return tl::unexpected<error>{store.error()};
+  KM_TRY(store);
   auto x = sim::measure(*store, run->name);
-  if (!x) return tl::unexpected<error>{x.error()};
+  KM_TRY(x);
   if (x->answers == 0)
     return configuration_error("nothing_measured",
                                "failed to measure " + run->name + ": it has no turns",
@@ -109,10 +109,10 @@ expected<plan> plan_of(const invocation& in) {
   sources.overrides.insert(sources.overrides.begin(),
                            {"policy.base_url=http://unused", "policy.model=unused"});
   auto loaded = load_config(sources);
-  if (!loaded) return tl::unexpected<error>{loaded.error()};
+  KM_TRY(loaded);
   auto& config = loaded->config;
   auto groups = groups_of(config);
-  if (!groups) return tl::unexpected<error>{groups.error()};
+  KM_TRY(groups);
   plan result;
   result.work.episodes = *groups * config.tasks.group_size;
   result.work.max_turns = config.tasks.max_turns;
@@ -127,9 +127,8 @@ expected<plan> plan_of(const invocation& in) {
   result.cluster.compilers = config.compile.slots > 0
                                  ? config.compile.slots
                                  : std::max(1u, std::thread::hardware_concurrency());
-  if (in.has("--from"))
-    if (auto ok = take_run(in, result); !ok) return tl::unexpected<error>{ok.error()};
-  if (auto ok = take_options(in, result); !ok) return tl::unexpected<error>{ok.error()};
+  if (in.has("--from")) KM_TRY(take_run(in, result));
+  KM_TRY(take_options(in, result));
   if (result.work.episodes * result.work.max_turns > most_turns)
     return configuration_error("usage",
                                fmt::format("failed to simulate {} episodes of {} turns: more than "
@@ -243,7 +242,7 @@ std::string text_of(const plan& x, const std::vector<sim::alternative>& all) {
 
 expected<int> simulate(const invocation& in) {
   auto x = plan_of(in);
-  if (!x) return tl::unexpected<error>{x.error()};
+  KM_TRY(x);
   auto all = sim::alternatives(x->work, x->cluster);
   if (in.json)
     cli::print_json(document_of(*x, all));

@@ -110,7 +110,7 @@ error all_of(std::vector<error> faults) {
 /// The ids that were typed, or all.
 expected<std::vector<std::string>> ids_to_check(const invocation& in, const task_roots& roots) {
   auto all = list_tasks(roots);
-  if (!all) return tl::unexpected<error>{all.error()};
+  KM_TRY(all);
   return in.has("TASK") ? select_tasks(*all, in.list("TASK")) : *all;
 }
 
@@ -122,7 +122,7 @@ expected<std::string> python_for(const invocation& in, const task_roots& roots,
     if (!x || x->contract != contract_kind::torch)
       continue; // a task that cannot be loaded is told of when it is checked
     auto python = find_python(in.value("--python"));
-    if (!python) return tl::unexpected<error>{python.error()};
+    KM_TRY(python);
     return python->path;
   }
   return std::string{};
@@ -132,7 +132,7 @@ expected<std::string> python_for(const invocation& in, const task_roots& roots,
 expected<std::vector<workbench>> open_workbenches(const std::string& wanted,
                                                   const std::string& python) {
   auto backend = choose_backend(wanted);
-  if (!backend) return tl::unexpected<error>{backend.error()};
+  KM_TRY(backend);
   std::vector<chosen_backend> backends;
   if (wanted == "auto" && backend->name != "cpu") backends.emplace_back();
   backends.push_back(std::move(*backend));
@@ -140,7 +140,7 @@ expected<std::vector<workbench>> open_workbenches(const std::string& wanted,
   for (auto& x : backends) {
     x.python = python;
     auto bench = workbench::open(std::move(x));
-    if (!bench) return tl::unexpected<error>{bench.error()};
+    KM_TRY(bench);
     result.push_back(std::move(*bench));
   }
   return result;
@@ -161,12 +161,12 @@ struct check_outcome {
 
 expected<void> check_on(workbench& bench, const task& x, check_outcome& result) {
   auto referee = bench.referee();
-  if (!referee) return tl::unexpected<error>{referee.error()};
+  KM_TRY(referee);
   auto request =
       build<wire::CheckRequest>([&](wire::CheckRequest::Builder b) { b.setTaskDir(x.directory); });
   // Some problems of contract torch are whole networks with inputs of gigabytes.
   auto answer = (*referee)->check(request, x.contract == contract_kind::torch ? 600'000 : 120'000);
-  if (!answer) return tl::unexpected<error>{answer.error()};
+  KM_TRY(answer);
   auto opened = answer->open();
   std::string where = bench.backend() == "cpu" ? "" : bench.backend() + ": ";
   for (auto p : opened->getProblems())
@@ -189,7 +189,7 @@ expected<check_outcome> check_one(std::vector<workbench>& benches, const task_ro
   for (auto& bench : benches) {
     // Of several, those that the task does not name have nothing to check.
     if (benches.size() > 1 && !x->names(bench.backend())) continue;
-    if (auto ok = check_on(bench, *x, result); !ok) return tl::unexpected<error>{ok.error()};
+    KM_TRY(check_on(bench, *x, result));
   }
   return result;
 }
@@ -204,18 +204,18 @@ void print_check(const json& x, bool ok, bool colour) {
 
 expected<int> task_check(const invocation& in) {
   auto roots = tasks_roots(in);
-  if (!roots) return tl::unexpected<error>{roots.error()};
+  KM_TRY(roots);
   auto ids = ids_to_check(in, *roots);
-  if (!ids) return tl::unexpected<error>{ids.error()};
+  KM_TRY(ids);
   auto python = python_for(in, *roots, *ids);
-  if (!python) return tl::unexpected<error>{python.error()};
+  KM_TRY(python);
   auto benches = open_workbenches(in.value("--backend"), *python);
-  if (!benches) return tl::unexpected<error>{benches.error()};
+  KM_TRY(benches);
   json tasks = json::array();
   size_t failures = 0;
   for (const auto& id : *ids) {
     auto checked = check_one(*benches, *roots, id);
-    if (!checked) return tl::unexpected<error>{checked.error()};
+    KM_TRY(checked);
     failures += checked->ok() ? 0 : 1;
     auto document = checked->document(id);
     if (!in.json) print_check(document, checked->ok(), in.colour_out);
@@ -230,9 +230,9 @@ expected<int> task_check(const invocation& in) {
 
 expected<int> task_list(const invocation& in) {
   auto roots = tasks_roots(in);
-  if (!roots) return tl::unexpected<error>{roots.error()};
+  KM_TRY(roots);
   auto ids = list_tasks(*roots);
-  if (!ids) return tl::unexpected<error>{ids.error()};
+  KM_TRY(ids);
   json tasks = json::array(), broken = json::array();
   std::vector<std::vector<std::string>> rows;
   std::vector<error> faults;
@@ -257,9 +257,9 @@ expected<int> task_list(const invocation& in) {
 
 expected<int> task_show(const invocation& in) {
   auto roots = tasks_roots(in);
-  if (!roots) return tl::unexpected<error>{roots.error()};
+  KM_TRY(roots);
   auto x = choose_task(*roots, in.value("TASK"));
-  if (!x) return tl::unexpected<error>{x.error()};
+  KM_TRY(x);
   if (in.json)
     cli::print_json(full(*x));
   else

@@ -50,17 +50,17 @@ std::string summary(const std::map<import_outcome, size_t>& counts, const std::s
 
 expected<int> task_import(const invocation& in) {
   auto source = source_of(in);
-  if (!source) return tl::unexpected<error>{source.error()};
+  KM_TRY(source);
   auto root = destination_of(in);
-  if (!root) return tl::unexpected<error>{root.error()};
+  KM_TRY(root);
   int64_t only = 0;
   if (in.has("--level")) {
     auto level = in.integer("--level", 1, 99);
-    if (!level) return tl::unexpected<error>{level.error()};
+    KM_TRY(level);
     only = *level;
   }
   auto problems = read_kernelbench(*source);
-  if (!problems) return tl::unexpected<error>{problems.error()};
+  KM_TRY(problems);
   std::erase_if(*problems, [&](const auto& x) { return only > 0 && x.level != only; });
   if (problems->empty())
     return configuration_error(
@@ -68,12 +68,12 @@ expected<int> task_import(const invocation& in) {
         fmt::format("failed to import from {}: it has no problem of level {}", *source, only),
         "leave --level out to import all");
   auto writer = task_writer::open(*root);
-  if (!writer) return tl::unexpected<error>{writer.error()};
+  KM_TRY(writer);
   std::map<import_outcome, size_t> counts;
   auto tasks = nlohmann::ordered_json::array();
   for (const auto& x : *problems) {
     auto outcome = writer->write(x.id(), task_files_of(x), in.has("--force"));
-    if (!outcome) return tl::unexpected<error>{outcome.error()};
+    KM_TRY(outcome);
     ++counts[*outcome];
     tasks.push_back({{"id", x.id()}, {"outcome", to_string(*outcome)}});
     if (*outcome == import_outcome::kept && !in.json) cli::talk("kept " + x.id());

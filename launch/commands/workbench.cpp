@@ -21,9 +21,9 @@ expected<std::string> need(const std::string& name) {
 
 expected<workbench> workbench::open(chosen_backend backend) {
   auto program = need("kernelmill-spawner");
-  if (!program) return tl::unexpected<error>{program.error()};
+  KM_TRY(program);
   auto processes = spawner::launch(*program);
-  if (!processes) return tl::unexpected<error>{processes.error()};
+  KM_TRY(processes);
   return workbench{std::make_unique<spawner>(std::move(*processes)), std::move(backend)};
 }
 
@@ -40,7 +40,7 @@ native_toolchain& workbench::toolchain() {
 
 expected<std::vector<referee_client*>> workbench::referees() {
   auto program = need("kernelmill-referee");
-  if (!program) return tl::unexpected<error>{program.error()};
+  KM_TRY(program);
   size_t wanted = std::max<size_t>(1, backend_.gpus.size());
   while (referees_.size() < wanted) {
     referee_options options;
@@ -49,7 +49,7 @@ expected<std::vector<referee_client*>> workbench::referees() {
     options.layers = layers_that_stood(layers());
     backend_.apply(options, referees_.size());
     auto client = referee_client::launch(*processes_, *program, options);
-    if (!client) return tl::unexpected<error>{client.error()};
+    KM_TRY(client);
     referees_.push_back(std::make_unique<referee_client>(std::move(*client)));
   }
   std::vector<referee_client*> result;
@@ -64,7 +64,7 @@ void workbench::build_ahead(const std::vector<std::string>& task_directories) {
 expected<referee_client*> workbench::referee() {
   if (backend_.gpus.size() > 1) backend_.gpus.resize(1);
   auto all = referees();
-  if (!all) return tl::unexpected<error>{all.error()};
+  KM_TRY(all);
   return all->front();
 }
 

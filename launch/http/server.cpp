@@ -153,7 +153,7 @@ public:
     auto heard = listening.get_future();
     worker_ = std::thread{[this, &listening] { run(listening); }};
     auto port = heard.get();
-    if (!port) return tl::unexpected<error>{port.error()};
+    KM_TRY(port);
     port_ = *port;
     return {};
   }
@@ -227,7 +227,7 @@ expected<std::unique_ptr<server>> server::start(std::vector<route> routes, serve
             ": beyond this machine everybody could send code without a token",
         "give --token-file FILE, or listen on 127.0.0.1");
   auto impl = std::make_unique<thread>(std::move(routes), std::move(options));
-  if (auto started = impl->start(); !started) return tl::unexpected<error>{started.error()};
+  KM_TRY(impl->start());
   return std::unique_ptr<server>{new server{std::move(impl)}};
 }
 

@@ -81,7 +81,7 @@ expected<kernelbench_problem> problem_of(const nlohmann::json& line, const std::
   x.place = place;
   for (auto [key, into] : {std::pair{"level", &x.level}, std::pair{"problem_id", &x.problem_id}}) {
     auto value = number_at(line, key, place);
-    if (!value) return tl::unexpected<error>{value.error()};
+    KM_TRY(value);
     *into = *value;
   }
   for (auto [key, into] : {std::pair{"name", &x.name}, std::pair{"code", &x.code}}) {
@@ -92,7 +92,7 @@ expected<kernelbench_problem> problem_of(const nlohmann::json& line, const std::
   if (x.name.ends_with(".py")) x.name.resize(x.name.size() - 3);
   // Names of the benchmark's files begin with the number; so do those of our folders.
   if (leading_number(x.name) != x.problem_id) x.name = std::to_string(x.problem_id) + "_" + x.name;
-  if (auto ok = check(x); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(check(x));
   return x;
 }
 
@@ -100,7 +100,7 @@ using problems = std::vector<kernelbench_problem>;
 
 expected<problems> read_lines(const fs::path& path) {
   auto text = text_of(path);
-  if (!text) return tl::unexpected<error>{text.error()};
+  KM_TRY(text);
   problems result;
   std::istringstream lines{*text};
   std::string line;
@@ -108,7 +108,7 @@ expected<problems> read_lines(const fs::path& path) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto place = path.string() + ", line " + std::to_string(number);
     auto x = problem_of(nlohmann::json::parse(line, nullptr, false), place);
-    if (!x) return tl::unexpected<error>{x.error()};
+    KM_TRY(x);
     result.push_back(std::move(*x));
   }
   if (result.empty())
@@ -133,7 +133,7 @@ expected<void> read_level(const fs::path& folder, uint32_t level, problems& into
     // __init__.py and the like are no problems.
     if (entry.path().extension() != ".py" || leading_number(name) == 0) continue;
     auto text = text_of(entry.path());
-    if (!text) return tl::unexpected<error>{text.error()};
+    KM_TRY(text);
     into.push_back({level, leading_number(name), name, std::move(*text), entry.path().string()});
     if (auto ok = check(into.back()); !ok) return ok;
   }
@@ -150,8 +150,7 @@ expected<problems> read_folder(fs::path folder) {
   for (const auto& entry : fs::directory_iterator{folder, code}) {
     auto level = level_of(entry.path());
     if (level == 0 || !entry.is_directory(code)) continue;
-    if (auto ok = read_level(entry.path(), level, result); !ok)
-      return tl::unexpected<error>{ok.error()};
+    KM_TRY(read_level(entry.path(), level, result));
   }
   if (result.empty() && fs::exists(folder / "problems.jsonl", code))
     return read_lines(folder / "problems.jsonl");
@@ -226,7 +225,7 @@ expected<std::vector<kernelbench_problem>> read_kernelbench(const std::string& p
                                what_is_read);
   auto result = fs::is_directory(path, code) ? read_folder(path) : read_lines(path);
   if (!result) return result;
-  if (auto ok = check_unique(*result); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(check_unique(*result));
   std::sort(result->begin(), result->end(), [](const auto& a, const auto& b) {
     return std::tie(a.level, a.problem_id, a.name) < std::tie(b.level, b.problem_id, b.name);
   });

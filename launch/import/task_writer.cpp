@@ -56,7 +56,7 @@ const char* to_string(import_outcome x) noexcept {
 }
 
 expected<task_writer> task_writer::open(const std::string& root) {
-  if (auto ok = make_directories(root); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(make_directories(root));
   auto staging = root + "/.import-XXXXXX";
   if (::mkdtemp(staging.data()) == nullptr) return failed(errno, "write to", root);
   return task_writer{root, staging};
@@ -78,9 +78,7 @@ expected<import_outcome> task_writer::write(const std::string& id,
   auto draft = staging_ + "/task";
   fs::remove_all(draft, code);
   if (!fs::create_directory(draft, code)) return failed(code.value(), "write", draft);
-  for (const auto& x : files)
-    if (auto ok = write_file(draft + "/" + x.name, x.text); !ok)
-      return tl::unexpected<error>{ok.error()};
+  for (const auto& x : files) KM_TRY(write_file(draft + "/" + x.name, x.text));
   fs::create_directories(fs::path{place}.parent_path(), code);
   if (code) return failed(code.value(), "write", place);
   return move_into_place(draft, place);

@@ -161,7 +161,7 @@ expected<Message<wire::EvaluateRequest>> evaluate_request_of(const judging_optio
     b.setDeadlineMs(deadline_ms);
     seed = set_seed(b, options.seed);
   });
-  if (!seed) return tl::unexpected<error>{seed.error()};
+  KM_TRY(seed);
   return request;
 }
 
@@ -170,7 +170,7 @@ expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& refer
                                                            const offered_candidate& x,
                                                            wire::BuildResult::Reader built) {
   auto request = evaluate_request_of(options, x, built);
-  if (!request) return tl::unexpected<error>{request.error()};
+  KM_TRY(request);
   auto deadline_ms = request->open()->getDeadlineMs();
   // The referee keeps the deadline of the request; ours only notices a referee that hangs.
   auto evaluate = [&] {
@@ -203,7 +203,7 @@ Message<wire::TurnFacts> facts_of(const offered_candidate& x,
 
 expected<governance_config> governance_rules(const std::string& preset) {
   auto weights = reward_preset(preset);
-  if (!weights) return tl::unexpected<error>{weights.error()};
+  KM_TRY(weights);
   governance_config result;
   result.preset = preset;
   result.reward = *weights;

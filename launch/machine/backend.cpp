@@ -104,8 +104,7 @@ expected<chosen_backend> choose_compiler(const std::string& wanted, const std::s
   if (name == "auto" && architecture.starts_with("sm_")) name = "cuda";
   if (name == "auto" && architecture.starts_with("gfx")) name = "hip";
   if (name == "auto" && architecture.empty()) return choose_backend(name, only);
-  if (!architecture.empty())
-    if (auto ok = check_architecture(name, architecture); !ok) return tl::unexpected{ok.error()};
+  if (!architecture.empty()) KM_TRY(check_architecture(name, architecture));
   if (name == "cuda") return choose_cuda_compiler(architecture, only);
   if (name == "hip") return choose_hip_compiler(architecture);
   return choose_backend(name, only);
@@ -124,10 +123,10 @@ expected<chosen_backend> choose_backend(const std::string& wanted, int only) {
   bool automatic = wanted == "auto" && only < 0;
   auto monitor = cuda::gpu_monitor::open();
   if (!monitor && automatic) return result;
-  if (!monitor) return tl::unexpected<error>{monitor.error()};
+  KM_TRY(monitor);
   auto visible = cuda::visible_gpus(monitor->gpus(), std::getenv("CUDA_VISIBLE_DEVICES"));
   if (!visible && automatic && visible.error().category == "no_gpu") return result;
-  if (!visible) return tl::unexpected<error>{visible.error()};
+  KM_TRY(visible);
   for (const auto& x : *visible)
     if (only < 0 || x.index == static_cast<unsigned>(only)) result.gpus.push_back(x);
   if (result.gpus.empty()) return no_such_gpu(*monitor, static_cast<unsigned>(only));

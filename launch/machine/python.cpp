@@ -68,7 +68,7 @@ expected<found_python> find_python(const std::string& wanted) {
     return infrastructure_error("program_missing", "failed to ask Python: there is no "
                                                    "kernelmill-spawner beside kernelmill");
   auto processes = spawner::launch(program);
-  if (!processes) return tl::unexpected<error>{processes.error()};
+  KM_TRY(processes);
   std::string said;
   for (const auto& x : named.empty() ? candidates() : std::vector<std::string>{named}) {
     auto facts = ask_python(*processes, x);

@@ -42,12 +42,12 @@ expected<void> check_layers(const std::vector<sandbox_layer>& layers,
                                  "evaluation.required_layers names no sandbox layer: " + name,
                                  "`kernelmill doctor` lists them");
     if (i->state != layer_state::active)
-      return configuration_error("sandbox_layer_missing",
-                                 "the sandbox layer " + name +
-                                     (i->state == layer_state::weaker ? " is weaker here: "
-                                                                      : " is missing here: ") +
-                                     i->detail,
-                                 i->remedy.empty() ? "`kernelmill doctor` says more" : i->remedy);
+      return configuration_error(
+          "sandbox_layer_missing",
+          "the sandbox layer " + name +
+              (i->state == layer_state::weaker ? " is weaker here: " : " is missing here: ") +
+              i->detail,
+          i->remedy.empty() ? "`kernelmill doctor` says more" : i->remedy);
   }
   return {};
 }
@@ -74,12 +74,11 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
                                  const std::vector<std::string>& task_directories, bool evaluate) {
   node_slots result;
   auto processes = spawner::launch(helper_program("kernelmill-spawner"));
-  if (!processes) return tl::unexpected<error>{processes.error()};
+  KM_TRY(processes);
   result.processes = std::make_shared<spawner>(std::move(*processes));
   result.walls = std::make_shared<sandbox>(*result.processes);
   result.layers = result.walls->probe();
-  if (auto ok = check_layers(result.layers, config.evaluation.required_layers); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(check_layers(result.layers, config.evaluation.required_layers));
   toolchain_options options;
   options.compiler = config.compile.compiler;
   options.cache_directory =
@@ -105,7 +104,7 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
     referee.layers = layers_that_stood(result.layers);
     auto client =
         referee_client::launch(*result.processes, helper_program("kernelmill-referee"), referee);
-    if (!client) return tl::unexpected<error>{client.error()};
+    KM_TRY(client);
     result.referees.push_back(std::make_shared<referee_client>(std::move(*client)));
     result.referee_names.push_back(backend.gpus.empty() ? slot_name(i, slots[i])
                                                         : gpu_name(backend.gpus[i]));

@@ -140,11 +140,11 @@ expected<void> hosted_run::state::start_policy_server() {
   if (config.kind == "attached") return {}; // the head knows its servers
   if (config.kind != "scripted") return validate(policy);
   auto script = load_policy_script(config.script);
-  if (!script) return tl::unexpected<error>{script.error()};
+  KM_TRY(script);
   policy.model = script->model;
   policy.kind = script->kind;
   auto made = scripted_server::start(std::move(*script));
-  if (!made) return tl::unexpected<error>{made.error()};
+  KM_TRY(made);
   server = std::move(*made);
   policy.base_url = server->base_url();
   return validate(policy);
@@ -152,7 +152,7 @@ expected<void> hosted_run::state::start_policy_server() {
 
 template <class T>
 expected<void> take(T& into, expected<T> from) {
-  if (!from) return tl::unexpected<error>{from.error()};
+  KM_TRY(from);
   into = std::move(*from);
   return {};
 }
@@ -185,7 +185,7 @@ expected<std::unique_ptr<hosted_run>> hosted_run::plan(run_options options,
                                                        const chosen_backend& backend) {
   auto x = std::make_unique<state>();
   x->options = std::move(options);
-  if (auto ok = x->prepare(backend); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(x->prepare(backend));
   return std::unique_ptr<hosted_run>{new hosted_run{std::move(x)}};
 }
 
@@ -264,13 +264,13 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   storage.directory = x.directory.store;
   storage.durable = config.storage.durable;
   auto records = store::open(storage);
-  if (!records) return tl::unexpected<error>{records.error()};
+  KM_TRY(records);
   x.records = std::make_shared<store>(std::move(*records));
   x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
   if (x.options.resume)
     if (auto ok = x.take_up_records(); !ok) return ok;
   auto journal = run_journal::open(x.directory);
-  if (!journal) return tl::unexpected<error>{journal.error()};
+  KM_TRY(journal);
   if (x.options.resume)
     if (auto ok = journal->catch_up(*x.records, *x.artifacts, x.plan.name); !ok) return ok;
   x.journal = std::make_shared<run_journal>(std::move(*journal));

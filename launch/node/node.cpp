@@ -34,16 +34,16 @@ expected<Message<wire::RunSummary>> run_node(const run_options& options, std::st
         "`kernelmill submit` gives the run to a head; or give policy.kind=openai and "
         "policy.base_url=http://HOST:PORT/v1");
   auto backend = choose_backend(config.evaluation.backend);
-  if (!backend) return tl::unexpected<error>{backend.error()};
+  KM_TRY(backend);
   auto run = hosted_run::plan(options, *backend);
-  if (!run) return tl::unexpected<error>{run.error()};
+  KM_TRY(run);
   if ((*run)->wants_python()) {
     auto python = find_python(config.evaluation.python);
-    if (!python) return tl::unexpected<error>{python.error()};
+    KM_TRY(python);
     backend->python = python->path;
   }
   auto slots = start_slots(config, *backend, (*run)->task_directories());
-  if (!slots) return tl::unexpected<error>{slots.error()};
+  KM_TRY(slots);
   if (auto ok = (*run)->open({slots->toolchain->identity(), slots->referee_names, slots->layers,
                               slots->sandbox_complete()});
       !ok)

@@ -34,20 +34,20 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
                                                               const chosen_backend& backend) {
   auto roots = config.tasks.root.empty() ? default_tasks_roots() : task_roots{config.tasks.root};
   auto ids = list_tasks(roots);
-  if (!ids) return tl::unexpected<error>{ids.error()};
+  KM_TRY(ids);
   auto chosen = select_tasks(*ids, config.tasks.ids);
-  if (!chosen) return tl::unexpected<error>{chosen.error()};
+  KM_TRY(chosen);
   auto contract = contract_of(config.evaluation.contract);
-  if (!contract) return tl::unexpected<error>{contract.error()};
+  KM_TRY(contract);
   std::vector<std::shared_ptr<const task>> result;
   const auto hardware = hardware_text(backend);
   for (auto& id : *chosen) {
     auto loaded = load_task(roots, id);
-    if (!loaded) return tl::unexpected<error>{loaded.error()};
+    KM_TRY(loaded);
     auto ok = choose_backend(*loaded, backend.name);
     if (ok) ok = choose_contract(*loaded, *contract);
     if (ok && loaded->contract == contract_kind::torch) ok = check_torch_deadlines(config);
-    if (!ok) return tl::unexpected<error>{ok.error()};
+    KM_TRY(ok);
     loaded->torch.mode = config.evaluation.torch_mode;
     loaded->torch.language = config.evaluation.language;
     loaded->torch.float32 = config.evaluation.float32;
@@ -65,7 +65,7 @@ bool any_torch(const std::vector<std::shared_ptr<const task>>& tasks) {
 expected<governance_config> governance_of(const run_config& config) {
   governance_config result;
   auto preset = reward_preset(config.reward.preset);
-  if (!preset) return tl::unexpected<error>{preset.error()};
+  KM_TRY(preset);
   result.preset = config.reward.preset;
   result.reward = *preset;
   auto& given = config.reward;
@@ -84,7 +84,7 @@ expected<governance_config> governance_of(const run_config& config) {
     if (*value) *weight = **value;
   result.minimum_speedup = given.minimum_speedup;
   result.significant_speedup = given.significant_speedup;
-  if (auto ok = validate(result); !ok) return tl::unexpected<error>{ok.error()};
+  KM_TRY(validate(result));
   return result;
 }
 

@@ -20,7 +20,7 @@ expected<std::shared_ptr<embedder>> embedder_of(const embedder_section& config) 
   options.api_key_file = config.api_key_file;
   options.timeout_ms = config.timeout_ms;
   auto made = make_http_embedder(std::move(options));
-  if (!made) return tl::unexpected<error>{made.error()};
+  KM_TRY(made);
   return std::shared_ptr<embedder>{std::move(*made)};
 }
 
@@ -52,12 +52,12 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
   if (!config.enabled || config.count == 0) return result;
   auto corpus = config.corpus.empty() ? default_corpus() : config.corpus;
   auto embedding = embedder_of(config.embedder);
-  if (!embedding) return tl::unexpected<error>{embedding.error()};
+  KM_TRY(embedding);
   // An index says itself how the built-in embedder made it.
   bool as_built = config.embedder.kind == "hashed" && config.embedder.dimension == 0;
   auto index = config.index.empty() ? loaded_index::in_memory(corpus, {}, *embedding)
                                     : open_index(config.index, as_built ? nullptr : *embedding, {});
-  if (!index) return tl::unexpected<error>{index.error()};
+  KM_TRY(index);
   result.index = std::make_shared<loaded_index>(std::move(*index));
   guard_tasks(result.index->guard(), tasks);
   result.feed = std::make_shared<kernel_feed>();

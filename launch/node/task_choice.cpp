@@ -24,7 +24,7 @@ tl::unexpected<error> no_such_task(const std::vector<std::string>& all, const st
 
 expected<task> choose_task(const task_roots& roots, const std::string& id) {
   auto all = list_tasks(roots);
-  if (!all) return tl::unexpected<error>{all.error()};
+  KM_TRY(all);
   if (std::find(all->begin(), all->end(), id) == all->end()) return no_such_task(*all, id);
   return load_task(roots, id);
 }

@@ -43,11 +43,10 @@ public:
 
   expected<sample_set> read() {
     auto document = read_python_json(source_.file, bad_file);
-    if (!document) return tl::unexpected<error>{document.error()};
+    KM_TRY(document);
     if (!document->is_object())
       return tl::unexpected<error>{wrong_type(source_.file, bad_file, "", "an object", *document)};
-    for (const auto& [id, entries] : document->items())
-      if (auto ok = read_problem(id, entries); !ok) return tl::unexpected<error>{ok.error()};
+    for (const auto& [id, entries] : document->items()) KM_TRY(read_problem(id, entries));
     return std::move(result_);
   }
 
@@ -178,7 +177,7 @@ expected<sample_set> read_eval_results(const eval_results_source& source) {
 
 expected<baseline_times> read_baseline_times(const std::string& file) {
   auto document = read_python_json(file, bad_times);
-  if (!document) return tl::unexpected<error>{document.error()};
+  KM_TRY(document);
   if (!document->is_object())
     return tl::unexpected<error>{wrong_type(file, bad_times, "", "an object", *document)};
   baseline_times result;

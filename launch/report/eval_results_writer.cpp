@@ -132,10 +132,8 @@ expected<written_files> write_eval_results(const std::vector<sample>& samples,
   for (const auto& [level, count] : levels) {
     auto path = file_of(file, level);
     auto folder = std::filesystem::path{path}.parent_path().string();
-    if (!folder.empty())
-      if (auto ok = make_directories(folder); !ok) return tl::unexpected<error>{ok.error()};
-    if (auto ok = write_json(path, eval_results(samples, level)); !ok)
-      return tl::unexpected<error>{ok.error()};
+    if (!folder.empty()) KM_TRY(make_directories(folder));
+    KM_TRY(write_json(path, eval_results(samples, level)));
     result.files.push_back({level, path, count});
   }
   return result;

@@ -61,15 +61,14 @@ json baseline_times_json(const std::vector<sample>& samples) {
 expected<kernelbench_folder> write_kernelbench_folder(const std::vector<sample>& samples,
                                                       const std::string& directory) {
   auto files = write_eval_results(samples, directory + "/level{level}/eval_results.json");
-  if (!files) return tl::unexpected<error>{files.error()};
+  KM_TRY(files);
   kernelbench_folder result;
   result.files = std::move(files->files);
   result.passed_over = files->passed_over;
   for (const auto& x : samples)
     if (is_problem(x) && x.id == 0 && x.correct && !x.speedup) result.untimed.push_back(x.task);
   result.baseline = directory + "/baseline_time_kernelmill.json";
-  if (auto ok = write_json(result.baseline, baseline_times_json(samples)); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(write_json(result.baseline, baseline_times_json(samples)));
   return result;
 }
 

@@ -142,7 +142,7 @@ expected<sample_set> read_samples(const store& from, const run_directory& run, s
     for (const auto& episode : group.episodes) all.take(episode);
     return {};
   });
-  if (!done) return tl::unexpected<error>{done.error()};
+  KM_TRY(done);
   return all.result();
 }
 

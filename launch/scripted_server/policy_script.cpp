@@ -250,7 +250,7 @@ expected<void> read_list(const json& document, const char* key, const std::strin
   if (!document[key].is_array()) return bad(source, key, "is not a list");
   for (size_t i = 0; i < document[key].size(); ++i) {
     auto x = read(document[key][i], std::string{key} + "[" + std::to_string(i) + "]");
-    if (!x) return tl::unexpected<error>{x.error()};
+    KM_TRY(x);
     to.push_back(std::move(*x));
   }
   return {};
@@ -270,7 +270,7 @@ std::string compose_completion(const std::string& thought, const std::string& di
 expected<policy_script> parse_policy_script(const std::string& text, const std::string& source,
                                             const std::filesystem::path& folder) {
   auto document = parse_json(text, source);
-  if (!document) return tl::unexpected<error>{document.error()};
+  KM_TRY(document);
   fields f{*document, source, ""};
   f.allow({"model", "kind", "latency_ms", "latency", "versions", "drift", "strip_thoughts",
            "renders", "require_key_env", "replies", "faults"});
@@ -292,21 +292,21 @@ expected<policy_script> parse_policy_script(const std::string& text, const std::
   if (f.fault()) return tl::unexpected<error>{*f.fault()};
   if (f.has("latency")) {
     auto latency = read_latency((*document)["latency"], source);
-    if (!latency) return tl::unexpected<error>{latency.error()};
+    KM_TRY(latency);
     result.latency = *latency;
   }
   auto versions = read_list(
       *document, "versions", source, result.versions,
       [&](const json& x, const std::string& path) { return read_version(x, source, path); });
-  if (!versions) return tl::unexpected<error>{versions.error()};
+  KM_TRY(versions);
   auto replies = read_list(
       *document, "replies", source, result.replies,
       [&](const json& x, const std::string& path) { return read_reply(x, source, path, folder); });
-  if (!replies) return tl::unexpected<error>{replies.error()};
+  KM_TRY(replies);
   auto faults = read_list(
       *document, "faults", source, result.faults,
       [&](const json& x, const std::string& path) { return read_fault(x, source, path); });
-  if (!faults) return tl::unexpected<error>{faults.error()};
+  KM_TRY(faults);
   if (result.replies.empty())
     return bad(source, "replies", "is empty", "a script needs at least one reply");
   return result;

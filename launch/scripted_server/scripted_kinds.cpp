@@ -118,7 +118,7 @@ expected<scripted_request> read_request(scripted_route route, const policy_scrip
   if (!body.is_object()) return bad("it is no JSON object");
   if (is_true(member(body, "stream"))) return bad("this route is not streamed here");
   auto prompt = prompt_of(route, body);
-  if (!prompt) return tl::unexpected<error>{prompt.error()};
+  KM_TRY(prompt);
   scripted_request result;
   note_session(result, session);
   note_messages(result, vocabulary::messages_in(*prompt));
@@ -224,7 +224,7 @@ side_answer refused(int status, const std::string& message) {
 
 expected<std::vector<int32_t>> rendered(const policy_script& script, const json& body) {
   auto messages = read_messages(body);
-  if (!messages) return tl::unexpected<error>{messages.error()};
+  KM_TRY(messages);
   const auto& wanted = member(body, "add_generation_prompt");
   auto prompt = !wanted.is_boolean() || wanted.get<bool>();
   return vocabulary::render(*messages, prompt, script.strip_thoughts);

@@ -103,7 +103,7 @@ expected<scripted_request> read_chat_request(std::string_view text, std::string_
   result.logprobs = flag(body, "logprobs");
   result.token_ids = flag(body, "return_token_ids");
   auto messages = read_messages(body);
-  if (!messages) return tl::unexpected<error>{messages.error()};
+  KM_TRY(messages);
   note_messages(result, *messages);
   return result;
 }

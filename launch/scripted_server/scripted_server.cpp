@@ -46,7 +46,7 @@ public:
     auto heard = listening.get_future();
     worker_ = std::thread{[this, &listening] { run(listening); }};
     auto port = heard.get();
-    if (!port) return tl::unexpected<error>{port.error()};
+    KM_TRY(port);
     port_ = *port;
     return {};
   }
@@ -108,9 +108,9 @@ scripted_server::~scripted_server() = default;
 expected<std::unique_ptr<scripted_server>> scripted_server::start(policy_script script,
                                                                   scripted_server_options options) {
   auto key = load_secret(script.require_key_env, {});
-  if (!key) return tl::unexpected<error>{key.error()};
+  KM_TRY(key);
   auto impl = std::make_unique<thread>(std::move(script), std::move(options), std::move(*key));
-  if (auto started = impl->start(); !started) return tl::unexpected<error>{started.error()};
+  KM_TRY(impl->start());
   return std::unique_ptr<scripted_server>{new scripted_server{std::move(impl)}};
 }
 

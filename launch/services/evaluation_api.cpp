@@ -33,7 +33,7 @@ expected<std::vector<evaluation_order>> orders_of(const api& x, const json& body
     for (const auto& f : candidate_fields())
       if (body.contains(f.name)) one[f.name] = body[f.name];
     auto order = order_of(x, one, "");
-    if (!order) return tl::unexpected<error>{order.error()};
+    KM_TRY(order);
     result.push_back(std::move(*order));
     return result;
   }
@@ -44,7 +44,7 @@ expected<std::vector<evaluation_order>> orders_of(const api& x, const json& body
     return bad("the field \"candidates\" must hold 1 to " + std::to_string(most_candidates));
   for (size_t i = 0; i < body["candidates"].size(); ++i) {
     auto order = order_of(x, body["candidates"][i], "candidates[" + std::to_string(i) + "].");
-    if (!order) return tl::unexpected<error>{order.error()};
+    KM_TRY(order);
     result.push_back(std::move(*order));
   }
   return result;
@@ -131,8 +131,7 @@ nlohmann::ordered_json tasks_document(const task_shelf& tasks) {
 } // namespace
 
 expected<evaluation_order> order_of(const api& x, const json& candidate, const std::string& where) {
-  if (auto ok = check_fields(candidate, candidate_fields(), where); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(check_fields(candidate, candidate_fields(), where));
   if (candidate.contains("source") == candidate.contains("completion"))
     return bad("the fields \"" + where + "source\" and \"" + where +
                "completion\": exactly one must be given");

@@ -87,8 +87,7 @@ json result_json(const std::string& task_id, const json& evaluation) {
 
 expected<evaluation_order> order_of_task(const api& x, const nlohmann::json& task,
                                          const std::string& where) {
-  if (auto ok = check_fields(task, kernelgym_task_fields(), where); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(check_fields(task, kernelgym_task_fields(), where));
   auto known = x.tasks->by_reference(task["reference_code"].get<std::string>());
   if (known == nullptr)
     return configuration_error(

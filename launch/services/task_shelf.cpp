@@ -35,7 +35,7 @@ expected<task_shelf> task_shelf::open(const task_roots& roots, const chosen_back
                                       const torch_choice& choice, bool torch,
                                       std::vector<std::string>& problems) {
   auto ids = list_tasks(roots);
-  if (!ids) return tl::unexpected<error>{ids.error()};
+  KM_TRY(ids);
   task_shelf result;
   result.backend_ = backend.name;
   for (const auto& id : *ids) {

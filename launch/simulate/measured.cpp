@@ -54,7 +54,7 @@ expected<measured_run> measure(const store& from, const std::string& run) {
     }
     return {};
   });
-  if (!done) return tl::unexpected<error>{done.error()};
+  KM_TRY(done);
   return result;
 }
 

@@ -107,14 +107,14 @@ private:
     if (to.turns.size() > 1) x.added.push_back({"user", std::move(feedback)});
     for (auto part : from.getPrompt()) {
       auto content = text_(part.getContent());
-      if (!content) return tl::unexpected<error>{content.error()};
+      KM_TRY(content);
       x.added.push_back({text_of(part.getRole()), std::move(*content)});
     }
     for (auto [content, into] : {std::pair{from.getCompletion().getText(), &x.answer},
                                  {from.getCandidate(), &x.code},
                                  {from.getFeedback(), &feedback}}) {
       auto read = text_(content);
-      if (!read) return tl::unexpected<error>{read.error()};
+      KM_TRY(read);
       *into = std::move(*read);
     }
     x.code_sha256 = text_of(from.getCandidateSha256());

@@ -73,7 +73,7 @@ row_file::~row_file() = default;
 
 expected<row_file> row_file::create(const std::string& path, bool zstd) {
   auto file = atomic_file::create(path);
-  if (!file) return tl::unexpected<error>{file.error()};
+  KM_TRY(file);
   auto result = std::make_unique<state>(zstd);
   result->file = std::move(*file);
   return row_file{std::move(result)};
@@ -93,14 +93,12 @@ expected<void> row_file::append(const nlohmann::ordered_json& row) {
 }
 
 expected<written_file> row_file::finish() {
-  if (state_->packer)
-    if (auto ok = state_->pack({}, ZSTD_e_end); !ok) return tl::unexpected<error>{ok.error()};
+  if (state_->packer) KM_TRY(state_->pack({}, ZSTD_e_end));
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned size = 0;
   EVP_DigestFinal_ex(state_->digest.get(), digest, &size);
   state_->facts.sha256 = to_hex(digest, size);
-  if (state_->file)
-    if (auto ok = state_->file->commit(); !ok) return tl::unexpected<error>{ok.error()};
+  if (state_->file) KM_TRY(state_->file->commit());
   return state_->facts;
 }
 

@@ -224,7 +224,7 @@ expected<std::unique_ptr<http_client>> http_client::start(http_client_options op
                                 std::string{"failed to start the HTTP client: "} +
                                     curl_easy_strerror(ready));
   auto impl = std::make_shared<engine>(std::move(options));
-  if (auto started = impl->start(); !started) return tl::unexpected<error>{started.error()};
+  KM_TRY(impl->start());
   return std::unique_ptr<http_client>{new http_client{std::move(impl)}};
 }
 

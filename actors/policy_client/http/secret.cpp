@@ -100,7 +100,7 @@ expected<secret_ptr> load_secret(const std::string& environment_variable, const 
   }
   if (file.empty()) return secret_ptr{};
   auto text = read_key_file(file);
-  if (!text) return tl::unexpected<error>{text.error()};
+  KM_TRY(text);
   return make_secret(*text, "the file " + file);
 }
 

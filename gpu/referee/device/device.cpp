@@ -49,11 +49,11 @@ device_memory::~device_memory() {
 
 expected<std::unique_ptr<device>> device::open() {
   auto opened = cuda::open_driver();
-  if (!opened) return tl::unexpected<error>{opened.error()};
+  KM_TRY(opened);
   std::unique_ptr<device> result{new device};
   result->cuda_ = *opened;
   try {
-    if (auto ok = result->start(); !ok) return tl::unexpected<error>{ok.error()};
+    KM_TRY(result->start());
   } catch (const device_failure& e) {
     return infrastructure_error("cuda_failed", e.what(), "`kernelmill doctor` shows the GPUs");
   }
@@ -120,7 +120,7 @@ std::optional<cuda::gpu_state> device::state() const {
 
 expected<void> device::compile_kernels() {
   auto compiled = cuda::compile_device_code(device_kernels_text, "kernels.cu", architecture_);
-  if (!compiled) return tl::unexpected<error>{compiled.error()};
+  KM_TRY(compiled);
   if (!compiled->ok)
     return infrastructure_error("nvrtc_failed",
                                 "failed to build the referee's kernels: " + compiled->log);

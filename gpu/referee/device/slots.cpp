@@ -13,8 +13,7 @@ namespace kernelmill {
 expected<std::unique_ptr<slot>> device_slot::create(candidate_process process, const task& x,
                                                     int library, device_arena& arena) {
   std::unique_ptr<device_slot> result{new device_slot{std::move(process), x, arena}};
-  if (auto ok = result->attach(arena.parameters(), library, x.function); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(result->attach(arena.parameters(), library, x.function));
   return result;
 }
 
@@ -105,11 +104,10 @@ std::string evaluate(const launch_line& x, const scalar_values& scalars, program
 expected<std::unique_ptr<program_slot>> program_slot::create(candidate_process process,
                                                              const task& x, device_arena& arena) {
   auto file = shared_page::create(program_file_bytes);
-  if (!file) return tl::unexpected<error>{file.error()};
+  KM_TRY(file);
   std::unique_ptr<program_slot> result{
       new program_slot{std::move(process), x, arena, std::move(*file)}};
-  if (auto ok = result->attach(arena.parameters(), result->file_.descriptor(), {}); !ok)
-    return tl::unexpected<error>{ok.error()};
+  KM_TRY(result->attach(arena.parameters(), result->file_.descriptor(), {}));
   return result;
 }
 
