@@ -46,6 +46,7 @@ ARROWS = {
     "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/task",
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
+    "actors/head": "actors actors/cluster actors/policy_client storage",
     "actors/lineage": "actors storage",
     "actors/monitor": "actors",
     "actors/policy_client": "actors actors/policy_client/http actors/policy_client/protocol",
@@ -70,7 +71,7 @@ ARROWS = {
     " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/profiler"
     " actors/retriever actors/run gpu/sandbox gpu/task launch/config launch/machine"
     " launch/scripted_server retrieval storage",
-    "launch/cluster": "actors actors/cluster actors/policy_client actors/policy_pool"
+    "launch/cluster": "actors actors/cluster actors/head actors/policy_pool"
     " launch/config launch/machine launch/node storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine",
