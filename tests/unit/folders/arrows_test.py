@@ -62,8 +62,7 @@ ARROWS = {
     "launch/import": "gpu/task storage",
     "launch/simulate": "storage",
     "launch/report": "launch/cli storage",
-    "launch/scripted_server": "actors actors/policy_client/http"
-    " actors/policy_client/protocol",
+    "launch/scripted_server": "actors/policy_client/http actors/policy_client/protocol launch/http",
     "launch/http": "actors actors/policy_client/http launch/config",
     "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
     " launch/config",
