@@ -95,6 +95,7 @@ struct hosted_run::state {
   std::shared_ptr<record_sink> make_sink() const;
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   std::string introspection() const;
+  void begin_run();
   progress read_progress() const;
 
   template <class Handle>
@@ -308,9 +309,9 @@ void hosted_run::state::spawn_services(episode_services& services,
   services.log = log;
 }
 
-void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
-                       const std::vector<status_actor>& others,
-                       const policy_client_actor& attached) {
+run_actor hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
+                            const std::vector<status_actor>& others,
+                            const policy_client_actor& attached) {
   auto& x = *state_;
   x.system = &system;
   x.cluster = cluster;
@@ -327,18 +328,10 @@ void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
   x.watch(services->governance);
   x.watch(services->lineage);
   for (auto& who : others) x.watch(who);
-  auto ended = std::make_shared<std::promise<expected<Message<wire::RunSummary>>>>();
-  x.summary = ended->get_future();
-  x.started = std::chrono::steady_clock::now();
-  // A year: the run has its own deadlines, and this request has none to add.
-  system.spawn([ended, run = x.run](caf::event_based_actor* self) {
-    self->request(run, std::chrono::minutes{60 * 24 * 365}, atom::start_v)
-        .then([ended](const Message<wire::RunSummary>& summary) { ended->set_value(summary); },
-              [ended](caf::error& why) { ended->set_value(tl::unexpected<error>{from_caf(why)}); });
-  });
   auto control = control_socket::open(x.directory.control_socket(),
                                       [raw = &x] { return raw->introspection(); });
   if (control) x.control = std::move(*control); // without the socket `ps` is blind
+  return x.run;
 }
 
 progress hosted_run::state::read_progress() const {
@@ -357,16 +350,21 @@ progress hosted_run::state::read_progress() const {
   return now;
 }
 
-progress hosted_run::now() const {
-  return state_->read_progress();
-}
-
-void hosted_run::pause(bool on) {
-  caf::anon_send(state_->run, atom::pause_v, on);
+// A year: the run has its own deadlines, and this request has none to add.
+void hosted_run::state::begin_run() {
+  auto ended = std::make_shared<std::promise<expected<Message<wire::RunSummary>>>>();
+  summary = ended->get_future();
+  started = std::chrono::steady_clock::now();
+  system->spawn([ended, run = run](caf::event_based_actor* self) {
+    self->request(run, std::chrono::minutes{60 * 24 * 365}, atom::start_v)
+        .then([ended](const Message<wire::RunSummary>& x) { ended->set_value(x); },
+              [ended](caf::error& why) { ended->set_value(tl::unexpected<error>{from_caf(why)}); });
+  });
 }
 
 expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   auto& x = *state_;
+  x.begin_run();
   caf::scoped_actor self{*x.system};
   auto report = [&] {
     if (!x.options.on_progress) return;
