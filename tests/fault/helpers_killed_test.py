@@ -108,9 +108,9 @@ def main():
             with started(run_words(name), folder, folder / f"{name}.log") as node:
                 disturb(node, min(12, wanted - struck.total()), dice, struck)
                 code = node.returncode
-            seen = turns_of(folder, name)
             # 70: the machine's faults were too many; what is stored must be honest all the same.
             assert code in (0, 70), f"exit {code}: {(folder / f'{name}.log').read_text()[-3000:]}"
+            seen = turns_of(folder, name)
             infrastructure += judge(calm, seen, wrong)
             turns += len(seen)
             runs += 1
