@@ -12,7 +12,7 @@ TARGETS = {
     "P2": ["exactly_once_test"],
     "P3": ["kill_node_test"],
     "P4": ["sim_test"],
-    "P7": ["storage_test"],
+    "P7": ["power_loss_test"],
     "P8": ["storage_test"],
     "P9": ["sim_test"],
     "P10": ["sim_test"],
@@ -124,7 +124,11 @@ def strangers_cost_little(bench: Bench) -> Found:
 
 
 def power_loss(bench: Bench) -> Found:
-    raise NotHere("it has no test yet")
+    commits = bench.of_size(30, 100, 1000)
+    it = bench.gtest("power_loss_test", limit=600 + 10 * commits, KERNELMILL_COMMITS=commits)
+    return found(f"{n(count(it, 'corrupt'))} corrupt, {n(count(it, 'lost'))} turns lost, {n(count(it, 'doubled'))} doubled "
+                 f"in {n(count(it, 'images'))} disks after each of {n(count(it, 'calls'))} calls of "
+                 f"{n(count(it, 'commits'))} commits", count(it, "images") > 0, it)
 
 
 def bad_disks(bench: Bench) -> Found:
