@@ -283,10 +283,18 @@ expected<void> hosted_run::open(const execution_facts& facts) {
 
 std::shared_ptr<record_sink> hosted_run::state::make_sink() const {
   auto sink = std::make_shared<store_sink>(records, artifacts);
-  sink->on_fresh([records = records, artifacts = artifacts, journal = journal,
-                  feed = retrieval.live ? retrieval.feed : nullptr](wire::Record::Reader record) {
-    // The journal is a projection: what it misses, resume writes again.
-    (void)journal->follow(*records, *artifacts, record);
+  sink->on_fresh([records = records, artifacts = artifacts, journal = journal, log = log,
+                  path = directory.path, told = false,
+                  feed = retrieval.live ? retrieval.feed
+                                        : nullptr](wire::Record::Reader record) mutable {
+    // The journal is a projection: what it misses can be written again, so the run goes on.
+    auto written = journal->follow(*records, *artifacts, record);
+    if (!written && !told) {
+      log.warn({"lineage", {}, {}, {}}, "lines of traces.jsonl and metrics.jsonl are missing: " +
+                                            written.error().message +
+                                            "; `kernelmill fsck " + path + " --repair` adds them");
+      told = true;
+    }
     if (feed) feed_verified(*feed, *artifacts, record);
   });
   return sink;
