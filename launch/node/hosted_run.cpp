@@ -10,7 +10,7 @@
 
 #include "actors/caf_error.hpp"
 #include "actors/governance/governance.hpp"
-#include "actors/lineage/record_sinks.hpp"
+#include "actors/lineage/store_sink.hpp"
 #include "actors/monitor/monitor.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
 #include "actors/retriever/indexed_retriever.hpp"

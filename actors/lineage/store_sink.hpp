@@ -1,9 +1,8 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <mutex>
 #include <string>
+#include <vector>
 
 #include "actors/lineage/lineage.hpp"
 #include "storage/artifacts.hpp"
@@ -28,27 +27,11 @@ private:
   std::function<void(wire::Record::Reader)> tell_;
 };
 
-/// Keeps records in memory: for simulations, and for measuring what durability costs.
-class memory_sink : public record_sink {
-public:
-  explicit memory_sink(bool keep = true) : keep_(keep) {
-    // nop
-  }
+/// Finds the text of an artifact.
+using text_lookup = std::function<expected<std::string>(wire::Content::Reader)>;
 
-  expected<std::vector<bool>> commit(const std::vector<pending_record>& batch) override;
-  expected<Message<wire::EpisodeHistory>> read(const episode_id& episode) override;
-
-  /// A copy of what is committed, by key.
-  std::map<std::string, Message<wire::Record>> records() const;
-
-private:
-  bool keep_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Message<wire::Record>> records_;
-  std::map<std::string, std::string> artifacts_;
-};
-
-/// A text that sorts as the store's keys do, e.g. "turn/run/00000003/00000001/00000002".
-std::string record_key(wire::Record::Reader record);
+/// The history that the records of one episode make, with the text in place of each artifact.
+expected<Message<wire::EpisodeHistory>>
+history_of(const std::vector<Message<wire::Record>>& records, const text_lookup& look_up);
 
 } // namespace kernelmill
