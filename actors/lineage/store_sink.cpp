@@ -72,10 +72,18 @@ expected<std::vector<bool>> store_sink::commit(const std::vector<pending_record>
   }
   if (!artifacts.empty()) KM_TRY(artifacts_->put_all(artifacts));
   auto fresh = records_->commit(records);
-  if (fresh && tell_)
+  if (fresh && follower_)
     for (size_t i = 0; i < records.size(); ++i)
-      if ((*fresh)[i]) tell_(*records[i].open());
+      if ((*fresh)[i]) follower_->push(std::move(records[i]));
   return fresh;
+}
+
+void store_sink::on_fresh(record_follower::listener tell) {
+  follower_ = std::make_unique<record_follower>(std::move(tell));
+}
+
+void store_sink::settle() {
+  if (follower_) follower_->settle();
 }
 
 expected<Message<wire::EpisodeHistory>> store_sink::read(const episode_id& episode) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "actors/lineage/lineage.hpp"
+#include "actors/lineage/record_follower.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/store.hpp"
 
@@ -18,13 +19,17 @@ public:
   expected<std::vector<bool>> commit(const std::vector<pending_record>& batch) override;
   expected<Message<wire::EpisodeHistory>> read(const episode_id& episode) override;
 
-  /// Calls `tell` with each new record once it is durable, on the committing thread.
-  void on_fresh(std::function<void(wire::Record::Reader)> tell) { tell_ = std::move(tell); }
+  /// Calls `tell` with each new record once it is durable, in the order of commits, on a thread of
+  /// its own. Before the first commit.
+  void on_fresh(record_follower::listener tell);
+
+  /// Returns when all that is committed is told.
+  void settle();
 
 private:
   std::shared_ptr<store> records_;
   std::shared_ptr<artifact_store> artifacts_;
-  std::function<void(wire::Record::Reader)> tell_;
+  std::unique_ptr<record_follower> follower_;
 };
 
 /// Finds the text of an artifact.
