@@ -10,7 +10,7 @@
 
 #include "actors/caf_error.hpp"
 #include "actors/governance/governance.hpp"
-#include "actors/lineage/record_sinks.hpp"
+#include "actors/lineage/store_sink.hpp"
 #include "actors/monitor/monitor.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
 #include "actors/retriever/indexed_retriever.hpp"
@@ -19,6 +19,7 @@
 #include "launch/node/control_socket.hpp"
 #include "launch/node/node_plan.hpp"
 #include "launch/node/node_retrieval.hpp"
+#include "launch/node/run_manifest.hpp"
 #include "launch/node/stations.hpp"
 #include "launch/scripted_server/scripted_server.hpp"
 #include "messages/json.hpp"
@@ -49,15 +50,6 @@ private:
   run_counters counters_;
 };
 
-nlohmann::ordered_json layers_json(const std::vector<sandbox_layer>& layers) {
-  auto result = nlohmann::ordered_json::array();
-  static constexpr const char* states[] = {"active", "weaker", "missing"};
-  for (auto& x : layers)
-    result.push_back(
-        {{"name", x.name}, {"state", states[static_cast<int>(x.state)]}, {"detail", x.detail}});
-  return result;
-}
-
 } // namespace
 
 /// In the order in which it is made; it outlives the actors.
@@ -74,6 +66,7 @@ struct hosted_run::state {
   std::shared_ptr<store> records;
   std::shared_ptr<artifact_store> artifacts;
   std::shared_ptr<run_journal> journal;
+  std::shared_ptr<store_sink> sink;
   std::shared_ptr<progress_board> board = std::make_shared<progress_board>();
   logger log;
 
@@ -91,8 +84,7 @@ struct hosted_run::state {
   expected<void> start_policy_server();
   expected<void> open_log();
   expected<void> take_up_records();
-  nlohmann::ordered_json manifest(const execution_facts& facts) const;
-  std::shared_ptr<record_sink> make_sink() const;
+  std::shared_ptr<record_sink> make_sink();
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   std::string introspection() const;
   void begin_run();
@@ -116,24 +108,6 @@ std::chrono::milliseconds longest_lease(const run_config& config) {
          milliseconds{
              std::max(config.evaluation.deadline_ms, config.evaluation.torch_deadline_ms)} +
          2min;
-}
-
-nlohmann::ordered_json hosted_run::state::manifest(const execution_facts& facts) const {
-  auto listed = nlohmann::ordered_json::array();
-  for (auto& what : plan.groups) {
-    if (!listed.empty() && listed.back()["id"] == what->id) continue;
-    listed.push_back({{"id", what->id}, {"digest", what->digest}});
-    if (!what->split.empty()) listed.back()["split"] = what->split;
-  }
-  return {{"config_digest", plan.config_digest},
-          {"toolchain", facts.toolchain},
-          {"slots", facts.slots},
-          {"sandbox", layers_json(facts.layers)},
-          {"policy",
-           {{"kind", options.config.policy.kind},
-            {"base_url", policy.base_url},
-            {"model", policy.model}}},
-          {"tasks", listed}};
 }
 
 expected<void> hosted_run::state::start_policy_server() {
@@ -179,6 +153,7 @@ hosted_run::~hosted_run() {
   auto& x = *state_;
   x.control.reset();
   for (auto& who : x.actors) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+  if (x.sink) x.sink->settle(); // whoever resumes the run reads its journal next
   x.log.close();
 }
 
@@ -255,7 +230,7 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   } else {
     auto resolved = nlohmann::ordered_json::parse(x.options.config_json, nullptr, false);
     directory = create_run({x.options.directory, config.run.name, config.storage.store}, resolved,
-                           x.manifest(facts));
+                           run_manifest(x.plan, config.policy.kind, x.policy, facts));
   }
   if (auto ok = take(x.directory, std::move(directory)); !ok) return ok;
   x.plan.name = x.directory.name;
@@ -281,8 +256,8 @@ expected<void> hosted_run::open(const execution_facts& facts) {
 // -- running
 // ----------------------------------------------------------------------------------------
 
-std::shared_ptr<record_sink> hosted_run::state::make_sink() const {
-  auto sink = std::make_shared<store_sink>(records, artifacts);
+std::shared_ptr<record_sink> hosted_run::state::make_sink() {
+  sink = std::make_shared<store_sink>(records, artifacts);
   sink->on_fresh([records = records, artifacts = artifacts, journal = journal, log = log,
                   path = directory.path, told = false,
                   feed = retrieval.live ? retrieval.feed
@@ -396,6 +371,7 @@ expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   }
   report();
   x.control.reset();
+  x.sink->settle(); // the files say what the summary says
   return x.summary.get();
 }
 
