@@ -87,6 +87,7 @@ struct hosted_run::state {
   std::shared_ptr<record_sink> make_sink();
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   std::string introspection() const;
+  void begin_run();
   progress read_progress() const;
 
   template <class Handle>
@@ -257,10 +258,18 @@ expected<void> hosted_run::open(const execution_facts& facts) {
 
 std::shared_ptr<record_sink> hosted_run::state::make_sink() {
   sink = std::make_shared<store_sink>(records, artifacts);
-  sink->on_fresh([records = records, artifacts = artifacts, journal = journal,
-                  feed = retrieval.live ? retrieval.feed : nullptr](wire::Record::Reader record) {
-    // The journal is a projection: what it misses, resume writes again.
-    (void)journal->follow(*records, *artifacts, record);
+  sink->on_fresh([records = records, artifacts = artifacts, journal = journal, log = log,
+                  path = directory.path, told = false,
+                  feed = retrieval.live ? retrieval.feed
+                                        : nullptr](wire::Record::Reader record) mutable {
+    // The journal is a projection: what it misses can be written again, so the run goes on.
+    auto written = journal->follow(*records, *artifacts, record);
+    if (!written && !told) {
+      log.warn({"lineage", {}, {}, {}}, "lines of traces.jsonl and metrics.jsonl are missing: " +
+                                            written.error().message +
+                                            "; `kernelmill fsck " + path + " --repair` adds them");
+      told = true;
+    }
     if (feed) feed_verified(*feed, *artifacts, record);
   });
   return sink;
@@ -283,9 +292,9 @@ void hosted_run::state::spawn_services(episode_services& services,
   services.log = log;
 }
 
-void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
-                       const std::vector<status_actor>& others,
-                       const policy_client_actor& attached) {
+run_actor hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
+                            const std::vector<status_actor>& others,
+                            const policy_client_actor& attached) {
   auto& x = *state_;
   x.system = &system;
   x.cluster = cluster;
@@ -302,18 +311,10 @@ void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
   x.watch(services->governance);
   x.watch(services->lineage);
   for (auto& who : others) x.watch(who);
-  auto ended = std::make_shared<std::promise<expected<Message<wire::RunSummary>>>>();
-  x.summary = ended->get_future();
-  x.started = std::chrono::steady_clock::now();
-  // A year: the run has its own deadlines, and this request has none to add.
-  system.spawn([ended, run = x.run](caf::event_based_actor* self) {
-    self->request(run, std::chrono::minutes{60 * 24 * 365}, atom::start_v)
-        .then([ended](const Message<wire::RunSummary>& summary) { ended->set_value(summary); },
-              [ended](caf::error& why) { ended->set_value(tl::unexpected<error>{from_caf(why)}); });
-  });
   auto control = control_socket::open(x.directory.control_socket(),
                                       [raw = &x] { return raw->introspection(); });
   if (control) x.control = std::move(*control); // without the socket `ps` is blind
+  return x.run;
 }
 
 progress hosted_run::state::read_progress() const {
@@ -332,16 +333,21 @@ progress hosted_run::state::read_progress() const {
   return now;
 }
 
-progress hosted_run::now() const {
-  return state_->read_progress();
-}
-
-void hosted_run::pause(bool on) {
-  caf::anon_send(state_->run, atom::pause_v, on);
+// A year: the run has its own deadlines, and this request has none to add.
+void hosted_run::state::begin_run() {
+  auto ended = std::make_shared<std::promise<expected<Message<wire::RunSummary>>>>();
+  summary = ended->get_future();
+  started = std::chrono::steady_clock::now();
+  system->spawn([ended, run = run](caf::event_based_actor* self) {
+    self->request(run, std::chrono::minutes{60 * 24 * 365}, atom::start_v)
+        .then([ended](const Message<wire::RunSummary>& x) { ended->set_value(x); },
+              [ended](caf::error& why) { ended->set_value(tl::unexpected<error>{from_caf(why)}); });
+  });
 }
 
 expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   auto& x = *state_;
+  x.begin_run();
   caf::scoped_actor self{*x.system};
   auto report = [&] {
     if (!x.options.on_progress) return;
