@@ -19,7 +19,6 @@ import tarfile
 import tempfile
 
 OURS = re.compile(r"^(libkernelmill.*|kernelmill.*)$")
-STATIC_SYMBOLS = {"stack_protector": "__stack_chk_fail"}
 
 
 def readelf(option, path):
@@ -76,7 +75,7 @@ def path_is_fine(path, within):
     return True
 
 
-def broken_rules(facts, ours, within, has_stripped_static_symbols=True):
+def broken_rules(facts, ours, within):
     """The rules that a binary breaks, in words."""
     rules = [
         (facts["pie"], "it is not position-independent"),

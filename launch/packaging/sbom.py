@@ -42,13 +42,15 @@ def run(*words):
 
 
 def owner_of(name):
-    """Debian's package that has a shared library of this name, and its version."""
-    for folder in ("/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib", "/usr/bin", "/bin"):
-        for path in sorted(pathlib.Path(folder).rglob(name)):
-            for spelled in (str(path), str(path.resolve()), str(path).removeprefix("/usr")):
+    """Debian's package that has a library or program of this name; empty when there is none."""
+    for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/bin"):
+        path = pathlib.Path(folder, name)
+        if path.exists():
+            for spelled in (str(path.resolve()), str(path), str(path.resolve()).removeprefix("/usr")):
                 if found := run("dpkg", "-S", spelled):
                     return found.split(":")[0].strip()
-    return ""
+    found = sorted(x for x in run("dpkg", "-S", f"*/{name}").splitlines() if x.endswith("/" + name))
+    return found[0].split(":")[0].strip() if found else ""
 
 
 def version_of(package):

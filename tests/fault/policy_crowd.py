@@ -14,8 +14,9 @@ process of this file, which listens on as many ports. Three parts:
   flight  one honest server gets all requests before it answers the first; of one in a hundred it breaks the
           first attempt. All end well, the broken ones in their second attempt or later.
 
-The bounds: BASE bytes for the process, CLIENT_BYTES a client, REQUEST_BYTES a request in flight, and what a
-server may send (policy.max_response_bytes) for each request to one that never stops sending."""
+The bounds: BASE bytes for the process, CLIENT_BYTES a client, REQUEST_BYTES a request in flight, and twice what a
+server may send (policy.max_response_bytes) for each request to one that sends too much: a text that grows
+is copied."""
 
 import argparse
 import asyncio
@@ -30,8 +31,8 @@ import zlib
 
 BASE = 64 << 20
 CLIENT_BYTES = 192 << 10   # its actor, its thread, its connection pool
-REQUEST_BYTES = 64 << 10   # 8 KB of prompt, its body, its connection, its answer
-ANSWER_BYTES = 256 << 10   # policy.max_response_bytes
+REQUEST_BYTES = 48 << 10   # 8 KB of prompt, its body, its connection, its answer
+ANSWER_BYTES = 1 << 20    # policy.max_response_bytes
 INFRASTRUCTURE = 4         # wire::FaultClass
 
 KINDS = ["silent", "slow", "garbage", "deep", "silent", "endless", "honest", "cut", "slow", "liar"]
@@ -42,7 +43,7 @@ OUTCOMES = {
     "endless": {"policy_response_too_large"},
     "cut": {"policy_bad_response", "policy_connection_lost"},
 }
-DEEP = b'{"error":{"message":' + b"[" * 200_000 + b"]" * 200_000 + b"}}"
+DEEP = b'{"error":{"message":' + b"[" * 400_000 + b"]" * 400_000 + b"}}"
 
 
 def kind_of(index):
@@ -235,8 +236,8 @@ def crowd(given):
     answers, memory, seconds = ask(given, "each", servers.urls, given.each)
     servers.end()
     wrong = [x for x in answers if not right(x, kind_of(numbers(x["session"])[0]))]
-    endless = sum(kind_of(i) == "endless" for i in range(given.servers)) * given.each
-    bound = BASE + given.servers * CLIENT_BYTES + len(answers) * REQUEST_BYTES + endless * 2 * ANSWER_BYTES
+    long = sum(kind_of(i) in ("endless", "deep") for i in range(given.servers)) * given.each
+    bound = BASE + given.servers * CLIENT_BYTES + len(answers) * REQUEST_BYTES + long * 2 * ANSWER_BYTES
     return report("crowd", answers, memory, bound, seconds, wrong)
 
 
