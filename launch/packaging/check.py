@@ -38,7 +38,7 @@ def facts_of(path):
     header, segments, dynamic = readelf("-h", path), readelf("-l", path), readelf("-d", path)
     symbols = readelf("--dyn-syms", path)
     names = set(re.findall(r"\s(\w+)(?:@@?[\w.]+)?(?: \(\d+\))?$", symbols, re.MULTILINE))
-    stack = re.search(r"GNU_STACK\s.*?\s([RWE ]{3})\s+0x", segments)
+    stack = re.search(r"GNU_STACK(?:\s+0x[0-9a-f]+){5}\s+([RWE ]+?)\s+0x", segments)
     paths = re.findall(r"\((?:RPATH|RUNPATH)\)\s+Library r(?:un)?path: \[(.*?)\]", dynamic)
     return {
         "static": "INTERP" not in segments and "NEEDED" not in dynamic,
