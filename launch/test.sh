@@ -2,6 +2,7 @@
 # Installs what the tests need, builds, and runs every test.
 #   launch/test.sh [PRESET] [ctest arguments...]
 # PRESET is default, debug, asan-ubsan or tsan. What follows goes to ctest: launch/test.sh -R config
+#   launch/test.sh fuzz [SECONDS]     each fuzz target for so many seconds (60), one after the other
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,6 +12,9 @@ case "${1:-}" in
 esac
 
 launch/packages.sh test
+if [ "${1:-}" = fuzz ]; then
+  exec tests/fuzz/run.sh "${@:2}"
+fi
 # The quickstart configures without tests; the cache remembers that unless it is told otherwise.
 cmake --preset "$preset" -DKERNELMILL_TESTS=ON
 cmake --build --preset "$preset" --parallel "$(nproc)"

@@ -41,6 +41,7 @@ for target in "${targets[@]}"; do
   longest=65536 # half of it in brackets is what breaks a parser that recurses
   case "$target" in
     config | http | torch) longest=8192 ;;
+    answer | script) longest=16384 ;;
   esac
   result=well
   "build-fuzz/fuzz/fuzz_$target" "$learned" "${seeds[@]}" "${dictionary[@]}" -max_total_time="$seconds" \

@@ -28,8 +28,8 @@ void check_server_error(const server_error& x) {
 }
 
 void check_completion(completion_answer x, server_kind kind) {
-  promise(x.logprobs.empty() || x.logprobs.size() == x.token_ids.size(),
-          "log-probabilities come for every token or for none");
+  promise(x.logprobs.empty() || x.token_ids.empty() || x.logprobs.size() == x.token_ids.size(),
+          "where there are ids, log-probabilities come for each or for none");
   uint32_t last = 0;
   for (const auto& span : x.weight_versions) {
     promise(span.start <= span.end && span.start >= last, "spans of weights are in order");

@@ -13,14 +13,15 @@ namespace kernelmill::fuzz {
 
 namespace {
 
-using namespace services;
+using services::desk_load;
+using services::task_shelf;
 
-const api_ptr& service() {
-  static const api_ptr one = [] {
+const services::api_ptr& service() {
+  static const services::api_ptr one = [] {
     std::vector<std::string> problems;
     auto tasks = task_shelf::open({KERNELMILL_FUZZ_TASKS}, {}, {}, true, problems);
     promise(tasks.has_value() && problems.empty(), "the installed tasks can be read");
-    auto result = std::make_shared<api>();
+    auto result = std::make_shared<services::api>();
     result->tasks = std::make_shared<const task_shelf>(std::move(*tasks));
     result->load = std::make_shared<desk_load>();
     return result;
@@ -29,7 +30,7 @@ const api_ptr& service() {
 }
 
 const http::router& routes() {
-  static const http::router one{evaluation_routes(service()), {nullptr, {"localhost"}}};
+  static const http::router one{services::evaluation_routes(service()), {nullptr, {"localhost"}}};
   return one;
 }
 

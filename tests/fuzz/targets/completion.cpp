@@ -3,6 +3,7 @@
 #include "actors/episode/clean_text.hpp"
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/fence.hpp"
+#include "actors/episode/unchanged.hpp"
 #include "gpu/task/launch_plan.hpp"
 #include "messages/base/utf8.hpp"
 #include "tests/fuzz/support.hpp"
@@ -47,6 +48,9 @@ void completion(std::string_view bytes) {
     from = block->end;
     language_of(block->info);
   }
+  auto plain = normalized_cpp(bytes);
+  promise(plain.size() <= bytes.size() + 1, "what is left out makes a source no longer");
+  normalized_python(bytes);
   only_fence(bytes);
   trim_lines(bytes);
 }
