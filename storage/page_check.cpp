@@ -1,5 +1,6 @@
 #include "storage/page_check.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -142,6 +143,27 @@ std::optional<std::string> missing_pages(const std::string& data_file) {
   }
   return "data.mdb was cut off: it has " + std::to_string(from.bytes) + " of " +
          std::to_string(wanted) + " bytes";
+}
+
+bool is_unborn(const std::string& data_file) {
+  file from;
+  from.fd = ::open(data_file.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat facts {};
+  auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  if (from.fd < 0 || ::fstat(from.fd, &facts) != 0 || facts.st_size == 0) return false;
+  auto size = static_cast<size_t>(facts.st_size);
+  std::vector<char> bytes(2 * page, 0);
+  if (size > bytes.size() || !from.read(bytes.data(), size, 0)) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    meta x{};
+    auto* first = bytes.data() + i * page;
+    std::memcpy(&x, first + header_bytes, sizeof x);
+    bool empty = x.magic == magic && x.transaction == 0 && x.trees[0].root == no_page &&
+                 x.trees[1].root == no_page;
+    auto* rest = empty ? first + header_bytes + sizeof x : first;
+    if (std::any_of(rest, first + page, [](char c) { return c != 0; })) return false;
+  }
+  return true;
 }
 
 } // namespace kernelmill

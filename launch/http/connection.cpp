@@ -147,8 +147,9 @@ kj::Promise<void> connection::take(kj::HttpMethod method, kj::StringPtr url,
       .catch_([this, &kept](kj::Exception&& e) {
         if (e.getType() == kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
         bool late = e.getType() == kj::Exception::Type::OVERLOADED;
-        kept.refused = late ? refusal(408, "body_too_slow", "the body did not come in time")
-                            : refusal(400, "bad_request", "the body is not encoded as its head says");
+        kept.refused =
+            late ? refusal(408, "body_too_slow", "the body did not come in time")
+                 : refusal(400, "bad_request", "the body is not encoded as its head says");
         close_ = close_ || !late; // nobody knows where the next request begins
       })
       .then([this, &kept, &body, &to] {

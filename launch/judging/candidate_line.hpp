@@ -11,8 +11,8 @@ namespace kernelmill {
 
 struct candidate_line {
   std::string task;
-  std::string file;              ///< as it was written
-  std::string name;              ///< the file's where none is given
+  std::string file; ///< as it was written
+  std::string name; ///< the file's where none is given
   std::string contract = "auto";
 };
 

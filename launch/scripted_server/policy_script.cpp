@@ -49,7 +49,8 @@ public:
   void allow(std::initializer_list<const char*> keys) {
     if (!object_.is_object()) return;
     for (const auto& [key, value] : object_.items())
-      if (std::none_of(keys.begin(), keys.end(), [&known_as = key](const char* x) { return known_as == x; })) {
+      if (std::none_of(keys.begin(), keys.end(),
+                       [&known_as = key](const char* x) { return known_as == x; })) {
         std::string known;
         for (const auto* x : keys) known += known.empty() ? x : std::string{", "} + x;
         fail(key, "is not a key of a script", "the keys here are " + known);

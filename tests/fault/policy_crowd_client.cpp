@@ -126,10 +126,11 @@ private:
         b.setMaxInFlight(settings_.requests);
       });
       self->request(pool_, std::chrono::seconds{60}, atom::attach_v, server)
-          .receive([] {}, [&](caf::error& why) {
-            std::fprintf(stderr, "policy_crowd_client: %s\n", system_.render(why).c_str());
-            std::exit(1);
-          });
+          .receive([] {},
+                   [&](caf::error& why) {
+                     std::fprintf(stderr, "policy_crowd_client: %s\n", system_.render(why).c_str());
+                     std::exit(1);
+                   });
     }
   }
 

@@ -20,14 +20,22 @@ namespace fs = std::filesystem;
 using namespace kernelmill::fuzz;
 
 const std::map<std::string, target> targets = {
-    {"answer", answer},         {"api", api},
-    {"batch", batch},           {"compiler", compiler},
-    {"completion", completion}, {"config", config},
-    {"eval_results", eval_results}, {"frames", frames},
-    {"helpers", helpers},       {"http", http},
-    {"launch_plan", launch_plan}, {"parcels", parcels},
-    {"script", script},         {"store", store},
-    {"stream", stream},         {"task", task},
+    {"answer", answer},
+    {"api", api},
+    {"batch", batch},
+    {"compiler", compiler},
+    {"completion", completion},
+    {"config", config},
+    {"eval_results", eval_results},
+    {"frames", frames},
+    {"helpers", helpers},
+    {"http", http},
+    {"launch_plan", launch_plan},
+    {"parcels", parcels},
+    {"script", script},
+    {"store", store},
+    {"stream", stream},
+    {"task", task},
     {"torch", torch},
 };
 
@@ -59,10 +67,11 @@ std::vector<shape> hostile_shapes() {
   for (std::string_view key :
        {"{\"error\":{\"message\":", "{\"detail\":", "{\"policy\":", "{\"tasks\":", "{\"task\":",
         "{\"1\":", "{\"trials\":", "{\"id\":", "{\"stage\":", "{\"messages\":", "{\"kind\":"})
-    result.push_back({"a deep value that ends of " + std::string{key},
-                      std::string{key} + deep + repeated("]", many) +
-                          std::string(static_cast<size_t>(std::count(key.begin(), key.end(), '{')), '}') +
-                          "\n"});
+    result.push_back(
+        {"a deep value that ends of " + std::string{key},
+         std::string{key} + deep + repeated("]", many) +
+             std::string(static_cast<size_t>(std::count(key.begin(), key.end(), '{')), '}') +
+             "\n"});
   return result;
 }
 

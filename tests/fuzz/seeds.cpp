@@ -109,7 +109,8 @@ void write_parcels(const fs::path& folder) {
     x.initSlots(1).set(0, "gpu0 (NVIDIA H200)");
   });
   write(folder / "offer", bytes_of(offer));
-  write(folder / "lines", "\x01" "elf\nnot a digest\nnative/row_sum\ntask\ntask.json\n{}\n");
+  write(folder / "lines", "\x01"
+                          "elf\nnot a digest\nnative/row_sum\ntask\ntask.json\n{}\n");
 }
 
 bool write_store(const fs::path& folder) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// The fuzz targets: each takes any bytes and feeds them to the parsers of one kind of foreign bytes.
-// What breaks a promise of those parsers ends the process. One source file a target.
+// The fuzz targets: each takes any bytes and feeds them to the parsers of one kind of foreign
+// bytes. What breaks a promise of those parsers ends the process. One source file a target.
 
 #include <string>
 #include <string_view>

@@ -60,6 +60,7 @@ public:
       return;
     }
     run_.candidate.forget();
+    run_.prepared.arena()->gpu().rouse(); // it may have rested since the baseline was timed
     baseline().spin(true);
     if (warm_up()) time_all();
     if (run_.program == nullptr) process().go_on();

@@ -52,8 +52,7 @@ http::request request_of(std::string_view bytes, std::string& target) {
 
 void check_response(const http::response& x) {
   promise(x.status >= 200 && x.status < 500, "no client makes an error of the server's own");
-  promise(x.status < 400 || x.body.find("\"category\"") != std::string::npos,
-          "a refusal says why");
+  promise(x.status < 400 || x.body.find("\"category\"") != std::string::npos, "a refusal says why");
   http::reason_of(x.status);
 }
 

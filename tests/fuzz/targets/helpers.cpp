@@ -15,9 +15,10 @@ namespace {
 
 void check_flags(const chosen_flags& x, const char* what) {
   for (const auto& flag : x.taken)
-    promise(flag.starts_with("-D") || flag.starts_with("-U") || // a macro's value is a text
+    promise(
+        flag.starts_with("-D") || flag.starts_with("-U") || // a macro's value is a text
             (flag.find('/') == flag.npos && flag.find('@') == flag.npos && flag.starts_with('-')),
-            what);
+        what);
 }
 
 void check_request(const extension_request& x) {

@@ -1,7 +1,7 @@
 // Launch lines of a candidate's source, and the expressions in them.
 
-#include "gpu/task/device_artifact.hpp"
 #include "gpu/task/launch_plan.hpp"
+#include "gpu/task/device_artifact.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
 
@@ -49,7 +49,8 @@ void launch_plan(std::string_view bytes) {
   if (one) check(one->evaluate(scalars()));
   auto artifact = unpack_device_artifact(text);
   if (artifact)
-    promise(pack_device_artifact(*artifact).size() <= text.size(), "an artifact is what was packed");
+    promise(pack_device_artifact(*artifact).size() <= text.size(),
+            "an artifact is what was packed");
 }
 
 } // namespace kernelmill::fuzz

@@ -37,7 +37,8 @@ void put_on_shelf(wire::Parcel::Reader parcel) {
   auto around = fs::path{shelf_folder()}.parent_path();
   promise(std::distance(fs::directory_iterator{around}, {}) == 1, "nothing lands beside the shelf");
   std::error_code ignored;
-  for (const auto& one : fs::directory_iterator{shelf_folder()}) fs::remove_all(one.path(), ignored);
+  for (const auto& one : fs::directory_iterator{shelf_folder()})
+    fs::remove_all(one.path(), ignored);
 }
 
 // A parcel made of the input's pieces, with digests that are right where the input says so.

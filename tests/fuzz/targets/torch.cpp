@@ -1,6 +1,6 @@
 // Answers of the torch referee. It is ours, but what it reports was measured beside a candidate; a
-// word that is none must end the evaluation, never the process. Each line of the input is the answer
-// to the next question; then there are no more.
+// word that is none must end the evaluation, never the process. Each line of the input is the
+// answer to the next question; then there are no more.
 
 #include "gpu/referee/machine.hpp"
 #include "gpu/torch/torch_evaluation.hpp"
@@ -66,7 +66,8 @@ void torch(std::string_view bytes) {
   auto result = evaluate_torch({lane, hardware, nullptr}, *request.open());
   read_all(*result.open());
   next_answer = 0;
-  read_all(*check_torch({lane, hardware, nullptr}, KERNELMILL_FUZZ_TASKS "/torch/mean_square").open());
+  read_all(
+      *check_torch({lane, hardware, nullptr}, KERNELMILL_FUZZ_TASKS "/torch/mean_square").open());
 }
 
 } // namespace fuzz

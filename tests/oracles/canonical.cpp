@@ -1,4 +1,4 @@
-#include "storage/canonical.hpp"
+#include "tests/oracles/canonical.hpp"
 
 #include <algorithm>
 #include <array>
