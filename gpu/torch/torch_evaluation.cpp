@@ -47,6 +47,17 @@ double number_of(const json& x, const char* name) {
   return found != x.end() && found->is_number() ? found->get<double>() : 0;
 }
 
+// 0 where it is no number that can be a count.
+uint64_t count_of(const json& x, const char* name) {
+  auto value = number_of(x, name);
+  return value > 0 && value < 1e15 ? static_cast<uint64_t>(value) : 0;
+}
+
+bool flag_of(const json& x, const char* name, bool otherwise) {
+  auto found = x.find(name);
+  return found != x.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+}
+
 // JSON has no infinity; null stands for it.
 double error_of(const json& x, const char* name) {
   auto found = x.find(name);
@@ -114,7 +125,8 @@ private:
       return false;
     }
     const auto& x = *answer;
-    for (const auto& trial : x.value("trials", json::array())) trials_.push_back(trial);
+    for (const auto& trial : x.value("trials", json::array()))
+      if (trial.is_object()) trials_.push_back(trial);
     for (const auto& found : x.value("findings", json::array()))
       record_.findings.push_back(
           {text_of(found, "rule"),
@@ -176,8 +188,8 @@ private:
     if (answer) {
       keep_seed(text_of(*answer, "seed"));
       floor_bytes_ = number_of(*answer, "floor_bytes");
-      record_.case_count = static_cast<uint32_t>(number_of(*answer, "planned"));
-      record_.correct = record_.found_right = well && answer->value("correct", false);
+      record_.case_count = static_cast<uint32_t>(count_of(*answer, "planned"));
+      record_.correct = record_.found_right = well && flag_of(*answer, "correct", false);
     }
     if (well && !record_.correct) record_.fault = wrong_result();
     record_.deterministic =
@@ -187,16 +199,17 @@ private:
   }
 
   void keep_seed(const std::string& hex) {
-    has_seed_ = !hex.empty();
+    has_seed_ = !hex.empty() && hex.find_first_not_of("0123456789abcdef") == hex.npos;
+    if (!has_seed_) return;
     for (size_t i = 0; i < record_.seed.size() && 2 * i + 1 < hex.size(); ++i)
       record_.seed[i] = static_cast<uint8_t>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
   }
 
   error wrong_result() const {
     for (const auto& x : trials_) {
-      if (x.value("pass", true)) continue;
+      if (flag_of(x, "pass", true)) continue;
       auto count = fmt::format("{:.0f} elements wrong", number_of(x, "bad"));
-      if (x.value("hidden", false))
+      if (flag_of(x, "hidden", false))
         return {fault_class::candidate, "wrong_result",
                 "a hidden trial is wrong: other contents of the same shapes, " + count,
                 "compute the function for every value of its inputs"};
@@ -341,7 +354,7 @@ private:
       return;
     }
     record_.output = text_of(*answer, "output");
-    record_.sealed = answer->value("sealed", true);
+    record_.sealed = flag_of(*answer, "sealed", true);
     if (answer->contains("kernel_share"))
       record_.counters.push_back({"kernel_share", number_of(*answer, "kernel_share"), "share"});
   }
@@ -352,12 +365,12 @@ private:
       const auto& x = trials_[i];
       cases[i].setName(text_of(x, "name"));
       cases[i].setShape(inputs_);
-      cases[i].setHidden(x.value("hidden", false));
+      cases[i].setHidden(flag_of(x, "hidden", false));
       cases[i].setDistribution(text_of(x, "distribution"));
       cases[i].setMaxError(error_of(x, "max_error"));
       cases[i].setBound(error_of(x, "bound"));
-      cases[i].setPass(x.value("pass", false));
-      cases[i].setBadCount(static_cast<uint64_t>(number_of(x, "bad")));
+      cases[i].setPass(flag_of(x, "pass", false));
+      cases[i].setBadCount(count_of(x, "bad"));
       cases[i].setFirstBad(text_of(x, "first_bad"));
     }
   }
