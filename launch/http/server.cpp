@@ -48,6 +48,12 @@ public:
                                            kj::Maybe<kj::HttpService::Response&> to) override {
     if (e.getType() == kj::Exception::Type::DISCONNECTED) return kj::READY_NOW;
     KJ_IF_MAYBE (out, to) {
+      // KJ 0.9 takes a head that asks for what it has not for a failure of its own.
+      if (description(e).find("unknown transfer encoding") != std::string::npos)
+        return write_response(parts_, *out,
+                              error_response(501, {fault_class::configuration, "bad_request",
+                                                   "this transfer encoding is not known here",
+                                                   "send the body chunked, or with its length"}));
       return write_response(parts_, *out,
                             error_response(500, {fault_class::infrastructure, "no_answer",
                                                  "failed to answer: " + description(e), ""}));
