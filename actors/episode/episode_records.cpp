@@ -345,7 +345,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     if (is_better(turn, state.turns[best])) best = i;
   }
   auto returns = discounted_returns(rewards, state.settings->gamma);
-  auto usable = judge_episode(evidence);
+  auto usable = readiness_of_episode(evidence);
   return build<wire::Record>([&](wire::Record::Builder record) {
     auto x = record.initEpisode();
     set_episode(x.initEpisode(), state.where);

@@ -446,7 +446,7 @@ Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
   auto given = request.getDeadlineMs() > 0 ? request.getDeadlineMs() : default_deadline_ms;
   double deadline = started + given * 1e-3;
   std::optional<torch_evaluation> latest;
-  auto record = judge_with_second_look(
+  auto record = with_second_look(
       [&] {
         auto plan = latest ? latest->plan() : std::string{};
         latest.emplace(parts, request, deadline, std::move(plan));
