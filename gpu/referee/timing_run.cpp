@@ -27,7 +27,8 @@ constexpr size_t fewest_disturbed = 6;
 error bad_baseline(const task& x, const std::string& cause) {
   return {fault_class::configuration, "bad_baseline",
           "failed to time task " + x.id + ": its baseline " + cause,
-          "run `kernelmill task check " + x.id + (x.backend == "cuda" ? " --backend cuda`" : "`")};
+          "run `kernelmill task check " + x.id +
+              (x.terms.backend == "cuda" ? " --backend cuda`" : "`")};
 }
 
 error bad_baseline(const task& x, const std::string& what, const error& why) {

@@ -147,8 +147,9 @@ private:
   }
 
   bool begin() {
-    auto spec = load_task_folder(request_.getTaskDir());
-    if (!spec) return take(tl::unexpected<error>{spec.error()});
+    auto loaded = load_task_folder(request_.getTaskDir());
+    if (!loaded) return take(tl::unexpected<error>{loaded.error()});
+    const auto& spec = *loaded;
     if (std::string digest = request_.getTaskDigest(); !digest.empty() && digest != spec->digest)
       return take(configuration_error("task_changed",
                                       "failed to use task " + spec->id +
@@ -466,9 +467,9 @@ Message<wire::CheckResult> check_torch(torch_parts parts, const std::string& dir
   double started = now_seconds();
   auto spec = load_task_folder(directory);
   expected<json> answer = spec ? parts.lane.ask({{"op", "check"},
-                                                 {"directory", spec->directory},
-                                                 {"digest", spec->digest},
-                                                 {"precision", spec->torch.precision}},
+                                                 {"directory", (*spec)->directory},
+                                                 {"digest", (*spec)->digest},
+                                                 {"precision", (*spec)->torch.precision}},
                                                 static_cast<int>(default_deadline_ms))
                                : tl::unexpected<error>{spec.error()};
   check_record record;
