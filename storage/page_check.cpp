@@ -9,33 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "storage/lmdb_format.hpp"
+
 namespace kernelmill {
 
 namespace {
 
-// The format of LMDB 0.9 on machines of 64 bits, where the page size is the machine's.
-constexpr uint32_t magic = 0xbeefc0de;
-constexpr size_t header_bytes = 16;
-constexpr uint64_t no_page = ~uint64_t{0};
-constexpr uint16_t branch_page = 0x01, leaf_page = 0x02, keys_alone = 0x20;
-constexpr uint16_t big_value = 0x01, sub_tree = 0x02;
-constexpr int most_depth = 64;
+using namespace lmdb_format;
+
 constexpr int most_tries = 16; // a writer may be at work
-
-struct tree {
-  uint32_t pad; // in the first tree of a meta page: the page size
-  uint16_t flags, depth;
-  uint64_t branches, leaves, overflows, entries, root;
-};
-static_assert(sizeof(tree) == 48);
-
-struct meta {
-  uint32_t magic, version;
-  uint64_t address, map_bytes;
-  tree trees[2]; // of free pages, and of names
-  uint64_t last_page, transaction;
-};
-static_assert(sizeof(meta) == 136);
 
 struct file {
   int fd = -1;

@@ -2,6 +2,8 @@
 
 // How an episode asks; for the sources of refining_episode_state alone.
 
+#include <chrono>
+
 #include <caf/all.hpp>
 
 #include "actors/episode/episode.hpp"
@@ -9,8 +11,8 @@
 namespace kernelmill {
 
 template <class Answer, class Handle, class F, class... Ts>
-void refining_episode_state::ask(const Handle& dest, milliseconds timeout, loss_handler when_lost,
-                                 F on_answer, const Ts&... request) {
+void refining_episode_state::ask(const Handle& dest, std::chrono::milliseconds timeout,
+                                 loss_handler when_lost, F on_answer, const Ts&... request) {
   auto number = ++question;
   answer_due = now() + timeout;
   on_loss = std::move(when_lost);

@@ -285,7 +285,7 @@ shown_code::shown_code(const task& x, std::string_view prompt)
     add("the starter", x.starter);
     add("the baseline", baseline_of(x));
   }
-  for (const auto& block : fenced_blocks(prompt)) add("an example of the prompt", block);
+  for (const auto& shown : fenced_blocks(prompt)) add("an example of the prompt", shown);
 }
 
 void shown_code::add(const char* what, std::string_view code) {

@@ -6,6 +6,7 @@
 #include "gpu/task/task_files.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
+#include "messages/base/json_depth.hpp"
 
 namespace kernelmill {
 
@@ -40,6 +41,9 @@ std::string position(const std::string& text, size_t byte) {
 
 // The one place where nlohmann's exceptions end.
 expected<void> parse_into(const std::string& text, const std::string& file, task& x) {
+  if (nests_deeper(text))
+    return configuration_error("bad_json", "failed to read " + file + ": it nests too deep",
+                               "docs/reference/tasks.md lists the keys of a task");
   try {
     auto document = nlohmann::json::parse(text, nullptr, true, true);
     return read_document(document, file, x);

@@ -20,6 +20,11 @@ if(KERNELMILL_SANITIZE)
     -fsanitize=${KERNELMILL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize=null,vptr)
   target_link_options(kernelmill_flags INTERFACE -fsanitize=${KERNELMILL_SANITIZE})
 endif()
+if(KERNELMILL_FUZZ)
+  # What libFuzzer steers by; and whatever is undefined ends the process, so that it is found.
+  target_compile_options(kernelmill_flags INTERFACE
+    -fsanitize=fuzzer-no-link -fno-sanitize-recover=all -Wno-unknown-warning-option)
+endif()
 
 # kernelmill_library(NAME SOURCES... [PUBLIC libs] [PRIVATE libs] [HOT | ONCE] [APART])
 # HOT is for what time goes into while candidates wait: loops over elements, which g++ vectorizes

@@ -15,6 +15,7 @@ const cli::command_table& all() {
       report_row(),
       export_row(),
       ps_row(),
+      fsck_row(),
       doctor_row(),
       task_list_row(),
       task_show_row(),

@@ -8,6 +8,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/services/api_fields.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/json_depth.hpp"
 
 namespace kernelmill::services {
 
@@ -180,6 +181,8 @@ http::response json_response(int status, const nlohmann::ordered_json& document)
 }
 
 expected<body_json> read_json(const std::string& text) {
+  if (nests_deeper(text))
+    return bad_request("the body nests deeper than " + std::to_string(deepest_json) + " levels");
   auto result = body_json::parse(text, nullptr, false);
   if (result.is_discarded()) return bad_request("the body is no JSON");
   return result;

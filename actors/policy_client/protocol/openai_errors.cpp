@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/protocol/openai_protocol.hpp"
+#include "messages/base/json_depth.hpp"
 
 namespace kernelmill {
 
@@ -79,6 +80,7 @@ server_error read_error_object(const json& frame) {
 } // namespace
 
 std::optional<server_error> reported_error(std::string_view text) {
+  if (nests_deeper(text)) return std::nullopt;
   auto frame = json::parse(text, nullptr, false);
   if (!is_error_object(frame)) return std::nullopt;
   return read_error_object(frame);
