@@ -67,7 +67,7 @@ ARROWS = {
     "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
     " launch/config",
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
-    " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/profiler"
+    " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler"
     " actors/retriever actors/run gpu/sandbox gpu/task launch/config launch/machine"
     " launch/scripted_server retrieval storage",
     "launch/cluster": "actors actors/cluster actors/head actors/policy_pool"
@@ -86,6 +86,7 @@ ARROWS = {
 # Libraries that folders keep to themselves.
 KEPT = {
     r"lmdb\.h$": "storage",
+    r"curl/": "actors/policy_client",
     r"faiss/": "retrieval",
     r"(cuda|cuda_runtime|nvrtc|nvml|cupti)\.h$|hip/|rocm": "gpu",
     r"caf/(io|openssl)/": "launch/cluster",
