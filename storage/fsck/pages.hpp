@@ -34,6 +34,9 @@ public:
   /// free, or whose branch is damaged. What it finds may be old, or of a transaction that never ended.
   void visit_leaves(const visitor& visit) const;
 
+  /// Visits the bytes of every run of pages that looks like one large value, up to its last page's end.
+  void visit_large_values(const std::function<void(std::string_view)>& visit) const;
+
   /// What is wrong with pages that were read so far, for people.
   const std::vector<std::string>& flaws() const noexcept;
 
