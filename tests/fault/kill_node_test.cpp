@@ -22,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "storage/canonical.hpp"
 #include "storage/run_directory.hpp"
+#include "tests/oracles/canonical.hpp"
 
 extern char** environ;
 
