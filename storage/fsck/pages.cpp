@@ -74,7 +74,7 @@ size_t data_pages::state::count_of(uint64_t page) const {
 }
 
 std::optional<data_pages::state::node> data_pages::state::node_of(uint64_t page, size_t index,
-                                                                 bool branch) const {
+                                                                  bool branch) const {
   auto base = page * page_bytes;
   size_t where = at<uint16_t>(base + header_bytes + 2 * index);
   if (where < header_bytes || where + 8 > page_bytes) return std::nullopt;

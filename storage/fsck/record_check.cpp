@@ -137,7 +137,8 @@ void read_tree(data_pages& pages, contents& in, fsck_report& report) {
   });
 }
 
-// A large value without its key: the record says itself where it belongs, and the checksum agrees or not.
+// A large value without its key: the record says itself where it belongs, and the checksum agrees
+// or not.
 std::optional<std::pair<store_key, std::string_view>> address_large(std::string_view bytes) {
   if (bytes.size() <= value_header_bytes + sizeof(capnp::word)) return std::nullopt;
   auto rest = bytes.substr(value_header_bytes);
@@ -233,8 +234,8 @@ std::vector<stored_group> groups_of(const contents& in, const std::string& run) 
   std::vector<stored_group> result;
   auto hash = run_hash(run);
   auto i = in.records.lower_bound(make_key(hash, key_section::episodes, 0, 0, 0));
-  auto end = in.records.upper_bound(
-      make_key(hash, key_section::episodes, key_last, key_last, key_last));
+  auto end =
+      in.records.upper_bound(make_key(hash, key_section::episodes, key_last, key_last, key_last));
   for (; i != end; ++i) {
     auto where = parts_of(i->first);
     auto record = read_record(i->first, i->second);

@@ -267,7 +267,8 @@ TEST_F(fsck_test, brings_artifacts_back_from_traces) {
   EXPECT_THAT(told(before), HasSubstr("damage artifact_damaged"));
   auto after = check(true);
   EXPECT_TRUE(sound(after)) << told(after);
-  EXPECT_EQ(*artifact_store{run_.artifacts}.get(sha256_hex(long_text(2, 0, 0))), long_text(2, 0, 0));
+  EXPECT_EQ(*artifact_store{run_.artifacts}.get(sha256_hex(long_text(2, 0, 0))),
+            long_text(2, 0, 0));
   EXPECT_TRUE(sound(check()));
 }
 
@@ -297,8 +298,8 @@ TEST_F(fsck_test, repairs_journals) {
   auto rest = whole.substr(first.size());
   auto changed = first;
   changed.replace(changed.find("\"reward\":0.3"), 12, "\"reward\":0.9");
-  for (const auto& text : {rest, whole + first, changed + rest, whole + "{\"kind\":\"tu", "noise\n" + whole,
-                           std::string{}}) {
+  for (const auto& text : {rest, whole + first, changed + rest, whole + "{\"kind\":\"tu",
+                           "noise\n" + whole, std::string{}}) {
     std::ofstream{run_.traces_file(), std::ios::trunc} << text;
     expect_repaired("journal");
     EXPECT_EQ(read_file(run_.traces_file())->size(), whole.size());
