@@ -26,6 +26,7 @@ ARROWS = {
     "messages/log": "messages messages/base",
     "storage": "",
     "storage/export": "storage",
+    "storage/fsck": "storage",
     "retrieval": "",
     # gpu/
     "gpu/cuda": "",
@@ -79,7 +80,7 @@ ARROWS = {
     "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/report"
-    " launch/scripted_server launch/services launch/simulate retrieval storage storage/export",
+    " launch/scripted_server launch/services launch/simulate retrieval storage storage/export storage/fsck",
     "launch": "launch/commands",
 }
 
