@@ -19,7 +19,7 @@ task problem(const std::string& backend = "cuda", const std::string& language = 
   x.id = "kernelbench/level1/19_ReLU";
   x.contract = contract_kind::torch;
   x.backends = {"cpu", "cuda"};
-  x.backend = backend;
+  x.terms.backend = backend;
   x.prompt = "Problem 19.\n";
   x.torch.code = "class Model(nn.Module):\n    pass\n";
   x.terms.language = language;

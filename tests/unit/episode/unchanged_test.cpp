@@ -29,7 +29,7 @@ task torch_task() {
   x.contract = contract_kind::torch;
   x.prompt = "Make it faster.";
   x.torch.code = problem;
-  x.backend = "cuda";
+  x.terms.backend = "cuda";
   return x;
 }
 
