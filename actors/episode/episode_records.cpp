@@ -157,9 +157,9 @@ Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& 
     x.setContract(to_string(state.where.what->contract));
     x.setTiming(defaults->getTiming());
     if (const auto& what = *state.where.what; what.contract == contract_kind::torch) {
-      x.setMode(what.torch.mode);
-      x.setLanguage(what.torch.language);
-      x.setFloat32(what.torch.float32);
+      x.setMode(what.terms.mode);
+      x.setLanguage(what.terms.language);
+      x.setFloat32(what.terms.float32);
     }
     x.setDeadlineMs(static_cast<uint32_t>(evaluate_deadline(state).count()));
     if (state.settings->evaluation_seed) {
@@ -345,7 +345,7 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     if (is_better(turn, state.turns[best])) best = i;
   }
   auto returns = discounted_returns(rewards, state.settings->gamma);
-  auto usable = judge_episode(evidence);
+  auto usable = readiness_of_episode(evidence);
   return build<wire::Record>([&](wire::Record::Builder record) {
     auto x = record.initEpisode();
     set_episode(x.initEpisode(), state.where);

@@ -267,7 +267,7 @@ std::vector<std::string> fenced_blocks(std::string_view prompt) {
 }
 
 std::string baseline_of(const task& x) {
-  return read_whole(x.directory + (x.backend == "cpu" ? "/baseline.cpp" : "/baseline.cu"))
+  return read_whole(x.directory + (x.terms.backend == "cpu" ? "/baseline.cpp" : "/baseline.cu"))
       .value_or("");
 }
 

@@ -83,7 +83,7 @@ struct readiness {
   wire::EpisodeKind kind = wire::EpisodeKind::UNUSABLE;
   std::vector<std::string> reasons;
 };
-readiness judge_episode(std::span<const readiness_evidence> turns);
+readiness readiness_of_episode(std::span<const readiness_evidence> turns);
 
 /// What a run as a whole may be used for.
 struct run_counts {
@@ -103,6 +103,6 @@ struct run_readiness {
   };
   use benchmark_reporting, sft_collection, rl_reward_trace;
 };
-run_readiness judge_run(const run_counts& counts);
+run_readiness readiness_of_run(const run_counts& counts);
 
 } // namespace kernelmill

@@ -56,33 +56,36 @@ void head_state::take_on(const head_run_ptr& run, const answer& to) {
   auto lane = facts.lane.empty() ? roster_.choose_lane(facts.backend) : facts.lane;
   if (!lane) return to(tl::unexpected<error>{lane.error()});
   opening_.insert(facts.name);
-  lend_hand(
-      self_, opener_, opening_deadline,
-      [run, where = roster_.facts_of(*lane)] { return run->open(where); },
-      guarded(to, [this, run, lane = *lane, to](expected<void> ok) {
-        const auto& name = run->facts().name;
-        opening_.erase(name);
-        if (ok) start(run, lane);
-        quit_if_over();
-        if (!ok) return to(tl::unexpected<error>{ok.error()});
-        to(json{{"run", name}});
-      }));
+  auto work = [run, where = roster_.facts_of(*lane), here = queues(*lane), pool = settings_.pool,
+               head = caf::actor_cast<status_actor>(self_),
+               system = &self_->system()]() -> expected<run_actor> {
+    KM_TRY(run->open(where));
+    return run->start(*system, here, pool, head);
+  };
+  lend_hand(self_, opener_, opening_deadline, std::move(work),
+            guarded(to, [this, run, lane = *lane, to](expected<run_actor> actor) {
+              const auto& name = run->facts().name;
+              opening_.erase(name);
+              if (actor) launch(run, lane, *actor);
+              quit_if_over();
+              if (!actor) return to(tl::unexpected<error>{actor.error()});
+              to(json{{"run", name}});
+            }));
 }
 
-void head_state::start(const head_run_ptr& run, const std::string& lane) {
+void head_state::launch(const head_run_ptr& run, const std::string& lane, const run_actor& actor) {
   auto x = std::make_shared<run_entry>();
   x->facts = run->facts();
   x->facts.lane = lane;
   x->hold = run;
   x->started = self_->clock().now();
-  x->actor = run->start(self_->system(), queues(lane), settings_.pool,
-                        caf::actor_cast<status_actor>(self_));
-  self_->monitor(x->actor);
-  self_->request(x->actor, no_deadline, atom::start_v)
+  x->actor = actor;
+  self_->monitor(actor);
+  self_->request(actor, no_deadline, atom::start_v)
       .then([this, x](const Message<wire::RunSummary>& summary) { end(x, summary); },
             [this, x](caf::error& why) { end(x, tl::unexpected<error>{from_caf(why)}); });
   // Its summary does not say how many episodes were planned.
-  self_->request(x->actor, 10s, atom::observe_v)
+  self_->request(actor, 10s, atom::observe_v)
       .then(
           [x](const Message<wire::Snapshot>& says) {
             if (!x->ending) x->last = numbers_of_run(*says.open());
@@ -92,7 +95,7 @@ void head_state::start(const head_run_ptr& run, const std::string& lane) {
   tell(log_level::info, "runs on lane " + lane + " in " + x->facts.directory, x->facts.name);
   if (!closing_) return;
   x->state = "stopping"; // the head was told to end while a hand opened it
-  self_->send(x->actor, atom::cancel_v);
+  self_->send(actor, atom::cancel_v);
 }
 
 // -- ending

@@ -86,7 +86,7 @@ private:
   void resume(const std::string& run, const answer& to);
   void take_up(const std::string& run, const answer& to);
   void take_on(const head_run_ptr& run, const answer& to);
-  void start(const head_run_ptr& run, const std::string& lane);
+  void launch(const head_run_ptr& run, const std::string& lane, const run_actor& actor);
   void end(const run_entry_ptr& x, expected<Message<wire::RunSummary>> summary);
   void settle(const run_entry_ptr& x, const std::string& state);
   expected<run_entry_ptr> live_run(const std::string& run) const;

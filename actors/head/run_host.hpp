@@ -33,7 +33,7 @@ public:
   virtual expected<void> open(const lane_facts& where) = 0;
 
   /// Spawns its actors; `queues` build and evaluate for it, `attached` completes for a run of that
-  /// policy kind, `head` is shown beside them. REQUIRES: open() succeeded.
+  /// policy kind, `head` is shown beside them. REQUIRES: open() succeeded. Reads keys.
   virtual run_actor start(caf::actor_system& system, const cluster_actor& queues,
                           const policy_client_actor& attached, const status_actor& head) = 0;
 

@@ -229,7 +229,7 @@ expected<void> check_problem(const task& x) {
                              "a problem defines class Model, get_inputs and get_init_inputs");
 }
 
-expected<task> load_files(task x) {
+expected<task_ptr> load_files(task x) {
   auto file = x.directory + "/task.json";
   std::error_code ignored;
   if (!fs::exists(file, ignored))
@@ -248,15 +248,16 @@ expected<task> load_files(task x) {
                                defining);
   KM_TRY(read);
   auto ok = x.contract == contract_kind::torch ? check_problem(x) : check_files(x, file);
-  if (ok) ok = choose_backend(x, x.names("cpu") ? "cpu" : x.backends.front());
   KM_TRY(ok);
   x.digest = sha256_hex(defining);
-  return x;
+  judging_terms first;
+  first.backend = x.names("cpu") ? "cpu" : x.backends.front();
+  return on_terms(x, std::move(first));
 }
 
 } // namespace
 
-expected<task> load_task(const std::string& tasks_root, const std::string& id) {
+expected<task_ptr> load_task(const std::string& tasks_root, const std::string& id) {
   auto below = fs::path{id}.lexically_normal();
   if (id.empty() || below.is_absolute() || *below.begin() == "..")
     return configuration_error("unknown_task",
@@ -271,15 +272,15 @@ expected<task> load_task(const std::string& tasks_root, const std::string& id) {
   return load_files(std::move(x));
 }
 
-expected<task> load_task_folder(const std::string& directory) {
+expected<task_ptr> load_task_folder(const std::string& directory) {
   task x;
   std::error_code ignored;
   x.directory = fs::absolute(directory, ignored).lexically_normal().string();
   while (x.directory.size() > 1 && x.directory.back() == '/') x.directory.pop_back();
   auto loaded = load_files(std::move(x));
-  if (loaded && !("/" + loaded->directory).ends_with("/" + loaded->id))
-    return bad_file(loaded->directory + "/task.json",
-                    "id \"" + loaded->id + "\" is not the end of the folder's path");
+  if (loaded && !("/" + (*loaded)->directory).ends_with("/" + (*loaded)->id))
+    return bad_file((*loaded)->directory + "/task.json",
+                    "id \"" + (*loaded)->id + "\" is not the end of the folder's path");
   return loaded;
 }
 

@@ -156,8 +156,9 @@ private:
   }
 
   bool begin() {
-    auto spec = load_task_folder(request_.getTaskDir());
-    if (!spec) return take(tl::unexpected<error>{spec.error()});
+    auto loaded = load_task_folder(request_.getTaskDir());
+    if (!loaded) return take(tl::unexpected<error>{loaded.error()});
+    const auto& spec = *loaded;
     if (std::string digest = request_.getTaskDigest(); !digest.empty() && digest != spec->digest)
       return take(configuration_error("task_changed",
                                       "failed to use task " + spec->id +
@@ -395,7 +396,7 @@ Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
   auto given = request.getDeadlineMs() > 0 ? request.getDeadlineMs() : default_deadline_ms;
   double deadline = started + given * 1e-3;
   std::optional<torch_evaluation> latest;
-  auto record = judge_with_second_look(
+  auto record = with_second_look(
       [&] {
         auto plan = latest ? latest->plan() : std::string{};
         latest.emplace(parts, request, deadline, std::move(plan));
@@ -415,9 +416,9 @@ Message<wire::CheckResult> check_torch(torch_parts parts, const std::string& dir
   double started = now_seconds();
   auto spec = load_task_folder(directory);
   expected<json> answer = spec ? parts.lane.ask({{"op", "check"},
-                                                 {"directory", spec->directory},
-                                                 {"digest", spec->digest},
-                                                 {"precision", spec->torch.precision}},
+                                                 {"directory", (*spec)->directory},
+                                                 {"digest", (*spec)->digest},
+                                                 {"precision", (*spec)->torch.precision}},
                                                 static_cast<int>(default_deadline_ms))
                                : tl::unexpected<error>{spec.error()};
   check_record record;

@@ -16,15 +16,9 @@ namespace {
 using json = nlohmann::ordered_json;
 
 json document_of(const run_directory& run, const fsck_report& x, bool sound) {
-  json result = {{"run", run.name},
-                 {"directory", run.path},
-                 {"sound", sound},
-                 {"records", x.records},
-                 {"turns", x.turns},
-                 {"artifacts", x.artifacts},
-                 {"lines", x.lines},
-                 {"findings", json::array()},
-                 {"quarantine", nullptr}};
+  json result = {{"run", run.name},      {"directory", run.path},     {"sound", sound},
+                 {"records", x.records}, {"turns", x.turns},          {"artifacts", x.artifacts},
+                 {"lines", x.lines},     {"findings", json::array()}, {"quarantine", nullptr}};
   for (const auto& f : x.findings)
     result["findings"].push_back(
         {{"state", to_string(f.state)}, {"kind", f.kind}, {"what", cli::clean(f.what)}});
@@ -34,7 +28,8 @@ json document_of(const run_directory& run, const fsck_report& x, bool sound) {
 
 std::string next_step(const run_directory& run, const fsck_report& x) {
   if (x.has(finding_state::damage)) return "next: kernelmill fsck " + run.path + " --repair";
-  return "what is lost comes back from a copy alone; the rest can be read, and `kernelmill resume " +
+  return "what is lost comes back from a copy alone; the rest can be read, and `kernelmill "
+         "resume " +
          run.path + "` goes on with episodes that are open";
 }
 
@@ -67,11 +62,15 @@ cli::command fsck_row() {
   return {"fsck",
           "Checks what a run has stored, and repairs what can be.",
           "kernelmill fsck runs/first\nkernelmill fsck runs/first --repair",
-          "Reads every record, the index, the artifacts and both journals. States: `damage` can be repaired,\n"
-          "`repaired` was, `lost` cannot be brought back from what is there, `note` is nothing wrong. --repair\n"
-          "makes the store anew from its whole records, journals from the store, and artifacts from traces.jsonl;\n"
+          "Reads every record, the index, the artifacts and both journals. States: `damage` can be "
+          "repaired,\n"
+          "`repaired` was, `lost` cannot be brought back from what is there, `note` is nothing "
+          "wrong. --repair\n"
+          "makes the store anew from its whole records, journals from the store, and artifacts "
+          "from traces.jsonl;\n"
           "what it replaces goes to the folder `quarantine` first.\n"
-          "Exit codes: 0 when everything is sound or was repaired, 5 when something is damaged or lost, 4 when a\n"
+          "Exit codes: 0 when everything is sound or was repaired, 5 when something is damaged or "
+          "lost, 4 when a\n"
           "process writes the store.",
           {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
           {flag("--repair", "Repairs what can be."), runs_root()},

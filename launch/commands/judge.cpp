@@ -59,11 +59,11 @@ public:
     if (waiting_.empty()) return std::nullopt;
     // A referee keeps a few tasks ready: the next candidate of the same task costs less.
     auto next = std::find_if(waiting_.begin(), waiting_.end(),
-                             [&](const job& x) { return x.candidate.what.id == latest_; });
+                             [&](const job& x) { return x.candidate.what->id == latest_; });
     if (next == waiting_.end()) next = waiting_.begin();
     job result = std::move(*next);
     waiting_.erase(next);
-    latest_ = result.candidate.what.id;
+    latest_ = result.candidate.what->id;
     changed_.notify_all();
     return result;
   }
@@ -107,18 +107,16 @@ expected<std::vector<job>> read_batch(const invocation& options, const task_root
     job one;
     auto what = load_task(roots, x->task);
     if (!what) return bad_line(path, line, what.error().message);
-    if (auto ok = choose_backend(*what, backend.name); !ok)
-      return bad_line(path, line, ok.error().message);
+    auto here = on_terms(**what, terms_of(backend, torch_choice_of(options)));
+    if (!here) return bad_line(path, line, here.error().message);
     auto source = read_candidate((folder / x->file).string());
     if (!source) return bad_line(path, line, source.error().message);
-    if (auto ok = choose_contract_for(*what, x->contract, *source); !ok)
-      return bad_line(path, line, ok.error().message);
-    if (what->contract == contract_kind::torch)
-      choose_torch(*what, torch_choice_of(options), backend);
+    auto asked = on_contract(*here, x->contract, *source);
+    if (!asked) return bad_line(path, line, asked.error().message);
     one.name = std::move(x->name);
-    one.candidate.parsed = as_source(std::move(*source), *what);
+    one.candidate.parsed = as_source(std::move(*source), **asked);
     one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
-    one.candidate.what = std::move(*what);
+    one.candidate.what = std::move(*asked);
     result.push_back(std::move(one));
   }
   return result;
@@ -137,7 +135,7 @@ public:
     KM_TRY(referees);
     auto& toolchain = bench_.toolchain();
     std::vector<std::string> folders;
-    for (const auto& x : jobs_) folders.push_back(x.candidate.what.directory);
+    for (const auto& x : jobs_) folders.push_back(x.candidate.what->directory);
     bench_.build_ahead(folders);
     std::vector<std::jthread> slots;
     for (auto* referee : *referees)
@@ -206,8 +204,9 @@ expected<int> judge_batch(const invocation& in) {
   KM_TRY(rules);
   auto jobs = read_batch(in, *roots, *backend);
   KM_TRY(jobs);
-  if (std::any_of(jobs->begin(), jobs->end(),
-                  [](const job& x) { return x.candidate.what.contract == contract_kind::torch; })) {
+  if (std::any_of(jobs->begin(), jobs->end(), [](const job& x) {
+        return x.candidate.what->contract == contract_kind::torch;
+      })) {
     auto python = find_python(in.value("--python"));
     KM_TRY(python);
     backend->python = python->path;

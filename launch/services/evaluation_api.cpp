@@ -146,21 +146,19 @@ expected<evaluation_order> order_of(const api& x, const body_json& candidate,
     return tl::unexpected<error>{why};
   }
   auto result = std::make_shared<offered_candidate>();
-  result->what = **known;
   bool whole = candidate.contains("completion");
   auto text = candidate[whole ? "completion" : "source"].get<std::string>();
-  result->parsed = whole ? parse_completion(text) : as_source(text, result->what);
-  if (auto ok = choose_contract_for(result->what, candidate.value("contract", "auto"),
-                                    result->parsed.kernel);
-      !ok)
-    return tl::unexpected<error>{ok.error()};
+  result->parsed = whole ? parse_completion(text) : as_source(text, **known);
+  auto asked = on_contract(*known, candidate.value("contract", "auto"), result->parsed.kernel);
+  KM_TRY(asked);
+  result->what = std::move(*asked);
   result->sha256 = sha256_hex(result->parsed.ok ? result->parsed.kernel : text);
   evaluation_order order;
   order.name = candidate.value("name", "");
   // Of a completion the verdict says more than of its source: its form, and its diagnosis.
   order.same = sha256_hex((whole ? "completion " : "source ") + sha256_hex(text) + " " +
-                          result->what.digest + " " + result->what.id + " " +
-                          to_string(result->what.contract) + " " + x.rules);
+                          result->what->digest + " " + result->what->id + " " +
+                          to_string(result->what->contract) + " " + x.rules);
   order.candidate = std::move(result);
   return order;
 }

@@ -119,12 +119,15 @@ private:
   }
 
   expected<void> put_aside(const std::string& sha256, const std::string& why) {
-    add(report_, repair_ ? finding_state::repaired : finding_state::damage, "artifact_damaged", why);
+    add(report_, repair_ ? finding_state::repaired : finding_state::damage, "artifact_damaged",
+        why);
     if (!repair_) return {};
-    return aside_.take(run_.artifacts + "/" + sha256.substr(0, 2) + "/" + sha256.substr(2) + ".zst");
+    return aside_.take(run_.artifacts + "/" + sha256.substr(0, 2) + "/" + sha256.substr(2) +
+                       ".zst");
   }
 
-  // An artifact is written before the record that names it, so a process that was killed leaves some.
+  // An artifact is written before the record that names it, so a process that was killed leaves
+  // some.
   void check_strays(const std::map<std::string, std::string>& named) {
     uint64_t count = 0, bytes = 0, leftovers = 0;
     std::error_code status;
@@ -199,7 +202,8 @@ private:
     std::unordered_set<std::string> seen;
     std::ifstream in{path, std::ios::binary};
     for (std::string line; std::getline(in, line);) {
-      auto name = in.eof() ? std::string{} : name_of_line(nlohmann::json::parse(line, nullptr, false));
+      auto name =
+          in.eof() ? std::string{} : name_of_line(nlohmann::json::parse(line, nullptr, false));
       auto found = wanted.find(name);
       ++report_.lines;
       if (name.empty())
@@ -255,7 +259,7 @@ private:
   bool repair_;
   quarantine aside_;
   fsck_report report_;
-  bool whole_ = true;                                   // no text is lost
+  bool whole_ = true;                                    // no text is lost
   bool behind_ = false, anew_ = false, strange_ = false; // the journals
 };
 

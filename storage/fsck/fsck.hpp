@@ -1,7 +1,7 @@
 #pragma once
 
-// Checks a run's store and all that belongs to it, and repairs what can be: `kernelmill fsck`. It trusts
-// neither LMDB's pages nor its indices; the checksums of records decide what is believed.
+// Checks a run's store and all that belongs to it, and repairs what can be: `kernelmill fsck`. It
+// trusts neither LMDB's pages nor its indices; the checksums of records decide what is believed.
 
 #include <cstdint>
 #include <string>
@@ -38,9 +38,10 @@ struct fsck_report {
   bool has(finding_state x) const;
 };
 
-/// Reads everything that the run has; with `repair` puts damaged files aside and makes anew what can
-/// be made: the store from whole records, journals from the store, artifacts from traces. Holds the
-/// store's lock meanwhile. Errors: "store_locked" (a process writes it), "store_newer", those of files.
+/// Reads everything that the run has; with `repair` puts damaged files aside and makes anew what
+/// can be made: the store from whole records, journals from the store, artifacts from traces. Holds
+/// the store's lock meanwhile. Errors: "store_locked" (a process writes it), "store_newer", those
+/// of files.
 expected<fsck_report> check_run(const run_directory& run, bool repair);
 
 } // namespace kernelmill

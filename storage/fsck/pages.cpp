@@ -1,5 +1,6 @@
 #include "storage/fsck/pages.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -73,7 +74,7 @@ size_t data_pages::state::count_of(uint64_t page) const {
 }
 
 std::optional<data_pages::state::node> data_pages::state::node_of(uint64_t page, size_t index,
-                                                                 bool branch) const {
+                                                                  bool branch) const {
   auto base = page * page_bytes;
   size_t where = at<uint16_t>(base + header_bytes + 2 * index);
   if (where < header_bytes || where + 8 > page_bytes) return std::nullopt;
@@ -183,6 +184,17 @@ void data_pages::visit_leaves(const visitor& visit) const {
     if ((flags & leaf_page) == 0 || (flags & (branch_page | keys_alone)) != 0) continue;
     for (size_t i = 0, count = x.count_of(page); i < count; ++i)
       if (auto found = x.node_of(page, i, false)) visit(found->key, found->value);
+  }
+}
+
+void data_pages::visit_large_values(const std::function<void(std::string_view)>& visit) const {
+  const auto& x = *state_;
+  for (uint64_t page = 2; page < x.pages(); ++page) {
+    if (x.at<uint16_t>(page * x.page_bytes + 10) != overflow_page) continue;
+    uint64_t count = x.at<uint32_t>(page * x.page_bytes + 12);
+    auto from = page * x.page_bytes + header_bytes;
+    auto end = std::min<uint64_t>(page + count, x.pages()) * x.page_bytes;
+    if (end > from) visit({x.bytes + from, end - from});
   }
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include <capnp/serialize.h>
 #include <kj/exception.h>
 
 #include "messages/base/digest.hpp"
@@ -135,15 +137,39 @@ void read_tree(data_pages& pages, contents& in, fsck_report& report) {
   });
 }
 
+// A large value without its key: the record says itself where it belongs, and the checksum agrees
+// or not.
+std::optional<std::pair<store_key, std::string_view>> address_large(std::string_view bytes) {
+  if (bytes.size() <= value_header_bytes + sizeof(capnp::word)) return std::nullopt;
+  auto rest = bytes.substr(value_header_bytes);
+  std::vector<capnp::word> words(rest.size() / sizeof(capnp::word));
+  std::memcpy(words.data(), rest.data(), words.size() * sizeof(capnp::word));
+  try {
+    auto count = capnp::expectedSizeInWordsFromPrefix(kj::arrayPtr(words.data(), words.size()));
+    if (count == 0 || count > words.size()) return std::nullopt;
+    capnp::FlatArrayMessageReader reader{kj::arrayPtr(words.data(), count), reader_limits(count)};
+    auto where = address_of(reader.getRoot<wire::Record>());
+    if (!where) return std::nullopt;
+    return std::pair{where->key, bytes.substr(0, value_header_bytes + count * sizeof(capnp::word))};
+  } catch (const kj::Exception&) {
+    return std::nullopt;
+  }
+}
+
 // Pages outside of the trees still hold records of before: the checksum says which are whole.
 void salvage(const data_pages& pages, contents& in, fsck_report& report) {
   uint64_t found = 0;
-  pages.visit_leaves([&](std::string_view bytes, std::string_view value) {
-    auto key = key_of(bytes);
-    if (!key || in.records.contains(*key) || !read_record(*key, value)) return;
-    in.records.emplace(*key, value);
-    in.damaged.erase(*key);
+  auto take = [&](const store_key& key, std::string_view value) {
+    if (in.records.contains(key) || !read_record(key, value)) return;
+    in.records.emplace(key, value);
+    in.damaged.erase(key);
     ++found;
+  };
+  pages.visit_leaves([&](std::string_view bytes, std::string_view value) {
+    if (auto key = key_of(bytes)) take(*key, value);
+  });
+  pages.visit_large_values([&](std::string_view bytes) {
+    if (auto x = address_large(bytes)) take(x->first, x->second);
   });
   if (found > 0)
     add(report, finding_state::damage, "salvaged",
@@ -208,8 +234,8 @@ std::vector<stored_group> groups_of(const contents& in, const std::string& run) 
   std::vector<stored_group> result;
   auto hash = run_hash(run);
   auto i = in.records.lower_bound(make_key(hash, key_section::episodes, 0, 0, 0));
-  auto end = in.records.upper_bound(
-      make_key(hash, key_section::episodes, key_last, key_last, key_last));
+  auto end =
+      in.records.upper_bound(make_key(hash, key_section::episodes, key_last, key_last, key_last));
   for (; i != end; ++i) {
     auto where = parts_of(i->first);
     auto record = read_record(i->first, i->second);

@@ -26,7 +26,8 @@ struct contents {
 /// "g0.e1.t2", "g0.e1", "g0", or the run's own.
 std::string name_of(const store_key& key);
 
-/// A record that is whole in itself: checksum, schema, the key that it belongs under, the turn's id.
+/// A record that is whole in itself: checksum, schema, the key that it belongs under, the turn's
+/// id.
 expected<Message<wire::Record>> read_record(const store_key& key, std::string_view value);
 
 /// Reads the pages, then records, names and index, and reports what is wrong with them.

@@ -49,8 +49,7 @@ expected<std::string> quarantine::place_for(const std::string& path) {
 
 expected<void> quarantine::take(const std::string& path) {
   KM_TRY(keep(path));
-  if (::unlink(path.c_str()) != 0)
-    return tl::unexpected<error>{file_error(errno, "remove", path)};
+  if (::unlink(path.c_str()) != 0) return tl::unexpected<error>{file_error(errno, "remove", path)};
   return sync_directory(fs::path{path}.parent_path());
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What `kernelmill fsck --repair` does. Nothing is thrown away: what is replaced goes to a folder first.
-// Private to storage/fsck.
+// What `kernelmill fsck --repair` does. Nothing is thrown away: what is replaced goes to a folder
+// first. Private to storage/fsck.
 
 #include <map>
 #include <set>

@@ -1,5 +1,5 @@
-// Loaded before libc (LD_PRELOAD) it makes a disk bad: from the Nth write or sync on of files whose path
-// holds a text, each fails.
+// Loaded before libc (LD_PRELOAD) it makes a disk bad: from the Nth write or sync on of files whose
+// path holds a text, each fails.
 //
 //   KERNELMILL_BAD_DISK=ERRNO:write|sync:N:TEXT    5:write:40:/lineage/
 
@@ -22,7 +22,8 @@ struct fault {
   std::string text;
 };
 
-// Read once; a word that cannot be read is no fault, and the test that wrote it sees a run end well.
+// Read once; a word that cannot be read is no fault, and the test that wrote it sees a run end
+// well.
 fault read_fault() {
   fault result;
   const char* words = std::getenv("KERNELMILL_BAD_DISK");

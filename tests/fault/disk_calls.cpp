@@ -21,9 +21,13 @@ std::mutex mutex;
 std::string root;
 std::vector<call> calls;
 
-bool below_root(const std::string& path) { return path.starts_with(root + "/") || path == root; }
+bool below_root(const std::string& path) {
+  return path.starts_with(root + "/") || path == root;
+}
 
-std::string inside(const std::string& path) { return path.substr(std::min(path.size(), root.size())); }
+std::string inside(const std::string& path) {
+  return path.substr(std::min(path.size(), root.size()));
+}
 
 std::string path_of(int fd) {
   char target[4096];
@@ -92,7 +96,8 @@ std::vector<call> stop() {
 
 } // namespace kernelmill::disk_calls
 
-// -- what libc exports, with the same meaning --------------------------------------------------------
+// -- what libc exports, with the same meaning
+// --------------------------------------------------------
 
 using namespace kernelmill::disk_calls;
 

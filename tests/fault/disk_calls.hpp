@@ -1,8 +1,8 @@
 #pragma once
 
-// Stands between this process's storage and the kernel: every write, sync, rename and cut of a file below
-// one folder is told to a recorder. The functions that libc exports are defined again in disk_calls.cpp,
-// so LMDB's calls come here too.
+// Stands between this process's storage and the kernel: every write, sync, rename and cut of a file
+// below one folder is told to a recorder. The functions that libc exports are defined again in
+// disk_calls.cpp, so LMDB's calls come here too.
 
 #include <cstdint>
 #include <string>

@@ -143,7 +143,8 @@ TEST(exactly_once, each_turn_is_new_once_stored_once_and_told_once) {
   });
   ASSERT_TRUE(ok) << render(ok.error());
   auto missing = std::count(seen.begin(), seen.end(), 0);
-  auto doubles = turns - static_cast<uint64_t>(missing) - static_cast<uint64_t>(std::count(seen.begin(), seen.end(), 1));
+  auto doubles = turns - static_cast<uint64_t>(missing) -
+                 static_cast<uint64_t>(std::count(seen.begin(), seen.end(), 1));
   EXPECT_EQ(counts.fresh, turns);
   EXPECT_EQ(stored, turns);
   EXPECT_EQ(lineage->record_count(), turns);

@@ -1,6 +1,7 @@
 // Kills a node with SIGKILL at random moments of the quickstart and resumes it, until fifty kills
-// (or $KERNELMILL_KILLS) have struck; what is in the store at the end must be what an undisturbed run leaves, byte for
-// byte where nothing is timed, and nothing that the node started may outlive it.
+// (or $KERNELMILL_KILLS) have struck; what is in the store at the end must be what an undisturbed
+// run leaves, byte for byte where nothing is timed, and nothing that the node started may outlive
+// it.
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
-// The power goes after each of the calls by which a store and its artifacts reach the disk. What was
-// synced is there; of the rest nothing, all, or some sectors of 512 bytes. Each time the store opens, holds
-// whole commits alone, all that was acknowledged among them, once, with their artifacts, and goes on.
-// KERNELMILL_COMMITS says how many commits are recorded (30 without it).
+// The power goes after each of the calls by which a store and its artifacts reach the disk. What
+// was synced is there; of the rest nothing, all, or some sectors of 512 bytes. Each time the store
+// opens, holds whole commits alone, all that was acknowledged among them, once, with their
+// artifacts, and goes on. KERNELMILL_COMMITS says how many commits are recorded (30 without it).
 
 #include <algorithm>
 #include <cstdlib>
@@ -40,7 +40,9 @@ std::string long_text(uint32_t number) {
   return std::string(5000, static_cast<char>('a' + number % 26)) + std::to_string(number);
 }
 
-bool has_artifact(uint32_t number) { return number % 5 == 0; }
+bool has_artifact(uint32_t number) {
+  return number % 5 == 0;
+}
 
 Message<wire::Record> turn_of(uint32_t number) {
   turn_options with;
@@ -101,7 +103,8 @@ public:
       case kind::unlink: names_pending_.push_back(&x); break;
       case kind::sync_directory:
         std::erase_if(names_pending_, [&](auto* name) {
-          bool of_it = fs::path{name->path}.parent_path() == fs::path{x.path.empty() ? "/" : x.path};
+          bool of_it =
+              fs::path{name->path}.parent_path() == fs::path{x.path.empty() ? "/" : x.path};
           if (of_it) rename(*name);
           return of_it;
         });
@@ -148,7 +151,8 @@ private:
       return;
     }
     auto part = std::string_view{x.bytes}.substr(from, size);
-    if (content.size() < x.offset + from + part.size()) content.resize(x.offset + from + part.size());
+    if (content.size() < x.offset + from + part.size())
+      content.resize(x.offset + from + part.size());
     content.replace(x.offset + from, part.size(), part);
   }
 
@@ -175,8 +179,9 @@ class power_loss : public ::testing::Test {
 protected:
   // Memory is as good as a disk here, and a thousand times as fast.
   static std::string folder_for_images() {
-    std::string pattern = fs::exists("/dev/shm") ? "/dev/shm/kernelmill-power-XXXXXX"
-                                                 : fs::temp_directory_path() / "kernelmill-power-XXXXXX";
+    std::string pattern = fs::exists("/dev/shm")
+                              ? "/dev/shm/kernelmill-power-XXXXXX"
+                              : fs::temp_directory_path() / "kernelmill-power-XXXXXX";
     return ::mkdtemp(pattern.data());
   }
   void SetUp() override { images_ = folder_for_images(); }

@@ -1,7 +1,7 @@
 // A writer dies by kill -9 at random moments of many lives. Whatever it had acknowledged is in the
-// store, once, whole, and with its artifacts; the store opens at once each time. KERNELMILL_KILLS says
-// how many lives (50 without it); what one store holds is given up after so many, or reading it all
-// again after each life would take a time that grows with the square of them.
+// store, once, whole, and with its artifacts; the store opens at once each time. KERNELMILL_KILLS
+// says how many lives (50 without it); what one store holds is given up after so many, or reading
+// it all again after each life would take a time that grows with the square of them.
 
 #include <algorithm>
 #include <csignal>

@@ -42,7 +42,7 @@ both_seconds medians(const std::vector<timed_block>& blocks) {
 
 class device_timing {
 public:
-  device_timing(judged_run& run, const quiet_baseline& quiet)
+  device_timing(measured_run& run, const quiet_baseline& quiet)
       : run_(run), record_(run.record.timing), spec_(run.prepared.spec()), quiet_(quiet),
         timed_(run, quiet), plan_(
                                 quiet.timed, [&run] { return run.next_order(); },
@@ -352,7 +352,7 @@ private:
     compare_clocks(run_, gated, record_.by_device.candidate);
   }
 
-  judged_run& run_;
+  measured_run& run_;
   timing_record& record_;
   const task& spec_;
   const quiet_baseline quiet_;
@@ -381,7 +381,7 @@ void note_conditions(const device& gpu, evaluation_record& record) {
   if (now->slowed()) record.timing.note += "; the GPU was slowed down by heat or power";
 }
 
-void judge_device_timing(judged_run& run) {
+void measure_device_timing(measured_run& run) {
   const auto& quiet = run.prepared.quiet;
   if (!quiet) {
     run.record.fault = bad_baseline(run.prepared.spec(), "was not timed before the candidate came");

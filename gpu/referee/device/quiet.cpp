@@ -7,7 +7,7 @@
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device_rows.hpp"
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/measured_run.hpp"
 #include "gpu/referee/scheduling.hpp"
 
 namespace kernelmill {

@@ -7,7 +7,7 @@
 
 namespace kernelmill {
 
-timed_rows::timed_rows(judged_run& run, const quiet_baseline& quiet)
+timed_rows::timed_rows(measured_run& run, const quiet_baseline& quiet)
     : run_(run), quiet_(quiet),
       candidate_rows_(run.prepared, *run.prepared.arena(), run.record.seed, "timed",
                       [&run] { return run.next_order(); }),

@@ -7,7 +7,7 @@
 
 #include "gpu/referee/device/clocked_rows.hpp"
 #include "gpu/referee/device/device_rows.hpp"
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/measured_run.hpp"
 
 namespace kernelmill {
 
@@ -15,7 +15,7 @@ namespace kernelmill {
 /// Thread safety: none.
 class timed_rows {
 public:
-  timed_rows(judged_run& run, const quiet_baseline& quiet);
+  timed_rows(measured_run& run, const quiet_baseline& quiet);
 
   candidate_process& process() { return run_.candidate.process(); }
   candidate_process& baseline() { return run_.prepared.baseline()->process(); }
@@ -62,7 +62,7 @@ private:
   bool blame_ending();
   void note_contents(std::vector<double>& into, size_t kind, double seconds) const;
 
-  judged_run& run_;
+  measured_run& run_;
   const quiet_baseline quiet_;
   device_rows candidate_rows_;
   device_rows reference_rows_;

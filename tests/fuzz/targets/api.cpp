@@ -59,9 +59,9 @@ void check_response(const http::response& x) {
 } // namespace
 
 void api(std::string_view bytes) {
-  std::string target;
-  auto request = request_of(bytes, target);
-  auto chosen = routes().choose(request, target);
+  std::string where;
+  auto request = request_of(bytes, where);
+  auto chosen = routes().choose(request, where);
   if (auto* refused = std::get_if<http::response>(&chosen)) return check_response(*refused);
   auto state = std::make_shared<http::exchange::state>(size_t{1} << 20);
   try {

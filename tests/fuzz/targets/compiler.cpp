@@ -35,7 +35,7 @@ void compiler(std::string_view bytes) {
     x.flooded = how == 4;
     x.killed = how == 5 ? killed_by::words : killed_by::nobody;
     x.text = text;
-    auto fault = judge_compiler(x, found, 1000);
+    auto fault = fault_of_compiler(x, found, 1000);
     promise(fault.cls != fault_class::none || how == 0, "who failed has a fault");
   }
   build_findings findings;

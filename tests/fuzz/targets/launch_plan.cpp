@@ -12,7 +12,7 @@ namespace {
 const kernelmill::task& row_sum() {
   static const auto loaded = load_task(KERNELMILL_FUZZ_TASKS, "native/row_sum");
   promise(loaded.has_value(), "the task of the seeds can be read");
-  return *loaded;
+  return **loaded;
 }
 
 const scalar_values& scalars() {

@@ -26,19 +26,21 @@ const std::string& task_folder() {
   return folder;
 }
 
-void use(kernelmill::task x) {
+void use(const kernelmill::task& x) {
   x.declaration();
   x.reference_declaration();
   for (const auto* backend : {"cpu", "cuda", "hip"}) {
-    auto copy = x;
-    if (!choose_backend(copy, backend)) continue;
+    judging_terms terms;
+    terms.backend = backend;
+    auto here = on_terms(x, terms);
+    if (!here) continue;
     for (auto contract : {contract_kind::native, contract_kind::device, contract_kind::torch}) {
-      auto one = copy;
-      check(choose_contract(one, contract));
+      terms.contract = contract;
+      check(on_terms(x, terms));
     }
-    for (const auto& arg : copy.arguments)
+    for (const auto& arg : (*here)->arguments)
       for (const auto& dimension : arg.shape) {
-        auto size = dimension.evaluate(copy.timed.scalars);
+        auto size = dimension.evaluate((*here)->timed.scalars);
         promise(size.has_value() && *size >= 1, "the shape of a task that is taken is one");
       }
   }
@@ -50,7 +52,7 @@ void task(std::string_view bytes) {
   write_file(task_folder() + "/task.json", bytes);
   auto loaded = load_task_folder(task_folder());
   check(loaded);
-  if (loaded) use(std::move(*loaded));
+  if (loaded) use(**loaded);
   check(parse_card(bytes, "card.md"));
   missing_of_problem(std::string{bytes});
 }

@@ -26,6 +26,7 @@ ARROWS = {
     "messages/log": "messages messages/base",
     "storage": "",
     "storage/export": "storage",
+    "storage/fsck": "storage",
     "retrieval": "",
     # gpu/
     "gpu/cuda": "",
@@ -67,7 +68,7 @@ ARROWS = {
     "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
     " launch/config",
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
-    " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/profiler"
+    " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler"
     " actors/retriever actors/run gpu/sandbox gpu/task launch/config launch/machine"
     " launch/scripted_server retrieval storage",
     "launch/cluster": "actors actors/cluster actors/head actors/policy_pool"
@@ -79,13 +80,14 @@ ARROWS = {
     "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/report"
-    " launch/scripted_server launch/services launch/simulate retrieval storage storage/export",
+    " launch/scripted_server launch/services launch/simulate retrieval storage storage/export storage/fsck",
     "launch": "launch/commands",
 }
 
 # Libraries that folders keep to themselves.
 KEPT = {
     r"lmdb\.h$": "storage",
+    r"curl/": "actors/policy_client",
     r"faiss/": "retrieval",
     r"(cuda|cuda_runtime|nvrtc|nvml|cupti)\.h$|hip/|rocm": "gpu",
     r"caf/(io|openssl)/": "launch/cluster",

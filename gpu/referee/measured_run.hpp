@@ -42,7 +42,7 @@ inline uint64_t next_draw(uint64_t& state) noexcept {
 }
 
 /// One candidate under judgement: its slot, the contents, and the record that grows.
-struct judged_run {
+struct measured_run {
   referee_parts parts;
   prepared_task& prepared;
   const evaluation_options& options;
@@ -89,13 +89,13 @@ struct judged_run {
 };
 
 /// True when every case passed.
-bool judge_correctness(judged_run& run);
+bool check_cases(measured_run& run);
 
 /// Interleaves candidate and baseline; fills record.timing.
-void judge_timing(judged_run& run, double overhead_seconds);
+void measure_timing(measured_run& run, double overhead_seconds);
 
 /// The same on a GPU; the baseline is running.
-void judge_device_timing(judged_run& run);
+void measure_device_timing(measured_run& run);
 
 /// "Failed to time task X: its baseline CAUSE", of class configuration.
 error bad_baseline(const task& x, const std::string& cause);
@@ -115,9 +115,9 @@ void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_recor
 /// own, and those for which the baseline uses at most half of each bound. References bound sums by
 /// what rounding does to terms that differ, and at the timed shape not all contents are such.
 /// Nothing, or the task's fault. REQUIRES: the baseline is running; a CPU slot.
-std::optional<error> choose_kinds(judged_run& run);
+std::optional<error> choose_kinds(measured_run& run);
 
 /// Counts what some calls at the timed shape do.
-void count_calls(judged_run& run);
+void count_calls(measured_run& run);
 
 } // namespace kernelmill
