@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace kernelmill::fuzz;
 
-const std::map<std::string, target> targets = {
+const std::map<std::string, target_function> targets = {
     {"answer", answer},
     {"api", api},
     {"batch", batch},
@@ -96,7 +96,7 @@ std::vector<fs::path> files_of(int count, char** names) {
   return result;
 }
 
-void try_one(target run, const std::string& name, const std::string& bytes) {
+void try_one(target_function run, const std::string& name, const std::string& bytes) {
   std::printf("%s (%zu bytes)\n", name.c_str(), bytes.size());
   std::fflush(stdout);
   run(bytes);

@@ -34,8 +34,10 @@ for target in "${targets[@]}"; do
   found=build-fuzz/found/$target
   log=build-fuzz/found/$target.log
   mkdir -p "$learned" "$found"
-  seeds=("tests/fuzz/corpus/$target")
-  [ -d "tests/fuzz/found/$target" ] && seeds+=("tests/fuzz/found/$target")
+  seeds=()
+  for folder in corpus found; do
+    [ ! -d "tests/fuzz/$folder/$target" ] || seeds+=("tests/fuzz/$folder/$target")
+  done
   dictionary=()
   [ -f "tests/fuzz/dictionaries/$target.dict" ] && dictionary=("-dict=tests/fuzz/dictionaries/$target.dict")
   longest=65536 # half of it in brackets is what breaks a parser that recurses

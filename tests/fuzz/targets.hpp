@@ -8,7 +8,7 @@
 
 namespace kernelmill::fuzz {
 
-using target = void (*)(std::string_view bytes);
+using target_function = void (*)(std::string_view bytes);
 
 void answer(std::string_view);       // policy servers: whole answers, errors, lists, metrics
 void api(std::string_view);          // requests of the evaluation service, behind its router
