@@ -104,8 +104,8 @@ void head_state::launch(const head_run_ptr& run, const std::string& lane, const 
 // Others see how it ended when its files are free again.
 void head_state::end(const run_entry_ptr& x, expected<Message<wire::RunSummary>> summary) {
   if (x->ending) return;
+  x->seconds = seconds_of(*x); // before it is `ending`: then they stand still
   x->ending = true;
-  x->seconds = seconds_of(*x);
   std::string state = "failed";
   if (summary) {
     auto view = summary->open();
