@@ -70,6 +70,7 @@ int multiply(const std::string& source, const std::string& target, uint32_t time
   auto from = must(find_run(source));
   auto config = must(read_json(from.config_file()));
   auto manifest = must(read_json(from.manifest_file()));
+  for (const auto* own : {"schema_version", "run", "store", "created_at"}) manifest.erase(own);
   new_run what;
   what.path = target;
   auto to = must(create_run(what, config, manifest));
