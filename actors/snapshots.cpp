@@ -20,4 +20,19 @@ snapshot_of(std::string_view actor, std::string_view id, std::string_view state,
   });
 }
 
+Message<wire::Snapshot> with_children(const Message<wire::Snapshot>& head,
+                                      const std::vector<Message<wire::Snapshot>>& children) {
+  return build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
+    auto h = head.open();
+    x.setActor(h->getActor());
+    x.setId(h->getId());
+    x.setState(h->getState());
+    x.setSince(h->getSince());
+    x.setDetail(h->getDetail());
+    x.setNumbers(h->getNumbers());
+    auto list = x.initChildren(static_cast<unsigned>(children.size()));
+    for (unsigned i = 0; i < list.size(); ++i) list.setWithCaveats(i, *children[i].open());
+  });
+}
+
 } // namespace kernelmill

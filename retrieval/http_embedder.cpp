@@ -7,10 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <mutex>
 #include <thread>
 
-#include <curl/curl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -24,22 +22,9 @@ namespace {
 constexpr size_t max_answer_bytes = size_t{64} << 20;
 constexpr auto first_pause = std::chrono::milliseconds{100};
 
-struct answer {
-  long status = 0; // 0: no HTTP answer at all
-  std::string body;
-  std::string cause;
-};
-
 tl::unexpected<error> failed(const std::string& cause, std::string hint = {}) {
   return infrastructure_error("embedder_failed", "failed to embed texts: " + cause,
                               std::move(hint));
-}
-
-size_t append_body(char* data, size_t, size_t size, void* target) {
-  auto& body = *static_cast<std::string*>(target);
-  if (body.size() + size > max_answer_bytes) return 0; // makes curl give up
-  body.append(data, size);
-  return size;
 }
 
 expected<std::string> read_key(const http_embedder_options& x) {
@@ -95,7 +80,7 @@ std::string complaint_of(const std::string& body) {
   return excerpt(body);
 }
 
-bool worth_another_try(const answer& x) {
+bool worth_another_try(const embedder_answer& x) {
   return x.status == 0 || x.status == 408 || x.status == 429 || x.status >= 500;
 }
 
@@ -175,10 +160,10 @@ expected<void> place_row(const nlohmann::json& item, size_t position, size_t& di
 
 class http_embedder final : public embedder {
 public:
-  http_embedder(http_embedder_options options, std::string key)
-      : options_(std::move(options)), dimension_(options_.dimension), key_(std::move(key)) {
-    static std::once_flag once;
-    std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+  http_embedder(http_embedder_options options, std::string key, embedder_post post)
+      : options_(std::move(options)), dimension_(options_.dimension), key_(std::move(key)),
+        post_(std::move(post)) {
+    // nop
   }
 
   std::string identity() const override {
@@ -222,38 +207,15 @@ private:
     return parse_embeddings(got.body, count, dimension_);
   }
 
-  answer post_with_retries(const std::string& body) {
+  embedder_answer post_with_retries(const std::string& body) const {
     auto pause = first_pause;
+    const embedder_question question{endpoint_of(options_.base_url), key_, body, max_answer_bytes,
+                                     options_.timeout_ms};
     for (unsigned attempt = 1;; ++attempt, pause *= 4) {
-      auto got = post(body);
+      auto got = post_(question);
       if (!worth_another_try(got) || attempt >= options_.attempts) return got;
       std::this_thread::sleep_for(pause);
     }
-  }
-
-  answer post(const std::string& body) const {
-    answer result;
-    std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl{curl_easy_init(), curl_easy_cleanup};
-    if (!curl) return {0, {}, "libcurl gave no handle"};
-    curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
-    if (!key_.empty()) list = curl_slist_append(list, ("Authorization: Bearer " + key_).c_str());
-    std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)> headers{list, curl_slist_free_all};
-    auto url = endpoint_of(options_.base_url);
-    curl_easy_setopt(curl.get(), CURLOPT_URL, url.c_str());
-    curl_easy_setopt(curl.get(), CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl.get(), CURLOPT_HTTPHEADER, headers.get());
-    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
-    curl_easy_setopt(curl.get(), CURLOPT_POSTFIELDS, body.data());
-    curl_easy_setopt(curl.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(options_.timeout_ms));
-    curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, append_body);
-    curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &result.body);
-    auto code = curl_easy_perform(curl.get());
-    if (code == CURLE_OK)
-      curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &result.status);
-    else
-      result.cause = curl_easy_strerror(code);
-    return result;
   }
 
   /// A server may echo the key in its complaint.
@@ -267,6 +229,7 @@ private:
   http_embedder_options options_;
   size_t dimension_;
   std::string key_;
+  embedder_post post_;
 };
 
 } // namespace
@@ -306,11 +269,12 @@ expected<void> validate(const http_embedder_options& x) {
   return {};
 }
 
-expected<std::unique_ptr<embedder>> make_http_embedder(http_embedder_options options) {
+expected<std::unique_ptr<embedder>> make_http_embedder(http_embedder_options options,
+                                                       embedder_post post) {
   KM_TRY(validate(options));
   auto key = read_key(options);
   KM_TRY(key);
-  return std::make_unique<http_embedder>(std::move(options), std::move(*key));
+  return std::make_unique<http_embedder>(std::move(options), std::move(*key), std::move(post));
 }
 
 } // namespace kernelmill

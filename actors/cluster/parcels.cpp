@@ -111,7 +111,7 @@ expected<Message<wire::Parcel>> parcel_packer::pack(const needs& x) {
     // Else every node would say that what it was sent is damaged. Once a node, and a few files.
     auto loaded = load_task_folder(x.task_directory);
     KM_TRY(loaded);
-    if (loaded->digest != x.task_digest)
+    if ((*loaded)->digest != x.task_digest)
       return configuration_error("task_changed",
                                  "failed to send task " + x.task_id +
                                      ": its files have changed since the run began",
@@ -184,7 +184,7 @@ expected<std::string> parcel_shelf::task(wire::Parcel::Reader parcel) const {
       return cannot("write", drawn, "disk_full");
   }
   auto loaded = load_task_folder((fs::path{drawn} / id).string());
-  bool right = loaded && loaded->digest == digest;
+  bool right = loaded && (*loaded)->digest == digest;
   if (right) fs::rename(drawn, folder, code);
   if (!right || code) fs::remove_all(drawn, code);
   if (!right) return damaged("the task " + id);

@@ -78,7 +78,7 @@ void score_episode(wire::EpisodeRecord::Builder out, std::span<const scored_turn
   auto list = out.initReturns(count);
   for (unsigned i = 0; i < count; ++i) list.set(i, returns[i]);
   out.setBestSpeedup(best_speedup);
-  set_readiness(out.initReadiness(), judge_episode(evidence));
+  set_readiness(out.initReadiness(), readiness_of_episode(evidence));
   out.setNotTimed(not_timed);
 }
 

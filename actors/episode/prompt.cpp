@@ -94,7 +94,7 @@ void append_cases(std::string& out, const task& x) {
 }
 
 const char* language(const task& x) {
-  return x.backend == "cuda" ? "cuda" : "cpp";
+  return x.terms.backend == "cuda" ? "cuda" : "cpp";
 }
 
 } // namespace
@@ -103,7 +103,7 @@ std::string system_prompt(const task& x) {
   if (x.contract == contract_kind::torch) return torch_system_prompt(x);
   std::string out;
   out.reserve(3072);
-  bool cuda = x.backend == "cuda";
+  bool cuda = x.terms.backend == "cuda";
   out.append(cuda ? role_cuda : role_cpu).append(format_head);
   if (x.verb == "diagnose") out += format_diagnosis;
   out.append("<KERNEL>\n```").append(language(x)).append(format_kernel);

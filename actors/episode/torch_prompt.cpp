@@ -11,7 +11,7 @@ namespace {
 constexpr size_t max_problem_text = 512 << 10;
 
 bool on_cpu(const task& x) {
-  return x.backend == "cpu";
+  return x.terms.backend == "cpu";
 }
 
 const char* where(const task& x) {
@@ -20,7 +20,7 @@ const char* where(const task& x) {
 
 // What the answer may be written in: the line differs by language and by machine.
 std::string languages(const task& x) {
-  const auto& wanted = x.torch.language;
+  const auto& wanted = x.terms.language;
   if (wanted == "triton")
     return "- The work must be done by Triton kernels of yours (@triton.jit). A forward that only "
            "calls operators of PyTorch is refused.\n";
@@ -89,14 +89,14 @@ std::string torch_system_prompt(const task& x) {
          "belong in it.\n\n";
   out += names;
   out += languages(x);
-  if (x.torch.language != "triton" && x.torch.language != "torch") out += extensions;
+  if (x.terms.language != "triton" && x.terms.language != "torch") out += extensions;
   if (!on_cpu(x))
     out += "- Kernels run on the current stream (at::cuda::getCurrentCUDAStream() in C++). When "
            "forward returns, all work must have been given to that stream.\n";
-  if (x.torch.mode == "kernelbench")
+  if (x.terms.mode == "kernelbench")
     out += as_benchmark;
   else
-    out.append(honest).append(x.torch.float32 == "tf32" ? tf32 : ieee);
+    out.append(honest).append(x.terms.float32 == "tf32" ? tf32 : ieee);
   out += rules;
   return out;
 }
@@ -105,13 +105,13 @@ std::string torch_task_prompt(const task& x, wire::RetrieveResult::Reader exampl
   std::string out = "[task: " + x.id + "]\n";
   out.append(x.prompt);
   if (out.back() != '\n') out += '\n';
-  if (!x.torch.hardware.empty()) out += "\nIt runs on: " + x.torch.hardware + "\n";
+  if (!x.terms.hardware.empty()) out += "\nIt runs on: " + x.terms.hardware + "\n";
   out += "\nThe module to make faster:\n";
   append_fenced(out, x.torch.code, "python", max_problem_text);
   out += "\nFor the form alone, here is another module:\n";
   append_fenced(out, example_problem(), "python", max_problem_text);
   out += "\nand an answer to it:\n<KERNEL>\n";
-  append_fenced(out, example_answer(x.torch.language, x.backend), "python", max_problem_text);
+  append_fenced(out, example_answer(x.terms.language, x.terms.backend), "python", max_problem_text);
   out += "</KERNEL>\n";
   append_examples(out, examples);
   return out;

@@ -86,7 +86,7 @@ struct readiness {
   wire::EpisodeKind kind = wire::EpisodeKind::UNUSABLE;
   std::vector<std::string> reasons;
 };
-readiness judge_episode(std::span<const readiness_evidence> turns);
+readiness readiness_of_episode(std::span<const readiness_evidence> turns);
 
 /// What a run as a whole may be used for.
 struct run_counts {
@@ -106,6 +106,6 @@ struct run_readiness {
   };
   use benchmark_reporting, sft_collection, rl_reward_trace;
 };
-run_readiness judge_run(const run_counts& counts);
+run_readiness readiness_of_run(const run_counts& counts);
 
 } // namespace kernelmill

@@ -142,7 +142,7 @@ evidence evidence_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdic
   return x;
 }
 
-readiness judge_episode(std::span<const evidence> turns) {
+readiness readiness_of_episode(std::span<const evidence> turns) {
   size_t end = turns.size();
   while (end > 0 && !judged(turns[end - 1])) --end;
   if (end == 0)
@@ -172,7 +172,7 @@ void require(run_readiness::use& use, bool holds, std::string reason) {
 
 } // namespace
 
-run_readiness judge_run(const run_counts& x) {
+run_readiness readiness_of_run(const run_counts& x) {
   run_readiness result;
   const double lost = x.episodes > 0 ? static_cast<double>(x.infrastructure) / x.episodes : 0;
   auto lost_text =

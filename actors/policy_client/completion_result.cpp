@@ -36,7 +36,7 @@ unsigned count(const std::vector<T>& xs) {
 }
 
 // Fills the signal with what a 200 turned out to be.
-void judge(attempt_reading& to, tl::expected<completion_answer, bad_answer> parsed) {
+void take_answer(attempt_reading& to, tl::expected<completion_answer, bad_answer> parsed) {
   if (parsed) {
     to.answer = std::move(*parsed);
     to.understood = true;
@@ -116,7 +116,7 @@ bool read_frame(attempt_reading& to, const http_response& response) {
 
 attempt_reading read_attempt(const http_response& response, const completion_parser& parse) {
   attempt_reading result;
-  if (read_frame(result, response)) judge(result, parse(response.body));
+  if (read_frame(result, response)) take_answer(result, parse(response.body));
   return result;
 }
 
@@ -126,7 +126,7 @@ attempt_reading read_attempt(const http_response& response, chat_stream* stream)
   if (!read_frame(result, response)) return result;
   // A transport that knows no streams has kept the body.
   if (!response.body.empty()) stream->feed(response.body);
-  judge(result, stream->finish());
+  take_answer(result, stream->finish());
   if (stream->too_large()) {
     auto& signal = result.signal;
     signal.unreadable = false;

@@ -50,7 +50,7 @@ void http_policy_client_state::finish(job& x, result_message result) {
   stop_waiting(x);
   queue_.erase(x.env, x.id);
   timers_.erase(x.at_deadline);
-  unwatch(x.asker);
+  askers_.unwatch(self_, x.asker);
   answers_.emplace_back(std::move(x.answer), std::move(result));
   jobs_.erase(x.id);
 }
@@ -83,26 +83,11 @@ void http_policy_client_state::abort(const error& why) {
 }
 
 void http_policy_client_state::drop_asker(const caf::actor_addr& asker) {
-  askers_.erase(asker);
-  std::vector<uint64_t> orphans;
-  for (const auto& [id, x] : jobs_)
-    if (x.asker == asker) orphans.push_back(id);
   error why{fault_class::infrastructure, "cancelled", "the asker has ended", {}};
-  for (auto id : orphans) fail(jobs_.at(id), why);
+  for (auto id : askers_.drop(asker, jobs_)) fail(jobs_.at(id), why);
   pump();
   deliver();
   schedule();
-}
-
-void http_policy_client_state::watch(const caf::actor_addr& asker) {
-  if (asker && askers_[asker]++ == 0) self_->monitor(asker);
-}
-
-void http_policy_client_state::unwatch(const caf::actor_addr& asker) {
-  auto i = askers_.find(asker);
-  if (i == askers_.end() || --i->second > 0) return;
-  askers_.erase(i);
-  self_->demonitor(asker);
 }
 
 // One timer, for what is due first; an earlier one replaces it, and the late one finds nothing.
@@ -117,7 +102,7 @@ void http_policy_client_state::schedule() {
   timer_at_ = at;
   auto wait = std::max(std::chrono::ceil<milliseconds>(at - t), milliseconds{0});
   self_->delayed_anon_send(caf::actor_cast<policy_event_sink>(self_), wait,
-                           policy_event{0, ++timer_number_, nullptr, nullptr});
+                           policy_event{timer_over{++timer_number_}});
 }
 
 std::string http_policy_client_state::describe(const job& x) const {
@@ -149,7 +134,7 @@ std::vector<tried_request> http_policy_client_state::tried_requests() const {
   for (const auto& [id, x] : jobs_) {
     if (x.last.message.empty()) continue;
     auto age = std::chrono::duration<double>(now() - x.started);
-    auto state = x.transfer != 0               ? "in_flight"
+    auto state = x.transfer != 0             ? "in_flight"
                  : x.at_due != timers_.end() ? "backing_off"
                                              : "queued";
     result.push_back({x.session, state, (wall - age).count(), x.attempts, x.last.message});
@@ -159,9 +144,8 @@ std::vector<tried_request> http_policy_client_state::tried_requests() const {
 }
 
 Message<wire::Snapshot> http_policy_client_state::snapshot() const {
-  auto tried_again = std::count_if(jobs_.begin(), jobs_.end(), [](const auto& x) {
-    return !x.second.last.message.empty();
-  });
+  auto tried_again = std::count_if(jobs_.begin(), jobs_.end(),
+                                   [](const auto& x) { return !x.second.last.message.empty(); });
   std::vector<std::pair<const char*, double>> numbers{
       {"in_flight", in_flight_},
       {"window", window_.size()},

@@ -79,7 +79,7 @@ nlohmann::ordered_json use_json(const run_readiness::use& x) {
 }
 
 std::string readiness_text(const run_counts& counts) {
-  auto readiness = judge_run(counts);
+  auto readiness = readiness_of_run(counts);
   return nlohmann::ordered_json{
       {"benchmark_reporting", use_json(readiness.benchmark_reporting)},
       {"sft_collection", use_json(readiness.sft_collection)},

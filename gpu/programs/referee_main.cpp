@@ -67,7 +67,7 @@ Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Re
 
 Message<wire::CheckResult> check(const lanes& x, wire::CheckRequest::Reader request) {
   auto spec = load_task_folder(request.getTaskDir());
-  if (x.torch != nullptr && spec && spec->contract == contract_kind::torch)
+  if (x.torch != nullptr && spec && (*spec)->contract == contract_kind::torch)
     return check_torch(x.with_torch(), request.getTaskDir());
   return check_request(x.compiled, request);
 }

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gpu/referee/candidate_faults.hpp"
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/measured_run.hpp"
 
 namespace kernelmill {
 

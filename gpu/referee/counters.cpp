@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "gpu/process/core_use.hpp"
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/measured_run.hpp"
 #include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
@@ -110,7 +110,7 @@ usage read_usage(int pid) {
 
 } // namespace
 
-void count_calls(judged_run& run) {
+void count_calls(measured_run& run) {
   auto& record = run.record;
   run.parts.pool.settle();
   run.work.select(run.prepared.spec().timed);

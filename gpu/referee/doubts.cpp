@@ -29,7 +29,7 @@ public:
       }
       bool in_time = time_again(kind);
       if (!in_time) {
-        keep(plain ? known : judge(blocks_[0], kind));
+        keep(plain ? known : slowness_of(blocks_[0], kind));
         break;
       }
       left[0] = blocks_[0];
@@ -60,7 +60,7 @@ private:
       if (pay_slowest({own, other}).slowest == other.name || tells_apart(own, other)) break;
     }
     blocks_[kind] = other;
-    auto found = judge(own, kind);
+    auto found = slowness_of(own, kind);
     keep(found ? found : as_slow_on_both(kind, before, own));
     return true;
   }
@@ -72,7 +72,7 @@ private:
     return true;
   }
 
-  std::optional<slow_kind> judge(const kind_blocks& own, size_t kind) const {
+  std::optional<slow_kind> slowness_of(const kind_blocks& own, size_t kind) const {
     auto seen = pay_slowest({own, blocks_[kind]});
     auto name = seen.slowest ? seen.slowest : seen.in_doubt;
     return name == blocks_[kind].name ? std::optional{slow_kind{kind, seen.times_slower}}

@@ -80,7 +80,7 @@ evaluation_record evaluate_files(referee_parts parts, wire::EvaluateRequest::Rea
   if (!built) return fail(built.error());
   double ready = now_seconds() - started;
   auto options = options_of(request);
-  record = judge_with_second_look(
+  record = with_second_look(
       [&] {
         return request.getContract() == "device"
                    ? evaluate_program(parts, **prepared, built->bytes, options)

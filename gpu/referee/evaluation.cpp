@@ -10,7 +10,7 @@
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/device/quiet.hpp"
 #include "gpu/referee/device/slots.hpp"
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/measured_run.hpp"
 
 namespace kernelmill {
 
@@ -26,7 +26,7 @@ void blame(evaluation_record& record, const error& fault) {
   if (record.fault.cls == fault_class::none) record.fault = fault;
 }
 
-void blame_ending(judged_run& run) {
+void blame_ending(measured_run& run) {
   const auto& ending = run.candidate.process().ending();
   if (!ending) return;
   blame(run.record, ending->fault);
@@ -34,7 +34,7 @@ void blame_ending(judged_run& run) {
 }
 
 // A case that ended in a crash stands in the list too.
-void note_ended_case(judged_run& run, const task_case& which) {
+void note_ended_case(measured_run& run, const task_case& which) {
   case_record lost;
   lost.which = &which;
   lost.distribution = run.work.distribution_text();
@@ -67,7 +67,7 @@ bool same_bytes(const std::vector<taken_output>& a, const std::vector<taken_outp
 
 // Sums in no fixed order, as atomics and look-back scans have them, give other bits within the
 // bound. Who is right once and wrong once on the same inputs is not deterministic.
-void note_repetition(judged_run& run, const task_case& which, bool right, bool same) {
+void note_repetition(measured_run& run, const task_case& which, bool right, bool same) {
   if (same) return;
   if (right)
     return run.find("bits_vary", severity::warning,
@@ -79,7 +79,7 @@ void note_repetition(judged_run& run, const task_case& which, bool right, bool s
 
 // Twice with different contents, so that a remembered result is seen; a third time with the
 // second contents again.
-bool judge_case(judged_run& run, const task_case& which) {
+bool passes_case(measured_run& run, const task_case& which) {
   run.work.select(which);
   if (auto fault = run.choose_geometry(which)) {
     blame(run.record, *fault);
@@ -134,7 +134,7 @@ error wrong_result(const task& x, const case_record& failed) {
 
 // -- one run ----------------------------------------------------------------------------------
 
-bool judged_run::call_candidate(bool cold, call_measure& measure) {
+bool measured_run::call_candidate(bool cold, call_measure& measure) {
   if (auto changed = candidate.deliver(work, cold))
     find("late_write", severity::critical, *changed);
   auto done = candidate.call(work, call_limit(), next_order());
@@ -152,17 +152,17 @@ bool judged_run::call_candidate(bool cold, call_measure& measure) {
   return false;
 }
 
-std::optional<error> judged_run::choose_geometry(const task_case& which) {
+std::optional<error> measured_run::choose_geometry(const task_case& which) {
   return program != nullptr ? program->select(which.scalars) : std::nullopt;
 }
 
-void judged_run::seal() {
+void measured_run::seal() {
   if (record.sealed) return;
   record.output = candidate.process().output();
   record.sealed = true;
 }
 
-void judged_run::look_for_late_writes() {
+void measured_run::look_for_late_writes() {
   // As long as a thread has something left to do, up to a limit; an honest process sleeps.
   auto& process = candidate.process();
   process.go_on();
@@ -174,7 +174,7 @@ void judged_run::look_for_late_writes() {
   }
 }
 
-void judged_run::look_for_background_work() {
+void measured_run::look_for_background_work() {
   auto& process = candidate.process();
   double started = now_seconds();
   double before = process.cpu_seconds();
@@ -188,7 +188,7 @@ void judged_run::look_for_background_work() {
                    worked * 1e3, seconds * 1e3, worked / seconds * 100));
 }
 
-bool judge_correctness(judged_run& run) {
+bool check_cases(measured_run& run) {
   bool wrong = false;
   for (const auto* which : in_order(run.work.spec())) {
     if (which->hidden && wrong) return false; // all visible ones are told, hidden ones only count
@@ -200,7 +200,7 @@ bool judge_correctness(judged_run& run) {
       return false;
     }
     if (which->hidden) run.seal();
-    if (judge_case(run, *which)) continue;
+    if (passes_case(run, *which)) continue;
     const auto& category = run.record.fault.category;
     if (run.candidate.process().ending() || category == "out_of_bounds_write" ||
         category == "bad_launch")
@@ -222,8 +222,8 @@ secret_seed draw_seed() {
   return seed;
 }
 
-void run_phases(judged_run& run, double overhead, span_clock& clock) {
-  bool right = judge_correctness(run);
+void run_phases(measured_run& run, double overhead, span_clock& clock) {
+  bool right = check_cases(run);
   clock.lap("correctness");
   if (right) run.seal();
   candidate_pool::hold until_it_is_over{run.parts.pool};
@@ -231,7 +231,7 @@ void run_phases(judged_run& run, double overhead, span_clock& clock) {
     count_calls(run);
     clock.lap("profile");
   } else if (right && run.options.timed) {
-    judge_timing(run, overhead);
+    measure_timing(run, overhead);
     clock.lap("timing");
   }
   // Device code has nobody who could write later.
@@ -242,7 +242,7 @@ void run_phases(judged_run& run, double overhead, span_clock& clock) {
 }
 
 // Once the candidate's code is in.
-void judge_loaded(judged_run run, double overhead, span_clock& clock) {
+void measure_loaded(measured_run run, double overhead, span_clock& clock) {
   std::memcpy(&run.order, run.record.seed.data(), sizeof run.order);
   // A GPU slot has cores to spare, and being woken up takes longer than a call.
   if (run.parts.gpu != nullptr) run.candidate.process().spin(true);
@@ -303,8 +303,8 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
   if (fault)
     record.fault = *fault;
   else
-    judge_loaded({parts, prepared, options, judged, prepared.make_workload(), record}, *overhead,
-                 clock);
+    measure_loaded({parts, prepared, options, judged, prepared.make_workload(), record}, *overhead,
+                   clock);
   keep_output(record, judged.process());
   prepared.release(parts.pool.retire(std::move(*candidate)));
   clock.lap("release");
@@ -341,8 +341,8 @@ evaluation_record evaluate_program(referee_parts parts, prepared_task& prepared,
   if (fault)
     record.fault = *fault;
   else
-    judge_loaded({parts, prepared, options, judged, prepared.make_workload(), record, &judged}, 0,
-                 clock);
+    measure_loaded({parts, prepared, options, judged, prepared.make_workload(), record, &judged}, 0,
+                   clock);
   keep_output(record, judged.process());
   if (judged.process().ending() || judged.leaves_traces() || wants_control(record.fault))
     prepared.drop_runner(parts.pool);

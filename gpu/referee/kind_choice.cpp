@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/measured_run.hpp"
 #include "gpu/task/timed_kinds.hpp"
 
 namespace kernelmill {
@@ -16,7 +16,7 @@ constexpr uint64_t tries = 3;
 constexpr double usable_share = 0.2;
 
 // The least share of its bounds within which the baseline is on a kind: a fifth, all, or none.
-expected<double> share_of_bounds(judged_run& run, workload& work, const task_case& kind) {
+expected<double> share_of_bounds(measured_run& run, workload& work, const task_case& kind) {
   auto& baseline = *run.prepared.baseline();
   double result = usable_share;
   work.select(kind);
@@ -25,7 +25,8 @@ expected<double> share_of_bounds(judged_run& run, workload& work, const task_cas
     work.find_truth();
     baseline.deliver(work, false);
     if (!baseline.call(work, call_deadline_ms, 0))
-      return tl::unexpected<error>{bad_baseline(run.prepared.spec(), "ended", baseline.process().ending()->fault)};
+      return tl::unexpected<error>{
+          bad_baseline(run.prepared.spec(), "ended", baseline.process().ending()->fault)};
     while (!work.check(baseline.outputs(), result).pass()) {
       if (result >= 1) return std::numeric_limits<double>::infinity();
       result = 1;
@@ -36,7 +37,7 @@ expected<double> share_of_bounds(judged_run& run, workload& work, const task_cas
 
 } // namespace
 
-std::optional<error> choose_kinds(judged_run& run) {
+std::optional<error> choose_kinds(measured_run& run) {
   auto& chosen = run.prepared.kinds;
   if (!chosen.empty()) return std::nullopt;
   const auto& spec = run.prepared.spec();

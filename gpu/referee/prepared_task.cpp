@@ -11,7 +11,7 @@
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/truth.hpp"
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/measured_run.hpp"
 #include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
@@ -156,25 +156,29 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
   if (found == tasks_.end()) {
     auto loaded = load_task_folder(directory);
     KM_TRY(loaded);
+    const auto& spec = **loaded;
     // The other lanes end here: such a task has no signature, no cases and no reference.cpp.
-    if (loaded->contract == contract_kind::torch)
+    if (spec.contract == contract_kind::torch)
       return configuration_error("unsupported_contract",
-                                 "failed to use task " + loaded->id +
+                                 "failed to use task " + spec.id +
                                      " for libraries or device code: its contract is torch",
                                  "judge a Python answer, with --python PATH or evaluation.python");
-    if (!digest.empty() && loaded->digest != digest)
+    if (!digest.empty() && spec.digest != digest)
       return configuration_error("task_changed",
-                                 "failed to use task " + loaded->id +
+                                 "failed to use task " + spec.id +
                                      ": its files have changed since the run began",
                                  "start a new run, or restore the task's files");
     found = std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& x) {
-      return x->spec().digest == loaded->digest && x->spec().directory == loaded->directory;
+      return x->spec().digest == spec.digest && x->spec().directory == spec.directory;
     });
     if (found == tasks_.end()) {
-      KM_TRY(choose_backend(*loaded, gpu_ != nullptr ? "cuda" : "cpu"));
+      judging_terms terms;
+      terms.backend = gpu_ != nullptr ? "cuda" : "cpu";
+      auto here = on_terms(spec, std::move(terms));
+      KM_TRY(here);
       while (!tasks_.empty() && (tasks_.size() >= limit_ || (gpu_ != nullptr && gpu_->crowded())))
         tasks_.pop_back();
-      auto prepared = prepared_task::prepare(std::move(*loaded), builder_, gpu_);
+      auto prepared = prepared_task::prepare(**here, builder_, gpu_);
       KM_TRY(prepared);
       tasks_.push_front(std::move(*prepared));
       found = tasks_.begin();

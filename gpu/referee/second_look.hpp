@@ -19,16 +19,16 @@ evaluation_record confirmed(const evaluation_record& first, evaluation_record se
 /// The result where nobody can look again: not timed, and nobody is accused.
 evaluation_record doubted(evaluation_record x);
 
-/// Judges by `judge`, which returns a record, once more where that is needed and `left` says that
+/// Evaluates by `look`, which returns a record, once more where that is needed and `left` says that
 /// there are as many seconds left as the first time took.
-template <class Judge, class Left>
-evaluation_record judge_with_second_look(Judge judge, Left left) {
+template <class Look, class Left>
+evaluation_record with_second_look(Look look, Left left) {
   double before = left();
-  auto first = judge();
+  auto first = look();
   if (!wants_second_look(first)) return first;
   double after = left();
   if (after < before - after) return doubted(std::move(first));
-  return confirmed(first, judge());
+  return confirmed(first, look());
 }
 
 } // namespace kernelmill

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/measured_run.hpp"
 
 namespace kernelmill {
 
@@ -44,7 +44,7 @@ struct seen_in_calls {
 class timed_pairs {
 public:
   /// `fixed`: seconds that an empty call of a trusted process takes.
-  timed_pairs(judged_run& run, double fixed) : run_(run), fixed_(fixed) {}
+  timed_pairs(measured_run& run, double fixed) : run_(run), fixed_(fixed) {}
 
   /// One call of each, on the same fresh contents. False when timing cannot go on: the record says
   /// why.
@@ -63,7 +63,7 @@ private:
   bool blame_task(const std::string& cause);
   double without_fixed(double seconds) const;
 
-  judged_run& run_;
+  measured_run& run_;
   double fixed_;
   seen_in_calls seen_;
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls

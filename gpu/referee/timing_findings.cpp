@@ -17,7 +17,7 @@ constexpr double told_late_share = 0.02;
 
 // What a process does from when it was seen to be done until it stands still, it did not do in
 // its calls. Some of it is the price of being stopped: a baseline shows it, for a thread.
-double late_work(judged_run& run, const seen_in_calls& seen) {
+double late_work(measured_run& run, const seen_in_calls& seen) {
   std::vector<double> late;
   std::vector<double> called;
   uint32_t threads = 1;
@@ -34,7 +34,7 @@ double late_work(judged_run& run, const seen_in_calls& seen) {
   return excess;
 }
 
-void look_for_a_slowed_baseline(judged_run& run, const std::vector<timed_block>& blocks) {
+void look_for_a_slowed_baseline(measured_run& run, const std::vector<timed_block>& blocks) {
   auto slowed = slowed_by_order(blocks);
   if (!slowed) return;
   auto& speedup = run.record.timing.speedup;
@@ -45,7 +45,7 @@ void look_for_a_slowed_baseline(judged_run& run, const std::vector<timed_block>&
                        (*slowed * *slowed - 1) * 100));
 }
 
-void compare_with_roofline(judged_run& run) {
+void compare_with_roofline(measured_run& run) {
   const auto& x = run.prepared.spec();
   auto& record = run.record.timing;
   double bytes = static_cast<double>(x.bytes.evaluate(x.timed.scalars).value_or(0));
@@ -65,7 +65,7 @@ void compare_with_roofline(judged_run& run) {
 }
 
 // Nobody has let it go on but itself.
-void look_for_work_while_stopped(judged_run& run, const seen_in_calls& seen) {
+void look_for_work_while_stopped(measured_run& run, const seen_in_calls& seen) {
   if (seen.worked_on > 0)
     run.find("ran_while_stopped", severity::critical,
              fmt::format("it worked on for {:.0f} ms and more after it was told to stop, in {} "

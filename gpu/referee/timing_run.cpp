@@ -27,7 +27,8 @@ constexpr size_t fewest_disturbed = 6;
 error bad_baseline(const task& x, const std::string& cause) {
   return {fault_class::configuration, "bad_baseline",
           "failed to time task " + x.id + ": its baseline " + cause,
-          "run `kernelmill task check " + x.id + (x.backend == "cuda" ? " --backend cuda`" : "`")};
+          "run `kernelmill task check " + x.id +
+              (x.terms.backend == "cuda" ? " --backend cuda`" : "`")};
 }
 
 error bad_baseline(const task& x, const std::string& what, const error& why) {
@@ -40,7 +41,7 @@ namespace {
 
 class timing {
 public:
-  timing(judged_run& run, double fixed)
+  timing(measured_run& run, double fixed)
       : run_(run), record_(run.record.timing), pairs_(run, fixed), kinds_(run.prepared.kinds),
         checked_(run.prepared.checked_kinds) {
     for (const auto& kind : kinds_) blocks_.push_back({kind.name, {}});
@@ -254,7 +255,7 @@ private:
                           slow_->times_slower, blocks_[slow_->kind].name));
   }
 
-  judged_run& run_;
+  measured_run& run_;
   timing_record& record_;
   timed_pairs pairs_;
   const std::vector<task_case>& kinds_;   // the task's own first
@@ -273,7 +274,7 @@ private:
 
 } // namespace
 
-void judge_timing(judged_run& run, double overhead_seconds) {
+void measure_timing(measured_run& run, double overhead_seconds) {
   run.parts.pool.settle();
   run.record.timing.overhead_seconds = overhead_seconds;
   if (auto fault = run.prepared.start_baseline(run.parts.pool)) {
@@ -282,7 +283,7 @@ void judge_timing(judged_run& run, double overhead_seconds) {
   }
   raise_priority(run.candidate.process().pid());
   raise_priority(run.prepared.baseline()->process().pid());
-  if (run.prepared.arena() != nullptr) return judge_device_timing(run);
+  if (run.prepared.arena() != nullptr) return measure_device_timing(run);
   if (auto fault = choose_kinds(run)) {
     run.record.fault = *fault;
     return;

@@ -48,36 +48,42 @@ bool task::names(const std::string& wanted) const {
   return std::find(backends.begin(), backends.end(), wanted) != backends.end();
 }
 
-expected<void> choose_backend(task& x, const std::string& backend) {
-  if (!x.names(backend))
-    return configuration_error("unsupported_backend",
-                               "failed to use task " + x.id + " on backend " + backend +
-                                   ": its task.json does not name it in backends",
-                               "`kernelmill task show " + x.id + "` lists its backends");
-  bool gpu = backend != "cpu";
-  x.backend = backend;
-  if (x.contract == contract_kind::torch) return {};
-  x.timed = gpu ? x.timed_gpu : x.timed_cpu;
-  x.starter = gpu ? x.starter_gpu : x.starter_cpu;
-  if (backend == "hip" && !x.starter_hip.empty()) x.starter = x.starter_hip;
-  return {};
-}
+namespace {
 
-expected<void> choose_contract(task& x, contract_kind contract) {
-  if (x.contract == contract_kind::torch) return {};
-  if (contract == contract_kind::torch)
+expected<void> check_contract(const task& x, const judging_terms& terms) {
+  if (terms.contract == contract_kind::torch)
     return configuration_error("unsupported_contract",
                                "failed to use contract torch for task " + x.id +
                                    ": it has no problem in Python",
                                "use --contract native; `kernelmill task import kernelbench` brings "
                                "tasks of the contract torch");
-  if (contract == contract_kind::device && x.backend != "cuda")
+  if (terms.contract == contract_kind::device && terms.backend != "cuda")
     return configuration_error("unsupported_contract",
                                "failed to use contract device for task " + x.id +
-                                   ": device code needs CUDA, and the backend is " + x.backend,
+                                   ": device code needs CUDA, and the backend is " + terms.backend,
                                "use --contract native, or a machine with an NVIDIA GPU");
-  x.contract = contract;
   return {};
+}
+
+} // namespace
+
+expected<task_ptr> on_terms(const task& x, judging_terms terms) {
+  if (!x.names(terms.backend))
+    return configuration_error("unsupported_backend",
+                               "failed to use task " + x.id + " on backend " + terms.backend +
+                                   ": its task.json does not name it in backends",
+                               "`kernelmill task show " + x.id + "` lists its backends");
+  auto result = std::make_shared<task>(x);
+  result->terms = std::move(terms);
+  const auto& asked = result->terms;
+  if (x.contract == contract_kind::torch) return task_ptr{std::move(result)};
+  KM_TRY(check_contract(x, asked));
+  bool gpu = asked.backend != "cpu";
+  result->contract = asked.contract;
+  result->timed = gpu ? x.timed_gpu : x.timed_cpu;
+  result->starter = gpu ? x.starter_gpu : x.starter_cpu;
+  if (asked.backend == "hip" && !x.starter_hip.empty()) result->starter = x.starter_hip;
+  return task_ptr{std::move(result)};
 }
 
 std::string shape_text(const scalar_values& scalars) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -50,15 +51,23 @@ struct task_case {
   bool hidden = false;
 };
 
-/// What only a task of the contract `torch` has: a problem in Python, and what the configuration
-/// asks of its answers, which is no part of the digest.
+/// What only a task of the contract `torch` has: a problem in Python.
 struct torch_problem {
   std::string suite;       ///< "kernelbench"
   uint32_t level = 0;      ///< of the suite, from 1; 0: it has none
   uint32_t problem_id = 0; ///< within the level
   std::string precision = "fp32";
   std::string code; ///< problem.py
+};
 
+/// What a run or a command asks of the candidates for a task. No part of the task's digest.
+struct judging_terms {
+  std::string backend = "cpu"; ///< cpu, cuda, hip
+  /// native, or device where the backend is cuda. A task of the contract `torch` stays one whatever
+  /// is asked for, so that a run may mix them; no other task becomes one.
+  contract_kind contract = contract_kind::native;
+
+  // Of answers of the contract `torch` alone.
   std::string mode = "honest";  ///< or "kernelbench"
   std::string language = "any"; ///< any, cuda, triton, torch, hip
   std::string float32 = "ieee"; ///< or "tf32"
@@ -72,7 +81,7 @@ struct task {
   std::string title;
   std::string verb;            ///< optimize, debug, diagnose, reformulate
   std::string operator_family; ///< reduction, normalization, elementwise, matmul, ...
-  contract_kind contract = contract_kind::native; ///< see choose_contract()
+  contract_kind contract = contract_kind::native; ///< of its candidates on these terms
   std::string difficulty;                         ///< easy, medium, hard
   std::string split; ///< of exports: train or dev; empty: by the hash of the id
   std::vector<std::string> backends;
@@ -80,16 +89,16 @@ struct task {
   std::string function = "solve";
   std::vector<argument> arguments;
   std::vector<task_case> cases;
-  std::string backend = "cpu"; ///< what `timed` and `starter` are for; see choose_backend()
-  task_case timed;             ///< the shape that is timed
-  double tolerance = 4;        ///< units of 2^-24 times the reference's scale of each element
-  expression bytes;            ///< that one call must move at least
+  judging_terms terms;  ///< what on_terms() was told
+  task_case timed;      ///< the shape that is timed on these terms
+  double tolerance = 4; ///< units of 2^-24 times the reference's scale of each element
+  expression bytes;     ///< that one call must move at least
   expression flops;
-  std::string starter;                ///< source to repair, rewrite or diagnose; may be empty
+  std::string starter;                ///< to repair, rewrite or diagnose on these terms, or empty
   std::vector<std::string> diagnoses; ///< labels to choose from, for verb diagnose
   std::string diagnosis;              ///< the right one; never shown to the policy
 
-  // What choose_backend() chooses from.
+  // What on_terms() chooses from.
   task_case timed_cpu;
   task_case timed_gpu; ///< without scalars when the task has none
   std::string starter_cpu;
@@ -113,20 +122,18 @@ struct task {
 /// The distribution of an input in one case: the case's own, or the default.
 const std::string& fill_of(const argument& input, const task_case& which);
 
-/// Makes `timed` and `starter` those of a backend ("cpu", "cuda", "hip"). Fails when the task has
-/// none.
-expected<void> choose_backend(task& x, const std::string& backend);
+/// A task as it was loaded, or on other terms. Nobody changes it.
+using task_ptr = std::shared_ptr<const task>;
 
-/// Makes the contract that of the candidates to come: native, or device where the backend is a
-/// GPU's. A task of the contract `torch` stays one whatever is asked for, so that a run may mix
-/// them; no other task becomes one. Fails with "unsupported_contract".
-expected<void> choose_contract(task& x, contract_kind contract);
+/// The same task on these terms: `contract`, `timed` and `starter` are those of them. Errors:
+/// unsupported_backend, unsupported_contract.
+expected<task_ptr> on_terms(const task& x, judging_terms terms);
 
 /// Reads one task folder, for the CPU when it names it. Errors name the file and the key or line.
-expected<task> load_task(const std::string& tasks_root, const std::string& id);
+expected<task_ptr> load_task(const std::string& tasks_root, const std::string& id);
 
 /// The same for a folder whose tasks root is not known: its path must end with the task's id.
-expected<task> load_task_folder(const std::string& directory);
+expected<task_ptr> load_task_folder(const std::string& directory);
 
 /// Lists the ids of every task below `tasks_root`, sorted. Folders whose name begins with a dot are
 /// passed over: an import writes there.
@@ -136,7 +143,7 @@ expected<std::vector<std::string>> list_tasks(const std::string& tasks_root);
 using task_roots = std::vector<std::string>;
 
 /// The same for several roots; one that is not there holds nothing, unless it is the only one.
-expected<task> load_task(const task_roots& roots, const std::string& id);
+expected<task_ptr> load_task(const task_roots& roots, const std::string& id);
 expected<std::vector<std::string>> list_tasks(const task_roots& roots);
 
 /// Returns what a text lacks to be a problem of the contract `torch`: "it defines no get_inputs";

@@ -10,7 +10,7 @@ namespace kernelmill {
 
 namespace fs = std::filesystem;
 
-expected<task> load_task(const task_roots& roots, const std::string& id) {
+expected<task_ptr> load_task(const task_roots& roots, const std::string& id) {
   if (roots.empty()) return load_task(std::string{}, id);
   for (const auto& root : roots) {
     std::error_code ignored;

@@ -41,8 +41,8 @@ bool contains_any(const std::string& text, std::initializer_list<const char*> wo
                      [&](auto* x) { return text.find(x) != text.npos; });
 }
 
-error judge_compiler(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
-                     int deadline_ms) {
+error fault_of_compiler(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
+                        int deadline_ms) {
   int signal = x.status.signal;
   if (lacked_a_core(x))
     return {fault_class::infrastructure, "machine_busy",

@@ -34,8 +34,8 @@ error candidate_fault(std::string category, std::string message, std::string hin
 bool contains_any(const std::string& text, std::initializer_list<const char*> words);
 
 /// Why a compiler failed. Of signals g++ reports in words; NVRTC works in the process that dies.
-error judge_compiler(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
-                     int deadline_ms);
+error fault_of_compiler(const compiler_outcome& x, const std::vector<diagnostic>& diagnostics,
+                        int deadline_ms);
 
 Message<wire::BuildResult> to_message(const build_findings& x, const std::string& library_path,
                                       const std::string& identity, const std::string& architecture);

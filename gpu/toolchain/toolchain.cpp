@@ -173,7 +173,7 @@ build_findings native_toolchain::state::compile(const compiler_facts& compiler,
     return result;
   }
   if (outcome->status.code != 0 || outcome->timed_out || outcome->flooded) {
-    result.fault = judge_compiler(*outcome, result.diagnostics, deadline_ms);
+    result.fault = fault_of_compiler(*outcome, result.diagnostics, deadline_ms);
     result.repeatable = outcome->repeatable();
     return result;
   }

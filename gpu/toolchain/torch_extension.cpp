@@ -223,8 +223,8 @@ torch_extension_builder::compile_unit(const extension_request& request, size_t i
     result.text = std::move(outcome->text);
     if (failed(*outcome)) {
       outcome->text = result.text;
-      result.fault =
-          judge_compiler(*outcome, parse_diagnostics(clean_log(result.text, most_log)), deadline);
+      result.fault = fault_of_compiler(
+          *outcome, parse_diagnostics(clean_log(result.text, most_log)), deadline);
       result.repeatable = outcome->repeatable();
     }
     result.object = std::move(outcome->product);
@@ -321,7 +321,7 @@ built_extension torch_extension_builder::build(const extension_request& request,
     if (!missing.empty() && used_slim) continue;
     if (failed(*linked)) {
       found.log += clean_log(linked->text, most_log);
-      found.fault = judge_compiler(*linked, parse_diagnostics(found.log), deadline_ms);
+      found.fault = fault_of_compiler(*linked, parse_diagnostics(found.log), deadline_ms);
       found.repeatable = linked->repeatable();
     } else if (!missing.empty()) {
       found.fault = candidate_fault("compile_error",

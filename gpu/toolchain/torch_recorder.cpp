@@ -97,7 +97,7 @@ void add_problem(const python_problem& x, build_findings& out) {
 }
 
 // The recorder ended and said nothing of the import.
-error judge_silence(const compiler_outcome& x, int deadline_ms) {
+error fault_of_silence(const compiler_outcome& x, int deadline_ms) {
   auto fail = [](const char* category, const std::string& how, const char* hint) {
     return candidate_fault(category, "failed to import the candidate: " + how, hint);
   };
@@ -178,7 +178,7 @@ recording_try record_once(sandbox& walls, const python_facts& python,
     found.fault = broken_python(*outcome);
     all.silent = true;
   } else if (said.stage == "ready") {
-    found.fault = judge_silence(*outcome, deadline_ms);
+    found.fault = fault_of_silence(*outcome, deadline_ms);
     found.repeatable = outcome->repeatable();
     found.log = clean_log(outcome->text, most_log);
   } else if (said.problem) {

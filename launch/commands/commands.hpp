@@ -18,6 +18,7 @@ cli::command show_row();
 cli::command report_row();
 cli::command export_row();
 cli::command ps_row();
+cli::command fsck_row();
 cli::command doctor_row();
 cli::command task_list_row();
 cli::command task_show_row();

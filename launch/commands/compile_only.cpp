@@ -26,10 +26,10 @@ json document(const offered_candidate& x, wire::BuildResult::Reader built, const
   for (const auto& p : x.parsed.problems) problems.push_back(cli::clean(p));
   auto build = build_json(built);
   build["log"] = cli::clean({built.getLog().cStr(), built.getLog().size()});
-  return {{"task", x.what.id},
+  return {{"task", x.what->id},
           {"candidate_sha256", x.sha256},
-          {"backend", x.what.backend},
-          {"contract", to_string(x.what.contract)},
+          {"backend", x.what->terms.backend},
+          {"contract", to_string(x.what->contract)},
           {"format_ok", x.parsed.ok},
           {"format_problems", problems},
           {"compiled", built.getCompiled()},
@@ -55,8 +55,8 @@ std::string text(const offered_candidate& x, wire::BuildResult::Reader built, co
                  bool colour) {
   bool compiled = built.getCompiled();
   auto shade = compiled ? cli::colour::green : cli::colour::red;
-  auto result = fmt::format("{}  candidate {}  {}/{}\n", x.what.id, x.sha256.substr(0, 12),
-                            x.what.backend, to_string(x.what.contract));
+  auto result = fmt::format("{}  candidate {}  {}/{}\n", x.what->id, x.sha256.substr(0, 12),
+                            x.what->terms.backend, to_string(x.what->contract));
   if (x.parsed.ok)
     result += fmt::format("{}, {}{}\n", built.getToolchain().cStr(),
                           cli::format_seconds(built.getSeconds()),

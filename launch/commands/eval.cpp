@@ -75,19 +75,20 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
 expected<int> eval(const invocation& in) {
   auto roots = tasks_roots(in);
   KM_TRY(roots);
-  auto x = choose_task(*roots, in.value("--task"));
-  KM_TRY(x);
+  auto loaded = choose_task(*roots, in.value("--task"));
+  KM_TRY(loaded);
   auto text = read_candidate(in.value("FILE"));
   KM_TRY(text);
   auto config = governance_rules(in.value("--preset"));
   KM_TRY(config);
-  auto backend = backend_of(in, *x);
+  auto backend = backend_of(in, **loaded);
   KM_TRY(backend);
-  KM_TRY(choose_backend(*x, backend->name));
-  auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, *x);
-  KM_TRY(choose_contract_for(*x, in.value("--contract"), parsed.kernel));
-  if (x->contract == contract_kind::torch) {
-    choose_torch(*x, torch_choice_of(in), *backend);
+  auto here = on_terms(**loaded, terms_of(*backend, torch_choice_of(in)));
+  KM_TRY(here);
+  auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, **here);
+  auto x = on_contract(*here, in.value("--contract"), parsed.kernel);
+  KM_TRY(x);
+  if ((*x)->contract == contract_kind::torch) {
     auto python = find_python(in.value("--python"));
     KM_TRY(python);
     backend->python = python->path;

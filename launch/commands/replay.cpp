@@ -107,7 +107,7 @@ public:
     check_task(result, *task->second);
     bool formatted = turn.getFacts().getParsed().getOk();
     if (formatted && !texts->usable) return result; // other code than the run's: nothing to build
-    auto facts = formatted ? do_again(result, turn, *task->second, *texts)
+    auto facts = formatted ? do_again(result, turn, task->second, *texts)
                            : std::optional{facts_again(turn, {}, {}, std::nullopt)};
     if (facts) judge_again(result, turn, *facts->open());
     return result;
@@ -129,7 +129,7 @@ private:
          said == sameness::equal ? std::string{} : "was " + known + ", is " + what.digest});
   }
 
-  offered_candidate candidate_of(wire::TurnRecord::Reader turn, const task& what,
+  offered_candidate candidate_of(wire::TurnRecord::Reader turn, const task_ptr& what,
                                  const stored_texts& texts) const {
     offered_candidate x;
     x.what = what;
@@ -142,7 +142,8 @@ private:
 
   /// Nothing when the machine failed, which `to` then says.
   std::optional<Message<wire::TurnFacts>> do_again(replayed& to, wire::TurnRecord::Reader turn,
-                                                   const task& what, const stored_texts& texts) {
+                                                   const task_ptr& what,
+                                                   const stored_texts& texts) {
     auto x = candidate_of(turn, what, texts);
     auto stored = turn.getFacts();
     auto built = build_candidate(bench_.toolchain(), x);
@@ -194,7 +195,7 @@ private:
   workbench bench_;
   artifact_store artifacts_;
   bool timed_ = true;
-  std::map<std::string, std::shared_ptr<const task>> tasks_;
+  std::map<std::string, task_ptr> tasks_;
   std::map<std::string, std::string> digests_;
 };
 
@@ -204,7 +205,7 @@ struct tally {
   uint64_t equal = 0, different = 0, not_compared = 0;
 };
 
-struct summary {
+struct replay_summary {
   std::vector<std::pair<std::string, tally>> checks; ///< "build: toolchain", in order
   uint64_t turns = 0, stand = 0, fall = 0, lost = 0, infrastructure = 0, others = 0;
 
@@ -256,7 +257,7 @@ std::string text_of(const replayed& x) {
   return result;
 }
 
-json to_json(const summary& x, json turns, const std::string& run) {
+json to_json(const replay_summary& x, json turns, const std::string& run) {
   json checks = json::object();
   for (const auto& [name, t] : x.checks)
     checks[name] = {
@@ -272,7 +273,7 @@ json to_json(const summary& x, json turns, const std::string& run) {
           {"replayed", std::move(turns)}};
 }
 
-std::string text_of(const summary& x) {
+std::string text_of(const replay_summary& x) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, t] : x.checks)
     rows.push_back({name, fmt::to_string(t.equal), fmt::to_string(t.different),
@@ -290,15 +291,16 @@ bool is_wanted(const place& at, wire::TurnRecord::Reader turn) {
          (!at.name.turn || turn.getTurn() == *at.name.turn);
 }
 
-int exit_of(const summary& x) {
+int exit_of(const replay_summary& x) {
   if (x.fall > 0) return cli::exit_quality;
   return x.lost > 0 ? cli::exit_failed : cli::exit_ok;
 }
 
-expected<summary> replay_all(const invocation& in, const place& at, replayer& by, json& document) {
+expected<replay_summary> replay_all(const invocation& in, const place& at, replayer& by,
+                                    json& document) {
   auto from = open_for_reading(at.run);
   KM_TRY(from);
-  summary result;
+  replay_summary result;
   auto visit = [&](const stored_group& group) -> expected<void> {
     for (const auto& episode : group.episodes)
       for (const auto& record : episode.turns) {

@@ -25,7 +25,7 @@ using json = nlohmann::ordered_json;
 
 constexpr size_t records_a_commit = 4096;
 
-tl::unexpected<error> usage(std::string message, std::string hint) {
+tl::unexpected<error> bad_rule(std::string message, std::string hint) {
   return configuration_error("usage", "failed to run 'rescore': " + std::move(message),
                              std::move(hint));
 }
@@ -44,9 +44,9 @@ expected<std::vector<std::string>> governance_overrides(const std::string& text)
     auto word = text.substr(at, comma - at);
     auto key = word.substr(0, word.find('='));
     if (key != "minimum_speedup" && key != "significant_speedup")
-      return usage("--governance takes minimum_speedup=X and significant_speedup=X, not '" +
-                       cli::clean(word) + "'",
-                   "weights are words of their own: reward.correct=0.5");
+      return bad_rule("--governance takes minimum_speedup=X and significant_speedup=X, not '" +
+                          cli::clean(word) + "'",
+                      "weights are words of their own: reward.correct=0.5");
     result.push_back("reward." + word);
     at = comma + 1;
   }
@@ -71,8 +71,8 @@ expected<run_config> rules_config(const invocation& in, const run_directory& run
   for (const auto& word : in.list("RULE")) {
     auto key = word.substr(0, word.find('='));
     if (!is_rule(key) || key == word)
-      return usage("'" + cli::clean(word) + "' is no rule of a verdict",
-                   "rules are reward.KEY=X, episode.gamma=X and advantage=KIND");
+      return bad_rule("'" + cli::clean(word) + "' is no rule of a verdict",
+                      "rules are reward.KEY=X, episode.gamma=X and advantage=KIND");
     sources.overrides.push_back(word);
   }
   auto after = load_config(sources);

@@ -60,7 +60,7 @@ expected<bool> find_torch(const invocation& in, const task_roots& roots, chosen_
   bool wanted = false;
   for (const auto& id : *ids)
     if (auto x = load_task(roots, id);
-        x && x->contract == contract_kind::torch && x->names(backend.name))
+        x && (*x)->contract == contract_kind::torch && (*x)->names(backend.name))
       wanted = true;
   if (!wanted) return false;
   auto python = find_python(in.value("--python"));

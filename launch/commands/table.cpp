@@ -18,6 +18,7 @@ const cli::command_table& all() {
       rescore_row(),
       replay_row(),
       ps_row(),
+      fsck_row(),
       doctor_row(),
       task_list_row(),
       task_show_row(),

@@ -95,8 +95,8 @@ std::string text(const task& x, bool bold) {
                   x.tolerance, x.bytes.text(), x.flops.text());
   result += x.prompt;
   if (!x.starter.empty())
-    result +=
-        (x.backend == "cuda" ? "\n--- starter.cu ---\n" : "\n--- starter.cpp ---\n") + x.starter;
+    result += (x.terms.backend == "cuda" ? "\n--- starter.cu ---\n" : "\n--- starter.cpp ---\n") +
+              x.starter;
   return result;
 }
 
@@ -119,7 +119,7 @@ expected<std::string> python_for(const invocation& in, const task_roots& roots,
                                  const std::vector<std::string>& ids) {
   for (const auto& id : ids) {
     auto x = load_task(roots, id);
-    if (!x || x->contract != contract_kind::torch)
+    if (!x || (*x)->contract != contract_kind::torch)
       continue; // a task that cannot be loaded is told of when it is checked
     auto python = find_python(in.value("--python"));
     KM_TRY(python);
@@ -188,8 +188,8 @@ expected<check_outcome> check_one(std::vector<workbench>& benches, const task_ro
   }
   for (auto& bench : benches) {
     // Of several, those that the task does not name have nothing to check.
-    if (benches.size() > 1 && !x->names(bench.backend())) continue;
-    KM_TRY(check_on(bench, *x, result));
+    if (benches.size() > 1 && !(*x)->names(bench.backend())) continue;
+    KM_TRY(check_on(bench, **x, result));
   }
   return result;
 }
@@ -243,8 +243,9 @@ expected<int> task_list(const invocation& in) {
       broken.push_back({{"id", id}, {"problem", x.error().message}, {"next", x.error().hint}});
       continue;
     }
-    tasks.push_back(head(*x));
-    rows.push_back({x->id, x->verb, x->operator_family, x->difficulty, x->title});
+    const auto& what = **x;
+    tasks.push_back(head(what));
+    rows.push_back({what.id, what.verb, what.operator_family, what.difficulty, what.title});
   }
   if (in.json)
     cli::print_json(
@@ -261,9 +262,9 @@ expected<int> task_show(const invocation& in) {
   auto x = choose_task(*roots, in.value("TASK"));
   KM_TRY(x);
   if (in.json)
-    cli::print_json(full(*x));
+    cli::print_json(full(**x));
   else
-    cli::print(text(*x, in.colour_out));
+    cli::print(text(**x, in.colour_out));
   return 0;
 }
 

@@ -72,25 +72,31 @@ expected<std::string> read_candidate(const std::string& path) {
   return text;
 }
 
-void choose_torch(task& what, const torch_choice& choice, const chosen_backend& backend) {
-  what.torch.mode = choice.mode;
-  what.torch.language = choice.language;
-  what.torch.float32 = choice.float32;
-  what.torch.hardware = hardware_text(backend);
+judging_terms terms_of(const chosen_backend& backend, const torch_choice& choice) {
+  return {backend.name,    contract_kind::native, choice.mode,
+          choice.language, choice.float32,        hardware_text(backend)};
 }
 
-expected<void> choose_contract_for(task& what, const std::string& wanted,
-                                   const std::string& source) {
+expected<task_ptr> on_contract(const task_ptr& what, const std::string& wanted,
+                               const std::string& source) {
   // Here somebody says what this very candidate is; a run's configuration says it of many tasks.
-  if (what.contract == contract_kind::torch && wanted != "auto" && wanted != "torch")
+  if (what->contract == contract_kind::torch) {
+    if (wanted == "auto" || wanted == "torch") return what;
     return configuration_error("unsupported_contract",
-                               "failed to use contract " + wanted + " for task " + what.id +
+                               "failed to use contract " + wanted + " for task " + what->id +
                                    ": its contract is torch",
                                "leave --contract out");
-  if (wanted != "auto")
-    return contract_of(wanted).and_then([&](auto x) { return choose_contract(what, x); });
-  bool device = what.backend == "cuda" && has_launch_lines(source);
-  return choose_contract(what, device ? contract_kind::device : contract_kind::native);
+  }
+  auto terms = what->terms;
+  if (wanted == "auto") {
+    bool device = terms.backend == "cuda" && has_launch_lines(source);
+    terms.contract = device ? contract_kind::device : contract_kind::native;
+  } else {
+    auto contract = contract_of(wanted);
+    KM_TRY(contract);
+    terms.contract = *contract;
+  }
+  return on_terms(*what, std::move(terms));
 }
 
 parsed_completion as_source(std::string text, const task& what) {
@@ -104,8 +110,8 @@ parsed_completion as_source(std::string text, const task& what) {
   if (!is_utf8(text)) result.problems.push_back("the source is not UTF-8");
   result.ok = result.problems.empty();
   result.language = what.contract == contract_kind::torch ? "python"
-                    : what.backend == "cpu"               ? "cpp"
-                                                          : what.backend;
+                    : what.terms.backend == "cpu"         ? "cpp"
+                                                          : what.terms.backend;
   result.diagnosis = what.diagnosis; // a source file carries none
   if (result.ok) result.kernel = std::move(text);
   return result;
@@ -113,15 +119,15 @@ parsed_completion as_source(std::string text, const task& what) {
 
 Message<wire::BuildRequest> build_request_of(const offered_candidate& x) {
   return build<wire::BuildRequest>([&](wire::BuildRequest::Builder b) {
-    b.setTask(x.what.id);
-    b.setContract(to_string(x.what.contract));
-    b.setBackend(x.what.backend);
+    b.setTask(x.what->id);
+    b.setContract(to_string(x.what->contract));
+    b.setBackend(x.what->terms.backend);
     b.setSource(x.parsed.kernel);
     b.setSha256(x.sha256);
     const compile_section defaults;
-    b.setDeadlineMs(x.what.contract == contract_kind::torch ? defaults.torch_deadline_ms
-                                                            : defaults.deadline_ms);
-    if (x.what.contract == contract_kind::torch) b.setTaskDir(x.what.directory);
+    b.setDeadlineMs(x.what->contract == contract_kind::torch ? defaults.torch_deadline_ms
+                                                             : defaults.deadline_ms);
+    if (x.what->contract == contract_kind::torch) b.setTaskDir(x.what->directory);
   });
 }
 
@@ -135,16 +141,16 @@ expected<Message<wire::EvaluateRequest>> evaluate_request_of(const judging_optio
                                                              wire::BuildResult::Reader built) {
   const evaluation_section defaults;
   auto deadline_ms =
-      x.what.contract == contract_kind::torch ? defaults.torch_deadline_ms : defaults.deadline_ms;
+      x.what->contract == contract_kind::torch ? defaults.torch_deadline_ms : defaults.deadline_ms;
   expected<void> seed;
   auto request = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder b) {
-    b.setTaskDir(x.what.directory);
-    b.setTaskDigest(x.what.digest);
-    b.setTaskId(x.what.id);
+    b.setTaskDir(x.what->directory);
+    b.setTaskDigest(x.what->digest);
+    b.setTaskId(x.what->id);
     b.setCandidateSha256(x.sha256);
     b.setLibraryPath(built.getLibraryPath());
     b.setLibrarySha256(built.getLibrarySha256());
-    b.setContract(to_string(x.what.contract));
+    b.setContract(to_string(x.what->contract));
     auto t = b.initTiming();
     t.setEnabled(options.timed);
     t.setMinBlocks(options.timing.min_blocks);
@@ -153,10 +159,10 @@ expected<Message<wire::EvaluateRequest>> evaluate_request_of(const judging_optio
     t.setClock(options.clock);
     t.setBudgetMs(options.timing.budget_ms);
     t.setWidest(options.timing.widest);
-    if (x.what.contract == contract_kind::torch) {
-      b.setMode(x.what.torch.mode);
-      b.setLanguage(x.what.torch.language);
-      b.setFloat32(x.what.torch.float32);
+    if (x.what->contract == contract_kind::torch) {
+      b.setMode(x.what->terms.mode);
+      b.setLanguage(x.what->terms.language);
+      b.setFloat32(x.what->terms.float32);
     }
     b.setDeadlineMs(deadline_ms);
     seed = set_seed(b, options.seed);
@@ -185,19 +191,19 @@ Message<wire::TurnFacts> facts_of(const offered_candidate& x,
                                   const Message<wire::EvaluateResult>& evaluated,
                                   const std::optional<error>& fault) {
   return build<wire::TurnFacts>([&](wire::TurnFacts::Builder b) {
-    b.setTask(x.what.id);
-    b.setVerb(x.what.verb);
-    b.setOperatorFamily(x.what.operator_family);
-    b.setBackend(x.what.backend);
-    b.setContract(to_string(x.what.contract));
+    b.setTask(x.what->id);
+    b.setVerb(x.what->verb);
+    b.setOperatorFamily(x.what->operator_family);
+    b.setBackend(x.what->terms.backend);
+    b.setContract(to_string(x.what->contract));
     b.setCandidateSha256(x.sha256);
     set_parsed(b.initParsed(), x.parsed);
     b.setBuild(*built.open());
     b.setEvaluation(*evaluated.open());
     if (fault) set_fault(b.initFault(), *fault);
-    b.setDiagnosisRight(x.parsed.diagnosis.empty() || x.parsed.diagnosis == x.what.diagnosis);
+    b.setDiagnosisRight(x.parsed.diagnosis.empty() || x.parsed.diagnosis == x.what->diagnosis);
     b.setMaxTurns(1);
-    b.setUnchanged(copied_from(x.what, task_prompt(x.what, {}), x.parsed.kernel));
+    b.setUnchanged(copied_from(*x.what, task_prompt(*x.what, {}), x.parsed.kernel));
   });
 }
 

@@ -18,7 +18,7 @@ namespace kernelmill {
 
 /// One candidate on its way: its task, already for a backend, and what was read of it.
 struct offered_candidate {
-  task what;
+  task_ptr what;
   parsed_completion parsed;
   std::string sha256;
 };
@@ -41,13 +41,13 @@ struct torch_choice {
   std::string float32 = "ieee";
 };
 
-/// Takes a choice over into a task of the contract `torch`.
-void choose_torch(task& what, const torch_choice& choice, const chosen_backend& backend);
+/// The terms of a backend, with the contract still to be said.
+judging_terms terms_of(const chosen_backend& backend, const torch_choice& choice);
 
-/// Makes the contract of the task the wanted one; "auto" takes `device` when the source has launch
-/// lines, and `torch` for a task of that contract, which takes no other.
-expected<void> choose_contract_for(task& what, const std::string& wanted,
-                                   const std::string& source);
+/// The task with the wanted contract; "auto" takes `device` when the source has launch lines, and
+/// `torch` for a task of that contract, which takes no other. Errors: unsupported_contract.
+expected<task_ptr> on_contract(const task_ptr& what, const std::string& wanted,
+                               const std::string& source);
 
 /// What the format gate sees of a plain source file: the rules of a completion without its tags.
 parsed_completion as_source(std::string text, const task& what);

@@ -29,7 +29,7 @@ replay_check check_texts(const char* level, const char* what, const std::string&
   return check(level, what, before == now, fmt::format("was \"{}\", is \"{}\"", before, now));
 }
 
-bool same_number(double a, double b) {
+bool equal_numbers(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
@@ -43,8 +43,8 @@ std::string case_text(wire::CaseResult::Reader x) {
 bool same_case(wire::CaseResult::Reader a, wire::CaseResult::Reader b) {
   return a.getName() == b.getName() && a.getShape() == b.getShape() &&
          a.getHidden() == b.getHidden() && a.getDistribution() == b.getDistribution() &&
-         a.getPass() == b.getPass() && same_number(a.getMaxError(), b.getMaxError()) &&
-         same_number(a.getBound(), b.getBound()) && a.getBadCount() == b.getBadCount() &&
+         a.getPass() == b.getPass() && equal_numbers(a.getMaxError(), b.getMaxError()) &&
+         equal_numbers(a.getBound(), b.getBound()) && a.getBadCount() == b.getBadCount() &&
          a.getFirstBad() == b.getFirstBad();
 }
 

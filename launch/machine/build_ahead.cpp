@@ -19,10 +19,10 @@ void build_ahead(spawner& processes, const chosen_backend& backend, const std::s
        std::set<std::string>(task_directories.begin(), task_directories.end())) {
     auto what = load_task_folder(folder);
     // A problem in Python has none of them.
-    if (!what || what->contract == contract_kind::torch) continue;
+    if (!what || (*what)->contract == contract_kind::torch) continue;
     for (const char* name : {"/reference.cu", "/baseline.cu"})
       sources.emplace_back(folder + name, std::string{});
-    sources.emplace_back(folder + "/reference.cpp", what->reference_declaration());
+    sources.emplace_back(folder + "/reference.cpp", (*what)->reference_declaration());
   }
   trusted_builder builder{processes, cache, backend.gpus.front().architecture};
   std::atomic<size_t> next = 0;

@@ -40,19 +40,16 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
   auto contract = contract_of(config.evaluation.contract);
   KM_TRY(contract);
   std::vector<std::shared_ptr<const task>> result;
-  const auto hardware = hardware_text(backend);
+  const auto& asked = config.evaluation;
+  const judging_terms terms{backend.name,   *contract,     asked.torch_mode,
+                            asked.language, asked.float32, hardware_text(backend)};
   for (auto& id : *chosen) {
     auto loaded = load_task(roots, id);
     KM_TRY(loaded);
-    auto ok = choose_backend(*loaded, backend.name);
-    if (ok) ok = choose_contract(*loaded, *contract);
-    if (ok && loaded->contract == contract_kind::torch) ok = check_torch_deadlines(config);
-    KM_TRY(ok);
-    loaded->torch.mode = config.evaluation.torch_mode;
-    loaded->torch.language = config.evaluation.language;
-    loaded->torch.float32 = config.evaluation.float32;
-    loaded->torch.hardware = hardware;
-    result.push_back(std::make_shared<const task>(std::move(*loaded)));
+    auto what = on_terms(**loaded, terms);
+    KM_TRY(what);
+    if ((*what)->contract == contract_kind::torch) KM_TRY(check_torch_deadlines(config));
+    result.push_back(std::move(*what));
   }
   return result;
 }

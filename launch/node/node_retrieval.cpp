@@ -1,5 +1,8 @@
 #include "launch/node/node_retrieval.hpp"
 
+#include <future>
+
+#include "actors/policy_client/http/http_client.hpp"
 #include "launch/config/paths.hpp"
 #include "retrieval/hashed_lexical_embedder.hpp"
 #include "retrieval/http_embedder.hpp"
@@ -8,6 +11,25 @@
 namespace kernelmill {
 
 namespace {
+
+// By the client that asks policy servers, too. Whoever embeds has a thread that may wait.
+embedder_answer ask(http_client& client, const embedder_question& question) {
+  http_request request;
+  request.url = question.url;
+  request.headers = {{"Content-Type", "application/json"}};
+  if (auto key = question.key; !key.empty()) request.bearer = std::make_shared<const secret>(key);
+  request.body = question.body;
+  request.body_limit = question.most_bytes;
+  request.timeout_ms = question.timeout_ms;
+  auto answered = std::make_shared<std::promise<http_response>>();
+  auto answer = answered->get_future();
+  client.submit(std::move(request),
+                [answered](http_response x) { answered->set_value(std::move(x)); });
+  auto x = answer.get();
+  if (x.fault == transport_fault::none) return {x.status, std::move(x.body), {}};
+  auto cause = x.detail.empty() ? std::string{to_string(x.fault)} : std::move(x.detail);
+  return {0, {}, std::move(cause)};
+}
 
 expected<std::shared_ptr<embedder>> embedder_of(const embedder_section& config) {
   if (config.kind == "hashed")
@@ -19,7 +41,11 @@ expected<std::shared_ptr<embedder>> embedder_of(const embedder_section& config) 
   options.api_key_env = config.api_key_env;
   options.api_key_file = config.api_key_file;
   options.timeout_ms = config.timeout_ms;
-  auto made = make_http_embedder(std::move(options));
+  auto client = http_client::start();
+  KM_TRY(client);
+  auto made = make_http_embedder(std::move(options),
+                                 [client = std::shared_ptr<http_client>{std::move(*client)}](
+                                     const embedder_question& x) { return ask(*client, x); });
   KM_TRY(made);
   return std::shared_ptr<embedder>{std::move(*made)};
 }

@@ -22,7 +22,7 @@ tl::unexpected<error> no_such_task(const std::vector<std::string>& all, const st
 
 } // namespace
 
-expected<task> choose_task(const task_roots& roots, const std::string& id) {
+expected<task_ptr> choose_task(const task_roots& roots, const std::string& id) {
   auto all = list_tasks(roots);
   KM_TRY(all);
   if (std::find(all->begin(), all->end(), id) == all->end()) return no_such_task(*all, id);

@@ -8,7 +8,7 @@
 namespace kernelmill {
 
 /// Loads a task; an unknown id has category "unknown_task" and names the closest one.
-expected<task> choose_task(const task_roots& roots, const std::string& id);
+expected<task_ptr> choose_task(const task_roots& roots, const std::string& id);
 
 /// Expands ids and globs in order, "!ID" leaving out; a pattern that matches nothing is an error.
 expected<std::vector<std::string>> select_tasks(const std::vector<std::string>& all,

@@ -14,7 +14,7 @@ nlohmann::ordered_json evaluation_document(const evaluation_book& book, const ev
   return {
       {"schema_version", cli::document_version},
       {"id", x.id},
-      {"task", x.order.candidate->what.id},
+      {"task", x.order.candidate->what->id},
       {"name", x.order.name},
       {"state", to_string(x.state)},
       {"position", waits ? json(book.position(x)) : json(nullptr)},

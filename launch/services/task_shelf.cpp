@@ -38,15 +38,16 @@ expected<task_shelf> task_shelf::open(const task_roots& roots, const chosen_back
   KM_TRY(ids);
   task_shelf result;
   result.backend_ = backend.name;
+  const auto terms = terms_of(backend, choice);
   for (const auto& id : *ids) {
     auto x = load_task(roots, id);
     if (!x) {
       problems.push_back(x.error().message);
       continue;
     }
-    if (!choose_backend(*x, backend.name) || (is_torch(*x) && !torch)) continue;
-    if (is_torch(*x)) choose_torch(*x, choice, backend);
-    auto kept = std::make_shared<const task>(std::move(*x));
+    auto here = on_terms(**x, terms);
+    if (!here || (is_torch(**here) && !torch)) continue;
+    const auto& kept = *here;
     result.all_.push_back(kept);
     result.by_id_.emplace(id, kept);
     if (auto digest = digest_of(reference_of(*kept)); !digest.empty())

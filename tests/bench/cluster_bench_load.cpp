@@ -5,7 +5,7 @@
 
 #include <caf/all.hpp>
 
-#include "actors/lineage/record_sinks.hpp"
+#include "actors/lineage/store_sink.hpp"
 #include "actors/run/run.hpp"
 #include "tests/bench/cluster_bench.hpp"
 #include "tests/bench/instant_services.hpp"
@@ -19,10 +19,7 @@ namespace fs = std::filesystem;
 std::shared_ptr<const task> row_sum() {
   auto* root = std::getenv("KERNELMILL_SOURCE_DIR");
   auto path = std::string{root != nullptr ? root : "."} + "/configs/tasks/native/row_sum";
-  auto result = must(load_task_folder(fs::absolute(path).string()));
-  if (auto ok = choose_backend(result, "cpu"); !ok) give_up(render(ok.error()));
-  if (auto ok = choose_contract(result, contract_kind::native); !ok) give_up(render(ok.error()));
-  return std::make_shared<const task>(std::move(result));
+  return must(load_task_folder(fs::absolute(path).string()));
 }
 
 struct chain_state {

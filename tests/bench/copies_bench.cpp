@@ -92,9 +92,9 @@ int run(int count, const std::vector<std::string>& ids) {
   trusted_builder builder{processes, scratch + "/copies", {}};
   for (const auto& id : ids) {
     auto what = value_of(load_task(root, id));
-    auto library = value_of(builder.build(what.directory + "/baseline.cpp"));
+    auto library = value_of(builder.build(what->directory + "/baseline.cpp"));
     auto request = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder x) {
-      x.setTaskDir(what.directory);
+      x.setTaskDir(what->directory);
       x.setLibraryPath(library);
       x.setDeadlineMs(30'000);
       x.initTiming().setEnabled(true);

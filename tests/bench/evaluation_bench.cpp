@@ -144,8 +144,8 @@ void evaluations(benchmark::State& state, scope what, bool timed) {
   for (auto& id : ids) {
     auto loaded = load_task(root, id);
     if (!loaded) std::abort();
-    sources.push_back(read_text(loaded->directory + "/baseline.cpp"));
-    tasks.push_back(std::move(*loaded));
+    sources.push_back(read_text((*loaded)->directory + "/baseline.cpp"));
+    tasks.push_back(**loaded);
   }
   auto node = start_node();
   std::vector<Message<wire::BuildResult>> libraries;

@@ -91,7 +91,7 @@ protected:
     referee_.emplace(std::move(*referee));
     auto what = load_task(checkout() + "/configs/tasks", "native/row_sum");
     ASSERT_TRUE(what) << render(what.error());
-    task_ = std::move(*what);
+    task_ = **what;
   }
 
   void TearDown() override {
@@ -308,7 +308,7 @@ TEST_F(gpu_referee, a_library_that_waits_within_a_call_is_timed_by_call_only) {
 TEST_F(gpu_referee, other_bits_within_the_bound_are_a_note) {
   auto what = load_task(checkout() + "/configs/tasks", "native/matmul");
   ASSERT_TRUE(what) << render(what.error());
-  task_ = std::move(*what);
+  task_ = **what;
   auto result =
       evaluate(read_source("tests/exploits/gpu_corpus/honest/matmul_split_k_atomics.cu"), true);
   expect_accepted(result);

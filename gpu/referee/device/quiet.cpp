@@ -7,7 +7,7 @@
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device_rows.hpp"
-#include "gpu/referee/judge_run.hpp"
+#include "gpu/referee/measured_run.hpp"
 #include "gpu/referee/scheduling.hpp"
 
 namespace kernelmill {
@@ -153,6 +153,7 @@ std::optional<error> learn_quiet_baseline(prepared_task& prepared, candidate_poo
   if (auto fault = prepared.start_baseline(pool)) return fault;
   candidate_pool::hold until_it_is_known{pool};
   pool.settle();
+  prepared.baseline_arena().gpu().rouse();
   raise_priority(prepared.baseline()->process().pid());
   secret_seed seed{};
   (void)!::getrandom(seed.data(), seed.size(), 0);

@@ -32,7 +32,7 @@ double lower_quartile_of_gaps(const std::vector<row_times>& rows) {
 
 } // namespace
 
-bool note_audit(judged_run& run, device_rows& rows, const device_audit& found, bool gated) {
+bool note_audit(measured_run& run, device_rows& rows, const device_audit& found, bool gated) {
   auto reject = [&](const char* rule, const char* category, const std::string& evidence) {
     run.find(rule, severity::critical, evidence);
     run.record.correct = false;
@@ -61,7 +61,7 @@ bool note_audit(judged_run& run, device_rows& rows, const device_audit& found, b
   return run.record.correct;
 }
 
-void look_for_lateness(judged_run& run, const std::vector<row_times>& candidate,
+void look_for_lateness(measured_run& run, const std::vector<row_times>& candidate,
                        const std::vector<row_times>& reference) {
   double usual = lower_quartile_of_gaps(reference);
   auto late = static_cast<size_t>(
@@ -76,7 +76,7 @@ void look_for_lateness(judged_run& run, const std::vector<row_times>& candidate,
                        (lower_quartile_of_gaps(candidate) - usual) * 1e3, late, candidate.size()));
 }
 
-void look_for_background_work(judged_run& run, const std::vector<double>& longer, double usual) {
+void look_for_background_work(measured_run& run, const std::vector<double>& longer, double usual) {
   if (longer.size() < late_rows) return;
   double by = median(longer);
   if (by < std::max(busy_floor, busy_share * usual)) return;
@@ -86,7 +86,7 @@ void look_for_background_work(judged_run& run, const std::vector<double>& longer
                        (usual + by) * 1e3, usual * 1e3));
 }
 
-void look_for_work_while_stopped(judged_run& run, const std::vector<double>& worked) {
+void look_for_work_while_stopped(measured_run& run, const std::vector<double>& worked) {
   double usual = trimmed_mean(worked);
   if (usual <= stopped_seconds) return;
   run.find("ran_while_stopped", severity::critical,
@@ -94,7 +94,7 @@ void look_for_work_while_stopped(judged_run& run, const std::vector<double>& wor
                        usual * 1e3));
 }
 
-void compare_with_roofline(judged_run& run, double calls) {
+void compare_with_roofline(measured_run& run, double calls) {
   const auto& spec = run.prepared.spec();
   const auto& gpu = run.prepared.arena()->gpu();
   auto& record = run.record.timing;
@@ -114,7 +114,7 @@ void compare_with_roofline(judged_run& run, double calls) {
                        record.roofline_seconds * 1e3));
 }
 
-void compare_clocks(judged_run& run, const std::vector<row_times>& gated, double call_seconds) {
+void compare_clocks(measured_run& run, const std::vector<row_times>& gated, double call_seconds) {
   std::vector<double> by_events;
   std::vector<double> calls;
   for (const auto& x : gated) {

@@ -23,7 +23,7 @@ protected:
     task_ = std::string{KERNELMILL_TASKS} + "/native/row_sum";
     auto loaded = load_task_folder(task_);
     ASSERT_TRUE(loaded) << loaded.error().message;
-    digest_ = loaded->digest;
+    digest_ = (*loaded)->digest;
   }
   void TearDown() override { fs::remove_all(folder_); }
 
@@ -45,7 +45,7 @@ TEST_F(parcels, bring_a_task_and_a_library_once) {
   auto task = here.task(*first->open());
   ASSERT_TRUE(task) << task.error().message;
   EXPECT_TRUE(task->ends_with("/native/row_sum"));
-  EXPECT_EQ(load_task_folder(*task)->digest, digest_);
+  EXPECT_EQ(load_task_folder(*task).value()->digest, digest_);
   auto library = here.library(*first->open());
   ASSERT_TRUE(library) << library.error().message;
   auto second = packer.pack(needs());

@@ -21,7 +21,7 @@ task load(const std::string& id) {
   const char* root = std::getenv("KERNELMILL_SOURCE_DIR");
   auto loaded = load_task(std::string{root != nullptr ? root : "."} + "/configs/tasks", id);
   if (!loaded) throw std::runtime_error(render(loaded.error()));
-  return *loaded;
+  return **loaded;
 }
 
 std::string prompt_of(const task& x, const Message<wire::RetrieveResult>& found = {}) {
@@ -59,12 +59,17 @@ TEST(prompt, a_diagnose_task_lists_labels_and_starter_and_asks_for_the_tag) {
 
 // -- device code ----------------------------------------------------------------------------------
 
+task on(const task& x, const std::string& backend, contract_kind contract) {
+  judging_terms terms;
+  terms.backend = backend;
+  terms.contract = contract;
+  auto result = on_terms(x, terms);
+  if (!result) throw std::runtime_error(render(result.error()));
+  return **result;
+}
+
 task load_for_device(const std::string& id) {
-  auto x = load(id);
-  auto ok = choose_backend(x, "cuda");
-  if (ok) ok = choose_contract(x, contract_kind::device);
-  if (!ok) throw std::runtime_error(render(ok.error()));
-  return x;
+  return on(load(id), "cuda", contract_kind::device);
 }
 
 TEST(prompt, of_device_code_says_all_that_its_contract_asks_for) {
@@ -122,9 +127,8 @@ TEST(prompt, of_device_code_says_that_a_starter_still_has_host_code) {
 }
 
 TEST(prompt, of_native_code_says_nothing_of_launch_lines) {
-  auto x = load("native/row_sum");
   for (auto* backend : {"cpu", "cuda"}) {
-    ASSERT_TRUE(choose_backend(x, backend));
+    auto x = on(load("native/row_sum"), backend, contract_kind::native);
     auto text = system_prompt(x) + prompt_of(x);
     for (auto* foreign : {"// launch:", "// scratch:", "NVRTC", "The arguments of a call"})
       EXPECT_THAT(text, Not(HasSubstr(foreign))) << backend;

@@ -22,7 +22,7 @@ task problem(const std::string& backend = "cuda", const std::string& language = 
   x.backend = backend;
   x.prompt = "Problem 19.\n";
   x.torch.code = "class Model(nn.Module):\n    pass\n";
-  x.torch.language = language;
+  x.terms.language = language;
   return x;
 }
 
@@ -33,7 +33,7 @@ std::string user(const task& x) {
 
 TEST(torch_prompt, shows_the_problem_an_example_and_the_machine) {
   auto x = problem();
-  x.torch.hardware = "NVIDIA H200 (sm_90)";
+  x.terms.hardware = "NVIDIA H200 (sm_90)";
   EXPECT_THAT(user(x), AllOf(StartsWith("[task: kernelbench/level1/19_ReLU]\nProblem 19.\n"),
                              HasSubstr("It runs on: NVIDIA H200 (sm_90)\n"),
                              HasSubstr("```python\n" + x.torch.code + "```\n"),
@@ -63,9 +63,9 @@ TEST(torch_prompt, says_how_it_is_judged) {
         "in __init__", "double precision", "TF32 do not", "current stream", "kept between calls"})
     EXPECT_THAT(text, HasSubstr(told));
   auto x = problem();
-  x.torch.float32 = "tf32";
+  x.terms.float32 = "tf32";
   EXPECT_THAT(system_prompt(x), AllOf(HasSubstr("and TF32 in"), Not(HasSubstr("TF32 do not"))));
-  x.torch.mode = "kernelbench";
+  x.terms.mode = "kernelbench";
   EXPECT_THAT(system_prompt(x),
               AllOf(HasSubstr("benchmark's own tolerances"), Not(HasSubstr("double precision"))));
   EXPECT_THAT(system_prompt(problem("cpu")), Not(HasSubstr("current stream")));

@@ -26,6 +26,7 @@ ARROWS = {
     "messages/log": "messages messages/base",
     "storage": "",
     "storage/export": "storage",
+    "storage/fsck": "storage",
     "retrieval": "",
     # gpu/
     "gpu/cuda": "",
@@ -46,6 +47,7 @@ ARROWS = {
     "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/task",
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
+    "actors/head": "actors actors/cluster actors/policy_client storage",
     "actors/lineage": "actors storage",
     "actors/monitor": "actors",
     "actors/policy_client": "actors actors/policy_client/http actors/policy_client/protocol",
@@ -61,16 +63,15 @@ ARROWS = {
     "launch/import": "gpu/task storage",
     "launch/simulate": "storage",
     "launch/report": "launch/cli storage",
-    "launch/scripted_server": "actors actors/policy_client/http"
-    " actors/policy_client/protocol",
+    "launch/scripted_server": "actors/policy_client/http actors/policy_client/protocol launch/http",
     "launch/http": "actors actors/policy_client/http launch/config",
     "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
     " launch/config",
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
-    " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/profiler"
+    " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler"
     " actors/retriever actors/run gpu/sandbox gpu/task launch/config launch/machine"
     " launch/scripted_server retrieval storage",
-    "launch/cluster": "actors actors/cluster actors/policy_client actors/policy_pool"
+    "launch/cluster": "actors actors/cluster actors/head actors/policy_pool"
     " launch/config launch/machine launch/node storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine storage",
@@ -79,13 +80,14 @@ ARROWS = {
     "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/report"
-    " launch/scripted_server launch/services launch/simulate retrieval storage storage/export",
+    " launch/scripted_server launch/services launch/simulate retrieval storage storage/export storage/fsck",
     "launch": "launch/commands",
 }
 
 # Libraries that folders keep to themselves.
 KEPT = {
     r"lmdb\.h$": "storage",
+    r"curl/": "actors/policy_client",
     r"faiss/": "retrieval",
     r"(cuda|cuda_runtime|nvrtc|nvml|cupti)\.h$|hip/|rocm": "gpu",
     r"caf/(io|openssl)/": "launch/cluster",

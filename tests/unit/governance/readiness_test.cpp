@@ -48,7 +48,7 @@ public:
   readiness result() const {
     std::vector<readiness_evidence> turns;
     for (const auto& x : messages_) turns.push_back(evidence_of(*x.open()));
-    return judge_episode(turns);
+    return readiness_of_episode(turns);
   }
 
   std::vector<double> rewards;
@@ -72,7 +72,7 @@ void lost(wire::TurnFacts::Builder out) {
   out.initFault().setClass(wire::FaultClass::INFRASTRUCTURE);
 }
 
-TEST(judge_episode, says_that_a_right_kernel_could_not_be_timed) {
+TEST(readiness_of_episode, says_that_a_right_kernel_could_not_be_timed) {
   auto x = episode{}
                .turn([](auto out) {
                  fill_good(out);
@@ -89,13 +89,14 @@ TEST(judge_run, holes_of_turns_that_were_not_timed_count_against_a_trace_of_rewa
   x.turns = 400;
   x.complete = x.sandbox_complete = true;
   x.unpaid = 10;
-  EXPECT_TRUE(judge_run(x).rl_reward_trace.eligible);
-  EXPECT_THAT(judge_run(x).rl_reward_trace.reasons, Contains(HasSubstr("10 of 100 episodes")));
+  EXPECT_TRUE(readiness_of_run(x).rl_reward_trace.eligible);
+  EXPECT_THAT(readiness_of_run(x).rl_reward_trace.reasons,
+              Contains(HasSubstr("10 of 100 episodes")));
   x.infrastructure = 1;
-  EXPECT_FALSE(judge_run(x).rl_reward_trace.eligible);
+  EXPECT_FALSE(readiness_of_run(x).rl_reward_trace.eligible);
 }
 
-TEST(judge_episode, an_accepted_end_is_positive_and_names_what_was_repaired) {
+TEST(readiness_of_episode, an_accepted_end_is_positive_and_names_what_was_repaired) {
   auto x = episode{}.turn(fill_compile_error).turn(wrong).turn(fill_good).result();
   EXPECT_EQ(x.kind, EpisodeKind::USABLE_POSITIVE_SFT);
   ASSERT_EQ(x.reasons.size(), 3u);
@@ -103,14 +104,14 @@ TEST(judge_episode, an_accepted_end_is_positive_and_names_what_was_repaired) {
   EXPECT_THAT(x.reasons[2], HasSubstr("turn 1 gave wrong results"));
 }
 
-TEST(judge_episode, failures_with_evidence_are_for_debugging) {
+TEST(readiness_of_episode, failures_with_evidence_are_for_debugging) {
   auto x = episode{}.turn(fill_compile_error).turn(wrong).result();
   EXPECT_EQ(x.kind, EpisodeKind::USABLE_NEGATIVE_DEBUG);
   EXPECT_EQ(x.reasons.size(), 2u);
   EXPECT_EQ(episode{}.turn(fill_crash).result().kind, EpisodeKind::USABLE_NEGATIVE_DEBUG);
 }
 
-TEST(judge_episode, going_backwards_is_a_negative_transition) {
+TEST(readiness_of_episode, going_backwards_is_a_negative_transition) {
   EXPECT_EQ(episode{}.turn(fill_good).turn(wrong).result().kind,
             EpisodeKind::USABLE_NEGATIVE_TRANSITION);
   auto x = episode{}.turn(wrong).turn(fill_compile_error).result();
@@ -118,13 +119,13 @@ TEST(judge_episode, going_backwards_is_a_negative_transition) {
   EXPECT_THAT(x.reasons[0], HasSubstr("turn 0 passed 2 gates, turn 1 only 1"));
 }
 
-TEST(judge_episode, a_hack_on_the_way_spoils_a_good_end) {
+TEST(readiness_of_episode, a_hack_on_the_way_spoils_a_good_end) {
   auto x = episode{}.turn(hack).turn(fill_good).result();
   EXPECT_EQ(x.kind, EpisodeKind::USABLE_NEGATIVE_TRANSITION);
   EXPECT_THAT(x.reasons[0], HasSubstr("turn 0 was rejected by an integrity finding"));
 }
 
-TEST(judge_episode, a_slower_kernel_at_the_end_is_still_positive) {
+TEST(readiness_of_episode, a_slower_kernel_at_the_end_is_still_positive) {
   auto slow = [](wire::TurnFacts::Builder out) {
     fill_good(out);
     out.getEvaluation().getTiming().getSpeedup().setLow(0.5);
@@ -134,7 +135,7 @@ TEST(judge_episode, a_slower_kernel_at_the_end_is_still_positive) {
   EXPECT_THAT(x.reasons, Contains(HasSubstr("not faster")));
 }
 
-TEST(judge_episode, a_correct_kernel_whose_text_is_gone_is_for_benchmarks_only) {
+TEST(readiness_of_episode, a_correct_kernel_whose_text_is_gone_is_for_benchmarks_only) {
   auto x = episode{}.turn(fill_good, no_candidate).result();
   EXPECT_EQ(x.kind, EpisodeKind::BENCHMARK_ONLY);
   EXPECT_THAT(x.reasons, Contains("turn 0 lacks its candidate"));
@@ -143,27 +144,27 @@ TEST(judge_episode, a_correct_kernel_whose_text_is_gone_is_for_benchmarks_only) 
             EpisodeKind::BENCHMARK_ONLY);
 }
 
-TEST(judge_episode, a_gap_in_the_turns_is_missing_provenance) {
+TEST(readiness_of_episode, a_gap_in_the_turns_is_missing_provenance) {
   auto x =
       episode{}.turn(fill_good, [](wire::TurnRecord::Builder out) { out.setTurn(1); }).result();
   EXPECT_EQ(x.kind, EpisodeKind::BENCHMARK_ONLY);
 }
 
-TEST(judge_episode, nothing_to_learn_from) {
+TEST(readiness_of_episode, nothing_to_learn_from) {
   EXPECT_EQ(episode{}.result().kind, EpisodeKind::UNUSABLE);
   EXPECT_EQ(episode{}.turn(lost).turn(lost).result().kind, EpisodeKind::UNUSABLE);
   EXPECT_EQ(episode{}.turn(fill_format_error).result().kind, EpisodeKind::UNUSABLE);
   EXPECT_EQ(episode{}.turn(fill_compile_error, no_candidate).result().kind, EpisodeKind::UNUSABLE);
 }
 
-TEST(judge_episode, a_turn_lost_to_our_own_fault_is_passed_over) {
+TEST(readiness_of_episode, a_turn_lost_to_our_own_fault_is_passed_over) {
   EXPECT_EQ(episode{}.turn(lost).turn(fill_good).result().kind, EpisodeKind::USABLE_POSITIVE_SFT);
   auto x = episode{}.turn(fill_good).turn(lost).result();
   EXPECT_EQ(x.kind, EpisodeKind::USABLE_POSITIVE_SFT);
   EXPECT_THAT(x.reasons, Contains(HasSubstr("our own fault")));
 }
 
-TEST(judge_episode, the_same_rewards_whatever_the_readiness) {
+TEST(readiness_of_episode, the_same_rewards_whatever_the_readiness) {
   auto whole = episode{}.turn(wrong).turn(fill_good);
   auto torn = episode{}.turn(wrong, no_candidate).turn(fill_good, no_candidate);
   EXPECT_NE(whole.result().kind, torn.result().kind);
@@ -180,7 +181,7 @@ run_counts finished() {
 }
 
 TEST(judge_run, a_clean_run_is_good_for_everything) {
-  auto x = judge_run(finished());
+  auto x = readiness_of_run(finished());
   EXPECT_TRUE(x.benchmark_reporting.eligible);
   EXPECT_TRUE(x.sft_collection.eligible);
   EXPECT_TRUE(x.rl_reward_trace.eligible);
@@ -190,7 +191,7 @@ TEST(judge_run, a_clean_run_is_good_for_everything) {
 TEST(judge_run, an_unfinished_run_can_still_teach_by_example) {
   auto counts = finished();
   counts.complete = false;
-  auto x = judge_run(counts);
+  auto x = readiness_of_run(counts);
   EXPECT_FALSE(x.benchmark_reporting.eligible);
   EXPECT_TRUE(x.sft_collection.eligible);
   EXPECT_FALSE(x.rl_reward_trace.eligible);
@@ -199,18 +200,18 @@ TEST(judge_run, an_unfinished_run_can_still_teach_by_example) {
 TEST(judge_run, lost_episodes) {
   auto counts = finished();
   counts.infrastructure = 2;
-  auto x = judge_run(counts);
+  auto x = readiness_of_run(counts);
   EXPECT_FALSE(x.benchmark_reporting.eligible);
   EXPECT_TRUE(x.rl_reward_trace.eligible);
   EXPECT_THAT(x.rl_reward_trace.reasons, Contains(HasSubstr("2 of 32")));
   counts.infrastructure = 4;
-  EXPECT_FALSE(judge_run(counts).rl_reward_trace.eligible);
+  EXPECT_FALSE(readiness_of_run(counts).rl_reward_trace.eligible);
 }
 
 TEST(judge_run, a_missing_wall_and_an_empty_run_are_good_for_nothing) {
   auto counts = finished();
   counts.sandbox_complete = false;
-  for (const auto& x : {judge_run(counts), judge_run({})}) {
+  for (const auto& x : {readiness_of_run(counts), readiness_of_run({})}) {
     EXPECT_FALSE(x.benchmark_reporting.eligible);
     EXPECT_FALSE(x.sft_collection.eligible);
     EXPECT_FALSE(x.rl_reward_trace.eligible);

@@ -124,8 +124,9 @@ TEST_F(kernelbench, a_problem_becomes_a_task_that_loads) {
   auto outcome = writer->write(all->front().id(), task_files_of(all->front()), false);
   ASSERT_TRUE(outcome) << render(outcome.error());
   EXPECT_EQ(*outcome, import_outcome::imported);
-  auto x = load_task(root_ + "/tasks", "kernelbench/level2/7_Conv3d_ReLU_");
-  ASSERT_TRUE(x) << render(x.error());
+  auto loaded = load_task(root_ + "/tasks", "kernelbench/level2/7_Conv3d_ReLU_");
+  ASSERT_TRUE(loaded) << render(loaded.error());
+  const auto& x = *loaded;
   EXPECT_TRUE(x->contract == contract_kind::torch);
   EXPECT_EQ(x->title, "Conv3d ReLU");
   EXPECT_EQ(x->difficulty, "medium");

@@ -128,12 +128,12 @@ TEST(second_look, nobody_looks_again_where_there_is_no_time) {
     left -= 6;
     return right({"impossible_speed"});
   };
-  auto x = judge_with_second_look(judge, [&] { return left; });
+  auto x = with_second_look(judge, [&] { return left; });
   EXPECT_EQ(looks, 1);
   EXPECT_FALSE(is_accused(x));
   EXPECT_FALSE(x.timing.measured);
   left = 100;
-  EXPECT_TRUE(is_accused(judge_with_second_look(judge, [&] { return left; })));
+  EXPECT_TRUE(is_accused(with_second_look(judge, [&] { return left; })));
   EXPECT_EQ(looks, 3);
 }
 

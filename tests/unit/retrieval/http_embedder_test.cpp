@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <future>
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/policy_client/http/http_client.hpp"
 #include "tests/unit/retrieval/test_support.hpp"
 #include "tests/unit/retrieval/tiny_http_server.hpp"
 
@@ -13,7 +15,6 @@ namespace kernelmill {
 
 using nlohmann::json;
 using test::failure;
-using test::http_response;
 using test::tiny_http_server;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -30,8 +31,24 @@ http_embedder_options options_for(const tiny_http_server& server) {
   return x;
 }
 
+embedder_answer post(const embedder_question& question) {
+  static auto client = http_client::start().value();
+  http_request request;
+  request.url = question.url;
+  if (auto key = question.key; !key.empty()) request.bearer = std::make_shared<const secret>(key);
+  request.body = question.body;
+  request.body_limit = question.most_bytes;
+  request.timeout_ms = question.timeout_ms;
+  auto answered = std::make_shared<std::promise<http_response>>();
+  auto answer = answered->get_future();
+  client->submit(std::move(request),
+                 [answered](http_response x) { answered->set_value(std::move(x)); });
+  auto x = answer.get();
+  return {x.fault == transport_fault::none ? x.status : 0, x.body, x.detail};
+}
+
 std::unique_ptr<embedder> make(const http_embedder_options& x) {
-  auto made = make_http_embedder(x);
+  auto made = make_http_embedder(x, post);
   if (!made) throw std::runtime_error(failure(made));
   return std::move(*made);
 }
@@ -53,8 +70,8 @@ std::string parse_failure(const std::string& body, size_t count = 1, size_t dime
 
 TEST(HttpEmbedder, RowsComeBackInTheOrderOfTheTextsOverSeveralBatches) {
   tiny_http_server server{[](const std::string& head, const std::string& body) {
-    if (head.rfind("POST /v1/embeddings ", 0) != 0) return http_response(404, "{}");
-    return http_response(200, lengths_reversed(body));
+    if (head.rfind("POST /v1/embeddings ", 0) != 0) return test::http_response(404, "{}");
+    return test::http_response(200, lengths_reversed(body));
   }};
   auto options = options_for(server);
   options.batch = 2;
@@ -76,7 +93,7 @@ TEST(HttpEmbedder, Base64OfLittleEndianFloatsIsUnderstood) {
   tiny_http_server server{[](const std::string&, const std::string& body) {
     EXPECT_EQ(json::parse(body).at("encoding_format"), "base64");
     // 3.0f, 4.0f
-    return http_response(200, R"({"data":[{"index":0,"embedding":"AABAQAAAgEA="}]})");
+    return test::http_response(200, R"({"data":[{"index":0,"embedding":"AABAQAAAgEA="}]})");
   }};
   auto options = options_for(server);
   options.base64 = true;
@@ -92,7 +109,7 @@ TEST(HttpEmbedder, TheKeyIsSentButNeverShown) {
   ::setenv("KERNELMILL_TEST_EMBEDDER_KEY", key.c_str(), 1);
   tiny_http_server server{[&](const std::string& head, const std::string&) {
     EXPECT_THAT(head, HasSubstr("Authorization: Bearer " + key));
-    return http_response(401, R"({"error":{"message":"bad key )" + key + R"("}})");
+    return test::http_response(401, R"({"error":{"message":"bad key )" + key + R"("}})");
   }};
   auto options = options_for(server);
   options.api_key_env = "KERNELMILL_TEST_EMBEDDER_KEY";
@@ -102,7 +119,7 @@ TEST(HttpEmbedder, TheKeyIsSentButNeverShown) {
   EXPECT_THAT(text, Not(HasSubstr(key)));
   EXPECT_THAT(x->identity(), Not(HasSubstr(key)));
   ::unsetenv("KERNELMILL_TEST_EMBEDDER_KEY");
-  EXPECT_THAT(failure(make_http_embedder(options)),
+  EXPECT_THAT(failure(make_http_embedder(options, post)),
               HasSubstr("KERNELMILL_TEST_EMBEDDER_KEY is not set"));
 }
 
@@ -111,23 +128,24 @@ TEST(HttpEmbedder, AKeyFileIsReadUpToItsFirstLine) {
   folder.write("key", "from-a-file\r\nsecond line\n");
   tiny_http_server server{[](const std::string& head, const std::string& body) {
     EXPECT_THAT(head, HasSubstr("Authorization: Bearer from-a-file\r\n"));
-    return http_response(200, lengths_reversed(body));
+    return test::http_response(200, lengths_reversed(body));
   }};
   auto options = options_for(server);
   options.api_key_file = folder / "key";
   auto rows = make(options)->embed({"x"});
   EXPECT_TRUE(rows) << failure(rows);
   options.api_key_file = folder / "none";
-  EXPECT_THAT(failure(make_http_embedder(options)), HasSubstr("api_key_missing"));
+  EXPECT_THAT(failure(make_http_embedder(options, post)), HasSubstr("api_key_missing"));
   folder.write("key", "two words\n");
   options.api_key_file = folder / "key";
-  EXPECT_THAT(failure(make_http_embedder(options)), HasSubstr("api_key_malformed"));
+  EXPECT_THAT(failure(make_http_embedder(options, post)), HasSubstr("api_key_malformed"));
 }
 
 TEST(HttpEmbedder, AServerThatRecoversIsAskedAgain) {
   std::atomic<int> calls = 0;
   tiny_http_server server{[&](const std::string&, const std::string& body) {
-    return ++calls == 1 ? http_response(503, "busy") : http_response(200, lengths_reversed(body));
+    return ++calls == 1 ? test::http_response(503, "busy")
+                        : test::http_response(200, lengths_reversed(body));
   }};
   auto options = options_for(server);
   options.attempts = 2;
@@ -141,16 +159,16 @@ TEST(HttpEmbedder, FaultsOfTheServerAreValues) {
   tiny_http_server server{[&](const std::string&, const std::string&) { return answer; }};
   auto options = options_for(server);
   auto x = make(options);
-  answer = http_response(400, R"({"error":"no such model"})");
+  answer = test::http_response(400, R"({"error":"no such model"})");
   EXPECT_THAT(failure(x->embed({"x"})), HasSubstr("answered 400: no such model"));
   EXPECT_EQ(server.requests(), 1) << "a 400 does not get better by asking again";
-  answer = http_response(200, "<html>");
+  answer = test::http_response(200, "<html>");
   EXPECT_THAT(failure(x->embed({"x"})), HasSubstr("not JSON"));
   answer = "nonsense";
   EXPECT_THAT(failure(x->embed({"x"})), HasSubstr("embedder_failed"));
-  answer = http_response(200, R"({"data":[{"index":0,"embedding":[1,2,3]}]})");
+  answer = test::http_response(200, R"({"data":[{"index":0,"embedding":[1,2,3]}]})");
   EXPECT_TRUE(x->embed({"x"}));
-  answer = http_response(200, R"({"data":[{"index":0,"embedding":[1,2]}]})");
+  answer = test::http_response(200, R"({"data":[{"index":0,"embedding":[1,2]}]})");
   EXPECT_THAT(failure(x->embed({"x"})), HasSubstr("row 0 has 2 floats, expected 3"));
 }
 
@@ -194,7 +212,7 @@ TEST(HttpEmbedder, AnswersAreCheckedBeforeTheyAreBelieved) {
 TEST(HttpEmbedder, TextsThatAreNoUtf8OrTooLongAreSentAllTheSame) {
   tiny_http_server server{[](const std::string&, const std::string& body) {
     EXPECT_LE(json::parse(body).at("input").at(1).get<std::string>().size(), 100U);
-    return http_response(200, lengths_reversed(body));
+    return test::http_response(200, lengths_reversed(body));
   }};
   auto options = options_for(server);
   options.max_text_bytes = 100;
@@ -210,7 +228,7 @@ TEST(HttpEmbedder, OptionsThatCannotWorkAreNamed) {
   auto with = [&](auto change) {
     auto x = good;
     change(x);
-    return failure(make_http_embedder(x));
+    return failure(make_http_embedder(x, post));
   };
   EXPECT_THAT(with([](auto& x) { x.base_url = "127.0.0.1"; }), HasSubstr("base_url"));
   EXPECT_THAT(with([](auto& x) { x.base_url = "http://me:pw@host"; }), Not(HasSubstr("pw")));

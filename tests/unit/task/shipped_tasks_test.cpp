@@ -29,9 +29,12 @@ std::vector<task> gpu_tasks() {
   for (const auto& id : *ids) {
     auto x = load_task(tasks_root(), id);
     if (!x) throw std::runtime_error(render(x.error()));
-    if (x->contract == contract_kind::torch || !x->names("cuda")) continue;
-    if (auto ok = choose_backend(*x, "cuda"); !ok) throw std::runtime_error(render(ok.error()));
-    result.push_back(std::move(*x));
+    if ((*x)->contract == contract_kind::torch || !(*x)->names("cuda")) continue;
+    judging_terms terms;
+    terms.backend = "cuda";
+    auto here = on_terms(**x, terms);
+    if (!here) throw std::runtime_error(render(here.error()));
+    result.push_back(**here);
   }
   return result;
 }
@@ -56,8 +59,9 @@ TEST(shipped_tasks, those_in_python_run_on_cpu_and_gpu) {
   ASSERT_TRUE(ids) << render(ids.error());
   size_t count = 0;
   for (const auto& id : *ids) {
-    auto x = load_task(tasks_root(), id);
-    ASSERT_TRUE(x) << render(x.error());
+    auto loaded = load_task(tasks_root(), id);
+    ASSERT_TRUE(loaded) << render(loaded.error());
+    const auto& x = *loaded;
     if (x->contract != contract_kind::torch) continue;
     ++count;
     EXPECT_TRUE(x->names("cpu") && x->names("cuda")) << id;
@@ -87,7 +91,7 @@ TEST(shipped_tasks, the_shape_for_a_gpu_moves_more_than_the_one_for_a_cpu) {
   for (const auto& x : gpu_tasks()) {
     auto cpu = load_task(tasks_root(), x.id);
     ASSERT_TRUE(cpu) << render(cpu.error());
-    auto small = cpu->bytes.evaluate(cpu->timed.scalars);
+    auto small = (*cpu)->bytes.evaluate((*cpu)->timed.scalars);
     auto large = x.bytes.evaluate(x.timed.scalars);
     ASSERT_TRUE(small && large) << x.id;
     EXPECT_GT(*large, *small) << x.id;

@@ -61,7 +61,17 @@ protected:
   }
   expected<task> load(const json& document) {
     write("task.json", document.dump());
-    return load_task(root_, "native/row_sum");
+    auto x = load_task(root_, "native/row_sum");
+    KM_TRY(x);
+    return **x;
+  }
+  // The same task for a backend, and for a contract there.
+  static expected<task_ptr> on(const task& x, const std::string& backend,
+                               contract_kind contract = contract_kind::native) {
+    judging_terms terms;
+    terms.backend = backend;
+    terms.contract = contract;
+    return on_terms(x, terms);
   }
   error problem(const json& document) {
     auto loaded = load(document);
@@ -181,7 +191,7 @@ TEST_F(task_loader, a_task_for_both_backends_has_a_timed_shape_for_each) {
   auto x = load(row_sum_on_both());
   ASSERT_TRUE(x) << render(x.error());
   EXPECT_THAT(x->backends, testing::ElementsAre("cpu", "cuda"));
-  EXPECT_EQ(x->backend, "cpu");
+  EXPECT_EQ(x->terms.backend, "cpu");
   EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=64 cols=256");
   EXPECT_EQ(shape_text(*x, x->timed_gpu.scalars), "rows=1024 cols=2048");
   EXPECT_EQ(x->timed_gpu.fills.at("x"), "uniform");
@@ -237,17 +247,15 @@ TEST_F(task_loader, a_chosen_backend_brings_its_timed_shape_and_its_starter) {
   auto x = load(row_sum_on_both());
   ASSERT_TRUE(x) << render(x.error());
   EXPECT_EQ(x->starter, "// for a CPU\n");
-  ASSERT_TRUE(choose_backend(*x, "cpu"));
-  EXPECT_EQ(x->backend, "cpu");
-  EXPECT_EQ(x->starter, "// for a CPU\n");
-  EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=64 cols=256");
-  ASSERT_TRUE(choose_backend(*x, "cuda"));
-  EXPECT_EQ(x->backend, "cuda");
-  EXPECT_EQ(x->starter, "// for a GPU\n");
-  EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=1024 cols=2048");
-  EXPECT_EQ(x->timed.fills.at("x"), "uniform");
-  ASSERT_TRUE(choose_backend(*x, "cuda")); // again: nothing changes
-  EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=1024 cols=2048");
+  auto gpu = on(*x, "cuda").value();
+  EXPECT_EQ(gpu->terms.backend, "cuda");
+  EXPECT_EQ(gpu->starter, "// for a GPU\n");
+  EXPECT_EQ(shape_text(*gpu, gpu->timed.scalars), "rows=1024 cols=2048");
+  EXPECT_EQ(gpu->timed.fills.at("x"), "uniform");
+  auto again = on(*gpu, "cuda").value(); // nothing changes
+  EXPECT_EQ(shape_text(*again, again->timed.scalars), "rows=1024 cols=2048");
+  EXPECT_EQ(gpu->digest, x->digest) << "terms are no part of the task";
+  EXPECT_EQ(x->terms.backend, "cpu") << "as it was loaded";
 }
 
 TEST_F(task_loader, hip_shares_the_starter_of_cuda_unless_it_has_its_own) {
@@ -257,16 +265,15 @@ TEST_F(task_loader, hip_shares_the_starter_of_cuda_unless_it_has_its_own) {
   write("starter.cu", "// for a GPU\n");
   auto shared = load(document);
   ASSERT_TRUE(shared) << render(shared.error());
-  ASSERT_TRUE(choose_backend(*shared, "hip"));
-  EXPECT_EQ(shared->backend, "hip");
-  EXPECT_EQ(shared->starter, "// for a GPU\n");
-  EXPECT_EQ(shape_text(*shared, shared->timed.scalars), "rows=1024 cols=2048");
+  auto of_cuda = on(*shared, "hip").value();
+  EXPECT_EQ(of_cuda->terms.backend, "hip");
+  EXPECT_EQ(of_cuda->starter, "// for a GPU\n");
+  EXPECT_EQ(shape_text(*of_cuda, of_cuda->timed.scalars), "rows=1024 cols=2048");
   write("starter.hip", "// for AMD's\n");
   auto own = load(document);
-  ASSERT_TRUE(own && choose_backend(*own, "hip"));
-  EXPECT_EQ(own->starter, "// for AMD's\n");
-  ASSERT_TRUE(choose_backend(*own, "cuda"));
-  EXPECT_EQ(own->starter, "// for a GPU\n");
+  ASSERT_TRUE(own);
+  EXPECT_EQ(on(*own, "hip").value()->starter, "// for AMD's\n");
+  EXPECT_EQ(on(*own, "cuda").value()->starter, "// for a GPU\n");
 }
 
 TEST_F(task_loader, choosing_the_cpu_again_brings_its_timed_shape_and_starter_back) {
@@ -274,16 +281,11 @@ TEST_F(task_loader, choosing_the_cpu_again_brings_its_timed_shape_and_starter_ba
   write("starter.cu", "// for a GPU\n");
   auto x = load(row_sum_on_both());
   ASSERT_TRUE(x) << render(x.error());
-  for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(choose_backend(*x, "cuda"));
-    EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=1024 cols=2048");
-    EXPECT_EQ(x->starter, "// for a GPU\n");
-    ASSERT_TRUE(choose_backend(*x, "cpu"));
-    EXPECT_EQ(x->backend, "cpu");
-    EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=64 cols=256");
-    EXPECT_TRUE(x->timed.fills.empty());
-    EXPECT_EQ(x->starter, "// for a CPU\n");
-  }
+  auto cpu = on(*on(*x, "cuda").value(), "cpu").value();
+  EXPECT_EQ(cpu->terms.backend, "cpu");
+  EXPECT_EQ(shape_text(*cpu, cpu->timed.scalars), "rows=64 cols=256");
+  EXPECT_TRUE(cpu->timed.fills.empty());
+  EXPECT_EQ(cpu->starter, "// for a CPU\n");
 }
 
 TEST_F(task_loader, a_task_for_a_gpu_alone_is_ready_for_it_and_needs_its_starter_only) {
@@ -293,10 +295,10 @@ TEST_F(task_loader, a_task_for_a_gpu_alone_is_ready_for_it_and_needs_its_starter
   write("starter.cu", "// for a GPU\n");
   auto x = load(document);
   ASSERT_TRUE(x) << render(x.error());
-  EXPECT_EQ(x->backend, "cuda");
+  EXPECT_EQ(x->terms.backend, "cuda");
   EXPECT_EQ(x->starter, "// for a GPU\n");
   EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=1024 cols=2048");
-  EXPECT_FALSE(choose_backend(*x, "cpu"));
+  EXPECT_FALSE(on(*x, "cpu"));
 }
 
 TEST_F(task_loader, device_code_needs_cuda) {
@@ -306,21 +308,17 @@ TEST_F(task_loader, device_code_needs_cuda) {
   ASSERT_TRUE(x) << render(x.error());
   EXPECT_EQ(x->contract, contract_kind::native);
   for (auto* backend : {"cpu", "hip"}) {
-    ASSERT_TRUE(choose_backend(*x, backend));
-    auto refused = choose_contract(*x, contract_kind::device);
+    auto refused = on(*x, backend, contract_kind::device);
     ASSERT_FALSE(refused) << backend;
     EXPECT_EQ(refused.error().cls, fault_class::configuration);
     EXPECT_EQ(refused.error().category, "unsupported_contract");
     EXPECT_THAT(refused.error().message, HasSubstr("the backend is " + std::string{backend}));
     EXPECT_THAT(refused.error().hint, HasSubstr("--contract native"));
-    EXPECT_EQ(x->contract, contract_kind::native); // as it was
-    EXPECT_TRUE(choose_contract(*x, contract_kind::native)) << backend;
+    EXPECT_TRUE(on(*x, backend, contract_kind::native)) << backend;
   }
-  ASSERT_TRUE(choose_backend(*x, "cuda"));
-  EXPECT_TRUE(choose_contract(*x, contract_kind::device));
-  EXPECT_EQ(x->contract, contract_kind::device);
-  EXPECT_TRUE(choose_contract(*x, contract_kind::native));
-  EXPECT_EQ(x->contract, contract_kind::native);
+  auto device = on(*x, "cuda", contract_kind::device).value();
+  EXPECT_EQ(device->contract, contract_kind::device);
+  EXPECT_EQ(on(*device, "cuda").value()->contract, contract_kind::native);
 }
 
 TEST(contract_of, knows_its_three_names_alone) {
@@ -422,22 +420,21 @@ TEST_F(task_loader, a_task_without_scalars_may_be_for_a_gpu) {
   document["bytes"] = document["flops"] = "64";
   auto x = load(document);
   ASSERT_TRUE(x) << render(x.error());
-  ASSERT_TRUE(choose_backend(*x, "cuda"));
-  EXPECT_EQ(x->timed.fills.at("x"), "uniform");
+  EXPECT_EQ(on(*x, "cuda").value()->timed.fills.at("x"), "uniform");
 }
 
 TEST_F(task_loader, a_backend_that_the_task_does_not_name_cannot_be_chosen) {
   auto x = load(row_sum());
   ASSERT_TRUE(x) << render(x.error());
   for (auto* name : {"cuda", "rocm", ""}) {
-    auto chosen = choose_backend(*x, name);
+    auto chosen = on(*x, name);
     ASSERT_FALSE(chosen) << name;
     EXPECT_EQ(chosen.error().cls, fault_class::configuration);
     EXPECT_EQ(chosen.error().category, "unsupported_backend");
     EXPECT_THAT(chosen.error().message, HasSubstr("native/row_sum"));
     EXPECT_THAT(chosen.error().hint, HasSubstr("kernelmill task show native/row_sum"));
   }
-  EXPECT_EQ(x->backend, "cpu");
+  EXPECT_EQ(x->terms.backend, "cpu");
   EXPECT_EQ(shape_text(*x, x->timed.scalars), "rows=64 cols=256");
 }
 

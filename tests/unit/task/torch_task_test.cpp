@@ -51,7 +51,11 @@ protected:
     std::filesystem::create_directories(root_ + "/" + id);
     std::ofstream{root_ + "/" + id + "/" + name} << text;
   }
-  expected<task> load() { return load_task(root_, "suite/level1/1_Exp"); }
+  expected<task> load() {
+    auto x = load_task(root_, "suite/level1/1_Exp");
+    KM_TRY(x);
+    return **x;
+  }
   std::string trouble(const json& document) {
     write("task.json", document.dump());
     auto x = load();
@@ -71,7 +75,7 @@ TEST_F(torch_task, needs_no_signature_and_no_cases) {
   EXPECT_EQ(x->torch.code, problem);
   EXPECT_EQ(x->prompt, "Make it fast.\n");
   EXPECT_THAT(x->backends, ElementsAre("cpu", "cuda"));
-  EXPECT_EQ(x->torch.language, "any");
+  EXPECT_EQ(x->terms.language, "any");
   EXPECT_TRUE(x->cases.empty());
 }
 
@@ -129,18 +133,26 @@ TEST_F(torch_task, stays_one_whatever_contract_a_run_asks_for) {
   auto x = load();
   ASSERT_TRUE(x);
   for (auto contract : {contract_kind::native, contract_kind::device, contract_kind::torch}) {
-    EXPECT_TRUE(choose_contract(*x, contract)) << to_string(contract);
-    EXPECT_TRUE(x->contract == contract_kind::torch);
+    judging_terms terms;
+    terms.backend = "cuda";
+    terms.contract = contract;
+    auto same = on_terms(*x, terms);
+    ASSERT_TRUE(same) << to_string(contract);
+    EXPECT_TRUE((*same)->contract == contract_kind::torch);
+    EXPECT_EQ((*same)->terms.backend, "cuda");
   }
-  EXPECT_TRUE(choose_backend(*x, "cuda"));
-  EXPECT_EQ(x->backend, "cuda");
-  EXPECT_EQ(choose_backend(*x, "hip").error().category, "unsupported_backend");
+  judging_terms hip;
+  hip.backend = "hip";
+  EXPECT_EQ(on_terms(*x, hip).error().category, "unsupported_backend");
 }
 
 TEST_F(torch_task, no_other_task_becomes_one) {
   task native;
   native.contract = contract_kind::native;
-  auto refused = choose_contract(native, contract_kind::torch);
+  native.backends = {"cpu"};
+  judging_terms terms;
+  terms.contract = contract_kind::torch;
+  auto refused = on_terms(native, terms);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().category, "unsupported_contract");
 }
@@ -164,8 +176,8 @@ TEST_F(torch_task, roots_are_searched_in_order) {
   auto ids = list_tasks(roots);
   ASSERT_TRUE(ids);
   EXPECT_THAT(*ids, ElementsAre("suite/level1/1_Exp", "suite/level1/2_Log"));
-  EXPECT_EQ(load_task(roots, "suite/level1/1_Exp")->title, "Exp");
-  EXPECT_EQ(load_task(roots, "suite/level1/2_Log")->title, "the other");
+  EXPECT_EQ(load_task(roots, "suite/level1/1_Exp").value()->title, "Exp");
+  EXPECT_EQ(load_task(roots, "suite/level1/2_Log").value()->title, "the other");
   EXPECT_EQ(load_task(roots, "suite/level1/3_Sin").error().category, "unknown_task");
   EXPECT_TRUE(list_tasks(task_roots{root_, "/nowhere"}));
   EXPECT_FALSE(list_tasks(task_roots{"/nowhere"}));

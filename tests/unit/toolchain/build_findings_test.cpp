@@ -13,7 +13,7 @@ error judged(core_use cores, bool timed_out = true) {
   x.timed_out = timed_out;
   x.seconds = 60;
   x.cores = cores;
-  return judge_compiler(x, {}, 60'000);
+  return fault_of_compiler(x, {}, 60'000);
 }
 
 } // namespace
@@ -41,10 +41,10 @@ TEST(a_compiler_that_reached_its_deadline, is_the_machines_fault_if_it_was_stopp
 TEST(a_compiler_that_was_killed, is_the_machines_fault_if_no_source_can_have_said_so) {
   compiler_outcome x;
   x.killed = killed_by::signal;
-  EXPECT_EQ(judge_compiler(x, {}, 60'000).cls, fault_class::infrastructure);
+  EXPECT_EQ(fault_of_compiler(x, {}, 60'000).cls, fault_class::infrastructure);
   x.killed = killed_by::words;
   x.text = "g++: fatal error: Killed signal terminated program cc1plus";
-  EXPECT_EQ(judge_compiler(x, {}, 60'000).category, "compile_memory");
+  EXPECT_EQ(fault_of_compiler(x, {}, 60'000).category, "compile_memory");
 }
 
 TEST(a_compiler_that_ended_early, is_judged_by_what_it_said) {
