@@ -15,6 +15,7 @@
 
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/prompt_book.hpp"
+#include "actors/episode/episode_score.hpp"
 #include "actors/governance/judge.hpp"
 #include "actors/policy_client/protocol/token_thread.hpp"
 #include "gpu/task/task.hpp"
@@ -64,9 +65,6 @@ struct episode_services {
   logger log;
 };
 
-/// The stop reason of an episode that its group did not wait for. Its outcome is INFRASTRUCTURE: a
-/// return that was cut short is nobody's.
-inline constexpr const char* stopped_by_quorum = "quorum";
 
 struct episode_assignment {
   std::shared_ptr<const std::string> run;

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "actors/caf_error.hpp"
-#include "actors/episode/returns.hpp"
+#include "actors/episode/episode_score.hpp"
 #include "actors/episode/transition.hpp"
 #include "actors/episode/unchanged.hpp"
 #include "actors/governance/judge.hpp"
@@ -308,68 +308,17 @@ Message<wire::Record> turn_record(const refining_episode_state& state,
   return build<wire::Record>(fill);
 }
 
-namespace {
-
-// Nothing where the infrastructure lost the turn; no number where the machine could not time it.
-std::optional<double> reward_of(const refining_episode_state::turn_digest& x) {
-  if (x.infrastructure) return std::nullopt;
-  return x.paid ? x.reward : std::numeric_limits<double>::quiet_NaN();
-}
-
-// By the reward; a right kernel whose speed is not known is better than a wrong one only.
-bool is_better(const refining_episode_state::turn_digest& a,
-               const refining_episode_state::turn_digest& b) {
-  auto paid = [](const auto& x) { return x.paid && !x.infrastructure; };
-  if (paid(a) && paid(b)) return a.reward > b.reward;
-  if (a.accepted != b.accepted) return a.accepted;
-  return paid(a) && !paid(b);
-}
-
-} // namespace
-
 Message<wire::Record> episode_record(const refining_episode_state& state,
                                      const std::string& reason) {
-  std::vector<std::optional<double>> rewards;
-  std::vector<readiness_evidence> evidence;
-  uint32_t best = 0, not_timed = 0;
-  double best_speedup = 0;
-  bool accepted = false, infrastructure = false;
-  for (uint32_t i = 0; i < state.turns.size(); ++i) {
-    auto& turn = state.turns[i];
-    rewards.push_back(reward_of(turn));
-    evidence.push_back(turn.evidence);
-    infrastructure |= turn.infrastructure;
-    accepted |= turn.accepted;
-    not_timed += turn.evidence.not_timed;
-    if (turn.accepted) best_speedup = std::max(best_speedup, turn.speedup_low);
-    if (is_better(turn, state.turns[best])) best = i;
-  }
-  auto returns = discounted_returns(rewards, state.settings->gamma);
-  auto usable = readiness_of_episode(evidence);
+  std::vector<scored_turn> turns;
+  for (const auto& x : state.turns)
+    turns.push_back({x.reward, x.speedup_low, x.accepted, x.infrastructure, x.paid, x.evidence});
   return build<wire::Record>([&](wire::Record::Builder record) {
     auto x = record.initEpisode();
     set_episode(x.initEpisode(), state.where);
-    x.setTurns(static_cast<uint32_t>(state.turns.size()));
     x.setStopReason(reason);
-    bool left_out = infrastructure || state.turns.empty() || reason == stopped_by_quorum;
-    x.setOutcome(left_out   ? wire::Outcome::INFRASTRUCTURE
-                 : accepted ? wire::Outcome::ACCEPTED
-                            : wire::Outcome::REJECTED);
-    x.setBestTurn(best);
-    auto count = static_cast<unsigned>(rewards.size());
-    auto reward_list = x.initRewards(count);
-    auto return_list = x.initReturns(count);
-    for (unsigned i = 0; i < count; ++i) {
-      reward_list.set(i, rewards[i].value_or(std::numeric_limits<double>::quiet_NaN()));
-      return_list.set(i, returns[i]);
-    }
-    x.setBestSpeedup(best_speedup);
-    auto readiness_out = x.initReadiness();
-    readiness_out.setKind(usable.kind);
-    auto reasons = readiness_out.initReasons(static_cast<unsigned>(usable.reasons.size()));
-    for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, usable.reasons[i]);
+    score_episode(x, turns, state.settings->gamma, reason == stopped_by_quorum);
     x.setSeconds(state.seconds_since(state.started));
-    x.setNotTimed(not_timed);
     x.setCommittedAt(wall_seconds(state.now()));
   });
 }

@@ -77,6 +77,9 @@ struct readiness_evidence {
 };
 readiness_evidence evidence_of(wire::TurnRecord::Reader turn);
 
+/// The same under another verdict than the turn's own.
+readiness_evidence evidence_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdict);
+
 /// Says what an episode may be used for, from its committed turns in order, by the rules of
 /// docs/explanation/governance.md.
 struct readiness {

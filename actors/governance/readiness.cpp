@@ -117,7 +117,10 @@ readiness negative(std::span<const evidence> turns) {
 } // namespace
 
 evidence evidence_of(wire::TurnRecord::Reader turn) {
-  auto verdict = turn.getVerdict();
+  return evidence_of(turn, turn.getVerdict());
+}
+
+evidence evidence_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdict) {
   evidence x;
   x.turn = turn.getTurn();
   x.outcome = verdict.getOutcome();
@@ -132,9 +135,9 @@ evidence evidence_of(wire::TurnRecord::Reader turn) {
   x.has_toolchain = turn.getFacts().getBuild().getToolchain().size() > 0;
   x.has_cases = turn.getFacts().getEvaluation().getCases().size() > 0;
   bool accepted = x.outcome == wire::Outcome::ACCEPTED;
-  x.slower = accepted && turn.getVerdict().getCategory() == "slower";
-  x.not_timed = accepted && turn.getVerdict().getCategory() == "not_timed";
-  x.copied = accepted && turn.getVerdict().getCategory() == "unchanged";
+  x.slower = accepted && verdict.getCategory() == "slower";
+  x.not_timed = accepted && verdict.getCategory() == "not_timed";
+  x.copied = accepted && verdict.getCategory() == "unchanged";
   if (!accepted && x.has_candidate) x.shown = cause_of(turn.getFacts());
   return x;
 }

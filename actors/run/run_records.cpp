@@ -1,5 +1,6 @@
 #include "actors/run/run_records.hpp"
 
+#include "actors/episode/episode_score.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/fault.hpp"
 
@@ -61,26 +62,13 @@ Message<wire::EpisodeOutcome> lost_episode(const episode_assignment& where,
 
 Message<wire::Record> group_record(const run_plan& plan, uint32_t group,
                                    std::span<const std::optional<double>> returns) {
-  auto statistics = group_advantages(returns, plan.advantages);
-  auto count = static_cast<unsigned>(returns.size());
   return build<wire::Record>([&](wire::Record::Builder record) {
     auto x = record.initGroup();
     x.setRun(plan.name);
     x.setTask(plan.groups[group]->id);
     x.setGroup(group);
-    x.setMean(statistics.mean);
-    x.setDeviation(statistics.deviation);
+    score_group(x, returns, plan.advantages);
     x.setCommittedAt(seconds_since_1970());
-    auto return_list = x.initReturns(count);
-    auto advantage_list = x.initAdvantages(count);
-    std::vector<uint32_t> left_out;
-    for (unsigned i = 0; i < count; ++i) {
-      return_list.set(i, returns[i].value_or(std::numeric_limits<double>::quiet_NaN()));
-      advantage_list.set(i, statistics.advantages[i]);
-      if (!returns[i]) left_out.push_back(i);
-    }
-    auto left_out_list = x.initLeftOut(static_cast<unsigned>(left_out.size()));
-    for (unsigned i = 0; i < left_out.size(); ++i) left_out_list.set(i, left_out[i]);
   });
 }
 

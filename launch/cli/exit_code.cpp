@@ -26,6 +26,8 @@ constexpr rule rules[] = {
     {"run_exists", exit_conflict},
     {"run_name_taken", exit_conflict},
     {"policy_attached", exit_conflict},
+    {"verdicts_exist", exit_conflict},
+    {"verdicts_incomplete", exit_conflict},
     {"run_torn", exit_conflict},
     {"run_incomplete", exit_conflict},
     {"directory_not_empty", exit_conflict},

@@ -109,6 +109,9 @@ expected<void> check_output(const invocation& in) {
   if (in.value("--form") == "kernelbench" && in.has("--zstd"))
     return usage("the form kernelbench is not packed: its reader opens plain files",
                  "leave --zstd out");
+  if (in.value("--form") == "kernelbench" && in.value("--verdict") != "original")
+    return usage("the form kernelbench holds what was measured, which no verdict changes",
+                 "leave --verdict out");
   if (in.has("--by") && in.value("--form") != "kernelbench")
     if (in.value("--by") != "episode")
       return usage("--by belongs to the form kernelbench", "leave --by out");
@@ -236,6 +239,13 @@ cli::command export_row() {
         "episode",
         false,
         {"episode", "turn"},
+        nothing},
+       {"--verdict",
+        "NAME",
+        "Verdicts and rewards of this version: original, latest, or one that `rescore` made.",
+        "original",
+        false,
+        {},
         nothing},
        flag("--zstd", "Packs the rows: .jsonl.zst."),
        flag("--force", "Replaces an export that is there."),

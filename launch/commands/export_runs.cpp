@@ -4,6 +4,7 @@
 
 #include "launch/commands/run_view.hpp"
 #include "messages/json.hpp"
+#include "storage/verdicts.hpp"
 
 namespace kernelmill::commands {
 
@@ -55,6 +56,24 @@ expected<exports::source> source_of(const exported_run& run) {
   return result;
 }
 
+/// Rows take their verdicts from the version that --verdict names.
+expected<void> choose_verdicts(const cli::invocation& in, exported_run& run,
+                               exports::source& source) {
+  auto version = find_verdicts(run.where, in.value("--verdict"));
+  KM_TRY(version);
+  source.facts["verdict"] = {{"name", original_verdicts}};
+  if (!*version) return {};
+  store_options options;
+  options.directory = (*version)->store();
+  options.read_only = true;
+  auto verdicts = store::open(options);
+  KM_TRY(verdicts);
+  run.verdicts = std::move(*verdicts);
+  source.verdicts = &*run.verdicts;
+  source.facts["verdict"] = (*version)->rules;
+  return {};
+}
+
 } // namespace
 
 expected<exported_runs> open_runs(const cli::invocation& in) {
@@ -75,6 +94,7 @@ expected<exported_runs> open_runs(const cli::invocation& in) {
     result.opened.push_back({std::move(*where), std::move(*lineage), std::move(artifacts)});
     auto source = source_of(result.opened.back());
     KM_TRY(source);
+    KM_TRY(choose_verdicts(in, result.opened.back(), *source));
     result.sources.push_back(std::move(*source));
   }
   return result;

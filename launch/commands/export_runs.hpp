@@ -3,6 +3,7 @@
 // The runs of an export: their stores, opened for reading, and what their folders say.
 
 #include <deque>
+#include <optional>
 
 #include "launch/cli/command.hpp"
 #include "storage/artifacts.hpp"
@@ -15,6 +16,7 @@ struct exported_run {
   run_directory where;
   store lineage;
   artifact_store artifacts;
+  std::optional<store> verdicts = std::nullopt; ///< of the version that --verdict names
 };
 
 struct exported_runs {

@@ -9,9 +9,9 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
+#include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/judging/verdict_text.hpp"
-#include "messages/identity.hpp"
 #include "messages/json.hpp"
 #include "storage/artifacts.hpp"
 
@@ -20,12 +20,6 @@ namespace kernelmill::commands {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-struct place {
-  run_directory run;
-  name_parts name;
-  bool whole_run = false;
-};
 
 /// A text of the store, cleaned for a terminal; says so when it is gone.
 std::string content(const artifact_store& artifacts, wire::Content::Reader x) {
@@ -260,19 +254,6 @@ expected<int> show_candidate(const invocation& in, const std::string& prefix) {
 bool is_hash_prefix(const std::string& x) {
   return x.size() >= 6 && x.size() <= 64 &&
          x.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
-/// "runs/x/g3.e1" is the run "runs/x" and the name "g3.e1"; without such an end it is a run.
-expected<place> locate(const std::string& what, const std::string& root) {
-  place result;
-  auto slash = what.find_last_of('/');
-  auto name = slash == std::string::npos ? std::nullopt : parse_name(what.substr(slash + 1));
-  auto run = find_run(name ? what.substr(0, slash) : what, root);
-  KM_TRY(run);
-  result.run = *run;
-  result.whole_run = !name;
-  if (name) result.name = *name;
-  return result;
 }
 
 expected<int> show(const invocation& in) {

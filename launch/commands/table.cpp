@@ -1,6 +1,7 @@
 // The table of commands, in the order in which help shows them.
 
 #include "launch/commands/commands.hpp"
+#include "launch/commands/stored_runs.hpp"
 
 namespace kernelmill::commands {
 
@@ -14,6 +15,8 @@ const cli::command_table& all() {
       show_row(),
       report_row(),
       export_row(),
+      rescore_row(),
+      replay_row(),
       ps_row(),
       fsck_row(),
       doctor_row(),

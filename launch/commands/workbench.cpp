@@ -31,7 +31,7 @@ native_toolchain& workbench::toolchain() {
   if (!toolchain_) {
     toolchain_options options;
     options.compiler = compile_section{}.compiler;
-    options.cache_directory = default_build_cache();
+    options.cache_directory = build_directory_.empty() ? default_build_cache() : build_directory_;
     backend_.apply(options);
     toolchain_ = std::make_unique<native_toolchain>(*walls_, options);
   }

@@ -26,6 +26,9 @@ public:
   void keep_warm(unsigned count) noexcept { warm_ = count; }
   /// Compiles what tasks bring along, before a GPU is held for it.
   void build_ahead(const std::vector<std::string>& task_directories);
+  /// Builds below `directory` and takes nothing from the machine's cache of builds, which has what
+  /// is to be built again. Before the toolchain is first asked for.
+  void build_afresh_in(std::string directory) { build_directory_ = std::move(directory); }
   const std::string& backend() const noexcept { return backend_.name; }
   /// Tried once.
   const std::vector<sandbox_layer>& layers() {
@@ -40,6 +43,7 @@ private:
 
   chosen_backend backend_;
   unsigned warm_ = 1;
+  std::string build_directory_; ///< empty: the machine's cache
 
   // On the heap: the sandbox and the referee keep references to what is above them.
   std::unique_ptr<spawner> processes_;

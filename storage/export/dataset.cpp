@@ -6,6 +6,7 @@
 #include "storage/export/split.hpp"
 #include "storage/files.hpp"
 #include "storage/run_directory.hpp"
+#include "storage/verdicts.hpp"
 
 namespace kernelmill::exports {
 
@@ -106,7 +107,7 @@ public:
 
   expected<void> read(const source& from) {
     return for_each_group(*from.lineage, from.run,
-                          [&](const stored_group& stored) { return take(from, stored); });
+                          [&](const stored_group& stored) { return judged(from, stored); });
   }
 
   expected<void> finish() {
@@ -117,6 +118,14 @@ public:
   }
 
 private:
+  expected<void> judged(const source& from, const stored_group& stored) {
+    if (!from.verdicts) return take(from, stored);
+    auto verdicts = read_group(*from.verdicts, from.run, stored.group);
+    if (!verdicts) return unexpected(verdicts.error());
+    auto merged = with_verdicts(stored, *verdicts);
+    return merged ? take(from, *merged) : unexpected(merged.error());
+  }
+
   expected<void> take(const source& from, const stored_group& stored) {
     auto material = read_material(stored, *from.artifacts, from.run);
     if (!material) return unexpected(material.error());

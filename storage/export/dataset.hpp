@@ -22,6 +22,8 @@ namespace kernelmill::exports {
 struct source {
   std::string run;
   const store* lineage = nullptr;
+  const store* verdicts =
+      nullptr; ///< of another version than the run's own; see storage/verdicts.hpp
   const artifact_store* artifacts = nullptr;
   double temperature = 1;                    ///< that the run asked its policy for
   std::map<std::string, std::string> splits; ///< of tasks that have their own

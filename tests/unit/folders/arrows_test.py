@@ -74,7 +74,7 @@ ARROWS = {
     "launch/cluster": "actors actors/cluster actors/head actors/policy_pool"
     " launch/config launch/machine launch/node storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
-    " launch/config launch/machine",
+    " launch/config launch/machine storage",
     "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
     " launch/http launch/judging",
     "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"

@@ -1,0 +1,14 @@
+#pragma once
+
+// The commands that work on what is stored, apart from those that make it: their rows.
+
+#include "launch/cli/command.hpp"
+
+namespace kernelmill::commands {
+
+using cli::invocation;
+
+cli::command rescore_row();
+cli::command replay_row();
+
+} // namespace kernelmill::commands
