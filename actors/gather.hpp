@@ -1,9 +1,10 @@
 #pragma once
 
-// Asks many actors for their snapshots at once.
+// Asks many actors for their snapshots at once, in an actor of its own: ten thousand answers must
+// not stand in the mailbox of the one that was asked, and one timer does for all of them.
 
+#include <chrono>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include <caf/all.hpp>
@@ -13,53 +14,22 @@
 
 namespace kernelmill {
 
-/// Answers with `head`'s fields and the snapshots of `whom` as its children. One that is silent
-/// for two seconds is shown as silent.
-template <class Self>
-caf::result<Message<wire::Snapshot>> gather(Self* self, const std::vector<status_actor>& whom,
-                                            Message<wire::Snapshot> head) {
-  struct round {
-    Message<wire::Snapshot> head;
-    std::vector<Message<wire::Snapshot>> answers;
-    size_t open = 0;
-    caf::typed_response_promise<Message<wire::Snapshot>> answer;
+/// What is shown of `whom[i]` when it does not answer.
+using unheard_snapshot = std::function<Message<wire::Snapshot>(size_t i)>;
 
-    void close_one() {
-      if (--open > 0) return;
-      answer.deliver(build<wire::Snapshot>([this](wire::Snapshot::Builder x) {
-        auto h = head.open();
-        x.setActor(h->getActor());
-        x.setId(h->getId());
-        x.setState(h->getState());
-        x.setSince(h->getSince());
-        x.setDetail(h->getDetail());
-        x.setNumbers(h->getNumbers());
-        auto children = x.initChildren(static_cast<unsigned>(answers.size()));
-        for (unsigned i = 0; i < children.size(); ++i)
-          children.setWithCaveats(i, *answers[i].open());
-      }));
-    }
-  };
-  auto all = std::make_shared<round>();
-  all->head = std::move(head);
-  all->answers.resize(whom.size());
-  all->open = whom.size() + 1;
-  all->answer = self->template make_response_promise<Message<wire::Snapshot>>();
-  for (size_t i = 0; i < whom.size(); ++i) {
-    self->request(whom[i], std::chrono::seconds{2}, atom::status_v)
-        .then(
-            [all, i](const Message<wire::Snapshot>& x) {
-              all->answers[i] = x;
-              all->close_one();
-            },
-            [self, all, i](caf::error& why) {
-              all->answers[i] =
-                  snapshot_of("unknown", {}, "silent", self->system().render(why), {});
-              all->close_one();
-            });
-  }
-  all->close_one();
-  return all->answer;
-}
+/// How long an actor may take to say what it does before it counts as stuck.
+inline constexpr std::chrono::seconds answer_patience_of_monitors{2};
+
+/// Answers one STATUS with `head`'s fields and the snapshots of `whom` as its children, and ends.
+/// Of one that is silent for two seconds stands what `unheard` says; one that is gone is left out.
+status_actor spawn_gatherer(caf::actor_system& system, std::vector<status_actor> whom,
+                            Message<wire::Snapshot> head, unheard_snapshot unheard);
+
+/// A snapshot in the state "stuck": asked at `asked_at` (seconds since 1970), and no answer yet.
+Message<wire::Snapshot> stuck_snapshot(wire::Snapshot::Reader known, double asked_at);
+
+/// Copies `head` and puts `children` below it.
+Message<wire::Snapshot> joined(const Message<wire::Snapshot>& head,
+                               const std::vector<Message<wire::Snapshot>>& children);
 
 } // namespace kernelmill

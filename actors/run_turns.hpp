@@ -49,6 +49,23 @@ public:
     return result;
   }
 
+  /// Calls f(run, x) for everything that waits, in the order in which take() would give it out.
+  template <class F>
+  void for_each_in_turn(F f) {
+    for (auto& [priority, rank] : ranks_) {
+      auto first = turn_in(rank);
+      for (std::size_t round = 0, left = 1; left > 0; ++round) {
+        left = 0;
+        auto i = first;
+        do {
+          if (round < i->second.size()) f(i->first, i->second[round]);
+          left += round + 1 < i->second.size();
+          if (++i == rank.lines.end()) i = rank.lines.begin();
+        } while (i != first);
+      }
+    }
+  }
+
   template <class F>
   void for_each_line(F f) {
     for (auto& [priority, rank] : ranks_)

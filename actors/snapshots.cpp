@@ -1,5 +1,7 @@
 #include "actors/snapshots.hpp"
 
+#include <chrono>
+
 namespace kernelmill {
 
 Message<wire::Snapshot>
@@ -18,6 +20,30 @@ snapshot_of(std::string_view actor, std::string_view id, std::string_view state,
       list[i++].setValue(static_cast<double>(value));
     }
   });
+}
+
+Message<wire::Snapshot> with_mailbox(const Message<wire::Snapshot>& x, uint64_t actor,
+                                     uint64_t mailbox) {
+  return build<wire::Snapshot>([&](wire::Snapshot::Builder to) {
+    auto from = x.open();
+    to.setActor(from->getActor());
+    to.setId(from->getId());
+    to.setState(from->getState());
+    to.setSince(from->getSince());
+    to.setDetail(from->getDetail());
+    to.setChildren(from->getChildren());
+    auto numbers = from->getNumbers();
+    auto list = to.initNumbers(numbers.size() + 2);
+    for (unsigned i = 0; i < numbers.size(); ++i) list.setWithCaveats(i, numbers[i]);
+    list[numbers.size()].setName("actor");
+    list[numbers.size()].setValue(static_cast<double>(actor));
+    list[numbers.size() + 1].setName("mailbox");
+    list[numbers.size() + 1].setValue(static_cast<double>(mailbox));
+  });
+}
+
+double wall_clock() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 } // namespace kernelmill

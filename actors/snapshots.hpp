@@ -16,4 +16,18 @@ snapshot_of(std::string_view actor, std::string_view id, std::string_view state,
             std::string_view detail,
             std::initializer_list<std::pair<const char*, uint64_t>> numbers);
 
+/// The same with two numbers more: "actor", which is the actor's number in its process and what the
+/// CLUSTER names workers by, and "mailbox", the messages that wait for it.
+Message<wire::Snapshot> with_mailbox(const Message<wire::Snapshot>& x, uint64_t actor,
+                                     uint64_t mailbox);
+
+/// For a handler of STATUS. CAF counts the mailbox for its owner alone, so an actor says it itself.
+template <class Self>
+Message<wire::Snapshot> signed_by(Self* self, const Message<wire::Snapshot>& x) {
+  return with_mailbox(x, self->id(), self->mailbox().size());
+}
+
+/// Seconds since 1970.
+double wall_clock();
+
 } // namespace kernelmill

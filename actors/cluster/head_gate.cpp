@@ -6,6 +6,7 @@
 #include <caf/all.hpp>
 
 #include "actors/cluster/remote_workers.hpp"
+#include "actors/gather.hpp"
 #include "actors/plain_name.hpp"
 #include "actors/snapshots.hpp"
 #include "messages/base/clock.hpp"
@@ -245,6 +246,28 @@ void drain(head_side self, const std::string& name) {
   self->send(x.gate, atom::drain_v);
 }
 
+// Below the head's own: what each node's monitor says, and the workers that stand for nodes in the
+// queues, whose "actor" is what a lease names.
+status_actor ask_nodes(head_side self) {
+  auto& s = self->state;
+  std::vector<status_actor> nodes;
+  auto names = std::make_shared<std::vector<std::string>>();
+  for (auto& [name, x] : s.members) {
+    nodes.emplace_back(x.gate);
+    names->push_back(name);
+    for (auto& worker : x.workers) {
+      nodes.push_back(caf::actor_cast<status_actor>(worker));
+      names->push_back(name);
+    }
+  }
+  auto own = signed_by(self, snapshot_of("head", {}, "serving", {},
+                                         {{"nodes", s.members.size()},
+                                          {"lost", s.settings.roster->lost()}}));
+  return spawn_gatherer(self->system(), std::move(nodes), own, [names](size_t i) {
+    return snapshot_of("node", (*names)[i], {}, {}, {});
+  });
+}
+
 head_gate_actor::behavior_type head_gate(head_side self, head_gate_settings settings) {
   self->state.desk = self->spawn<caf::detached + caf::linked>(control_desk, settings.control);
   self->state.settings = std::move(settings);
@@ -262,11 +285,7 @@ head_gate_actor::behavior_type head_gate(head_side self, head_gate_settings sett
     self->state.forget(i);
   });
   return {
-      [self](atom::status) {
-        auto& s = self->state;
-        return snapshot_of("head", {}, "serving", {},
-                           {{"nodes", s.members.size()}, {"lost", s.settings.roster->lost()}});
-      },
+      [self](atom::status) { return self->delegate(ask_nodes(self), atom::status_v); },
       [self](atom::join, const Message<wire::NodeOffer>& offered, const node_gate_actor& who) {
         return admit(self, offered, who);
       },

@@ -9,6 +9,7 @@
 #include "actors/policy_client/http/http_client.hpp"
 #include "actors/policy_client/http/open_files.hpp"
 #include "messages/base/hash.hpp"
+#include "actors/snapshots.hpp"
 
 namespace kernelmill {
 
@@ -329,7 +330,7 @@ http_policy_client(policy_client_actor::stateful_pointer<http_policy_client_stat
         return caf::message{};
       });
   return {
-      [self](atom::status) { return self->state.snapshot(); },
+      [self](atom::status) { return signed_by(self, self->state.snapshot()); },
       [self](atom::complete, const envelope& env, const Message<wire::CompletionRequest>& request) {
         return self->state.accept(env, request);
       },

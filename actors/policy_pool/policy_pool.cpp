@@ -10,6 +10,7 @@
 #include "actors/policy_client/http_policy_client.hpp"
 #include "messages/base/hash.hpp"
 #include "messages/fault.hpp"
+#include "actors/snapshots.hpp"
 
 namespace kernelmill {
 
@@ -375,7 +376,7 @@ policy_pool(policy_pool_actor::stateful_pointer<policy_pool_state> self,
     self->quit(x.reason);
   });
   return {
-      [self](atom::status) { return self->state.snapshot(); },
+      [self](atom::status) { return signed_by(self, self->state.snapshot()); },
       [self](atom::complete, const envelope& env, const Message<wire::CompletionRequest>& request) {
         return self->state.accept(env, request);
       },

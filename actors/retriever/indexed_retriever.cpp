@@ -1,6 +1,7 @@
 #include "actors/retriever/indexed_retriever.hpp"
 
 #include "messages/fault.hpp"
+#include "actors/snapshots.hpp"
 
 #include <chrono>
 
@@ -122,7 +123,7 @@ indexed_retriever(retriever_actor::stateful_pointer<indexed_retriever_state> sel
   self->state.feed = std::move(feed);
   self->state.since = now();
   return {
-      [self](atom::status) { return self->state.snapshot(); },
+      [self](atom::status) { return signed_by(self, self->state.snapshot()); },
       [self](atom::query, const envelope&, const Message<wire::RetrieveRequest>& request) {
         return self->state.query(request);
       },

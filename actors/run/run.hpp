@@ -89,6 +89,7 @@ struct batch_run_state {
   void commit_ending();
   void deliver_summary();
   Message<wire::Snapshot> head() const;
+  status_actor gatherer() const; ///< of the live episodes' snapshots
   void tell(log_level level, const std::string& what) const;
   void tell_ending(wire::EpisodeOutcome::Reader outcome) const;
   void tell_outcome(const std::string& state, double seconds) const;
