@@ -1,4 +1,5 @@
 #include "actors/gather.hpp"
+#include "messages/base/clock.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -45,7 +46,7 @@ gatherer_actor::behavior_type gatherer(gatherer_actor::stateful_pointer<gatherer
         auto& s = self->state;
         s.answer = self->make_response_promise<Message<wire::Snapshot>>();
         auto result = s.answer;
-        s.asked_at = wall_clock();
+        s.asked_at = seconds_since_1970();
         s.answers.resize(whom.size());
         s.heard.resize(whom.size());
         s.open = whom.size() + 1;
@@ -86,7 +87,7 @@ Message<wire::Snapshot> stuck_snapshot(wire::Snapshot::Reader known, double aske
     x.setId(known.getId());
     x.setState("stuck");
     x.setSince(asked_at);
-    auto silent = std::max(0.0, wall_clock() - asked_at);
+    auto silent = std::max(0.0, seconds_since_1970() - asked_at);
     auto text =
         "has not answered for " + std::to_string(static_cast<long long>(std::floor(silent))) + " s";
     if (known.getState().size() > 0)

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "messages/envelope.hpp"
 
@@ -53,15 +54,21 @@ public:
   template <class F>
   void for_each_in_turn(F f) {
     for (auto& [priority, rank] : ranks_) {
+      struct rest {
+        uint64_t run;
+        typename Line::iterator next, end;
+      };
+      std::vector<rest> left;
       auto first = turn_in(rank);
-      for (std::size_t round = 0, left = 1; left > 0; ++round) {
-        left = 0;
-        auto i = first;
-        do {
-          if (round < i->second.size()) f(i->first, i->second[round]);
-          left += round + 1 < i->second.size();
-          if (++i == rank.lines.end()) i = rank.lines.begin();
-        } while (i != first);
+      auto add = [&](auto from, auto to) {
+        for (; from != to; ++from)
+          left.push_back({from->first, from->second.begin(), from->second.end()});
+      };
+      add(first, rank.lines.end());
+      add(rank.lines.begin(), first);
+      while (!left.empty()) {
+        for (auto& x : left) f(x.run, *x.next++);
+        std::erase_if(left, [](const rest& x) { return x.next == x.end; });
       }
     }
   }

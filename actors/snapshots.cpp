@@ -1,6 +1,7 @@
 #include "actors/snapshots.hpp"
 
-#include <chrono>
+#include <charconv>
+#include <iterator>
 
 namespace kernelmill {
 
@@ -42,8 +43,17 @@ Message<wire::Snapshot> with_mailbox(const Message<wire::Snapshot>& x, uint64_t 
   });
 }
 
-double wall_clock() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+void append_waiting(std::string& line, uint64_t& run, const envelope& where) {
+  char text[48];
+  auto* end = text;
+  if (!line.empty()) *end++ = ' ';
+  if (line.empty() || where.run != run) {
+    end = std::to_chars(end, std::end(text), where.run, 16).ptr;
+    *end++ = ':';
+    run = where.run;
+  }
+  end = std::to_chars(end, std::end(text), where.episode).ptr;
+  line.append(text, end);
 }
 
 } // namespace kernelmill

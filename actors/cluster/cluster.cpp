@@ -1,10 +1,9 @@
 #include "actors/cluster/cluster.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <iterator>
 
 #include "actors/snapshots.hpp"
+#include "messages/base/clock.hpp"
 
 namespace kernelmill {
 
@@ -18,24 +17,10 @@ std::string queue_text(const char* kind, const Queue& queue) {
 
 using now_point = caf::actor_clock::time_point;
 
-// "1f3a:12 1f3a:13" says run and ordinal; of a run that stands there already only the ordinal.
-void append_job(std::string& line, uint64_t& run, const envelope& where) {
-  char text[48];
-  auto* end = text;
-  if (!line.empty()) *end++ = ' ';
-  if (line.empty() || where.run != run) {
-    end = std::to_chars(end, std::end(text), where.run, 16).ptr;
-    *end++ = ':';
-    run = where.run;
-  }
-  end = std::to_chars(end, std::end(text), where.episode).ptr;
-  line.append(text, end);
-}
-
 std::string job_name(const envelope& where) {
   std::string result;
   uint64_t run = 0;
-  append_job(result, run, where);
+  append_waiting(result, run, where);
   return result;
 }
 
@@ -53,7 +38,7 @@ void show_job(wire::Snapshot::Builder to, const char* actor, const char* kind, c
   to.setActor(actor);
   to.setId(job_name(x.where));
   to.setState(kind);
-  to.setSince(wall_clock() - x.seconds);
+  to.setSince(seconds_since_1970() - x.seconds);
   to.setDetail(x.last_error);
   put(to.initNumbers(3), {{"attempt", x.attempt},
                           {"attempts_allowed", x.attempts_allowed},
@@ -75,7 +60,7 @@ void show_queue(wire::Snapshot::Builder to, const char* kind, Queue& queue, now_
   double oldest = 0;
   unsigned tried_again = 0;
   queue.for_each_waiting(now, [&](const auto& x) {
-    append_job(line, run, x.where);
+    append_waiting(line, run, x.where);
     oldest = std::max(oldest, x.seconds);
     tried_again += !x.last_error.empty();
   });

@@ -6,6 +6,7 @@
 #include <caf/all.hpp>
 
 #include "actors/gather.hpp"
+#include "messages/base/clock.hpp"
 
 namespace kernelmill {
 
@@ -69,7 +70,7 @@ Message<wire::Snapshot> gone_snapshot(wire::Snapshot::Reader known, const std::s
     x.setActor(known.getActor());
     x.setId(known.getId());
     x.setState("gone");
-    x.setSince(wall_clock());
+    x.setSince(seconds_since_1970());
     x.setDetail(why);
     x.setNumbers(known.getNumbers());
   });
@@ -120,7 +121,7 @@ void gathering_monitor_state::ask(uint64_t key, bool for_viewer) {
   if (!x.asked) {
     x.asked = true;
     x.asked_at = now();
-    x.asked_at_wall = wall_clock();
+    x.asked_at_wall = seconds_since_1970();
   }
   auto round = rounds;
   self->request(x.who, caf::infinite, atom::status_v)

@@ -70,12 +70,17 @@ struct tried_request {
   double since = 0; ///< seconds since 1970
   uint32_t attempts = 0;
   std::string last_error;
+  double due = 0; ///< until the next attempt, in seconds; 0: it is not backing off
+  std::string category;
+  std::string hint;
 };
 
-/// With a child of the actor "policy_request" for each of `tried`.
+/// With a child of the actor "policy_request" for each of `tried`, and one of the actor "queue" whose
+/// detail is `waiting` (append_waiting() makes such a text).
 Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
                                       const std::string& detail,
                                       const std::vector<std::pair<const char*, double>>& numbers,
-                                      const std::vector<tried_request>& tried = {});
+                                      const std::vector<tried_request>& tried = {},
+                                      const std::string& waiting = {});
 
 } // namespace kernelmill
