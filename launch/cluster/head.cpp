@@ -19,6 +19,7 @@
 #include "launch/cluster/head_policies.hpp"
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/paths.hpp"
+#include "launch/watch/views.hpp"
 #include "messages/base/descriptor.hpp"
 #include "messages/fault.hpp"
 #include "messages/without_stack.hpp"
@@ -80,6 +81,7 @@ private:
                                  "use the kernelmill that the head is of");
     std::string verb = x.getVerb(), subject = x.getSubject();
     if (verb == "status") return status();
+    if (verb == "look") return look(subject, x.getDocument().cStr());
     if (verb == "submit") {
       auto name = runs_.submit(x.getDocument());
       KM_TRY(name);
@@ -110,6 +112,29 @@ private:
       }
     return configuration_error("not_found", "failed to find the node '" + name + "'",
                                "`kernelmill status` lists the nodes");
+  }
+
+  /// A view of the runs below the root, as `kernelmill ps` and others show it.
+  expected<json> look(const std::string& view, const char* query_text) {
+    auto query = json::parse(query_text, nullptr, false);
+    if (query.is_discarded())
+      return configuration_error("usage", "failed to read the query: it is no JSON", "");
+    auto world = watch::local_world(runs_.root());
+    world.shared_store = [this](const run_directory& run) { return runs_.records(run.name); };
+    world.status = [this] { return status(); };
+    world.ask_nodes = [this]() -> expected<Message<wire::Snapshot>> {
+      expected<Message<wire::Snapshot>> result;
+      caf::scoped_actor self{system_};
+      self->request(gate, 5s, atom::status_v)
+          .receive([&](const Message<wire::Snapshot>& says) { result = says; },
+                   [&](caf::error& why) {
+                     result = infrastructure_error("head_unreachable",
+                                                   "failed to ask the nodes: " + system_.render(why),
+                                                   "ask again");
+                   });
+      return result;
+    };
+    return watch::answer(world, view, query);
   }
 
   json queues(const std::string& lane) {

@@ -289,6 +289,12 @@ expected<void> head_runs::resume(const std::string& name) {
   return take_up(name);
 }
 
+std::shared_ptr<const store> head_runs::records(const std::string& name) const {
+  std::lock_guard guard{mutex_};
+  auto i = runs_.find(name);
+  return i == runs_.end() || !i->second->live() ? nullptr : i->second->run->records();
+}
+
 json head_runs::status() const {
   auto result = json::array();
   std::lock_guard guard{mutex_};

@@ -40,6 +40,11 @@ public:
   /// Goes on with a run that is paused, or with one below the root that nobody works on.
   expected<void> resume(const std::string& name);
 
+  const std::string& root() const { return root_; }
+
+  /// The store of a run that is in progress here; nobody's else.
+  std::shared_ptr<const store> records(const std::string& name) const;
+
   /// Each run that this head has seen: name, state, progress, fault.
   nlohmann::ordered_json status() const;
 

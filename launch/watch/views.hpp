@@ -10,7 +10,7 @@
 
 namespace kernelmill::watch {
 
-/// "runs", "ps", "explain", "actors", "nodes", "gpus", "stats", "lineage", "turns", "top".
+/// "runs", "ps", "explain", "actors", "nodes", "gpus", "stats", "lineage", "logs", "turns", "top".
 /// Errors: "usage" for an unknown view or key, and those of the view.
 expected<json> answer(const world& in, const std::string& view, const json& query);
 
@@ -38,7 +38,11 @@ expected<json> stats_view(const world& in, const json& query);
 /// An episode's candidates by parent. {what}
 expected<json> lineage_view(const world& in, const json& query);
 
-/// Committed turns of an episode from a number on, and whether it has ended. {what, from}
+/// A part of a run's log: from an offset on, or its last lines. {run, offset, tail, file}
+expected<json> logs_view(const world& in, const json& query);
+
+/// Committed turns of an episode from a number on, and whether it has ended. Without `probe` nobody
+/// is asked whether the run is in progress. {what, from, probe}
 expected<json> turns_view(const world& in, const json& query);
 
 /// One screen of `top`: totals, nodes, slots, queues, and the episodes that matter. {run, limit}
