@@ -40,6 +40,11 @@ std::string facts_text(const json& x) {
   return result;
 }
 
+bool is_live(const json& x) {
+  auto i = x.find("live");
+  return i != x.end() && (i->is_boolean() ? i->get<bool>() : i->is_number() && i->get<double>() > 0);
+}
+
 expected<int> explain(const invocation& in) {
   auto document = look(in, "explain", {{"what", in.value("WHAT")}});
   KM_TRY(document);
@@ -49,7 +54,9 @@ expected<int> explain(const invocation& in) {
   }
   auto text = facts_text(*document);
   if ((*document)["resource"] != "none")
-    text += ((*document)["starved"].get<bool>() ? "lacks: " : "waits for: ") +
+    text += (!is_live(*document)                      ? "because of: "
+             : (*document)["starved"].get<bool>() ? "lacks: "
+                                                  : "waits for: ") +
             cell(*document, "resource") + "\n";
   cli::print(text);
   for (const auto& x : (*document)["findings"]) {

@@ -236,6 +236,8 @@ live_view read_live(const live_run& x, const std::map<uint64_t, std::string>& mo
   all.read(*view, true);
   all.read_actor(*view); // the monitor itself
   all.settle();
+  std::sort(result.episodes.begin(), result.episodes.end(),
+            [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });
   result.workers.insert(more_workers.begin(), more_workers.end());
   return result;
 }

@@ -24,7 +24,8 @@ struct frame_line {
 /// What was seen within a window, so that a frame can say what changed most.
 class change_window {
 public:
-  explicit change_window(double seconds = 10) : seconds_(seconds) {}
+  change_window() = default;
+  explicit change_window(double seconds) : seconds_(seconds) {}
 
   void add(const json& top);
 
@@ -41,7 +42,7 @@ private:
     double at = 0;
     std::vector<std::pair<std::string, double>> numbers;
   };
-  double seconds_;
+  double seconds_ = 10;
   std::deque<seen> seen_;
 };
 
