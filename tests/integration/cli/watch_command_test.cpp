@@ -53,7 +53,7 @@ std::string first_text(const json& x) {
 
 /// Answers without a kernel, so that nothing is built and turns follow each other quickly.
 std::string talk_script(const std::string& name, const std::string& more = "") {
-  return write_file(name, R"({"model": "m", "replies": [{"text": "no kernel at all"}], "latency_ms": 50)" +
+  return write_file(name, R"({"model": "m", "replies": [{"text": "no kernel at all"}], "latency_ms": 300)" +
                               more + "}");
 }
 
@@ -62,7 +62,7 @@ std::vector<std::string> run_of(const std::string& name, std::vector<std::string
                                   source_file("configs/quickstart.json"),
                                   "tasks.ids=[\"native/row_sum\"]",
                                   "tasks.group_size=4",
-                                  "tasks.max_turns=1000",
+                                  "tasks.max_turns=64",
                                   "retrieval.enabled=false",
                                   "policy.model=m",
                                   "run.dir=runs/" + name,
