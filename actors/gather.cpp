@@ -90,8 +90,7 @@ Message<wire::Snapshot> stuck_snapshot(wire::Snapshot::Reader known, double aske
     auto silent = std::max(0.0, seconds_since_1970() - asked_at);
     auto text =
         "has not answered for " + std::to_string(static_cast<long long>(std::floor(silent))) + " s";
-    if (known.getState().size() > 0)
-      text += "; it was " + std::string{known.getState().cStr()};
+    if (known.getState().size() > 0) text += "; it was " + std::string{known.getState().cStr()};
     if (known.getDetail().size() > 0) text += ": " + std::string{known.getDetail().cStr()};
     x.setDetail(text);
     auto numbers = known.getNumbers();

@@ -130,9 +130,7 @@ leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lea
     s.profiles.leave(self, s.policy, down.source);
   });
   return {
-      [self](atom::status) {
-        return signed_by(self, snapshot(self->state, self->clock().now()));
-      },
+      [self](atom::status) { return signed_by(self, snapshot(self->state, self->clock().now())); },
       [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request) {
         return self->state.builds.submit(self, self->state.policy, where, request);
       },

@@ -211,10 +211,10 @@ Message<wire::Welcome> admit(head_side self, const Message<wire::NodeOffer>& off
                        ", the head of " + s.settings.build,
                    "install the same version on all machines"});
   if (!is_host_like_name(x->getName().cStr()))
-    return refuse(s, x->getName(),
-                  {fault_class::configuration, "usage",
-                   "failed to join: the node's name is no name",
-                   "give it one with --name: up to 200 letters, digits, '.', '_' and '-', without blanks"});
+    return refuse(
+        s, x->getName(),
+        {fault_class::configuration, "usage", "failed to join: the node's name is no name",
+         "give it one with --name: up to 200 letters, digits, '.', '_' and '-', without blanks"});
   member m;
   m.facts = facts_of(*x);
   m.epoch = x->getEpoch();
@@ -260,12 +260,11 @@ status_actor ask_nodes(head_side self) {
       names->push_back(name);
     }
   }
-  auto own = signed_by(self, snapshot_of("head", {}, "serving", {},
-                                         {{"nodes", s.members.size()},
-                                          {"lost", s.settings.roster->lost()}}));
-  return spawn_gatherer(self->system(), std::move(nodes), own, [names](size_t i) {
-    return snapshot_of("node", (*names)[i], {}, {}, {});
-  });
+  auto own = signed_by(
+      self, snapshot_of("head", {}, "serving", {},
+                        {{"nodes", s.members.size()}, {"lost", s.settings.roster->lost()}}));
+  return spawn_gatherer(self->system(), std::move(nodes), own,
+                        [names](size_t i) { return snapshot_of("node", (*names)[i], {}, {}, {}); });
 }
 
 head_gate_actor::behavior_type head_gate(head_side self, head_gate_settings settings) {

@@ -162,9 +162,9 @@ node_gate_actor::behavior_type node_gate(node_side self, std::string name, clust
   return {
       [self](atom::status) -> caf::result<Message<wire::Snapshot>> {
         auto& s = self->state;
-        auto own = signed_by(self, snapshot_of("node", s.name_of_node,
-                                               s.draining ? "draining" : "serving", {},
-                                               {{"open", s.open}, {"done", s.done}}));
+        auto own =
+            signed_by(self, snapshot_of("node", s.name_of_node, s.draining ? "draining" : "serving",
+                                        {}, {{"open", s.open}, {"done", s.done}}));
         if (!s.monitor) return own;
         return self->delegate(
             spawn_gatherer(self->system(), {s.monitor}, own,
@@ -203,8 +203,8 @@ node_gate_actor::behavior_type node_gate(node_side self, std::string name, clust
 
 node_gate_actor spawn_node_gate(caf::actor_system& system, std::string name, cluster_actor slots,
                                 std::shared_ptr<const parcel_shelf> shelf, status_actor monitor) {
-  return system.spawn<caf::detached>(node_gate, std::move(name), std::move(slots),
-                                     std::move(shelf), std::move(monitor));
+  return system.spawn<caf::detached>(node_gate, std::move(name), std::move(slots), std::move(shelf),
+                                     std::move(monitor));
 }
 
 } // namespace kernelmill

@@ -144,8 +144,7 @@ public:
     for (auto& x : workers_)
       for (auto& one : x.leases)
         f(job_view{one->what->where, one->what->attempts, one->what->attempts_allowed, one->who,
-                   std::chrono::duration<double>(now - one->since).count(),
-                   one->what->last_error});
+                   std::chrono::duration<double>(now - one->since).count(), one->what->last_error});
   }
 
   /// In the order in which they will be leased.
@@ -153,8 +152,12 @@ public:
   void for_each_waiting(caf::actor_clock::time_point now, F f) {
     waiting_.for_each_in_turn([&](uint64_t, const job_ptr& x) {
       if (!x->is_unwanted())
-        f(job_view{x->where, x->attempts + 1, std::max(x->attempts_allowed, x->attempts + 1), {},
-                   std::chrono::duration<double>(now - x->since).count(), x->last_error});
+        f(job_view{x->where,
+                   x->attempts + 1,
+                   std::max(x->attempts_allowed, x->attempts + 1),
+                   {},
+                   std::chrono::duration<double>(now - x->since).count(),
+                   x->last_error});
     });
   }
 
@@ -175,8 +178,8 @@ private:
     uint32_t losses = 0; // of workers, that cost no attempt
     uint32_t leases = 0; // that may still answer
     bool answered = false;
-    caf::actor_clock::time_point since; // it was asked for
-    std::string last_error;             // of the lease before
+    caf::actor_clock::time_point since;  // it was asked for
+    std::string last_error;              // of the lease before
     std::vector<caf::actor_addr> failed; // workers that gave it no result; the latest is last
 
     // An episode that was cancelled, or that has waited too long.

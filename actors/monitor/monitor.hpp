@@ -23,13 +23,13 @@ struct gathering_monitor_state {
 
   struct watched {
     status_actor who;
-    Message<wire::Snapshot> last;   ///< empty: it has not answered yet
-    bool asked = false;             ///< and has not answered
+    Message<wire::Snapshot> last; ///< empty: it has not answered yet
+    bool asked = false;           ///< and has not answered
     clock::time_point asked_at;
     double asked_at_wall = 0;
-    double waited = 0;              ///< seconds that the latest STATUS stood in its mailbox
-    uint64_t mark = 0;              ///< of its numbers
-    clock::time_point progress_at;  ///< when they last changed
+    double waited = 0;             ///< seconds that the latest STATUS stood in its mailbox
+    uint64_t mark = 0;             ///< of its numbers
+    clock::time_point progress_at; ///< when they last changed
   };
 
   caf::result<Message<wire::Snapshot>> look();

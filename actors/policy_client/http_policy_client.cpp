@@ -8,8 +8,8 @@
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http/http_client.hpp"
 #include "actors/policy_client/http/open_files.hpp"
-#include "messages/base/hash.hpp"
 #include "actors/snapshots.hpp"
+#include "messages/base/hash.hpp"
 
 namespace kernelmill {
 
@@ -256,8 +256,7 @@ bool http_policy_client_state::first_contact_failed(bool at_deadline) {
   if (cause.starts_with(said)) cause.remove_prefix(said.size());
   error why{fault_class::configuration, "policy_unreachable",
             fmt::format("failed to reach the policy server at {} for {:.1f} s: {}",
-                        config_.base_url, std::chrono::duration<double>(away).count(),
-                        cause),
+                        config_.base_url, std::chrono::duration<double>(away).count(), cause),
             "start the server, correct policy.base_url, or raise policy.first_contact_ms"};
   hold(why);
   abort(why);

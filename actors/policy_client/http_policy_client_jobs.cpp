@@ -150,14 +150,13 @@ std::vector<tried_request> http_policy_client_state::tried_requests() const {
   for (const auto& [id, x] : jobs_) {
     if (x.last.message.empty()) continue;
     auto age = std::chrono::duration<double>(now() - x.started);
-    auto state = x.transfer != 0               ? "in_flight"
+    auto state = x.transfer != 0             ? "in_flight"
                  : x.at_due != timers_.end() ? "backing_off"
                                              : "queued";
     std::chrono::duration<double> due{0};
     if (x.at_due != timers_.end()) due = x.at_due->first - now();
-    result.push_back(
-        {x.session, state, (wall - age).count(), x.attempts, x.last.message, due.count(),
-         x.last.category, x.last.hint});
+    result.push_back({x.session, state, (wall - age).count(), x.attempts, x.last.message,
+                      due.count(), x.last.category, x.last.hint});
     if (result.size() == enough_to_show) break;
   }
   return result;
@@ -166,11 +165,9 @@ std::vector<tried_request> http_policy_client_state::tried_requests() const {
 Message<wire::Snapshot> http_policy_client_state::snapshot() {
   std::string waiting;
   uint64_t run = 0;
-  queue_.for_each_in_turn(
-      [&](uint64_t id) { append_waiting(waiting, run, jobs_.at(id).env); });
-  auto tried_again = std::count_if(jobs_.begin(), jobs_.end(), [](const auto& x) {
-    return !x.second.last.message.empty();
-  });
+  queue_.for_each_in_turn([&](uint64_t id) { append_waiting(waiting, run, jobs_.at(id).env); });
+  auto tried_again = std::count_if(jobs_.begin(), jobs_.end(),
+                                   [](const auto& x) { return !x.second.last.message.empty(); });
   std::vector<std::pair<const char*, double>> numbers{
       {"in_flight", in_flight_},
       {"window", window_.size()},

@@ -8,9 +8,9 @@
 #include "actors/caf_error.hpp"
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
+#include "actors/snapshots.hpp"
 #include "messages/base/hash.hpp"
 #include "messages/fault.hpp"
-#include "actors/snapshots.hpp"
 
 namespace kernelmill {
 

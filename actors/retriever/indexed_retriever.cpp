@@ -1,7 +1,7 @@
 #include "actors/retriever/indexed_retriever.hpp"
 
-#include "messages/fault.hpp"
 #include "actors/snapshots.hpp"
+#include "messages/fault.hpp"
 
 #include <chrono>
 
@@ -43,9 +43,8 @@ Message<wire::RetrieveResult> result_of(const retrieval_answer& x) {
 }
 
 Message<wire::RetrieveResult> result_of(const error& x) {
-  return build<wire::RetrieveResult>([&](wire::RetrieveResult::Builder to) {
-    set_fault(to.initFault(), x);
-  });
+  return build<wire::RetrieveResult>(
+      [&](wire::RetrieveResult::Builder to) { set_fault(to.initFault(), x); });
 }
 
 /// The one place where Cap'n Proto's exceptions about a malformed request become values.

@@ -290,8 +290,8 @@ status_actor batch_run_state::gatherer() const {
   }
   auto unheard = [ordinals_asked, size = plan.group_size](size_t i) {
     auto ordinal = (*ordinals_asked)[i];
-    episode_id id{{}, {}, static_cast<uint32_t>(ordinal / size),
-                  static_cast<uint32_t>(ordinal % size)};
+    episode_id id{
+        {}, {}, static_cast<uint32_t>(ordinal / size), static_cast<uint32_t>(ordinal % size)};
     return snapshot_of("episode", short_name(id), {}, {}, {{"ordinal", ordinal}});
   };
   return spawn_gatherer(self->system(), std::move(episodes),
@@ -337,9 +337,7 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
     self->state.on_lost(down.source, self->system().render(down.reason));
   });
   return {
-      [self](atom::status) {
-        return self->delegate(self->state.gatherer(), atom::status_v);
-      },
+      [self](atom::status) { return self->delegate(self->state.gatherer(), atom::status_v); },
       [self](atom::start) -> caf::result<Message<wire::RunSummary>> {
         auto& s = self->state;
         s.started = std::chrono::steady_clock::time_point{self->clock().now().time_since_epoch()};

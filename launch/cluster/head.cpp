@@ -128,9 +128,9 @@ private:
       self->request(gate, 5s, atom::status_v)
           .receive([&](const Message<wire::Snapshot>& says) { result = says; },
                    [&](caf::error& why) {
-                     result = infrastructure_error("head_unreachable",
-                                                   "failed to ask the nodes: " + system_.render(why),
-                                                   "ask again");
+                     result = infrastructure_error(
+                         "head_unreachable", "failed to ask the nodes: " + system_.render(why),
+                         "ask again");
                    });
       return result;
     };

@@ -28,7 +28,7 @@ expected<int> show_list(const invocation& in, const char* view, const char* key,
   table_rows rows;
   for (const auto& x : (*document)[key]) rows.push_back(row(x));
   if (rows.empty())
-    cli::talk(in.has("--where") ? "nothing matches"
+    cli::talk(in.has("--where")  ? "nothing matches"
               : in.has("--head") ? "the head shows none"
                                  : "no run is in progress below " + in.value("--root"));
   else
@@ -87,38 +87,41 @@ expected<int> actor_show(const invocation& in) {
 }
 
 expected<int> node_list(const invocation& in) {
-  return show_list(in, "nodes", "nodes", list_query(in),
-                   {"NODE", "STATE", "FOR>", "SLOTS>", "BUSY>", "COMPILERS>", "LOAD>", "FREE MEM>",
-                    "HARDWARE"},
-                   [](const json& x) -> std::vector<std::string> {
-                     auto memory = x.find("memory_free_bytes");
-                     return {cell(x, "node"),
-                             cell(x, "state"),
-                             seconds_cell(x, "age_seconds"),
-                             count_cell(x, "slots"),
-                             count_cell(x, "busy"),
-                             count_cell(x, "compilers"),
-                             number_cell(x, "load"),
-                             memory != x.end() && memory->is_number()
-                                 ? cli::format_bytes(memory->get<double>())
-                                 : "-",
-                             cell(x, "hardware")};
-                   });
+  return show_list(
+      in, "nodes", "nodes", list_query(in),
+      {"NODE", "STATE", "FOR>", "SLOTS>", "BUSY>", "COMPILERS>", "LOAD>", "FREE MEM>", "HARDWARE"},
+      [](const json& x) -> std::vector<std::string> {
+        auto memory = x.find("memory_free_bytes");
+        return {cell(x, "node"),
+                cell(x, "state"),
+                seconds_cell(x, "age_seconds"),
+                count_cell(x, "slots"),
+                count_cell(x, "busy"),
+                count_cell(x, "compilers"),
+                number_cell(x, "load"),
+                memory != x.end() && memory->is_number() ? cli::format_bytes(memory->get<double>())
+                                                         : "-",
+                cell(x, "hardware")};
+      });
 }
 
 expected<int> gpu_list(const invocation& in) {
-  return show_list(in, "gpus", "gpus", list_query(in),
-                   {"NODE", "SLOT", "STATE", "DONE>", "FAULTS>", "GPU", "MHZ>", "C>", "W>",
-                    "SLOWED", "DETAIL"},
-                   [](const json& x) -> std::vector<std::string> {
-                     return {cell(x, "node"),       cell(x, "slot"),
-                             cell(x, "state"),      count_cell(x, "done"),
-                             count_cell(x, "infrastructure_faults"),
-                             cell(x, "gpu"),        count_cell(x, "clock_mhz"),
-                             count_cell(x, "celsius"), count_cell(x, "watts"),
-                             x.contains("slowed") ? (x["slowed"].get<bool>() ? "yes" : "no") : "-",
-                             one_line(cell(x, "detail"), 80)};
-                   });
+  return show_list(
+      in, "gpus", "gpus", list_query(in),
+      {"NODE", "SLOT", "STATE", "DONE>", "FAULTS>", "GPU", "MHZ>", "C>", "W>", "SLOWED", "DETAIL"},
+      [](const json& x) -> std::vector<std::string> {
+        return {cell(x, "node"),
+                cell(x, "slot"),
+                cell(x, "state"),
+                count_cell(x, "done"),
+                count_cell(x, "infrastructure_faults"),
+                cell(x, "gpu"),
+                count_cell(x, "clock_mhz"),
+                count_cell(x, "celsius"),
+                count_cell(x, "watts"),
+                x.contains("slowed") ? (x["slowed"].get<bool>() ? "yes" : "no") : "-",
+                one_line(cell(x, "detail"), 80)};
+      });
 }
 
 } // namespace

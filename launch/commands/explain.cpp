@@ -25,10 +25,9 @@ std::string facts_text(const json& x) {
   result += "\n";
   if (x.contains("held_by")) result += "held by: " + cell(x, "held_by") + "\n";
   if (x.contains("position"))
-    result += fmt::format("queue: {}, {}{}\n", cell(x, "queue"), position_cell(x),
-                          x.contains("wait_seconds")
-                              ? ", about " + seconds_cell(x, "wait_seconds")
-                              : "");
+    result +=
+        fmt::format("queue: {}, {}{}\n", cell(x, "queue"), position_cell(x),
+                    x.contains("wait_seconds") ? ", about " + seconds_cell(x, "wait_seconds") : "");
   if (x.contains("attempt"))
     result += "attempt: " + count_cell(x, "attempt") +
               (x.contains("attempts_allowed") ? " of " + count_cell(x, "attempts_allowed") : "") +
@@ -42,7 +41,8 @@ std::string facts_text(const json& x) {
 
 bool is_live(const json& x) {
   auto i = x.find("live");
-  return i != x.end() && (i->is_boolean() ? i->get<bool>() : i->is_number() && i->get<double>() > 0);
+  return i != x.end() &&
+         (i->is_boolean() ? i->get<bool>() : i->is_number() && i->get<double>() > 0);
 }
 
 expected<int> explain(const invocation& in) {
@@ -54,7 +54,7 @@ expected<int> explain(const invocation& in) {
   }
   auto text = facts_text(*document);
   if ((*document)["resource"] != "none")
-    text += (!is_live(*document)                      ? "because of: "
+    text += (!is_live(*document)                  ? "because of: "
              : (*document)["starved"].get<bool>() ? "lacks: "
                                                   : "waits for: ") +
             cell(*document, "resource") + "\n";

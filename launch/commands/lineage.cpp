@@ -1,4 +1,5 @@
-// `kernelmill stats` and `lineage`: what a run's turns came to, and how candidates follow each other.
+// `kernelmill stats` and `lineage`: what a run's turns came to, and how candidates follow each
+// other.
 
 #include <map>
 
@@ -52,12 +53,13 @@ expected<int> stats(const invocation& in) {
   for (const auto& [category, count] : (*x)["categories"].items())
     rows.push_back({one_line(category), fmt::format("{}", count.get<uint64_t>())});
   cli::print(cli::format_table({"VERDICT", "TURNS>"}, rows));
-  cli::print(fmt::format("\nmean reward {}, best speedup {}{}, {} prompt and {} completion tokens, "
-                         "{} of wall time\n",
-                         number_cell(*x, "mean_reward", 3), number_cell(*x, "best_speedup"),
-                         x->value("best_turn", "").empty() ? "" : " (" + cell(*x, "best_turn") + ")",
-                         count_cell(*x, "prompt_tokens"), count_cell(*x, "completion_tokens"),
-                         seconds_cell(*x, "wall_seconds")));
+  cli::print(
+      fmt::format("\nmean reward {}, best speedup {}{}, {} prompt and {} completion tokens, "
+                  "{} of wall time\n",
+                  number_cell(*x, "mean_reward", 3), number_cell(*x, "best_speedup"),
+                  x->value("best_turn", "").empty() ? "" : " (" + cell(*x, "best_turn") + ")",
+                  count_cell(*x, "prompt_tokens"), count_cell(*x, "completion_tokens"),
+                  seconds_cell(*x, "wall_seconds")));
   return 0;
 }
 
@@ -101,8 +103,7 @@ std::string quoted(const std::string& text) {
 }
 
 void print_dot(const json& document) {
-  cli::print("digraph " +
-             quoted(cell(document, "run") + "/" + cell(document, "episode")) +
+  cli::print("digraph " + quoted(cell(document, "run") + "/" + cell(document, "episode")) +
              " {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\"];\n");
   for (const auto& x : document["turns"]) {
     auto outcome = x["outcome"].get<std::string>();

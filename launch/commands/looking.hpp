@@ -19,7 +19,8 @@ public:
   /// Errors: those of reaching a head, when --head is given.
   static expected<onlooker> open(const invocation& in);
 
-  expected<nlohmann::ordered_json> ask(const std::string& view, const nlohmann::ordered_json& query);
+  expected<nlohmann::ordered_json> ask(const std::string& view,
+                                       const nlohmann::ordered_json& query);
   bool is_remote() const { return line_ != nullptr; }
 
 private:

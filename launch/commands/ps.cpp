@@ -66,9 +66,9 @@ expected<int> ps(const invocation& in) {
     cli::talk((*document)["live"] == 0 ? "no episode is live" // a run is about to begin or to end
                                        : "no live episode matches");
   else
-    cli::print("\n" + cli::format_table({"RUN", "EPISODE", "STATE", "FOR>", "QUEUE>", "REWARD>",
-                                         "DETAIL"},
-                                        rows));
+    cli::print("\n" +
+               cli::format_table({"RUN", "EPISODE", "STATE", "FOR>", "QUEUE>", "REWARD>", "DETAIL"},
+                                 rows));
   return 0;
 }
 
@@ -106,21 +106,21 @@ expected<int> runs(const invocation& in) {
 } // namespace
 
 cli::command ps_row() {
-  return {"ps",
-          "Lists the live episodes of runs in progress: states, places in queues, totals.",
-          "kernelmill ps\nkernelmill ps first --where 'state=queued and age>60' --sort position\n"
-          "kernelmill ps --head 10.0.0.1:7612 --json",
-          "An episode that waits for its turn is `queued`, with its place and the estimated wait.\n"
-          "Exit code 69 when RUN is not in progress.",
-          {{"RUN",
-            "Name of a run, or its directory. Default: all runs below --root.",
-            false,
-            false,
-            completes::run,
-            {}}},
-          with_list_options(
-              {{"--limit", "N", "Shows the first N rows only.", "", false, {}, nothing}}),
-          ps};
+  return {
+      "ps",
+      "Lists the live episodes of runs in progress: states, places in queues, totals.",
+      "kernelmill ps\nkernelmill ps first --where 'state=queued and age>60' --sort position\n"
+      "kernelmill ps --head 10.0.0.1:7612 --json",
+      "An episode that waits for its turn is `queued`, with its place and the estimated wait.\n"
+      "Exit code 69 when RUN is not in progress.",
+      {{"RUN",
+        "Name of a run, or its directory. Default: all runs below --root.",
+        false,
+        false,
+        completes::run,
+        {}}},
+      with_list_options({{"--limit", "N", "Shows the first N rows only.", "", false, {}, nothing}}),
+      ps};
 }
 
 cli::command runs_row() {

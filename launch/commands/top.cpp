@@ -51,8 +51,8 @@ expected<int> once(const invocation& in) {
     return cli::exit_ok;
   }
   auto width = cli::terminal_width(1);
-  for (const auto& line : watch::top_frame(*document, watch::change_window{},
-                                           width == 0 ? 160 : width, 60))
+  for (const auto& line :
+       watch::top_frame(*document, watch::change_window{}, width == 0 ? 160 : width, 60))
     cli::print(line.text + "\n");
   return cli::exit_ok;
 }

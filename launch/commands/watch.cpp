@@ -34,7 +34,7 @@ void print_ndjson(const json& x) {
 
 std::string turn_line(const std::string& episode, const json& x, bool colour) {
   auto outcome = x["outcome"].get<std::string>();
-  auto paint = outcome == "accepted" ? cli::colour::green
+  auto paint = outcome == "accepted"   ? cli::colour::green
                : outcome == "rejected" ? cli::colour::red
                                        : cli::colour::yellow;
   auto result = fmt::format("{}.t{}  {}", episode, x["turn"].get<uint64_t>(),
@@ -162,7 +162,8 @@ void print_lines(const std::string& text, const log_filter& wanted, const json& 
 expected<int> logs(const invocation& in) {
   auto lines = in.integer("--lines", 0, 1'000'000);
   KM_TRY(lines);
-  log_filter wanted{in.value("--episode"), parse_log_level(in.value("--level")).value_or(log_level::trace)};
+  log_filter wanted{in.value("--episode"),
+                    parse_log_level(in.value("--level")).value_or(log_level::trace)};
   auto eyes = onlooker::open(in);
   KM_TRY(eyes);
   interrupt signals;
@@ -173,9 +174,8 @@ expected<int> logs(const invocation& in) {
     KM_TRY(document);
     print_lines((*document)["text"].get<std::string>(), wanted, *document, in.json);
     if (std::fflush(stdout) != 0) return cli::exit_ok;
-    query = {{"run", in.value("RUN")},
-             {"offset", (*document)["next"]},
-             {"file", (*document)["file"]}};
+    query = {
+        {"run", in.value("RUN")}, {"offset", (*document)["next"]}, {"file", (*document)["file"]}};
     if ((*document)["more"].get<bool>() && !stop.stop_requested()) continue;
     if (!in.has("--follow")) return cli::exit_ok;
     if (!wait_a_moment(stop, look_there_every)) return 128 + interrupt::signal();
@@ -201,18 +201,23 @@ cli::command logs_row() {
           "kernelmill logs first --episode g3.e1 --lines 1000",
           "",
           {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
-          with_look_options({flag("--follow", "Waits for more lines. Ctrl-C ends it."),
-                             {"--lines", "N", "Lines from the end to begin with.", "100", false, {},
-                              nothing},
-                             {"--episode", "NAME", "Only lines of this episode, such as g3.e1.",
-                              "", false, {}, nothing},
-                             {"--level",
-                              "LEVEL",
-                              "Lowest level that is shown.",
-                              "trace",
-                              false,
-                              {"trace", "debug", "info", "warn", "error"},
-                              nothing}}),
+          with_look_options(
+              {flag("--follow", "Waits for more lines. Ctrl-C ends it."),
+               {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
+               {"--episode",
+                "NAME",
+                "Only lines of this episode, such as g3.e1.",
+                "",
+                false,
+                {},
+                nothing},
+               {"--level",
+                "LEVEL",
+                "Lowest level that is shown.",
+                "trace",
+                false,
+                {"trace", "debug", "info", "warn", "error"},
+                nothing}}),
           logs};
 }
 

@@ -11,8 +11,8 @@
 namespace kernelmill {
 
 /// A Unix socket in the run's directory (mode 0600) that gives whoever connects one
-/// snapshot, in a frame of messages/framing.hpp, and closes: what `kernelmill ps`, `top` and `explain`
-/// read. It takes no commands.
+/// snapshot, in a frame of messages/framing.hpp, and closes: what `kernelmill ps`, `top` and
+/// `explain` read. It takes no commands.
 class control_socket {
 public:
   /// `document` is called on the socket's own thread, once per connection.

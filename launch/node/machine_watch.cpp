@@ -40,7 +40,8 @@ double kilobytes_of(const std::string& wanted) {
   return 0;
 }
 
-void put(wire::Snapshot::Builder to, std::initializer_list<std::pair<const char*, double>> numbers) {
+void put(wire::Snapshot::Builder to,
+         std::initializer_list<std::pair<const char*, double>> numbers) {
   auto list = to.initNumbers(static_cast<unsigned>(numbers.size()));
   unsigned i = 0;
   for (const auto& [name, value] : numbers) {

@@ -12,16 +12,19 @@ namespace kernelmill::watch {
 namespace {
 
 const std::vector<std::string>& keys_of_actors() {
-  static const std::vector<std::string> all{
-      "node",           "run",   "actor", "id",     "number", "state", "age_seconds", "mailbox",
-      "oldest_seconds", "progress_seconds", "detail"};
+  static const std::vector<std::string> all{"node",           "run",
+                                            "actor",          "id",
+                                            "number",         "state",
+                                            "age_seconds",    "mailbox",
+                                            "oldest_seconds", "progress_seconds",
+                                            "detail"};
   return all;
 }
 
 const std::vector<std::string>& keys_of_nodes() {
   static const std::vector<std::string> all{
-      "node",  "state", "backend", "hardware", "compilers", "slots",       "busy", "stuck",
-      "cores", "load",  "memory_free_bytes",   "gpus",      "age_seconds", "toolchain"};
+      "node",  "state", "backend", "hardware",          "compilers", "slots",       "busy",
+      "stuck", "cores", "load",    "memory_free_bytes", "gpus",      "age_seconds", "toolchain"};
   return all;
 }
 
@@ -81,7 +84,8 @@ bool is_monitors_own(const actor_row& x) {
 
 json machine_of(const live_view& view) {
   for (const auto& x : view.actors)
-    if (x.role == "machine") return {{"hardware", x.detail}, {"name", x.id}, {"numbers", x.numbers}};
+    if (x.role == "machine")
+      return {{"hardware", x.detail}, {"name", x.id}, {"numbers", x.numbers}};
   return nullptr;
 }
 
@@ -116,11 +120,13 @@ void add_slots(json& row, const live_view& view) {
 
 std::vector<json> rows_of_head(const json& status, const std::vector<place>& places) {
   std::vector<json> rows;
-  auto age = [](const json& x) { return std::max(0.0, seconds_since_1970() - x.value("since", 0.0)); };
+  auto age = [](const json& x) {
+    return std::max(0.0, seconds_since_1970() - x.value("since", 0.0));
+  };
   for (const auto& x : status["nodes"]) {
-    json row = {{"node", x["node"]}, {"state", x["state"]}, {"backend", x["backend"]},
-                {"hardware", x["hardware"]}, {"toolchain", x["toolchain"]},
-                {"age_seconds", age(x)}};
+    json row = {{"node", x["node"]},           {"state", x["state"]},
+                {"backend", x["backend"]},     {"hardware", x["hardware"]},
+                {"toolchain", x["toolchain"]}, {"age_seconds", age(x)}};
     row["slots"] = x["slots"].size();
     row["compilers"] = x["compilers"];
     for (const auto& at : places)
@@ -135,8 +141,11 @@ std::vector<json> rows_of_head(const json& status, const std::vector<place>& pla
     rows.push_back(std::move(row));
   }
   for (const auto& x : status["lost"])
-    rows.push_back({{"node", x["node"]}, {"state", "lost"}, {"backend", x["backend"]},
-                    {"hardware", x["hardware"]}, {"age_seconds", age(x)}});
+    rows.push_back({{"node", x["node"]},
+                    {"state", "lost"},
+                    {"backend", x["backend"]},
+                    {"hardware", x["hardware"]},
+                    {"age_seconds", age(x)}});
   return rows;
 }
 

@@ -73,8 +73,10 @@ json turn_json(wire::TurnRecord::Reader x) {
   result["stop_reason"] = std::string{x.getStopReason()};
   result["committed_at"] = x.getCommittedAt();
   auto s = x.getSeconds();
-  result["seconds"] = {{"policy", s.getPolicy()}, {"build", s.getBuild()},
-                       {"evaluate", s.getEvaluate()}, {"profile", s.getProfile()}};
+  result["seconds"] = {{"policy", s.getPolicy()},
+                       {"build", s.getBuild()},
+                       {"evaluate", s.getEvaluate()},
+                       {"profile", s.getProfile()}};
   return result;
 }
 
@@ -87,15 +89,19 @@ expected<json> stats_view(const world& in, const json& query) {
   auto x = summarize(in, *run);
   KM_TRY(x);
   json result = {{"run", run->name}, {"state", x->state}, {"turns", x->turns}};
-  result["episodes"] = {{"ended", x->episodes}, {"accepted", x->accepted},
-                        {"rejected", x->rejected}, {"infrastructure", x->infrastructure}};
+  result["episodes"] = {{"ended", x->episodes},
+                        {"accepted", x->accepted},
+                        {"rejected", x->rejected},
+                        {"infrastructure", x->infrastructure}};
   auto share = [&](uint64_t n) {
     return x->turns > 0 ? json(static_cast<double>(n) / static_cast<double>(x->turns))
                         : json(nullptr);
   };
   result["funnel"] = json::array();
-  const std::pair<const char*, uint64_t> steps[] = {{"format", x->format}, {"built", x->built},
-                                                    {"correct", x->correct}, {"timed", x->timed},
+  const std::pair<const char*, uint64_t> steps[] = {{"format", x->format},
+                                                    {"built", x->built},
+                                                    {"correct", x->correct},
+                                                    {"timed", x->timed},
                                                     {"faster", x->faster}};
   for (const auto& [step, count] : steps)
     result["funnel"].push_back({{"step", step}, {"turns", count}, {"share", share(count)}});
@@ -103,12 +109,12 @@ expected<json> stats_view(const world& in, const json& query) {
   for (const auto& [stage, seconds] : x->seconds) all += seconds;
   result["time"] = json::array();
   for (const auto& [stage, seconds] : x->seconds)
-    result["time"].push_back({{"stage", stage},
-                              {"seconds", seconds},
-                              {"share", all > 0 ? json(seconds / all) : json(nullptr)},
-                              {"mean_seconds", x->turns > 0
-                                                   ? json(seconds / static_cast<double>(x->turns))
-                                                   : json(nullptr)}});
+    result["time"].push_back(
+        {{"stage", stage},
+         {"seconds", seconds},
+         {"share", all > 0 ? json(seconds / all) : json(nullptr)},
+         {"mean_seconds",
+          x->turns > 0 ? json(seconds / static_cast<double>(x->turns)) : json(nullptr)}});
   result["categories"] = json::object();
   for (const auto& [category, count] : x->categories) result["categories"][category] = count;
   result["mean_reward"] = x->mean_reward();

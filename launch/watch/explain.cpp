@@ -60,10 +60,10 @@ finding no_worker(const live_view& of, const queue_row& queue, const surrounding
   finding result{resource_name(queue.name), true, {}, {}};
   auto lost = lost_nodes(around.status);
   auto gone = gone_workers(of, role_of(queue.name));
-  result.text = fmt::format("There is no {}: {} job{} wait{}, the oldest for {}.",
-                            resource_name(queue.name), queue.waiting,
-                            queue.waiting == 1 ? "" : "s", queue.waiting == 1 ? "s" : "",
-                            format_seconds(queue.oldest_wait_seconds));
+  result.text =
+      fmt::format("There is no {}: {} job{} wait{}, the oldest for {}.", resource_name(queue.name),
+                  queue.waiting, queue.waiting == 1 ? "" : "s", queue.waiting == 1 ? "s" : "",
+                  format_seconds(queue.oldest_wait_seconds));
   if (!lost.empty()) {
     result.resource = "node";
     result.text += " The " + lost + ".";
@@ -83,9 +83,8 @@ finding no_worker(const live_view& of, const queue_row& queue, const surrounding
 
 finding of_policy(const live_view& of, const tried_row& x) {
   finding result{"policy server", true, {}, x.hint};
-  result.text = answers_nonsense(x.category)
-                    ? "The policy server answers nonsense."
-                    : "The policy server is down or does not answer.";
+  result.text = answers_nonsense(x.category) ? "The policy server answers nonsense."
+                                             : "The policy server is down or does not answer.";
   result.text += fmt::format(" Attempt {} failed: {}.", x.attempts, x.last_error);
   if (x.due_seconds > 0)
     result.text += fmt::format(" The next attempt is in {}.", format_seconds(x.due_seconds));
@@ -121,9 +120,9 @@ std::vector<finding> of_troubles(const stored_summary& stored, bool live) {
   std::vector<finding> result;
   for (const auto& [category, x] : stored.troubles) {
     finding one{infrastructure_resource(category), live && stored.turns == x.turns, {}, x.hint};
-    one.text = fmt::format("{} of {} turns {} lost to a fault of the {} ({}): {}; the latest is {}.",
-                           x.turns, stored.turns, x.turns == 1 ? "was" : "were", one.resource,
-                           category, x.message, x.turn);
+    one.text = fmt::format(
+        "{} of {} turns {} lost to a fault of the {} ({}): {}; the latest is {}.", x.turns,
+        stored.turns, x.turns == 1 ? "was" : "were", one.resource, category, x.message, x.turn);
     result.push_back(std::move(one));
   }
   return result;
@@ -163,8 +162,8 @@ std::optional<finding> of_tried(const live_view& of) {
   }
   auto result = of_policy(of, *worst);
   result.starved = of.tried.size() + of.policy_queued >= of.live;
-  result.text = fmt::format("{} of {} live episodes ask it again. ", of.tried.size(), of.live) +
-                result.text;
+  result.text =
+      fmt::format("{} of {} live episodes ask it again. ", of.tried.size(), of.live) + result.text;
   return result;
 }
 
@@ -206,13 +205,13 @@ finding of_bottleneck(const live_view& of) {
                 : "Nothing is starved: nothing waits in a queue.",
             ""};
   auto wait = longest->wait(longest->waiting);
-  return {resource_name(longest->name), false,
-          fmt::format("{} jobs wait for {}; {} can be at work at once, and one takes {}{}.",
-                      longest->waiting, resource_of(longest->name), longest->credits,
-                      format_seconds(longest->median_seconds),
-                      wait > 0 ? ", so the last of them begins in about " + format_seconds(wait)
-                               : ""),
-          ""};
+  return {
+      resource_name(longest->name), false,
+      fmt::format("{} jobs wait for {}; {} can be at work at once, and one takes {}{}.",
+                  longest->waiting, resource_of(longest->name), longest->credits,
+                  format_seconds(longest->median_seconds),
+                  wait > 0 ? ", so the last of them begins in about " + format_seconds(wait) : ""),
+      ""};
 }
 
 } // namespace
@@ -263,8 +262,8 @@ std::vector<finding> findings_of_ended(const run_directory& run, const stored_su
     result.push_back({resource, true, stored.fault.message + ".",
                       stored.fault.hint.empty() ? resume : stored.fault.hint});
   } else if (stored.state == "open") {
-    result.push_back({"process", true,
-                      "It was cut off: it has not ended, and no process works on it.", resume});
+    result.push_back(
+        {"process", true, "It was cut off: it has not ended, and no process works on it.", resume});
   } else if (stored.state == "cancelled") {
     result.push_back({"person", false, "Somebody cancelled it.", resume});
   } else if (stored.state == "incomplete") {
@@ -284,7 +283,8 @@ finding finding_of(const live_view& of, const episode_row& x, const surroundings
   if (x.tried) return of_policy(of, *x.tried);
   if (x.queued) {
     const auto* queue = of.queue(x.queued->queue);
-    if (queue && queue->credits == 0 && queue->name != "policy") return no_worker(of, *queue, around);
+    if (queue && queue->credits == 0 && queue->name != "policy")
+      return no_worker(of, *queue, around);
     auto wait = queue ? queue->wait(x.queued->position) : 0;
     if (x.queued->queue == "policy" && of.policy_window > 0)
       wait = static_cast<double>(x.queued->position) * of.policy_mean_seconds /

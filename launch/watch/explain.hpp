@@ -1,7 +1,7 @@
 #pragma once
 
-// Why something is where it is, in sentences. Each rule looks at one resource and says what it found;
-// the first finding names the resource that the subject lacks.
+// Why something is where it is, in sentences. Each rule looks at one resource and says what it
+// found; the first finding names the resource that the subject lacks.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,8 @@
 namespace kernelmill::watch {
 
 struct finding {
-  std::string resource; ///< "policy server", "slot", "compiler", "profiler", "disk", "store", "actor", "node"
+  std::string resource; ///< "policy server", "slot", "compiler", "profiler", "disk", "store",
+                        ///< "actor", "node"
   bool starved = false; ///< nothing goes on until somebody mends it
   std::string text;     ///< one or two sentences
   std::string next;     ///< what to do; may be empty
@@ -22,7 +23,7 @@ struct finding {
 struct surroundings {
   double free_bytes = -1; ///< on the file system of the run's directory; below 0: not known
   double disk_bytes = 0;
-  json status;            ///< of a head; null: none
+  json status; ///< of a head; null: none
 };
 surroundings look_around(const world& in, const run_directory& run);
 

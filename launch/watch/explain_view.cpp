@@ -78,7 +78,8 @@ json of_live(const live_view& view, const episode_row& x, const surroundings& ar
   return result;
 }
 
-expected<json> of_stored(const world& in, const run_directory& run, const std::string& name, const name_parts& at) {
+expected<json> of_stored(const world& in, const run_directory& run, const std::string& name,
+                         const name_parts& at) {
   auto from = open_store_of(in, run);
   KM_TRY(from);
   auto x = read_episode(**from, run.name, at.group, *at.member);
@@ -95,8 +96,8 @@ expected<json> of_stored(const world& in, const run_directory& run, const std::s
     auto end = opened->getEpisode();
     result["state"] = enum_name(capnp::DynamicEnum{end.getOutcome()});
     result["turns"] = end.getTurns();
-    why.text = fmt::format("It has ended after {} turns: {}.", end.getTurns(),
-                           end.getStopReason().cStr());
+    why.text =
+        fmt::format("It has ended after {} turns: {}.", end.getTurns(), end.getStopReason().cStr());
   } else {
     result["state"] = "open";
     result["turns"] = x->turns.size();

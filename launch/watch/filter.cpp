@@ -15,9 +15,9 @@ namespace {
 // What people type for the keys of rows.
 const std::map<std::string, std::string>& short_names() {
   static const std::map<std::string, std::string> all{
-      {"age", "age_seconds"},     {"for", "age_seconds"},     {"episode", "id"},
-      {"reward", "best_reward"},  {"speedup", "best_speedup"}, {"wait", "wait_seconds"},
-      {"error", "last_error"},    {"mailbox", "mailbox"}};
+      {"age", "age_seconds"},    {"for", "age_seconds"},      {"episode", "id"},
+      {"reward", "best_reward"}, {"speedup", "best_speedup"}, {"wait", "wait_seconds"},
+      {"error", "last_error"},   {"mailbox", "mailbox"}};
   return all;
 }
 
@@ -35,9 +35,9 @@ expected<std::string> known_key(const std::string& word, const std::vector<std::
   if (auto i = short_names().find(word); i != short_names().end() && has(i->second))
     return i->second;
   auto meant = closest(word, keys);
-  return configuration_error("usage", "failed to read the condition: there is no key '" + word + "'",
-                             (meant.empty() ? "" : "did you mean '" + meant + "'? ") +
-                                 "the keys are " + list_of(keys));
+  return configuration_error(
+      "usage", "failed to read the condition: there is no key '" + word + "'",
+      (meant.empty() ? "" : "did you mean '" + meant + "'? ") + "the keys are " + list_of(keys));
 }
 
 std::optional<double> number_in(const std::string& text) {
@@ -68,8 +68,7 @@ private:
   static constexpr size_t deepest = 64; // of parentheses
 
   tl::unexpected<error> wrong(const std::string& what) const {
-    return configuration_error("usage",
-                               "failed to read the condition '" + text_ + "': " + what,
+    return configuration_error("usage", "failed to read the condition '" + text_ + "': " + what,
                                "write it like: state=queued and age>60; the keys are " +
                                    list_of(keys_));
   }
@@ -153,8 +152,7 @@ private:
     auto key = known_key(words_[at_++], keys_);
     KM_TRY(key);
     static const std::vector<std::string> signs{"=", "==", "!=", "<", "<=", ">", ">=", "~"};
-    if (at_ == words_.size() ||
-        std::find(signs.begin(), signs.end(), words_[at_]) == signs.end())
+    if (at_ == words_.size() || std::find(signs.begin(), signs.end(), words_[at_]) == signs.end())
       return wrong("after '" + *key + "' stands one of = != < <= > >= ~");
     auto sign = words_[at_++];
     if (at_ == words_.size()) return wrong("after '" + sign + "' stands a value");
@@ -162,13 +160,15 @@ private:
     if (value.starts_with('"')) value.erase(0, 1);
     auto number = number_in(value);
     if (sign[0] == '<' || sign[0] == '>') {
-      if (!number) return wrong("'" + value + "' is no number, and '" + sign + "' compares numbers");
+      if (!number)
+        return wrong("'" + value + "' is no number, and '" + sign + "' compares numbers");
       return less_or_greater(*key, sign, *number);
     }
     return same_or_within(*key, sign, value, number);
   }
 
-  static row_filter less_or_greater(const std::string& key, const std::string& sign, double number) {
+  static row_filter less_or_greater(const std::string& key, const std::string& sign,
+                                    double number) {
     return [=](const json& row) {
       auto i = row.find(key);
       if (i == row.end() || !i->is_number()) return false;
@@ -186,8 +186,8 @@ private:
       auto i = row.find(key);
       bool has = i != row.end() && !i->is_null();
       if (sign == "~") return has && text_of(*i).find(value) != std::string::npos;
-      bool same = has && (number && i->is_number() ? i->get<double>() == *number
-                                                   : text_of(*i) == value);
+      bool same =
+          has && (number && i->is_number() ? i->get<double>() == *number : text_of(*i) == value);
       return sign == "!=" ? !same : same;
     };
   }

@@ -17,7 +17,8 @@ namespace kernelmill::watch {
 using json = nlohmann::ordered_json;
 using row_filter = std::function<bool(const json&)>;
 
-/// Reads a condition; `keys` are those that rows may have. `=` and `!=` compare texts or numbers, `<`
+/// Reads a condition; `keys` are those that rows may have. `=` and `!=` compare texts or numbers,
+/// `<`
 /// `<=` `>` `>=` numbers, `~` looks for a text within another. A row without the key matches `!=`
 /// alone. Empty: every row. Errors: "usage" with the place and the next step.
 expected<row_filter> parse_filter(const std::string& text, const std::vector<std::string>& keys);

@@ -117,7 +117,8 @@ struct reading {
     uint64_t position = 0;
     for_each_waiting({x.getDetail().begin(), x.getDetail().size()}, [&](job_key key) {
       ++position;
-      if (key.run == run_number) queued.insert_or_assign(key.ordinal, queue_place{row.name, position});
+      if (key.run == run_number)
+        queued.insert_or_assign(key.ordinal, queue_place{row.name, position});
     });
     row.waiting = std::max(row.waiting, position);
     to.queues.push_back(std::move(row));
@@ -140,8 +141,12 @@ struct reading {
   void read_tried(wire::Snapshot::Reader x) {
     auto session = text(x.getId());
     if (!session.starts_with(to.run + "/")) return;
-    tried_row row{text(x.getState()), static_cast<uint32_t>(count_of(x, "attempts")),
-                  number_of(x, "due_seconds"), text(x.getDetail()), {}, {}};
+    tried_row row{text(x.getState()),
+                  static_cast<uint32_t>(count_of(x, "attempts")),
+                  number_of(x, "due_seconds"),
+                  text(x.getDetail()),
+                  {},
+                  {}};
     for (auto child : x.getChildren()) {
       row.category = text(child.getId());
       row.hint = text(child.getDetail());
@@ -162,15 +167,24 @@ struct reading {
     for (auto number : x.getNumbers()) {
       std::string_view name{number.getName().begin(), number.getName().size()};
       auto value = number.getValue();
-      if (name == "ordinal") row.ordinal = static_cast<uint64_t>(value);
-      else if (name == "turn") row.turn = static_cast<uint32_t>(value);
-      else if (name == "max_turns") row.max_turns = static_cast<uint32_t>(value);
-      else if (name == "deadline_seconds") row.deadline_seconds = value;
-      else if (name == "episode_seconds") row.left_seconds -= value;
-      else if (name == "episode_deadline_seconds") row.left_seconds += value;
-      else if (name == "best_reward") row.best_reward = value;
-      else if (name == "best_speedup_low") row.best_speedup = value;
-      else if (name == "mailbox") row.mailbox = static_cast<uint64_t>(value);
+      if (name == "ordinal")
+        row.ordinal = static_cast<uint64_t>(value);
+      else if (name == "turn")
+        row.turn = static_cast<uint32_t>(value);
+      else if (name == "max_turns")
+        row.max_turns = static_cast<uint32_t>(value);
+      else if (name == "deadline_seconds")
+        row.deadline_seconds = value;
+      else if (name == "episode_seconds")
+        row.left_seconds -= value;
+      else if (name == "episode_deadline_seconds")
+        row.left_seconds += value;
+      else if (name == "best_reward")
+        row.best_reward = value;
+      else if (name == "best_speedup_low")
+        row.best_speedup = value;
+      else if (name == "mailbox")
+        row.mailbox = static_cast<uint64_t>(value);
     }
     to.episodes.push_back(std::move(row));
   }
@@ -188,7 +202,8 @@ struct reading {
     row.progress_seconds = number_of(x, "progress_seconds", -1);
     row.numbers = json::object();
     for (auto number : x.getNumbers()) row.numbers[text(number.getName())] = number.getValue();
-    if (row.number > 0 && (row.role == "gpu_runner" || row.role == "compiler" || row.role == "profiler"))
+    if (row.number > 0 &&
+        (row.role == "gpu_runner" || row.role == "compiler" || row.role == "profiler"))
       to.workers.insert_or_assign(row.number, row.id.empty() ? row.role : row.id);
     to.actors.push_back(std::move(row));
   }
@@ -199,7 +214,8 @@ struct reading {
       bool works = x.phase == "building" || x.phase == "evaluating" || x.phase == "profiling";
       bool thinks = x.phase == "thinking";
       if (!works && !thinks) continue;
-      if (auto i = queued.find(x.ordinal); i != queued.end() && thinks == (i->second.queue == "policy")) {
+      if (auto i = queued.find(x.ordinal);
+          i != queued.end() && thinks == (i->second.queue == "policy")) {
         x.queued = i->second;
         x.state = "queued";
       }
@@ -286,8 +302,8 @@ std::string detail_text(const live_view& of, const episode_row& x) {
   if (x.job && !x.job->last_error.empty())
     result += fmt::format("; attempt {}, last error: {}", x.job->attempt, x.job->last_error);
   if (x.tried)
-    result += fmt::format("; policy attempt {}, last error: {}", x.tried->attempts,
-                          x.tried->last_error);
+    result +=
+        fmt::format("; policy attempt {}, last error: {}", x.tried->attempts, x.tried->last_error);
   return result;
 }
 

@@ -23,7 +23,7 @@ void walk(wire::Snapshot::Reader x, const std::function<void(wire::Snapshot::Rea
 
 /// What an episode waits for beyond its own state.
 struct queue_place {
-  std::string queue; ///< "policy", "build", "evaluate", "profile"
+  std::string queue;     ///< "policy", "build", "evaluate", "profile"
   uint64_t position = 0; ///< 1 is next
 };
 
@@ -46,7 +46,7 @@ struct tried_row {
 };
 
 struct episode_row {
-  std::string id;    ///< "g3.e1"
+  std::string id; ///< "g3.e1"
   std::string task;
   std::string phase; ///< what its actor says: "thinking", "evaluating", "stuck", ...
   std::string state; ///< the same, or "queued" when it waits for its turn in a queue
@@ -54,10 +54,11 @@ struct episode_row {
   uint64_t ordinal = 0;
   uint32_t turn = 0; ///< from 0
   uint32_t max_turns = 0;
-  double deadline_seconds = 0; ///< until its answer is not waited for any longer; 0: it waits for none
-  double left_seconds = 0;     ///< until the episode's own deadline
-  double best_reward = 0;      ///< NaN: no turn is paid
-  double best_speedup = 0;     ///< lower bound; 0: none
+  double deadline_seconds =
+      0;                   ///< until its answer is not waited for any longer; 0: it waits for none
+  double left_seconds = 0; ///< until the episode's own deadline
+  double best_reward = 0;  ///< NaN: no turn is paid
+  double best_speedup = 0; ///< lower bound; 0: none
   uint64_t mailbox = 0;
   std::string detail;
   std::optional<queue_place> queued;
@@ -94,7 +95,7 @@ struct live_view {
   std::vector<queue_row> queues;
   std::vector<actor_row> actors; ///< the monitor's own stand last, below the role "monitor"
   std::map<uint64_t, std::string> workers; ///< by the number of the actor: "cpu0 (cores 0,1)"
-  std::map<std::string, tried_row> tried; ///< by episode, also of requests that nobody lists
+  std::map<std::string, tried_row> tried;  ///< by episode, also of requests that nobody lists
   std::string policy_state, policy_detail; ///< of the client or pool that the run asks
   double policy_mean_seconds = 0;
   uint64_t policy_in_flight = 0, policy_window = 0, policy_queued = 0, policy_backing_off = 0;

@@ -74,8 +74,10 @@ expected<json> logs_view(const world& in, const json& query) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
   auto whole = text.rfind('\n'); // a line that is being written comes next time
-  if (whole == std::string::npos && text.size() < most_bytes) text.clear();
-  else if (whole != std::string::npos) text.resize(whole + 1);
+  if (whole == std::string::npos && text.size() < most_bytes)
+    text.clear();
+  else if (whole != std::string::npos)
+    text.resize(whole + 1);
   json result = {{"run", run->name}, {"file", name}};
   result["next"] = offset + text.size();
   result["more"] = offset + text.size() < size;

@@ -12,9 +12,9 @@ namespace kernelmill::watch {
 
 const std::vector<std::string>& keys_of_runs() {
   static const std::vector<std::string> all{
-      "run",      "state",    "live",           "progress",     "episodes",  "ended",
-      "turns",    "accepted", "rejected",       "infrastructure", "reward",  "best_speedup",
-      "began_at", "seconds",  "failure",        "failure_category"};
+      "run",      "state",    "live",     "progress",        "episodes", "ended",
+      "turns",    "accepted", "rejected", "infrastructure",  "reward",   "best_speedup",
+      "began_at", "seconds",  "failure",  "failure_category"};
   return all;
 }
 
@@ -41,8 +41,7 @@ json row_of(const world& in, const run_directory& run) {
   auto ended = live ? std::max(live->ended, stored->episodes) : stored->episodes;
   row["episodes"] = planned;
   row["ended"] = ended;
-  row["progress"] =
-      planned > 0 ? static_cast<double>(ended) / static_cast<double>(planned) : 0.0;
+  row["progress"] = planned > 0 ? static_cast<double>(ended) / static_cast<double>(planned) : 0.0;
   row["turns"] = stored->turns;
   row["accepted"] = stored->accepted;
   row["rejected"] = stored->rejected;
@@ -51,11 +50,10 @@ json row_of(const world& in, const run_directory& run) {
   row["best_speedup"] = stored->best_speedup > 0 ? json(stored->best_speedup) : json(nullptr);
   row["best_turn"] = stored->best_turn;
   row["began_at"] = stored->began_at;
-  row["seconds"] =
-      stored->began_at > 0
-          ? (live ? seconds_since_1970() : std::max(stored->last_at, stored->began_at)) -
-                stored->began_at
-          : 0.0;
+  row["seconds"] = stored->began_at > 0 ? (live ? seconds_since_1970()
+                                                : std::max(stored->last_at, stored->began_at)) -
+                                              stored->began_at
+                                        : 0.0;
   row["failure"] = stored->fault.message;
   row["failure_category"] = stored->fault.category;
   if (!live && stored->state == "open")

@@ -16,7 +16,8 @@ struct stored_summary {
   std::string state = "open"; ///< how its latest opening ended; "open": in progress, or cut off
   error fault{fault_class::none, {}, {}, {}};
   uint32_t openings = 0;
-  double began_at = 0, last_at = 0; ///< seconds since 1970; of the first opening, of the last record
+  double began_at = 0,
+         last_at = 0; ///< seconds since 1970; of the first opening, of the last record
 
   uint64_t groups = 0;
   uint64_t episodes = 0; ///< that have ended

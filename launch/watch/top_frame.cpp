@@ -53,24 +53,25 @@ void add_run(std::vector<frame_line>& to, const json& run) {
   auto total = number(run, "episodes");
   auto share = total > 0 ? number(run, "ended") / total : 0;
   auto state = text_in_row(run, "state");
-  to.push_back({fmt::format("{} {} {} {:.0f}/{:.0f} episodes, {:.0f} live, {:.0f} turns, {:.0f} accepted, "
-                            "{:.0f} rejected, {:.0f} infrastructure",
-                            text_in_row(run, "run"), state, bar(share, 20), number(run, "ended"),
-                            total, number(run, "live"), number(run, "turns"),
-                            number(run, "accepted"), number(run, "rejected"),
-                            number(run, "infrastructure")),
-                state == "failed" || state == "stuck" ? line_style::bad : line_style::plain});
+  to.push_back(
+      {fmt::format("{} {} {} {:.0f}/{:.0f} episodes, {:.0f} live, {:.0f} turns, {:.0f} accepted, "
+                   "{:.0f} rejected, {:.0f} infrastructure",
+                   text_in_row(run, "run"), state, bar(share, 20), number(run, "ended"), total,
+                   number(run, "live"), number(run, "turns"), number(run, "accepted"),
+                   number(run, "rejected"), number(run, "infrastructure")),
+       state == "failed" || state == "stuck" ? line_style::bad : line_style::plain});
   std::string states;
   for (const auto& [name, count] : run["states"].items())
     states += fmt::format("  {} {:.0f}", cli::clean(name), count.get<double>());
   if (!states.empty()) to.push_back({" states" + states, line_style::plain});
   const auto& policy = run["policy"];
   auto tried = number(policy, "tried_again");
-  to.push_back({fmt::format(" policy   {:.0f} in flight of {:.0f}, {:.0f} queued, {:.0f} tried again, mean {}",
-                            number(policy, "in_flight"), number(policy, "window"),
-                            number(policy, "queued"), tried,
-                            format_seconds(number(policy, "mean_seconds"))),
-                tried > 0 ? line_style::warning : line_style::plain});
+  to.push_back(
+      {fmt::format(
+           " policy   {:.0f} in flight of {:.0f}, {:.0f} queued, {:.0f} tried again, mean {}",
+           number(policy, "in_flight"), number(policy, "window"), number(policy, "queued"), tried,
+           format_seconds(number(policy, "mean_seconds"))),
+       tried > 0 ? line_style::warning : line_style::plain});
 }
 
 void add_queues(std::vector<frame_line>& to, const json& run) {
@@ -92,16 +93,17 @@ void add_slots(std::vector<frame_line>& to, const json& run, size_t most) {
   std::vector<std::string> sick;
   for (const auto& x : run["slots"]) {
     auto state = text_in_row(x, "state");
-    char letter = state == "idle"                            ? '.'
+    char letter = state == "idle"                                ? '.'
                   : state == "evaluating" || state == "building" ? '#'
-                  : state == "working"                       ? '#'
-                                                             : '!';
+                  : state == "working"                           ? '#'
+                                                                 : '!';
     letters[text_in_row(x, "actor")] += letter;
     if (letter == '!') sick.push_back(text_in_row(x, "id") + " " + state);
   }
   for (const auto& [actor, text] : letters)
-    to.push_back({fmt::format(" {} {}", fit(actor == "gpu_runner" ? "slots" : "compilers", 9), text),
-                  text.find('!') == std::string::npos ? line_style::plain : line_style::bad});
+    to.push_back(
+        {fmt::format(" {} {}", fit(actor == "gpu_runner" ? "slots" : "compilers", 9), text),
+         text.find('!') == std::string::npos ? line_style::plain : line_style::bad});
   for (size_t i = 0; i < std::min(most, sick.size()); ++i)
     to.push_back({"   " + sick[i], line_style::bad});
 }
@@ -110,15 +112,17 @@ void add_nodes(std::vector<frame_line>& to, const json& top, size_t most) {
   size_t shown = 0;
   for (const auto& x : top["nodes"]) {
     if (shown++ == most) {
-      to.push_back({fmt::format(" … {} nodes more", top["nodes"].size() - most), line_style::plain});
+      to.push_back(
+          {fmt::format(" … {} nodes more", top["nodes"].size() - most), line_style::plain});
       return;
     }
     auto state = text_in_row(x, "state");
-    to.push_back({fmt::format(" node {} {} {:.0f} of {:.0f} slots busy, {:.0f} compilers, load {:.2f}  {}",
-                              fit(text_in_row(x, "node"), 16), fit(state, 9), number(x, "busy"),
-                              number(x, "slots"), number(x, "compilers"), number(x, "load"),
-                              text_in_row(x, "hardware")),
-                  state == "serving" ? line_style::plain : line_style::bad});
+    to.push_back(
+        {fmt::format(" node {} {} {:.0f} of {:.0f} slots busy, {:.0f} compilers, load {:.2f}  {}",
+                     fit(text_in_row(x, "node"), 16), fit(state, 9), number(x, "busy"),
+                     number(x, "slots"), number(x, "compilers"), number(x, "load"),
+                     text_in_row(x, "hardware")),
+         state == "serving" ? line_style::plain : line_style::bad});
   }
 }
 
@@ -145,7 +149,8 @@ void add_episodes(std::vector<frame_line>& to, const json& top, size_t width, si
   auto skip = std::min(scroll, rows.size());
   auto room = height > to.size() + 1 ? height - to.size() - 1 : 0;
   auto count = std::min(room, rows.size() - skip);
-  std::vector<std::vector<std::string>> cells{{"RUN", "EPISODE", "STATE", "FOR", "QUEUE", "DETAIL"}};
+  std::vector<std::vector<std::string>> cells{
+      {"RUN", "EPISODE", "STATE", "FOR", "QUEUE", "DETAIL"}};
   for (size_t i = 0; i < count; ++i) cells.push_back(row_cells(*rows[skip + i], age));
   std::vector<size_t> widths(6, 0);
   const size_t most[] = {16, 12, 11, 13, 8, width};
@@ -209,17 +214,19 @@ std::vector<frame_line> top_frame(const json& top, const change_window& window, 
   std::vector<frame_line> result;
   size_t live = 0;
   for (const auto& run : top["runs"]) live += static_cast<size_t>(number(run, "live"));
-  result.push_back({fmt::format("kernelmill top: {} run{}, {} live episodes, seen {} ago   q quits, space "
-                                "pauses, arrows scroll",
-                                top["runs"].size(), top["runs"].size() == 1 ? "" : "s", live,
-                                format_seconds(age)),
-                    line_style::title});
+  result.push_back(
+      {fmt::format("kernelmill top: {} run{}, {} live episodes, seen {} ago   q quits, space "
+                   "pauses, arrows scroll",
+                   top["runs"].size(), top["runs"].size() == 1 ? "" : "s", live,
+                   format_seconds(age)),
+       line_style::title});
   auto few = std::max<size_t>(1, height / 8);
   add_nodes(result, top, few);
   size_t shown = 0;
   for (const auto& run : top["runs"]) {
     if (shown++ == std::max<size_t>(1, height / 12)) {
-      result.push_back({fmt::format(" … {} runs more", top["runs"].size() - shown + 1), line_style::plain});
+      result.push_back(
+          {fmt::format(" … {} runs more", top["runs"].size() - shown + 1), line_style::plain});
       break;
     }
     add_run(result, run);

@@ -46,8 +46,8 @@ private:
   std::deque<seen> seen_;
 };
 
-/// At most `height` lines of at most `width` columns. `top` is the document of the view of that name;
-/// `age` says how many seconds ago it was true. `scroll` skips rows of episodes.
+/// At most `height` lines of at most `width` columns. `top` is the document of the view of that
+/// name; `age` says how many seconds ago it was true. `scroll` skips rows of episodes.
 std::vector<frame_line> top_frame(const json& top, const change_window& window, size_t width,
                                   size_t height, double age = 0, size_t scroll = 0);
 

@@ -1,4 +1,5 @@
-// One screen of `top`. What it takes is small however many episodes live: totals, and the first rows.
+// One screen of `top`. What it takes is small however many episodes live: totals, and the first
+// rows.
 
 #include <algorithm>
 #include <map>
@@ -16,8 +17,12 @@ json slots_of(const live_view& x) {
   auto result = json::array();
   for (const auto& a : x.actors) {
     if (a.role != "gpu_runner" && a.role != "compiler") continue;
-    result.push_back({{"actor", a.role}, {"id", a.id}, {"state", a.state}, {"detail", a.detail},
-                      {"done", a.numbers.value("done", 0.0)}, {"mailbox", a.mailbox}});
+    result.push_back({{"actor", a.role},
+                      {"id", a.id},
+                      {"state", a.state},
+                      {"detail", a.detail},
+                      {"done", a.numbers.value("done", 0.0)},
+                      {"mailbox", a.mailbox}});
   }
   return result;
 }
@@ -46,23 +51,24 @@ std::vector<const episode_row*> first_rows(const live_view& view, size_t limit) 
 json run_json(const live_view& x, size_t limit) {
   std::map<std::string, uint64_t> states;
   for (const auto& e : x.episodes) ++states[e.state];
-  json result = {{"run", x.run},         {"state", x.state},       {"episodes", x.planned},
-                 {"ended", x.ended},     {"live", x.live},         {"turns", x.turns},
-                 {"accepted", x.accepted}, {"rejected", x.rejected},
-                 {"infrastructure", x.infrastructure}};
+  json result = {
+      {"run", x.run},           {"state", x.state},       {"episodes", x.planned},
+      {"ended", x.ended},       {"live", x.live},         {"turns", x.turns},
+      {"accepted", x.accepted}, {"rejected", x.rejected}, {"infrastructure", x.infrastructure}};
   result["states"] = json::object();
   for (const auto& [state, count] : states) result["states"][state] = count;
-  result["policy"] = {{"state", x.policy_state},
-                      {"in_flight", x.policy_in_flight},
-                      {"window", x.policy_window},
-                      {"queued", x.policy_queued},
-                      {"tried_again", x.tried.size()},
-                      {"mean_seconds", x.policy_mean_seconds}};
+  result["policy"] = {{"state", x.policy_state},       {"in_flight", x.policy_in_flight},
+                      {"window", x.policy_window},     {"queued", x.policy_queued},
+                      {"tried_again", x.tried.size()}, {"mean_seconds", x.policy_mean_seconds}};
   result["queues"] = json::array();
   for (const auto& q : x.queues)
     if (q.name != "policy")
-      result["queues"].push_back({{"queue", q.name}, {"state", q.state}, {"waiting", q.waiting},
-                                  {"leased", q.leased}, {"places", q.credits}, {"done", q.done},
+      result["queues"].push_back({{"queue", q.name},
+                                  {"state", q.state},
+                                  {"waiting", q.waiting},
+                                  {"leased", q.leased},
+                                  {"places", q.credits},
+                                  {"done", q.done},
                                   {"median_seconds", q.median_seconds},
                                   {"oldest_wait_seconds", q.oldest_wait_seconds}});
   result["slots"] = slots_of(x);

@@ -1,7 +1,7 @@
 #pragma once
 
-// The views by name. A query is an object of texts and numbers; what a view does not know in it is an
-// error. A head answers them from afar with the same functions.
+// The views by name. A query is an object of texts and numbers; what a view does not know in it is
+// an error. A head answers them from afar with the same functions.
 
 #include <string>
 #include <vector>

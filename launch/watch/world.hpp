@@ -52,8 +52,8 @@ struct live_run {
   snapshot says;
 };
 
-/// `run` alone, or when it is empty all runs below the root that answer. Errors: those of find_run()
-/// and, for one that was named, "run_not_live".
+/// `run` alone, or when it is empty all runs below the root that answer. Errors: those of
+/// find_run() and, for one that was named, "run_not_live".
 expected<std::vector<live_run>> live_runs(const world& in, const std::string& run);
 
 /// A file inside of a run, "RUN", "RUN/g3.e1", "runs/first/g3.e1": the run and the rest.

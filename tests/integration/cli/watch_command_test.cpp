@@ -53,8 +53,9 @@ std::string first_text(const json& x) {
 
 /// Answers without a kernel, so that nothing is built and turns follow each other quickly.
 std::string talk_script(const std::string& name, const std::string& more = "") {
-  return write_file(name, R"({"model": "m", "replies": [{"text": "no kernel at all"}], "latency_ms": 300)" +
-                              more + "}");
+  return write_file(
+      name, R"({"model": "m", "replies": [{"text": "no kernel at all"}], "latency_ms": 300)" +
+                more + "}");
 }
 
 std::vector<std::string> run_of(const std::string& name, std::vector<std::string> more) {
@@ -79,7 +80,8 @@ bool has_turns(const json& ps) {
 
 TEST(explain_command, a_policy_server_that_went_away_is_named) {
   running_program server{{"policy", "scripted", "--script", talk_script("down.json")}};
-  running_program run{run_of("down", {"policy.kind=openai", "policy.base_url=" + server.first_line()})};
+  running_program run{
+      run_of("down", {"policy.kind=openai", "policy.base_url=" + server.first_line()})};
   until({"ps", "down", "--json"}, has_turns, run);
   server.stop(SIGKILL);
   auto x = explained("down", "policy server", run);
@@ -98,17 +100,21 @@ TEST(explain_command, a_policy_server_that_went_away_is_named) {
 TEST(explain_command, a_policy_server_that_answers_nonsense_is_named) {
   running_program server{{"policy", "scripted", "--script",
                           talk_script("garbage.json", R"(, "faults": [{"kind": "garbage"}])")}};
-  running_program run{run_of("garbage", {"policy.kind=openai", "policy.base_url=" + server.first_line()})};
+  running_program run{
+      run_of("garbage", {"policy.kind=openai", "policy.base_url=" + server.first_line()})};
   auto x = explained("garbage", "policy server", run);
   EXPECT_THAT(first_text(x), HasSubstr("The policy server answers nonsense."));
   run.stop(SIGTERM);
 }
 
 TEST(explain_command, a_compiler_that_cannot_be_run_is_named_while_and_after) {
-  auto script = write_file("kernel.json", R"({"model": "m", "replies": [{"text": "<think>\nx\n</think>\n<KERNEL>\nextern \"C\" void solve(const float*, float*, int, int) {}\n</KERNEL>"}]})");
-  auto x = kernelmill(run_of("uncompiled", {"policy.kind=scripted", "policy.script=" + script,
-                                            "tasks.max_turns=2", "compile.compiler=" + scratch() + "/no-compiler",
-                                            "compile.cache_dir=" + scratch() + "/no-cache"}));
+  auto script = write_file(
+      "kernel.json",
+      R"({"model": "m", "replies": [{"text": "<think>\nx\n</think>\n<KERNEL>\nextern \"C\" void solve(const float*, float*, int, int) {}\n</KERNEL>"}]})");
+  auto x = kernelmill(
+      run_of("uncompiled", {"policy.kind=scripted", "policy.script=" + script, "tasks.max_turns=2",
+                            "compile.compiler=" + scratch() + "/no-compiler",
+                            "compile.cache_dir=" + scratch() + "/no-cache"}));
   (void)x; // whether the run starts at all is another test's
   auto why = kernelmill({"explain", "uncompiled", "--json"});
   if (why.code == 3) {
@@ -160,7 +166,8 @@ TEST(explain_command, a_node_that_was_lost_is_named_from_afar) {
     return words;
   };
   running_program node{at_head({"node", "--name", "n1", "--compilers", "1"})};
-  until(at_head({"status", "--json"}), [](const json& x) { return x["nodes"].size() == 1; }, head);
+  until(
+      at_head({"status", "--json"}), [](const json& x) { return x["nodes"].size() == 1; }, head);
   // Slow enough that jobs are there when the node is lost.
   auto words = run_of("orphan", {"tasks.max_turns=4", "tasks.ids=[\"native/*\"]"});
   words[0] = "submit";
@@ -168,7 +175,9 @@ TEST(explain_command, a_node_that_was_lost_is_named_from_afar) {
   words.erase(std::find(words.begin(), words.end(), "policy.model=m"));
   auto submitted = kernelmill(at_head(words));
   ASSERT_EQ(submitted.code, 0) << submitted.err;
-  until(at_head({"ps", "orphan", "--json"}), [](const json& x) { return !x["episodes"].empty(); }, head);
+  until(
+      at_head({"ps", "orphan", "--json"}), [](const json& x) { return !x["episodes"].empty(); },
+      head);
   auto nodes = kernelmill(at_head({"node", "ls", "--json"})).document()["nodes"];
   ASSERT_EQ(nodes.size(), 1u);
   EXPECT_EQ(nodes[0]["node"], "n1");
@@ -188,7 +197,8 @@ TEST(explain_command, a_node_that_was_lost_is_named_from_afar) {
   auto runs = kernelmill(at_head({"runs", "--json"})).document()["runs"];
   ASSERT_EQ(runs.size(), 1u);
   EXPECT_EQ(runs[0]["state"], "running");
-  EXPECT_EQ(kernelmill(at_head({"stats", "orphan"})).code, 0) << "of a store that the head has open";
+  EXPECT_EQ(kernelmill(at_head({"stats", "orphan"})).code, 0)
+      << "of a store that the head has open";
   head.stop(SIGKILL);
 }
 
@@ -196,7 +206,8 @@ TEST(watch_command, shows_each_turn_once_and_ends_with_the_episode) {
   running_program server{{"policy", "scripted", "--script", talk_script("watched.json")}};
   running_program run{run_of("watched", {"policy.kind=openai", "tasks.max_turns=5",
                                          "policy.base_url=" + server.first_line()})};
-  until({"ps", "watched", "--json"}, [](const json& x) { return !x["episodes"].empty(); }, run);
+  until(
+      {"ps", "watched", "--json"}, [](const json& x) { return !x["episodes"].empty(); }, run);
   auto x = kernelmill({"watch", "watched/g0.e1", "--json"});
   EXPECT_EQ(x.code, 0) << x.err;
   std::istringstream lines{x.out};
@@ -219,32 +230,43 @@ TEST(watch_command, shows_each_turn_once_and_ends_with_the_episode) {
   EXPECT_EQ(kernelmill({"lineage", "watched/g0.e1", "--json"}).document()["turns"].size(), 5u);
   EXPECT_THAT(kernelmill({"lineage", "watched/g0.e1"}).out, HasSubstr("└─ t4 format_error"));
   EXPECT_THAT(kernelmill({"lineage", "watched/g0.e1", "--dot"}).out, HasSubstr(" -> "));
-  EXPECT_THAT(kernelmill({"logs", "watched", "--lines", "50"}).out, HasSubstr("opened: 4 episodes"));
+  EXPECT_THAT(kernelmill({"logs", "watched", "--lines", "50"}).out,
+              HasSubstr("opened: 4 episodes"));
   EXPECT_THAT(kernelmill({"logs", "watched", "--level", "error"}).out, Not(HasSubstr("opened")));
 }
 
 TEST(ps_command, filters_sorts_and_says_what_it_cannot_read) {
   running_program server{{"policy", "scripted", "--script", talk_script("listed.json")}};
-  running_program run{run_of("listed", {"policy.kind=openai", "policy.base_url=" + server.first_line()})};
-  until({"ps", "listed", "--json"}, [](const json& x) { return x["live"] == 4; }, run);
-  auto x = kernelmill({"ps", "listed", "--where", "id~e1 or id=g0.e3", "--sort=-id", "--json"}).document();
+  running_program run{
+      run_of("listed", {"policy.kind=openai", "policy.base_url=" + server.first_line()})};
+  until(
+      {"ps", "listed", "--json"}, [](const json& x) { return x["live"] == 4; }, run);
+  auto x = kernelmill({"ps", "listed", "--where", "id~e1 or id=g0.e3", "--sort=-id", "--json"})
+               .document();
   ASSERT_EQ(x["episodes"].size(), 2u) << x;
   EXPECT_EQ(x["episodes"][0]["id"], "g0.e3");
   EXPECT_EQ(x["matching"], 2);
   EXPECT_EQ(x["live"], 4);
   EXPECT_EQ(x["runs"][0]["episodes"], 4);
   for (const std::vector<std::string>& bad :
-       {std::vector<std::string>{"ps", "--where", "stat=queued"}, {"ps", "--sort", "colour"},
-        {"runs", "--where", "("}, {"actor", "ls", "--where", "x"}, {"ps", "--limit", "0"},
-        {"logs", "listed", "--lines", "-1"}, {"lineage", "listed/g0.e0", "--dot", "--tree"}}) {
+       {std::vector<std::string>{"ps", "--where", "stat=queued"},
+        {"ps", "--sort", "colour"},
+        {"runs", "--where", "("},
+        {"actor", "ls", "--where", "x"},
+        {"ps", "--limit", "0"},
+        {"logs", "listed", "--lines", "-1"},
+        {"lineage", "listed/g0.e0", "--dot", "--tree"}}) {
     auto refused = kernelmill(bad);
     EXPECT_EQ(refused.code, 2) << bad[0] << refused.err;
     EXPECT_THAT(refused.err, HasSubstr("next: "));
   }
-  for (const std::vector<std::string>& absent :
-       {std::vector<std::string>{"explain", "nobody"}, {"explain", "listed/g7.e0"},
-        {"watch", "nobody/g0.e0"}, {"stats", "nobody"}, {"lineage", "listed/g9.e9"},
-        {"logs", "nobody"}, {"actor", "show", "nobody"}}) {
+  for (const std::vector<std::string>& absent : {std::vector<std::string>{"explain", "nobody"},
+                                                 {"explain", "listed/g7.e0"},
+                                                 {"watch", "nobody/g0.e0"},
+                                                 {"stats", "nobody"},
+                                                 {"lineage", "listed/g9.e9"},
+                                                 {"logs", "nobody"},
+                                                 {"actor", "show", "nobody"}}) {
     auto refused = kernelmill(absent);
     EXPECT_EQ(refused.code, 3) << absent[0] << refused.err;
   }

@@ -30,8 +30,8 @@ void put_episode(wire::Snapshot::Builder x, const char* id, const char* state, d
   put(x, {{"ordinal", ordinal}, {"turn", 0}, {"max_turns", 4}, {"deadline_seconds", 30}});
 }
 
-/// A run "first" of four episodes: one at cpu0, two in the line for it behind another run's job, one
-/// at the policy, which answered nonsense. `places` are those of the evaluation queue.
+/// A run "first" of four episodes: one at cpu0, two in the line for it behind another run's job,
+/// one at the policy, which answered nonsense. `places` are those of the evaluation queue.
 live_run tree(double places) {
   std::string line;
   uint64_t run = 0;
@@ -61,7 +61,10 @@ live_run tree(double places) {
     queues[0].setId("evaluate");
     queues[0].setState(places > 0 ? "working" : "starved");
     queues[0].setDetail(line);
-    put(queues[0], {{"credits", places}, {"waiting", 3}, {"leased", 1}, {"median_seconds", 4},
+    put(queues[0], {{"credits", places},
+                    {"waiting", 3},
+                    {"leased", 1},
+                    {"median_seconds", 4},
                     {"oldest_wait_seconds", 7}});
     auto leases = queues[0].initChildren(1);
     leases[0].setActor("lease");

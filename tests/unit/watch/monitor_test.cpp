@@ -75,9 +75,7 @@ protected:
       run();
     }
   }
-  talker_state& state(size_t i) {
-    return caf::actor_cast<talker>(talkers[i])->state;
-  }
+  talker_state& state(size_t i) { return caf::actor_cast<talker>(talkers[i])->state; }
   gathering_monitor_state& own() {
     return caf::actor_cast<monitor_actor::stateful_pointer<gathering_monitor_state>>(who)->state;
   }
@@ -86,8 +84,9 @@ protected:
   Message<wire::Snapshot> look(std::chrono::milliseconds patience = 0ms) {
     Message<wire::Snapshot> result;
     auto asker = system.spawn([&](caf::event_based_actor* self) {
-      self->request(who, caf::infinite, atom::status_v)
-          .then([&](const Message<wire::Snapshot>& x) { result = x; });
+      self->request(who, caf::infinite, atom::status_v).then([&](const Message<wire::Snapshot>& x) {
+        result = x;
+      });
     });
     run();
     pass(patience);

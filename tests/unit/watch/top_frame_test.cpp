@@ -13,20 +13,42 @@ using testing::Not;
 json top_of(double turns, const std::string& detail = "native/row_sum, turn 1 of 4") {
   auto rows = json::array();
   for (int i = 0; i < 200; ++i)
-    rows.push_back({{"run", "first"}, {"id", "g" + std::to_string(i) + ".e0"}, {"state", "queued"},
-                    {"age_seconds", 3.0}, {"position", i + 1}, {"detail", detail}});
-  return {{"at", 1000 + turns},
-          {"nodes", json::array()},
-          {"runs",
-           {{{"run", "first"}, {"state", "running"}, {"episodes", 400}, {"ended", 100},
-             {"live", 200}, {"turns", turns}, {"accepted", 1}, {"rejected", 2},
-             {"infrastructure", 0}, {"states", {{"queued", 200}}},
-             {"policy", {{"in_flight", 1}, {"window", 8}, {"queued", 0}, {"tried_again", 0},
-                         {"mean_seconds", 0.5}}},
-             {"queues", {{{"queue", "evaluate"}, {"state", "starved"}, {"waiting", 200},
-                          {"leased", 0}, {"places", 0}, {"done", 7}, {"median_seconds", 0.2}}}},
-             {"slots", {{{"actor", "gpu_runner"}, {"id", "cpu0"}, {"state", "stuck"}, {"done", 7}}}},
-             {"rows", rows}}}}};
+    rows.push_back({{"run", "first"},
+                    {"id", "g" + std::to_string(i) + ".e0"},
+                    {"state", "queued"},
+                    {"age_seconds", 3.0},
+                    {"position", i + 1},
+                    {"detail", detail}});
+  return {
+      {"at", 1000 + turns},
+      {"nodes", json::array()},
+      {"runs",
+       {{{"run", "first"},
+         {"state", "running"},
+         {"episodes", 400},
+         {"ended", 100},
+         {"live", 200},
+         {"turns", turns},
+         {"accepted", 1},
+         {"rejected", 2},
+         {"infrastructure", 0},
+         {"states", {{"queued", 200}}},
+         {"policy",
+          {{"in_flight", 1},
+           {"window", 8},
+           {"queued", 0},
+           {"tried_again", 0},
+           {"mean_seconds", 0.5}}},
+         {"queues",
+          {{{"queue", "evaluate"},
+            {"state", "starved"},
+            {"waiting", 200},
+            {"leased", 0},
+            {"places", 0},
+            {"done", 7},
+            {"median_seconds", 0.2}}}},
+         {"slots", {{{"actor", "gpu_runner"}, {"id", "cpu0"}, {"state", "stuck"}, {"done", 7}}}},
+         {"rows", rows}}}}};
 }
 
 std::string text_of(const std::vector<frame_line>& lines) {
@@ -61,11 +83,13 @@ TEST(top_frame, says_what_changed_most_in_the_window) {
   ASSERT_EQ(changes.size(), 1u);
   EXPECT_EQ(changes[0].what, "first: turns");
   EXPECT_DOUBLE_EQ(changes[0].seconds, 5);
-  EXPECT_THAT(text_of(top_frame(top_of(8), window, 120, 40)), HasSubstr("first: turns 3 -> 8 (+1.0/s)"));
+  EXPECT_THAT(text_of(top_frame(top_of(8), window, 120, 40)),
+              HasSubstr("first: turns 3 -> 8 (+1.0/s)"));
 }
 
 TEST(top_frame, text_of_a_model_does_not_reach_the_terminal_as_control_sequences) {
-  auto text = text_of(top_frame(top_of(3, "\x1b[31mred\x1b]0;title\x07\nnext \xff line"), {}, 120, 40));
+  auto text =
+      text_of(top_frame(top_of(3, "\x1b[31mred\x1b]0;title\x07\nnext \xff line"), {}, 120, 40));
   EXPECT_THAT(text, Not(HasSubstr("\x1b")));
   EXPECT_THAT(text, Not(HasSubstr("\x07")));
 }
