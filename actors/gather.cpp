@@ -26,7 +26,7 @@ struct gatherer_state {
     for (size_t i = 0; i < answers.size(); ++i)
       if (!heard[i]) answers[i] = stuck_snapshot(*unheard(i).open(), asked_at);
     std::erase_if(answers, [](const auto& x) { return x.empty(); });
-    answer.deliver(joined(head, answers));
+    answer.deliver(with_children(head, answers));
   }
 };
 
@@ -99,21 +99,6 @@ Message<wire::Snapshot> stuck_snapshot(wire::Snapshot::Reader known, double aske
     list[numbers.size()].setName("oldest_seconds");
     list[numbers.size()].setValue(silent);
     x.setChildren(known.getChildren());
-  });
-}
-
-Message<wire::Snapshot> joined(const Message<wire::Snapshot>& head,
-                               const std::vector<Message<wire::Snapshot>>& children) {
-  return build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
-    auto h = head.open();
-    x.setActor(h->getActor());
-    x.setId(h->getId());
-    x.setState(h->getState());
-    x.setSince(h->getSince());
-    x.setDetail(h->getDetail());
-    x.setNumbers(h->getNumbers());
-    auto list = x.initChildren(static_cast<unsigned>(children.size()));
-    for (unsigned i = 0; i < list.size(); ++i) list.setWithCaveats(i, *children[i].open());
   });
 }
 

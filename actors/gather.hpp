@@ -5,9 +5,12 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <caf/all.hpp>
+#include <tl/expected.hpp>
 
 #include "actors/snapshots.hpp"
 #include "messages/actors.hpp"
@@ -28,8 +31,38 @@ status_actor spawn_gatherer(caf::actor_system& system, std::vector<status_actor>
 /// A snapshot in the state "stuck": asked at `asked_at` (seconds since 1970), and no answer yet.
 Message<wire::Snapshot> stuck_snapshot(wire::Snapshot::Reader known, double asked_at);
 
-/// Copies `head` and puts `children` below it.
-Message<wire::Snapshot> joined(const Message<wire::Snapshot>& head,
-                               const std::vector<Message<wire::Snapshot>>& children);
+/// What one of them says, or why it says nothing.
+using snapshot_answer = tl::expected<Message<wire::Snapshot>, caf::error>;
+
+/// Asks each of `whom` for `what`, a message that a snapshot answers. Calls `each` with the number
+/// of an actor and its answer, as they come, and `done` once when all have answered or `deadline`
+/// is over.
+template <class Self, class Handle, class Atom, class Each, class Done>
+void ask_each(Self* self, const std::vector<Handle>& whom, Atom what,
+              std::chrono::milliseconds deadline, Each each, Done done) {
+  struct round {
+    Each each;
+    Done done;
+    size_t open;
+
+    void close_one() {
+      if (--open == 0) done();
+    }
+  };
+  auto all = std::make_shared<round>(round{std::move(each), std::move(done), whom.size() + 1});
+  for (size_t i = 0; i < whom.size(); ++i)
+    self->request(whom[i], deadline, what)
+        .then(
+            [all, i](const Message<wire::Snapshot>& x) {
+              all->each(i, snapshot_answer{x});
+              all->close_one();
+            },
+            [all, i](caf::error& why) {
+              all->each(i, snapshot_answer{tl::unexpected<caf::error>{std::move(why)}});
+              all->close_one();
+            });
+  all->close_one();
+}
+
 
 } // namespace kernelmill

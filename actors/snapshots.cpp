@@ -56,4 +56,19 @@ void append_waiting(std::string& line, uint64_t& run, const envelope& where) {
   line.append(text, end);
 }
 
+Message<wire::Snapshot> with_children(const Message<wire::Snapshot>& head,
+                                      const std::vector<Message<wire::Snapshot>>& children) {
+  return build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
+    auto h = head.open();
+    x.setActor(h->getActor());
+    x.setId(h->getId());
+    x.setState(h->getState());
+    x.setSince(h->getSince());
+    x.setDetail(h->getDetail());
+    x.setNumbers(h->getNumbers());
+    auto list = x.initChildren(static_cast<unsigned>(children.size()));
+    for (unsigned i = 0; i < list.size(); ++i) list.setWithCaveats(i, *children[i].open());
+  });
+}
+
 } // namespace kernelmill

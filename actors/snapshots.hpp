@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "messages/envelope.hpp"
 #include "messages/message.hpp"
@@ -32,5 +33,9 @@ Message<wire::Snapshot> signed_by(Self* self, const Message<wire::Snapshot>& x) 
 /// run_number() and ordinal; of the run that stands there last only the ordinal is added. `run` is
 /// that one.
 void append_waiting(std::string& line, uint64_t& run, const envelope& where);
+
+/// The same of `head`, with `children` in place of its own.
+Message<wire::Snapshot> with_children(const Message<wire::Snapshot>& head,
+                                      const std::vector<Message<wire::Snapshot>>& children);
 
 } // namespace kernelmill

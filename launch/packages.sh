@@ -16,6 +16,7 @@ test=(
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libvalijson-dev
   python3-minimal python3-aiohttp python3-yaml shellcheck codespell systemd openssl hipcc
   python3-torch libtorch-dev pybind11-dev python3-dev
+  clang libclang-rt-dev # tests/fuzz
 )
 package=(patchelf dpkg-dev file)
 

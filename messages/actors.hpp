@@ -214,8 +214,12 @@ using node_gate_actor = status_actor::extend<
     // Ends the node once it has answered what it has; the head gives it nothing more.
     caf::reacts_to<atom::drain>>;
 
-/// The HEAD GATE actor interface: what nodes and users' commands reach on the head's port.
-using head_gate_actor = status_actor::extend<
+/// The HEAD actor interface: what nodes and users' commands reach on the head's port.
+using head_actor = status_actor::extend<
+    // Takes up the servers and runs of an earlier head; answers when it has.
+    caf::replies_to<atom::start>::with<atom::start>,
+    // INTERNAL: it listens at this address.
+    caf::reacts_to<atom::start, std::string>,
     // A node offers itself.
     caf::replies_to<atom::join, Message<wire::NodeOffer>,
                     node_gate_actor>::with<Message<wire::Welcome>>,
@@ -258,6 +262,8 @@ using run_actor = status_actor::extend<
     caf::reacts_to<atom::commit, uint32_t, bool>,
     // An episode has ended and its record is durable.
     caf::reacts_to<atom::finished, Message<wire::EpisodeOutcome>>,
+    // Says how far it is, without its episodes.
+    caf::replies_to<atom::observe>::with<Message<wire::Snapshot>>,
     // Stops admitting episodes, or goes on.
     caf::reacts_to<atom::pause, bool>,
     // Ends the run; committed turns stay.

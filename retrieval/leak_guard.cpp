@@ -22,11 +22,11 @@ constexpr std::array<std::string_view, 34> keywords = {
     "struct",  "switch",    "template", "unsigned", "void",   "while"};
 static_assert(std::is_sorted(keywords.begin(), keywords.end()));
 
-bool is_digit(char c) {
+bool is_decimal(char c) {
   return c >= '0' && c <= '9';
 }
 bool is_name_byte(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_decimal(c) || c == '_';
 }
 
 /// Walks over code token by token; comments, white space and preprocessor lines are none.
@@ -41,7 +41,7 @@ public:
       if (at_ >= code_.size()) return {};
       line_start_ = false;
       char c = code_[at_];
-      if (is_digit(c) || (c == '.' && at_ + 1 < code_.size() && is_digit(code_[at_ + 1])))
+      if (is_decimal(c) || (c == '.' && at_ + 1 < code_.size() && is_decimal(code_[at_ + 1])))
         return number();
       if (c == '"' || c == '\'') return literal(c);
       if (!is_name_byte(c)) return code_.substr(at_++, 1);

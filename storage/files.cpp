@@ -31,6 +31,9 @@ error file_error(int code, const char* verb, const std::string& path) {
     case EPERM:
       return {fault_class::configuration, "read_only", std::move(text),
               "choose a folder that this user may write to"};
+    case EIO:
+      return {fault_class::infrastructure, "io_error", std::move(text),
+              "see what the kernel's log (dmesg) says of this disk, then try again"};
     default: return {fault_class::infrastructure, "io_error", std::move(text), {}};
   }
 }

@@ -151,6 +151,17 @@ expected<record_address> address_of(wire::Record::Reader record) {
   return result;
 }
 
+std::string flaw_of(wire::Record::Reader record) {
+  if (!record.isEpisode()) return {};
+  auto x = record.getEpisode();
+  auto where = x.getEpisode();
+  auto rewards = x.getRewards().size();
+  if (rewards == 0 || x.getBestTurn() < rewards) return {};
+  return "the end of g" + std::to_string(where.getGroup()) + ".e" +
+         std::to_string(where.getMember()) + " says that the best of its " +
+         std::to_string(rewards) + " turns is number " + std::to_string(x.getBestTurn());
+}
+
 void write_value(unsigned char* into, const store_key& key, std::span<const char> words) {
   value_header header;
   header.checksum = checksum(key, header, words);

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "messages/error.hpp"
@@ -56,6 +57,9 @@ struct record_address {
 
 /// Errors: "invalid_record" names the field that is missing or out of range.
 expected<record_address> address_of(wire::Record::Reader record);
+
+/// What of a record readers take for granted, a checksum does not say, and is not so; else empty.
+std::string flaw_of(wire::Record::Reader record);
 
 /// The turn index holds the first 16 of the 32 bytes: half the size, and 2^-64 for a collision
 /// among 2^32 turns, which find_turn would notice.

@@ -167,7 +167,11 @@ expected<void> lmdb_environment::start(bool may_create) {
   if (writes || seated)
     if (int code = reserve_file(where + "/lock.mdb", lock_file_bytes); code != 0)
       return tl::unexpected(failure(code, "open"));
-  if (auto missing = missing_pages(where + "/data.mdb"))
+  auto data_file = where + "/data.mdb";
+  if (may_create && is_unborn(data_file) && ::unlink(data_file.c_str()) != 0)
+    return tl::unexpected(failure(errno, "open"));
+  bool fresh = ::access(data_file.c_str(), F_OK) != 0;
+  if (auto missing = missing_pages(data_file))
     return tl::unexpected(
         infrastructure_error("store_damaged", "failed to open the store " + where + ": " + *missing,
                              "restore it from a copy"));
@@ -189,6 +193,15 @@ expected<void> lmdb_environment::start(bool may_create) {
     return tl::unexpected(std::move(why));
   }
   close_on_exec(where);
+  // LMDB syncs neither its first two pages before it writes others, nor the file's name.
+  if (fresh && writes && options_.durable) {
+    code = mdb_env_sync(env_, 1);
+    auto named = code == 0 ? sync_directory(where) : tl::unexpected(failure(code, "create"));
+    if (!named) {
+      stop();
+      return named;
+    }
+  }
   if (writes) extend_data_file(env_);
   tend_readers();
   auto ok = open_databases(may_create);

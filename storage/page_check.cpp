@@ -1,5 +1,6 @@
 #include "storage/page_check.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <vector>
@@ -8,33 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "storage/lmdb_format.hpp"
+
 namespace kernelmill {
 
 namespace {
 
-// The format of LMDB 0.9 on machines of 64 bits, where the page size is the machine's.
-constexpr uint32_t magic = 0xbeefc0de;
-constexpr size_t header_bytes = 16;
-constexpr uint64_t no_page = ~uint64_t{0};
-constexpr uint16_t branch_page = 0x01, leaf_page = 0x02, keys_alone = 0x20;
-constexpr uint16_t big_value = 0x01, sub_tree = 0x02;
-constexpr int most_depth = 64;
+using namespace lmdb_format;
+
 constexpr int most_tries = 16; // a writer may be at work
-
-struct tree {
-  uint32_t pad; // in the first tree of a meta page: the page size
-  uint16_t flags, depth;
-  uint64_t branches, leaves, overflows, entries, root;
-};
-static_assert(sizeof(tree) == 48);
-
-struct meta {
-  uint32_t magic, version;
-  uint64_t address, map_bytes;
-  tree trees[2]; // of free pages, and of names
-  uint64_t last_page, transaction;
-};
-static_assert(sizeof(meta) == 136);
 
 struct file {
   int fd = -1;
@@ -142,6 +125,27 @@ std::optional<std::string> missing_pages(const std::string& data_file) {
   }
   return "data.mdb was cut off: it has " + std::to_string(from.bytes) + " of " +
          std::to_string(wanted) + " bytes";
+}
+
+bool is_unborn(const std::string& data_file) {
+  file from;
+  from.fd = ::open(data_file.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat facts {};
+  auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  if (from.fd < 0 || ::fstat(from.fd, &facts) != 0 || facts.st_size == 0) return false;
+  auto size = static_cast<size_t>(facts.st_size);
+  std::vector<char> bytes(2 * page, 0);
+  if (size > bytes.size() || !from.read(bytes.data(), size, 0)) return false;
+  for (size_t i = 0; i < 2; ++i) {
+    meta x{};
+    auto* first = bytes.data() + i * page;
+    std::memcpy(&x, first + header_bytes, sizeof x);
+    bool empty = x.magic == magic && x.transaction == 0 && x.trees[0].root == no_page &&
+                 x.trees[1].root == no_page;
+    auto* rest = empty ? first + header_bytes + sizeof x : first;
+    if (std::any_of(rest, first + page, [](char c) { return c != 0; })) return false;
+  }
+  return true;
 }
 
 } // namespace kernelmill

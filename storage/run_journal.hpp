@@ -14,7 +14,7 @@
 
 namespace kernelmill {
 
-/// Thread safety: none; the thread that commits owns it.
+/// Thread safety: none; the thread that is told of commits owns it.
 class run_journal {
 public:
   /// Creates the files where they are not there yet.

@@ -54,22 +54,6 @@ auto guarded(const char* what, F&& f) -> decltype(f()) {
   }
 }
 
-// What readers take for granted, and a checksum does not say.
-std::string flaw_of(wire::Record::Reader record) {
-  if (!record.isEpisode()) return {};
-  auto x = record.getEpisode();
-  auto where = x.getEpisode();
-  auto wrong = [&](const std::string& what) {
-    return "the end of g" + std::to_string(where.getGroup()) + ".e" +
-           std::to_string(where.getMember()) + " " + what;
-  };
-  auto rewards = x.getRewards().size();
-  if (rewards > 0 && x.getBestTurn() >= rewards)
-    return wrong("says that the best of its " + std::to_string(rewards) + " turns is number " +
-                 std::to_string(x.getBestTurn()));
-  return {};
-}
-
 // Opens the words where they lie when they are aligned, which they are with the keys of today.
 expected<bool> visit_value(const store_key& key, const MDB_val& value,
                            const record_visitor& visit) {

@@ -7,6 +7,7 @@
 
 #include <caf/all.hpp>
 
+#include "actors/episode/asking.hpp"
 #include "actors/episode/episode_records.hpp"
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/unprofiled.hpp"
@@ -63,7 +64,7 @@ episode_id refining_episode_state::id() const {
 
 envelope refining_episode_state::make_envelope() const {
   envelope result;
-  result.run = run_number(*where.run);
+  result.run = run_hash;
   result.episode = where.ordinal;
   result.trace = where.ordinal << 16 | turn;
   result.priority = settings->priority;
@@ -141,23 +142,6 @@ Message<wire::Snapshot> refining_episode_state::snapshot() const {
   });
 }
 
-template <class Answer, class Handle, class F, class... Ts>
-void refining_episode_state::ask(const Handle& dest, milliseconds timeout, loss_handler when_lost,
-                                 F on_answer, const Ts&... request) {
-  auto number = ++question;
-  answer_due = now() + timeout;
-  on_loss = std::move(when_lost);
-  // Finite all the same: look_at_clock() gives up at answer_due (docs/decisions/0006).
-  self->request(dest, caf::infinite, request...)
-      .then(
-          [this, number, on_answer = std::move(on_answer)](const Answer& answer) {
-            if (number == question) on_answer(answer);
-          },
-          [this, number](caf::error& why) {
-            if (number == question) give_up_waiting(why);
-          });
-}
-
 void refining_episode_state::give_up_waiting(const caf::error& why) {
   ++question; // an answer that comes now is nobody's
   auto lost = std::move(on_loss);
@@ -221,88 +205,6 @@ error first_prompt_too_long(const std::string& task, const std::string& cause) {
 } // namespace
 
 // -- the steps ------------------------------------------------------------------------------------
-
-void refining_episode_state::open() {
-  started = now();
-  if (settings->resume)
-    recall();
-  else
-    retrieve();
-}
-
-void refining_episode_state::recall() {
-  enter(episode_phase::recalling);
-  auto query = kernelmill::build<wire::ReadQuery>([this](wire::ReadQuery::Builder x) {
-    x.setRun(*where.run);
-    x.setGroup(where.group);
-    x.setMember(where.member);
-  });
-  ask<Message<wire::EpisodeHistory>>(
-      services->lineage, settings->commit_deadline,
-      [this](const caf::error& why) {
-        leave(wire::Outcome::INFRASTRUCTURE,
-              {fault_class::infrastructure,
-               "lineage_lost",
-               "failed to read the committed turns: " + self->system().render(why),
-               {}});
-      },
-      [this](const Message<wire::EpisodeHistory>& history) { restore(*history.open()); },
-      atom::read_v, query);
-}
-
-void refining_episode_state::restore(wire::EpisodeHistory::Reader history) {
-  for (auto record : history.getTurns()) {
-    turns.push_back(digest_of(record));
-    if (record.getTurn() == 0) first_prompt = prompt_of(record);
-    conversation.push_back({true, text_of(record.getCompletion().getText())});
-    conversation.push_back({false, text_of(record.getFeedback())});
-    thread = thread_of(record.getCompletion());
-    ++turn;
-  }
-  if (history.getFinished()) {
-    self->send(run, atom::finished_v, outcome_message(*this, history.getEpisode()));
-    enter(episode_phase::ended);
-    self->quit();
-    return;
-  }
-  auto records = history.getTurns();
-  if (turn > 0) self->send(run, atom::commit_v, turn, false);
-  if (records.size() > 0 && records[records.size() - 1].getTerminal()) {
-    close(records[records.size() - 1].getStopReason());
-  } else if (records.size() > 0) {
-    ask_policy();
-  } else {
-    retrieve();
-  }
-}
-
-void refining_episode_state::retrieve() {
-  if (settings->example_count == 0) {
-    first_prompt = services->prompts->open(*where.what, Message<wire::RetrieveResult>{});
-    ask_policy();
-    return;
-  }
-  enter(episode_phase::retrieving);
-  auto query = kernelmill::build<wire::RetrieveRequest>([this](wire::RetrieveRequest::Builder x) {
-    x.setQuery(where.what->title + "\n" + where.what->prompt);
-    x.setCount(settings->example_count);
-    x.setExcludeTask(where.what->id);
-    x.setOperatorFamily(where.what->operator_family);
-    x.setBackend(settings->backend);
-  });
-  auto open_with = [this](const Message<wire::RetrieveResult>& found) {
-    retrieve_seconds = seconds_since(phase_since);
-    auto result = found.open();
-    for (auto example : result->getExamples()) example_ids.emplace_back(example.getId().cStr());
-    first_prompt = services->prompts->open(*where.what, found);
-    ask_policy();
-  };
-  // Examples help; their absence is no reason to lose an episode.
-  ask<Message<wire::RetrieveResult>>(
-      services->retriever, within_deadline(settings->commit_deadline),
-      [open_with](const caf::error&) { open_with(Message<wire::RetrieveResult>{}); }, open_with,
-      atom::query_v, make_envelope(), query);
-}
 
 void refining_episode_state::ask_policy() {
   if (cancelled) return leave(wire::Outcome::INFRASTRUCTURE, cancellation());
@@ -498,6 +400,7 @@ refining_episode(episode_actor::stateful_pointer<refining_episode_state> self,
   state.settings = std::move(settings);
   state.services = std::move(services);
   state.where = std::move(where);
+  state.run_hash = run_number(*state.where.run);
   state.run = std::move(run);
   self->send(self, atom::proceed_v);
   return {

@@ -190,6 +190,7 @@ struct refining_episode_state {
   std::shared_ptr<const episode_settings> settings;
   std::shared_ptr<const episode_services> services;
   episode_assignment where;
+  uint64_t run_hash = 0; ///< of its name, for envelopes
   run_actor run;
   episode_phase phase = episode_phase::admitted;
   clock::time_point phase_since;

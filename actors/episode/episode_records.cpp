@@ -18,13 +18,6 @@ namespace {
 
 constexpr size_t inline_limit = 4096; // texts up to this size stay inside their record
 
-void set_episode(wire::EpisodeRef::Builder x, const episode_assignment& where) {
-  x.setRun(*where.run);
-  x.setTask(where.what->id);
-  x.setGroup(where.group);
-  x.setMember(where.member);
-}
-
 const char* transition(const refining_episode_state& state, wire::Verdict::Reader verdict) {
   std::vector<past_candidate> before;
   for (const auto& x : state.turns) before.push_back({x.candidate_sha256, x.accepted});
@@ -33,6 +26,13 @@ const char* transition(const refining_episode_state& state, wire::Verdict::Reade
 }
 
 } // namespace
+
+void set_episode(wire::EpisodeRef::Builder x, const episode_assignment& where) {
+  x.setRun(*where.run);
+  x.setTask(where.what->id);
+  x.setGroup(where.group);
+  x.setMember(where.member);
+}
 
 // -- artifact_batch -----------------------------------------------------------------------------
 
@@ -213,15 +213,11 @@ Message<wire::TurnFacts> turn_facts(const refining_episode_state& state) {
     x.setTurn(state.turn);
     x.setMaxTurns(state.settings->max_turns);
     if (!current.evaluation.empty())
-      x.setUnchanged(copied_from(what,
-                                 state.first_prompt ? state.first_prompt->user : std::string{},
-                                 current.parsed.kernel));
+      x.setUnchanged(state.first_prompt
+                         ? state.first_prompt->shown(what).copied_in(current.parsed.kernel)
+                         : copied_from(what, {}, current.parsed.kernel));
   });
 }
-
-// -- records --------------------------------------------------------------------------------------
-
-namespace {
 
 std::vector<int32_t> values_of(capnp::List<int32_t>::Reader xs) {
   std::vector<int32_t> result;
@@ -229,6 +225,10 @@ std::vector<int32_t> values_of(capnp::List<int32_t>::Reader xs) {
   for (auto x : xs) result.push_back(x);
   return result;
 }
+
+// -- records --------------------------------------------------------------------------------------
+
+namespace {
 
 void set_completion(wire::Completion::Builder x, const refining_episode_state& state,
                     artifact_batch& artifacts) {
@@ -372,99 +372,6 @@ Message<wire::Record> episode_record(const refining_episode_state& state,
     x.setNotTimed(not_timed);
     x.setCommittedAt(wall_seconds(state.now()));
   });
-}
-
-// -- to the run -----------------------------------------------------------------------------------
-
-namespace {
-
-void set_stage_seconds(wire::EpisodeOutcome::Builder x, const refining_episode_state& state) {
-  const std::pair<const char*, double> stages[] = {
-      {"retrieve", state.retrieve_seconds}, {"policy", state.total.policy},
-      {"build", state.total.build},         {"evaluate", state.total.evaluate},
-      {"profile", state.total.profile},     {"judge", state.total.judge},
-      {"commit", state.total.commit},
-  };
-  auto list = x.initSeconds(static_cast<unsigned>(std::size(stages) + state.slot_seconds.size()));
-  unsigned next = 0;
-  auto add = [&](const std::string& name, double seconds) {
-    list[next].setName(name);
-    list[next].setValue(seconds);
-    list[next++].setUnit("s");
-  };
-  for (const auto& [name, seconds] : stages) add(name, seconds);
-  for (const auto& [name, seconds] : state.slot_seconds) add("slot." + name, seconds);
-}
-
-} // namespace
-
-Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& state,
-                                              wire::EpisodeRecord::Reader record) {
-  return build<wire::EpisodeOutcome>([&](wire::EpisodeOutcome::Builder x) {
-    set_episode(x.initEpisode(), state.where);
-    x.setTurns(record.getTurns());
-    x.setOutcome(record.getOutcome());
-    auto returns = record.getReturns();
-    if (returns.size() > 0) x.setReturn(returns[0]);
-    auto rewards = record.getRewards();
-    if (rewards.size() > 0) x.setBestReward(rewards[record.getBestTurn()]);
-    x.setBestSpeedup(record.getBestSpeedup());
-    x.setStopReason(record.getStopReason());
-    x.setClosed(true);
-    x.setReadiness(record.getReadiness().getKind());
-    x.setNotTimed(record.getNotTimed());
-    set_stage_seconds(x, state);
-  });
-}
-
-Message<wire::EpisodeOutcome> departure_message(const refining_episode_state& state,
-                                                wire::Outcome outcome, const error& why,
-                                                const std::string& reason) {
-  return build<wire::EpisodeOutcome>([&](wire::EpisodeOutcome::Builder x) {
-    set_episode(x.initEpisode(), state.where);
-    x.setTurns(static_cast<uint32_t>(state.turns.size()));
-    x.setOutcome(outcome);
-    x.setStopReason(reason);
-    set_fault(x.initFault(), why);
-    set_stage_seconds(x, state);
-  });
-}
-
-// -- back from records ---------------------------------------------------------------------------
-
-refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
-  refining_episode_state::turn_digest result;
-  auto verdict = record.getVerdict();
-  result.candidate_sha256 = record.getCandidateSha256().cStr();
-  result.reward = verdict.getReward();
-  result.accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
-  result.infrastructure = verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE;
-  result.paid = is_paid(verdict);
-  result.speedup_low = record.getFacts().getEvaluation().getTiming().getSpeedup().getLow();
-  result.evidence = evidence_of(record);
-  return result;
-}
-
-std::shared_ptr<const std::string> text_of(wire::Content::Reader content) {
-  auto text = content.isInline() ? content.getInline() : capnp::Text::Reader("");
-  return std::make_shared<const std::string>(text.begin(), text.size());
-}
-
-token_thread thread_of(wire::Completion::Reader completion) {
-  return keep_thread(values_of(completion.getPromptTokenIds()),
-                     values_of(completion.getTokenIds()));
-}
-
-std::shared_ptr<const prompt_text> prompt_of(wire::TurnRecord::Reader record) {
-  auto result = std::make_shared<prompt_text>();
-  for (auto part : record.getPrompt()) {
-    auto text = text_of(part.getContent());
-    (part.getRole() == "system" ? result->system : result->user) = *text;
-  }
-  result->system_sha256 = sha256_hex(result->system);
-  result->user_sha256 = sha256_hex(result->user);
-  result->durable = true;
-  return result;
 }
 
 } // namespace kernelmill

@@ -29,6 +29,8 @@ private:
   std::vector<entry> entries_;
 };
 
+void set_episode(wire::EpisodeRef::Builder x, const episode_assignment& where);
+std::vector<int32_t> values_of(capnp::List<int32_t>::Reader xs);
 double wall_seconds(std::chrono::steady_clock::time_point x);
 error cancellation();
 error commit_fault(const caf::error& why);

@@ -5,6 +5,11 @@
 
 namespace kernelmill {
 
+const shown_code& prompt_text::shown(const task& what) const {
+  std::call_once(read_, [&] { shown_.emplace(what, user); });
+  return *shown_;
+}
+
 std::shared_ptr<const prompt_text>
 prompt_book::open(const task& what, const Message<wire::RetrieveResult>& examples) {
   std::string_view bytes{examples.data(), examples.size()};

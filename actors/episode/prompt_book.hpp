@@ -4,8 +4,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "actors/episode/unchanged.hpp"
 #include "gpu/task/task.hpp"
 #include "messages/message.hpp"
 #include "messages/retrieve.capnp.h"
@@ -14,11 +16,19 @@ namespace kernelmill {
 
 /// The opening of a conversation, shared by every episode that starts with the same words.
 struct prompt_text {
+  /// The code in this prompt and in its task, read when the first answer is compared with it.
+  /// Thread safety: any number of threads.
+  const shown_code& shown(const task& what) const;
+
   std::string system;
   std::string user;
   std::string system_sha256;
   std::string user_sha256;
   mutable std::atomic<bool> durable = false; ///< both texts are in the artifact store
+
+private:
+  mutable std::once_flag read_;
+  mutable std::optional<shown_code> shown_;
 };
 
 /// Gives episodes of one task one copy of their first prompt, as long as the retrieved examples

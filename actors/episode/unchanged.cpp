@@ -226,14 +226,18 @@ std::string renamed(std::string_view text, std::string_view from, std::string_vi
   return out;
 }
 
-// Whether a module says nothing that was not shown: it may leave out what was.
-bool is_part_of(const std::vector<std::string>& answer, const std::string& shown) {
+// What a module may say without a word of its own: it may leave out what was shown.
+std::set<std::string> sayable(const std::string& shown) {
   auto listed = statements(shown);
   std::set<std::string> known{listed.begin(), listed.end()};
   for (auto& x : statements(renamed(shown, "Model", "ModelNew"))) known.insert(std::move(x));
   for (const char* head :
        {"ModelNew=Model\n", "class ModelNew(Model):pass\n", "class ModelNew(Model):\n\tpass\n"})
     known.insert(head);
+  return known;
+}
+
+bool is_part_of(const std::vector<std::string>& answer, const std::set<std::string>& known) {
   bool defines = false;
   for (const auto& x : answer) {
     if (!known.contains(x)) return false;
@@ -273,22 +277,36 @@ std::string normalized_python(std::string_view code) {
   return python_lines{code}.normalized();
 }
 
-std::string copied_from(const task& x, std::string_view prompt, std::string_view answer) {
+shown_code::shown_code(const task& x, std::string_view prompt)
+    : python_(x.contract == contract_kind::torch) {
+  if (python_) {
+    add("the problem's own model", x.torch.code);
+  } else {
+    add("the starter", x.starter);
+    add("the baseline", baseline_of(x));
+  }
+  for (const auto& shown : fenced_blocks(prompt)) add("an example of the prompt", shown);
+}
+
+void shown_code::add(const char* what, std::string_view code) {
+  if (python_)
+    blocks_.push_back({what, {}, sayable(normalized_python(code))});
+  else
+    blocks_.push_back({what, normalized_cpp(code), {}});
+}
+
+std::string shown_code::copied_in(std::string_view answer) const {
   if (answer.size() > most_code) return {};
-  bool python = x.contract == contract_kind::torch;
-  auto normalized = python ? normalized_python(answer) : normalized_cpp(answer);
+  auto normalized = python_ ? normalized_python(answer) : normalized_cpp(answer);
   if (normalized.empty()) return {};
-  auto parts = python ? statements(normalized) : std::vector<std::string>{};
-  auto is_copy = [&](std::string_view shown) {
-    if (python) return is_part_of(parts, normalized_python(shown));
-    return normalized_cpp(shown) == normalized;
-  };
-  if (python && is_copy(x.torch.code)) return "the problem's own model";
-  if (!python && is_copy(x.starter)) return "the starter";
-  if (!python && is_copy(baseline_of(x))) return "the baseline";
-  for (const auto& block : fenced_blocks(prompt))
-    if (is_copy(block)) return "an example of the prompt";
+  auto parts = python_ ? statements(normalized) : std::vector<std::string>{};
+  for (const auto& x : blocks_)
+    if (python_ ? is_part_of(parts, x.statements) : x.cpp == normalized) return x.what;
   return {};
+}
+
+std::string copied_from(const task& x, std::string_view prompt, std::string_view answer) {
+  return shown_code{x, prompt}.copied_in(answer);
 }
 
 } // namespace kernelmill

@@ -3,8 +3,10 @@
 // Whether an answer is a copy of what we showed. Only comments, spaces and docstrings are looked
 // through: who renames a variable has at least read the code.
 
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpu/task/task.hpp"
 
@@ -17,9 +19,30 @@ std::string normalized_cpp(std::string_view code);
 /// many tabs as it is deep. Long strings are taken for C++, as inline sources are.
 std::string normalized_python(std::string_view code);
 
-/// What an answer is a copy of: "the starter", "the baseline", "the problem's own model" or "an
-/// example of the prompt"; empty: of nothing. `prompt` is the first prompt of its episode, of
-/// which every fenced block was shown.
+/// The code that a policy was shown, made ready to be compared with many answers: what the task
+/// brings, its baseline's file included, and every fenced block of the episode's first prompt.
+/// Thread safety: a value; any number of threads may compare.
+class shown_code {
+public:
+  shown_code(const task& x, std::string_view prompt);
+
+  /// What an answer is a copy of: "the starter", "the baseline", "the problem's own model" or "an
+  /// example of the prompt"; empty: of nothing.
+  std::string copied_in(std::string_view answer) const;
+
+private:
+  struct block {
+    const char* what;
+    std::string cpp;                  ///< normalized; of tasks in C++ or CUDA
+    std::set<std::string> statements; ///< that an answer may hold; of tasks in Python
+  };
+  void add(const char* what, std::string_view code);
+
+  bool python_;
+  std::vector<block> blocks_;
+};
+
+/// The same for one answer.
 std::string copied_from(const task& x, std::string_view prompt, std::string_view answer);
 
 } // namespace kernelmill

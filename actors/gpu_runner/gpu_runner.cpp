@@ -16,10 +16,10 @@ using evaluate_worker_actor = caf::typed_actor<
                     Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>>;
 
 // The referee ends candidates at the deadline in the request; this much later it is itself ended.
-constexpr std::chrono::seconds patience{15};
+constexpr std::chrono::seconds runner_patience{15};
 
 std::chrono::milliseconds referee_deadline(const Message<wire::EvaluateRequest>& request) {
-  return std::chrono::milliseconds{request.open()->getDeadlineMs()} + patience;
+  return std::chrono::milliseconds{request.open()->getDeadlineMs()} + runner_patience;
 }
 
 constexpr int faults_before_probe = 3; // in a row
@@ -88,7 +88,7 @@ referee_runner(gpu_runner_actor::stateful_pointer<referee_runner_state> self,
         auto what = request.open()->getCandidateSha256();
         return work<wire::EvaluateResult>(self, std::string{what.cStr()}.substr(0, 12),
                                           atom::evaluate_v, where, request,
-                                          referee_deadline(request) + patience);
+                                          referee_deadline(request) + runner_patience);
       },
   };
 }

@@ -18,8 +18,8 @@ struct pending_record {
   Message<wire::ArtifactBatch> artifacts;
 };
 
-/// Where records go. Implementations: store_sink (LMDB), memory_sink (tests, benchmarks without
-/// storage), and fault-injecting ones in tests/sim.
+/// Where records go. Implementations: store_sink (LMDB); in tests/, memory_sink and fault-injecting
+/// ones.
 /// Thread safety: commit() from one thread at a time; read() from any thread.
 class record_sink {
 public:

@@ -156,7 +156,7 @@ void gathering_monitor_state::close_one() {
   std::vector<Message<wire::Snapshot>> children;
   for (auto& [key, x] : observed) children.push_back(show(x));
   children.insert(children.end(), gone.begin(), gone.end());
-  latest = joined(own(), children);
+  latest = with_children(own(), children);
   latest_at = now();
   keeps = std::clamp<clock::duration>(rounds_rarity * (latest_at - round_began), shortest_keeping,
                                       longest_keeping);

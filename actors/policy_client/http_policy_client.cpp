@@ -81,15 +81,9 @@ http_policy_client_state::promise
 http_policy_client_state::accept(const envelope& env,
                                  const Message<wire::CompletionRequest>& request) {
   job x;
-  x.id = next_job_++;
-  x.env = env;
-  x.request = request;
-  // The promise takes the sender away from the message.
-  x.asker = caf::actor_cast<caf::actor_addr>(self_->current_sender());
-  x.answer = self_->make_response_promise<result_message>();
-  x.started = now();
+  auto admitted =
+      x.admit(self_, next_job_++, env, request, milliseconds{config_.request_timeout_ms});
   auto result = x.answer;
-  auto admitted = open_request(request);
   if (!admitted || now() < held_until_) {
     ++failed_;
     x.answer.deliver(failed_result(admitted ? held_ : admitted.error(), {}, 0, 0));
@@ -97,12 +91,10 @@ http_policy_client_state::accept(const envelope& env,
   }
   x.session = admitted->session;
   x.turn = admitted->turn;
-  x.deadline = x.started + milliseconds{admitted->deadline_ms > 0 ? admitted->deadline_ms
-                                                                  : config_.request_timeout_ms};
   if (config_.exact_tokens)
     x.tokens = std::make_shared<token_exchange>(
         request, chat_options{config_.model, config_.kind, false, config_.max_tokens_field, true});
-  watch(x.asker);
+  askers_.watch(self_, x.asker);
   // The latest as a rule, so the hint spares a walk through a large tree.
   x.at_deadline = timers_.emplace_hint(timers_.end(), x.deadline, x.id);
   x.at_due = timers_.end();
@@ -138,7 +130,7 @@ void http_policy_client_state::send(job& x) {
   x.trial = breaker_.begin();
   auto stream = config_.stream ? std::make_shared<chat_stream>(config_.max_response_bytes)
                                : std::shared_ptr<chat_stream>{};
-  policy_event event{x.id, x.attempts, nullptr, stream};
+  attempt_answered event{x.id, x.attempts, nullptr, stream};
   caf::weak_actor_ptr self{self_->ctrl()};
   x.transfer = transport_->submit(
       make_request(x, stream), [self, inbox = inbox_, event](http_response response) mutable {
@@ -180,10 +172,10 @@ http_request http_policy_client_state::make_request(job& x,
 
 // -- what comes back --------------------------------------------------------------------------
 
-void http_policy_client_state::handle(policy_event& event) {
-  if (event.attempt != 0) on_timer(event.attempt);
+void http_policy_client_state::handle(const policy_event& event) {
+  if (auto over = std::get_if<timer_over>(&event)) take(*over);
   for (auto& x : inbox_->take()) {
-    take(x);
+    std::visit([this](auto& what) { take(what); }, x);
     pump(); // at once, so that the window sees itself used
   }
   pump();
@@ -191,17 +183,18 @@ void http_policy_client_state::handle(policy_event& event) {
   schedule();
 }
 
-void http_policy_client_state::take(policy_event& event) {
-  if (event.job == 0) {
-    event.attempt == 0 ? on_models(*event.response) : on_metrics(*event.response);
-  } else if (auto i = jobs_.find(event.job); i != jobs_.end()) {
-    // An attempt that was given up may still answer.
-    if (i->second.transfer != 0 && i->second.attempts == event.attempt)
-      on_response(i->second, event);
-  }
+void http_policy_client_state::take(inbox_filled) {
+  // nop: the inbox is looked at whatever the event is
 }
 
-void http_policy_client_state::on_response(job& x, policy_event& event) {
+void http_policy_client_state::take(attempt_answered& answer) {
+  auto i = jobs_.find(answer.job);
+  // An attempt that was given up may still answer.
+  if (i != jobs_.end() && i->second.transfer != 0 && i->second.attempts == answer.attempt)
+    on_response(i->second, answer);
+}
+
+void http_policy_client_state::on_response(job& x, attempt_answered& event) {
   auto trial = x.trial;
   auto reading = x.tokens ? x.tokens->read(*event.response)
                           : read_attempt(*event.response, event.stream.get());
@@ -274,8 +267,8 @@ void http_policy_client_state::hold(const error& why) {
   for (auto id : idle) fail(jobs_.at(id), why);
 }
 
-void http_policy_client_state::on_timer(uint32_t number) {
-  if (number == timer_number_) timer_at_ = time_point::max();
+void http_policy_client_state::take(timer_over which) {
+  if (which.number == timer_number_) timer_at_ = time_point::max();
   auto t = now();
   while (!timers_.empty() && timers_.begin()->first <= t) {
     auto& x = jobs_.at(timers_.begin()->second);

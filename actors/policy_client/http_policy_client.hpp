@@ -16,11 +16,13 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include <caf/typed_event_based_actor.hpp>
 
 #include "actors/policy_client/adaptive_window.hpp"
+#include "actors/policy_client/admitted_job.hpp"
 #include "actors/policy_client/circuit_breaker.hpp"
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/fair_queue.hpp"
@@ -34,14 +36,36 @@ namespace kernelmill {
 
 struct attempt_reading;
 
-/// INTERNAL: what the actor hears from its transport and from its timer; in-process only.
-struct policy_event {
-  uint64_t job = 0;     ///< 0: with a response the answer of what `attempt` says, else a call
-  uint32_t attempt = 0; ///< of the job; 0: /v1/models, 1: /metrics; of a call 0: see the inbox, or
-                        ///< the timer's number
-  std::shared_ptr<http_response> response;
-  std::shared_ptr<chat_stream> stream;
+// INTERNAL: what the actor hears from its transport and from its timer; in-process only.
+
+/// Answers are in the inbox.
+struct inbox_filled {};
+
+/// The timer of this number is over.
+struct timer_over {
+  uint32_t number = 0;
 };
+
+/// What an attempt of a job was answered with.
+struct attempt_answered {
+  uint64_t job = 0;
+  uint32_t attempt = 0; ///< of the job
+  std::shared_ptr<http_response> response;
+  std::shared_ptr<chat_stream> stream; ///< where the answer is streamed
+};
+
+/// What the server says of its models.
+struct models_answered {
+  std::shared_ptr<http_response> response;
+};
+
+/// What it says of its load.
+struct metrics_answered {
+  std::shared_ptr<http_response> response;
+};
+
+using policy_event =
+    std::variant<inbox_filled, timer_over, attempt_answered, models_answered, metrics_answered>;
 
 /// INTERNAL: events of the transport that the actor has not seen. One call is for all that come
 /// until it looks: what the transport's thread finds in one round wakes the actor once.
@@ -64,8 +88,8 @@ public:
   static inline const char* name = "policy-client";
 
   using result_message = Message<wire::CompletionResult>;
-  using promise = caf::typed_response_promise<result_message>;
-  using time_point = std::chrono::steady_clock::time_point;
+  using promise = admitted_job::promise;
+  using time_point = admitted_job::time_point;
 
   explicit http_policy_client_state(policy_client_actor::pointer self);
   ~http_policy_client_state();
@@ -74,7 +98,7 @@ public:
   void start(policy_config config);
 
   promise accept(const envelope& env, const Message<wire::CompletionRequest>& request);
-  void handle(policy_event& event);
+  void handle(const policy_event& event);
   void drop_asker(const caf::actor_addr& asker);
   Message<wire::Snapshot> snapshot();
   std::vector<tried_request> tried_requests() const;
@@ -86,16 +110,9 @@ private:
   using timer_set = std::set<std::pair<time_point, uint64_t>>;
 
   // A completion that is asked for, over all its attempts.
-  struct job {
-    uint64_t id = 0;
-    envelope env;
-    Message<wire::CompletionRequest> request;
+  struct job : admitted_job {
     std::string session;
     uint32_t turn = 0;
-    promise answer;
-    caf::actor_addr asker;
-    time_point started;
-    time_point deadline;
     time_point sent; ///< of the last attempt
     timer_set::iterator at_deadline;
     timer_set::iterator at_due; ///< of the next attempt; past the end: none waits
@@ -109,20 +126,22 @@ private:
   };
 
   time_point now() const;
-  void take(policy_event& event);
+  void take(inbox_filled);
+  void take(timer_over which);
+  void take(attempt_answered& answer);
+  void take(models_answered& answer);
+  void take(metrics_answered& answer);
   void pump();
   void dispatch(job& x);
   void send(job& x);
   http_request make_request(job& x, const std::shared_ptr<chat_stream>& stream);
   void probe();
   void poll_metrics();
-  void get(const std::string& url, uint32_t what);
+  template <class Answered>
+  void get(const std::string& url);
 
-  void on_response(job& x, policy_event& event);
-  void on_models(const http_response& response);
-  void on_metrics(const http_response& response);
+  void on_response(job& x, attempt_answered& event);
   void adapt(const job& x, const attempt_reading& reading, bool good);
-  void on_timer(uint32_t number);
   void retry_or_give_up(job& x, const attempt_decision& decision);
   void expire(job& x);
   bool first_contact_failed(bool at_deadline = false);
@@ -133,8 +152,6 @@ private:
   void finish(job& x, result_message result);
   void stop_waiting(job& x);
   void leave_flight(job& x, bool ended = false);
-  void watch(const caf::actor_addr& asker);
-  void unwatch(const caf::actor_addr& asker);
   void deliver();
   void schedule();
   std::string describe(const job& x) const;
@@ -150,7 +167,7 @@ private:
   std::unordered_map<uint64_t, job> jobs_;
   std::vector<std::pair<promise, result_message>> answers_; ///< not delivered yet
   timer_set timers_;                                        ///< deadlines, and ends of back-offs
-  std::map<caf::actor_addr, uint32_t> askers_;              ///< with how many requests each
+  asker_list askers_;
   fair_queue queue_;
   adaptive_window window_;
   circuit_breaker breaker_;

@@ -51,7 +51,7 @@ void http_policy_client_state::finish(job& x, result_message result) {
   stop_waiting(x);
   queue_.erase(x.env, x.id);
   timers_.erase(x.at_deadline);
-  unwatch(x.asker);
+  askers_.unwatch(self_, x.asker);
   answers_.emplace_back(std::move(x.answer), std::move(result));
   jobs_.erase(x.id);
 }
@@ -84,26 +84,11 @@ void http_policy_client_state::abort(const error& why) {
 }
 
 void http_policy_client_state::drop_asker(const caf::actor_addr& asker) {
-  askers_.erase(asker);
-  std::vector<uint64_t> orphans;
-  for (const auto& [id, x] : jobs_)
-    if (x.asker == asker) orphans.push_back(id);
   error why{fault_class::infrastructure, "cancelled", "the asker has ended", {}};
-  for (auto id : orphans) fail(jobs_.at(id), why);
+  for (auto id : askers_.drop(asker, jobs_)) fail(jobs_.at(id), why);
   pump();
   deliver();
   schedule();
-}
-
-void http_policy_client_state::watch(const caf::actor_addr& asker) {
-  if (asker && askers_[asker]++ == 0) self_->monitor(asker);
-}
-
-void http_policy_client_state::unwatch(const caf::actor_addr& asker) {
-  auto i = askers_.find(asker);
-  if (i == askers_.end() || --i->second > 0) return;
-  askers_.erase(i);
-  self_->demonitor(asker);
 }
 
 // One timer, for what is due first; an earlier one replaces it, and the late one finds nothing.
@@ -118,7 +103,7 @@ void http_policy_client_state::schedule() {
   timer_at_ = at;
   auto wait = std::max(std::chrono::ceil<milliseconds>(at - t), milliseconds{0});
   self_->delayed_anon_send(caf::actor_cast<policy_event_sink>(self_), wait,
-                           policy_event{0, ++timer_number_, nullptr, nullptr});
+                           policy_event{timer_over{++timer_number_}});
 }
 
 std::string http_policy_client_state::describe(const job& x) const {

@@ -14,9 +14,6 @@ namespace {
 
 constexpr uint32_t probe_timeout_ms = 10000;
 
-constexpr uint32_t about_models = 0;
-constexpr uint32_t about_metrics = 1;
-
 // A server whose metrics are not on may be started again with them.
 constexpr std::chrono::seconds poll_interval{3};
 constexpr std::chrono::seconds poll_interval_without{60};
@@ -43,10 +40,11 @@ std::vector<policy_event> policy_inbox::take() {
 void tell_policy_client(const caf::weak_actor_ptr& to, policy_inbox& inbox, policy_event event) {
   if (!inbox.put(std::move(event))) return;
   if (auto actor = caf::actor_cast<caf::strong_actor_ptr>(to))
-    caf::anon_send(caf::actor_cast<policy_event_sink>(actor), policy_event{});
+    caf::anon_send(caf::actor_cast<policy_event_sink>(actor), policy_event{inbox_filled{}});
 }
 
-void http_policy_client_state::get(const std::string& url, uint32_t what) {
+template <class Answered>
+void http_policy_client_state::get(const std::string& url) {
   http_request request;
   request.post = false;
   request.url = url;
@@ -54,9 +52,9 @@ void http_policy_client_state::get(const std::string& url, uint32_t what) {
   request.connect_timeout_ms = config_.connect_timeout_ms;
   request.timeout_ms = probe_timeout_ms;
   caf::weak_actor_ptr self{self_->ctrl()};
-  transport_->submit(std::move(request), [self, inbox = inbox_, what](http_response response) {
+  transport_->submit(std::move(request), [self, inbox = inbox_](http_response response) {
     tell_policy_client(self, *inbox,
-                       {0, what, std::make_shared<http_response>(std::move(response)), nullptr});
+                       Answered{std::make_shared<http_response>(std::move(response))});
   });
 }
 
@@ -65,10 +63,11 @@ void http_policy_client_state::get(const std::string& url, uint32_t what) {
 void http_policy_client_state::probe() {
   if (probed_) return;
   probed_ = true;
-  get(endpoint(config_, "models"), about_models);
+  get<models_answered>(endpoint(config_, "models"));
 }
 
-void http_policy_client_state::on_models(const http_response& response) {
+void http_policy_client_state::take(models_answered& answer) {
+  const auto& response = *answer.response;
   if (response.fault == transport_fault::none && response.status == 200)
     models_ = parse_model_list(response.body);
   // What the probe cannot do, the completion will report.
@@ -79,10 +78,11 @@ void http_policy_client_state::poll_metrics() {
   if (config_.kind == server_kind::openai || polling_ || !reached_ || in_flight_ == 0) return;
   if (now() < next_poll_) return;
   polling_ = true;
-  get(metrics_address(config_.base_url), about_metrics);
+  get<metrics_answered>(metrics_address(config_.base_url));
 }
 
-void http_policy_client_state::on_metrics(const http_response& response) {
+void http_policy_client_state::take(metrics_answered& answer) {
+  const auto& response = *answer.response;
   polling_ = false;
   auto load = response.fault == transport_fault::none && response.status == 200
                   ? parse_server_load(response.body)

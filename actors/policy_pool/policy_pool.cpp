@@ -75,26 +75,17 @@ policy_pool_state::time_point policy_pool_state::now() const {
 policy_pool_state::promise
 policy_pool_state::accept(const envelope& env, const Message<wire::CompletionRequest>& request) {
   job x;
-  x.id = next_job_++;
-  x.env = env;
-  x.request = request;
-  // The promise takes the sender away from the message.
-  x.asker = caf::actor_cast<caf::actor_addr>(self_->current_sender());
-  x.answer = self_->make_response_promise<result_message>();
-  x.started = now();
+  auto admitted = x.admit(self_, next_job_++, env, request, default_deadline);
   auto result = x.answer;
-  auto admitted = open_request(request);
   if (!admitted) {
     ++failed_;
     x.answer.deliver(failed_result(admitted.error(), {}, 0, 0));
     return result;
   }
   x.session = admitted->session.empty() ? mix(x.id, 0) : hash_of(admitted->session);
-  x.deadline = x.started +
-               (admitted->deadline_ms > 0 ? milliseconds{admitted->deadline_ms} : default_deadline);
   x.timer = x.deadline;
   timers_.emplace(x.timer, x.id);
-  watch(x.asker);
+  askers_.watch(self_, x.asker);
   auto& kept = jobs_.emplace(x.id, std::move(x)).first->second;
   place(kept);
   look_later();
@@ -267,7 +258,7 @@ void policy_pool_state::finish(job& x, result_message result) {
   leave(x);
   waiting_.erase(x.id);
   timers_.erase({x.timer, x.id});
-  unwatch(x.asker);
+  askers_.unwatch(self_, x.asker);
   x.answer.deliver(std::move(result));
   jobs_.erase(x.id);
 }
@@ -308,23 +299,8 @@ void policy_pool_state::expire() {
 }
 
 void policy_pool_state::drop_asker(const caf::actor_addr& asker) {
-  askers_.erase(asker);
-  std::vector<uint64_t> orphans;
-  for (const auto& [id, x] : jobs_)
-    if (x.asker == asker) orphans.push_back(id);
-  for (auto id : orphans)
-    fail(jobs_.at(id), {fault_class::infrastructure, "cancelled", "the asker has ended", {}});
-}
-
-void policy_pool_state::watch(const caf::actor_addr& asker) {
-  if (asker && askers_[asker]++ == 0) self_->monitor(asker);
-}
-
-void policy_pool_state::unwatch(const caf::actor_addr& asker) {
-  auto i = askers_.find(asker);
-  if (i == askers_.end() || --i->second > 0) return;
-  askers_.erase(i);
-  self_->demonitor(asker);
+  error why{fault_class::infrastructure, "cancelled", "the asker has ended", {}};
+  for (auto id : askers_.drop(asker, jobs_)) fail(jobs_.at(id), why);
 }
 
 void policy_pool_state::abort(const error& why) {

@@ -22,6 +22,7 @@
 
 #include <caf/typed_event_based_actor.hpp>
 
+#include "actors/policy_client/admitted_job.hpp"
 #include "actors/policy_client/circuit_breaker.hpp"
 #include "actors/policy_client/policy_config.hpp"
 #include "messages/actors.hpp"
@@ -48,8 +49,8 @@ public:
   static inline const char* name = "policy-pool";
 
   using result_message = Message<wire::CompletionResult>;
-  using promise = caf::typed_response_promise<result_message>;
-  using time_point = std::chrono::steady_clock::time_point;
+  using promise = admitted_job::promise;
+  using time_point = admitted_job::time_point;
 
   explicit policy_pool_state(policy_pool_actor::pointer self);
   ~policy_pool_state();
@@ -78,7 +79,7 @@ private:
     policy_client_actor client; ///< null when lost
     circuit_breaker health;
     time_point drain_until{};
-    bool asked = false; ///< STATUS is on its way
+    bool asked = false;                  ///< STATUS is on its way
     Message<wire::Snapshot> client_says; ///< its latest; empty before
     uint32_t in_flight = 0;
     uint64_t done = 0;
@@ -90,15 +91,8 @@ private:
   };
   using server_ptr = std::shared_ptr<server>;
 
-  struct job {
-    uint64_t id = 0; ///< grows with the time of arrival
-    envelope env;
-    Message<wire::CompletionRequest> request;
+  struct job : admitted_job {
     uint64_t session = 0; ///< hashed
-    promise answer;
-    caf::actor_addr asker;
-    time_point started;
-    time_point deadline;
     time_point timer;
     uint32_t moves = 0;
     std::set<uint64_t> tried; ///< numbers of servers
@@ -141,8 +135,6 @@ private:
   void evict(const server_ptr& x);
   void end_if_drained(const server_ptr& x);
   void drop_asker(const caf::actor_addr& asker);
-  void watch(const caf::actor_addr& asker);
-  void unwatch(const caf::actor_addr& asker);
   void look_later();
 
   policy_pool_actor::pointer self_;
@@ -151,8 +143,8 @@ private:
   std::map<uint64_t, job> jobs_;
   std::set<uint64_t> waiting_;
   std::set<std::pair<time_point, uint64_t>> timers_;
-  std::map<caf::actor_addr, uint32_t> askers_; ///< with how many requests each
-  std::string weights_of_all_;                 ///< also of those that are attached later
+  asker_list askers_;
+  std::string weights_of_all_; ///< also of those that are attached later
   uint64_t next_job_ = 1;
   uint64_t next_attempt_ = 1;
   uint64_t next_server_ = 1;

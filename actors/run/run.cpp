@@ -358,6 +358,7 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
       [self](atom::finished, const Message<wire::EpisodeOutcome>& outcome) {
         self->state.on_finished(*outcome.open());
       },
+      [self](atom::observe) { return self->state.head(); },
       [self](atom::pause, bool on) {
         self->state.paused = on;
         self->state.admit();

@@ -27,6 +27,10 @@ expected<driver> load() {
 #undef KERNELMILL_LOAD
   result.function_parameter =
       reinterpret_cast<decltype(result.function_parameter)>(::dlsym(library, "cuFuncGetParamInfo"));
+  result.context_record =
+      reinterpret_cast<decltype(result.context_record)>(::dlsym(library, "cuCtxRecordEvent"));
+  result.context_wait =
+      reinterpret_cast<decltype(result.context_wait)>(::dlsym(library, "cuCtxWaitEvent"));
   return result;
 }
 

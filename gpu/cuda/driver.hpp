@@ -59,6 +59,8 @@ inline constexpr unsigned granularity_minimum = 0;
 inline constexpr unsigned stream_non_blocking = 1;
 inline constexpr unsigned host_mapped = 2;            ///< CU_MEMHOSTALLOC_DEVICEMAP
 inline constexpr unsigned wait_at_least = 0;          ///< CU_STREAM_WAIT_VALUE_GEQ
+inline constexpr unsigned event_without_time = 2;     ///< CU_EVENT_DISABLE_TIMING
+inline constexpr result not_supported = 801;          ///< CUDA_ERROR_NOT_SUPPORTED
 inline constexpr int function_max_dynamic_shared = 8; ///< CU_FUNC_ATTRIBUTE_...
 
 // CUdevice_attribute
@@ -131,6 +133,11 @@ struct driver {
 
   /// "cuFuncGetParamInfo": offset and size of a kernel's parameter. Null before CUDA 12.4.
   result (*function_parameter)(function, size_t, size_t*, size_t*) = nullptr;
+
+  /// "cuCtxRecordEvent" and "cuCtxWaitEvent": all that a context was given before, and all that it
+  /// is given later. Null before CUDA 12.5.
+  result (*context_record)(context, event) = nullptr;
+  result (*context_wait)(context, event) = nullptr;
 
   std::string path; ///< of the library that was opened
 

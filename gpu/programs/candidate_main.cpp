@@ -18,6 +18,7 @@
 #include "gpu/candidate/gpu_memory.hpp"
 #include "gpu/candidate/protocol.hpp"
 #include "gpu/candidate/stream_gate.hpp"
+#include "gpu/cuda/call_fence.hpp"
 #include "gpu/sandbox/landlock.hpp"
 #include "gpu/sandbox/seccomp.hpp"
 
@@ -34,9 +35,10 @@ control_page* control = nullptr;
 attach_message setup;
 mapping mappings[max_arguments];
 int library_descriptor = -1;
-gpu_memory* gpu = nullptr;      // null on a CPU slot
-device_code* program = nullptr; // of the contract `device`
-stream_gate* gate = nullptr;    // of a library on a GPU
+gpu_memory* gpu = nullptr;         // null on a CPU slot
+device_code* program = nullptr;    // of the contract `device`
+stream_gate* gate = nullptr;       // of a library on a GPU
+cuda::call_fence* fence = nullptr; // of a library on a GPU, between its calls
 void* entry = nullptr;
 
 [[noreturn]] void give_up(const char* what) {
@@ -231,6 +233,16 @@ void call_code() {
   expect_launched(program->launch(bases, control->values));
 }
 
+// Device code has one stream. An error shows when all is waited for.
+void set_fence() {
+  if (gpu == nullptr || program != nullptr) return;
+  if (fence == nullptr) {
+    alignas(cuda::call_fence) static char room[sizeof(cuda::call_fence)];
+    fence = new (room) cuda::call_fence{gpu->cuda()};
+  }
+  (void)fence->set();
+}
+
 void close_gate() {
   if (gpu == nullptr || program != nullptr) return;
   if (gate == nullptr) {
@@ -238,6 +250,7 @@ void close_gate() {
     gate = new (room) stream_gate{gpu->cuda(), &control->gate};
   }
   gate->close(static_cast<uint32_t>(control->values[0]));
+  set_fence(); // streams that do not wait for the default stream wait for the gate, too
 }
 
 void queue_row() {
@@ -278,7 +291,7 @@ void obey(candidate_command command) {
   switch (command) {
     case candidate_command::load: return load();
     case candidate_command::call: call(); return finish();
-    case candidate_command::launch: return call();
+    case candidate_command::launch: call(); return set_fence();
     case candidate_command::finish: return finish();
     case candidate_command::queue: return program != nullptr ? queue_row() : void();
     case candidate_command::close: return close_gate();

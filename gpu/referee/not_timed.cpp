@@ -11,14 +11,14 @@ namespace {
 // Fewer say too little: two warm up, each kind is met, and doubts are settled.
 constexpr uint32_t fewest_calls = 4;
 // Below this, intervals are wide because blocks are few, and a slow candidate makes them few.
-constexpr size_t fewest_blocks = 6;
+constexpr size_t fewest_blocks_to_say = 6;
 
 // Who looks that slow, also where the machine is busy, shall not be rid of it.
 constexpr double far_behind = 2;
 
 // A ratio varies by two times that vary alike; each alone makes its interval that much narrower.
 bool is_noisy(const baseline_record& x, double widest) {
-  return x.blocks >= fewest_blocks && x.half_width > widest / std::sqrt(2.0);
+  return x.blocks >= fewest_blocks_to_say && x.half_width > widest / std::sqrt(2.0);
 }
 
 bool says_nothing(const speedup_interval& x, double widest) {

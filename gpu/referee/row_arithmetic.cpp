@@ -12,8 +12,6 @@ namespace {
 constexpr double row_seconds = 1.5e-3;
 constexpr double longest_row_seconds = 40e-3;
 constexpr unsigned fewest_sets = 4;
-constexpr double of_a_median = 1.2533;   // its standard error, by that of a mean
-constexpr double of_a_normal = 1.4826;   // its deviation, by the median of what it is off
 constexpr double intercept_factor = 1.1; // of the quiet one, that is free
 constexpr double intercept_floor = 5e-6; // seconds
 constexpr double least_share = 0.2;      // of a row that is always paid

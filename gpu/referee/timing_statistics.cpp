@@ -71,8 +71,6 @@ constexpr double least_difference = 0.05; // of speedups of two kinds, in logari
 constexpr double standard_errors = 4;     // before a kind is called slower
 constexpr double doubted_errors = 1.5;    // before it is timed again
 constexpr double told_apart = 0.1;        // of speedups, in logarithms
-constexpr double of_a_median = 1.2533;    // its standard error, by that of a mean
-constexpr double of_a_normal = 1.4826;    // its deviation, by the median of what it is off
 constexpr size_t fewest_neighbours = 4;   // to know the noise
 constexpr double believed_noise = 2;      // times the baseline's
 

@@ -28,6 +28,9 @@ double log_ratio(const timed_block& x);
 
 double median(std::vector<double> x);
 
+inline constexpr double of_a_median = 1.2533; ///< its standard error, by that of a mean
+inline constexpr double of_a_normal = 1.4826; ///< its deviation, by the median of what it is off
+
 /// From reference time / candidate time of each block, in logarithms. The interval comes from the
 /// signed-rank distribution, which from 12 blocks on one wild block does not move, and from
 /// Student's t when there are fewer than 6 blocks. Stopping as soon as the interval is narrow costs

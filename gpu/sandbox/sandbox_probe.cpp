@@ -13,6 +13,7 @@ namespace kernelmill {
 namespace {
 
 constexpr int probe_deadline_ms = 10'000;
+constexpr int probe_tries = 3;
 constexpr uint64_t probe_memory_bytes = 64 << 20;
 constexpr uint64_t probe_processes = 16;
 constexpr uint64_t probe_address_space = uint64_t{3} << 30;
@@ -23,7 +24,7 @@ struct probe_outcome {
   std::map<std::string, long> said;
 };
 
-expected<probe_outcome> try_in_sandbox(sandbox& walls, const char* what, sandbox_spec spec) {
+expected<probe_outcome> try_once(sandbox& walls, const char* what, sandbox_spec spec) {
   auto ends = make_pipe();
   spec.argv = {helper_path, "probe", what};
   spec.descriptors = {{ends.write.get(), 1}};
@@ -38,6 +39,20 @@ expected<probe_outcome> try_in_sandbox(sandbox& walls, const char* what, sandbox
   std::istringstream in{std::string{text, static_cast<size_t>(n > 0 ? n : 0)}};
   std::string name;
   for (long value = 0; in >> name >> value;) result.said[name] = value;
+  return result;
+}
+
+// A probe that somebody killed before it could say anything shows nothing of the walls.
+bool was_cut_off(const expected<probe_outcome>& x) {
+  if (!x) return true;
+  constexpr int killed = 128; // and above: what a shell or bubblewrap says of a signal
+  return x->said.empty() && !x->out_of_memory && (x->status.signal != 0 || x->status.code > killed);
+}
+
+expected<probe_outcome> try_in_sandbox(sandbox& walls, const char* what, const sandbox_spec& spec) {
+  auto result = try_once(walls, what, spec);
+  for (int again = 1; again < probe_tries && was_cut_off(result); ++again)
+    result = try_once(walls, what, spec);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include "gpu/task/task_files.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
+#include "messages/base/json_depth.hpp"
 
 namespace kernelmill {
 
@@ -40,6 +41,9 @@ std::string position(const std::string& text, size_t byte) {
 
 // The one place where nlohmann's exceptions end.
 expected<void> parse_into(const std::string& text, const std::string& file, task& x) {
+  if (nests_deeper(text))
+    return configuration_error("bad_json", "failed to read " + file + ": it nests too deep",
+                               "docs/reference/tasks.md lists the keys of a task");
   try {
     auto document = nlohmann::json::parse(text, nullptr, true, true);
     return read_document(document, file, x);
@@ -63,8 +67,8 @@ bool is_identifier(const std::string& name) {
          std::all_of(name.begin(), name.end(), word);
 }
 
-tl::unexpected<error> bad(const std::string& file, const std::string& cause,
-                          std::string hint = {}) {
+tl::unexpected<error> bad_file(const std::string& file, const std::string& cause,
+                               std::string hint = {}) {
   return configuration_error("bad_task", "failed to read " + file + ": " + cause, std::move(hint));
 }
 
@@ -73,13 +77,14 @@ expected<void> check_names(const task& x, const std::string& file) {
   bool output = false;
   for (const auto& arg : x.arguments) {
     if (!is_identifier(arg.name))
-      return bad(file, "argument \"" + arg.name + "\" is not a C identifier");
-    if (!seen.insert(arg.name).second) return bad(file, "argument " + arg.name + " is named twice");
+      return bad_file(file, "argument \"" + arg.name + "\" is not a C identifier");
+    if (!seen.insert(arg.name).second)
+      return bad_file(file, "argument " + arg.name + " is named twice");
     output = output || arg.role == argument_role::output || arg.role == argument_role::inout;
   }
   if (!is_identifier(x.function))
-    return bad(file, "function \"" + x.function + "\" is not a C identifier");
-  if (!output) return bad(file, "arguments must hold an output or inout");
+    return bad_file(file, "function \"" + x.function + "\" is not a C identifier");
+  if (!output) return bad_file(file, "arguments must hold an output or inout");
   return {};
 }
 
@@ -89,22 +94,22 @@ expected<void> check_tensor(const argument& arg, const task_case& c, const std::
   int64_t row = 1;
   for (const auto& dimension : arg.shape) {
     auto size = dimension.evaluate(c.scalars);
-    if (!size) return bad(file, where + ": " + size.error().message);
+    if (!size) return bad_file(file, where + ": " + size.error().message);
     if (*size < 1)
-      return bad(file,
-                 where + ": dimension \"" + dimension.text() + "\" is " + std::to_string(*size));
+      return bad_file(file, where + ": dimension \"" + dimension.text() + "\" is " +
+                                std::to_string(*size));
     row = *size;
     if (__builtin_mul_overflow(elements, *size, &elements) || elements > max_tensor_bytes / 4)
-      return bad(file, where + ": more than 256 MiB");
+      return bad_file(file, where + ": more than 256 MiB");
   }
   if (arg.fill_range.empty()) return {};
   auto low = arg.fill_range[0].evaluate(c.scalars);
   auto high = arg.fill_range[1].evaluate(c.scalars);
-  if (!low || !high) return bad(file, where + ": " + (!low ? low : high).error().message);
+  if (!low || !high) return bad_file(file, where + ": " + (!low ? low : high).error().message);
   if (*low >= *high || *low < INT32_MIN || *high > int64_t{INT32_MAX} + 1)
-    return bad(file, where + ": fill_range [" + std::to_string(*low) + ", " +
-                         std::to_string(*high) + ") is empty or too wide");
-  return row <= INT32_MAX ? expected<void>{} : bad(file, where + ": a row is too long");
+    return bad_file(file, where + ": fill_range [" + std::to_string(*low) + ", " +
+                              std::to_string(*high) + ") is empty or too wide");
+  return row <= INT32_MAX ? expected<void>{} : bad_file(file, where + ": a row is too long");
 }
 
 std::string listed(const std::vector<std::string>& names) {
@@ -119,17 +124,17 @@ expected<void> check_for_gpu(const task& x, const std::string& file) {
     const auto& arg = x.arguments[i];
     auto place = "arguments[" + std::to_string(i) + "]";
     if (arg.role == argument_role::inout)
-      return bad(file, place + ".role is \"inout\", and backends names cuda",
-                 "GPUs do not time such arguments yet: leave cuda out of backends");
+      return bad_file(file, place + ".role is \"inout\", and backends names cuda",
+                      "GPUs do not time such arguments yet: leave cuda out of backends");
     if (arg.role != argument_role::input) continue;
     const auto& fill = fill_of(arg, x.timed_gpu);
     if (find_device_fill(fill, arg.type)) continue;
     bool own = x.timed_gpu.fills.contains(arg.name);
-    return bad(file,
-               "timed_gpu.fills." + arg.name +
-                   (own ? " is" : " is missing, and " + place + ".fill is") + " \"" + fill +
-                   "\", which a GPU cannot make",
-               "a GPU makes: " + listed(device_distributions(arg.type)));
+    return bad_file(file,
+                    "timed_gpu.fills." + arg.name +
+                        (own ? " is" : " is missing, and " + place + ".fill is") + " \"" + fill +
+                        "\", which a GPU cannot make",
+                    "a GPU makes: " + listed(device_distributions(arg.type)));
   }
   return {};
 }
@@ -150,10 +155,10 @@ expected<void> check_signature(const task& x, const std::string& file) {
     for (const auto* formula : {&x.bytes, &x.flops}) {
       auto value = formula->evaluate(c.scalars);
       if (!value)
-        return bad(file, "bytes or flops in case " + c.name + ": " + value.error().message);
+        return bad_file(file, "bytes or flops in case " + c.name + ": " + value.error().message);
       if (*value < 0)
-        return bad(file,
-                   "bytes or flops in case " + c.name + ": " + formula->text() + " is negative");
+        return bad_file(file, "bytes or flops in case " + c.name + ": " + formula->text() +
+                                  " is negative");
     }
   }
   return {};
@@ -171,21 +176,21 @@ expected<void> check_files(const task& x, const std::string& file) {
     for (const std::string name : {"reference", "baseline"}) {
       bool found = has(name + ".cu") || (backend == "hip" && has(name + ".hip"));
       if (!x.names(backend) || found) continue;
-      return bad(file,
-                 "backends names " + backend + ", but there is no " + x.directory + "/" + name +
-                     ".cu",
-                 "write it, or leave " + backend +
-                     " out of backends; docs/reference/tasks.md lists the files");
+      return bad_file(file,
+                      "backends names " + backend + ", but there is no " + x.directory + "/" +
+                          name + ".cu",
+                      "write it, or leave " + backend +
+                          " out of backends; docs/reference/tasks.md lists the files");
     }
   if (x.verb != "debug" && x.verb != "reformulate" && x.verb != "diagnose") return {};
   for (const auto& backend : x.backends) {
     bool gpu = backend != "cpu";
     if (!(gpu ? x.starter_gpu : x.starter_cpu).empty()) continue;
     if (backend == "hip" && !x.starter_hip.empty()) continue;
-    return bad(file,
-               "verb \"" + x.verb + "\" needs a " + (gpu ? "starter.cu" : "starter.cpp") +
-                   ", because backends names " + backend,
-               "docs/reference/tasks.md lists the files of a task");
+    return bad_file(file,
+                    "verb \"" + x.verb + "\" needs a " + (gpu ? "starter.cu" : "starter.cpp") +
+                        ", because backends names " + backend,
+                    "docs/reference/tasks.md lists the files of a task");
   }
   return {};
 }
@@ -273,8 +278,8 @@ expected<task> load_task_folder(const std::string& directory) {
   while (x.directory.size() > 1 && x.directory.back() == '/') x.directory.pop_back();
   auto loaded = load_files(std::move(x));
   if (loaded && !("/" + loaded->directory).ends_with("/" + loaded->id))
-    return bad(loaded->directory + "/task.json",
-               "id \"" + loaded->id + "\" is not the end of the folder's path");
+    return bad_file(loaded->directory + "/task.json",
+                    "id \"" + loaded->id + "\" is not the end of the folder's path");
   return loaded;
 }
 

@@ -201,7 +201,7 @@ std::vector<kernel_resources> take_kernel_resources(std::string& text) {
     if (auto at = line.find(begin); at != line.npos && result.size() < most_diagnostics) {
       auto name = line.substr(at + begin.size());
       result.push_back({demangled(std::string{name.substr(0, name.find('\''))}), 0, 0, 0, 0, 0});
-    } else if (of_stack) {
+    } else if (of_stack && !result.empty()) {
       result.back().stack_frame = number_before(line, " bytes stack frame");
       result.back().spill_stores = number_before(line, " bytes spill stores");
       result.back().spill_loads = number_before(line, " bytes spill loads");

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "messages/base/json_depth.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -184,6 +186,7 @@ expected<recording> parse_recording(const std::string& report) {
   if (report.size() > most_report) return fail("the report of the module's import is too long");
   auto line = last_line(report);
   if (line.empty()) return recording{};
+  if (nests_deeper(line)) return fail("the report of the module's import nests too deep");
   auto document = json::parse(line, nullptr, false);
   try {
     return recording_of(document);

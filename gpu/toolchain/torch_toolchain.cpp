@@ -25,7 +25,7 @@ namespace {
 constexpr int import_deadline_ms = 45'000; // defining a model is no work
 
 // Part of every key: raise it when the meaning of an entry changes.
-constexpr const char* cache_generation = "kernelmill-torch-build-2";
+constexpr const char* torch_cache_generation = "kernelmill-torch-build-2";
 
 // What our Python and our headers say is part of every key too.
 std::string digest_of_package() {
@@ -202,9 +202,10 @@ Message<wire::BuildResult> torch_toolchain::build(wire::BuildRequest::Reader req
   std::string problem = request.getTaskDir();
   if (!problem.empty()) problem = read_whole(problem + "/problem.py").value_or("");
   std::string source = request.getSource();
-  auto key = sha256_hex(
-      std::string{cache_generation} + '\n' + x.digest + '\n' + std::to_string(deadline_ms) + ' ' +
-      std::to_string(state_->options.memory_bytes) + '\n' + sha256_hex(problem) + '\n' + source);
+  auto key =
+      sha256_hex(std::string{torch_cache_generation} + '\n' + x.digest + '\n' +
+                 std::to_string(deadline_ms) + ' ' + std::to_string(state_->options.memory_bytes) +
+                 '\n' + sha256_hex(problem) + '\n' + source);
   if (auto found = state_->cache.find(key)) return *found;
   auto made = state_->make(x, key, request, deadline_ms);
   auto result =

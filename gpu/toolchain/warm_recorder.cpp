@@ -21,7 +21,7 @@ namespace {
 
 constexpr int start_deadline_ms = 120'000;
 constexpr int fork_deadline_ms = 20'000;
-constexpr int farewell_ms = 5'000;
+constexpr int recorder_farewell_ms = 5'000;
 constexpr uint64_t memory_limit = uint64_t{16} << 30; // of all of them, where there is a cgroup
 constexpr uint64_t data_limit = uint64_t{8} << 30;    // of one
 constexpr off_t most_printed = off_t{16} << 20;
@@ -123,7 +123,7 @@ expected<compiler_outcome> warm_recorder::run(const recorder_job& job) {
   result.timed_out = !wait_readable(process->get(), job.deadline_ms);
   if (result.timed_out) (void)signal_pidfd(process->get(), SIGKILL);
   int32_t code = -SIGKILL;
-  if (wait_readable(status.read.get(), farewell_ms))
+  if (wait_readable(status.read.get(), recorder_farewell_ms))
     (void)read_retrying(status.read.get(), &code, sizeof code);
   if (code > 128 || code < 0)
     result.status = {-1, code < 0 ? -code : code - 128};

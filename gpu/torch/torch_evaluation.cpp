@@ -17,6 +17,7 @@
 #include "gpu/referee/second_look.hpp"
 #include "gpu/referee/task_check.hpp"
 #include "gpu/task/task.hpp"
+#include "gpu/torch/torch_blocks.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -28,16 +29,12 @@ using nlohmann::json;
 constexpr uint32_t default_deadline_ms = 180'000;
 constexpr int grace_ms = 20'000; // the torch referee keeps the deadline itself
 constexpr double roofline_margin = 1.1;
-constexpr const char* own_kind = "own"; // as kernelmill_torch/contents.py names it
-constexpr size_t least_own_blocks = 2;
-constexpr size_t least_other_blocks = 4;
 // Standard deviations in seconds of a call between processes that run the same code: on one core,
 // of which their memory lies elsewhere, and on any, of which some are beside busy ones.
 constexpr double process_spread = 0.7e-6;
 constexpr double core_spread = 10e-6;
 constexpr size_t plan_bytes = 8;          // of a seed, as kernelmill_torch/judged.py has it
 constexpr size_t least_seen = 2;          // blocks that count for a second look
-constexpr double least_left = 0.1;        // of a row's time, without what is none of its calls'
 constexpr double device_spread = 0.15e-6; // of the GPU's work alone
 
 std::string text_of(const json& x, const char* name) {
@@ -48,6 +45,17 @@ std::string text_of(const json& x, const char* name) {
 double number_of(const json& x, const char* name) {
   auto found = x.find(name);
   return found != x.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+// 0 where it is no number that can be a count.
+uint64_t count_of(const json& x, const char* name) {
+  auto value = number_of(x, name);
+  return value > 0 && value < 1e15 ? static_cast<uint64_t>(value) : 0;
+}
+
+bool flag_of(const json& x, const char* name, bool otherwise) {
+  auto found = x.find(name);
+  return found != x.end() && found->is_boolean() ? found->get<bool>() : otherwise;
 }
 
 // JSON has no infinity; null stands for it.
@@ -117,7 +125,8 @@ private:
       return false;
     }
     const auto& x = *answer;
-    for (const auto& trial : x.value("trials", json::array())) trials_.push_back(trial);
+    for (const auto& trial : x.value("trials", json::array()))
+      if (trial.is_object()) trials_.push_back(trial);
     for (const auto& found : x.value("findings", json::array()))
       record_.findings.push_back(
           {text_of(found, "rule"),
@@ -179,8 +188,8 @@ private:
     if (answer) {
       keep_seed(text_of(*answer, "seed"));
       floor_bytes_ = number_of(*answer, "floor_bytes");
-      record_.case_count = static_cast<uint32_t>(number_of(*answer, "planned"));
-      record_.correct = record_.found_right = well && answer->value("correct", false);
+      record_.case_count = static_cast<uint32_t>(count_of(*answer, "planned"));
+      record_.correct = record_.found_right = well && flag_of(*answer, "correct", false);
     }
     if (well && !record_.correct) record_.fault = wrong_result();
     record_.deterministic =
@@ -190,16 +199,17 @@ private:
   }
 
   void keep_seed(const std::string& hex) {
-    has_seed_ = !hex.empty();
+    has_seed_ = !hex.empty() && hex.find_first_not_of("0123456789abcdef") == hex.npos;
+    if (!has_seed_) return;
     for (size_t i = 0; i < record_.seed.size() && 2 * i + 1 < hex.size(); ++i)
       record_.seed[i] = static_cast<uint8_t>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
   }
 
   error wrong_result() const {
     for (const auto& x : trials_) {
-      if (x.value("pass", true)) continue;
+      if (flag_of(x, "pass", true)) continue;
       auto count = fmt::format("{:.0f} elements wrong", number_of(x, "bad"));
-      if (x.value("hidden", false))
+      if (flag_of(x, "hidden", false))
         return {fault_class::candidate, "wrong_result",
                 "a hidden trial is wrong: other contents of the same shapes, " + count,
                 "compute the function for every value of its inputs"};
@@ -222,39 +232,21 @@ private:
         record_.correct = record_.fault.cls != fault_class::candidate;
         return keep_until_ended();
       }
-      if (kinds_.empty()) started = now_seconds(); // the first includes getting ready
+      if (blocks_.empty()) started = now_seconds(); // the first includes getting ready
       try {
-        timed_block block{};
-        auto clock = answer->at("clock").get<std::string>();
-        if (clock != clock_) {
-          kinds_.clear(); // it cannot be timed by the one that was asked for
-          timing.kinds.clear();
-          timing.samples = 0;
-        }
-        clock_ = clock;
-        fixed_ = answer->at("fixed").get<double>();
-        fixed_error_ = answer->at("fixed_error").get<double>();
-        for (int i = 0; i < 2; ++i) {
-          block.reference[i] = answer->at("reference").at(i).get<double>();
-          block.candidate[i] = answer->at("candidate").at(i).get<double>();
-        }
-        keep(block, answer->at("kind").get<std::string>(), answer->at("calls").get<uint32_t>());
-        has_others_ = answer->at("kinds").get<int>() > 1;
-        unmet_ = answer->at("unmet").get<int>() > 0;
-        timing.samples += answer->at("calls").get<uint32_t>();
-        one_core_ = answer->at("held").get<bool>();
+        blocks_.take(*answer);
       } catch (const json::exception& problem) {
         take(infrastructure_error("python_failed",
                                   std::string{"failed to read a block: "} + problem.what()));
         return;
       }
       if (condemned()) return keep_until_ended();
-      auto kinds = without_fixed();
+      auto kinds = blocks_.without_fixed();
       timing.note = stop_reason_by_kind(kinds, rule, now_seconds() - started);
       // A kind on which the candidate seems to be slower; once it was timed often enough, it is or
       // it is not.
       wanted = pay_slowest(kinds).in_doubt.value_or("");
-      if (!wanted.empty() || too_few_kinds() || unmet_) timing.note.clear();
+      if (!wanted.empty() || blocks_.wants_more_kinds()) timing.note.clear();
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
     summarize();
@@ -268,9 +260,9 @@ private:
   // Who ends a measurement by a finding when it is called on contents that do not suit it has not
   // had a try more.
   void keep_until_ended() {
-    size_t blocks = 0;
-    for (const auto& x : kinds_) blocks += x.blocks.size();
-    if (blocks >= least_seen) record_.timing.until_ended = pay_slowest(without_fixed()).speedup;
+    blocks_.write(record_.timing);
+    if (blocks_.count() >= least_seen)
+      record_.timing.until_ended = pay_slowest(blocks_.without_fixed()).speedup;
   }
 
   // The clock that is not paid, for information: what fails there is no verdict.
@@ -288,47 +280,7 @@ private:
         seconds;
   }
 
-  void keep(const timed_block& block, const std::string& kind, uint32_t calls) {
-    auto at = std::find_if(kinds_.begin(), kinds_.end(), [&](auto& x) { return x.name == kind; });
-    if (at == kinds_.end()) {
-      bool first = kind == own_kind; // as pay_slowest wants it
-      auto& listed = record_.timing.kinds;
-      at = kinds_.insert(first ? kinds_.begin() : kinds_.end(), {kind, {}});
-      listed.insert(first ? listed.begin() : listed.end(), {kind, 0, 0, 0});
-    }
-    at->blocks.push_back(block);
-    record_.timing.kinds[static_cast<size_t>(at - kinds_.begin())].calls += calls;
-  }
-
-  // Blocks without the part of a row that is none of its calls', which all rows together tell best.
-  std::vector<kind_blocks> without_fixed() const {
-    auto result = kinds_;
-    for (auto& kind : result)
-      for (auto& block : kind.blocks)
-        for (auto* side : {block.reference, block.candidate})
-          for (int i = 0; i < 2; ++i) side[i] = std::max(side[i] - fixed_, least_left * side[i]);
-    return result;
-  }
-
-  // Each of some blocks of other contents finds a shortcut by contents that most of them give away.
-  bool too_few_kinds() const {
-    size_t own = 0;
-    size_t others = 0;
-    for (const auto& x : kinds_) (x.name == own_kind ? own : others) += x.blocks.size();
-    return own < least_own_blocks || (has_others_ && others < least_other_blocks);
-  }
-
-  void name_kinds(const std::vector<kind_blocks>& kinds, const paid_speedup& paid) {
-    for (size_t i = 0; i < kinds.size(); ++i) {
-      std::vector<double> reference;
-      std::vector<double> candidate;
-      for (const auto& x : kinds[i].blocks) {
-        reference.insert(reference.end(), {x.reference[0], x.reference[1]});
-        candidate.insert(candidate.end(), {x.candidate[0], x.candidate[1]});
-      }
-      record_.timing.kinds[i].candidate_seconds = median(candidate);
-      record_.timing.kinds[i].reference_seconds = median(reference);
-    }
+  void tell_slowest(const paid_speedup& paid) {
     if (!paid.slowest) return;
     std::string times;
     for (const auto& x : record_.timing.kinds)
@@ -341,7 +293,7 @@ private:
   }
 
   void summarize() {
-    auto kinds = without_fixed();
+    auto kinds = blocks_.without_fixed();
     auto paid = pay_slowest(kinds);
     auto& timing = record_.timing;
     timing.measured = true;
@@ -351,16 +303,19 @@ private:
     timing.reference_seconds = paid.reference_seconds;
     timing.candidate_seconds = paid.candidate_seconds;
     timing.speedup = paid.speedup;
-    name_kinds(kinds, paid);
-    (clock_ == "device" ? timing.by_device : timing.by_call) = {timing.candidate_seconds,
-                                                                timing.reference_seconds};
-    if (request_.getTiming().getClock() != clock_ && parts_.gpu != nullptr)
+    blocks_.write(timing);
+    tell_slowest(paid);
+    (blocks_.clock() == "device" ? timing.by_device : timing.by_call) = {timing.candidate_seconds,
+                                                                         timing.reference_seconds};
+    if (request_.getTiming().getClock() != blocks_.clock() && parts_.gpu != nullptr)
       timing.note += "; timed with launches: its calls cannot be queued ahead";
     if (parts_.gpu == nullptr) return;
-    auto spread = clock_ == "device" ? device_spread : one_core_ ? process_spread : core_spread;
+    auto spread = blocks_.clock() == "device" ? device_spread
+                  : blocks_.one_core()        ? process_spread
+                                              : core_spread;
     // What is taken from both alike changes the ratio by what their inverses differ by.
-    auto by_fixed =
-        fixed_error_ / timing.candidate_seconds - fixed_error_ / timing.reference_seconds;
+    auto by_fixed = blocks_.fixed_error() / timing.candidate_seconds -
+                    blocks_.fixed_error() / timing.reference_seconds;
     timing.speedup =
         widened(timing.speedup, std::hypot(spread / timing.reference_seconds,
                                            spread / timing.candidate_seconds, by_fixed));
@@ -399,7 +354,7 @@ private:
       return;
     }
     record_.output = text_of(*answer, "output");
-    record_.sealed = answer->value("sealed", true);
+    record_.sealed = flag_of(*answer, "sealed", true);
     if (answer->contains("kernel_share"))
       record_.counters.push_back({"kernel_share", number_of(*answer, "kernel_share"), "share"});
   }
@@ -410,12 +365,12 @@ private:
       const auto& x = trials_[i];
       cases[i].setName(text_of(x, "name"));
       cases[i].setShape(inputs_);
-      cases[i].setHidden(x.value("hidden", false));
+      cases[i].setHidden(flag_of(x, "hidden", false));
       cases[i].setDistribution(text_of(x, "distribution"));
       cases[i].setMaxError(error_of(x, "max_error"));
       cases[i].setBound(error_of(x, "bound"));
-      cases[i].setPass(x.value("pass", false));
-      cases[i].setBadCount(static_cast<uint64_t>(number_of(x, "bad")));
+      cases[i].setPass(flag_of(x, "pass", false));
+      cases[i].setBadCount(count_of(x, "bad"));
       cases[i].setFirstBad(text_of(x, "first_bad"));
     }
   }
@@ -429,13 +384,7 @@ private:
   std::vector<json> trials_;
   std::string inputs_;
   double floor_bytes_ = 0;
-  std::vector<kind_blocks> kinds_; // as in the record; seconds a call with what follows
-  double fixed_ = 0;               // seconds a call that are no call's, as is known by now
-  double fixed_error_ = 0;
-  bool has_others_ = false;    // of contents
-  bool unmet_ = false;         // nothing is known of some yet
-  std::string clock_ = "call"; // by which blocks were timed
-  bool one_core_ = false;      // baseline and candidate took turns on one
+  torch_blocks blocks_;
 };
 
 } // namespace

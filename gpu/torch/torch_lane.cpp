@@ -10,12 +10,19 @@
 #include "gpu/python/packets.hpp"
 #include "gpu/referee/candidate_process.hpp"
 #include "gpu/sandbox/seccomp.hpp"
+#include "messages/base/json_depth.hpp"
 
 namespace kernelmill {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+// No JSON is discarded, as what nests too deep to be copied.
+nlohmann::json parse_packet(const std::string& text) {
+  if (nests_deeper(text)) return nlohmann::json::value_t::discarded;
+  return nlohmann::json::parse(text, nullptr, false);
+}
 
 constexpr int start_deadline_ms = 240'000;            // importing torch from a cold disk
 constexpr uint64_t memory_limit = uint64_t{24} << 30; // of all candidates, where there is a cgroup
@@ -174,7 +181,7 @@ expected<void> torch_lane::await_ready() {
   if (ready_) return {};
   auto text = receive_packet(control_.get(), start_deadline_ms);
   if (!text) return lost("it did not start in time");
-  auto hello = nlohmann::json::parse(text->text, nullptr, false);
+  auto hello = parse_packet(text->text);
   if (!hello.is_object() || !hello.contains("ready"))
     return lost(hello.is_object() && hello.contains("failed") ? hello["failed"].dump()
                                                               : "the torch referee ended");
@@ -196,7 +203,7 @@ expected<nlohmann::json> torch_lane::ask(const nlohmann::json& request, int dead
   auto text = receive_packet(control_.get(), deadline_ms);
   if (!text) return lost(text.error().message);
   if (text->text.empty()) return lost("the torch referee ended");
-  auto answer = nlohmann::json::parse(text->text, nullptr, false);
+  auto answer = parse_packet(text->text);
   if (!answer.is_object()) return lost("its answer is none");
   return answer;
 }

@@ -19,7 +19,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds connect_deadline{3000};
-constexpr std::chrono::milliseconds greeting_deadline{5000};
+constexpr std::chrono::milliseconds hello_deadline{5000};
 
 bool wait_for(int fd, short events, clock::time_point until) {
   auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now()).count();
@@ -39,7 +39,7 @@ int connect_to(int fd, const addrinfo& to) {
 
 /// Nothing when the other side says nothing in time.
 std::optional<tls_step> shake_hands_in_time(int fd, SSL* session) {
-  auto until = clock::now() + greeting_deadline;
+  auto until = clock::now() + hello_deadline;
   for (;;) {
     auto step = shake_hands(session);
     if (step == tls_step::done || step == tls_step::failed) return step;
@@ -49,7 +49,7 @@ std::optional<tls_step> shake_hands_in_time(int fd, SSL* session) {
 
 tl::unexpected<error> silent_head(const network_address& at) {
   return unreachable_head(at, "it accepts, but says nothing for " +
-                                  std::to_string(greeting_deadline.count() / 1000) + " s");
+                                  std::to_string(hello_deadline.count() / 1000) + " s");
 }
 
 // With TLS the server's answer may still be that it does not want this client: then it hangs up,
@@ -63,7 +63,7 @@ expected<link_socket> greet_over(descriptor fd, const network_address& at, const
     if (!step) return silent_head(at);
     if (*step == tls_step::failed) return refused_by_head(at, "TLS");
   }
-  if (!wait_for(result.fd.get(), POLLIN, clock::now() + greeting_deadline)) return silent_head(at);
+  if (!wait_for(result.fd.get(), POLLIN, clock::now() + hello_deadline)) return silent_head(at);
   return result;
 }
 

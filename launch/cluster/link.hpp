@@ -49,11 +49,11 @@ caf::actor_system& lasting_system();
 [[noreturn]] void leave(int code);
 
 /// Lets others reach `who`; returns the port. A host name must be one of this machine.
-expected<uint16_t> publish_head(caf::actor_system& system, const head_gate_actor& who,
+expected<uint16_t> publish_head(caf::actor_system& system, const head_actor& who,
                                 const network_address& at, const shared_tls& tls);
 
 /// Reaches a head, or says within some seconds why not. Blocks; call it from one thread alone.
-expected<head_gate_actor> reach_head(caf::actor_system& system, const network_address& at,
+expected<head_actor> reach_head(caf::actor_system& system, const network_address& at,
                                      const shared_tls& tls);
 
 } // namespace kernelmill

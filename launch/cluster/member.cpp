@@ -164,7 +164,7 @@ struct dialer {
   }
 
   // Waits for DOWN of the head or of the gate; asks for the end when told to stop.
-  void attend(const head_gate_actor& head) {
+  void attend(const head_actor& head) {
     self->monitor(head);
     // `kernelmill drain` is for good: a head that we have just joined knows nothing of it.
     bool draining = gate_is_draining();

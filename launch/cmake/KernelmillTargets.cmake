@@ -9,18 +9,43 @@ target_compile_options(kernelmill_flags INTERFACE
 if(KERNELMILL_WERROR)
   target_compile_options(kernelmill_flags INTERFACE -Werror)
 endif()
+if(KERNELMILL_UNITY)
+  # Neither is a mistake there: a type of an unnamed namespace that lies in another file than the
+  # unit's, and a local name that another source has outside of its functions.
+  target_compile_options(kernelmill_flags INTERFACE -Wno-subobject-linkage -Wno-shadow)
+endif()
 if(KERNELMILL_SANITIZE)
   # CAF itself is not instrumented; null and vptr report its intrusive containers.
   target_compile_options(kernelmill_flags INTERFACE
     -fsanitize=${KERNELMILL_SANITIZE} -fno-omit-frame-pointer -fno-sanitize=null,vptr)
   target_link_options(kernelmill_flags INTERFACE -fsanitize=${KERNELMILL_SANITIZE})
 endif()
+if(KERNELMILL_FUZZ)
+  # What libFuzzer steers by; and whatever is undefined ends the process, so that it is found.
+  target_compile_options(kernelmill_flags INTERFACE
+    -fsanitize=fuzzer-no-link -fno-sanitize-recover=all -Wno-unknown-warning-option)
+endif()
 
-# kernelmill_library(NAME SOURCES... [PUBLIC libs] [PRIVATE libs])
+# kernelmill_library(NAME SOURCES... [PUBLIC libs] [PRIVATE libs] [HOT | ONCE] [APART])
+# HOT is for what time goes into while candidates wait: loops over elements, which g++ vectorizes
+# at -O3. ONCE is for what runs once in a command: compiling it takes longer than running it. Only
+# a release build heeds them.
+# With -DKERNELMILL_UNITY=ON up to sixteen sources of a library are compiled as one, since most of
+# their time goes into the headers of CAF and JSON. Names in the unnamed namespaces of one library
+# must differ then; tests/unit/folders/unity_test.py finds those that do not. Small libraries with
+# the same name in each file stay APART.
 function(kernelmill_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "HOT;ONCE;APART" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC kernelmill_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+  if(arg_ONCE)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
+  elseif(NOT arg_HOT)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
+  endif()
+  if(KERNELMILL_UNITY AND NOT arg_APART)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+  endif()
 endfunction()
 
 # kernelmill_program(NAME SOURCES... [LINK libs])

@@ -29,6 +29,7 @@ cli::command actor_list_row();
 cli::command actor_show_row();
 cli::command node_list_row();
 cli::command gpu_list_row();
+cli::command fsck_row();
 cli::command doctor_row();
 cli::command task_list_row();
 cli::command task_show_row();

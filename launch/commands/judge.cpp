@@ -23,6 +23,7 @@
 #include "launch/commands/tasks_root.hpp"
 #include "launch/commands/workbench.hpp"
 #include "launch/judging/candidate_judging.hpp"
+#include "launch/judging/candidate_line.hpp"
 #include "launch/judging/verdict_text.hpp"
 #include "launch/machine/python.hpp"
 #include "messages/base/digest.hpp"
@@ -89,19 +90,6 @@ tl::unexpected<error> bad_line(const std::string& path, size_t line, const std::
       "\"contract\" if you like");
 }
 
-/// What is wrong with a line; nothing when it can be used.
-std::optional<std::string> complaint(const ordered_json& x) {
-  auto text = [&](const char* key) { return x.contains(key) && x[key].is_string(); };
-  if (!x.is_object() || !text("task") || !text("file"))
-    return "it is no object with the texts task and file";
-  for (const auto& [key, unused] : x.items())
-    if (key != "name" && key != "task" && key != "file" && key != "contract")
-      return "unknown key \"" + key + "\"";
-  for (const char* key : {"name", "contract"})
-    if (x.contains(key) && !text(key)) return std::string{key} + " is no text";
-  return std::nullopt;
-}
-
 expected<std::vector<job>> read_batch(const invocation& options, const task_roots& roots,
                                       const chosen_backend& backend) {
   auto path = options.value("BATCH");
@@ -114,20 +102,20 @@ expected<std::vector<job>> read_batch(const invocation& options, const task_root
   std::string text;
   for (size_t line = 1; std::getline(in, text); ++line) {
     if (text.find_first_not_of(" \t\r") == std::string::npos) continue;
-    auto x = ordered_json::parse(text, nullptr, false);
-    if (auto cause = complaint(x)) return bad_line(path, line, *cause);
+    auto x = read_candidate_line(text);
+    if (!x) return bad_line(path, line, x.error());
     job one;
-    auto what = load_task(roots, x["task"].get<std::string>());
+    auto what = load_task(roots, x->task);
     if (!what) return bad_line(path, line, what.error().message);
     if (auto ok = choose_backend(*what, backend.name); !ok)
       return bad_line(path, line, ok.error().message);
-    auto source = read_candidate((folder / x["file"].get<std::string>()).string());
+    auto source = read_candidate((folder / x->file).string());
     if (!source) return bad_line(path, line, source.error().message);
-    if (auto ok = choose_contract_for(*what, x.value("contract", "auto"), *source); !ok)
+    if (auto ok = choose_contract_for(*what, x->contract, *source); !ok)
       return bad_line(path, line, ok.error().message);
     if (what->contract == contract_kind::torch)
       choose_torch(*what, torch_choice_of(options), backend);
-    one.name = x.value("name", x["file"].get<std::string>());
+    one.name = std::move(x->name);
     one.candidate.parsed = as_source(std::move(*source), *what);
     one.candidate.sha256 = sha256_hex(one.candidate.parsed.kernel);
     one.candidate.what = std::move(*what);

@@ -24,7 +24,7 @@ namespace rp = reporting;
 
 constexpr uint32_t most_levels = 9; ///< that {level} of --from is tried with; the benchmark has 4
 
-tl::unexpected<error> usage(std::string message, std::string hint) {
+tl::unexpected<error> report_usage(std::string message, std::string hint) {
   return configuration_error("usage", "failed to run 'report': " + std::move(message),
                              std::move(hint));
 }
@@ -41,7 +41,7 @@ expected<std::vector<T>> numbers(const invocation& in, const char* name, T low, 
     bool read = code == std::errc{} && end == text.data() + comma;
     if constexpr (std::is_floating_point_v<T>) read = read && std::isfinite(x);
     if (!read || x < low)
-      return usage(
+      return report_usage(
           fmt::format("{} takes {} with commas between, not '{}'", name, what, cli::clean(text)),
           fmt::format("such as {} {}", name, std::is_floating_point_v<T> ? "0,1,2" : "1,5"));
     result.push_back(x);
@@ -90,7 +90,8 @@ expected<std::vector<rp::eval_results_source>> files_of(const invocation& in) {
     }
     return std::vector<rp::eval_results_source>{{name, level, nullptr}};
   }
-  if (in.has("--level")) return usage("--from with {level} needs no --level", "leave one of them");
+  if (in.has("--level"))
+    return report_usage("--from with {level} needs no --level", "leave one of them");
   for (uint32_t level = 1; level <= most_levels; ++level) {
     auto file = name;
     for (size_t at; (at = file.find(word)) != std::string::npos;)
@@ -137,23 +138,23 @@ expected<source> from_files(const invocation& in) {
 
 expected<void> check_sources(const invocation& in) {
   if (in.has("RUN") == in.has("--from"))
-    return usage(in.has("RUN") ? "there are both a run and --from"
-                               : "there is nothing to report on",
-                 "name a run, or a file: kernelmill report --from eval_results.json");
+    return report_usage(in.has("RUN") ? "there are both a run and --from"
+                                      : "there is nothing to report on",
+                        "name a run, or a file: kernelmill report --from eval_results.json");
   if (in.has("RUN"))
     for (const auto* name : {"--baseline", "--level"})
       if (in.has(name))
-        return usage(std::string{name} + " belongs to --from: a run knows the times of its "
-                                         "references and its levels",
-                     std::string{"leave "} + name +
-                         " out, or write the run with --eval-results "
-                         "and read that with --from");
+        return report_usage(std::string{name} + " belongs to --from: a run knows the times of its "
+                                                "references and its levels",
+                            std::string{"leave "} + name +
+                                " out, or write the run with --eval-results "
+                                "and read that with --from");
   if (in.has("--from") && in.has("--eval-results"))
-    return usage("--eval-results belongs to a run: what a file says besides would be lost",
-                 "leave --eval-results out, or copy the file");
+    return report_usage("--eval-results belongs to a run: what a file says besides would be lost",
+                        "leave --eval-results out, or copy the file");
   if (in.has("--from") && in.value("--by") == "turn")
-    return usage("--by turn belongs to a run: the samples of a file are what they are",
-                 "leave --by out");
+    return report_usage("--by turn belongs to a run: the samples of a file are what they are",
+                        "leave --by out");
   return {};
 }
 

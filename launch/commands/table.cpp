@@ -24,6 +24,7 @@ const cli::command_table& all() {
       logs_row(),
       actor_list_row(),
       actor_show_row(),
+      fsck_row(),
       doctor_row(),
       task_list_row(),
       task_show_row(),

@@ -88,8 +88,9 @@ void add_environment_layer(raw_layers& layers, const config_sources& sources) {
   for (const auto& [name, text] : sources.environment) {
     if (!name.starts_with("KERNELMILL_")) continue;
     const auto& keys = config_keys();
-    auto key = std::find_if(keys.begin(), keys.end(),
-                            [&](const config_key& x) { return environment_name(x) == name; });
+    auto key = std::find_if(keys.begin(), keys.end(), [&wanted = name](const config_key& x) {
+      return environment_name(x) == wanted;
+    });
     if (key != keys.end())
       layers.values.insert_or_assign(
           key->name,

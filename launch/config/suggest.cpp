@@ -42,7 +42,9 @@ std::string closest(std::string_view word, std::span<const std::string> choices)
   // Ranks: 0 equal but for case, then by distance; a shared last component beats a far spelling.
   size_t best_rank = word.size() / 3 + 2;
   for (const auto& choice : choices) {
-    auto rank = edit_distance(word, choice);
+    // No distance is below that of the lengths: most choices need no table.
+    auto longer = std::max(word.size(), choice.size()) - std::min(word.size(), choice.size());
+    auto rank = longer < best_rank ? edit_distance(word, choice) : longer;
     if (last_component(choice) == last_component(word)) rank = std::min<size_t>(rank, 1);
     if (word.size() >= 3 && choice.starts_with(word)) rank = std::min<size_t>(rank, 1);
     if (word.size() < 3) rank += 1;

@@ -99,7 +99,10 @@ def describe(x, verdict):
     speed = timing.get("speedup") or {}
     times = (f"{speed['estimate']:.2f} [{speed['low']:.2f}, {speed['high']:.2f}]" if timing.get("measured") else "not timed")
     words = (verdict.get("error") or {}).get("message") or ""
-    return f"{x['name']:44} {verdict.get('outcome')} for {sorted(reasons(verdict))}, {times}, reward {verdict.get('reward')}: {words[:140]}"
+    task = x["task"] if isinstance(x["task"], str) else x["task"]["name"]
+    seconds = (f" {timing.get('reference_ms')} and {timing.get('candidate_ms')} ms; {timing.get('note')}" if timing.get("measured") else "")
+    return (f"{x['name']:44} {task} {verdict.get('outcome')} for {sorted(reasons(verdict))}, {times},{seconds} reward {verdict.get('reward')}: "
+            f"{words[:140]}")
 
 
 def show(counts, contracts):

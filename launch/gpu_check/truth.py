@@ -117,6 +117,11 @@ def pair(verdict, clock):
     return found["candidate"], found["reference"]
 
 
+def depends_on_contents(verdict):
+    """Whether the speedup is that of a kind of contents on which the candidate is slower than on the problem's own."""
+    return "depends_on_contents" in common.reasons(verdict)
+
+
 def limit_of(ms):
     return WITHIN[0] if ms >= LONG_MS else WITHIN[1]
 
@@ -129,7 +134,7 @@ class Findings:
     """What was off, by what was compared: (how far, what it may be, words)."""
 
     def __init__(self, name):
-        self.name, self.found, self.missing = name, {}, []
+        self.name, self.found, self.missing, self.other_contents = name, {}, [], []
 
     def add(self, kind, off, most, words):
         self.found.setdefault(kind, []).append((abs(off), most, words))
@@ -152,7 +157,10 @@ class Findings:
         text = f"{ms(ours[1])} {ms(ours[0])} {ratio:7.3f} {off * 100:+6.1f} %"
         if paid:
             by_speedup = truth.ratio.off(paid)
-            self.add(f"{clock}: speedup that is paid", by_speedup, most, words)
+            if depends_on_contents(verdict):
+                self.other_contents.append(words)  # of which events know nothing
+            else:
+                self.add(f"{clock}: speedup that is paid", by_speedup, most, words)
             text += f"  paid {paid:6.3f} [{speedup['low']:.3f}, {speedup['high']:.3f}] {by_speedup * 100:+6.1f} %"
             if words.split()[1] == "copy":
                 self.add(f"{clock}: copies", paid - 1, COPIES_WITHIN, words)
@@ -167,6 +175,8 @@ class Findings:
             note_tried(len(within), sum(within))
             promise(all(within), f"truth, {self.name}, {kind}: {sum(within)} of {len(within)} {bounds}; worst "
                     f"{worst[0] * 100:.1f} %: {worst[2]}")
+        if self.other_contents:
+            say(f"        paid for contents on which it is slower: {', '.join(self.other_contents)}")
         if self.missing:
             promise(False, f"truth, {self.name}: no time of {len(self.missing)}: {', '.join(sorted(set(self.missing)))[:300]}")
 

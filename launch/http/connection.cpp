@@ -144,15 +144,19 @@ kj::Promise<void> connection::take(kj::HttpMethod method, kj::StringPtr url,
   auto& kept = *x;
   auto release = kj::defer([this, &kept] { parts_.body_bytes -= kept.held; });
   return parts_.timer.timeoutAfter(duration_of(parts_.bounds.body_time), read_body(kept, body))
-      .catch_([&kept](kj::Exception&& e) {
-        if (e.getType() != kj::Exception::Type::OVERLOADED) kj::throwFatalException(kj::mv(e));
-        kept.refused = refusal(408, "body_too_slow", "the body did not come in time");
+      .catch_([this, &kept](kj::Exception&& e) {
+        if (e.getType() == kj::Exception::Type::DISCONNECTED) kj::throwFatalException(kj::mv(e));
+        bool late = e.getType() == kj::Exception::Type::OVERLOADED;
+        kept.refused =
+            late ? refusal(408, "body_too_slow", "the body did not come in time")
+                 : refusal(400, "bad_request", "the body is not encoded as its head says");
+        close_ = close_ || !late; // nobody knows where the next request begins
       })
       .then([this, &kept, &body, &to] {
         if (kept.refused) return refuse(std::move(*kept.refused), body, to);
         return handle(kept, to);
       })
-      .attach(kj::mv(release), kj::mv(x));
+      .attach(kj::mv(x), kj::mv(release)); // the last is destroyed first, and looks at the first
 }
 
 response connection::body_too_large() const {

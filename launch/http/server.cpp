@@ -1,14 +1,10 @@
 #include "launch/http/server.hpp"
 
-#include <future>
-#include <thread>
+#include <atomic>
 
-#include <pthread.h>
-
-#include "actors/listening.hpp"
-#include "actors/policy_client/http/open_files.hpp"
 #include "launch/config/address.hpp"
 #include "launch/http/connection.hpp"
+#include "launch/http/listening_thread.hpp"
 
 namespace kernelmill::http {
 
@@ -31,14 +27,6 @@ std::string description(const kj::Exception& e) {
   auto text = e.getDescription();
   return {text.begin(), text.size()};
 }
-
-// KJ would report on stderr what strangers do to their connections.
-class quiet final : public kj::ExceptionCallback {
-public:
-  void logMessage(kj::LogSeverity, const char*, int, int, kj::String&&) override {
-    // nop
-  }
-};
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
@@ -143,47 +131,20 @@ public:
   thread(std::vector<route> routes, server_options options)
       : options_(std::move(options)), router_(std::move(routes), access_of(options_)) {}
 
-  ~thread() {
-    if (stop_.get() != nullptr) stop_->fulfill();
-    if (worker_.joinable()) worker_.join();
-  }
-
+  // A watched request has its socket twice.
   expected<void> start() {
-    std::promise<expected<uint16_t>> listening;
-    auto heard = listening.get_future();
-    worker_ = std::thread{[this, &listening] { run(listening); }};
-    auto port = heard.get();
-    KM_TRY(port);
-    port_ = *port;
-    return {};
+    return worker_.start(
+        {"km-http", options_.host, options_.port, uint64_t{2} * options_.bounds.connections},
+        [this](auto& io, auto& at, const auto& serve) { run(io, at, serve); });
   }
 
-  uint16_t port() const { return port_; }
-  std::string url() const { return "http://" + network_address{options_.host, port_}.text(); }
+  uint16_t port() const { return worker_.port(); }
+  std::string url() const { return "http://" + network_address{options_.host, port()}.text(); }
   uint32_t connections() const { return open_; }
 
 private:
-  // `listening` lives until it is fulfilled, which happens exactly once.
-  void run(std::promise<expected<uint16_t>>& listening) {
-    pthread_setname_np(pthread_self(), "km-http");
-    bool told = false;
-    quiet while_it_runs;
-    auto thrown = kj::runCatchingExceptions([&] { serve(listening, told); });
-    KJ_IF_MAYBE (e, thrown) {
-      if (!told)
-        listening.set_value(
-            tl::unexpected<error>{listen_error(options_.host, options_.port, description(*e))});
-    }
-  }
-
-  void serve(std::promise<expected<uint16_t>>& listening, bool& told) {
-    // A watched request has its socket twice.
-    allow_open_files(open_files_for(uint64_t{2} * options_.bounds.connections));
-    auto io = kj::setupAsyncIo();
-    auto address = io.provider->getNetwork()
-                       .parseAddress(options_.host.c_str(), options_.port)
-                       .wait(io.waitScope);
-    auto receiver = address->listen();
+  void run(kj::AsyncIoContext& io, kj::ConnectionReceiver& receiver,
+           const listening_thread::serving& serve) {
     kj::HttpHeaderTable table;
     shared_parts parts{router_, options_.bounds, table, io.unixEventPort, io.provider->getTimer()};
     errors on_errors{parts};
@@ -197,20 +158,14 @@ private:
                           return kj::heap<connection>(parts, kj::downcast<client_stream>(x));
                         },
                         settings};
-    door entrance{*receiver, http, parts, open_};
-    auto stop = kj::newPromiseAndCrossThreadFulfiller<void>();
-    stop_ = kj::mv(stop.fulfiller);
-    told = true;
-    listening.set_value(static_cast<uint16_t>(receiver->getPort()));
-    entrance.run().exclusiveJoin(kj::mv(stop.promise)).wait(io.waitScope);
+    door entrance{receiver, http, parts, open_};
+    serve(entrance.run());
   }
 
   server_options options_;
   router router_;
-  uint16_t port_ = 0;
   std::atomic<uint32_t> open_ = 0;
-  kj::Own<kj::CrossThreadPromiseFulfiller<void>> stop_;
-  std::thread worker_;
+  listening_thread worker_; ///< ends before what it uses
 };
 
 server::server(std::unique_ptr<thread> impl) : thread_(std::move(impl)) {

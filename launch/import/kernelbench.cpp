@@ -10,6 +10,7 @@
 
 #include "gpu/task/task.hpp"
 #include "messages/base/files.hpp"
+#include "messages/base/json_depth.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {
@@ -107,6 +108,7 @@ expected<problems> read_lines(const fs::path& path) {
   for (size_t number = 1; std::getline(lines, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     auto place = path.string() + ", line " + std::to_string(number);
+    if (nests_deeper(line)) return bad(place, "it nests too deep");
     auto x = problem_of(nlohmann::json::parse(line, nullptr, false), place);
     KM_TRY(x);
     result.push_back(std::move(*x));

@@ -10,7 +10,7 @@
 
 #include "actors/caf_error.hpp"
 #include "actors/governance/governance.hpp"
-#include "actors/lineage/record_sinks.hpp"
+#include "actors/lineage/store_sink.hpp"
 #include "actors/monitor/monitor.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
 #include "actors/retriever/indexed_retriever.hpp"
@@ -20,6 +20,7 @@
 #include "launch/node/control_socket.hpp"
 #include "launch/node/node_plan.hpp"
 #include "launch/node/node_retrieval.hpp"
+#include "launch/node/run_manifest.hpp"
 #include "launch/node/stations.hpp"
 #include "launch/scripted_server/scripted_server.hpp"
 #include "storage/run_directory.hpp"
@@ -49,15 +50,6 @@ private:
   run_counters counters_;
 };
 
-nlohmann::ordered_json layers_json(const std::vector<sandbox_layer>& layers) {
-  auto result = nlohmann::ordered_json::array();
-  static constexpr const char* states[] = {"active", "weaker", "missing"};
-  for (auto& x : layers)
-    result.push_back(
-        {{"name", x.name}, {"state", states[static_cast<int>(x.state)]}, {"detail", x.detail}});
-  return result;
-}
-
 } // namespace
 
 /// In the order in which it is made; it outlives the actors.
@@ -74,6 +66,7 @@ struct hosted_run::state {
   std::shared_ptr<store> records;
   std::shared_ptr<artifact_store> artifacts;
   std::shared_ptr<run_journal> journal;
+  std::shared_ptr<store_sink> sink;
   std::shared_ptr<progress_board> board = std::make_shared<progress_board>();
   logger log;
 
@@ -91,10 +84,10 @@ struct hosted_run::state {
   expected<void> start_policy_server();
   expected<void> open_log();
   expected<void> take_up_records();
-  nlohmann::ordered_json manifest(const execution_facts& facts) const;
-  std::shared_ptr<record_sink> make_sink() const;
+  std::shared_ptr<record_sink> make_sink();
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   Message<wire::Snapshot> introspection() const;
+  void begin_run();
   progress read_progress() const;
 
   template <class Handle>
@@ -115,24 +108,6 @@ std::chrono::milliseconds longest_lease(const run_config& config) {
          milliseconds{
              std::max(config.evaluation.deadline_ms, config.evaluation.torch_deadline_ms)} +
          2min;
-}
-
-nlohmann::ordered_json hosted_run::state::manifest(const execution_facts& facts) const {
-  auto listed = nlohmann::ordered_json::array();
-  for (auto& what : plan.groups) {
-    if (!listed.empty() && listed.back()["id"] == what->id) continue;
-    listed.push_back({{"id", what->id}, {"digest", what->digest}});
-    if (!what->split.empty()) listed.back()["split"] = what->split;
-  }
-  return {{"config_digest", plan.config_digest},
-          {"toolchain", facts.toolchain},
-          {"slots", facts.slots},
-          {"sandbox", layers_json(facts.layers)},
-          {"policy",
-           {{"kind", options.config.policy.kind},
-            {"base_url", policy.base_url},
-            {"model", policy.model}}},
-          {"tasks", listed}};
 }
 
 expected<void> hosted_run::state::start_policy_server() {
@@ -178,6 +153,7 @@ hosted_run::~hosted_run() {
   auto& x = *state_;
   x.control.reset();
   for (auto& who : x.actors) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
+  if (x.sink) x.sink->settle(); // whoever resumes the run reads its journal next
   x.log.close();
 }
 
@@ -254,7 +230,7 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   } else {
     auto resolved = nlohmann::ordered_json::parse(x.options.config_json, nullptr, false);
     directory = create_run({x.options.directory, config.run.name, config.storage.store}, resolved,
-                           x.manifest(facts));
+                           run_manifest(x.plan, config.policy.kind, x.policy, facts));
   }
   if (auto ok = take(x.directory, std::move(directory)); !ok) return ok;
   x.plan.name = x.directory.name;
@@ -280,12 +256,20 @@ expected<void> hosted_run::open(const execution_facts& facts) {
 // -- running
 // ----------------------------------------------------------------------------------------
 
-std::shared_ptr<record_sink> hosted_run::state::make_sink() const {
-  auto sink = std::make_shared<store_sink>(records, artifacts);
-  sink->on_fresh([records = records, artifacts = artifacts, journal = journal,
-                  feed = retrieval.live ? retrieval.feed : nullptr](wire::Record::Reader record) {
-    // The journal is a projection: what it misses, resume writes again.
-    (void)journal->follow(*records, *artifacts, record);
+std::shared_ptr<record_sink> hosted_run::state::make_sink() {
+  sink = std::make_shared<store_sink>(records, artifacts);
+  sink->on_fresh([records = records, artifacts = artifacts, journal = journal, log = log,
+                  path = directory.path, told = false,
+                  feed = retrieval.live ? retrieval.feed
+                                        : nullptr](wire::Record::Reader record) mutable {
+    // The journal is a projection: what it misses can be written again, so the run goes on.
+    auto written = journal->follow(*records, *artifacts, record);
+    if (!written && !told) {
+      log.warn({"lineage", {}, {}, {}}, "lines of traces.jsonl and metrics.jsonl are missing: " +
+                                            written.error().message +
+                                            "; `kernelmill fsck " + path + " --repair` adds them");
+      told = true;
+    }
     if (feed) feed_verified(*feed, *artifacts, record);
   });
   return sink;
@@ -308,9 +292,9 @@ void hosted_run::state::spawn_services(episode_services& services,
   services.log = log;
 }
 
-void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
-                       const std::vector<status_actor>& others,
-                       const policy_client_actor& attached) {
+run_actor hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
+                            const std::vector<status_actor>& others,
+                            const policy_client_actor& attached) {
   auto& x = *state_;
   x.system = &system;
   x.cluster = cluster;
@@ -327,18 +311,10 @@ void hosted_run::start(caf::actor_system& system, const cluster_actor& cluster,
   x.watch(services->governance);
   x.watch(services->lineage);
   for (auto& who : others) x.watch(who);
-  auto ended = std::make_shared<std::promise<expected<Message<wire::RunSummary>>>>();
-  x.summary = ended->get_future();
-  x.started = std::chrono::steady_clock::now();
-  // A year: the run has its own deadlines, and this request has none to add.
-  system.spawn([ended, run = x.run](caf::event_based_actor* self) {
-    self->request(run, std::chrono::minutes{60 * 24 * 365}, atom::start_v)
-        .then([ended](const Message<wire::RunSummary>& summary) { ended->set_value(summary); },
-              [ended](caf::error& why) { ended->set_value(tl::unexpected<error>{from_caf(why)}); });
-  });
   auto control = control_socket::open(x.directory.control_socket(),
                                       [raw = &x] { return raw->introspection(); });
   if (control) x.control = std::move(*control); // without the socket `ps` is blind
+  return x.run;
 }
 
 progress hosted_run::state::read_progress() const {
@@ -357,16 +333,21 @@ progress hosted_run::state::read_progress() const {
   return now;
 }
 
-progress hosted_run::now() const {
-  return state_->read_progress();
-}
-
-void hosted_run::pause(bool on) {
-  caf::anon_send(state_->run, atom::pause_v, on);
+// A year: the run has its own deadlines, and this request has none to add.
+void hosted_run::state::begin_run() {
+  auto ended = std::make_shared<std::promise<expected<Message<wire::RunSummary>>>>();
+  summary = ended->get_future();
+  started = std::chrono::steady_clock::now();
+  system->spawn([ended, run = run](caf::event_based_actor* self) {
+    self->request(run, std::chrono::minutes{60 * 24 * 365}, atom::start_v)
+        .then([ended](const Message<wire::RunSummary>& x) { ended->set_value(x); },
+              [ended](caf::error& why) { ended->set_value(tl::unexpected<error>{from_caf(why)}); });
+  });
 }
 
 expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   auto& x = *state_;
+  x.begin_run();
   caf::scoped_actor self{*x.system};
   auto report = [&] {
     if (!x.options.on_progress) return;
@@ -390,6 +371,7 @@ expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   }
   report();
   x.control.reset();
+  x.sink->settle(); // the files say what the summary says
   return x.summary.get();
 }
 

@@ -48,17 +48,15 @@ public:
 
   /// Spawns the run's actors; `cluster` builds and evaluates for them. REQUIRES: open() succeeded.
   /// The system must outlive this, and `others` are shown beside the run's own actors. A run of
-  /// policy.kind `attached` asks `attached`, which must be somebody then.
-  void start(caf::actor_system& system, const cluster_actor& cluster,
-             const std::vector<status_actor>& others, const policy_client_actor& attached = {});
+  /// policy.kind `attached` asks `attached`, which must be somebody then. The run begins when the
+  /// actor that this returns is told to start.
+  run_actor start(caf::actor_system& system, const cluster_actor& cluster,
+                  const std::vector<status_actor>& others,
+                  const policy_client_actor& attached = {});
 
-  /// Waits for the end. When `stop` is requested it admits nothing more and lets committed turns
-  /// stand.
+  /// Begins the run and waits for its end. When `stop` is requested it admits nothing more and lets
+  /// committed turns stand. REQUIRES: start() was called.
   expected<Message<wire::RunSummary>> wait(std::stop_token stop);
-
-  // From any thread, between start() and the end of wait().
-  void pause(bool on);
-  progress now() const;
 
 private:
   struct state;

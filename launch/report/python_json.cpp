@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "messages/base/json_depth.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill::reporting {
@@ -56,6 +57,9 @@ expected<json> read_python_json(const std::string& file, const std::string& cate
     if (cause.hint.empty()) cause.hint = "check the path";
     return tl::unexpected<error>{cause};
   }
+  if (nests_deeper(*text))
+    return configuration_error(category, "failed to read " + file + ": it nests too deep",
+                               "is it the right file?");
   replace_words(*text);
   try {
     return json::parse(*text);

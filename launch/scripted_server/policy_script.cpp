@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/base/files.hpp"
+#include "messages/base/json_depth.hpp"
 
 namespace kernelmill {
 
@@ -48,7 +49,8 @@ public:
   void allow(std::initializer_list<const char*> keys) {
     if (!object_.is_object()) return;
     for (const auto& [key, value] : object_.items())
-      if (std::none_of(keys.begin(), keys.end(), [&](const char* x) { return key == x; })) {
+      if (std::none_of(keys.begin(), keys.end(),
+                       [&known_as = key](const char* x) { return known_as == x; })) {
         std::string known;
         for (const auto* x : keys) known += known.empty() ? x : std::string{", "} + x;
         fail(key, "is not a key of a script", "the keys here are " + known);
@@ -231,6 +233,7 @@ std::string place_of(const std::string& text, size_t byte) {
 }
 
 expected<json> parse_json(const std::string& text, const std::string& source) {
+  if (nests_deeper(text)) return bad(source, {}, "it nests too deep");
   try {
     return json::parse(text, nullptr, true, true);
   } catch (const json::parse_error& e) {

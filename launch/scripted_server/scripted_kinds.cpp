@@ -15,7 +15,7 @@ std::string dump(const json& x) {
   return x.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-tl::unexpected<error> bad(std::string cause) {
+tl::unexpected<error> bad_tokens(std::string cause) {
   return policy_error("bad_request", "failed to read the request: " + std::move(cause));
 }
 
@@ -41,12 +41,12 @@ bool is_true(const json& x) {
 }
 
 expected<std::vector<int32_t>> ids_in(const json& x) {
-  if (!x.is_array() || x.empty()) return bad("there are no token ids");
+  if (!x.is_array() || x.empty()) return bad_tokens("there are no token ids");
   std::vector<int32_t> result;
   for (const auto& id : x) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 ||
         id.get<int64_t>() > vocabulary::message_end)
-      return bad("a token id is not in the vocabulary");
+      return bad_tokens("a token id is not in the vocabulary");
     result.push_back(id.get<int32_t>());
   }
   return result;
@@ -77,7 +77,7 @@ expected<std::vector<int32_t>> prompt_of(scripted_route route, const json& body)
   const auto& ids = member(body, route == scripted_route::sglang_generate ? "input_ids" : "prompt");
   if (ids.is_array()) return ids_in(ids);
   const auto& text = route == scripted_route::sglang_generate ? member(body, "text") : ids;
-  if (!text.is_string()) return bad("there is no prompt");
+  if (!text.is_string()) return bad_tokens("there is no prompt");
   return vocabulary::encode_with_marks(text.get<std::string>());
 }
 
@@ -115,8 +115,8 @@ expected<scripted_request> read_request(scripted_route route, const policy_scrip
     result->prompt_ids = vocabulary::render(*messages, true, script.strip_thoughts);
     return result;
   }
-  if (!body.is_object()) return bad("it is no JSON object");
-  if (is_true(member(body, "stream"))) return bad("this route is not streamed here");
+  if (!body.is_object()) return bad_tokens("it is no JSON object");
+  if (is_true(member(body, "stream"))) return bad_tokens("this route is not streamed here");
   auto prompt = prompt_of(route, body);
   KM_TRY(prompt);
   scripted_request result;

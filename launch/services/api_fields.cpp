@@ -56,8 +56,8 @@ expected<void> check_fields(const nlohmann::json& x, const fields& members,
   std::vector<std::string> names;
   for (const auto& one : members) names.emplace_back(one.name);
   for (const auto& [key, value] : x.items()) {
-    auto one =
-        std::find_if(members.begin(), members.end(), [&](const field& f) { return key == f.name; });
+    auto one = std::find_if(members.begin(), members.end(),
+                            [&name = key](const field& f) { return name == f.name; });
     if (one == members.end())
       return bad("unknown field \"" + where + key + "\"" + did_you_mean(key, names),
                  "known are " + joined(names));

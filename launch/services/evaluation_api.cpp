@@ -8,28 +8,29 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/services/api_fields.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/json_depth.hpp"
 
 namespace kernelmill::services {
 
 namespace {
 
-using json = nlohmann::json;
+using body_json = nlohmann::json;
 using http::exchange_ptr;
 using http::request;
 
 constexpr size_t most_candidates = 1024; // of one request
 constexpr double longest_wait_s = 600;
 
-tl::unexpected<error> bad(std::string message, std::string hint = {}) {
+tl::unexpected<error> bad_request(std::string message, std::string hint = {}) {
   return configuration_error("bad_request", std::move(message), std::move(hint));
 }
 
 /// The candidates of a request; `many` says whether it was a list.
-expected<std::vector<evaluation_order>> orders_of(const api& x, const json& body, bool& many) {
+expected<std::vector<evaluation_order>> orders_of(const api& x, const body_json& body, bool& many) {
   many = body.contains("candidates");
   std::vector<evaluation_order> result;
   if (!many) {
-    json one = json::object();
+    body_json one = body_json::object();
     for (const auto& f : candidate_fields())
       if (body.contains(f.name)) one[f.name] = body[f.name];
     auto order = order_of(x, one, "");
@@ -39,9 +40,11 @@ expected<std::vector<evaluation_order>> orders_of(const api& x, const json& body
   }
   for (const auto& f : candidate_fields())
     if (body.contains(f.name))
-      return bad("the field \"" + std::string{f.name} + "\" belongs into each of `candidates`");
+      return bad_request("the field \"" + std::string{f.name} +
+                         "\" belongs into each of `candidates`");
   if (body["candidates"].empty() || body["candidates"].size() > most_candidates)
-    return bad("the field \"candidates\" must hold 1 to " + std::to_string(most_candidates));
+    return bad_request("the field \"candidates\" must hold 1 to " +
+                       std::to_string(most_candidates));
   for (size_t i = 0; i < body["candidates"].size(); ++i) {
     auto order = order_of(x, body["candidates"][i], "candidates[" + std::to_string(i) + "].");
     KM_TRY(order);
@@ -130,11 +133,12 @@ nlohmann::ordered_json tasks_document(const task_shelf& tasks) {
 
 } // namespace
 
-expected<evaluation_order> order_of(const api& x, const json& candidate, const std::string& where) {
+expected<evaluation_order> order_of(const api& x, const body_json& candidate,
+                                    const std::string& where) {
   KM_TRY(check_fields(candidate, candidate_fields(), where));
   if (candidate.contains("source") == candidate.contains("completion"))
-    return bad("the fields \"" + where + "source\" and \"" + where +
-               "completion\": exactly one must be given");
+    return bad_request("the fields \"" + where + "source\" and \"" + where +
+                       "completion\": exactly one must be given");
   auto known = x.tasks->find(candidate["task"].get<std::string>());
   if (!known) {
     auto why = known.error();
@@ -174,13 +178,15 @@ http::response response_of(const error& x) {
 http::response json_response(int status, const nlohmann::ordered_json& document) {
   http::response result;
   result.status = status;
-  result.body = document.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  result.body = document.dump(-1, ' ', false, body_json::error_handler_t::replace) + "\n";
   return result;
 }
 
-expected<json> read_json(const std::string& text) {
-  auto result = json::parse(text, nullptr, false);
-  if (result.is_discarded()) return bad("the body is no JSON");
+expected<body_json> read_json(const std::string& text) {
+  if (nests_deeper(text))
+    return bad_request("the body nests deeper than " + std::to_string(deepest_json) + " levels");
+  auto result = body_json::parse(text, nullptr, false);
+  if (result.is_discarded()) return bad_request("the body is no JSON");
   return result;
 }
 

@@ -46,7 +46,7 @@ type messages() {
                          f("content", text, "as the model read or wrote it")}));
 }
 
-type speedup() {
+type speedup_type() {
   return record({n("estimate", real, "over the task's baseline"),
                  n("low", real, "lower end of the 95 % interval; rewards are paid by it"),
                  n("high", real, "upper end")});
@@ -76,7 +76,7 @@ const field reward =
     n("reward", real, "of the turn; null when the infrastructure lost it or could not time it");
 const field back = n("return", real, "discounted sum of the rewards from this turn on");
 const field model = f("model", text, "that wrote the answer");
-const field speedup_field = n("speedup", speedup(), "null when nothing was timed");
+const field speedup_field = n("speedup", speedup_type(), "null when nothing was timed");
 const field advantage = n("advantage", real,
                           "within the group; null when the member is not compared: lost to the "
                           "infrastructure, or with a turn that could not be timed");

@@ -25,7 +25,7 @@ bool same_prompt(const answer& a, const answer& b) {
 }
 
 /// Whether `a` is better than `b` beyond the noise of the clock.
-bool is_better(const turn& a, const turn& b) {
+bool beats(const turn& a, const turn& b) {
   if (!a.accepted() || *a.reward <= *b.reward || a.answer == b.answer) return false;
   if (!b.accepted()) return true;
   return a.faster && b.faster && a.faster->low > b.faster->high;
@@ -89,7 +89,7 @@ expected<void> preference_rows(const group& from, const row_context& in, const r
   size_t pairs = 0;
   for (size_t i = 0, j = answers.size(); i + 1 < j; ++i) {
     --j;
-    if (!is_better(*answers[i].first, *answers[j].first)) continue;
+    if (!beats(*answers[i].first, *answers[j].first)) continue;
     ++pairs;
     if (auto ok = to(row_of(from, answers[i], answers[j])); !ok) return ok;
   }

@@ -12,7 +12,7 @@ row findings_json(const std::vector<finding>& xs) {
   return result;
 }
 
-row turn_json(const turn& x) {
+row step_json(const turn& x) {
   return {{"turn", x.number},
           {"turn_id", x.id},
           {"parent_turn_id", text_or_null(x.parent_id)},
@@ -45,7 +45,7 @@ row row_of(const group& from, const episode& e) {
   result["advantage"] = number(e.advantage);
   result["seconds"] = number(e.seconds);
   auto& turns = result["turns"] = row::array();
-  for (const auto& x : e.turns) turns.push_back(turn_json(x));
+  for (const auto& x : e.turns) turns.push_back(step_json(x));
   return result;
 }
 

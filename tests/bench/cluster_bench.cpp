@@ -27,7 +27,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "actors/cluster/head_gate.hpp"
+#include "actors/head/head.hpp"
+#include "actors/policy_pool/policy_pool.hpp"
 #include "launch/cluster/build_id.hpp"
 
 extern char** environ;
@@ -164,6 +165,21 @@ void print_row(const settings& x, uint32_t nodes, const reading& a, const readin
   std::fflush(stdout);
 }
 
+/// How many nodes have joined.
+uint64_t nodes_of(caf::actor_system& system, const head_actor& head) {
+  uint64_t result = 0;
+  caf::scoped_actor self{system};
+  self->request(head, 10s, atom::status_v)
+      .receive(
+          [&](const Message<wire::Snapshot>& says) {
+            auto view = says.open();
+            for (auto number : view->getNumbers())
+              if (number.getName() == "nodes") result = static_cast<uint64_t>(number.getValue());
+          },
+          [](caf::error&) {});
+  return result;
+}
+
 /// One row: the head is this process.
 [[noreturn]] void measure(const settings& x) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -177,14 +193,15 @@ void print_row(const settings& x, uint32_t nodes, const reading& a, const readin
   lease_policy policy;
   policy.lease = 30min;
   policy.hedge_factor = 3;
-  head_gate_settings gate;
-  gate.build = build_id();
-  gate.epoch = 1;
-  gate.roster = std::make_shared<cluster_roster>(system, policy);
-  gate.shelf = std::make_shared<parcel_shelf>(x.directory + "/head");
-  gate.control = [](const Message<wire::ControlRequest>&) { return Message<wire::ControlReply>{}; };
-  auto roster = gate.roster;
-  auto head = spawn_head_gate(system, std::move(gate));
+  auto queues = system.spawn(leasing_cluster, policy);
+  head_settings own;
+  own.build = build_id();
+  own.epoch = 1;
+  own.leases = policy;
+  own.lanes.emplace(std::string{lane_backend} + "/" + lane_architecture, queues);
+  own.shelf = std::make_shared<parcel_shelf>(x.directory + "/head");
+  own.pool = system.spawn(policy_pool, policy_member_factory{});
+  auto head = spawn_head(system, std::move(own));
   auto port = must(publish_head(system, head, at, tls));
   std::vector<pid_t> children;
   for (uint32_t i = 0; i < nodes; ++i) {
@@ -194,11 +211,10 @@ void print_row(const settings& x, uint32_t nodes, const reading& a, const readin
     child.number = i;
     children.push_back(start_again(child));
   }
-  for (int i = 0; roster->members().size() < nodes; ++i) {
+  for (int i = 0; nodes_of(system, head) < nodes; ++i) {
     if (i > 1000) give_up("the nodes did not come");
     std::this_thread::sleep_for(20ms);
   }
-  auto queues = roster->queues(std::string{lane_backend} + "/" + lane_architecture);
   auto live = 6 * nodes * x.slots; // the queues are never empty
   if (x.load == "stream")
     start_stream(system, queues, live);

@@ -5,7 +5,7 @@
 
 #include <caf/all.hpp>
 
-#include "actors/lineage/record_sinks.hpp"
+#include "actors/lineage/store_sink.hpp"
 #include "actors/run/run.hpp"
 #include "tests/bench/cluster_bench.hpp"
 #include "tests/bench/instant_services.hpp"

@@ -9,9 +9,9 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
-#include "actors/lineage/record_sinks.hpp"
 #include "actors/run/run.hpp"
 #include "tests/bench/instant_services.hpp"
+#include "tests/oracles/memory_sink.hpp"
 
 namespace kernelmill::bench {
 namespace {

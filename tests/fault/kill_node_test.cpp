@@ -1,7 +1,8 @@
 // Kills a node with SIGKILL at random moments of the quickstart and resumes it, until fifty kills
-// have struck; what is in the store at the end must be what an undisturbed run leaves, byte for
+// (or $KERNELMILL_KILLS) have struck; what is in the store at the end must be what an undisturbed run leaves, byte for
 // byte where nothing is timed, and nothing that the node started may outlive it.
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -21,8 +22,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "storage/canonical.hpp"
 #include "storage/run_directory.hpp"
+#include "tests/oracles/canonical.hpp"
 
 extern char** environ;
 
@@ -32,11 +33,16 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 
-constexpr int kills_wanted = 50;
+constexpr int kills_without_a_wish = 50;
 
 std::string from_environment(const char* name) {
   auto* value = std::getenv(name);
   return value != nullptr ? value : "";
+}
+
+int kills_to_strike() {
+  auto value = from_environment("KERNELMILL_KILLS");
+  return value.empty() ? kills_without_a_wish : std::max(1, std::atoi(value.c_str()));
 }
 
 /// A process of ours; waits on a pidfd, so that a test neither sleeps nor polls.
@@ -173,6 +179,7 @@ TEST_F(KillNode, FiftyKillsLeaveTheLineageOfAnUndisturbedRun) {
   ASSERT_GT(expected_text.size(), 10'000u) << expected_text;
 
   std::mt19937_64 random{20261120};
+  const int kills_wanted = kills_to_strike();
   int kills = 0, finished = 0;
   while (kills < kills_wanted) {
     auto directory = folder_ + "/run" + std::to_string(finished);
@@ -198,6 +205,8 @@ TEST_F(KillNode, FiftyKillsLeaveTheLineageOfAnUndisturbedRun) {
     ++finished;
     ASSERT_EQ(canonical(directory), expected_text);
   }
+  RecordProperty("kills", kills);
+  RecordProperty("runs", finished);
   std::printf("%d kills over %d runs, every lineage equal to the undisturbed one\n", kills,
               finished);
 }

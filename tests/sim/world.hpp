@@ -13,8 +13,8 @@
 #include <caf/all.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 
-#include "actors/lineage/record_sinks.hpp"
 #include "actors/run/run.hpp"
+#include "tests/oracles/memory_sink.hpp"
 
 namespace kernelmill::sim {
 

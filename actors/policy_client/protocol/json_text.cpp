@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/protocol/json_view.hpp"
+#include "messages/base/json_depth.hpp"
 #include "messages/base/utf8.hpp"
 
 namespace kernelmill {
@@ -185,6 +186,7 @@ void append_json(std::string& to, std::string_view text) {
 }
 
 json read_json(std::string_view text) {
+  if (nests_deeper(text)) return json::value_t::discarded;
   json_document document{text};
   if (auto root = document.root()) return tree_of(*root);
   return json::parse(text, nullptr, false);

@@ -12,7 +12,8 @@
 
 namespace kernelmill {
 
-/// Returns what json::parse(text, nullptr, false) returns: a discarded value for a malformed text.
+/// Returns what json::parse(text, nullptr, false) returns: a discarded value for a malformed text;
+/// so also for one that nests deeper than deepest_json.
 nlohmann::json read_json(std::string_view text);
 
 /// Appends a text as a JSON string, with its quotes; bytes that are not UTF-8 become U+FFFD.

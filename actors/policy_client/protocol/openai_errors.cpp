@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/policy_client/protocol/openai_protocol.hpp"
+#include "messages/base/json_depth.hpp"
 
 namespace kernelmill {
 
@@ -31,7 +32,7 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-std::string text_of(const json& object, const char* key) {
+std::string error_text(const json& object, const char* key) {
   auto i = object.find(key);
   if (i == object.end() || i->is_null()) return {};
   auto text = i->is_string() ? i->get<std::string>()
@@ -40,7 +41,7 @@ std::string text_of(const json& object, const char* key) {
 }
 
 server_error fields_of(const json& x) {
-  return {text_of(x, "message"), text_of(x, "type"), text_of(x, "code")};
+  return {error_text(x, "message"), error_text(x, "type"), error_text(x, "code")};
 }
 
 // Phrases of vLLM, SGLang, llama.cpp, OpenAI and the gateways in front of them, in lower case.
@@ -71,14 +72,15 @@ bool is_error_object(const json& frame) {
 server_error read_error_object(const json& frame) {
   auto error = frame.find("error");
   if (error != frame.end() && error->is_object()) return fields_of(*error);
-  if (error != frame.end() && error->is_string()) return {text_of(frame, "error"), {}, {}};
-  if (frame.contains("detail")) return {text_of(frame, "detail"), {}, {}};
+  if (error != frame.end() && error->is_string()) return {error_text(frame, "error"), {}, {}};
+  if (frame.contains("detail")) return {error_text(frame, "detail"), {}, {}};
   return fields_of(frame);
 }
 
 } // namespace
 
 std::optional<server_error> reported_error(std::string_view text) {
+  if (nests_deeper(text)) return std::nullopt;
   auto frame = json::parse(text, nullptr, false);
   if (!is_error_object(frame)) return std::nullopt;
   return read_error_object(frame);

@@ -13,7 +13,7 @@ constexpr size_t longest_version = 200;
 constexpr size_t most_spans = 4096;
 constexpr auto no_end = std::numeric_limits<uint32_t>::max();
 
-std::string printable(std::string_view text) {
+std::string printable_version(std::string_view text) {
   std::string result;
   for (unsigned char c : text.substr(0, longest_version))
     result.push_back(c >= ' ' && c < 0x7f ? static_cast<char>(c) : '?');
@@ -23,7 +23,7 @@ std::string printable(std::string_view text) {
 // Versions are texts, numbers in some servers.
 std::string version_of(const json_found& x) {
   if (auto number = as<int64_t>(x)) return std::to_string(*number);
-  return printable(as<std::string_view>(x).value_or(std::string_view{}));
+  return printable_version(as<std::string_view>(x).value_or(std::string_view{}));
 }
 
 uint32_t bound_of(const json_found& x, uint32_t fallback) {
@@ -51,7 +51,7 @@ void read_weight_versions(std::vector<weight_span>& to, const json_found& object
 }
 
 void add_weight_version(std::vector<weight_span>& to, std::string_view version) {
-  if (auto text = printable(version); !text.empty()) to = {{text, 0, no_end}};
+  if (auto text = printable_version(version); !text.empty()) to = {{text, 0, no_end}};
 }
 
 void settle_weight_versions(std::vector<weight_span>& spans, size_t tokens) {

@@ -7,13 +7,13 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t guard = 256; // bytes on either side; also the alignment of tensors
-constexpr unsigned char guard_byte = 0xc3;
-constexpr size_t memory_share = 32;   // of the card's memory: what one arena may take at most
-constexpr unsigned most_sets = 500;   // of a row; device_program.hpp has room for them
-constexpr unsigned fewest_sets = 4;   // of them one at least stays unasked
-constexpr double row_seconds = 3e-3;  // or more takes a row of calls
-constexpr double call_seconds = 5e-6; // of the shortest call worth timing
-constexpr double usual_rate = 3e12;   // bytes a second, for a guess
+constexpr unsigned char device_guard_byte = 0xc3;
+constexpr size_t memory_share = 32;        // of the card's memory: what one arena may take at most
+constexpr unsigned most_sets = 500;        // of a row; device_program.hpp has room for them
+constexpr unsigned fewest_timed_sets = 4;  // of them one at least stays unasked
+constexpr double usual_row_seconds = 3e-3; // or more takes a row of calls
+constexpr double shortest_call_seconds = 5e-6; // of the shortest call worth timing
+constexpr double usual_rate = 3e12;            // bytes a second, for a guess
 
 size_t round_up(size_t x, size_t unit) {
   return (x + unit - 1) / unit * unit;
@@ -28,10 +28,11 @@ size_t stride_of(size_t bytes) {
 device_arena::device_arena(device& gpu, const task& x)
     : gpu_(gpu), task_(x), tensors_(x.arguments.size()) {
   double bytes = working_set(x, x.timed);
-  auto wanted = static_cast<unsigned>(row_seconds / (bytes / usual_rate + call_seconds));
+  auto wanted =
+      static_cast<unsigned>(usual_row_seconds / (bytes / usual_rate + shortest_call_seconds));
   auto fitting = static_cast<unsigned>(std::min<size_t>(
       gpu.memory().total / memory_share / static_cast<size_t>(bytes + 1), most_sets));
-  timed_sets_ = std::clamp(std::min(wanted, fitting), fewest_sets, most_sets);
+  timed_sets_ = std::clamp(std::min(wanted, fitting), fewest_timed_sets, most_sets);
   for (size_t i = 0; i < tensors_.size(); ++i) {
     if (x.arguments[i].role == argument_role::scalar) continue;
     tensors_[i].output = is_output(x.arguments[i]);
@@ -94,7 +95,7 @@ void device_arena::select(const task_case& which, unsigned sets) {
     tensors_[i].stride = stride_of(tensors_[i].bytes);
   }
   for_each_guard([&](unsigned count, uint64_t n, uint64_t stride, cuda::device_pointer at) {
-    gpu_.launch("set_bytes", count, n, at, n, stride, guard_byte);
+    gpu_.launch("set_bytes", count, n, at, n, stride, device_guard_byte);
   });
 }
 
@@ -121,7 +122,7 @@ tensor_sets device_arena::sets_of(size_t argument, unsigned first, unsigned coun
 
 void device_arena::check_guards() {
   for_each_guard([&](unsigned count, uint64_t n, uint64_t stride, cuda::device_pointer at) {
-    gpu_.launch("check_bytes", count, n, at, n, stride, guard_byte, gpu_.audit_address());
+    gpu_.launch("check_bytes", count, n, at, n, stride, device_guard_byte, gpu_.audit_address());
   });
 }
 

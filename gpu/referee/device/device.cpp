@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gpu/cuda/runtime_compiler.hpp"
+#include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/kernels_text.hpp"
 
 namespace kernelmill {
@@ -15,6 +16,7 @@ namespace {
 
 constexpr unsigned block_size = 256;
 constexpr unsigned blocks_per_multiprocessor = 16;
+constexpr int rousing_flushes = 16;
 
 struct key_words {
   unsigned k[8];
@@ -95,7 +97,9 @@ void device::learn_limits() {
   // Two transfers a clock; 128 multiply-adds a clock and multiprocessor.
   memory_rate_ = 2e3 * attribute(cuda::attribute_memory_clock_khz) *
                  (attribute(cuda::attribute_memory_bus_bits) / 8.0);
-  flops_ = 256e3 * multiprocessors_ * attribute(cuda::attribute_clock_khz);
+  auto clock_khz = attribute(cuda::attribute_clock_khz);
+  flops_ = 256e3 * multiprocessors_ * clock_khz;
+  rousing_ = rousing{static_cast<unsigned>(clock_khz / 1000)};
 }
 
 // CUDA_VISIBLE_DEVICES names the card by its uuid.
@@ -161,6 +165,19 @@ void device::unpin_cache() const {
 
 void device::push_out_cache() {
   check("flush the cache", cuda_->fill_words(flushed_.address(), 0, flushed_.bytes() / 4, nullptr));
+}
+
+void device::rouse() {
+  auto work = [this] {
+    for (int i = 0; i < rousing_flushes; ++i) push_out_cache();
+    synchronize();
+  };
+  auto clock = [this]() -> std::optional<unsigned> {
+    auto now = state();
+    if (!now) return std::nullopt;
+    return now->clock_mhz;
+  };
+  rousing_.rouse(work, clock, now_seconds);
 }
 
 device::memory_state device::memory() const {

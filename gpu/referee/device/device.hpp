@@ -14,6 +14,7 @@
 
 #include "gpu/cuda/devices.hpp"
 #include "gpu/cuda/driver.hpp"
+#include "gpu/referee/device/rousing.hpp"
 #include "gpu/task/device_fill.hpp"
 #include "gpu/task/distribution.hpp"
 
@@ -118,6 +119,9 @@ public:
   /// Queues a write of twice the second-level cache.
   void push_out_cache();
 
+  /// Returns when the clock is up; see rousing.hpp.
+  void rouse();
+
   /// Starts a new audit; the kernels that take one add to it.
   void begin_audit();
   device_audit end_audit(); ///< waits
@@ -157,6 +161,7 @@ private:
   int multiprocessors_ = 1;
   double memory_rate_ = 0;
   double flops_ = 0;
+  rousing rousing_{0};
 };
 
 } // namespace kernelmill

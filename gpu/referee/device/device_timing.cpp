@@ -16,6 +16,7 @@
 #include "gpu/referee/device/pair_taking.hpp"
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/device/slots.hpp"
+#include "gpu/referee/device/timed_rows.hpp"
 
 namespace kernelmill {
 
@@ -43,13 +44,9 @@ class device_timing {
 public:
   device_timing(judged_run& run, const quiet_baseline& quiet)
       : run_(run), record_(run.record.timing), spec_(run.prepared.spec()), quiet_(quiet),
-        candidate_rows_(run.prepared, *run.prepared.arena(), run.record.seed, "timed",
-                        [&run] { return run.next_order(); }),
-        reference_rows_(run.prepared, run.prepared.baseline_arena(), run.record.seed, "baseline",
-                        [&run] { return run.next_order(); }),
-        plan_(
-            quiet.timed, [&run] { return run.next_order(); },
-            candidate_rows_.kinds().size() - quiet.timed),
+        timed_(run, quiet), plan_(
+                                quiet.timed, [&run] { return run.next_order(); },
+                                timed_.candidates().kinds().size() - quiet.timed),
         paid_(run.options.clock) {}
 
   void measure() {
@@ -60,57 +57,50 @@ public:
       return;
     }
     run_.candidate.forget();
-    baseline().spin(true);
+    run_.prepared.arena()->gpu().rouse(); // it may have rested since the baseline was timed
+    timed_.baseline().spin(true);
     if (warm_up()) time_all();
-    if (run_.program == nullptr) process().go_on();
-    baseline().spin(false);
-    candidate_rows_.note_spans(run_.record.spans);
+    if (run_.program == nullptr) timed_.process().go_on();
+    timed_.baseline().spin(false);
+    timed_.candidates().note_spans(run_.record.spans);
     if (sound()) summarize();
   }
 
 private:
-  candidate_process& process() { return run_.candidate.process(); }
-  candidate_process& baseline() { return run_.prepared.baseline()->process(); }
   bool sound() const { return run_.record.correct && run_.record.fault.cls == fault_class::none; }
 
   // -- rows -----------------------------------------------------------------------------------
 
   // One row of each, checked; then how many sets make a row, and whether launches can wait.
   bool warm_up() {
-    use(sets_for(quiet_.call.call, quiet_.call.call, candidate_rows_.sets()));
+    timed_.use(sets_for(quiet_.call.call, quiet_.call.call, timed_.sets()));
     row_times unused;
-    if (!reference_row(order_of(paid_clock::call, 0, false), unused)) return false;
-    if (auto found = reference_rows_.audit(); found.bad > 0)
-      return blame_task("is wrong: " + reference_rows_.describe(found));
+    if (!timed_.reference_row(timed_.order_of(paid_clock::call, 0, false), unused)) return false;
+    if (!timed_.reference_is_right()) return false;
     row_times first;
-    if (!candidate_row(order_of(paid_clock::call, 0, true), first)) return false;
+    if (!timed_.candidate_row(timed_.order_of(paid_clock::call, 0, true), first)) return false;
     double mine = call_seconds(first, quiet_.call.intercept, 0);
     double theirs = quiet_.call.call;
-    use(sets_for(std::min(mine, theirs), std::max(mine, theirs),
-                 run_.prepared.arena()->timed_sets()));
+    timed_.use(sets_for(std::min(mine, theirs), std::max(mine, theirs),
+                        run_.prepared.arena()->timed_sets()));
     return !quiet_.device ? lose_gate("the baseline's launches do not wait for it") : try_gate();
-  }
-
-  void use(unsigned sets) {
-    candidate_rows_.use(sets);
-    reference_rows_.use(sets);
   }
 
   // A library that waits for its own work, or launches where no gate is, has one time only.
   bool try_gate() {
     if (run_.program != nullptr) {
-      gated_sets_ = std::min(most_gated, run_.program->most_queued());
+      timed_.limit_gated(run_.program->most_queued());
       return true;
     }
     int delayed = 0;
     for (int i = 0; i < pair_taking::gate_trials; ++i) {
       row_times row;
-      if (!candidate_row(order_of(paid_clock::device, 0, true), row)) return false;
-      bool delays = row.contents > delayed_factor * quiet_contents(0) + 2 * contents_slack;
-      if (!gate_failed_ && !delays) return true;
+      if (!timed_.candidate_row(timed_.order_of(paid_clock::device, 0, true), row)) return false;
+      bool delays = row.contents > delayed_factor * timed_.quiet_contents(0) + 2 * contents_slack;
+      if (!timed_.gate_failed() && !delays) return true;
       if (delays && ++delayed == 2)
         return lose_gate("the GPU turns to the candidate's streams while they wait");
-      if (gate_failed_) gated_sets_ = std::max(gated_sets_ / 4, 2u);
+      if (timed_.gate_failed()) timed_.shorten_gated();
     }
     return lose_gate("the candidate waits within a call, or works on streams of its own");
   }
@@ -122,20 +112,8 @@ private:
     // What another clock met counts for nothing: a candidate says when the gate is lost.
     if (paid_ == paid_clock::device) forget_rows();
     paid_ = paid_clock::call;
-    candidate_longer_.clear(); // streams that wait for each other behind a gate are no work
-    reference_longer_.clear();
+    timed_.forget_longer(); // streams that wait for each other behind a gate are no work
     return true;
-  }
-
-  row_order order_of(paid_clock clock, size_t kind, bool is_long) {
-    unsigned sets = candidate_rows_.sets();
-    if (clock == paid_clock::device) sets = std::min(sets, gated_sets_);
-    row_order result;
-    result.clock = clock;
-    result.kind = kind;
-    result.calls = is_long ? long_calls(sets, run_.next_order()) : short_calls(sets);
-    result.limit_ms = run_.call_limit();
-    return result;
   }
 
   // All begins anew where the gate is lost while a kind in doubt is timed, too.
@@ -189,17 +167,16 @@ private:
     double mine = call_seconds(pairs.back().candidate, quiet_.call.intercept, 0);
     unsigned sets = sets_for(std::min(mine, theirs), std::max(mine, theirs),
                              run_.prepared.arena()->timed_sets());
-    if (2 * sets < 3 * candidate_rows_.sets()) return false;
+    if (2 * sets < 3 * timed_.sets()) return false;
     ++lengthened_;
-    use(sets);
+    timed_.use(sets);
     forget_rows();
     return true;
   }
 
   void forget_rows() {
     for (auto& x : rows_) x = {};
-    candidate_longer_.clear();
-    reference_longer_.clear();
+    timed_.forget_longer();
     looks_.forget();
   }
 
@@ -207,12 +184,12 @@ private:
   bool confirm() {
     auto clock = paid_;
     if (!time_slow_looks()) return false;
-    for (size_t i = 0; i < candidate_rows_.kinds().size() && !run_.expired(); ++i) {
+    for (size_t i = 0; i < timed_.candidates().kinds().size() && !run_.expired(); ++i) {
       auto times = evaluate(paid_);
       if (!times || times->kinds.empty() || paid_ != clock) return true;
       auto paid = pay_slowest(times->kinds);
       if (!paid.in_doubt) return true;
-      const auto& kinds = candidate_rows_.kinds();
+      const auto& kinds = timed_.candidates().kinds();
       size_t kind = 0;
       while (kind + 1 < kinds.size() && kinds[kind].name != *paid.in_doubt) ++kind;
       for (size_t k = 0; k < confirming_blocks && !run_.expired(); ++k)
@@ -231,7 +208,7 @@ private:
         usual,
         [&](size_t kind, const row_times& x) {
           // Work on contents before the clock is no way to be fast.
-          double late = x.contents - 1.05 * quiet_contents(kind) - contents_slack;
+          double late = x.contents - 1.05 * timed_.quiet_contents(kind) - contents_slack;
           return call_seconds(x, times ? times->intercept : 0, std::max(0.0, late));
         },
         [&](size_t kind) {
@@ -247,14 +224,14 @@ private:
     return true;
   }
 
-  // A long row of each, in an order that nobody knows, and a short one of the baseline.
+  // A long row of each, and a short one of the baseline.
   bool pair(paid_clock clock, size_t kind) {
     auto& into = rows_[clock == paid_clock::device];
     row_pair x;
     auto make = [&]() -> std::optional<made_pair> {
       made_pair made;
-      if (!long_rows(clock, kind, made.rows)) return std::nullopt;
-      made.gate_held = clock != paid_clock::device || !gate_failed_;
+      if (!timed_.long_rows(clock, kind, made.rows)) return std::nullopt;
+      made.gate_held = clock != paid_clock::device || !timed_.gate_failed();
       return made;
     };
     auto outcome = taking_.take(kind, into.pairs, make, x);
@@ -264,7 +241,7 @@ private:
     if (kind != 0) return true;
     into.baseline.push_back(x.reference);
     row_times short_row;
-    if (!reference_row(order_of(clock, 0, false), short_row)) return false;
+    if (!timed_.reference_row(timed_.order_of(clock, 0, false), short_row)) return false;
     into.baseline.push_back(short_row);
     return true;
   }
@@ -273,7 +250,7 @@ private:
   // nobody knows before. How long they take is looked at later.
   bool check_kind(size_t kind) {
     row_times row;
-    if (!candidate_row(few_calls(paid_clock::call, kind), row)) return false;
+    if (!timed_.candidate_row(timed_.few_calls(paid_clock::call, kind), row)) return false;
     if (paid_ == paid_clock::call) {
       looks_.saw(kind, row);
       return true;
@@ -285,75 +262,8 @@ private:
 
   std::optional<looked_row> look(size_t kind) {
     row_times row;
-    if (!candidate_row(few_calls(paid_, kind), row)) return std::nullopt;
-    return paid_ == paid_clock::device && gate_failed_ ? looked_row{} : looked_row{row};
-  }
-
-  row_order few_calls(paid_clock clock, size_t kind) {
-    auto result = order_of(clock, kind, false);
-    result.calls -= static_cast<unsigned>(run_.next_order() % (result.calls / 2 + 1));
-    return result;
-  }
-
-  bool long_rows(paid_clock clock, size_t kind, row_pair& into) {
-    into.kind = kind;
-    bool reference_first = (run_.next_order() & 1) != 0;
-    for (bool reference : {reference_first, !reference_first})
-      if (!(reference ? reference_row(order_of(clock, kind, true), into.reference)
-                      : candidate_row(order_of(clock, kind, true), into.candidate)))
-        return false;
-    return true;
-  }
-
-  // Who is not timed does not run.
-  bool reference_row(const row_order& order, row_times& into) {
-    if (run_.program == nullptr && !process().stopped() && process().stop() == standing::spawning)
-      run_.find("background_work", severity::critical, "it started processes without end");
-    auto made = reference_rows_.make({baseline()}, order);
-    if (!made) return blame_ending();
-    into = *made;
-    note_contents(reference_longer_, order.kind, into.contents);
-    return true;
-  }
-
-  bool candidate_row(const row_order& order, row_times& into) {
-    if (run_.program == nullptr) {
-      if (process().stopped()) worked_while_stopped_.push_back(process().worked_while_stopped());
-      process().go_on();
-    }
-    auto made = candidate_rows_.make({process(), run_.program}, order);
-    if (!made) {
-      run_.record.correct = false;
-      if (const auto& ending = process().ending()) run_.record.fault = ending->fault;
-      return false;
-    }
-    into = *made;
-    note_contents(candidate_longer_, order.kind, into.contents);
-    bool gated = order.clock == paid_clock::device && run_.program == nullptr;
-    auto found = candidate_rows_.audit(order.kind < quiet_.timed ? 1 : wide_bound);
-    if (!note_audit(run_, candidate_rows_, found, gated)) return false;
-    if (gated) gate_failed_ = found.bad > 0 || found.late > 0 || candidate_rows_.gate_was_forced();
-    return true;
-  }
-
-  bool blame_task(const std::string& cause) {
-    run_.record.fault = bad_baseline(spec_, cause);
-    return false;
-  }
-
-  bool blame_ending() {
-    run_.record.fault = bad_baseline(spec_, "ended", baseline().ending()->fault);
-    return false;
-  }
-
-  // Seconds until contents are there while no candidate is.
-  double quiet_contents(size_t kind) const {
-    double sets = static_cast<double>(candidate_rows_.sets()) / std::max(quiet_.sets, 1u);
-    return kind < quiet_.contents.size() ? quiet_.contents[kind] * sets : 0;
-  }
-
-  void note_contents(std::vector<double>& into, size_t kind, double seconds) const {
-    into.push_back(seconds - quiet_contents(kind));
+    if (!timed_.candidate_row(timed_.few_calls(paid_, kind), row)) return std::nullopt;
+    return paid_ == paid_clock::device && timed_.gate_failed() ? looked_row{} : looked_row{row};
   }
 
   // -- what they say --------------------------------------------------------------------------
@@ -362,9 +272,10 @@ private:
     bool device = clock == paid_clock::device;
     if (device && !quiet_.device) return std::nullopt;
     std::vector<std::string> names;
-    for (const auto& kind : candidate_rows_.kinds()) names.push_back(kind.name);
-    return times_of(rows_[device], device ? *quiet_.device : quiet_.call, names,
-                    [&](size_t kind) { return 1.05 * quiet_contents(kind) + contents_slack; });
+    for (const auto& kind : timed_.candidates().kinds()) names.push_back(kind.name);
+    return times_of(rows_[device], device ? *quiet_.device : quiet_.call, names, [&](size_t kind) {
+      return 1.05 * timed_.quiet_contents(kind) + contents_slack;
+    });
   }
 
   void summarize() {
@@ -382,9 +293,9 @@ private:
       reference.push_back(x.reference);
     }
     look_for_lateness(run_, candidate, reference);
-    look_for_work_while_stopped(run_, worked_while_stopped_);
-    for (const auto& longer : {candidate_longer_, reference_longer_})
-      look_for_background_work(run_, longer, quiet_contents(0));
+    look_for_work_while_stopped(run_, timed_.worked_while_stopped());
+    for (const auto& longer : {timed_.candidate_longer(), timed_.reference_longer()})
+      look_for_background_work(run_, longer, timed_.quiet_contents(0));
     auto paid = pay_slowest(times->kinds);
     record_.measured = true;
     for (const auto& x : times->kinds) record_.baseline.blocks += x.blocks.size();
@@ -445,17 +356,11 @@ private:
   timing_record& record_;
   const task& spec_;
   const quiet_baseline quiet_;
-  device_rows candidate_rows_;
-  device_rows reference_rows_;
+  timed_rows timed_;
   contents_plan plan_;
   paid_clock paid_;
-  clocked_rows rows_[2];                 // by call, by device
-  std::vector<double> candidate_longer_; // seconds that contents came later than when it was quiet
-  std::vector<double> reference_longer_;
-  std::vector<double> worked_while_stopped_; // seconds of a processor, while the baseline ran
-  unsigned gated_sets_ = most_gated;
+  clocked_rows rows_[2]; // by call, by device
   int lengthened_ = 0;
-  bool gate_failed_ = false; // in the latest row that had one
   pair_taking taking_;
   kind_looks looks_; // at kinds that are checked and not timed
   bool gate_lost_ = false;

@@ -153,6 +153,7 @@ std::optional<error> learn_quiet_baseline(prepared_task& prepared, candidate_poo
   if (auto fault = prepared.start_baseline(pool)) return fault;
   candidate_pool::hold until_it_is_known{pool};
   pool.settle();
+  prepared.baseline_arena().gpu().rouse();
   raise_priority(prepared.baseline()->process().pid());
   secret_seed seed{};
   (void)!::getrandom(seed.data(), seed.size(), 0);

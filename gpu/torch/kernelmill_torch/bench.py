@@ -15,6 +15,7 @@ from kernelmill_torch.problem import BadProblem, Problem, Truth
 from kernelmill_torch.processes import Fault, Pool, Process
 from kernelmill_torch.reach import Reach
 from kernelmill_torch.reading import floor_bytes
+from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
 from kernelmill_torch.rows import Rows
 from kernelmill_torch.watch import Free
 
@@ -39,6 +40,8 @@ def memory_of_gpu(lib) -> tuple[int, int]:
 class Bench(Rows):
     """Thread safety: none. REQUIRES: close() before the next one needs the memory."""
 
+    rousing: Optional[Rousing] = None  # of the GPU, which all problems share
+
     def __init__(self, lib, device: str, directory: str, precision: str):
         self.lib, self.device, self.directory = lib, device, directory
         self.baseline: Optional[Process] = None
@@ -56,6 +59,7 @@ class Bench(Rows):
             self._measure()
             self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8, device=device)
             self.speck = torch.zeros(1, device=device)
+            self.rouse()
             self.usual_flush = self._usual_flush() if device == "cuda" else 0.0
         except Exception as e:
             self._close_arenas()
@@ -84,6 +88,14 @@ class Bench(Rows):
         self.samples: Optional[list[tuple[torch.Tensor, torch.Tensor]]] = None  # if it could
         self.changed_inputs: Optional[list[int]] = None
         self.gives_inputs = False  # whether outputs lie in the inputs, where the model makes new ones
+
+    def rouse(self) -> None:
+        """Returns when the GPU's clock is up."""
+        if self.device != "cuda":
+            return
+        if Bench.rousing is None:
+            Bench.rousing = Rousing(nominal_mhz())
+        Bench.rousing.rouse(lambda: self.flush_buffer.add_(1), clock_mhz)
 
     def _measure(self) -> None:
         """Shapes, memory and how many sets of buffers there are."""

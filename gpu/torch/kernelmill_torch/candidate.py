@@ -169,6 +169,8 @@ class Serving:
         self.returned: list = []  # of the latest calls, kept until they are copied
         # Taken before anything is loaded that could replace them.
         self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
+        # A call's work begins when that of the call before is over, whatever streams they use.
+        self.fence = lib.km_gpu_fence if device == "cuda" else (lambda: None)
         self.copy_ = torch.Tensor.copy_
         self.told: Optional[memoryview] = None  # where outputs lie, for the referee
         # Next to nothing for the GPU, and the word that queued calls wait for, as the GPU sees it; 0: it cannot.
@@ -178,7 +180,7 @@ class Serving:
 
     def clocked(self) -> None:
         """Answers commands of the page until told to leave it."""
-        lib, page, copy_, sync, places, told = self.lib, self.page, self.copy_, self.sync, self.places, self.told
+        lib, page, copy_, sync, fence, places, told = self.lib, self.page, self.copy_, self.sync, self.fence, self.places, self.told
         wait, done, tell = lib.km_page_wait, lib.km_page_done, reach.tell
         model, speck, nudge = self.model, self.speck, torch.Tensor.add_
         check = output_checker(self.layout, self.device) if self.layout else None
@@ -198,6 +200,7 @@ class Serving:
                         seed_everything(seed)
                     for one in sets[first:first + count]:
                         self.returned.append(model(*one.inputs))
+                        fence()
                     tell(told, self.returned)
                     if not count:
                         nudge(speck, 1)
@@ -233,6 +236,7 @@ class Serving:
         self.queued += 1
         if not self.gate or self.lib.km_gpu_wait_for(self.gate, self.queued) != 0:
             raise Refused("no_gate", "the GPU cannot wait for a word of host memory")
+        self.fence()  # streams that do not wait for the default stream wait for the gate, too
 
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         """One message of the socket. What it raises is the candidate's fault, by the category in hand."""

@@ -34,6 +34,7 @@ class Timing(TimedRows):
         if bench.baseline_seed is None:
             bench.use_parameters(int.from_bytes(os.urandom(8), "little") >> 1)
         baseline = bench.start_baseline(self.pool, bench.baseline_seed, BASELINE_SECONDS)
+        bench.rouse()
         contents = bench.draw([self.number("quiet", i) for i in range(bench.layout.sets)])
         try:
             bench.row(baseline, 1, BASELINE_SECONDS, contents[:1])
@@ -51,6 +52,7 @@ class Timing(TimedRows):
         bench = self.bench
         baseline = bench.start_baseline(self.pool, bench.baseline_seed, self.left())
         self.pool.settle()
+        bench.rouse()
         seeds = [self.number("warm", i) for i in range(bench.layout.sets)]
         bench.make_room()
         contents = bench.draw(seeds)

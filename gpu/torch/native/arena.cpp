@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "gpu/cuda/call_fence.hpp"
 #include "gpu/cuda/driver.hpp"
 
 namespace {
@@ -147,6 +148,14 @@ int km_gpu_wait_for(uint64_t word, uint32_t number) {
                driver()->wait_value(nullptr, word, number, cuda::wait_at_least))
              ? 0
              : -1;
+}
+
+/// Work that the GPU is given from now on, on any stream, begins when all is over that it was given
+/// before. What fails shows when the GPU is waited for.
+void km_gpu_fence() {
+  if (driver() == nullptr) return;
+  static cuda::call_fence fence{*driver()};
+  (void)fence.set();
 }
 
 void km_gpu_unmap(void* at, size_t capacity) {

@@ -313,8 +313,8 @@ TEST(head_command, a_run_whose_nodes_are_gone_can_be_cancelled) {
   EXPECT_THAT(changed.err, HasSubstr("the configuration that was submitted"));
   auto head = cluster.stop();
   EXPECT_EQ(head.code, 0);
-  EXPECT_THAT(head.err, AllOf(HasSubstr("info  actor=head-gate | the node worker joined: cpu/"),
-                              HasSubstr("warn  actor=head-gate | lost the node worker (cpu/"),
+  EXPECT_THAT(head.err, AllOf(HasSubstr("info  actor=head | the node worker joined: cpu/"),
+                              HasSubstr("warn  actor=head | lost the node worker (cpu/"),
                               HasSubstr("warn  actor=cluster | a job to "),
                               HasSubstr("actor=head run=left | the run is over: cancelled")));
   EXPECT_TRUE(std::filesystem::exists(root + "/left/logs/run.log"));

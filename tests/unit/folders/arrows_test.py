@@ -46,6 +46,7 @@ ARROWS = {
     "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/task",
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
+    "actors/head": "actors actors/cluster actors/policy_client storage",
     "actors/lineage": "actors storage",
     "actors/monitor": "actors",
     "actors/policy_client": "actors actors/policy_client/http actors/policy_client/protocol",
@@ -61,8 +62,7 @@ ARROWS = {
     "launch/import": "gpu/task storage",
     "launch/simulate": "storage",
     "launch/report": "launch/cli storage",
-    "launch/scripted_server": "actors actors/policy_client/http"
-    " actors/policy_client/protocol",
+    "launch/scripted_server": "actors/policy_client/http actors/policy_client/protocol launch/http",
     "launch/http": "actors actors/policy_client/http launch/config",
     "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
     " launch/config",
@@ -71,7 +71,7 @@ ARROWS = {
     " actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine"
     " launch/scripted_server retrieval storage",
     "launch/watch": "launch/cli launch/config storage",
-    "launch/cluster": "actors actors/cluster actors/monitor actors/policy_client actors/policy_pool"
+    "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
     " launch/config launch/machine launch/node launch/watch storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine",

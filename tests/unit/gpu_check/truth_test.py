@@ -33,6 +33,16 @@ class Comparing(unittest.TestCase):
         self.assertFalse(all(off <= most for rows in found.found.values() for off, most, _ in rows))
         self.assertIn("device: copies", found.found)
 
+    def test_what_is_paid_for_other_contents_is_not_held_against_events(self):
+        found = truth.Findings("native")
+        verdict = {"outcome": "accepted", "integrity": {"findings": [{"rule": "depends_on_contents"}]},
+                   "timing": {"measured": True, "clock_asked": "call", "call_ms": {"candidate": 1.0, "reference": 2.0},
+                              "speedup": {"estimate": 1.1, "low": 1.0, "high": 1.2}}}
+        found.compare("call", verdict, truth.Known.of(1.0, 2.0), "softmax persistent")
+        self.assertNotIn("call: speedup that is paid", found.found)
+        self.assertIn("call: ratio of the two times", found.found)
+        self.assertEqual(found.other_contents, ["softmax persistent"])
+
     def test_what_lies_between_two_sittings_is_not_off(self):
         known = truth.known_by("call", "softmax copy", [
             {("softmax", "copy"): {"call_ms": x, "call_ratio": 1.0 / x}, ("softmax", "model"): {"call_ms": 1.0}} for x in (0.5, 0.8)])

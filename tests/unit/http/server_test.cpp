@@ -15,6 +15,7 @@ namespace kernelmill::http {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -259,6 +260,15 @@ TEST_F(HttpServer, GarbageIsAnswered) {
   talker x{port};
   x.say("\x16\x03\x01 what\r\n\r\n");
   EXPECT_THAT(x.hear(), HasSubstr("HTTP/1.1 501 Not Implemented"));
+}
+
+TEST_F(HttpServer, RefusesABodyThatIsNotEncodedAsItsHeadSays) {
+  start();
+  talker x{port};
+  x.say(std::string{post_size} + "\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" +
+        "2\r\n{}\f0\r\n\r\nnot a request");
+  EXPECT_THAT(x.hear(), AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("bad_request")))
+      << "and the connection is closed: nobody knows where the next request begins";
 }
 
 TEST(HttpServerStart, RefusesWhatItCannotOrMustNotDo) {

@@ -203,3 +203,12 @@ TEST(completed_result, keeps_ids_and_logprobs_in_the_message) {
   EXPECT_EQ(x->getLogprobs()[1], -1.f);
   EXPECT_EQ(x->getFault().getClass(), wire::FaultClass::NONE);
 }
+
+TEST(parse_error_body, outlives_a_server_that_nests_a_million_lists) {
+  auto deep = std::string(1 << 20, '[') + std::string(1 << 20, ']');
+  for (const std::string key : {"{\"error\":{\"message\":", "{\"detail\":", "{\"choices\":"}) {
+    auto body = key + deep + (key.find("error") == key.npos ? "}" : "}}");
+    EXPECT_LE(parse_error_body(body).message.size(), 500u);
+    EXPECT_FALSE(parse_chat_response(body));
+  }
+}

@@ -8,9 +8,9 @@
 
 #include "fixtures.hpp"
 #include "messages/base/digest.hpp"
-#include "storage/canonical.hpp"
 #include "storage/files.hpp"
 #include "storage/run_journal.hpp"
+#include "tests/oracles/canonical.hpp"
 
 namespace kernelmill {
 namespace {
@@ -204,8 +204,8 @@ std::vector<std::string> names_in(const std::string& path) {
   return result;
 }
 
-const std::vector<std::string> all_traces{"g0.e0.t0", "g0.e0.t1", "g0.e0",    "g0.e1.t0",
-                                          "g0.e1",    "g1.e0.t0", "g1.e0",    "g1.e1.t0",
+const std::vector<std::string> all_traces{"g0.e0.t0", "g0.e0.t1", "g0.e0", "g0.e1.t0",
+                                          "g0.e1",    "g1.e0.t0", "g1.e0", "g1.e1.t0",
                                           "g1.e1",    "g2.e0.t0"};
 const std::vector<std::string> all_metrics{"g0.e0.t0", "g0.e0.t1", "g0.e1.t0", "g0",
                                            "g1.e0.t0", "g1.e1.t0", "g1",       "g2.e0.t0"};

@@ -56,6 +56,9 @@ class FakeBench:
         if not self.alone_works:
             raise Fault("candidate", "runtime_error", "IndexError")
 
+    def rouse(self):
+        pass
+
     def longest_flush(self):
         return 1.0
 

@@ -1,0 +1,74 @@
+#pragma once
+
+// A thread for work that blocks: reading a store, writing a file, asking a server. An actor that
+// has such work gives it to its hand and goes on; the result comes back as a message.
+
+#include <chrono>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <caf/all.hpp>
+
+#include "actors/caf_error.hpp"
+#include "messages/actors.hpp"
+#include "messages/without_stack.hpp"
+
+namespace kernelmill {
+
+/// Work with a place for its result; stays in this process.
+using errand = std::shared_ptr<std::function<void()>>;
+
+} // namespace kernelmill
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kernelmill::errand)
+
+namespace kernelmill {
+
+/// The HAND actor interface.
+using hand_actor = caf::typed_actor<
+    // Does the work, blocking; what throws is an error.
+    caf::replies_to<atom::proceed, errand>::with<void>>;
+
+inline hand_actor::behavior_type blocking_hand(hand_actor::pointer) {
+  return {[](atom::proceed, const errand& work) -> caf::result<void> {
+    try {
+      (*work)();
+      return caf::unit;
+    } catch (const std::exception& why) {
+      return to_caf({fault_class::infrastructure, "internal",
+                     "failed to do what was asked: " + without_stack(why.what()),
+                     "please report this as a defect"});
+    }
+  }};
+}
+
+/// Spawns a hand that ends with `self`. With `own_thread` false, for the deterministic scheduler
+/// alone, it blocks the others.
+template <class Self>
+hand_actor spawn_hand(Self* self, bool own_thread) {
+  return own_thread ? self->template spawn<caf::detached + caf::linked>(blocking_hand)
+                    : self->template spawn<caf::linked>(blocking_hand);
+}
+
+/// Has `hand` call `work`, which returns an expected<T>; then calls `done` with what it returned,
+/// on the thread of `self`. After `deadline`, `done` hears an error, and `work` may still go on.
+template <class Self, class Work, class Done>
+void lend_hand(Self* self, const hand_actor& hand, std::chrono::milliseconds deadline, Work work,
+               Done done) {
+  using result = std::invoke_result_t<Work&>;
+  auto place = std::make_shared<std::optional<result>>();
+  auto job = std::make_shared<std::function<void()>>(
+      [place, work = std::move(work)]() mutable { place->emplace(work()); });
+  auto shared_done = std::make_shared<Done>(std::move(done));
+  self->request(hand, deadline, atom::proceed_v, errand{std::move(job)})
+      .then([place, shared_done] { (*shared_done)(std::move(**place)); },
+            [shared_done](caf::error& why) {
+              (*shared_done)(result{tl::unexpected<error>{from_caf(why)}});
+            });
+}
+
+} // namespace kernelmill

@@ -1,0 +1,110 @@
+#include "gpu/referee/device/timed_rows.hpp"
+
+#include <algorithm>
+
+#include "gpu/referee/device/row_findings.hpp"
+#include "gpu/referee/device/slots.hpp"
+
+namespace kernelmill {
+
+timed_rows::timed_rows(judged_run& run, const quiet_baseline& quiet)
+    : run_(run), quiet_(quiet),
+      candidate_rows_(run.prepared, *run.prepared.arena(), run.record.seed, "timed",
+                      [&run] { return run.next_order(); }),
+      reference_rows_(run.prepared, run.prepared.baseline_arena(), run.record.seed, "baseline",
+                      [&run] { return run.next_order(); }),
+      gated_sets_(most_gated) {}
+
+void timed_rows::use(unsigned sets) {
+  candidate_rows_.use(sets);
+  reference_rows_.use(sets);
+}
+
+row_order timed_rows::order_of(paid_clock clock, size_t kind, bool is_long) {
+  unsigned sets = candidate_rows_.sets();
+  if (clock == paid_clock::device) sets = std::min(sets, gated_sets_);
+  row_order result;
+  result.clock = clock;
+  result.kind = kind;
+  result.calls = is_long ? long_calls(sets, run_.next_order()) : short_calls(sets);
+  result.limit_ms = run_.call_limit();
+  return result;
+}
+
+row_order timed_rows::few_calls(paid_clock clock, size_t kind) {
+  auto result = order_of(clock, kind, false);
+  result.calls -= static_cast<unsigned>(run_.next_order() % (result.calls / 2 + 1));
+  return result;
+}
+
+// Who is not timed does not run.
+bool timed_rows::reference_row(const row_order& order, row_times& into) {
+  if (run_.program == nullptr && !process().stopped() && process().stop() == standing::spawning)
+    run_.find("background_work", severity::critical, "it started processes without end");
+  auto made = reference_rows_.make({baseline()}, order);
+  if (!made) return blame_ending();
+  into = *made;
+  note_contents(reference_longer_, order.kind, into.contents);
+  return true;
+}
+
+bool timed_rows::candidate_row(const row_order& order, row_times& into) {
+  if (run_.program == nullptr) {
+    if (process().stopped()) worked_while_stopped_.push_back(process().worked_while_stopped());
+    process().go_on();
+  }
+  auto made = candidate_rows_.make({process(), run_.program}, order);
+  if (!made) {
+    run_.record.correct = false;
+    if (const auto& ending = process().ending()) run_.record.fault = ending->fault;
+    return false;
+  }
+  into = *made;
+  note_contents(candidate_longer_, order.kind, into.contents);
+  bool gated = order.clock == paid_clock::device && run_.program == nullptr;
+  auto found = candidate_rows_.audit(order.kind < quiet_.timed ? 1 : wide_bound);
+  if (!note_audit(run_, candidate_rows_, found, gated)) return false;
+  if (gated) gate_failed_ = found.bad > 0 || found.late > 0 || candidate_rows_.gate_was_forced();
+  return true;
+}
+
+bool timed_rows::reference_is_right() {
+  auto found = reference_rows_.audit();
+  return found.bad == 0 || blame_task("is wrong: " + reference_rows_.describe(found));
+}
+
+bool timed_rows::long_rows(paid_clock clock, size_t kind, row_pair& into) {
+  into.kind = kind;
+  bool reference_first = (run_.next_order() & 1) != 0;
+  for (bool reference : {reference_first, !reference_first})
+    if (!(reference ? reference_row(order_of(clock, kind, true), into.reference)
+                    : candidate_row(order_of(clock, kind, true), into.candidate)))
+      return false;
+  return true;
+}
+
+double timed_rows::quiet_contents(size_t kind) const {
+  double sets = static_cast<double>(candidate_rows_.sets()) / std::max(quiet_.sets, 1u);
+  return kind < quiet_.contents.size() ? quiet_.contents[kind] * sets : 0;
+}
+
+void timed_rows::note_contents(std::vector<double>& into, size_t kind, double seconds) const {
+  into.push_back(seconds - quiet_contents(kind));
+}
+
+void timed_rows::forget_longer() {
+  candidate_longer_.clear();
+  reference_longer_.clear();
+}
+
+bool timed_rows::blame_task(const std::string& cause) {
+  run_.record.fault = bad_baseline(run_.prepared.spec(), cause);
+  return false;
+}
+
+bool timed_rows::blame_ending() {
+  run_.record.fault = bad_baseline(run_.prepared.spec(), "ended", baseline().ending()->fault);
+  return false;
+}
+
+} // namespace kernelmill

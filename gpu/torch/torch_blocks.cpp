@@ -1,0 +1,85 @@
+#include "gpu/torch/torch_blocks.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+namespace kernelmill {
+
+namespace {
+
+constexpr size_t least_own_blocks = 2;
+constexpr size_t least_other_blocks = 4;
+constexpr double least_left = 0.1; // of a row's time, without what is none of its calls'
+
+double median_of(const std::vector<timed_block>& blocks, double (timed_block::*side)[2]) {
+  std::vector<double> seconds;
+  for (const auto& x : blocks) seconds.insert(seconds.end(), {(x.*side)[0], (x.*side)[1]});
+  return median(seconds);
+}
+
+} // namespace
+
+void torch_blocks::take(const nlohmann::json& answer) {
+  auto clock = answer.at("clock").get<std::string>();
+  if (clock != clock_) {
+    kinds_.clear();
+    calls_.clear();
+  }
+  clock_ = clock;
+  fixed_ = answer.at("fixed").get<double>();
+  fixed_error_ = answer.at("fixed_error").get<double>();
+  timed_block block{};
+  for (size_t i = 0; i < 2; ++i) {
+    block.reference[i] = answer.at("reference").at(i).get<double>();
+    block.candidate[i] = answer.at("candidate").at(i).get<double>();
+  }
+  keep(block, answer.at("kind").get<std::string>(), answer.at("calls").get<uint32_t>());
+  has_others_ = answer.at("kinds").get<int>() > 1;
+  unmet_ = answer.at("unmet").get<int>() > 0;
+  one_core_ = answer.at("held").get<bool>();
+}
+
+void torch_blocks::keep(const timed_block& block, const std::string& kind, uint32_t calls) {
+  auto at = std::find_if(kinds_.begin(), kinds_.end(), [&](auto& x) { return x.name == kind; });
+  if (at == kinds_.end()) {
+    bool first = kind == own_kind; // as pay_slowest wants it
+    at = kinds_.insert(first ? kinds_.begin() : kinds_.end(), {kind, {}});
+    calls_.insert(first ? calls_.begin() : calls_.end(), 0);
+  }
+  at->blocks.push_back(block);
+  calls_[static_cast<size_t>(at - kinds_.begin())] += calls;
+}
+
+size_t torch_blocks::count() const {
+  return std::accumulate(kinds_.begin(), kinds_.end(), size_t{0},
+                         [](size_t sum, const kind_blocks& x) { return sum + x.blocks.size(); });
+}
+
+std::vector<kind_blocks> torch_blocks::without_fixed() const {
+  auto result = kinds_;
+  for (auto& kind : result)
+    for (auto& block : kind.blocks)
+      for (auto* side : {block.reference, block.candidate})
+        for (int i = 0; i < 2; ++i) side[i] = std::max(side[i] - fixed_, least_left * side[i]);
+  return result;
+}
+
+bool torch_blocks::wants_more_kinds() const {
+  size_t own = 0;
+  size_t others = 0;
+  for (const auto& x : kinds_) (x.name == own_kind ? own : others) += x.blocks.size();
+  return unmet_ || own < least_own_blocks || (has_others_ && others < least_other_blocks);
+}
+
+void torch_blocks::write(timing_record& into) const {
+  auto kinds = without_fixed();
+  into.kinds.clear();
+  into.samples = std::accumulate(calls_.begin(), calls_.end(), uint32_t{0});
+  for (size_t i = 0; i < kinds.size(); ++i)
+    into.kinds.push_back({kinds[i].name, median_of(kinds[i].blocks, &timed_block::candidate),
+                          median_of(kinds[i].blocks, &timed_block::reference), calls_[i]});
+}
+
+} // namespace kernelmill

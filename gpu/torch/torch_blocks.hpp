@@ -1,0 +1,61 @@
+#pragma once
+
+// The blocks of pairs that the torch referee has timed so far, by kind of contents.
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "gpu/referee/evaluation.hpp"
+#include "gpu/referee/timing_statistics.hpp"
+
+namespace kernelmill {
+
+/// Thread safety: none.
+class torch_blocks {
+public:
+  /// Takes an answer to "block". What was timed by another clock is forgotten: the module cannot be
+  /// timed by the one that was asked for. Throws nlohmann::json::exception where a field lacks.
+  void take(const nlohmann::json& answer);
+
+  bool empty() const noexcept { return kinds_.empty(); }
+  size_t count() const;
+
+  /// Blocks, in seconds a call, without the part of a row that is none of its calls', which all
+  /// rows together tell best. The problem's own kind comes first.
+  std::vector<kind_blocks> without_fixed() const;
+
+  /// Whether more must come, however well the speedup is known: each of some blocks of other
+  /// contents finds a shortcut by contents that most of them give away.
+  bool wants_more_kinds() const;
+
+  /// By which blocks were timed, "call" or "device".
+  const std::string& clock() const noexcept { return clock_; }
+
+  /// Seconds a call: standard error of the part that is none of its calls'.
+  double fixed_error() const noexcept { return fixed_error_; }
+
+  /// Whether baseline and candidate took turns on one core.
+  bool one_core() const noexcept { return one_core_; }
+
+  /// Writes samples and each kind's median times.
+  void write(timing_record& into) const;
+
+private:
+  void keep(const timed_block& block, const std::string& kind, uint32_t calls);
+
+  std::vector<kind_blocks> kinds_; // seconds a call with what follows
+  std::vector<uint32_t> calls_;    // of each kind
+  double fixed_ = 0;               // seconds a call that are no call's, as is known by now
+  double fixed_error_ = 0;
+  bool has_others_ = false; // of contents
+  bool unmet_ = false;      // nothing is known of some yet
+  std::string clock_ = "call";
+  bool one_core_ = false;
+};
+
+/// The name of the kind that a problem draws itself, as kernelmill_torch/contents.py has it.
+inline constexpr const char* own_kind = "own";
+
+} // namespace kernelmill

@@ -1,0 +1,1 @@
+"""The fifteen promises, and what measures each: launch/promises.sh."""

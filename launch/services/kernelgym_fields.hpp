@@ -1,0 +1,12 @@
+#pragma once
+
+// What KernelGYM's clients send and are answered, field by field.
+
+#include "launch/services/api_fields.hpp"
+
+namespace kernelmill::services {
+
+const fields& kernelgym_result_fields();
+const fields& kernelgym_status_fields();
+
+} // namespace kernelmill::services

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""A key that nobody else may see: where is it after a run against a server that says it aloud?
+
+The policy server puts the Authorization header that it was sent into its answers, into errors and into headers. The
+run is killed with a signal that asks for a core dump, and resumed. Then the key is looked for in every file that the
+run left (stored texts unpacked), in its logs at the finest level, in what the program printed, in core dumps, and,
+while it runs, in the arguments and environments of all processes that the node has started.
+Exit code 77: it cannot run here.
+"""
+
+import http.server
+import json
+import os
+import pathlib
+import resource
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from real_processes import SKIP, binary, descendants, policies, report, scratch_folder, started
+
+GROUP, TURNS = 8, 3
+
+
+class EchoingServer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    asked = 0
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, code, document):
+        body = json.dumps(document).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("X-Authorization", self.headers.get("Authorization", ""))
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        self.answer(200, {"data": [{"id": "m"}], "object": "list"})
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        said = self.headers.get("Authorization", "none")
+        cls = type(self)
+        cls.asked += 1
+        if cls.asked % 7 == 0:
+            return self.answer(503, {"error": {"message": f"overloaded, you are {said}", "code": said}})
+        kernel = (policies / "row_sum/plain.cpp").read_text()
+        text = f"<think>I was asked with {said}</think>\n<KERNEL>\n```cpp\n// {said}\n{kernel}\n```\n</KERNEL>"
+        if cls.asked % 5 == 0:
+            text = f'<think>x</think>\n<KERNEL>\n```cpp\n#error "{said}"\n```\n</KERNEL>'
+        return self.answer(200, {
+            "id": f"id-{said}", "object": "chat.completion", "model": "m",
+            "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
+            "usage": {"prompt_tokens": 5, "completion_tokens": 9}})
+
+
+def serve():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), EchoingServer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server
+
+
+def bytes_of_processes(node) -> dict:
+    """Arguments and environments of what the node started; its own are not its children's."""
+    found = {}
+    for pid, name in descendants(node.pid).items():
+        for part in ("cmdline", "environ"):
+            try:
+                found[f"{part} of {name}"] = pathlib.Path(f"/proc/{pid}/{part}").read_bytes()
+            except OSError:
+                pass
+    return found
+
+
+def unpacked(path) -> bytes:
+    data = path.read_bytes()
+    if path.suffix == ".zst":
+        data += subprocess.run(["zstd", "-dcq", path], capture_output=True, check=False).stdout
+    return data
+
+
+def watch_and_dump(node, journal, key, hits):
+    """Looks at what the node starts; when it has stored some turns, a signal asks it for a core dump."""
+    looked = 0
+    end = time.monotonic() + 120
+    while node.poll() is None and time.monotonic() < end:
+        for name, data in bytes_of_processes(node).items():
+            looked += 1
+            if key in data:
+                hits.append(name)
+        if journal.exists() and len(journal.read_bytes().splitlines()) > TURNS:
+            node.send_signal(signal.SIGABRT)
+            node.wait(30)
+    return looked
+
+
+def main():
+    if not os.access(binary, os.X_OK):
+        print(f"SKIP: {binary} is not built")
+        return SKIP
+    server = serve()
+    key = "sk-canary-" + secrets.token_hex(16)
+    with scratch_folder("secrets") as folder:
+        (folder / "key").write_text(key + "\n")
+        (folder / "key").chmod(0o600)
+        (folder / "run.json").write_text(json.dumps({
+            "run": {"name": "told", "dir": "told"},
+            "tasks": {"ids": ["native/row_sum"], "group_size": GROUP, "max_turns": TURNS},
+            "policy": {"kind": "openai", "base_url": f"http://127.0.0.1:{server.server_port}/v1", "model": "m",
+                       "api_key_file": "key"},
+            "log": {"level": "trace"}, "compile": {"cache_dir": "cache"},
+            "retrieval": {"enabled": False}, "profile": {"enabled": False},
+            "evaluation": {"backend": "cpu", "timing": {"enabled": False}}}))
+        hits: list = []
+        limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        with started([binary, "run", "run.json"], folder, folder / "printed",
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, limit)) as node:
+            looked = watch_and_dump(node, folder / "told/metrics.jsonl", key.encode(), hits)
+            assert node.returncode == -signal.SIGABRT, f"exit {node.returncode}"
+        done = subprocess.run([binary, "resume", "told"], cwd=folder, capture_output=True, check=False, timeout=300)
+        assert done.returncode == 0, done.stderr[-3000:]
+        (folder / "resumed").write_bytes(done.stdout + done.stderr)
+        for words in (["show", "told"], ["show", "told", "--json"], ["show", "told/g0.e0", "--json"], ["report", "told"]):
+            told = subprocess.run([binary, *words], cwd=folder, capture_output=True, check=False, timeout=60)
+            (folder / f"said-{len(words)}-{words[1].replace('/', '-')}-{words[0]}").write_bytes(told.stdout + told.stderr)
+        files = [x for x in folder.rglob("*") if x.is_file() and x.name != "key"]
+        hits += [str(x.relative_to(folder)) for x in files if key.encode() in unpacked(x)]
+        cores = [x.name for x in files if x.name.startswith("core")]
+        report(files=len(files), processes=looked, cores=len(cores), answers=EchoingServer.asked, hits=len(hits))
+        assert EchoingServer.asked >= GROUP * TURNS and looked > 0
+        assert not hits, "the key is in: " + ", ".join(sorted(set(hits)))
+    server.shutdown()
+    print("ok")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+#include "tests/fuzz/support.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "messages/base/text.hpp"
+
+namespace kernelmill::fuzz {
+
+void promise(bool kept, const char* words) {
+  if (kept) return;
+  std::fprintf(stderr, "broken promise: %s\n", words);
+  std::abort();
+}
+
+void check_error(const error& x) {
+  promise(x.cls != fault_class::none, "an error has a class");
+  promise(!x.category.empty(), "an error has a category");
+  promise(!x.message.empty(), "an error has a message");
+}
+
+unsigned char take_byte(std::string_view& from) {
+  if (from.empty()) return 0;
+  auto x = static_cast<unsigned char>(from.front());
+  from.remove_prefix(1);
+  return x;
+}
+
+std::vector<std::string> lines_of(std::string_view text, size_t most) {
+  std::vector<std::string> result;
+  while (!text.empty() && result.size() < most) result.emplace_back(next_line(text));
+  return result;
+}
+
+memory_file_path::memory_file_path(std::string_view bytes)
+    : fd_(::memfd_create("fuzz", MFD_CLOEXEC)), path_("/proc/self/fd/" + std::to_string(fd_)) {
+  promise(fd_ >= 0, "there is room for a memory file");
+  while (!bytes.empty()) {
+    auto n = ::write(fd_, bytes.data(), bytes.size());
+    promise(n > 0, "a memory file can be written");
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+memory_file_path::~memory_file_path() {
+  ::close(fd_);
+}
+
+const std::string& scratch_folder() {
+  struct folder {
+    std::string path = "/dev/shm/kernelmill-fuzz-" + std::to_string(::getpid());
+    folder() { std::filesystem::create_directories(path); }
+    ~folder() {
+      std::error_code ignored;
+      std::filesystem::remove_all(path, ignored);
+    }
+  };
+  static const folder one;
+  return one.path;
+}
+
+void write_file(const std::string& path, std::string_view bytes) {
+  std::ofstream out{path, std::ios::binary};
+  out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+void read_all(capnp::DynamicStruct::Reader x) {
+  auto text = to_json(x).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  promise(!text.empty(), "a message can be shown");
+}
+
+} // namespace kernelmill::fuzz

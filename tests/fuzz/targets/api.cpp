@@ -1,0 +1,79 @@
+// Requests of the evaluation service as its router gets them: method, target and headers in the
+// first lines, the body behind an empty one. Whatever is asked is answered, and never with an error
+// of the server's own.
+
+#include "launch/http/exchange_state.hpp"
+#include "launch/http/router.hpp"
+#include "launch/services/api_fields.hpp"
+#include "launch/services/evaluation_api.hpp"
+#include "tests/fuzz/support.hpp"
+#include "tests/fuzz/targets.hpp"
+
+namespace kernelmill::fuzz {
+
+namespace {
+
+using services::desk_load;
+using services::task_shelf;
+
+const services::api_ptr& service() {
+  static const services::api_ptr one = [] {
+    std::vector<std::string> problems;
+    auto tasks = task_shelf::open({KERNELMILL_FUZZ_TASKS}, {}, {}, true, problems);
+    promise(tasks.has_value() && problems.empty(), "the installed tasks can be read");
+    auto result = std::make_shared<services::api>();
+    result->tasks = std::make_shared<const task_shelf>(std::move(*tasks));
+    result->load = std::make_shared<desk_load>();
+    return result;
+  }();
+  return one;
+}
+
+const http::router& routes() {
+  static const http::router one{services::evaluation_routes(service()), {nullptr, {"localhost"}}};
+  return one;
+}
+
+http::request request_of(std::string_view bytes, std::string& target) {
+  http::request result;
+  auto end = bytes.find("\n\n");
+  auto head = lines_of(bytes.substr(0, end), 32);
+  if (end != bytes.npos) result.body = bytes.substr(end + 2);
+  if (!head.empty()) {
+    auto blank = head[0].find(' ');
+    result.method = head[0].substr(0, blank);
+    if (blank != std::string::npos) target = head[0].substr(blank + 1);
+  }
+  for (size_t i = 1; i < head.size(); ++i)
+    if (auto colon = head[i].find(": "); colon != std::string::npos)
+      result.headers[head[i].substr(0, colon)] = head[i].substr(colon + 2);
+  return result;
+}
+
+void check_response(const http::response& x) {
+  promise(x.status >= 200 && x.status < 500, "no client makes an error of the server's own");
+  promise(x.status < 400 || x.body.find("\"category\"") != std::string::npos, "a refusal says why");
+  http::reason_of(x.status);
+}
+
+} // namespace
+
+void api(std::string_view bytes) {
+  std::string target;
+  auto request = request_of(bytes, target);
+  auto chosen = routes().choose(request, target);
+  if (auto* refused = std::get_if<http::response>(&chosen)) return check_response(*refused);
+  auto state = std::make_shared<http::exchange::state>(size_t{1} << 20);
+  try {
+    std::get<const http::route*>(chosen)->handle(std::move(request),
+                                                 std::make_shared<http::exchange>(state));
+  } catch (const std::exception& e) {
+    std::string words = std::string{"a handler throws nothing: "} + e.what();
+    promise(false, words.c_str());
+  }
+  auto step = state->next();
+  // No desk is there: what was taken for it is answered by nobody, with 500.
+  if (step.head && step.head->status != 500) check_response(*step.head);
+}
+
+} // namespace kernelmill::fuzz
