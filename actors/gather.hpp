@@ -1,8 +1,10 @@
 #pragma once
 
-// Asks many actors for their snapshots at once.
+// Asks many actors for their snapshots at once, in an actor of its own: ten thousand answers must
+// not stand in the mailbox of the one that was asked, and one timer does for all of them.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -14,6 +16,20 @@
 #include "messages/actors.hpp"
 
 namespace kernelmill {
+
+/// What is shown of `whom[i]` when it does not answer.
+using unheard_snapshot = std::function<Message<wire::Snapshot>(size_t i)>;
+
+/// How long an actor may take to say what it does before it counts as stuck.
+inline constexpr std::chrono::seconds answer_patience_of_monitors{2};
+
+/// Answers one STATUS with `head`'s fields and the snapshots of `whom` as its children, and ends.
+/// Of one that is silent for two seconds stands what `unheard` says; one that is gone is left out.
+status_actor spawn_gatherer(caf::actor_system& system, std::vector<status_actor> whom,
+                            Message<wire::Snapshot> head, unheard_snapshot unheard);
+
+/// A snapshot in the state "stuck": asked at `asked_at` (seconds since 1970), and no answer yet.
+Message<wire::Snapshot> stuck_snapshot(wire::Snapshot::Reader known, double asked_at);
 
 /// What one of them says, or why it says nothing.
 using snapshot_answer = tl::expected<Message<wire::Snapshot>, caf::error>;
@@ -48,23 +64,5 @@ void ask_each(Self* self, const std::vector<Handle>& whom, Atom what,
   all->close_one();
 }
 
-/// Answers with `head`'s fields and the snapshots of `whom` as its children. One that is silent
-/// for two seconds is shown as silent.
-template <class Self>
-caf::result<Message<wire::Snapshot>> gather(Self* self, const std::vector<status_actor>& whom,
-                                            Message<wire::Snapshot> head) {
-  auto answers = std::make_shared<std::vector<Message<wire::Snapshot>>>(whom.size());
-  auto answer = self->template make_response_promise<Message<wire::Snapshot>>();
-  ask_each(
-      self, whom, atom::status_v, std::chrono::seconds{2},
-      [self, answers](size_t i, const snapshot_answer& x) {
-        (*answers)[i] =
-            x ? *x : snapshot_of("unknown", {}, "silent", self->system().render(x.error()), {});
-      },
-      [head = std::move(head), answers, answer]() mutable {
-        answer.deliver(with_children(head, *answers));
-      });
-  return answer;
-}
 
 } // namespace kernelmill

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "messages/envelope.hpp"
 
@@ -47,6 +48,29 @@ public:
     rank->second.served = i->first;
     if (i->second.empty()) remove(rank, i);
     return result;
+  }
+
+  /// Calls f(run, x) for everything that waits, in the order in which take() would give it out.
+  template <class F>
+  void for_each_in_turn(F f) {
+    for (auto& [priority, rank] : ranks_) {
+      struct rest {
+        uint64_t run;
+        typename Line::iterator next, end;
+      };
+      std::vector<rest> left;
+      auto first = turn_in(rank);
+      auto add = [&](auto from, auto to) {
+        for (; from != to; ++from)
+          left.push_back({from->first, from->second.begin(), from->second.end()});
+      };
+      add(first, rank.lines.end());
+      add(rank.lines.begin(), first);
+      while (!left.empty()) {
+        for (auto& x : left) f(x.run, *x.next++);
+        std::erase_if(left, [](const rest& x) { return x.next == x.end; });
+      }
+    }
   }
 
   template <class F>

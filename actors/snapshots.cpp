@@ -1,5 +1,8 @@
 #include "actors/snapshots.hpp"
 
+#include <charconv>
+#include <iterator>
+
 namespace kernelmill {
 
 Message<wire::Snapshot>
@@ -18,6 +21,39 @@ snapshot_of(std::string_view actor, std::string_view id, std::string_view state,
       list[i++].setValue(static_cast<double>(value));
     }
   });
+}
+
+Message<wire::Snapshot> with_mailbox(const Message<wire::Snapshot>& x, uint64_t actor,
+                                     uint64_t mailbox) {
+  return build<wire::Snapshot>([&](wire::Snapshot::Builder to) {
+    auto from = x.open();
+    to.setActor(from->getActor());
+    to.setId(from->getId());
+    to.setState(from->getState());
+    to.setSince(from->getSince());
+    to.setDetail(from->getDetail());
+    to.setChildren(from->getChildren());
+    auto numbers = from->getNumbers();
+    auto list = to.initNumbers(numbers.size() + 2);
+    for (unsigned i = 0; i < numbers.size(); ++i) list.setWithCaveats(i, numbers[i]);
+    list[numbers.size()].setName("actor");
+    list[numbers.size()].setValue(static_cast<double>(actor));
+    list[numbers.size() + 1].setName("mailbox");
+    list[numbers.size() + 1].setValue(static_cast<double>(mailbox));
+  });
+}
+
+void append_waiting(std::string& line, uint64_t& run, const envelope& where) {
+  char text[48];
+  auto* end = text;
+  if (!line.empty()) *end++ = ' ';
+  if (line.empty() || where.run != run) {
+    end = std::to_chars(end, std::end(text), where.run, 16).ptr;
+    *end++ = ':';
+    run = where.run;
+  }
+  end = std::to_chars(end, std::end(text), where.episode).ptr;
+  line.append(text, end);
 }
 
 Message<wire::Snapshot> with_children(const Message<wire::Snapshot>& head,

@@ -1,6 +1,9 @@
 #include "actors/cluster/cluster.hpp"
 
+#include <algorithm>
+
 #include "actors/snapshots.hpp"
+#include "messages/base/clock.hpp"
 
 namespace kernelmill {
 
@@ -12,7 +15,74 @@ std::string queue_text(const char* kind, const Queue& queue) {
          std::to_string(queue.waiting()) + " waiting";
 }
 
-Message<wire::Snapshot> snapshot(const leasing_cluster_state& x) {
+using now_point = caf::actor_clock::time_point;
+
+std::string job_name(const envelope& where) {
+  std::string result;
+  uint64_t run = 0;
+  append_waiting(result, run, where);
+  return result;
+}
+
+void put(capnp::List<wire::Quantity>::Builder list,
+         std::initializer_list<std::pair<const char*, double>> numbers) {
+  unsigned i = 0;
+  for (auto& [name, value] : numbers) {
+    list[i].setName(name);
+    list[i++].setValue(value);
+  }
+}
+
+template <class View>
+void show_job(wire::Snapshot::Builder to, const char* actor, const char* kind, const View& x) {
+  to.setActor(actor);
+  to.setId(job_name(x.where));
+  to.setState(kind);
+  to.setSince(seconds_since_1970() - x.seconds);
+  to.setDetail(x.last_error);
+  put(to.initNumbers(3), {{"attempt", x.attempt},
+                          {"attempts_allowed", x.attempts_allowed},
+                          {"worker", x.worker ? static_cast<double>(x.worker.id()) : 0}});
+}
+
+// One queue: how much waits, for how long, who is at work, and who comes next. The line is one
+// text, since ten thousand children would cost more than what they tell.
+template <class Queue>
+void show_queue(wire::Snapshot::Builder to, const char* kind, Queue& queue, now_point now) {
+  constexpr unsigned most_tried_again = 100;
+  to.setActor("queue");
+  to.setId(kind);
+  to.setState(queue.waiting() == 0   ? queue.leased() > 0 ? "working" : "idle"
+              : queue.credits() == 0 ? "starved"
+                                     : "working");
+  std::string line;
+  uint64_t run = 0;
+  double oldest = 0;
+  unsigned tried_again = 0;
+  queue.for_each_waiting(now, [&](const auto& x) {
+    append_waiting(line, run, x.where);
+    oldest = std::max(oldest, x.seconds);
+    tried_again += !x.last_error.empty();
+  });
+  tried_again = std::min(tried_again, most_tried_again);
+  to.setDetail(line);
+  put(to.initNumbers(7), {{"workers", static_cast<double>(queue.workers())},
+                          {"credits", static_cast<double>(queue.credits())},
+                          {"leased", static_cast<double>(queue.leased())},
+                          {"waiting", static_cast<double>(queue.waiting())},
+                          {"done", static_cast<double>(queue.done())},
+                          {"median_seconds", queue.median_seconds()},
+                          {"oldest_wait_seconds", oldest}});
+  auto children = to.initChildren(static_cast<unsigned>(queue.leased()) + tried_again);
+  unsigned i = 0;
+  queue.for_each_lease(now, [&](const auto& x) { show_job(children[i++], "lease", kind, x); });
+  queue.for_each_waiting(now, [&](const auto& x) {
+    if (!x.last_error.empty() && i < children.size())
+      show_job(children[i++], "waiting_again", kind, x);
+  });
+}
+
+Message<wire::Snapshot> totals(const leasing_cluster_state& x) {
   bool busy = x.leased() > 0;
   auto detail = queue_text("builds", x.builds) + "; " + queue_text("evaluations", x.evaluations) +
                 "; " + queue_text("profiles", x.profiles);
@@ -33,6 +103,21 @@ Message<wire::Snapshot> snapshot(const leasing_cluster_state& x) {
                                            x.profiles.leased_twice()}});
 }
 
+Message<wire::Snapshot> snapshot(leasing_cluster_state& x, now_point now) {
+  auto head = totals(x);
+  return build<wire::Snapshot>([&](wire::Snapshot::Builder to) {
+    auto from = head.open();
+    to.setActor(from->getActor());
+    to.setState(from->getState());
+    to.setDetail(from->getDetail());
+    to.setNumbers(from->getNumbers());
+    auto queues = to.initChildren(3);
+    show_queue(queues[0], "build", x.builds, now);
+    show_queue(queues[1], "evaluate", x.evaluations, now);
+    show_queue(queues[2], "profile", x.profiles, now);
+  });
+}
+
 } // namespace
 
 cluster_actor::behavior_type
@@ -45,7 +130,7 @@ leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lea
     s.profiles.leave(self, s.policy, down.source);
   });
   return {
-      [self](atom::status) { return snapshot(self->state); },
+      [self](atom::status) { return signed_by(self, snapshot(self->state, self->clock().now())); },
       [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request) {
         return self->state.builds.submit(self, self->state.policy, where, request);
       },

@@ -48,6 +48,12 @@ public:
     });
   }
 
+  /// Calls f(run, job) in the order in which pop() would give them out.
+  template <class F>
+  void for_each_in_turn(F f) {
+    turns_.for_each_in_turn(f);
+  }
+
   void clear() {
     turns_.clear();
     size_ = 0;

@@ -5,6 +5,7 @@
 
 #include <caf/all.hpp>
 
+#include "actors/gather.hpp"
 #include "actors/made_messages.hpp"
 #include "actors/snapshots.hpp"
 
@@ -23,6 +24,7 @@ struct node_gate_state {
   std::string name_of_node;
   cluster_actor slots;
   std::shared_ptr<const parcel_shelf> shelf;
+  status_actor monitor;
   uint32_t open = 0;
   uint64_t done = 0;
   bool draining = false;
@@ -151,15 +153,23 @@ caf::result<Message<Result>> run_here(node_side self, Atom what, const envelope&
 }
 
 node_gate_actor::behavior_type node_gate(node_side self, std::string name, cluster_actor slots,
-                                         std::shared_ptr<const parcel_shelf> shelf) {
+                                         std::shared_ptr<const parcel_shelf> shelf,
+                                         status_actor monitor) {
+  self->state.monitor = std::move(monitor);
   self->state.name_of_node = std::move(name);
   self->state.slots = std::move(slots);
   self->state.shelf = std::move(shelf);
   return {
-      [self](atom::status) {
+      [self](atom::status) -> caf::result<Message<wire::Snapshot>> {
         auto& s = self->state;
-        return snapshot_of("node", s.name_of_node, s.draining ? "draining" : "serving", {},
-                           {{"open", s.open}, {"done", s.done}});
+        auto own =
+            signed_by(self, snapshot_of("node", s.name_of_node, s.draining ? "draining" : "serving",
+                                        {}, {{"open", s.open}, {"done", s.done}}));
+        if (!s.monitor) return own;
+        return self->delegate(
+            spawn_gatherer(self->system(), {s.monitor}, own,
+                           [](size_t) { return snapshot_of("monitor", {}, {}, {}, {}); }),
+            atom::status_v);
       },
       [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request,
              const Message<wire::Parcel>& parcel) {
@@ -192,9 +202,9 @@ node_gate_actor::behavior_type node_gate(node_side self, std::string name, clust
 } // namespace
 
 node_gate_actor spawn_node_gate(caf::actor_system& system, std::string name, cluster_actor slots,
-                                std::shared_ptr<const parcel_shelf> shelf) {
-  return system.spawn<caf::detached>(node_gate, std::move(name), std::move(slots),
-                                     std::move(shelf));
+                                std::shared_ptr<const parcel_shelf> shelf, status_actor monitor) {
+  return system.spawn<caf::detached>(node_gate, std::move(name), std::move(slots), std::move(shelf),
+                                     std::move(monitor));
 }
 
 } // namespace kernelmill

@@ -14,7 +14,11 @@ namespace kernelmill {
 
 /// On a thread of its own, since it reads and writes files. It ends when it has been told to drain
 /// and nothing is left to answer.
+///
+/// `monitor` answers for the node's own actors when a head asks for the node's STATUS; nobody: the
+/// gate answers for itself alone.
 node_gate_actor spawn_node_gate(caf::actor_system& system, std::string name, cluster_actor slots,
-                                std::shared_ptr<const parcel_shelf> shelf);
+                                std::shared_ptr<const parcel_shelf> shelf,
+                                status_actor monitor = {});
 
 } // namespace kernelmill

@@ -122,7 +122,7 @@ remote_compiler(compiler_actor::stateful_pointer<remote_compiler_state> self,
                 std::shared_ptr<remote_node> node) {
   serve(self, std::move(node));
   return {
-      [self](atom::status) { return self->state.snapshot("compiler"); },
+      [self](atom::status) { return signed_by(self, self->state.snapshot("compiler")); },
       [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request) {
         auto x = request.open();
         parcel_packer::needs needs{x->getTask(), x->getTaskDigest(), x->getTaskDir(), {}, {}};
@@ -140,7 +140,7 @@ remote_runner(gpu_runner_actor::stateful_pointer<remote_runner_state> self,
               std::shared_ptr<remote_node> node) {
   serve(self, std::move(node));
   return {
-      [self](atom::status) { return self->state.snapshot("gpu_runner"); },
+      [self](atom::status) { return signed_by(self, self->state.snapshot("gpu_runner")); },
       [self](atom::evaluate, const envelope& where, const Message<wire::EvaluateRequest>& request) {
         auto x = request.open();
         return send<atom::evaluate, wire::EvaluateResult>(
@@ -155,7 +155,7 @@ remote_profiler(profiler_actor::stateful_pointer<remote_profiler_state> self,
                 std::shared_ptr<remote_node> node) {
   serve(self, std::move(node));
   return {
-      [self](atom::status) { return self->state.snapshot("profiler"); },
+      [self](atom::status) { return signed_by(self, self->state.snapshot("profiler")); },
       [self](atom::profile, const envelope& where, const Message<wire::ProfileRequest>& request) {
         auto view = request.open();
         auto x = view->getEvaluation();

@@ -52,6 +52,7 @@ public:
     next->where = where;
     next->request = request;
     next->asker = self->current_sender();
+    next->since = self->clock().now();
     next->answer = self->template make_response_promise<Message<Result>>();
     waiting_.push_back(where, next);
     if (deserted_) lose_waiting();
@@ -114,6 +115,52 @@ public:
   uint64_t leased_again() const { return leased_again_; }
   uint64_t leased_twice() const { return leased_twice_; }
 
+  size_t credits() const {
+    size_t result = 0;
+    for (auto& x : workers_) result += x.credits;
+    return result;
+  }
+
+  /// How long a job took lately; 0: none has been done yet.
+  double median_seconds() const {
+    if (durations_.empty()) return 0;
+    auto sorted = durations_;
+    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+
+  /// What an observer may know of a job; `worker` is nobody while it waits.
+  struct job_view {
+    const envelope& where;
+    uint32_t attempt; ///< 1 is the first
+    uint32_t attempts_allowed;
+    caf::actor_addr worker;
+    double seconds; ///< that it has been leased, or has waited
+    const std::string& last_error;
+  };
+
+  template <class F>
+  void for_each_lease(caf::actor_clock::time_point now, F f) const {
+    for (auto& x : workers_)
+      for (auto& one : x.leases)
+        f(job_view{one->what->where, one->what->attempts, one->what->attempts_allowed, one->who,
+                   std::chrono::duration<double>(now - one->since).count(), one->what->last_error});
+  }
+
+  /// In the order in which they will be leased.
+  template <class F>
+  void for_each_waiting(caf::actor_clock::time_point now, F f) {
+    waiting_.for_each_in_turn([&](uint64_t, const job_ptr& x) {
+      if (!x->is_unwanted())
+        f(job_view{x->where,
+                   x->attempts + 1,
+                   std::max(x->attempts_allowed, x->attempts + 1),
+                   {},
+                   std::chrono::duration<double>(now - x->since).count(),
+                   x->last_error});
+    });
+  }
+
   size_t leased() const {
     size_t result = 0;
     for (auto& x : workers_) result += x.leases.size();
@@ -131,6 +178,8 @@ private:
     uint32_t losses = 0; // of workers, that cost no attempt
     uint32_t leases = 0; // that may still answer
     bool answered = false;
+    caf::actor_clock::time_point since;  // it was asked for
+    std::string last_error;              // of the lease before
     std::vector<caf::actor_addr> failed; // workers that gave it no result; the latest is last
 
     // An episode that was cancelled, or that has waited too long.
@@ -316,11 +365,11 @@ private:
 
   void again(const lease_policy& policy, const job_ptr& what, const std::string& why) {
     ++leased_again_;
+    what->last_error = why.empty() ? "its machine could not time it" : why;
     if (policy.log.takes(log_level::warn))
       policy.log.warn({"cluster", {}, {}, {}},
                       std::string{"a job to "} + kind_ + " is leased again, attempt " +
-                          std::to_string(what->attempts + 1) + ": " +
-                          (why.empty() ? "its machine could not time it" : why));
+                          std::to_string(what->attempts + 1) + ": " + what->last_error);
     waiting_.push_front(what->where, what);
   }
 

@@ -33,7 +33,9 @@ sandboxed_compiler(compiler_actor::stateful_pointer<sandboxed_compiler_state> se
   self->state.slot = std::move(slot);
   self->state.worker = self->spawn<caf::detached + caf::linked>(build_worker, std::move(toolchain));
   return {
-      [self](atom::status) { return self->state.snapshot("compiler", "building"); },
+      [self](atom::status) {
+        return signed_by(self, self->state.snapshot("compiler", "building"));
+      },
       [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request) {
         auto view = request.open();
         auto deadline = std::chrono::milliseconds{view->getDeadlineMs()} + patience;

@@ -1,5 +1,8 @@
 #include "actors/episode/episode.hpp"
 
+#include <cmath>
+#include <iterator>
+#include <limits>
 #include <string>
 
 #include <caf/all.hpp>
@@ -91,6 +94,25 @@ milliseconds refining_episode_state::within_deadline(milliseconds wanted) const 
   return std::max(milliseconds{1}, std::min(wanted, left));
 }
 
+bool refining_episode_state::waits_for_answer() const {
+  return phase != episode_phase::admitted && phase != episode_phase::ended;
+}
+
+// NaN: no turn is paid.
+double refining_episode_state::best_reward() const {
+  auto result = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& x : turns)
+    if (x.paid) result = std::fmax(result, x.reward);
+  return result;
+}
+
+double refining_episode_state::best_speedup_low() const {
+  double result = 0;
+  for (const auto& x : turns)
+    if (x.accepted) result = std::max(result, x.speedup_low);
+  return result;
+}
+
 Message<wire::Snapshot> refining_episode_state::snapshot() const {
   return build<wire::Snapshot>([this](wire::Snapshot::Builder x) {
     x.setActor("episode");
@@ -99,9 +121,24 @@ Message<wire::Snapshot> refining_episode_state::snapshot() const {
     x.setSince(wall_seconds(phase_since));
     x.setDetail(where.what->id + ", turn " + std::to_string(turn + 1) + " of " +
                 std::to_string(settings->max_turns));
-    auto numbers = x.initNumbers(1);
-    numbers[0].setName("turns_committed");
-    numbers[0].setValue(static_cast<double>(turns.size()));
+    const std::pair<const char*, double> all[] = {
+        {"turns_committed", static_cast<double>(turns.size())},
+        {"ordinal", static_cast<double>(where.ordinal)},
+        {"turn", static_cast<double>(turn)},
+        {"max_turns", static_cast<double>(settings->max_turns)},
+        {"deadline_seconds", waits_for_answer() ? -seconds_since(answer_due) : 0},
+        {"episode_seconds", phase == episode_phase::admitted ? 0 : seconds_since(started)},
+        {"episode_deadline_seconds",
+         std::chrono::duration<double>(settings->episode_deadline).count()},
+        {"best_reward", best_reward()},
+        {"best_speedup_low", best_speedup_low()},
+        {"mailbox", static_cast<double>(self->mailbox().size())},
+        {"actor", static_cast<double>(self->id())}};
+    auto numbers = x.initNumbers(static_cast<unsigned>(std::size(all)));
+    for (unsigned i = 0; i < numbers.size(); ++i) {
+      numbers[i].setName(all[i].first);
+      numbers[i].setValue(all[i].second);
+    }
   });
 }
 

@@ -127,6 +127,9 @@ struct refining_episode_state {
   double seconds_since(clock::time_point start) const;
   clock::time_point now() const;
   Message<wire::Snapshot> snapshot() const;
+  bool waits_for_answer() const;
+  double best_reward() const;
+  double best_speedup_low() const;
   std::string stop_reason_after(wire::Verdict::Reader verdict) const;
 
   using loss_handler = std::function<void(const caf::error&)>;

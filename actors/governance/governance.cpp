@@ -31,11 +31,11 @@ rule_governance(governance_actor::stateful_pointer<rule_governance_state> self,
   return {
       [self](atom::status) {
         auto& s = self->state;
-        return snapshot_of("governance", {}, "judging", s.config.preset,
-                           {{"accepted", s.accepted},
-                            {"rejected", s.rejected},
-                            {"infrastructure", s.infrastructure},
-                            {"critical_findings", s.critical_findings}});
+        return signed_by(self, snapshot_of("governance", {}, "judging", s.config.preset,
+                                           {{"accepted", s.accepted},
+                                            {"rejected", s.rejected},
+                                            {"infrastructure", s.infrastructure},
+                                            {"critical_findings", s.critical_findings}}));
       },
       [self](atom::judge, const envelope&, const Message<wire::TurnFacts>& facts) {
         return judge_and_count(self->state, facts);

@@ -81,7 +81,9 @@ referee_runner(gpu_runner_actor::stateful_pointer<referee_runner_state> self,
   self->state.worker = self->spawn<caf::detached + caf::linked>(
       evaluate_worker, std::move(referee), self->state.slot, std::move(on_quarantine));
   return {
-      [self](atom::status) { return self->state.snapshot("gpu_runner", "evaluating"); },
+      [self](atom::status) {
+        return signed_by(self, self->state.snapshot("gpu_runner", "evaluating"));
+      },
       [self](atom::evaluate, const envelope& where, const Message<wire::EvaluateRequest>& request) {
         auto what = request.open()->getCandidateSha256();
         return work<wire::EvaluateResult>(self, std::string{what.cStr()}.substr(0, 12),

@@ -10,6 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto status_deadline = 2s;
+constexpr auto nodes_deadline = 3s; // their gates wait for their monitors
+constexpr auto looking_deadline = 1min;
 
 } // namespace
 
@@ -34,6 +36,7 @@ void head_state::take(head_settings settings) {
   settings_ = std::move(settings);
   opener_ = spawn_hand(self_, settings_.own_threads);
   clerk_ = spawn_hand(self_, settings_.own_threads);
+  looker_ = spawn_hand(self_, settings_.own_threads);
 }
 
 void head_state::tell(log_level level, const std::string& what, const std::string& run) const {
@@ -85,6 +88,7 @@ void head_state::dispatch(const Message<wire::ControlRequest>& request, const an
   auto x = request.open();
   std::string verb = x->getVerb(), subject = x->getSubject(), document = x->getDocument();
   if (verb == "status") return status(to);
+  if (verb == "look") return look(subject, document, to);
   if (verb == "submit") return submit(document, to);
   if (verb == "cancel") return to(cancel(subject));
   if (verb == "pause") return to(pause(subject));
@@ -138,6 +142,47 @@ void head_state::status(const answer& to) {
               to(status_document(*view));
             }));
       });
+}
+
+// What each node's monitor says, and the workers that stand for nodes in the queues, whose "actor"
+// is what a lease names.
+void head_state::ask_nodes(std::function<void(Message<wire::Snapshot>)> done) {
+  auto names = std::make_shared<std::vector<std::string>>();
+  std::vector<status_actor> whom;
+  for (auto& [name, x] : nodes_) {
+    whom.emplace_back(x.gate);
+    names->push_back(name);
+    for (auto& worker : x.workers) {
+      whom.push_back(caf::actor_cast<status_actor>(worker));
+      names->push_back(name);
+    }
+  }
+  auto answers = std::make_shared<std::vector<Message<wire::Snapshot>>>(whom.size());
+  ask_each(
+      self_, whom, atom::status_v, nodes_deadline,
+      [names, answers](size_t i, auto says) {
+        (*answers)[i] = says ? *says : snapshot_of("node", (*names)[i], "stuck", {}, {});
+      },
+      [answers, done] { done(with_children(snapshot_of("head", {}, {}, {}, {}), *answers)); });
+}
+
+// What users see of the runs below the root. Reading stores blocks, so a hand does it.
+void head_state::look(const std::string& view, const std::string& query, const answer& to) {
+  if (!settings_.look)
+    return to(configuration_error("usage", "failed to show '" + view + "': this head has no views",
+                                  "is the head of another version?"));
+  status([this, view, query, to](expected<json> says) {
+    if (!says) return to(std::move(says));
+    auto document = std::make_shared<const json>(std::move(*says));
+    ask_nodes(guarded(to, [this, view, query, to, document](Message<wire::Snapshot> nodes) {
+      lend_hand(
+          self_, looker_, looking_deadline,
+          [look = settings_.look, view, query, document, nodes] {
+            return look(view, query, *document, nodes);
+          },
+          [to](expected<json> shown) { to(std::move(shown)); });
+    }));
+  });
 }
 
 // Of what it knows itself; queues, pool and runs answer STATUS too.

@@ -8,9 +8,12 @@
 // It ends, on exit_reason::user_shutdown, once its runs have ended resumably.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/parcels.hpp"
@@ -29,6 +32,13 @@ struct head_settings {
   std::string servers_file; ///< what the next head attaches again; empty: nothing is kept
   policy_pool_actor pool;   ///< of runs of kind `attached`; it ends it
   std::shared_ptr<run_host> runs;
+
+  /// Makes the document of a view from a query (JSON), what `status` shows, and what the nodes say
+  /// of themselves. Called on one thread of its own; blocks. Empty: nothing can be looked at.
+  std::function<expected<nlohmann::ordered_json>(
+      const std::string& view, const std::string& query, const nlohmann::ordered_json& status,
+      const Message<wire::Snapshot>& nodes)>
+      look;
   logger log;
   bool own_threads = true; ///< false only under the deterministic scheduler
 };

@@ -72,6 +72,8 @@ private:
   auto guarded(answer to, F f) const;
   void dispatch(const Message<wire::ControlRequest>& request, const answer& to);
   void status(const answer& to);
+  void look(const std::string& view, const std::string& query, const answer& to);
+  void ask_nodes(std::function<void(Message<wire::Snapshot>)> done);
 
   // -- nodes (head_nodes.cpp)
   cluster_actor queues(const std::string& lane);
@@ -115,6 +117,7 @@ private:
   head_actor::pointer self_;
   head_settings settings_;
   hand_actor opener_; ///< reads and opens runs, which may take minutes
+  hand_actor looker_; ///< reads stores and asks runs' monitors for those who look
   hand_actor clerk_;  ///< files, probes of servers, closing of runs
   std::string address_;
 

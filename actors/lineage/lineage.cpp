@@ -129,7 +129,7 @@ group_commit_lineage(lineage_actor::stateful_pointer<group_commit_lineage_state>
                      : self->spawn<caf::linked>(committer, std::move(sink));
   state.reader = spawn_hand(self, config.own_thread);
   return {
-      [self](atom::status) { return self->state.snapshot(); },
+      [self](atom::status) { return signed_by(self, self->state.snapshot()); },
       [self](atom::commit, const envelope&, const Message<wire::Record>& record,
              const Message<wire::ArtifactBatch>& artifacts) -> caf::result<bool> {
         auto& s = self->state;

@@ -184,7 +184,8 @@ Message<wire::CompletionResult> failed_result(const error& why, const std::strin
 Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
                                       const std::string& detail,
                                       const std::vector<std::pair<const char*, double>>& numbers,
-                                      const std::vector<tried_request>& tried) {
+                                      const std::vector<tried_request>& tried,
+                                      const std::string& waiting) {
   return build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
     x.setActor("policy_client");
     x.setId(kj_text(id));
@@ -196,16 +197,27 @@ Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& 
       list[i].setValue(numbers[i].second);
       list[i].setUnit(std::string_view{numbers[i].first}.ends_with("seconds") ? "s" : "count");
     }
-    auto children = x.initChildren(count(tried));
-    for (unsigned i = 0; i < children.size(); ++i) {
+    auto children = x.initChildren(count(tried) + 1);
+    auto queue = children[count(tried)];
+    queue.setActor("queue");
+    queue.setId("policy");
+    queue.setState(waiting.empty() ? "idle" : "working");
+    queue.setDetail(waiting);
+    for (unsigned i = 0; i < count(tried); ++i) {
       children[i].setActor("policy_request");
       children[i].setId(kj_text(tried[i].session));
       children[i].setState(kj_text(tried[i].state));
       children[i].setSince(tried[i].since);
       children[i].setDetail(kj_text(tried[i].last_error));
-      auto attempts = children[i].initNumbers(1);
-      attempts[0].setName("attempts");
-      attempts[0].setValue(tried[i].attempts);
+      auto why = children[i].initChildren(1)[0];
+      why.setActor("error");
+      why.setId(kj_text(tried[i].category));
+      why.setDetail(kj_text(tried[i].hint));
+      auto known = children[i].initNumbers(2);
+      known[0].setName("attempts");
+      known[0].setValue(tried[i].attempts);
+      known[1].setName("due_seconds");
+      known[1].setValue(tried[i].due);
     }
   });
 }

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "actors/policy_client/http/http_transport.hpp"
+#include "actors/policy_client/http/secret.hpp"
 #include "actors/policy_client/protocol/chat_stream.hpp"
 #include "actors/policy_client/retry_policy.hpp"
-#include "actors/policy_client/http/secret.hpp"
 #include "messages/envelope.hpp"
 #include "messages/message.hpp"
 #include "messages/policy.capnp.h"
@@ -54,7 +54,8 @@ attempt_reading read_attempt(const http_response& response, const completion_par
 attempt_reading read_attempt(const http_response& response, chat_stream* stream);
 
 /// Replaces the key in all texts of an answer: a server may quote the headers that it was sent, and
-/// an answer is stored, shown and learned from. Keys of fewer than eight bytes stay: they are words.
+/// an answer is stored, shown and learned from. Keys of fewer than eight bytes stay: they are
+/// words.
 void hide(const secret& key, completion_answer& answer);
 
 Message<wire::CompletionResult> completed_result(const completion_answer& answer,
@@ -70,12 +71,17 @@ struct tried_request {
   double since = 0; ///< seconds since 1970
   uint32_t attempts = 0;
   std::string last_error;
+  double due = 0; ///< until the next attempt, in seconds; 0: it is not backing off
+  std::string category;
+  std::string hint;
 };
 
-/// With a child of the actor "policy_request" for each of `tried`.
+/// With a child of the actor "policy_request" for each of `tried`, and one of the actor "queue"
+/// whose detail is `waiting` (append_waiting() makes such a text).
 Message<wire::Snapshot> make_snapshot(const std::string& id, const std::string& state,
                                       const std::string& detail,
                                       const std::vector<std::pair<const char*, double>>& numbers,
-                                      const std::vector<tried_request>& tried = {});
+                                      const std::vector<tried_request>& tried = {},
+                                      const std::string& waiting = {});
 
 } // namespace kernelmill

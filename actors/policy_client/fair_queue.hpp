@@ -30,6 +30,12 @@ public:
     return turns_.take([](std::set<uint64_t>& line) { return line.extract(line.begin()).value(); });
   }
 
+  /// Calls f(id) in the order in which pop() would give them out.
+  template <class F>
+  void for_each_in_turn(F f) {
+    turns_.for_each_in_turn([&](uint64_t, uint64_t id) { f(id); });
+  }
+
   size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
 

@@ -8,6 +8,7 @@
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http/http_client.hpp"
 #include "actors/policy_client/http/open_files.hpp"
+#include "actors/snapshots.hpp"
 #include "messages/base/hash.hpp"
 
 namespace kernelmill {
@@ -321,7 +322,7 @@ http_policy_client(policy_client_actor::stateful_pointer<http_policy_client_stat
         return caf::message{};
       });
   return {
-      [self](atom::status) { return self->state.snapshot(); },
+      [self](atom::status) { return signed_by(self, self->state.snapshot()); },
       [self](atom::complete, const envelope& env, const Message<wire::CompletionRequest>& request) {
         return self->state.accept(env, request);
       },

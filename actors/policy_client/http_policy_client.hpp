@@ -100,7 +100,7 @@ public:
   promise accept(const envelope& env, const Message<wire::CompletionRequest>& request);
   void handle(const policy_event& event);
   void drop_asker(const caf::actor_addr& asker);
-  Message<wire::Snapshot> snapshot() const;
+  Message<wire::Snapshot> snapshot();
   std::vector<tried_request> tried_requests() const;
 
   /// Ends everything in flight and answers all with `why`.

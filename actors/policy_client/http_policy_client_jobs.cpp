@@ -7,6 +7,7 @@
 
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
+#include "actors/snapshots.hpp"
 
 namespace kernelmill {
 
@@ -137,13 +138,19 @@ std::vector<tried_request> http_policy_client_state::tried_requests() const {
     auto state = x.transfer != 0             ? "in_flight"
                  : x.at_due != timers_.end() ? "backing_off"
                                              : "queued";
-    result.push_back({x.session, state, (wall - age).count(), x.attempts, x.last.message});
+    std::chrono::duration<double> due{0};
+    if (x.at_due != timers_.end()) due = x.at_due->first - now();
+    result.push_back({x.session, state, (wall - age).count(), x.attempts, x.last.message,
+                      due.count(), x.last.category, x.last.hint});
     if (result.size() == enough_to_show) break;
   }
   return result;
 }
 
-Message<wire::Snapshot> http_policy_client_state::snapshot() const {
+Message<wire::Snapshot> http_policy_client_state::snapshot() {
+  std::string waiting;
+  uint64_t run = 0;
+  queue_.for_each_in_turn([&](uint64_t id) { append_waiting(waiting, run, jobs_.at(id).env); });
   auto tried_again = std::count_if(jobs_.begin(), jobs_.end(),
                                    [](const auto& x) { return !x.second.last.message.empty(); });
   std::vector<std::pair<const char*, double>> numbers{
@@ -166,7 +173,7 @@ Message<wire::Snapshot> http_policy_client_state::snapshot() const {
                             window_.size(), window_.why(now()));
   if (!last_error_.message.empty()) detail += "; last error: " + last_error_.message;
   auto state = now() < held_until_ ? std::string{"stopped"} : std::string{breaker_.name()};
-  return make_snapshot(config_.model, state, detail, numbers, tried_requests());
+  return make_snapshot(config_.model, state, detail, numbers, tried_requests(), waiting);
 }
 
 } // namespace kernelmill

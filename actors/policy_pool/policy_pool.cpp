@@ -8,6 +8,7 @@
 #include "actors/caf_error.hpp"
 #include "actors/policy_client/completion_result.hpp"
 #include "actors/policy_client/http_policy_client.hpp"
+#include "actors/snapshots.hpp"
 #include "messages/base/hash.hpp"
 #include "messages/fault.hpp"
 
@@ -351,7 +352,7 @@ policy_pool(policy_pool_actor::stateful_pointer<policy_pool_state> self,
     self->quit(x.reason);
   });
   return {
-      [self](atom::status) { return self->state.snapshot(); },
+      [self](atom::status) { return signed_by(self, self->state.snapshot()); },
       [self](atom::complete, const envelope& env, const Message<wire::CompletionRequest>& request) {
         return self->state.accept(env, request);
       },

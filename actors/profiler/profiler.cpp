@@ -45,8 +45,9 @@ counting_profiler(profiler_actor::stateful_pointer<counting_profiler_state> self
   return {
       [self](atom::status) {
         auto& s = self->state;
-        return snapshot_of("profiler", {}, s.busy > 0 ? "profiling" : "idle", {},
-                           {{"done", s.done}, {"infrastructure_faults", s.faults}});
+        return signed_by(self,
+                         snapshot_of("profiler", {}, s.busy > 0 ? "profiling" : "idle", {},
+                                     {{"done", s.done}, {"infrastructure_faults", s.faults}}));
       },
       [self](atom::profile, const envelope& where, const Message<wire::ProfileRequest>& request) {
         return profile(self, where, request);

@@ -1,5 +1,6 @@
 #include "actors/retriever/indexed_retriever.hpp"
 
+#include "actors/snapshots.hpp"
 #include "messages/fault.hpp"
 
 #include <chrono>
@@ -42,9 +43,8 @@ Message<wire::RetrieveResult> result_of(const retrieval_answer& x) {
 }
 
 Message<wire::RetrieveResult> result_of(const error& x) {
-  return build<wire::RetrieveResult>([&](wire::RetrieveResult::Builder to) {
-    set_fault(to.initFault(), x);
-  });
+  return build<wire::RetrieveResult>(
+      [&](wire::RetrieveResult::Builder to) { set_fault(to.initFault(), x); });
 }
 
 /// The one place where Cap'n Proto's exceptions about a malformed request become values.
@@ -122,7 +122,7 @@ indexed_retriever(retriever_actor::stateful_pointer<indexed_retriever_state> sel
   self->state.feed = std::move(feed);
   self->state.since = now();
   return {
-      [self](atom::status) { return self->state.snapshot(); },
+      [self](atom::status) { return signed_by(self, self->state.snapshot()); },
       [self](atom::query, const envelope&, const Message<wire::RetrieveRequest>& request) {
         return self->state.query(request);
       },

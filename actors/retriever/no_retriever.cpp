@@ -1,4 +1,5 @@
 #include "actors/retriever/no_retriever.hpp"
+#include "actors/snapshots.hpp"
 
 #include <chrono>
 
@@ -28,7 +29,7 @@ no_retriever(retriever_actor::stateful_pointer<no_retriever_state> self) {
   using namespace std::chrono;
   self->state.since = duration<double>(system_clock::now().time_since_epoch()).count();
   return {
-      [self](atom::status) { return snapshot_of(self->state); },
+      [self](atom::status) { return signed_by(self, snapshot_of(self->state)); },
       [self](atom::query, const envelope&, const Message<wire::RetrieveRequest>&) {
         ++self->state.queries;
         return Message<wire::RetrieveResult>{};

@@ -279,6 +279,25 @@ void batch_run_state::deliver_summary() {
   answer.deliver(run_summary(plan, counters, ended, seconds.count(), stage_seconds, fault));
 }
 
+status_actor batch_run_state::gatherer() const {
+  std::vector<status_actor> episodes;
+  auto ordinals_asked = std::make_shared<std::vector<uint64_t>>();
+  episodes.reserve(live.size());
+  ordinals_asked->reserve(live.size());
+  for (auto& [ordinal, episode] : live) {
+    episodes.emplace_back(episode.handle);
+    ordinals_asked->push_back(ordinal);
+  }
+  auto unheard = [ordinals_asked, size = plan.group_size](size_t i) {
+    auto ordinal = (*ordinals_asked)[i];
+    episode_id id{
+        {}, {}, static_cast<uint32_t>(ordinal / size), static_cast<uint32_t>(ordinal % size)};
+    return snapshot_of("episode", short_name(id), {}, {}, {{"ordinal", ordinal}});
+  };
+  return spawn_gatherer(self->system(), std::move(episodes),
+                        signed_by(static_cast<run_actor::pointer>(self), head()), unheard);
+}
+
 Message<wire::Snapshot> batch_run_state::head() const {
   return snapshot_of("run", plan.name,
                      stopped  ? *stopped
@@ -289,6 +308,10 @@ Message<wire::Snapshot> batch_run_state::head() const {
                       {"live", live.size()},
                       {"ended", counters.ended},
                       {"turns", counters.turns},
+                      {"fresh_turns", counters.fresh_turns},
+                      {"left_open", counters.left_open},
+                      {"group_size", plan.group_size},
+                      {"max_live", plan.max_live},
                       {"accepted", counters.accepted},
                       {"rejected", counters.rejected},
                       {"infrastructure", counters.infrastructure}});
@@ -314,11 +337,7 @@ run_actor::behavior_type batch_run(run_actor::stateful_pointer<batch_run_state> 
     self->state.on_lost(down.source, self->system().render(down.reason));
   });
   return {
-      [self](atom::status) {
-        std::vector<status_actor> episodes;
-        for (auto& [ordinal, episode] : self->state.live) episodes.emplace_back(episode.handle);
-        return gather(self, episodes, self->state.head());
-      },
+      [self](atom::status) { return self->delegate(self->state.gatherer(), atom::status_v); },
       [self](atom::start) -> caf::result<Message<wire::RunSummary>> {
         auto& s = self->state;
         s.started = std::chrono::steady_clock::time_point{self->clock().now().time_since_epoch()};

@@ -27,7 +27,7 @@ struct run_plan {
   std::vector<std::shared_ptr<const task>> groups; ///< the task of each group, in order
   uint32_t group_size = defaults::group_size;
   uint32_t quorum = 0; ///< usable episodes after which the rest of a group is dropped; 0: all
-  uint32_t max_live = defaults::max_live; ///< episodes at once
+  uint32_t max_live = defaults::max_live;                   ///< episodes at once
   double max_infrastructure = defaults::max_infrastructure; ///< share of turns that may be lost
   advantage_kind advantages = advantage_kind::mean_centered;
   bool sandbox_complete = true; ///< for the run's readiness
@@ -89,6 +89,7 @@ struct batch_run_state {
   void commit_ending();
   void deliver_summary();
   Message<wire::Snapshot> head() const;
+  status_actor gatherer() const; ///< of the live episodes' snapshots
   void tell(log_level level, const std::string& what) const;
   void tell_ending(wire::EpisodeOutcome::Reader outcome) const;
   void tell_outcome(const std::string& state, double seconds) const;

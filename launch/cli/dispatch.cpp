@@ -58,6 +58,12 @@ expected<selection> select(const command_table& commands,
     return at == commands.end() ? nullptr : &*at;
   };
   result.chosen = find(noun);
+  // `node` starts one, `node ls` lists them.
+  if (result.chosen && i < arguments.size())
+    if (const auto* longer = find(noun + " " + arguments[i])) {
+      result.chosen = longer;
+      ++i;
+    }
   if (!result.chosen) {
     auto choices = verbs(commands, noun);
     if (choices.empty()) {

@@ -25,15 +25,31 @@ expected<json> read_reply(const Message<wire::ControlReply>& reply) {
 
 } // namespace
 
-expected<json> ask_head(const network_address& head, const link_options& link,
-                        const std::string& verb, const std::string& subject,
-                        const std::string& document) {
-  auto tls = choose_link(link, head);
-  KM_TRY(tls);
+struct head_line::state {
   cluster_config config;
   caf::actor_system system{config};
-  auto gate = reach_head(system, head, *tls);
+  head_gate_actor gate;
+};
+
+head_line::head_line(std::unique_ptr<state> x) : state_(std::move(x)) {
+  // nop
+}
+
+head_line::~head_line() = default;
+
+expected<std::unique_ptr<head_line>> head_line::open(const network_address& head,
+                                                     const link_options& link) {
+  auto tls = choose_link(link, head);
+  KM_TRY(tls);
+  auto x = std::make_unique<state>();
+  auto gate = reach_head(x->system, head, *tls);
   KM_TRY(gate);
+  x->gate = std::move(*gate);
+  return std::unique_ptr<head_line>{new head_line{std::move(x)}};
+}
+
+expected<json> head_line::ask(const std::string& verb, const std::string& subject,
+                              const std::string& document) {
   auto request = build<wire::ControlRequest>([&](wire::ControlRequest::Builder x) {
     x.setVerb(verb);
     x.setSubject(subject);
@@ -41,16 +57,24 @@ expected<json> ask_head(const network_address& head, const link_options& link,
     x.setProtocol(protocol_version);
   });
   expected<json> result;
-  caf::scoped_actor self{system};
-  self->request(*gate, answer_deadline, atom::control_v, request)
+  caf::scoped_actor self{state_->system};
+  self->request(state_->gate, answer_deadline, atom::control_v, request)
       .receive([&](const Message<wire::ControlReply>& x) { result = read_reply(x); },
                [&](caf::error& why) {
                  result = infrastructure_error(
                      "head_unreachable",
-                     "failed to get an answer of the head: " + system.render(why),
+                     "failed to get an answer of the head: " + state_->system.render(why),
                      "`kernelmill status` shows whether it took the command");
                });
   return result;
+}
+
+expected<json> ask_head(const network_address& head, const link_options& link,
+                        const std::string& verb, const std::string& subject,
+                        const std::string& document) {
+  auto line = head_line::open(head, link);
+  KM_TRY(line);
+  return (*line)->ask(verb, subject, document);
 }
 
 } // namespace kernelmill

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,5 +15,22 @@ namespace kernelmill {
 expected<nlohmann::ordered_json> ask_head(const network_address& head, const link_options& link,
                                           const std::string& verb, const std::string& subject,
                                           const std::string& document);
+
+/// The same for somebody who asks again and again, over one connection.
+class head_line {
+public:
+  /// Errors: "head_unreachable", "head_refused".
+  static expected<std::unique_ptr<head_line>> open(const network_address& head,
+                                                   const link_options& link);
+  ~head_line();
+
+  expected<nlohmann::ordered_json> ask(const std::string& verb, const std::string& subject,
+                                       const std::string& document);
+
+private:
+  struct state;
+  explicit head_line(std::unique_ptr<state> x);
+  std::unique_ptr<state> state_;
+};
 
 } // namespace kernelmill

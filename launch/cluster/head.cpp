@@ -18,6 +18,7 @@
 #include "launch/cluster/build_id.hpp"
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/paths.hpp"
+#include "launch/watch/views.hpp"
 #include "messages/base/descriptor.hpp"
 #include "storage/files.hpp"
 
@@ -100,7 +101,21 @@ head_settings settings_of(const head_options& options, const std::string& root,
   result.shelf = std::make_shared<parcel_shelf>(default_build_cache() + "/cluster");
   result.servers_file = root + "/policies.json";
   result.pool = spawn_policy_pool(system, options.log);
-  result.runs = make_head_runs(root, options.log);
+  auto stores = std::make_shared<open_stores>();
+  result.runs = make_head_runs(root, options.log, stores);
+  result.look = [root, stores](const std::string& view, const std::string& query_text,
+                               const nlohmann::ordered_json& status,
+                               const Message<wire::Snapshot>& nodes)
+      -> expected<nlohmann::ordered_json> {
+    auto query = nlohmann::ordered_json::parse(query_text, nullptr, false);
+    if (query.is_discarded())
+      return configuration_error("usage", "failed to read the query: it is no JSON", "");
+    auto here = watch::local_world(root);
+    here.shared_store = [&](const run_directory& run) { return stores->of(run.name); };
+    here.status = [&] { return status; };
+    here.ask_nodes = [&]() -> expected<Message<wire::Snapshot>> { return nodes; };
+    return watch::answer(here, view, query);
+  };
   result.log = options.log;
   return result;
 }

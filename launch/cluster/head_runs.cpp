@@ -57,7 +57,8 @@ chosen_backend backend_of(const lane_facts& facts) {
 
 class stored_run final : public head_run {
 public:
-  stored_run(run_options options, std::string lane) : options_(std::move(options)) {
+  stored_run(run_options options, std::string lane, std::shared_ptr<open_stores> stores)
+      : options_(std::move(options)), stores_(std::move(stores)) {
     const auto& config = options_.config;
     options_.directory = config.run.dir;
     options_.config_json = to_json(config).dump(2);
@@ -74,6 +75,7 @@ public:
     KM_TRY((*run)->open({toolchain, where.slots, {}, where.sandbox_complete}));
     KM_TRY(write_json(marker_of(facts_.directory), {{"lane", where.lane}}));
     run_ = std::move(*run);
+    stores_->put(facts_.name, run_->records());
     return {};
   }
 
@@ -92,11 +94,13 @@ private:
   run_options options_;
   head_run_facts facts_;
   std::unique_ptr<hosted_run> run_;
+  std::shared_ptr<open_stores> stores_;
 };
 
 class stored_runs final : public run_host {
 public:
-  stored_runs(std::string root, logger log) : root_(std::move(root)), log_(std::move(log)) {
+  stored_runs(std::string root, logger log, std::shared_ptr<open_stores> stores)
+      : root_(std::move(root)), log_(std::move(log)), stores_(std::move(stores)) {
     // nop
   }
 
@@ -109,7 +113,7 @@ public:
                                  "failed to submit: run.name is missing or no name",
                                  "give run.name=NAME");
     config->run.dir = root_ + "/" + name;
-    return std::make_shared<stored_run>(options_of(std::move(*config)), "");
+    return std::make_shared<stored_run>(options_of(std::move(*config)), "", stores_);
   }
 
   expected<head_run_ptr> find(const std::string& name) override {
@@ -125,7 +129,7 @@ public:
     options.config.run.name = found->name;
     options.config.run.dir = found->path;
     options.resume = true;
-    return std::make_shared<stored_run>(std::move(options), std::move(lane));
+    return std::make_shared<stored_run>(std::move(options), std::move(lane), stores_);
   }
 
   std::vector<std::string> left_over() override {
@@ -145,17 +149,31 @@ private:
 
   std::string root_;
   logger log_;
+  std::shared_ptr<open_stores> stores_;
 };
 
 } // namespace
+
+void open_stores::put(const std::string& run, const std::shared_ptr<const store>& x) {
+  std::lock_guard guard{mutex_};
+  std::erase_if(all_, [](const auto& known) { return known.second.expired(); });
+  all_[run] = x;
+}
+
+std::shared_ptr<const store> open_stores::of(const std::string& run) const {
+  std::lock_guard guard{mutex_};
+  auto i = all_.find(run);
+  return i == all_.end() ? nullptr : i->second.lock();
+}
 
 bool is_marked_by_head(const std::string& directory) {
   std::error_code code;
   return fs::exists(marker_of(directory), code);
 }
 
-std::shared_ptr<run_host> make_head_runs(std::string root, logger log) {
-  return std::make_shared<stored_runs>(std::move(root), std::move(log));
+std::shared_ptr<run_host> make_head_runs(std::string root, logger log,
+                                         std::shared_ptr<open_stores> stores) {
+  return std::make_shared<stored_runs>(std::move(root), std::move(log), std::move(stores));
 }
 
 } // namespace kernelmill

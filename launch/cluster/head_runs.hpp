@@ -4,18 +4,33 @@
 // a marker in each run's directory while a head works on it, which is what the next head looks for,
 // however this one ended.
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "actors/head/run_host.hpp"
 #include "messages/log/logger.hpp"
+#include "storage/store.hpp"
 
 namespace kernelmill {
 
 /// Whether a head works on the run of a directory, or did when it ended.
 bool is_marked_by_head(const std::string& directory);
 
-/// The runs below `root`; `log` hears their warnings.
-std::shared_ptr<run_host> make_head_runs(std::string root, logger log);
+/// The stores that this process has open: who looks must not open one a second time. Thread-safe.
+class open_stores {
+public:
+  void put(const std::string& run, const std::shared_ptr<const store>& x);
+  std::shared_ptr<const store> of(const std::string& run) const; ///< null: it is not open here
+
+private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<const store>> all_;
+};
+
+/// The runs below `root`; `log` hears their warnings, `stores` of what they open.
+std::shared_ptr<run_host> make_head_runs(std::string root, logger log,
+                                         std::shared_ptr<open_stores> stores);
 
 } // namespace kernelmill

@@ -15,12 +15,14 @@
 #include "actors/caf_error.hpp"
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/node_gate.hpp"
+#include "actors/monitor/monitor.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/machine/backend.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/machine/slots.hpp"
 #include "launch/node/hosted_run.hpp"
+#include "launch/node/machine_watch.hpp"
 #include "launch/node/slot_actors.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
@@ -95,6 +97,7 @@ struct station {
   cluster_actor local;
   node_gate_actor gate;
   std::vector<status_actor> workers;
+  monitor_actor monitor; ///< of this node: what a head is told of it
 
   Message<wire::NodeOffer> offer() const {
     return build<wire::NodeOffer>([&](wire::NodeOffer::Builder x) {
@@ -251,8 +254,13 @@ expected<void> run_member(const member_options& options, std::stop_token stop) {
   policy.log = options.log;
   here.local = system.spawn(leasing_cluster, policy);
   here.workers = spawn_slot_actors(system, here.slots, here.local, options.log);
+  here.workers.push_back(spawn_machine_watch(system, hardware_text(here.backend)));
+  here.monitor = system.spawn(gathering_monitor);
+  caf::anon_send(here.monitor, atom::observe_v, status_actor{here.local});
+  for (const auto& who : here.workers) caf::anon_send(here.monitor, atom::observe_v, who);
   here.gate = spawn_node_gate(system, here.name, here.local,
-                              std::make_shared<parcel_shelf>(default_build_cache() + "/cluster"));
+                              std::make_shared<parcel_shelf>(default_build_cache() + "/cluster"),
+                              here.monitor);
   expected<void> result;
   {
     dialer dial{system, options, here, *tls, stop};

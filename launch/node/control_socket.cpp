@@ -11,11 +11,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "messages/framing.hpp"
+
 namespace kernelmill {
 
 struct control_socket::state {
   std::string path;
-  std::function<std::string()> document;
+  std::function<Message<wire::Snapshot>()> document;
   int listener = -1;
   int stopped = -1;
   std::thread thread;
@@ -48,14 +50,9 @@ struct control_socket::state {
 
   // A reader that stops reading must not hold up the next one.
   void answer(int peer) const {
-    timeval patience{2, 0};
-    ::setsockopt(peer, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    auto text = document();
-    for (size_t sent = 0; sent < text.size();) {
-      auto n = ::send(peer, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-      if (n <= 0) return;
-      sent += static_cast<size_t>(n);
-    }
+    constexpr int patience_ms = 2000;
+    constexpr uint32_t kind_of_snapshot = 1;
+    (void)send_message(peer, kind_of_snapshot, document(), {}, patience_ms);
   }
 };
 
@@ -66,7 +63,7 @@ control_socket::control_socket(std::unique_ptr<state> x) : state_(std::move(x)) 
 control_socket::~control_socket() = default;
 
 expected<std::unique_ptr<control_socket>>
-control_socket::open(const std::string& path, std::function<std::string()> document) {
+control_socket::open(const std::string& path, std::function<Message<wire::Snapshot>()> document) {
   auto fail = [&](const char* what) {
     return infrastructure_error("control_socket",
                                 std::string{"failed to "} + what + " " + path + ": " +

@@ -15,6 +15,7 @@
 #include "actors/policy_client/http_policy_client.hpp"
 #include "actors/retriever/indexed_retriever.hpp"
 #include "actors/retriever/no_retriever.hpp"
+#include "actors/snapshots.hpp"
 #include "launch/config/load.hpp"
 #include "launch/node/control_socket.hpp"
 #include "launch/node/node_plan.hpp"
@@ -22,7 +23,6 @@
 #include "launch/node/run_manifest.hpp"
 #include "launch/node/stations.hpp"
 #include "launch/scripted_server/scripted_server.hpp"
-#include "messages/json.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/run_journal.hpp"
 
@@ -86,7 +86,7 @@ struct hosted_run::state {
   expected<void> take_up_records();
   std::shared_ptr<record_sink> make_sink();
   void spawn_services(episode_services& services, const policy_client_actor& attached);
-  std::string introspection() const;
+  Message<wire::Snapshot> introspection() const;
   void begin_run();
   progress read_progress() const;
 
@@ -375,15 +375,19 @@ expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   return x.summary.get();
 }
 
-std::string hosted_run::state::introspection() const {
+Message<wire::Snapshot> hosted_run::state::introspection() const {
   caf::scoped_actor self{*system};
-  std::string text;
+  Message<wire::Snapshot> result;
   self->request(monitor, 5s, atom::status_v)
-      .receive([&](const Message<wire::Snapshot>& x) { text = to_json(*x.open()).dump() + "\n"; },
+      .receive([&](const Message<wire::Snapshot>& x) { result = x; },
                [&](caf::error& why) {
-                 text = nlohmann::json{{"error", system->render(why)}}.dump() + "\n";
+                 result = snapshot_of("error", {}, "silent", system->render(why), {});
                });
-  return text;
+  return result;
+}
+
+std::shared_ptr<const store> hosted_run::records() const {
+  return state_->records;
 }
 
 } // namespace kernelmill

@@ -14,6 +14,7 @@
 #include "launch/node/node.hpp"
 #include "messages/actors.hpp"
 #include "messages/error.hpp"
+#include "storage/store.hpp"
 
 namespace kernelmill {
 
@@ -39,6 +40,8 @@ public:
   bool wants_python() const;                         ///< a task is of the contract `torch`
   std::vector<std::string> task_directories() const; ///< absolute
   const logger& log() const;                         ///< silent before open()
+  std::shared_ptr<const store>
+  records() const; ///< nobody before open(); who looks must not open it again
 
   /// Makes or opens the run's directory and its store.
   expected<void> open(const execution_facts& facts);

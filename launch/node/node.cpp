@@ -7,6 +7,7 @@
 #include "launch/machine/python.hpp"
 #include "launch/machine/slots.hpp"
 #include "launch/node/hosted_run.hpp"
+#include "launch/node/machine_watch.hpp"
 #include "launch/node/slot_actors.hpp"
 
 namespace kernelmill {
@@ -59,6 +60,7 @@ expected<Message<wire::RunSummary>> run_node(const run_options& options, std::st
   leases.log = (*run)->log();
   auto cluster = system.spawn(leasing_cluster, leases);
   auto workers = spawn_slot_actors(system, *slots, cluster, (*run)->log());
+  workers.push_back(spawn_machine_watch(system, hardware_text(*backend)));
   (*run)->start(system, cluster, workers);
   auto result = (*run)->wait(stop);
   run->reset();

@@ -55,7 +55,7 @@ ARROWS = {
     "actors/policy_client/protocol": "",
     "actors/policy_pool": "actors actors/policy_client",
     "actors/profiler": "actors",
-    "actors/retriever": "retrieval",
+    "actors/retriever": "actors retrieval",
     "actors/run": "actors actors/episode actors/governance",
     # launch/
     "launch/config": "",
@@ -69,10 +69,11 @@ ARROWS = {
     " launch/config",
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
     " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler"
-    " actors/retriever actors/run gpu/sandbox gpu/task launch/config launch/machine"
+    " actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine"
     " launch/scripted_server retrieval storage",
-    "launch/cluster": "actors actors/cluster actors/head actors/policy_pool"
-    " launch/config launch/machine launch/node storage",
+    "launch/watch": "launch/cli launch/config storage",
+    "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
+    " launch/config launch/machine launch/node launch/watch storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine storage",
     "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
@@ -80,7 +81,7 @@ ARROWS = {
     "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/report"
-    " launch/scripted_server launch/services launch/simulate retrieval storage storage/export storage/fsck",
+    " launch/scripted_server launch/services launch/simulate launch/watch retrieval storage storage/export storage/fsck",
     "launch": "launch/commands",
 }
 

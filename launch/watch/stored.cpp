@@ -1,0 +1,146 @@
+#include "launch/watch/stored.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "messages/fault.hpp"
+#include "messages/identity.hpp"
+#include "messages/judged.hpp"
+
+namespace kernelmill::watch {
+
+namespace {
+
+bool passes(wire::Verdict::Reader verdict, std::string_view gate) {
+  for (auto x : verdict.getGates())
+    if (gate == x.getName().cStr()) return x.getStatus() == wire::GateStatus::PASS;
+  return false;
+}
+
+void note_run(stored_summary& to, wire::RunRecord::Reader x) {
+  to.openings = std::max(to.openings, x.getOpening() + 1);
+  if (to.began_at == 0) to.began_at = x.getAt();
+  to.last_at = std::max(to.last_at, x.getAt());
+  if (x.getOpening() + 1 < to.openings || x.getState() == "running") return;
+  to.state = x.getState().cStr();
+  to.fault = fault_of(x.getFault());
+}
+
+void note_seconds(stored_summary& to, wire::StageSeconds::Reader x) {
+  to.seconds["retrieve"] += x.getRetrieve();
+  to.seconds["policy"] += x.getPolicy();
+  to.seconds["build"] += x.getBuild();
+  to.seconds["evaluate"] += x.getEvaluate();
+  to.seconds["profile"] += x.getProfile();
+  to.seconds["judge"] += x.getJudge();
+}
+
+void note_trouble(stored_summary& to, const std::string& turn, wire::Verdict::Reader verdict) {
+  if (verdict.getOutcome() != wire::Outcome::INFRASTRUCTURE) return;
+  auto fault = fault_of(verdict.getFault());
+  auto& x = to.troubles[fault.category.empty() ? std::string{verdict.getCategory().cStr()}
+                                               : fault.category];
+  ++x.turns;
+  x.message = fault.message;
+  x.hint = fault.hint;
+  x.turn = turn;
+}
+
+void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
+  auto verdict = x.getVerdict();
+  auto speedup = x.getFacts().getEvaluation().getTiming();
+  auto ref = x.getEpisode();
+  episode_id id{{}, {}, ref.getGroup(), ref.getMember()};
+  auto name = short_name(id, x.getTurn());
+  ++to.turns;
+  to.format += passes(verdict, "format");
+  to.built += passes(verdict, "build");
+  bool correct = passes(verdict, "correctness");
+  to.correct += correct;
+  bool timed = correct && speedup.getMeasured();
+  to.timed += timed;
+  auto low = speedup.getSpeedup().getLow();
+  to.faster += timed && low > 1;
+  ++to.categories[verdict.getCategory().cStr()];
+  if (verdict.getOutcome() == wire::Outcome::ACCEPTED && speedup.getMeasured() &&
+      low > to.best_speedup) {
+    to.best_speedup = low;
+    to.best_turn = name;
+  }
+  note_seconds(to, x.getSeconds());
+  note_trouble(to, name, verdict);
+  to.prompt_tokens += x.getCompletion().getPromptTokens();
+  to.completion_tokens += x.getCompletion().getCompletionTokens();
+  to.last_at = std::max(to.last_at, x.getCommittedAt());
+}
+
+void note_episode(stored_summary& to, wire::EpisodeRecord::Reader x) {
+  ++to.episodes;
+  to.accepted += x.getOutcome() == wire::Outcome::ACCEPTED;
+  to.rejected += x.getOutcome() == wire::Outcome::REJECTED;
+  to.infrastructure += x.getOutcome() == wire::Outcome::INFRASTRUCTURE;
+  auto best = std::numeric_limits<double>::quiet_NaN();
+  for (auto reward : x.getRewards()) best = std::fmax(best, reward);
+  if (!std::isnan(best)) {
+    to.reward_sum += best;
+    ++to.rewarded;
+  }
+  to.last_at = std::max(to.last_at, x.getCommittedAt());
+}
+
+} // namespace
+
+expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run) {
+  if (in.shared_store)
+    if (auto shared = in.shared_store(run)) return shared;
+  store_options options;
+  options.directory = run.store;
+  options.read_only = true;
+  auto opened = store::open(options);
+  KM_TRY(opened);
+  auto from = std::make_shared<const store>(std::move(*opened));
+  if (!has_journal(run)) return from;
+  bool found = false;
+  auto ok = from->scan_openings(run.name, [&](auto) { return !(found = true); });
+  KM_TRY(ok);
+  if (!found)
+    return tl::unexpected<error>{run_incomplete(run, "its records in " + run.store + " are")};
+  return from;
+}
+
+expected<stored_summary> summarize(const world& in, const run_directory& run) {
+  auto from = open_store_of(in, run);
+  KM_TRY(from);
+  stored_summary result;
+  auto ok = (*from)->scan_run(run.name, [&](wire::Record::Reader x) {
+    switch (x.which()) {
+      case wire::Record::RUN: note_run(result, x.getRun()); break;
+      case wire::Record::TURN: note_turn(result, x.getTurn()); break;
+      case wire::Record::EPISODE: note_episode(result, x.getEpisode()); break;
+      case wire::Record::GROUP: ++result.groups; break;
+    }
+    return true;
+  });
+  KM_TRY(ok);
+  return result;
+}
+
+uint64_t planned_episodes(const run_directory& run) {
+  auto manifest = read_json(run.manifest_file());
+  auto config = read_json(run.config_file());
+  if (!manifest || !config) return 0;
+  auto tasks = manifest->find("tasks");
+  auto section = config->find("tasks");
+  if (tasks == manifest->end() || !tasks->is_array() || section == config->end() ||
+      !section->is_object())
+    return 0;
+  try {
+    return tasks->size() * section->value("groups", uint64_t{1}) *
+           section->value("group_size", uint64_t{1});
+  } catch (const json::exception&) { // of another version
+    return 0;
+  }
+}
+
+} // namespace kernelmill::watch

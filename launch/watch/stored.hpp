@@ -1,0 +1,59 @@
+#pragma once
+
+// A run as its store knows it, in one scan without copies: what `runs`, `stats` and `explain` need
+// of a run, in progress or over.
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+
+#include "launch/watch/world.hpp"
+
+namespace kernelmill::watch {
+
+struct stored_summary {
+  std::string state = "open"; ///< how its latest opening ended; "open": in progress, or cut off
+  error fault{fault_class::none, {}, {}, {}};
+  uint32_t openings = 0;
+  double began_at = 0,
+         last_at = 0; ///< seconds since 1970; of the first opening, of the last record
+
+  uint64_t groups = 0;
+  uint64_t episodes = 0; ///< that have ended
+  uint64_t accepted = 0, rejected = 0, infrastructure = 0;
+  double reward_sum = 0; ///< of the best turn of each ended episode that has a paid one
+  uint64_t rewarded = 0;
+  double best_speedup = 0; ///< lower bound; 0: none
+  std::string best_turn;   ///< "g3.e1.t2"
+
+  // Turns, down the funnel.
+  uint64_t turns = 0;
+  uint64_t format = 0, built = 0, correct = 0, timed = 0, faster = 0;
+  std::map<std::string, uint64_t> categories; ///< of verdicts
+  std::map<std::string, double> seconds;      ///< by stage, summed over turns
+  uint64_t prompt_tokens = 0, completion_tokens = 0;
+
+  /// Faults of the machine or of a server that cost turns: category, how often, and the latest.
+  struct trouble {
+    uint64_t turns = 0;
+    std::string message, hint, turn;
+  };
+  std::map<std::string, trouble> troubles;
+
+  double mean_reward() const {
+    return rewarded > 0 ? reward_sum / static_cast<double>(rewarded)
+                        : std::numeric_limits<double>::quiet_NaN();
+  }
+};
+
+/// The store of a run for reading. Errors: those of store::open, "run_incomplete".
+expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run);
+
+/// Reads the whole run once.
+expected<stored_summary> summarize(const world& in, const run_directory& run);
+
+/// Episodes that the configuration plans, by its tasks, groups and members; 0: it does not say.
+uint64_t planned_episodes(const run_directory& run);
+
+} // namespace kernelmill::watch

@@ -1,0 +1,174 @@
+// What a monitor says, read into rows and explained.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "actors/snapshots.hpp"
+#include "launch/watch/explain.hpp"
+#include "messages/base/clock.hpp"
+#include "messages/identity.hpp"
+
+namespace kernelmill::watch {
+namespace {
+
+using testing::HasSubstr;
+
+void put(wire::Snapshot::Builder x, std::vector<std::pair<const char*, double>> numbers) {
+  auto list = x.initNumbers(static_cast<unsigned>(numbers.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setName(numbers[i].first);
+    list[i].setValue(numbers[i].second);
+  }
+}
+
+void put_episode(wire::Snapshot::Builder x, const char* id, const char* state, double ordinal) {
+  x.setActor("episode");
+  x.setId(id);
+  x.setState(state);
+  x.setSince(seconds_since_1970() - 5);
+  x.setDetail("native/row_sum, turn 1 of 4");
+  put(x, {{"ordinal", ordinal}, {"turn", 0}, {"max_turns", 4}, {"deadline_seconds", 30}});
+}
+
+/// A run "first" of four episodes: one at cpu0, two in the line for it behind another run's job,
+/// one at the policy, which answered nonsense. `places` are those of the evaluation queue.
+live_run tree(double places) {
+  std::string line;
+  uint64_t run = 0;
+  append_waiting(line, run, {.run = run_number("other"), .episode = 2});
+  append_waiting(line, run, {.run = run_number("first"), .episode = 1});
+  append_waiting(line, run, {.run = run_number("first"), .episode = 2});
+  std::string leased;
+  append_waiting(leased, run = 0, {.run = run_number("first"), .episode = 0});
+  live_run result;
+  result.run.name = "first";
+  result.run.path = "runs/first";
+  result.says = build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
+    x.setActor("monitor");
+    auto parts = x.initChildren(4);
+    parts[0].setActor("run");
+    parts[0].setId("first");
+    parts[0].setState("running");
+    put(parts[0], {{"planned", 8}, {"live", 4}, {"ended", 1}, {"turns", 3}});
+    auto episodes = parts[0].initChildren(4);
+    put_episode(episodes[0], "g0.e0", "evaluating", 0);
+    put_episode(episodes[1], "g0.e1", "evaluating", 1);
+    put_episode(episodes[2], "g0.e2", "evaluating", 2);
+    put_episode(episodes[3], "g0.e3", "thinking", 3);
+    parts[1].setActor("cluster");
+    auto queues = parts[1].initChildren(1);
+    queues[0].setActor("queue");
+    queues[0].setId("evaluate");
+    queues[0].setState(places > 0 ? "working" : "starved");
+    queues[0].setDetail(line);
+    put(queues[0], {{"credits", places},
+                    {"waiting", 3},
+                    {"leased", 1},
+                    {"median_seconds", 4},
+                    {"oldest_wait_seconds", 7}});
+    auto leases = queues[0].initChildren(1);
+    leases[0].setActor("lease");
+    leases[0].setId(leased);
+    leases[0].setState("evaluate");
+    put(leases[0], {{"worker", 77}, {"attempt", 2}, {"attempts_allowed", 3}});
+    leases[0].setDetail("the worker is gone");
+    parts[2].setActor("gpu_runner");
+    parts[2].setId("cpu0");
+    parts[2].setState("evaluating");
+    put(parts[2], {{"actor", 77}, {"mailbox", 2}, {"done", 5}});
+    parts[3].setActor("policy_client");
+    parts[3].setState("closed");
+    parts[3].setDetail("m at http://127.0.0.1:1/v1");
+    auto tried = parts[3].initChildren(1);
+    tried[0].setActor("policy_request");
+    tried[0].setId("first/g0.e3");
+    tried[0].setState("backing_off");
+    tried[0].setDetail("failed to read the policy server's answer: it is not JSON");
+    put(tried[0], {{"attempts", 3}, {"due_seconds", 2}});
+    auto why = tried[0].initChildren(1);
+    why[0].setActor("error");
+    why[0].setId("policy_bad_response");
+    why[0].setDetail("check policy.base_url");
+  });
+  return result;
+}
+
+TEST(live_view, an_episode_that_waits_for_its_turn_is_queued_with_its_place) {
+  auto view = read_live(tree(2));
+  ASSERT_EQ(view.episodes.size(), 4u);
+  EXPECT_EQ(view.planned, 8u);
+  const auto& first = view.episodes[1];
+  EXPECT_EQ(first.phase, "evaluating");
+  EXPECT_EQ(first.state, "queued");
+  ASSERT_TRUE(first.queued);
+  EXPECT_EQ(first.queued->position, 2u) << "another run's job stands before it";
+  EXPECT_EQ(view.episodes[2].queued->position, 3u);
+  EXPECT_THAT(detail_text(view, first), HasSubstr("queued for a slot, 2nd of 3"));
+  EXPECT_DOUBLE_EQ(view.queue("evaluate")->wait(2), 4);
+  auto row = to_json(view, first);
+  EXPECT_EQ(row["position"], 2);
+  EXPECT_EQ(row["task"], "native/row_sum");
+}
+
+TEST(live_view, an_episode_at_work_names_its_worker_and_its_attempt) {
+  auto view = read_live(tree(2));
+  auto row = to_json(view, view.episodes[0]);
+  EXPECT_EQ(row["state"], "evaluating");
+  EXPECT_EQ(row["worker"], "cpu0");
+  EXPECT_EQ(row["attempt"], 2);
+  EXPECT_EQ(row["last_error"], "the worker is gone");
+}
+
+TEST(explain, says_of_each_episode_what_it_waits_for) {
+  auto view = read_live(tree(2));
+  surroundings around;
+  auto at_work = finding_of(view, view.episodes[0], around);
+  EXPECT_THAT(at_work.text, HasSubstr("cpu0 has it"));
+  EXPECT_THAT(at_work.text, HasSubstr("attempt 2 of 3"));
+  auto waits = finding_of(view, view.episodes[2], around);
+  EXPECT_EQ(waits.resource, "slot");
+  EXPECT_FALSE(waits.starved);
+  EXPECT_THAT(waits.text, HasSubstr("3rd in the queue for a slot"));
+  auto nonsense = finding_of(view, view.episodes[3], around);
+  EXPECT_EQ(nonsense.resource, "policy server");
+  EXPECT_THAT(nonsense.text, HasSubstr("The policy server answers nonsense. Attempt 3 failed"));
+  EXPECT_THAT(nonsense.text, HasSubstr("next attempt is in 2"));
+  EXPECT_EQ(nonsense.next, "check policy.base_url");
+}
+
+TEST(explain, names_the_lost_node_where_nobody_takes_the_jobs) {
+  auto view = read_live(tree(0));
+  surroundings around;
+  auto alone = finding_of(view, view.episodes[1], around);
+  EXPECT_TRUE(alone.starved);
+  EXPECT_THAT(alone.text, HasSubstr("There is no slot: 3 jobs wait, the oldest for 7"));
+  around.status = {{"lost", {{{"node", "n1"}, {"since", seconds_since_1970() - 12}}}}};
+  auto lost = finding_of(view, view.episodes[1], around);
+  EXPECT_EQ(lost.resource, "node");
+  EXPECT_THAT(lost.text, HasSubstr("The node n1 was lost 12"));
+  auto all = findings_of(view, {}, around);
+  EXPECT_EQ(all.front().resource, "node") << "what starves stands first";
+}
+
+TEST(explain, a_full_disk_is_named_before_all_else) {
+  surroundings around;
+  around.free_bytes = 4096;
+  around.disk_bytes = 1e9;
+  run_directory run;
+  run.path = "runs/first";
+  auto all = findings_of_ended(run, {}, around);
+  ASSERT_GE(all.size(), 2u);
+  EXPECT_EQ(all[0].resource, "disk");
+  EXPECT_THAT(all[0].text, HasSubstr("The disk of runs/first is full"));
+  EXPECT_THAT(all[1].text, HasSubstr("cut off"));
+}
+
+TEST(live_view, places_are_written_as_people_say_them) {
+  EXPECT_EQ(ordinal_text(1), "1st");
+  EXPECT_EQ(ordinal_text(12), "12th");
+  EXPECT_EQ(ordinal_text(22), "22nd");
+  EXPECT_EQ(ordinal_text(113), "113th");
+}
+
+} // namespace
+} // namespace kernelmill::watch

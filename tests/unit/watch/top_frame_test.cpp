@@ -1,0 +1,98 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launch/cli/terminal.hpp"
+#include "launch/watch/top_frame.hpp"
+
+namespace kernelmill::watch {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+json top_of(double turns, const std::string& detail = "native/row_sum, turn 1 of 4") {
+  auto rows = json::array();
+  for (int i = 0; i < 200; ++i)
+    rows.push_back({{"run", "first"},
+                    {"id", "g" + std::to_string(i) + ".e0"},
+                    {"state", "queued"},
+                    {"age_seconds", 3.0},
+                    {"position", i + 1},
+                    {"detail", detail}});
+  return {
+      {"at", 1000 + turns},
+      {"nodes", json::array()},
+      {"runs",
+       {{{"run", "first"},
+         {"state", "running"},
+         {"episodes", 400},
+         {"ended", 100},
+         {"live", 200},
+         {"turns", turns},
+         {"accepted", 1},
+         {"rejected", 2},
+         {"infrastructure", 0},
+         {"states", {{"queued", 200}}},
+         {"policy",
+          {{"in_flight", 1},
+           {"window", 8},
+           {"queued", 0},
+           {"tried_again", 0},
+           {"mean_seconds", 0.5}}},
+         {"queues",
+          {{{"queue", "evaluate"},
+            {"state", "starved"},
+            {"waiting", 200},
+            {"leased", 0},
+            {"places", 0},
+            {"done", 7},
+            {"median_seconds", 0.2}}}},
+         {"slots", {{{"actor", "gpu_runner"}, {"id", "cpu0"}, {"state", "stuck"}, {"done", 7}}}},
+         {"rows", rows}}}}};
+}
+
+std::string text_of(const std::vector<frame_line>& lines) {
+  std::string result;
+  for (const auto& x : lines) result += x.text + "\n";
+  return result;
+}
+
+TEST(top_frame, fits_every_terminal) {
+  for (auto [width, height] : {std::pair<size_t, size_t>{80, 24}, {1, 1}, {20, 3}, {300, 100}}) {
+    auto lines = top_frame(top_of(3), {}, width, height);
+    EXPECT_LE(lines.size(), height);
+    for (const auto& line : lines) EXPECT_LE(cli::columns_of(line.text), width) << line.text;
+  }
+}
+
+TEST(top_frame, shows_what_starves_and_the_first_episodes_at_80_by_24) {
+  auto text = text_of(top_frame(top_of(3), {}, 80, 24));
+  EXPECT_THAT(text, HasSubstr("200 live episodes"));
+  EXPECT_THAT(text, HasSubstr("g0.e0"));
+  EXPECT_THAT(text, HasSubstr("1st"));
+  EXPECT_THAT(text, HasSubstr("cpu0 stuck"));
+  EXPECT_THAT(text_of(top_frame(top_of(3), {}, 160, 24)), HasSubstr("STARVED"));
+  EXPECT_THAT(text_of(top_frame(top_of(3), {}, 80, 24, 0, 100)), HasSubstr("g100.e0"));
+}
+
+TEST(top_frame, says_what_changed_most_in_the_window) {
+  change_window window;
+  window.add(top_of(3));
+  window.add(top_of(8));
+  auto changes = window.changes();
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].what, "first: turns");
+  EXPECT_DOUBLE_EQ(changes[0].seconds, 5);
+  EXPECT_THAT(text_of(top_frame(top_of(8), window, 120, 40)),
+              HasSubstr("first: turns 3 -> 8 (+1.0/s)"));
+}
+
+TEST(top_frame, text_of_a_model_does_not_reach_the_terminal_as_control_sequences) {
+  auto text =
+      text_of(top_frame(top_of(3, "\x1b[31mred\x1b]0;title\x07\nnext \xff line"), {}, 120, 40));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(text, Not(HasSubstr("\x07")));
+}
+
+} // namespace
+} // namespace kernelmill::watch
