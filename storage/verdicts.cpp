@@ -137,7 +137,7 @@ expected<verdict_version> begin_verdicts(const run_directory& run, const std::st
   auto digest = sha256_hex(rules.dump());
   auto chosen = name.empty() ? "rules-" + digest.substr(0, 12) : name;
   if (!is_name(chosen))
-    return configuration_error("invalid_name", "failed to name verdicts '" + chosen + "'",
+    return configuration_error("invalid_value", "failed to name verdicts '" + chosen + "'",
                                "use letters, digits, '.', '_' and '-', and neither \"original\" "
                                "nor \"latest\"");
   auto all = list_verdicts(run);

@@ -43,7 +43,7 @@ expected<std::optional<verdict_version>> find_verdicts(const run_directory& run,
 
 /// Makes a version, or finds the one of that name. `rules` gets "schema_version", "name",
 /// "number", "digest" and "created_at" added. An empty name: the first digits of the digest.
-/// Errors: "verdicts_exist" (that name has other rules), "invalid_name", those of the disk.
+/// Errors: "verdicts_exist" (that name has other rules), "invalid_value", those of the disk.
 expected<verdict_version> begin_verdicts(const run_directory& run, const std::string& name,
                                          const nlohmann::ordered_json& rules);
 
