@@ -11,6 +11,7 @@ const cli::command_table& all() {
       eval_row(),
       judge_batch_row(),
       serve_row(),
+      page_row(),
       show_row(),
       report_row(),
       export_row(),

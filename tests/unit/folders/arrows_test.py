@@ -74,11 +74,12 @@ ARROWS = {
     " launch/config launch/machine launch/node storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine",
+    "launch/page": "launch/config launch/http launch/watch storage",
     "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
     " launch/http launch/judging",
     "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
-    " launch/http launch/import launch/judging launch/machine launch/node launch/report"
+    " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report"
     " launch/scripted_server launch/services launch/simulate retrieval storage storage/export",
     "launch": "launch/commands",
 }
