@@ -14,7 +14,6 @@ cli::command resume_row();
 cli::command eval_row();
 cli::command judge_batch_row();
 cli::command serve_row();
-cli::command page_row();
 cli::command show_row();
 cli::command report_row();
 cli::command export_row();
@@ -52,9 +51,6 @@ cli::command reference_row();
 
 /// `resume` with --head.
 expected<int> resume_at_head(const invocation& in);
-
-/// docs/reference/page-openapi.json.
-std::string page_api_text();
 
 /// The table of all of the above.
 const cli::command_table& all();

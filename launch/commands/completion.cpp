@@ -5,6 +5,7 @@
 #include "gpu/task/task.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/monitoring.hpp"
 #include "launch/commands/errors_page.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/config/load.hpp"

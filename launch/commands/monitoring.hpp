@@ -13,6 +13,11 @@
 
 namespace kernelmill::commands {
 
+cli::command page_row();
+
+/// docs/reference/page-openapi.json.
+std::string page_api_text();
+
 /// --monitor ADDR:PORT and what secures it.
 std::vector<cli::option_spec> with_monitor_options(std::vector<cli::option_spec> options);
 

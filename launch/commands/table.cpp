@@ -1,6 +1,7 @@
 // The table of commands, in the order in which help shows them.
 
 #include "launch/commands/commands.hpp"
+#include "launch/commands/monitoring.hpp"
 
 namespace kernelmill::commands {
 

@@ -34,12 +34,6 @@ std::string name_of(wire::EpisodeRef::Reader x) {
   return fmt::format("g{}.e{}", x.getGroup(), x.getMember());
 }
 
-json speedup_of(wire::EvaluateResult::Reader x) {
-  auto s = x.getTiming().getSpeedup();
-  if (!x.getTiming().getMeasured()) return nullptr;
-  return {{"estimate", s.getEstimate()}, {"low", s.getLow()}, {"high", s.getHigh()}};
-}
-
 void note_turn(json& row, wire::TurnRecord::Reader x) {
   auto verdict = x.getVerdict();
   if (row.is_null())

@@ -48,12 +48,6 @@ http::response document(const json& x, int status = 200) {
   return result;
 }
 
-const operation& operation_of(const char* id) {
-  for (const auto& x : operations())
-    if (std::string_view{id} == x.id) return x;
-  std::abort();
-}
-
 /// The query as views read it: numbers as numbers. Errors: "bad_query".
 expected<json> query_of(const operation& of, const http::request& r) {
   auto result = json::object();
