@@ -42,7 +42,7 @@ def replies(*texts, task="native/row_sum"):
 def run_arguments(directory, script, members=2, turns=2, more=()):
     return [PROGRAM, "run", str(SOURCE / "configs" / "quickstart.json"), f"run.dir={directory}",
             'tasks.ids=["native/row_sum"]', f"tasks.group_size={members}",
-            f"tasks.max_turns={turns}", f"policy.script={script}", "policy.sampling.max_tokens=100000000",
+            f"tasks.max_turns={turns}", f"policy.script={script}", "policy.sampling.max_tokens=10000000",
             "policy.max_response_bytes=100000000", "retrieval.enabled=false",
             "evaluation.timing.max_blocks=5", *more]
 
