@@ -62,6 +62,8 @@ struct reader {
 
   bool wants(const event& x) const {
     if (!what.run.empty() && !x.run.empty() && x.run != what.run) return false;
+    auto told = what.places.find(x.run);
+    if (x.place > 0 && told != what.places.end() && x.place <= told->second) return false;
     return what.topics.contains(x.place > 0 ? "turns" : "live");
   }
 };
@@ -147,7 +149,9 @@ struct event_stream::impl {
 
   // -- the thread's own ------------------------------------------------------------------------
   std::map<std::string, run_directory> followed;
-  places at; ///< how far each journal is read
+  places at;   ///< how far each journal is read
+  places idle; ///< sizes of those that nobody follows
+  std::set<std::string> rewritten;
   clock::time_point searched, shown;
   std::thread thread;
 };
@@ -206,12 +210,16 @@ void event_stream::impl::search() {
     auto path = world.root + "/" + name + "/metrics.jsonl";
     bool there = ::stat(path.c_str(), &about) == 0;
     bool fresh = there && now - about.st_mtime < fresh_for / 1s;
-    if (!named.contains(name) && (!fresh || followed.size() >= most_followed)) continue;
+    if (!named.contains(name) && (!fresh || followed.size() >= most_followed)) {
+      if (there) idle[name] = static_cast<uint64_t>(about.st_size);
+      continue;
+    }
     auto run = run_below(world, name);
     if (!run) continue;
-    // A run that began while somebody watched is told from its beginning.
-    bool began = at.contains(name) || searched != clock::time_point{};
-    at.emplace(name, began && !named.contains(name) ? 0 : size_of(run->metrics_file()));
+    // A run that began while somebody watched is told from its beginning, one that was resumed from
+    // where it stood.
+    bool began = searched != clock::time_point{};
+    at.emplace(name, !began ? size_of(run->metrics_file()) : idle.contains(name) ? idle[name] : 0);
     followed.emplace(name, std::move(*run));
   }
 }
@@ -220,7 +228,10 @@ void event_stream::impl::follow(std::vector<event_ptr>& out) {
   for (const auto& [name, run] : followed) {
     auto& place = at[name];
     auto size = size_of(run.metrics_file());
-    if (size < place) place = 0; // it was written anew
+    if (size < place) { // it was written anew
+      place = 0;
+      rewritten.insert(name);
+    }
     if (size == place) continue;
     auto part = read_journal(run.metrics_file(), name, place);
     place = part.next;
@@ -313,6 +324,7 @@ void event_stream::impl::work() {
     if (readers.empty() && arrived.empty()) {
       followed.clear(); // nobody looks: nothing is read
       at.clear();
+      idle.clear();
       searched = {};
       wake.wait(lock, [this] { return stop || !arrived.empty(); });
       continue;
@@ -341,6 +353,9 @@ void event_stream::impl::work() {
       shown = now;
     }
     lock.lock();
+    for (const auto& name : rewritten)
+      for (auto& x : readers) x.what.places.erase(name);
+    rewritten.clear();
     for (auto& x : readers)
       for (const auto& one : events)
         if (x.wants(*one) && (one->place > 0 || one->run == x.what.run)) push(x, one);

@@ -144,7 +144,8 @@ class Page(unittest.TestCase):
     # -- events and metrics ----------------------------------------------------------------------
 
     def test_a_reader_goes_on_where_it_left(self):
-        lines = [json.loads(x) for x in (self.root / "first" / "metrics.jsonl").open()]
+        text = (self.root / "first" / "metrics.jsonl").read_text()
+        lines = [json.loads(x) for x in text.splitlines()]
         every = events(self.url, "/api/v1/events?since=first%3D0", len(lines))
         self.assertEqual([x[2].get("turn_id") for x in every], [x.get("turn_id") for x in lines])
         later = events(self.url, "/api/v1/events", len(lines) - 2, Last_Event_ID=every[1][1])
