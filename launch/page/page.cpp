@@ -48,7 +48,8 @@ expected<std::unique_ptr<service>> service::start(options x) {
   auto result = std::make_unique<parts>();
   result->shared = std::make_shared<desk>();
   result->shared->settings = std::move(x);
-  constexpr unsigned makers = 2;
+  // One: LMDB lets a process open a store only once at a time, and each document opens its own.
+  constexpr unsigned makers = 1;
   result->shared->documents = std::make_unique<answers>(makers);
   result->shared->events = std::make_unique<event_stream>(result->shared->settings.world);
   auto server = http::server::start(routes_of(result->shared), std::move(web));
