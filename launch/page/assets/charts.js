@@ -7,7 +7,7 @@ const SVG = 'http://www.w3.org/2000/svg';
 function s(name, attributes = {}, ...children) {
   const x = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) x.setAttribute(key, value);
-  for (const child of children.flat()) x.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  for (const child of children.flat(Infinity)) x.append(child instanceof Node ? child : document.createTextNode(String(child)));
   return x;
 }
 

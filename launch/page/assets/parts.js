@@ -13,7 +13,7 @@ export function el(name, attributes = {}, ...children) {
 }
 
 export function add(to, children) {
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
     to.append(child instanceof Node ? child : document.createTextNode(String(child)));
   }
