@@ -28,7 +28,7 @@ expected<json> read_reply(const Message<wire::ControlReply>& reply) {
 struct head_line::state {
   cluster_config config;
   caf::actor_system system{config};
-  head_gate_actor gate;
+  head_actor gate;
 };
 
 head_line::head_line(std::unique_ptr<state> x) : state_(std::move(x)) {

@@ -5,6 +5,7 @@
 #include "gpu/task/task.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/monitoring.hpp"
 #include "launch/commands/errors_page.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/config/load.hpp"
@@ -44,9 +45,10 @@ expected<int> complete(const invocation& in) {
 
 expected<int> reference(const invocation& in) {
   const auto& page = in.value("PAGE");
-  cli::print(page == "errors"    ? errors_page()
-             : page == "openapi" ? services::openapi_text()
-                                 : cli::reference_page(all()));
+  cli::print(page == "errors"         ? errors_page()
+             : page == "openapi"      ? services::openapi_text()
+             : page == "page-openapi" ? page_api_text()
+                                      : cli::reference_page(all()));
   return 0;
 }
 
@@ -78,7 +80,12 @@ cli::command reference_row() {
           "Prints a page of docs/reference/ that is made from tables.",
           "kernelmill __reference errors",
           "",
-          {{"PAGE", "cli, errors or openapi; without it cli.", false, false, nothing, {"cli", "errors", "openapi"}}},
+          {{"PAGE",
+            "cli, errors, openapi or page-openapi; without it cli.",
+            false,
+            false,
+            nothing,
+            {"cli", "errors", "openapi", "page-openapi"}}},
           {},
           reference,
           true};

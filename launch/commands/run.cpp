@@ -13,6 +13,7 @@
 #include "launch/cluster/head_runs.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/interrupt.hpp"
+#include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/progress_display.hpp"
 #include "launch/commands/run_name.hpp"
@@ -113,6 +114,19 @@ void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
 
 expected<int> drive(const invocation& in, run_options options) {
   interrupt signals;
+  std::stop_source wanted; // by a signal, or by the page
+  std::stop_callback pass_on{signals.token(), [&] { wanted.request_stop(); }};
+  auto web = monitor_options(in, "--monitor");
+  KM_TRY(web);
+  std::unique_ptr<run_page> page;
+  if (*web) {
+    auto started =
+        run_page::start(std::move(**web), options.directory, [&] { wanted.request_stop(); });
+    KM_TRY(started);
+    page = std::move(*started);
+    options.on_hosted = [&](hosted_run* run) { page->show(run); };
+    cli::talk("page: " + page->url());
+  }
   progress_display display{::isatty(2) == 1, options.config.tasks.max_turns};
   std::stop_callback tell{
       signals.token(), [] {
@@ -126,7 +140,7 @@ expected<int> drive(const invocation& in, run_options options) {
     cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
               shown_path(options.directory));
   };
-  auto summary = run_node(options, signals.token());
+  auto summary = run_node(options, wanted.get_token());
   display.finish();
   KM_TRY(summary);
   auto opened = summary->open();
@@ -202,7 +216,7 @@ expected<int> resume(const invocation& in) {
 }
 
 std::vector<cli::option_spec> resume_options() {
-  auto result = with_head_options({runs_root()});
+  auto result = with_head_options(with_monitor_options({runs_root()}));
   for (auto& x : result)
     if (x.name == std::string_view{"--head"})
       x.doc = "Head that has the run. Default: a run of this machine.";
@@ -222,7 +236,7 @@ cli::command run_row() {
       "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows the "
       "configuration of the run.",
       {config_words()},
-      {flag("--dry-run", "Prints the resolved configuration and exits.")},
+      with_monitor_options({flag("--dry-run", "Prints the resolved configuration and exits.")}),
       run};
 }
 

@@ -1,6 +1,7 @@
 // The table of commands, in the order in which help shows them.
 
 #include "launch/commands/commands.hpp"
+#include "launch/commands/monitoring.hpp"
 #include "launch/commands/stored_runs.hpp"
 
 namespace kernelmill::commands {
@@ -12,6 +13,7 @@ const cli::command_table& all() {
       eval_row(),
       judge_batch_row(),
       serve_row(),
+      page_row(),
       show_row(),
       report_row(),
       export_row(),

@@ -117,6 +117,11 @@ bool exchange::state::answered() const {
   return answered_;
 }
 
+size_t exchange::state::pending() const {
+  std::lock_guard lock{mutex_};
+  return bytes_;
+}
+
 bool exchange::state::ready() const {
   return head_ || cut_ || !pieces_.empty() || closed_;
 }
@@ -190,6 +195,10 @@ void exchange::close() {
 void exchange::on_gone(std::function<void()> call) {
   state_->on_gone(std::move(call));
 }
+size_t exchange::pending() const {
+  return state_->pending();
+}
+
 bool exchange::gone() const {
   return state_->gone();
 }

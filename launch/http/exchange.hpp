@@ -59,6 +59,9 @@ public:
   /// `limits::stream_bytes`, for which its connection is cut.
   bool send(std::string piece);
   void close();
+  /// Bytes of pieces that the connection has yet to take: what a stream that would rather drop than
+  /// be cut looks at.
+  size_t pending() const;
 
   /// Called once, on the server's thread, if the client leaves before it has its answer; at once
   /// if it has left already. Never after an answer has been sent whole.

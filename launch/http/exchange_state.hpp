@@ -22,6 +22,7 @@ public:
   void on_gone(std::function<void()> call);
   bool gone() const;
   bool answered() const;
+  size_t pending() const;
 
   // -- the server's side -----------------------------------------------------------------------
   /// What there is to do next; nothing of it is set: wait.

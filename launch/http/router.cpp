@@ -128,13 +128,18 @@ const route* router::find(request& x, std::set<std::string>& methods) const {
 }
 
 std::optional<response> router::check_access(const route& to, const request& x) const {
-  if (changes_state(x.method)) {
-    // A page of another site can make a browser ask, and a name can be made to point here: neither
-    // may change anything.
-    if (auto host = host_of(x.header("host"));
-        !access_.hosts.empty() && !access_.hosts.contains(host))
-      return refuse(421, "wrong_host", "this server is not called \"" + host + "\"",
-                    "it answers to " + joined(access_.hosts));
+  bool changes = changes_state(x.method);
+  // A page of another site can make a browser ask, and a name can be made to point here: neither
+  // may change anything.
+  if (auto host = host_of(x.header("host"));
+      (changes || access_.guard_reads) && !access_.hosts.empty() && !access_.hosts.contains(host))
+    return refuse(421, "wrong_host", "this server is not called \"" + host + "\"",
+                  "it answers to " + joined(access_.hosts));
+  if (changes) {
+    // Browsers tell where a request comes from; "none" is the user's own doing.
+    const auto& site = x.header("sec-fetch-site");
+    if (!site.empty() && site != "same-origin" && site != "none")
+      return refuse(403, "wrong_origin", "a page of another site may change nothing here");
     const auto& origin = x.header("origin");
     auto scheme = origin.find("://");
     if (!origin.empty() &&

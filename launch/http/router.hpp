@@ -26,6 +26,8 @@ struct access {
   secret_ptr token; ///< null: nobody is asked for one
   /// Names by which this server may be called where something changes; empty: any.
   std::set<std::string> hosts;
+  /// Also where nothing changes: a name that was made to point here must not read either.
+  bool guard_reads = false;
 };
 
 class router {

@@ -1,6 +1,10 @@
 #include "launch/http/server.hpp"
 
 #include <atomic>
+#include <fstream>
+#include <iterator>
+
+#include <kj/compat/tls.h>
 
 #include "launch/config/address.hpp"
 #include "launch/http/connection.hpp"
@@ -26,6 +30,19 @@ kj::Duration duration_of(std::chrono::milliseconds x) {
 std::string description(const kj::Exception& e) {
   auto text = e.getDescription();
   return {text.begin(), text.size()};
+}
+
+std::string first_line(const std::string& x) {
+  return x.substr(0, x.find('\n'));
+}
+
+expected<std::string> read_pem(const std::string& path) {
+  std::ifstream from{path, std::ios::binary};
+  std::string result{std::istreambuf_iterator<char>{from}, {}};
+  if (!from || result.empty())
+    return configuration_error("io_error", "failed to read " + path,
+                               "name a PEM file that this user may read");
+  return result;
 }
 
 #pragma GCC diagnostic push
@@ -69,8 +86,9 @@ private:
 class door final : private kj::TaskSet::ErrorHandler {
 public:
   door(kj::ConnectionReceiver& receiver, kj::HttpServer& server, shared_parts& parts,
-       std::atomic<uint32_t>& open)
-      : receiver_(receiver), server_(server), parts_(parts), open_(open), tasks_(*this) {}
+       std::atomic<uint32_t>& open, kj::TlsContext* tls)
+      : receiver_(receiver), server_(server), parts_(parts), open_(open), tls_(tls), tasks_(*this) {
+  }
 
   kj::Promise<void> run() {
     return receiver_.accept()
@@ -85,10 +103,21 @@ private:
     if (open_ >= parts_.bounds.connections) return refuse(kj::mv(x));
     ++open_;
     auto left = kj::defer([this] { --open_; });
+    if (tls_ == nullptr) {
+      tasks_.add(serve(kj::mv(x)).attach(kj::mv(left)));
+      return;
+    }
+    // Each by itself: a client that shakes hands slowly holds up nobody.
+    auto greeted = parts_.timer.timeoutAfter(duration_of(parts_.bounds.header_time),
+                                             tls_->wrapServer(kj::mv(x)));
+    tasks_.add(greeted.then([this](kj::Own<kj::AsyncIoStream> y) { return serve(kj::mv(y)); })
+                   .attach(kj::mv(left)));
+  }
+
+  kj::Promise<void> serve(kj::Own<kj::AsyncIoStream> x) {
     auto stream = kj::heap<client_stream>(kj::mv(x), parts_.bounds.head_bytes);
     auto& kept = *stream;
-    tasks_.add(
-        server_.listenHttpCleanDrain(kept).ignoreResult().attach(kj::mv(left), kj::mv(stream)));
+    return server_.listenHttpCleanDrain(kept).ignoreResult().attach(kj::mv(stream));
   }
 
   void refuse(kj::Own<kj::AsyncIoStream> x) {
@@ -114,6 +143,7 @@ private:
   kj::HttpServer& server_;
   shared_parts& parts_;
   std::atomic<uint32_t>& open_;
+  kj::TlsContext* tls_; ///< null: HTTP
   uint32_t refused_ = 0;
   const std::string full_ = full_answer();
   kj::TaskSet tasks_;
@@ -124,6 +154,7 @@ private:
 access access_of(const server_options& x) {
   access result;
   result.token = x.token;
+  result.guard_reads = x.guard_reads;
   // Beyond the loopback interface a token is asked for, which no foreign page has.
   if (network_address{x.host, x.port}.is_loopback())
     result.hosts = {"localhost", "127.0.0.1", "::1", host_of(x.host)};
@@ -139,16 +170,45 @@ public:
 
   // A watched request has its socket twice.
   expected<void> start() {
+    KM_TRY(load_tls());
     return worker_.start(
         {"km-http", options_.host, options_.port, uint64_t{2} * options_.bounds.connections},
         [this](auto& io, auto& at, const auto& serve) { run(io, at, serve); });
   }
 
   uint16_t port() const { return worker_.port(); }
-  std::string url() const { return "http://" + network_address{options_.host, port()}.text(); }
+  std::string url() const {
+    return (options_.key_file.empty() ? "http://" : "https://") +
+           network_address{options_.host, port()}.text();
+  }
   uint32_t connections() const { return open_; }
 
 private:
+  expected<void> load_tls() {
+    if (options_.certificate_file.empty() && options_.key_file.empty()) return {};
+    auto certificate = read_pem(options_.certificate_file);
+    KM_TRY(certificate);
+    auto key = read_pem(options_.key_file);
+    KM_TRY(key);
+    std::string problem;
+    auto thrown = kj::runCatchingExceptions([&] {
+      pair_ = std::make_unique<kj::TlsKeypair>(
+          kj::TlsKeypair{kj::TlsPrivateKey{kj::StringPtr{key->c_str()}},
+                         kj::TlsCertificate{kj::StringPtr{certificate->c_str()}}});
+      kj::TlsContext::Options wanted;
+      wanted.useSystemTrustStore = false;
+      wanted.defaultKeypair = *pair_;
+      tls_ = std::make_unique<kj::TlsContext>(kj::mv(wanted));
+    });
+    KJ_IF_MAYBE (e, thrown) {
+      return configuration_error("bad_certificate",
+                                 "failed to use " + options_.certificate_file + " with the key " +
+                                     options_.key_file + ": " + first_line(description(*e)),
+                                 "both must be PEM files, and the key that of the certificate");
+    }
+    return {};
+  }
+
   void run(kj::AsyncIoContext& io, kj::ConnectionReceiver& receiver,
            const listening_thread::serving& serve) {
     kj::HttpHeaderTable table;
@@ -164,11 +224,13 @@ private:
                           return kj::heap<connection>(parts, kj::downcast<client_stream>(x));
                         },
                         settings};
-    door entrance{receiver, http, parts, open_};
+    door entrance{receiver, http, parts, open_, tls_.get()};
     serve(entrance.run());
   }
 
   server_options options_;
+  std::unique_ptr<kj::TlsKeypair> pair_;
+  std::unique_ptr<kj::TlsContext> tls_;
   router router_;
   std::atomic<uint32_t> open_ = 0;
   listening_thread worker_; ///< ends before what it uses

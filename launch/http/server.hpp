@@ -33,6 +33,9 @@ struct server_options {
   uint16_t port = 0;              ///< 0: any free one
   secret_ptr token;               ///< required where `host` is not of the loopback interface
   limits bounds;
+  std::string certificate_file = {}; ///< PEM; with its key: HTTPS in place of HTTP
+  std::string key_file = {};
+  bool guard_reads = false; ///< on loopback, foreign names in `Host` are refused for reads too
 };
 
 class server {

@@ -386,6 +386,10 @@ Message<wire::Snapshot> hosted_run::state::introspection() const {
   return result;
 }
 
+Message<wire::Snapshot> hosted_run::look() const {
+  return state_->introspection();
+}
+
 std::shared_ptr<const store> hosted_run::records() const {
   return state_->records;
 }

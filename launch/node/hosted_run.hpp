@@ -58,6 +58,12 @@ public:
   /// committed turns stand. REQUIRES: start() was called.
   expected<Message<wire::RunSummary>> wait(std::stop_token stop);
 
+  // From any thread, between start() and the end of wait().
+  void pause(bool on);
+  progress now() const;
+  /// What the run's monitor says; it is asked for at most a few seconds.
+  Message<wire::Snapshot> look() const;
+
 private:
   struct state;
   explicit hosted_run(std::unique_ptr<state> x);

@@ -62,7 +62,9 @@ expected<Message<wire::RunSummary>> run_node(const run_options& options, std::st
   auto workers = spawn_slot_actors(system, *slots, cluster, (*run)->log());
   workers.push_back(spawn_machine_watch(system, hardware_text(*backend)));
   (*run)->start(system, cluster, workers);
+  if (options.on_hosted) options.on_hosted(run->get());
   auto result = (*run)->wait(stop);
+  if (options.on_hosted) options.on_hosted(nullptr);
   run->reset();
   for (auto& who : workers) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
   caf::anon_send_exit(cluster, caf::exit_reason::user_shutdown);

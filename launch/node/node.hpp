@@ -16,6 +16,8 @@
 
 namespace kernelmill {
 
+class hosted_run;
+
 /// Where a run stands. Episodes and turns include what was committed before a resume; builds and
 /// evaluations are those of this process.
 struct progress {
@@ -50,6 +52,8 @@ struct run_options {
   std::function<void()> on_start;
   /// Called a few times a second from one thread of the node. May be empty.
   std::function<void(const progress&)> on_progress;
+  /// Called with the run once its actors work, and with null before they end. May be empty.
+  std::function<void(hosted_run*)> on_hosted;
   /// Shows a line of the log that people should see; called on the log's thread. May be empty.
   std::function<void(std::string_view)> on_warning;
   logger log; ///< gets the run's warnings and errors too; the run has a log of its own

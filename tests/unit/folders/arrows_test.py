@@ -76,11 +76,12 @@ ARROWS = {
     " launch/config launch/machine launch/node launch/watch storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine storage",
+    "launch/page": "launch/config launch/http launch/watch storage",
     "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
     " launch/http launch/judging",
     "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
-    " launch/http launch/import launch/judging launch/machine launch/node launch/report"
+    " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report"
     " launch/scripted_server launch/services launch/simulate launch/watch retrieval storage storage/export storage/fsck",
     "launch": "launch/commands",
 }

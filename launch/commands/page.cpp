@@ -1,0 +1,77 @@
+// `kernelmill page`: the monitor's page of a folder of runs, in progress or over.
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "launch/cli/exit_code.hpp"
+#include "launch/cli/terminal.hpp"
+#include "launch/commands/commands.hpp"
+#include "launch/commands/interrupt.hpp"
+#include "launch/commands/monitoring.hpp"
+#include "launch/commands/options.hpp"
+
+namespace kernelmill::commands {
+
+namespace {
+
+expected<int> page(const invocation& in) {
+  auto options = monitor_options(in, "--listen");
+  KM_TRY(options);
+  std::error_code code;
+  auto root =
+      std::filesystem::canonical(in.value("ROOT").empty() ? "runs" : in.value("ROOT"), code);
+  if (code || !std::filesystem::is_directory(root, code))
+    return configuration_error("not_found",
+                               "failed to serve " + in.value("ROOT") + ": there is no such folder",
+                               "name the folder that holds the runs, such as `runs`");
+  // The directory of one run stands for the folder that holds it.
+  if (std::filesystem::exists(root / "manifest.json", code)) root = root.parent_path();
+  (*options)->world = watch::local_world(root.string());
+  interrupt stop;
+  auto service = page::service::start(std::move(**options));
+  KM_TRY(service);
+  if (in.json)
+    cli::print_json({{"url", (*service)->url()}});
+  else
+    cli::print((*service)->url() + "\n");
+  cli::finish_output();
+  stop.wait();
+  return cli::exit_ok;
+}
+
+} // namespace
+
+cli::command page_row() {
+  std::vector<cli::option_spec> options{
+      {"--listen",
+       "ADDR:PORT",
+       "Where; port 0 takes a free one. Beyond 127.0.0.1 a token and TLS are required.",
+       "127.0.0.1:0",
+       false,
+       {},
+       nothing}};
+  for (auto& x : access_options()) options.push_back(std::move(x));
+  return {"page",
+          "Serves the monitor's page, its JSON API and /metrics of a folder of runs.",
+          "kernelmill page runs\n"
+          "kernelmill page runs --listen 127.0.0.1:7700",
+          "Shows runs in progress on this machine and runs that are over. Prints its URL once it "
+          "answers, and ends with\n"
+          "Ctrl-C. `run`, `resume` and `head` serve the same page with --monitor. From afar: "
+          "`ssh -L 7700:127.0.0.1:7700 HOST`.",
+          {{"ROOT",
+            "Folder that holds the runs. Default: runs.",
+            false,
+            false,
+            completes::directory,
+            {}}},
+          options,
+          page};
+}
+
+std::string page_api_text() {
+  return page::openapi_text();
+}
+
+} // namespace kernelmill::commands

@@ -1,0 +1,149 @@
+// Pictures as SVG, each with a sentence for those who cannot see it.
+
+import {number, plain, seconds} from './parts.js';
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+function s(name, attributes = {}, ...children) {
+  const x = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) x.setAttribute(key, value);
+  for (const child of children.flat(Infinity)) x.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  return x;
+}
+
+function picture(width, height, says, ...children) {
+  return s('svg', {viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': says}, children);
+}
+
+function figure(title, svg) {
+  const x = document.createElement('figure'), caption = document.createElement('figcaption');
+  caption.textContent = title;
+  x.append(caption, svg);
+  return x;
+}
+
+const span = (values) => {
+  const low = Math.min(...values), high = Math.max(...values);
+  return low === high ? [low - 0.5, high + 0.5] : [low, high];
+};
+
+/** Mean with a band, over turns. */
+export function curve(title, steps, unit) {
+  const [W, H, L, B] = [460, 190, 46, 24];
+  if (!steps.length) return figure(title, picture(W, 40, `${title}: nothing yet`, s('text', {x: 8, y: 24}, 'nothing yet')));
+  const [low, high] = span(steps.flatMap((x) => [x.low, x.high, x.mean]));
+  const last = steps[steps.length - 1];
+  const x = (turns) => L + (W - L - 8) * (steps.length === 1 ? 0.5 : (turns - steps[0].turns) / (last.turns - steps[0].turns));
+  const y = (v) => 8 + (H - B - 8) * (1 - (v - low) / (high - low));
+  const points = (key) => steps.map((p) => `${x(p.turns).toFixed(1)},${y(p[key]).toFixed(1)}`);
+  const ticks = [low, (low + high) / 2, high].flatMap((v) => [
+    s('line', {class: 'axis', x1: L, x2: W - 8, y1: y(v), y2: y(v)}),
+    s('text', {x: L - 4, y: y(v) + 4, 'text-anchor': 'end'}, number(v))]);
+  const marks = steps.length === 1 ? [s('circle', {class: 'bar', cx: x(last.turns), cy: y(last.mean), r: 4})] : [];
+  return figure(title, picture(W, H, `${title}: mean ${number(last.mean)}${unit} over the latest ${last.count} values, `
+    + `a tenth below ${number(last.low)} and a tenth above ${number(last.high)}`, ticks,
+    s('polygon', {class: 'band', points: [...points('high'), ...points('low').reverse()].join(' ')}),
+    s('polyline', {class: 'line', points: points('mean').join(' ')}), marks,
+    s('text', {x: L, y: H - 6}, `${steps[0].turns} turns`), s('text', {x: W - 8, y: H - 6, 'text-anchor': 'end'}, `${last.turns} turns`)));
+}
+
+/** Horizontal bars: [name, value, text]. */
+export function bars(title, rows, most) {
+  const [W, row, L] = [460, 26, 110];
+  const H = rows.length * row + 6;
+  const top = most || Math.max(1e-9, ...rows.map((x) => x[1]));
+  return figure(title, picture(W, Math.max(H, 30), `${title}: ` + rows.map(([n, , t]) => `${n} ${t}`).join(', '),
+    rows.flatMap(([name, value, text], i) => [
+      s('text', {x: L - 6, y: i * row + 19, 'text-anchor': 'end'}, plain(name)),
+      s('rect', {class: 'rest', x: L, y: i * row + 6, width: W - L - 96, height: row - 8}),
+      s('rect', {class: 'bar', x: L, y: i * row + 6, width: Math.max(0, (W - L - 96) * value / top), height: row - 8}),
+      s('text', {x: W - 90, y: i * row + 19}, text)])));
+}
+
+/** Times of candidate and reference, the bound of the machine, and by kind of contents. */
+export function times(timing) {
+  const rows = [['reference', timing.reference_ms], ['candidate', timing.candidate_ms],
+    ...timing.kinds.flatMap((k) => [[`${k.name}: reference`, k.reference_ms], [`${k.name}: candidate`, k.candidate_ms]])];
+  return bars(`Times of ${timing.samples} checked calls, medians`, rows.map(([n, v]) => [n, v, `${number(v, 4)} ms`]));
+}
+
+/** A speedup with its interval on a line, turn by turn. */
+export function intervals(turns) {
+  const timed = turns.filter((t) => t.timing);
+  if (!timed.length) return null;
+  const [W, row, L] = [460, 24, 60];
+  const H = timed.length * row + 26;
+  const [low, high] = span([1, ...timed.flatMap((t) => [t.timing.speedup.low, t.timing.speedup.high])]);
+  const x = (v) => L + (W - L - 76) * (v - low) / (high - low);
+  return figure('Speedup and its 95 % interval, turn by turn', picture(W, H,
+    timed.map((t) => `turn ${t.turn}: ${number(t.timing.speedup.estimate)} from ${number(t.timing.speedup.low)} to ${number(t.timing.speedup.high)}`).join('; '),
+    s('line', {class: 'mark', x1: x(1), x2: x(1), y1: 0, y2: H - 20}), s('text', {x: x(1), y: H - 6, 'text-anchor': 'middle'}, 'as fast'),
+    timed.flatMap((t, i) => {
+      const y = i * row + 14, v = t.timing.speedup;
+      return [s('text', {x: L - 8, y: y + 4, 'text-anchor': 'end'}, `turn ${t.turn}`),
+        s('line', {class: 'line', x1: x(v.low), x2: x(v.high), y1: y, y2: y}),
+        s('circle', {class: 'bar', cx: x(v.estimate), cy: y, r: 4}),
+        s('text', {x: W - 70, y: y + 4}, `${number(v.estimate)}×`)];
+    })));
+}
+
+/** Candidates by parent; each is a link to its turn. */
+export function lineage(turns, address) {
+  const [col, row] = [150, 46];
+  const place = new Map();
+  const depths = [];
+  for (const t of turns) {
+    const up = place.get(t.parent);
+    const depth = up ? up.depth + 1 : 0;
+    depths[depth] = (depths[depth] ?? -1) + 1;
+    place.set(t.id, {depth, lane: depths[depth], turn: t});
+  }
+  const all = [...place.values()];
+  const W = Math.max(1, depths.length) * col + 10, H = (Math.max(0, ...depths) + 1) * row + 10;
+  const edges = all.filter((n) => place.get(n.turn.parent)).map((n) => {
+    const up = place.get(n.turn.parent);
+    const [x1, y1, x2, y2] = [up.depth * col + 126, up.lane * row + 24, n.depth * col + 8, n.lane * row + 24];
+    return s('path', {class: 'edge', d: `M${x1} ${y1} C${x1 + 14} ${y1} ${x2 - 14} ${y2} ${x2} ${y2}`});
+  });
+  const nodes = all.map((n) => s('a', {href: address(n.turn), 'aria-label': `turn ${n.turn.turn}, ${n.turn.transition}, ${n.turn.category}`},
+    s('rect', {class: 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 118, height: 36, rx: 5}),
+    s('circle', {class: n.turn.outcome === 'accepted' ? 'yes' : 'no', cx: n.depth * col + 20, cy: n.lane * row + 24, r: 5}),
+    s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, `turn ${n.turn.turn}: ${plain(n.turn.transition).slice(0, 12)}`),
+    s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(n.turn.category).slice(0, 15))));
+  return figure('Lineage', picture(W, H, `${turns.length} candidates by parent`, edges, nodes));
+}
+
+/** Who held which slot when; what overlaps on one device gets lanes of its own. */
+export function lanes(rows, address) {
+  if (!rows.length) return null;
+  const begin = Math.min(...rows.map((x) => x.begin)), end = Math.max(...rows.map((x) => x.end));
+  const devices = new Map();
+  for (const x of [...rows].sort((a, b) => a.begin - b.begin)) {
+    if (!devices.has(x.lane)) devices.set(x.lane, []);
+    const tracks = devices.get(x.lane);
+    let track = tracks.find((t) => t[t.length - 1].end <= x.begin + 1e-3);
+    if (!track) tracks.push(track = []);
+    track.push(x);
+  }
+  const [W, row, top] = [920, 18, 20];
+  const parts = [];
+  let y = 4;
+  for (const [device, tracks] of devices) {
+    parts.push(s('text', {x: 4, y: y + 12}, plain(device)));
+    y += top;
+    for (const track of tracks) {
+      parts.push(s('line', {class: 'axis', x1: 4, x2: W - 4, y1: y + row - 2, y2: y + row - 2}));
+      for (const x of track) {
+        const left = 4 + (W - 8) * (x.begin - begin) / Math.max(1e-9, end - begin);
+        const width = Math.max(1.5, (W - 8) * (x.end - x.begin) / Math.max(1e-9, end - begin));
+        const words = `${x.turn}: ${seconds(x.end - x.begin)} in the slot, waited ${seconds(x.waited_seconds)}, ${x.category}`;
+        parts.push(s('a', {href: address(x), 'aria-label': words},
+          s('rect', {class: x.category === 'success' ? 'yes' : 'no', x: left, y, width, height: row - 4}, s('title', {}, words))));
+      }
+      y += row;
+    }
+    y += 8;
+  }
+  return figure(`Slots over ${seconds(end - begin)}: green was right and timed, red was not`,
+    picture(W, y + 4, `${rows.length} evaluations on ${devices.size} devices`, parts));
+}

@@ -1,0 +1,125 @@
+// An episode turn by turn, as it happens.
+
+import {get, path, save, send} from './api.js';
+import {intervals, lineage, times} from './charts.js';
+import {diff, folded} from './diff.js';
+import {card, count, el, number, plain, problem, seconds, state, table, text, when} from './parts.js';
+
+export async function episodePage(page, run, episode) {
+  let shown = -1;
+  const draw = async () => {
+    const [x, notes] = await Promise.all([get(path('runs', run, 'episodes', episode), {}, page.signal), get(path('runs', run, 'notes'), {}, page.signal)]);
+    const live = !x.end && await get(path('episodes'), {run, where: `id=${episode}`}, page.signal).catch(() => null);
+    page.draw(head(page, run, x, live?.episodes?.[0]), pictures(page, x),
+      x.turns.map((turn, i) => turnSection(page, run, x, i, notes.notes, draw)));
+    if (page.query.turn && shown < 0) document.getElementById(`turn-${page.query.turn}`)?.scrollIntoView();
+    shown = x.turns.length;
+    return x;
+  };
+  const x = await draw();
+  if (x.end) return;
+  let busy = false;
+  page.follow({run, topics: 'turns,live'}, async (name, data) => {
+    // Its own turns, the end of its group, and what it does meanwhile.
+    if ((name === 'turn' && data.episode !== episode) || busy) return;
+    busy = true;
+    await draw().catch(page.fail);
+    busy = false;
+  });
+}
+
+function head(page, run, x, live) {
+  const end = x.end;
+  return [
+    el('h2', {}, el('a', {href: page.address(['runs', run, 'episodes'])}, plain(run)), ` / ${plain(x.episode)} `, el('span', {class: 'dim'}, plain(x.task))),
+    el('div', {class: 'cards', id: 'summary'},
+      card('State', state(end ? end.outcome : live?.state ?? 'open'), end ? end.stop_reason : plain(live?.detail ?? '')),
+      card('Turns', count(x.turns.length)),
+      card('Best speedup, lower bound', end?.best_speedup ? `${number(end.best_speedup)}×` : '–'),
+      end && card('Returns', end.returns.map((r) => number(r)).join('  ')),
+      end && card('Use', plain(end.readiness), plain(end.reasons.join('; ')))),
+    !x.turns.length && el('p', {}, end ? 'It has no turns.' : 'No turn is committed yet.')];
+}
+
+function pictures(page, x) {
+  if (!x.turns.length) return null;
+  const here = (turn) => page.address(page.parts, {turn: turn.turn});
+  return el('div', {class: 'charts'}, lineage(x.turns, here), intervals(x.turns));
+}
+
+function changes(x, i) {
+  const turn = x.turns[i];
+  const parent = x.turns.find((t) => t.id === turn.parent) ?? x.turns[i - 1];
+  if (!parent || !turn.candidate.bytes) return null;
+  const lines = diff(plain(parent.candidate.text), plain(turn.candidate.text));
+  const [plus, minus] = ['+', '-'].map((sign) => lines.filter(([s]) => s === sign).length);
+  const kinds = {'+': 'plus', '-': 'minus', '…': 'dim'};
+  return el('details', {open: true, id: `diff-${turn.turn}`}, el('summary', {}, `Changes since turn ${parent.turn}: ${plus} lines added, ${minus} removed`),
+    plus + minus === 0 ? el('p', {}, 'The same code.')
+      : el('pre', {class: 'diff', tabindex: '0', 'aria-label': 'Changes'}, folded(lines).map(([sign, line]) => el('span', {class: kinds[sign] ?? null}, `${sign} ${line}`))));
+}
+
+function gates(turn) {
+  return el('ul', {class: 'gates', 'aria-label': 'Gates'}, turn.gates.map((g) =>
+    el('li', {title: plain(g.reason)}, `${plain(g.name)}: `, state(g.status), g.reason && el('span', {class: 'note'}, ` ${plain(g.reason)}`))));
+}
+
+function turnSection(page, run, x, i, notes, again) {
+  const turn = x.turns[i];
+  const name = `${x.episode}.t${turn.turn}`;
+  const whole = (part) => () => save(path('runs', run, 'turns', name, part), `${run}-${name}.${part}.txt`).catch(page.fail);
+  const id = (what) => `${what}-${turn.turn}`;
+  const named = (node, what) => { if (node) node.id = id(what); return node; };
+  return el('section', {class: 'turn', id: `turn-${turn.turn}`, 'aria-labelledby': id('title')},
+    el('h3', {id: id('title')}, `Turn ${turn.turn}: `, state(turn.category), ` ${plain(turn.transition)}`,
+      el('span', {class: 'note'}, ` reward ${number(turn.reward)}; ${when(turn.committed_at)}`)),
+    gates(turn),
+    turn.error && el('p', {class: 'problem'}, plain(turn.error.message), el('br'), el('span', {class: 'note'}, plain(turn.error.hint))),
+    turn.findings.length > 0 && table('Findings of integrity', [['severity', 'Severity', state], ['rule', 'Rule', plain], ['evidence', 'Evidence', plain]], turn.findings),
+    changes(x, i),
+    named(text('Candidate', turn.candidate, i === 0, whole('candidate')), 'candidate'),
+    named(text('Completion', turn.completion, false, whole('completion')), 'completion'),
+    turn.prompt.map((p, k) => named(text(`Prompt: ${plain(p.role)}`, p.content), `prompt${k}`)),
+    named(text('Compiler output', turn.build.log, !turn.build.compiled, whole('build')), 'build'),
+    turn.timing && times(turn.timing),
+    named(casesOf(turn), 'cases'), named(profileOf(turn), 'profile'),
+    named(text('What it printed', turn.output), 'output'),
+    named(text('Feedback to the next turn', turn.feedback, false, whole('feedback')), 'feedback'),
+    el('p', {class: 'note'}, Object.entries(turn.seconds).filter(([, v]) => v > 0).map(([k, v]) => `${k} ${seconds(v)}`).join(', '),
+      `; ${count(turn.prompt_tokens)} + ${count(turn.completion_tokens)} tokens; ${plain(turn.model)}; ${plain(turn.device)}`),
+    notesOf(page, run, name, notes, again, id('notes')));
+}
+
+function casesOf(turn) {
+  if (!turn.cases.length) return null;
+  const failed = turn.cases.filter((c) => !c.pass).length;
+  return el('details', {open: failed > 0}, el('summary', {}, `Cases: ${turn.cases.length - failed} of ${turn.cases.length} right`),
+    table('Cases', [['name', 'Case', plain], ['shape', 'Shape', plain], ['hidden', 'Hidden', (v) => (v ? 'yes' : 'no')],
+      ['pass', 'Result', (v) => state(v ? 'pass' : 'fail')], ['max_error', 'Largest error', (v) => (v === null ? 'not finite' : Number(v).toExponential(2)), true],
+      ['bound', 'Bound', (v) => (v === null ? '–' : Number(v).toExponential(2)), true], ['first_bad', 'First', plain]], turn.cases));
+}
+
+function profileOf(turn) {
+  const p = turn.profile;
+  if (!p) return null;
+  return el('details', {}, el('summary', {}, p.available ? `Profile: limited by ${plain(p.bottleneck)} (confidence ${number(p.confidence)})` : 'Profile: none'),
+    [...p.evidence, ...p.missing].map((line) => el('p', {}, plain(line))),
+    p.counters.length > 0 && table('Counters', [['name', 'Counter', plain], ['value', 'Value', (v) => count(v), true], ['unit', 'Unit', plain]], p.counters));
+}
+
+const labels = [['clean', 'Clean'], ['reward_hack', 'Reward hack'], ['rubric_leak', 'Rubric leak'], ['bug', 'Bug']];
+
+function notesOf(page, run, turn, notes, again, id) {
+  const mine = notes.filter((n) => n.turn === turn);
+  const label = el('select', {id: `${id}-label`}, labels.map(([value, title]) => el('option', {value}, title)));
+  const quote = el('input', {id: `${id}-quote`, maxlength: 2000}), words = el('input', {id: `${id}-text`, maxlength: 2000});
+  const failed = (why) => box.append(problem(why));
+  const form = el('form', {class: 'bar', onsubmit: (event) => {
+    event.preventDefault();
+    send('POST', path('runs', run, 'notes'), {turn, label: label.value, quote: quote.value, text: words.value}).then(again).catch(failed);
+  }}, el('label', {}, 'Your verdict', label), el('label', {}, 'Quoted line', quote), el('label', {}, 'Note', words), el('button', {}, 'Keep the note'));
+  const box = el('details', {id, open: mine.length > 0}, el('summary', {}, `Readers' notes: ${mine.length}`),
+    mine.map((n) => el('p', {}, state(n.label), ` ${plain(n.text ?? '')} `, n.quote && el('q', {}, plain(n.quote)), el('span', {class: 'note'}, ` ${when(n.at)} `),
+      el('button', {type: 'button', onclick: () => send('DELETE', path('runs', run, 'notes', n.id)).then(again).catch(failed)}, 'Remove'))), form);
+  return box;
+}

@@ -1,0 +1,88 @@
+// Small parts of pages. Every text goes in by textContent: what a model wrote is never markup.
+
+export function el(name, attributes = {}, ...children) {
+  const x = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key === 'class') x.className = value;
+    else if (key.startsWith('on')) x.addEventListener(key.slice(2), value);
+    else x.setAttribute(key, value === true ? '' : value);
+  }
+  add(x, children);
+  return x;
+}
+
+export function add(to, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    to.append(child instanceof Node ? child : document.createTextNode(String(child)));
+  }
+  return to;
+}
+
+/** A model's words: control characters are shown as symbols, so that nothing acts or hides. */
+export function plain(text) {
+  return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g,
+    (c) => (c === '\u007f' ? '\u2421' : String.fromCharCode(0x2400 + c.charCodeAt(0))))
+    .replace(/[\u0080-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
+}
+
+export const number = (x, digits = 2) =>
+  x === null || x === undefined || Number.isNaN(x) ? '–' : Number(x).toFixed(digits);
+
+export const count = (x) => (x === null || x === undefined ? '–' : Number(x).toLocaleString('en'));
+
+export function seconds(x) {
+  if (x === null || x === undefined) return '–';
+  if (x < 1) return `${Math.round(x * 1000)} ms`;
+  if (x < 120) return `${x.toFixed(1)} s`;
+  if (x < 7200) return `${Math.round(x / 60)} min`;
+  return `${(x / 3600).toFixed(1)} h`;
+}
+
+export const when = (at) => (at ? new Date(at * 1000).toLocaleString() : '–');
+
+const good = new Set(['accepted', 'finished', 'success', 'pass', 'serving', 'running', 'idle', 'live']);
+const bad = new Set(['rejected', 'failed', 'fail', 'stuck', 'unreadable', 'lost', 'critical']);
+
+export function state(text) {
+  const word = text ?? '';
+  return el('span', {class: good.has(word) ? 'good' : bad.has(word) ? 'bad' : 'odd'}, plain(word));
+}
+
+export const card = (name, value, more = '') =>
+  el('div', {class: 'card'}, el('span', {class: 'dim'}, name), el('b', {}, value),
+     more && el('span', {class: 'note'}, more));
+
+/**
+ * A table: columns are [key, title, show, isNumber, sortKey]. With `sorting` (a key, "-key", and a
+ * function that takes a new one) heads are buttons.
+ */
+export function table(caption, columns, rows, sorting = null) {
+  const head = columns.map(([, title, , isNumber, sortKey]) => {
+    if (!sorting || !sortKey) return el('th', {scope: 'col', class: isNumber && 'number'}, title);
+    const [is, wanted] = [sorting.now.replace(/^-/, ''), sorting.now.startsWith('-')];
+    const order = is !== sortKey ? 'none' : wanted ? 'descending' : 'ascending';
+    return el('th', {scope: 'col', class: isNumber && 'number', 'aria-sort': order},
+      el('button', {type: 'button', onclick: () => sorting.set(order === 'ascending' ? `-${sortKey}` : sortKey)},
+         title, order === 'ascending' ? ' ▲' : order === 'descending' ? ' ▼' : ''));
+  });
+  const body = rows.map((row) => el('tr', {}, columns.map(([key, , show, isNumber]) =>
+    el('td', {class: isNumber ? 'number' : 'words'}, show ? show(row[key], row) : plain(row[key] ?? '–')))));
+  return el('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption},
+    el('table', {}, el('caption', {}, caption), el('thead', {}, el('tr', {}, head)), el('tbody', {}, body)));
+}
+
+export function problem(why) {
+  return el('div', {class: 'problem', role: 'alert'}, el('p', {}, plain(why.message ?? why)),
+    why.hint && el('p', {class: 'note'}, plain(why.hint)));
+}
+
+/** A text that may be long, closed until it is wanted unless `open`. */
+export function text(title, content, open = false, whole = null) {
+  if (!content || content.bytes === 0) return null;
+  return el('details', {open}, el('summary', {}, title, el('span', {class: 'note'}, ` ${count(content.bytes)} bytes`)),
+    el('pre', {tabindex: '0', 'aria-label': title}, plain(content.text)),
+    content.cut && el('p', {class: 'note'}, 'Only the beginning is shown. ',
+      whole && el('button', {type: 'button', onclick: whole}, 'Save the whole text')));
+}

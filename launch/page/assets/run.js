@@ -1,0 +1,167 @@
+// The list of runs, a run, and the live episodes.
+
+import {get, path} from './api.js';
+import {bars, curve, lanes} from './charts.js';
+import {card, count, el, number, plain, seconds, state, table, when} from './parts.js';
+
+const PAGE = 100;
+
+/** Calls `work` at most once in `ms`, and once more when it was asked for meanwhile. */
+function calmly(work, ms) {
+  let at = 0, waiting = false;
+  return () => {
+    if (waiting) return;
+    waiting = true;
+    setTimeout(async () => { waiting = false; at = Date.now(); await work(); }, Math.max(0, at + ms - Date.now()));
+  };
+}
+
+function filterBar(page, keys) {
+  const field = el('input', {id: 'where', name: 'where', value: page.query.where ?? '', spellcheck: 'false', autocomplete: 'off',
+    placeholder: 'state=queued and age>60', 'aria-describedby': 'keys'});
+  return el('form', {class: 'bar', role: 'search', onsubmit: (event) => { event.preventDefault(); page.go({where: field.value, offset: ''}); }},
+    el('label', {}, 'Filter', field), el('button', {}, 'Apply'),
+    page.query.where && el('button', {type: 'button', onclick: () => page.go({where: '', offset: ''})}, 'Show all'),
+    el('span', {class: 'note', id: 'keys'}, `Keys: ${keys}. Signs: = != < > ~ and or not.`));
+}
+
+const sorting = (page) => ({now: page.query.sort ?? '', set: (key) => page.go({sort: key, offset: ''})});
+
+function pager(page, x) {
+  const at = x.offset, end = Math.min(x.matching, at + PAGE);
+  if (x.matching <= PAGE && at === 0) return el('p', {class: 'note', id: 'matching'}, `${count(x.matching)} shown`);
+  return el('p', {}, el('button', {type: 'button', disabled: at === 0, onclick: () => page.go({offset: Math.max(0, at - PAGE) || ''})}, 'Earlier'), ' ',
+    el('span', {id: 'matching'}, `${at + 1} to ${end} of ${count(x.matching)}`), ' ',
+    el('button', {type: 'button', disabled: end >= x.matching, onclick: () => page.go({offset: at + PAGE})}, 'Later'));
+}
+
+export async function runsPage(page) {
+  const {query} = page;
+  const draw = async () => {
+    const x = await get(path('runs'), {where: query.where, sort: query.sort, offset: query.offset, limit: PAGE}, page.signal);
+    const columns = [
+      ['run', 'Run', (_, r) => el('a', {href: page.address(['runs', r.name])}, plain(r.run)), false, 'run'],
+      ['state', 'State', state, false, 'state'],
+      ['progress', 'Episodes', (_, r) => (r.episodes ? `${count(r.ended)} / ${count(r.episodes)}` : count(r.ended)), true, 'progress'],
+      ['turns', 'Turns', count, true, 'turns'], ['accepted', 'Accepted', count, true, 'accepted'],
+      ['reward', 'Mean best reward', (v) => number(v), true, 'reward'],
+      ['best_speedup', 'Best speedup, lower bound', (v) => (v ? `${number(v)}×` : '–'), true, 'best_speedup'],
+      ['seconds', 'Time', seconds, true, 'seconds'], ['began_at', 'Began', when, false, 'began_at'],
+      ['failure', 'Why it ended', (v, r) => plain(v || r.failure_category || '')]];
+    page.draw(el('h2', {}, 'Runs'), filterBar(page, 'run, state, progress, turns, accepted, reward, best_speedup, seconds'),
+      x.runs.length ? table(`Runs below ${x.root}`, columns, x.runs, sorting(page)) : el('p', {}, 'No run matches.'), pager(page, x));
+  };
+  await draw();
+  const again = calmly(() => draw().catch(page.fail), 2000);
+  page.follow({topics: 'turns'}, again);
+}
+
+const tabs = [['overview', 'Overview'], ['episodes', 'Episodes'], ['findings', 'Findings'], ['lanes', 'Slots over time']];
+
+function runHead(page, run, what) {
+  return [el('h2', {}, 'Run ', el('span', {}, plain(run))),
+    el('div', {class: 'tabs', role: 'navigation', 'aria-label': 'Of this run'},
+      tabs.map(([key, title]) => el('a', {href: page.address(['runs', run, key]), 'aria-current': key === what && 'page'}, title)))];
+}
+
+export async function runPage(page, run, what) {
+  const makers = {overview, episodes, findings, lanes: lanesOf};
+  const make = makers[what] ?? overview;
+  const draw = async () => page.draw(runHead(page, run, what), await make(page, run));
+  await draw();
+  const again = calmly(() => draw().catch(page.fail), what === 'episodes' ? 700 : 2000);
+  page.follow({run, topics: what === 'episodes' ? 'turns,live' : 'turns'}, again);
+}
+
+async function overview(page, run) {
+  const [x, curves, why] = await Promise.all([get(path('runs', run), {}, page.signal), get(path('runs', run, 'curves'), {}, page.signal),
+    get(path('runs', run, 'explain'), {}, page.signal).catch(() => null)]);
+  const known = new Set(['format', 'built', 'correct', 'timed', 'faster']);
+  return [
+    el('div', {class: 'cards'}, card('State', state(x.state)), card('Turns', count(x.turns)),
+      card('Episodes ended', count(x.episodes.ended), `${x.episodes.accepted} accepted, ${x.episodes.rejected} rejected, ${x.episodes.infrastructure} infrastructure`),
+      card('Mean best reward', number(x.mean_reward)), card('Best speedup, lower bound', x.best_speedup ? `${number(x.best_speedup)}×` : '–', x.best_turn),
+      card('Tokens', count(x.completion_tokens), `${count(x.prompt_tokens)} of prompts`), card('Time', seconds(x.wall_seconds))),
+    why && explanation(why),
+    el('div', {class: 'charts'},
+      bars('Funnel: turns that came so far', [['all turns', x.turns, count(x.turns)],
+        ...x.funnel.filter((f) => known.has(f.step)).map((f) => [f.step, f.turns, `${count(f.turns)} (${Math.round((f.share ?? 0) * 100)} %)`])], x.turns),
+      bars('Where the time of turns went', x.time.map((t) => [t.stage, t.seconds, seconds(t.seconds)])),
+      curve('Reward of turns', curves.reward, ''), curve('Speedup of timed turns', curves.speedup, '×')),
+    el('h3', {}, 'Verdicts'),
+    table('Turns by category', [['category', 'Category'], ['turns', 'Turns', count, true]],
+      Object.entries(x.categories).map(([category, turns]) => ({category, turns})).sort((a, b) => b.turns - a.turns))];
+}
+
+/** Whatever `explain` says, as sentences. */
+function explanation(x) {
+  const lines = [];
+  const walk = (value) => {
+    if (typeof value === 'string') lines.push(value);
+    else if (Array.isArray(value)) value.forEach(walk);
+    else if (value && typeof value === 'object') { if (value.text) lines.push(value.text + (value.next ? ` ${value.next}` : '')); }
+  };
+  walk(x.findings ?? x.why ?? x.text ?? []);
+  if (!lines.length) return null;
+  return el('div', {class: 'why'}, el('b', {}, 'What keeps it'), lines.map((line) => el('p', {}, plain(line))));
+}
+
+const episodeColumns = (page, name) => [
+  ['id', 'Episode', (id, r) => el('a', {href: page.address(['runs', name(r), 'episodes', id])}, plain(name(r) === r.name ? `${r.run}/${id}` : id)), false, 'id'],
+  ['state', 'State', state, false, 'state'], ['task', 'Task', plain, false, 'task'],
+  ['turn', 'Turn', (_, r) => (r.max_turns ? `${(r.turn ?? 0) + 1} of ${r.max_turns}` : count(r.turns)), true, 'turn'],
+  ['age_seconds', 'For', seconds, true, 'age_seconds'],
+  ['best_reward', 'Best reward', (v) => number(v), true, 'best_reward'],
+  ['best_speedup', 'Best speedup', (v) => (v ? `${number(v)}×` : '–'), true, 'best_speedup'],
+  ['detail', 'What happens', (v, r) => plain(r.position ? `${r.position}. in the queue ${r.queue}` : r.stop_reason ?? v ?? '')]];
+
+async function episodes(page, run) {
+  const {query} = page;
+  const x = await get(path('runs', run, 'episodes'), {where: query.where, sort: query.sort, offset: query.offset, limit: PAGE}, page.signal);
+  const columns = episodeColumns(page, () => run);
+  columns.splice(3, 0, ['categories', 'Turns so far', plain, false, 'categories']);
+  columns.splice(8, 0, ['findings', 'Findings', (v) => (v ? el('span', {class: 'bad'}, count(v)) : '0'), true, 'findings']);
+  return [filterBar(page, 'id, task, state, turns, age, reward, speedup, categories, findings, queue, position, worker'),
+    table(`${count(x.total)} episodes${x.live ? ', live' : ''}`, columns, x.episodes, sorting(page)), pager(page, x)];
+}
+
+async function findings(page, run) {
+  const {query} = page;
+  const x = await get(path('runs', run, 'findings'), {where: query.where, sort: query.sort, offset: query.offset, limit: PAGE}, page.signal);
+  const episode = (turn) => turn.slice(0, turn.lastIndexOf('.'));
+  const columns = [['turn', 'Turn', (t) => el('a', {href: page.address(['runs', run, 'episodes', episode(t)], {turn: t.split('.t')[1]})}, plain(t)), false, 'turn'],
+    ['severity', 'Severity', state, false, 'severity'], ['rule', 'Rule', plain, false, 'rule'], ['evidence', 'Evidence', plain],
+    ['task', 'Task', plain, false, 'task'], ['category', 'Verdict', plain, false, 'category'], ['committed_at', 'When', when, false, 'committed_at']];
+  return [filterBar(page, 'turn, task, rule, severity, evidence, category'),
+    x.findings.length ? table('Findings of integrity', columns, x.findings, sorting(page)) : el('p', {}, 'No finding.'), pager(page, x)];
+}
+
+async function lanesOf(page, run) {
+  const x = await get(path('runs', run, 'lanes'), {limit: 1000, offset: page.query.offset}, page.signal);
+  const picture = lanes(x.evaluations, (e) => page.address(['runs', run, 'episodes', e.turn.slice(0, e.turn.lastIndexOf('.'))], {turn: e.turn.split('.t')[1]}));
+  const waits = [...x.evaluations].sort((a, b) => b.waited_seconds - a.waited_seconds).slice(0, 20);
+  return [picture ?? el('p', {}, 'Nothing was evaluated yet.'),
+    waits.length > 0 && table('Who waited longest for a slot', [['turn', 'Turn', plain], ['waited_seconds', 'Waited', seconds, true],
+      ['held', 'Held it', (_, r) => seconds(r.end - r.begin), true], ['lane', 'Device', plain], ['category', 'Verdict', plain]], waits)];
+}
+
+export async function livePage(page) {
+  const {query} = page;
+  const draw = async () => {
+    const [x, runs] = await Promise.all([get(path('episodes'), {where: query.where, sort: query.sort, limit: 1000}, page.signal), get(path('runs'), {limit: 10000}, page.signal)]);
+    const names = new Map(runs.runs.map((r) => [r.run, r.name]));
+    const name = (r) => names.get(r.run) ?? r.run;
+    const columns = episodeColumns(page, name);
+    columns.unshift(['run', 'Run', plain, false, 'run']);
+    page.draw(el('h2', {}, 'Live episodes'), filterBar(page, 'run, id, task, state, age, turn, queue, position, worker, reward, speedup, error'),
+      el('p', {id: 'matching', class: 'note'}, `${count(x.matching)} of ${count(x.live)} live episodes`),
+      x.episodes.length ? table('Live episodes', columns, x.episodes, sorting(page)) : el('p', {}, x.live ? 'None matches.' : 'No run is in progress.'),
+      x.runs.map((r) => table(`Queues of ${r.run}: ${r.state}, ${count(r.ended)} of ${count(r.episodes)} episodes ended`,
+        [['queue', 'Queue', plain], ['state', 'State', state], ['waiting', 'Wait', count, true], ['leased', 'At work', count, true],
+          ['places', 'Places', count, true], ['done', 'Done', count, true], ['median_seconds', 'Median', seconds, true],
+          ['oldest_wait_seconds', 'Longest wait', seconds, true]], r.queues)));
+  };
+  await draw();
+  const again = calmly(() => draw().catch(page.fail), 700);
+  page.follow({topics: 'turns,live'}, again);
+}

@@ -1,0 +1,61 @@
+#include "launch/page/page.hpp"
+
+#include "launch/page/routes.hpp"
+
+namespace kernelmill::page {
+
+// In the order in which they begin; they end the other way round.
+struct service::parts {
+  std::shared_ptr<desk> shared;
+  std::unique_ptr<http::server> server;
+
+  ~parts() {
+    server.reset(); // no more questions
+    if (shared) {
+      shared->documents.reset();
+      shared->events.reset();
+    }
+  }
+};
+
+service::service(std::unique_ptr<parts> x) : parts_(std::move(x)) {
+  // nop
+}
+
+service::~service() = default;
+
+std::string service::url() const {
+  return parts_->server->url();
+}
+
+expected<std::unique_ptr<service>> service::start(options x) {
+  bool local = x.listen.is_loopback();
+  if (!local && x.token == nullptr)
+    return configuration_error("token_missing",
+                               "failed to serve the page on " + x.listen.host +
+                                   ": beyond this machine it needs a token",
+                               "give --token-file FILE, or listen on 127.0.0.1");
+  if (!local && x.key_file.empty())
+    return configuration_error("tls_missing",
+                               "failed to serve the page on " + x.listen.host +
+                                   ": beyond this machine it needs TLS, or the token could be read",
+                               "give --tls-certificate FILE and --tls-key FILE, or listen on "
+                               "127.0.0.1 and use `ssh -L`");
+  http::server_options web{x.listen.host, x.listen.port, x.token, x.bounds};
+  web.certificate_file = x.certificate_file;
+  web.key_file = x.key_file;
+  web.guard_reads = true;
+  auto result = std::make_unique<parts>();
+  result->shared = std::make_shared<desk>();
+  result->shared->settings = std::move(x);
+  // One: LMDB lets a process open a store only once at a time, and each document opens its own.
+  constexpr unsigned makers = 1;
+  result->shared->documents = std::make_unique<answers>(makers);
+  result->shared->events = std::make_unique<event_stream>(result->shared->settings.world);
+  auto server = http::server::start(routes_of(result->shared), std::move(web));
+  KM_TRY(server);
+  result->server = std::move(*server);
+  return std::unique_ptr<service>{new service{std::move(result)}};
+}
+
+} // namespace kernelmill::page

@@ -1,0 +1,394 @@
+#include "launch/page/routes.hpp"
+
+#include <charconv>
+
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "launch/page/documents.hpp"
+#include "launch/page/notes.hpp"
+#include "launch/watch/views.hpp"
+
+namespace kernelmill::page {
+
+using watch::json;
+
+namespace {
+
+using namespace std::chrono_literals;
+
+using desk_ptr = std::shared_ptr<desk>;
+using maker = std::function<expected<json>(const watch::world&, const http::request&, const json&)>;
+
+int status_of(const error& x) {
+  if (x.category == "not_found" || x.category == "not_a_run") return 404;
+  if (x.category == "run_not_live" || x.category == "not_live") return 409;
+  if (x.cls == fault_class::configuration) return 400;
+  return 503;
+}
+
+http::response refusal(const error& x) {
+  auto result = http::error_response(status_of(x), x);
+  harden(result);
+  return result;
+}
+
+http::response refusal(int status, const char* category, std::string message, std::string hint) {
+  auto result = http::error_response(
+      status, {fault_class::configuration, category, std::move(message), std::move(hint)});
+  harden(result);
+  return result;
+}
+
+http::response document(const json& x, int status = 200) {
+  http::response result;
+  result.status = status;
+  result.body = x.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  harden(result);
+  return result;
+}
+
+/// The query as views read it: numbers as numbers. Errors: "bad_query".
+expected<json> query_of(const operation& of, const http::request& r) {
+  auto result = json::object();
+  for (const auto& p : of.query) {
+    auto i = r.query.find(p.name);
+    if (i == r.query.end()) continue;
+    if (std::string_view{p.type} != "integer") {
+      result[p.name] = i->second;
+      continue;
+    }
+    uint64_t value = 0;
+    const auto* end = i->second.data() + i->second.size();
+    auto [last, code] = std::from_chars(i->second.data(), end, value);
+    if (code != std::errc{} || last != end || i->second.empty())
+      return configuration_error("bad_query",
+                                 std::string{"the query parameter \""} + p.name +
+                                     "\" must be a whole number from 0 on",
+                                 "");
+    result[p.name] = value;
+  }
+  return result;
+}
+
+std::string key_of(const http::request& r) {
+  auto result = r.path;
+  for (const auto& [name, value] : r.query) result += "\n" + name + "=" + value;
+  return result;
+}
+
+// What `part(name)` gives when the route does not have it.
+std::string part(const http::request& r, const char* name) {
+  auto i = r.parts.find(name);
+  return i == r.parts.end() ? std::string{} : i->second;
+}
+
+/// A view of launch/watch that takes the query as it is; a run is named by its folder.
+maker view(expected<json> (*make)(const watch::world&, const json&)) {
+  return [make](const watch::world& in, const http::request&, json query) -> expected<json> {
+    if (auto i = query.find("run"); i != query.end()) {
+      auto run = run_below(in, i->get<std::string>());
+      KM_TRY(run);
+      query["run"] = run->path;
+    }
+    return make(in, query);
+  };
+}
+
+maker of_run(expected<json> (*make)(const watch::world&, const run_directory&, const json&)) {
+  return
+      [make](const watch::world& in, const http::request& r, const json& query) -> expected<json> {
+        auto run = run_below(in, part(r, "run"));
+        KM_TRY(run);
+        return make(in, *run, query);
+      };
+}
+
+expected<json> runs(const watch::world& in, const http::request&, json query) {
+  json paging = json::object();
+  for (const char* key : {"offset", "limit"})
+    if (query.contains(key)) {
+      paging[key] = query[key];
+      query.erase(key);
+    }
+  auto all = watch::runs_view(in, query);
+  KM_TRY(all);
+  std::vector<json> rows((*all)["runs"].begin(), (*all)["runs"].end());
+  for (auto& row : rows) { // the name by which this API knows it
+    auto directory = row.value("directory", row.value("run", ""));
+    row["name"] = directory.substr(directory.rfind('/') + 1);
+  }
+  auto result = paged(std::move(rows), paging, "runs");
+  result["root"] = in.root;
+  return result;
+}
+
+expected<json> stats(const watch::world& in, const run_directory& run, const json&) {
+  auto result = watch::stats_view(in, {{"run", run.path}});
+  KM_TRY(result);
+  if ((*result)["state"] == "open") {
+    auto says = in.ask_run(run);
+    (*result)["state"] = says ? "running" : "interrupted";
+  }
+  return result;
+}
+
+expected<json> explain(const watch::world& in, const run_directory& run, const json& query) {
+  auto episode = query.value("episode", "");
+  return watch::explain_view(in, {{"what", episode.empty() ? run.path : run.path + "/" + episode}});
+}
+
+const std::map<std::string, maker>& makers() {
+  static const std::map<std::string, maker> all{
+      {"runs", runs},
+      {"run", of_run(stats)},
+      {"episodes", of_run(episodes_document)},
+      {"explain", of_run(explain)},
+      {"curves", of_run(curves_document)},
+      {"findings", of_run(findings_document)},
+      {"lanes", of_run(lanes_document)},
+      {"live", view(watch::ps_view)},
+      {"top", view(watch::top_view)},
+      {"actors", view(watch::actors_view)},
+      {"nodes", view(watch::nodes_view)},
+      {"gpus", view(watch::gpus_view)},
+      {"policies", [](const watch::world& in, const http::request&,
+                      const json&) { return policies_document(in); }},
+      {"notes", of_run([](const watch::world&, const run_directory& run, const json&) {
+         return notes_of(run);
+       })},
+      {"episode",
+       [](const watch::world& in, const http::request& r, const json&) -> expected<json> {
+         auto run = run_below(in, part(r, "run"));
+         KM_TRY(run);
+         return episode_document(in, *run, part(r, "episode"));
+       }},
+      {"lineage",
+       [](const watch::world& in, const http::request& r, const json&) -> expected<json> {
+         auto run = run_below(in, part(r, "run"));
+         KM_TRY(run);
+         return watch::lineage_view(in, {{"what", run->path + "/" + part(r, "episode")}});
+       }}};
+  return all;
+}
+
+/// Documents that cost more are shared for longer.
+std::chrono::milliseconds fresh_of(const std::string& id) {
+  if (id == "curves" || id == "findings" || id == "lanes" || id == "run" || id == "runs") return 1s;
+  if (id == "notes") return 0ms;
+  return 200ms;
+}
+
+http::handler reading(const desk_ptr& x, const operation& of) {
+  return [x, of, make = makers().at(of.id)](const http::request& r, const http::exchange_ptr& to) {
+    ++x->requests;
+    auto query = query_of(of, r);
+    if (!query) return to->answer(refusal(query.error()));
+    x->documents->ask(
+        key_of(r), fresh_of(of.id),
+        [x = x.get(), make, r, query = *query] {
+          auto made = make(x->settings.world, r, query);
+          return made ? document(*made) : refusal(made.error());
+        },
+        to);
+  };
+}
+
+// -- what changes something ----------------------------------------------------------------------
+
+/// What must be done once for each request shares nothing with others.
+void do_once(const desk_ptr& x, const http::exchange_ptr& to, answers::maker make) {
+  x->documents->ask("POST " + std::to_string(++x->requests), 0ms, std::move(make), to);
+}
+
+http::handler adding_note(const desk_ptr& x) {
+  return [x](const http::request& r, const http::exchange_ptr& to) {
+    do_once(x, to, [x = x.get(), r] {
+      auto run = run_below(x->settings.world, part(r, "run"));
+      if (!run) return refusal(run.error());
+      auto note = add_note(*run, json::parse(r.body, nullptr, false));
+      return note ? document(*note, 201) : refusal(note.error());
+    });
+  };
+}
+
+http::handler removing_note(const desk_ptr& x) {
+  return [x](const http::request& r, const http::exchange_ptr& to) {
+    do_once(x, to, [x = x.get(), r] {
+      auto run = run_below(x->settings.world, part(r, "run"));
+      if (!run) return refusal(run.error());
+      auto removed = remove_note(*run, part(r, "note"));
+      return removed ? document({{"removed", part(r, "note")}}) : refusal(removed.error());
+    });
+  };
+}
+
+http::handler controlling(const desk_ptr& x) {
+  return [x](const http::request& r, const http::exchange_ptr& to) {
+    if (x->settings.token == nullptr)
+      return to->answer(refusal(403, "token_missing", "runs are controlled only with a token",
+                                "start this server with --token-file"));
+    if (!x->settings.control)
+      return to->answer(
+          refusal(409, "not_live", "this process works on no run", "ask the process that does"));
+    auto body = json::parse(r.body, nullptr, false);
+    auto verb = body.is_object() && body.size() == 1 ? body.value("verb", json{}) : json{};
+    if (verb != "pause" && verb != "resume" && verb != "cancel")
+      return to->answer(refusal(400, "bad_request", "\"verb\" must be pause, resume or cancel",
+                                "send {\"verb\": \"pause\"}"));
+    do_once(x, to, [x = x.get(), r, verb = verb.get<std::string>()] {
+      auto run = run_below(x->settings.world, part(r, "run"));
+      if (!run) return refusal(run.error());
+      auto done = x->settings.control(verb, *run);
+      return done ? document({{"run", run->name}, {"verb", verb}}) : refusal(done.error());
+    });
+  };
+}
+
+// -- what is no document -------------------------------------------------------------------------
+
+http::handler giving_text(const desk_ptr& x) {
+  return [x](const http::request& r, const http::exchange_ptr& to) {
+    ++x->requests;
+    x->documents->ask(
+        key_of(r), 0ms,
+        [x = x.get(), r] {
+          auto run = run_below(x->settings.world, part(r, "run"));
+          if (!run) return refusal(run.error());
+          auto text = turn_text(x->settings.world, *run, part(r, "turn"), part(r, "part"));
+          if (!text) return refusal(text.error());
+          http::response result;
+          result.type = "text/plain; charset=utf-8";
+          result.body = std::move(*text);
+          // A browser saves it; it never shows a model's words as a page of ours.
+          result.headers.emplace_back("Content-Disposition", "attachment; filename=\"" +
+                                                                 part(r, "turn") + "." +
+                                                                 part(r, "part") + ".txt\"");
+          harden(result);
+          return result;
+        },
+        to);
+  };
+}
+
+http::handler streaming(const desk_ptr& x) {
+  return [x](const http::request& r, const http::exchange_ptr& to) {
+    ++x->requests;
+    auto value = [&](const char* name) {
+      auto i = r.query.find(name);
+      return i == r.query.end() ? std::string{} : i->second;
+    };
+    subscription what{value("run"), {}, {}};
+    auto topics = value("topics");
+    if (topics.empty()) topics = "turns";
+    for (size_t at = 0; at <= topics.size();) {
+      auto end = std::min(topics.find(',', at), topics.size());
+      auto one = topics.substr(at, end - at);
+      at = end + 1;
+      if (one != "turns" && one != "live")
+        return to->answer(refusal(400, "bad_query", "there is no topic \"" + one + "\"",
+                                  "topics are turns and live"));
+      what.topics.insert(one);
+    }
+    const auto& last = r.header("last-event-id");
+    auto places = read_event_id(last.empty() ? value("since") : last);
+    if (!places) return to->answer(refusal(places.error()));
+    what.places = std::move(*places);
+    x->events->add(std::move(what), to);
+  };
+}
+
+http::handler measuring(const desk_ptr& x) {
+  return [x](const http::request&, const http::exchange_ptr& to) {
+    ++x->requests;
+    x->documents->ask(
+        "/metrics", 500ms,
+        [x = x.get()] {
+          std::lock_guard guard{x->metrics_mutex};
+          http::response result;
+          result.type = "text/plain; version=0.0.4; charset=utf-8";
+          result.body =
+              x->metrics.text(x->settings.world, {x->settings.build, x->requests,
+                                                  x->events->readers(), x->events->dropped()});
+          harden(result);
+          return result;
+        },
+        to);
+  };
+}
+
+http::handler saying(const json& what) {
+  return [answer = document(what)](const http::request&, const http::exchange_ptr& to) {
+    to->answer(answer);
+  };
+}
+
+http::handler being_ready(const desk_ptr& x) {
+  return [x](const http::request&, const http::exchange_ptr& to) {
+    bool ready = ::access(x->settings.world.root.c_str(), R_OK | X_OK) == 0;
+    to->answer(document({{"ready", ready}}, ready ? 200 : 503));
+  };
+}
+
+http::handler handler_of(const desk_ptr& x, const operation& of) {
+  std::string id = of.id;
+  if (id == "add_note") return adding_note(x);
+  if (id == "remove_note") return removing_note(x);
+  if (id == "control") return controlling(x);
+  if (id == "text") return giving_text(x);
+  if (id == "events") return streaming(x);
+  if (id == "metrics") return measuring(x);
+  if (id == "healthz" || id == "livez") return saying({{"status", "ok"}});
+  if (id == "readyz") return being_ready(x);
+  return reading(x, of);
+}
+
+} // namespace
+
+void harden(http::response& x) {
+  x.headers.emplace_back("Content-Security-Policy",
+                         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+                         "connect-src 'self'; base-uri 'none'; form-action 'none'; "
+                         "frame-ancestors 'none'");
+  x.headers.emplace_back("Referrer-Policy", "no-referrer");
+  x.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
+  x.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
+}
+
+std::vector<http::route> routes_of(const std::shared_ptr<desk>& x) {
+  std::vector<http::route> result;
+  for (const auto& one : operations()) {
+    std::set<std::string> query;
+    for (const auto& p : one.query) query.insert(p.name);
+    result.push_back({one.method, one.path, std::move(query), handler_of(x, one), one.open});
+  }
+  auto file = [](const asset& a) {
+    http::response answer;
+    answer.type = a.type;
+    answer.body.assign(reinterpret_cast<const char*>(a.bytes), a.size);
+    answer.headers.emplace_back("Cache-Control", "no-cache");
+    harden(answer);
+    return [answer = std::move(answer)](const http::request&, const http::exchange_ptr& to) {
+      to->answer(answer);
+    };
+  };
+  // The page itself says nothing of any run, so that a browser can load it and then ask for a
+  // token.
+  for (const auto& a : assets()) {
+    result.push_back({"GET", a.path, {}, file(a), true});
+    if (std::string_view{a.path} == "/page/index.html")
+      result.push_back({"GET", "/", {}, file(a), true});
+  }
+  http::response openapi;
+  openapi.body = openapi_text();
+  harden(openapi);
+  result.push_back(
+      {"GET",
+       "/api/v1/openapi.json",
+       {},
+       [openapi](const http::request&, const http::exchange_ptr& to) { to->answer(openapi); },
+       true});
+  return result;
+}
+
+} // namespace kernelmill::page

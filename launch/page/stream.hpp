@@ -1,0 +1,52 @@
+#pragma once
+
+// One event stream for everything that changes. A run's journal (metrics.jsonl) is the source: a
+// line is there as soon as its record is committed, whichever process commits it, and its place in
+// the file is the event's id. So a reader that comes back with Last-Event-ID misses nothing, also
+// when this process or the run's was started again in between.
+//   turn, group   a line of the journal
+//   live          a document of `top` once a second, for those who ask for it
+//   dropped       so many events were left out since this reader was too slow
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "launch/http/exchange.hpp"
+#include "launch/watch/world.hpp"
+
+namespace kernelmill::page {
+
+/// What one reader wants.
+struct subscription {
+  std::string run;                        ///< name of a folder below the root; empty: every run
+  std::set<std::string> topics;           ///< "turns", "live"
+  std::map<std::string, uint64_t> places; ///< by run: where to go on in its journal
+};
+
+/// Reads "first=1200,second=77", the id of an event. Errors: "bad_query".
+expected<std::map<std::string, uint64_t>> read_event_id(const std::string& text);
+
+/// Thread-safe. It works only while somebody reads.
+class event_stream {
+public:
+  explicit event_stream(watch::world world);
+  ~event_stream();
+
+  /// Opens the answer and sends events until the reader leaves. Answers 503 when there are too
+  /// many readers.
+  void add(subscription what, const http::exchange_ptr& to);
+
+  uint64_t readers() const;
+  uint64_t dropped() const; ///< events, of all readers so far
+
+private:
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+} // namespace kernelmill::page

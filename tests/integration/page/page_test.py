@@ -1,0 +1,289 @@
+#!/usr/bin/python3
+"""The page's JSON API, event stream, metrics and locks, asked by bare requests."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import serving  # noqa: E402
+from serving import BROKEN, GOOD, HOSTILE, PROGRAM, SOURCE, get, request  # noqa: E402
+
+
+def events(url, path, most, **headers):
+    """The first events of a stream: (name, id, document)."""
+    parts = urllib.parse.urlsplit(url)
+    result, fields = [], {}
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as s:
+        lines = [f"GET {path} HTTP/1.1", f"Host: {parts.netloc}"]
+        lines += [f"{k.replace('_', '-')}: {v}" for k, v in headers.items()]
+        s.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        file = s.makefile("rb")
+        while len(result) < most:
+            line = file.readline().decode()
+            if not line:
+                break
+            line = line.rstrip("\r\n")
+            if line.startswith(("id: ", "event: ", "data: ")):
+                name, value = line.split(": ", 1)
+                fields[name] = value
+            elif not line and "event" in fields:
+                result.append((fields["event"], fields.get("id"), json.loads(fields["data"])))
+                fields = {}
+    return result
+
+
+class Page(unittest.TestCase):
+    """A finished run and a page of its folder."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.home = tempfile.TemporaryDirectory()
+        os.environ["XDG_CACHE_HOME"] = cls.home.name + "/cache"
+        cls.root = pathlib.Path(cls.home.name) / "runs"
+        cls.root.mkdir()
+        script = serving.write_script(cls.home.name, serving.replies(BROKEN, GOOD, HOSTILE))
+        subprocess.run(serving.run_arguments(cls.root / "first", script, turns=3), check=True,
+                       capture_output=True)
+        cls.serving = serving.page(cls.root)
+        cls.url = cls.serving.__enter__()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.serving.__exit__(None, None, None)
+        cls.home.cleanup()
+
+    def ok(self, path, **headers):
+        status, document = get(self.url, path, **headers)
+        self.assertEqual(status, 200, document)
+        return document
+
+    def refused(self, status, category, *what, **headers):
+        got, _, text = request(self.url, *what, **headers)
+        self.assertEqual((got, json.loads(text)["error"]["category"]), (status, category), text)
+
+    # -- documents -------------------------------------------------------------------------------
+
+    def test_runs_and_their_stats(self):
+        [run] = self.ok("/api/v1/runs")["runs"]
+        self.assertEqual((run["name"], run["state"], run["turns"]), ("first", "finished", 6))
+        stats = self.ok("/api/v1/runs/first")
+        funnel = {x["step"]: x["turns"] for x in stats["funnel"]}
+        self.assertEqual((stats["turns"], funnel["built"], funnel["correct"]), (6, 2, 2))
+
+    def test_episodes_are_filtered_sorted_and_paged(self):
+        every = self.ok("/api/v1/runs/first/episodes?sort=-id")
+        self.assertEqual([x["id"] for x in every["episodes"]], ["g0.e1", "g0.e0"])
+        self.assertEqual(every["episodes"][0]["turns"], 3)
+        page = self.ok("/api/v1/runs/first/episodes?sort=id&offset=1&limit=1")
+        self.assertEqual(([x["id"] for x in page["episodes"]], page["matching"]), (["g0.e1"], 2))
+        none = self.ok("/api/v1/runs/first/episodes?where=" + urllib.parse.quote("turns>3"))
+        self.assertEqual((none["matching"], none["total"]), (0, 2))
+
+    def test_an_episode_turn_by_turn_with_hostile_words_cut_and_whole(self):
+        turns = self.ok("/api/v1/runs/first/episodes/g0.e0")["turns"]
+        self.assertEqual([x["category"] for x in turns][0], "compile_error")
+        self.assertIn("nonsense", turns[0]["build"]["log"]["text"])
+        self.assertIn("nonsense", turns[0]["candidate"]["text"])
+        self.assertEqual([g["name"] for g in turns[1]["gates"]][:2], ["format", "build"])
+        said = turns[2]["completion"]
+        self.assertTrue(said["cut"])
+        self.assertGreater(said["bytes"], 10_000_000)
+        self.assertLessEqual(len(said["text"]), 200_000)
+        status, headers, text = request(self.url, "GET",
+                                        "/api/v1/runs/first/turns/g0.e0.t2/completion")
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/plain; charset=utf-8"))
+        self.assertIn("attachment", headers["Content-Disposition"])
+        self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+        self.assertEqual(len(text.encode()), said["bytes"])
+
+    def test_lineage_curves_lanes_findings_and_explanations(self):
+        turns = self.ok("/api/v1/runs/first/episodes/g0.e0/lineage")["turns"]
+        self.assertEqual(turns[1]["parent"], turns[0]["id"])
+        curve = self.ok("/api/v1/runs/first/curves?points=3")["reward"]
+        self.assertEqual((len(curve), curve[-1]["turns"]), (3, 6))
+        self.assertLessEqual(curve[0]["low"], curve[0]["high"])
+        lanes = self.ok("/api/v1/runs/first/lanes")["evaluations"]
+        self.assertEqual({x["turn"] for x in lanes}, {"g0.e0.t1", "g0.e1.t1"})
+        self.assertTrue(all(x["begin"] < x["end"] for x in lanes))
+        self.assertIn("findings", self.ok("/api/v1/runs/first/findings"))
+        self.ok("/api/v1/runs/first/explain")
+
+    def test_every_way_to_ask_that_the_document_names_is_there(self):
+        text = (SOURCE / "docs" / "reference" / "page-openapi.json").read_text()
+        said = subprocess.run([PROGRAM, "__reference", "page-openapi"], capture_output=True,
+                              text=True, check=True).stdout
+        self.assertEqual(said, text, "run: build/bin/kernelmill __reference page-openapi > "
+                         "docs/reference/page-openapi.json")
+        parts = {"run": "first", "episode": "g0.e0", "turn": "g0.e0.t1", "part": "candidate"}
+        for path, methods in json.loads(text)["paths"].items():
+            if "get" not in methods or path == "/api/v1/events":
+                continue
+            with self.subTest(path):
+                status, _, answer = request(self.url, "GET", path.format(**parts))
+                self.assertEqual(status, 200, answer)
+        self.assertEqual(request(self.url, "GET", "/api/v1/openapi.json")[2], text)
+
+    def test_what_is_unknown_is_named(self):
+        self.refused(400, "unknown_parameter", "GET", "/api/v1/runs?colour=red")
+        self.refused(400, "bad_query", "GET", "/api/v1/runs?limit=many")
+        self.refused(400, "usage", "GET", "/api/v1/runs/first/episodes?where=colour=red")
+        self.refused(400, "bad_query", "GET", "/api/v1/events?topics=gossip")
+        self.refused(404, "not_found", "GET", "/api/v1/runs/second")
+        self.refused(404, "not_found", "GET", "/api/v1/runs/first/episodes/g9.e9/lineage")
+        for name in ("..", "%2e%2e%2fetc", ".hidden", "%2Fetc"):
+            status, _, _ = request(self.url, "GET", f"/api/v1/runs/{name}")
+            self.assertEqual(status, 404, name)
+
+    # -- events and metrics ----------------------------------------------------------------------
+
+    def test_a_reader_goes_on_where_it_left(self):
+        text = (self.root / "first" / "metrics.jsonl").read_text()
+        lines = [json.loads(x) for x in text.splitlines()]
+        every = events(self.url, "/api/v1/events?since=first%3D0", len(lines))
+        self.assertEqual([x[2].get("turn_id") for x in every], [x.get("turn_id") for x in lines])
+        later = events(self.url, "/api/v1/events", len(lines) - 2, Last_Event_ID=every[1][1])
+        self.assertEqual(later, every[2:])
+        self.refused(400, "bad_query", "GET", "/api/v1/events", Last_Event_ID="nonsense")
+
+    def test_metrics_as_prometheus_reads_them(self):
+        status, headers, text = request(self.url, "GET", "/metrics")
+        self.assertEqual(status, 200)
+        self.assertTrue(headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+        try:
+            from prometheus_client.parser import text_string_to_metric_families
+        except ImportError:
+            self.skipTest("python3-prometheus-client is not installed")
+        families = {x.name: x for x in text_string_to_metric_families(text)}
+        for name in ("kernelmill_build_info", "kernelmill_episodes", "kernelmill_turns",
+                     "kernelmill_queue_waiting", "kernelmill_http_requests"):
+            self.assertIn(name, families)
+        for family in families.values():
+            self.assertTrue(family.name.startswith("kernelmill_"), family.name)
+            self.assertTrue(family.documentation, family.name)
+            for sample in family.samples:
+                self.assertFalse({"run", "episode", "task"} & set(sample.labels), sample)
+
+    def test_health(self):
+        self.assertEqual(self.ok("/healthz"), {"status": "ok"})
+        self.assertEqual(self.ok("/livez"), {"status": "ok"})
+        self.assertEqual(self.ok("/readyz"), {"ready": True})
+
+    # -- locks -----------------------------------------------------------------------------------
+
+    def test_a_foreign_name_that_points_here_reads_and_changes_nothing(self):
+        note = {"turn": "g0.e0.t1", "label": "bug"}
+        for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example"):
+            self.refused(421, "wrong_host", "GET", "/api/v1/runs", Host=host)
+            self.refused(421, "wrong_host", "POST", "/api/v1/runs/first/notes", note, Host=host)
+
+    def test_a_page_of_another_site_changes_nothing(self):
+        note = {"turn": "g0.e0.t1", "label": "bug"}
+        post = ("POST", "/api/v1/runs/first/notes", note)
+        delete = ("DELETE", "/api/v1/runs/first/notes/1")
+        for what in (post, delete):
+            self.refused(403, "wrong_origin", *what, Origin="http://evil.example")
+            self.refused(403, "wrong_origin", *what, Origin="null")
+            self.refused(403, "wrong_origin", *what, Sec_Fetch_Site="cross-site")
+            self.refused(403, "wrong_origin", *what, Sec_Fetch_Site="same-site")
+        self.assertEqual(self.ok("/api/v1/runs/first/notes")["notes"], [])
+
+    def test_every_answer_tells_the_browser_what_it_may_do(self):
+        for path in ("/", "/page/app.js", "/api/v1/runs", "/api/v1/runs/none", "/healthz"):
+            headers = request(self.url, "GET", path)[1]
+            policy = headers["Content-Security-Policy"]
+            self.assertIn("default-src 'none'", policy, path)
+            self.assertNotIn("unsafe", policy)
+            self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
+            self.assertNotIn("Access-Control-Allow-Origin", headers)
+
+    def test_large_heads_and_slow_clients(self):
+        self.refused(431, "head_too_large", "GET", "/api/v1/runs", X_Padding="x" * 40_000)
+        parts = urllib.parse.urlsplit(self.url)
+        slow = [socket.create_connection((parts.hostname, parts.port)) for _ in range(50)]
+        for s in slow:
+            s.sendall(b"GET /api/v1/runs HTTP/1.1\r\nHost: ")  # and no more
+        self.ok("/api/v1/runs")  # nobody waits for them
+        for s in slow:
+            s.close()
+
+    def test_notes_are_kept_and_removed(self):
+        note = {"turn": "g0.e1.t1", "label": "reward_hack", "quote": "y[r] = 1", "text": "<b>see</b>"}
+        status, _, text = request(self.url, "POST", "/api/v1/runs/first/notes", note)
+        self.assertEqual(status, 201, text)
+        kept = json.loads(text)
+        self.assertEqual(self.ok("/api/v1/runs/first/notes")["notes"], [kept])
+        for wrong in ({}, {**note, "label": "nice"}, {**note, "turn": "g0"}, {**note, "more": "x"}):
+            self.refused(400, "bad_request", "POST", "/api/v1/runs/first/notes", wrong)
+        path = f"/api/v1/runs/first/notes/{kept['id']}"
+        self.assertEqual(request(self.url, "DELETE", path)[0], 200)
+        self.assertEqual(self.ok("/api/v1/runs/first/notes")["notes"], [])
+        self.refused(404, "not_found", "DELETE", path)
+
+    def test_runs_are_controlled_only_with_a_token(self):
+        self.refused(403, "token_missing", "POST", "/api/v1/runs/first/control", {"verb": "cancel"})
+
+    def test_a_token_is_asked_for_and_tls_beyond_this_machine(self):
+        token = pathlib.Path(self.home.name) / "token"
+        token.write_text("very-secret-word\n")
+        token.chmod(0o600)
+        with serving.page(self.root, "--token-file", str(token)) as url:
+            self.assertEqual(get(url, "/api/v1/runs")[0], 401)
+            self.assertEqual(get(url, "/metrics")[0], 401)
+            self.assertEqual(get(url, "/api/v1/runs", Authorization="Bearer wrong")[0], 401)
+            self.assertEqual(get(url, "/api/v1/runs", Authorization="Bearer very-secret-word")[0], 200)
+            self.assertEqual(request(url, "GET", "/")[0], 200)  # says nothing of any run
+            status, document = request(url, "POST", "/api/v1/runs/first/control", {"verb": "cancel"},
+                                       Authorization="Bearer very-secret-word")[::2]
+            self.assertEqual((status, json.loads(document)["error"]["category"]), (409, "not_live"))
+        for options, category in (([], "token_missing"),
+                                  (["--token-file", str(token)], "tls_missing")):
+            said = subprocess.run([PROGRAM, "page", str(self.root), "--listen", "0.0.0.0:0", "--json",
+                                   *options], capture_output=True, text=True, check=False)
+            self.assertEqual((said.returncode, json.loads(said.stderr)["error"]["category"]),
+                             (2, category))
+
+    def test_tls(self):
+        import ssl
+        import urllib.request
+        key, certificate = (str(pathlib.Path(self.home.name) / x) for x in ("key.pem", "cert.pem"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
+                        "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                        "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        with serving.page(self.root, "--tls-certificate", certificate, "--tls-key", key) as url:
+            self.assertTrue(url.startswith("https://"))
+            parts = urllib.parse.urlsplit(url)
+            mute = socket.create_connection((parts.hostname, parts.port))  # shakes no hands
+            trust = ssl.create_default_context(cafile=certificate)
+            with urllib.request.urlopen(url + "/api/v1/runs", context=trust, timeout=30) as answer:
+                self.assertEqual(json.load(answer)["runs"][0]["name"], "first")
+            mute.close()
+
+
+class Live(unittest.TestCase):
+    """A run that serves its own page."""
+
+    def test_every_turn_is_told_while_the_run_goes_on(self):
+        with tempfile.TemporaryDirectory() as home:
+            os.environ["XDG_CACHE_HOME"] = home + "/cache"
+            script = serving.write_script(home, serving.replies(BROKEN, GOOD), latency_ms=300)
+            arguments = serving.run_arguments(home + "/runs/live", script, members=3, turns=2)
+            with subprocess.Popen([*arguments, "--monitor", "0"], stderr=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL, text=True) as process:
+                url = next(line for line in process.stderr if line.startswith("page: ")).split()[1]
+                told = events(url, "/api/v1/events?since=live%3D0", 6)
+                process.communicate()
+            self.assertEqual(process.returncode, 0)
+            self.assertEqual({(x[2]["episode"], x[2]["turn"]) for x in told},
+                             {(f"g0.e{e}", t) for e in range(3) for t in range(2)})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
