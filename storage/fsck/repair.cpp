@@ -1,5 +1,6 @@
 #include "storage/fsck/repair.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -26,7 +27,9 @@ std::string folder_name() {
   ::gmtime_r(&now, &utc);
   char text[32];
   auto size = std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &utc);
-  return std::string(text, size) + "-" + std::to_string(::getpid());
+  static std::atomic<unsigned> number{0}; // two repairs within a second
+  return std::string(text, size) + "-" + std::to_string(::getpid()) + "." +
+         std::to_string(number++);
 }
 
 } // namespace
