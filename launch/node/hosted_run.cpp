@@ -390,6 +390,10 @@ Message<wire::Snapshot> hosted_run::look() const {
   return state_->introspection();
 }
 
+void hosted_run::pause(bool on) {
+  caf::anon_send(state_->run, atom::pause_v, on);
+}
+
 std::shared_ptr<const store> hosted_run::records() const {
   return state_->records;
 }

@@ -60,7 +60,6 @@ public:
 
   // From any thread, between start() and the end of wait().
   void pause(bool on);
-  progress now() const;
   /// What the run's monitor says; it is asked for at most a few seconds.
   Message<wire::Snapshot> look() const;
 

@@ -10,6 +10,7 @@ struct service::parts {
   std::unique_ptr<http::server> server;
 
   ~parts() {
+    if (shared && shared->events) shared->events->finish();
     server.reset(); // no more questions
     if (shared) {
       shared->documents.reset();

@@ -95,7 +95,7 @@ maker view(expected<json> (*make)(const watch::world&, const json&)) {
   };
 }
 
-maker of_run(expected<json> (*make)(const watch::world&, const run_directory&, const json&)) {
+maker of_one_run(expected<json> (*make)(const watch::world&, const run_directory&, const json&)) {
   return
       [make](const watch::world& in, const http::request& r, const json& query) -> expected<json> {
         auto run = run_below(in, part(r, "run"));
@@ -141,12 +141,12 @@ expected<json> explain(const watch::world& in, const run_directory& run, const j
 const std::map<std::string, maker>& makers() {
   static const std::map<std::string, maker> all{
       {"runs", runs},
-      {"run", of_run(stats)},
-      {"episodes", of_run(episodes_document)},
-      {"explain", of_run(explain)},
-      {"curves", of_run(curves_document)},
-      {"findings", of_run(findings_document)},
-      {"lanes", of_run(lanes_document)},
+      {"run", of_one_run(stats)},
+      {"episodes", of_one_run(episodes_document)},
+      {"explain", of_one_run(explain)},
+      {"curves", of_one_run(curves_document)},
+      {"findings", of_one_run(findings_document)},
+      {"lanes", of_one_run(lanes_document)},
       {"live", view(watch::ps_view)},
       {"top", view(watch::top_view)},
       {"actors", view(watch::actors_view)},
@@ -154,7 +154,7 @@ const std::map<std::string, maker>& makers() {
       {"gpus", view(watch::gpus_view)},
       {"policies", [](const watch::world& in, const http::request&,
                       const json&) { return policies_document(in); }},
-      {"notes", of_run([](const watch::world&, const run_directory& run, const json&) {
+      {"notes", of_one_run([](const watch::world&, const run_directory& run, const json&) {
          return notes_of(run);
        })},
       {"episode",

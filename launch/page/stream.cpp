@@ -35,6 +35,7 @@ constexpr size_t most_queued = 1000; // events that wait for a slow reader
 constexpr size_t most_queued_bytes = 1 << 20;
 constexpr size_t most_in_flight = 256 << 10; // bytes given to a connection that it has yet to send
 constexpr size_t read_bytes = 1 << 20;       // of one journal at a time
+constexpr auto last_words = 1s;              // for readers to take what is left at the end
 constexpr auto fresh_for = 60s;              // a journal that grew lately is followed
 
 std::string id_of(const places& x) {
@@ -137,6 +138,7 @@ struct event_stream::impl {
   void catch_up(reader& x);
   void add_live(std::vector<event_ptr>& out, const std::set<std::string>& runs);
   void push(reader& x, const event_ptr& what);
+  void hand_out(const std::vector<event_ptr>& events);
   bool pump(reader& x, clock::time_point now);
   std::string text_of(reader& x, const event& what) const;
 
@@ -161,6 +163,11 @@ event_stream::event_stream(watch::world world) : impl_(std::make_unique<impl>(st
 }
 
 event_stream::~event_stream() {
+  finish();
+}
+
+void event_stream::finish() {
+  if (!impl_->thread.joinable()) return;
   {
     std::lock_guard guard{impl_->mutex};
     impl_->stop = true;
@@ -317,6 +324,12 @@ bool event_stream::impl::pump(reader& x, clock::time_point now) {
   return x.to->send(std::move(text));
 }
 
+void event_stream::impl::hand_out(const std::vector<event_ptr>& events) {
+  for (auto& x : readers)
+    for (const auto& one : events)
+      if (x.wants(*one) && (one->place > 0 || one->run == x.what.run)) push(x, one);
+}
+
 void event_stream::impl::work() {
   pthread_setname_np(pthread_self(), "km-events");
   std::unique_lock lock{mutex};
@@ -356,12 +369,20 @@ void event_stream::impl::work() {
     for (const auto& name : rewritten)
       for (auto& x : readers) x.what.places.erase(name);
     rewritten.clear();
-    for (auto& x : readers)
-      for (const auto& one : events)
-        if (x.wants(*one) && (one->place > 0 || one->run == x.what.run)) push(x, one);
+    hand_out(events);
     std::erase_if(readers, [&](reader& x) { return !pump(x, now); });
     wake.wait_for(lock, look_every, [this] { return stop || !arrived.empty(); });
   }
+  // A run that ends tells its last turns, too.
+  std::vector<event_ptr> last;
+  follow(last);
+  hand_out(last);
+  auto until = clock::now() + last_words;
+  auto is_done = [&](reader& x) {
+    return !pump(x, until) || (x.queue.empty() && x.to->pending() == 0);
+  };
+  while (!std::all_of(readers.begin(), readers.end(), is_done) && clock::now() < until)
+    std::this_thread::sleep_for(5ms);
   for (auto& x : readers) x.to->close();
 }
 

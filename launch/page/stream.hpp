@@ -35,7 +35,10 @@ expected<std::map<std::string, uint64_t>> read_event_id(const std::string& text)
 class event_stream {
 public:
   explicit event_stream(watch::world world);
-  ~event_stream();
+  ~event_stream(); ///< finishes
+
+  /// Tells readers what is left, and ends. The server must still be there.
+  void finish();
 
   /// Opens the answer and sends events until the reader leaves. Answers 503 when there are too
   /// many readers.

@@ -29,10 +29,35 @@ std::string text(capnp::Text::Reader x) {
   return {x.begin(), x.size()};
 }
 
-uint64_t count_of(wire::Snapshot::Reader x, std::string_view name) {
-  auto value = number_of(x, name);
-  return value > 0 ? static_cast<uint64_t>(value) : 0;
-}
+/// The numbers of a snapshot, read once: Cap'n Proto counts what is read of a message, and refuses
+/// to read one many times over. The names lie in the message.
+class number_list {
+public:
+  explicit number_list(wire::Snapshot::Reader x) {
+    auto numbers = x.getNumbers();
+    all_.reserve(numbers.size());
+    for (auto number : numbers) {
+      auto name = number.getName();
+      all_.emplace_back(std::string_view{name.begin(), name.size()}, number.getValue());
+    }
+  }
+
+  double at(std::string_view name, double otherwise = 0) const {
+    for (const auto& [known, value] : all_)
+      if (known == name) return value;
+    return otherwise;
+  }
+
+  uint64_t count(std::string_view name) const {
+    auto value = at(name);
+    return value > 0 ? static_cast<uint64_t>(value) : 0;
+  }
+
+  const std::vector<std::pair<std::string_view, double>>& all() const noexcept { return all_; }
+
+private:
+  std::vector<std::pair<std::string_view, double>> all_;
+};
 
 /// A job's name: "1f3a:12" is the run's number and the episode's ordinal.
 struct job_key {
@@ -77,26 +102,28 @@ struct reading {
   }
 
   void read_run(wire::Snapshot::Reader x) {
+    number_list numbers{x};
     to.state = text(x.getState());
-    to.planned = count_of(x, "planned");
-    to.live = count_of(x, "live");
-    to.ended = count_of(x, "ended");
-    to.turns = count_of(x, "turns");
-    to.accepted = count_of(x, "accepted");
-    to.rejected = count_of(x, "rejected");
-    to.infrastructure = count_of(x, "infrastructure");
-    to.left_open = count_of(x, "left_open");
+    to.planned = numbers.count("planned");
+    to.live = numbers.count("live");
+    to.ended = numbers.count("ended");
+    to.turns = numbers.count("turns");
+    to.accepted = numbers.count("accepted");
+    to.rejected = numbers.count("rejected");
+    to.infrastructure = numbers.count("infrastructure");
+    to.left_open = numbers.count("left_open");
     to.episodes.reserve(x.getChildren().size());
   }
 
   void read_policy(wire::Snapshot::Reader x) {
+    number_list numbers{x};
     to.policy_state = text(x.getState());
     to.policy_detail = text(x.getDetail());
-    to.policy_mean_seconds = number_of(x, "mean_seconds");
-    to.policy_in_flight = count_of(x, "in_flight");
-    to.policy_window = count_of(x, "window");
-    to.policy_queued = count_of(x, "queued") + count_of(x, "waiting");
-    to.policy_backing_off = count_of(x, "backing_off");
+    to.policy_mean_seconds = numbers.at("mean_seconds");
+    to.policy_in_flight = numbers.count("in_flight");
+    to.policy_window = numbers.count("window");
+    to.policy_queued = numbers.count("queued") + numbers.count("waiting");
+    to.policy_backing_off = numbers.count("backing_off");
     if (x.getActor() == "policy_pool") // what its servers say stands in their details
       for (auto server : x.getChildren())
         to.policy_detail += "; " + text(server.getId()) + " (" + text(server.getState()) +
@@ -104,16 +131,17 @@ struct reading {
   }
 
   void read_queue(wire::Snapshot::Reader x) {
+    number_list numbers{x};
     queue_row row;
     row.name = text(x.getId());
     row.state = text(x.getState());
-    row.workers = count_of(x, "workers");
-    row.credits = count_of(x, "credits");
-    row.leased = count_of(x, "leased");
-    row.waiting = count_of(x, "waiting");
-    row.done = count_of(x, "done");
-    row.median_seconds = number_of(x, "median_seconds");
-    row.oldest_wait_seconds = number_of(x, "oldest_wait_seconds");
+    row.workers = numbers.count("workers");
+    row.credits = numbers.count("credits");
+    row.leased = numbers.count("leased");
+    row.waiting = numbers.count("waiting");
+    row.done = numbers.count("done");
+    row.median_seconds = numbers.at("median_seconds");
+    row.oldest_wait_seconds = numbers.at("oldest_wait_seconds");
     uint64_t position = 0;
     for_each_waiting({x.getDetail().begin(), x.getDetail().size()}, [&](job_key key) {
       ++position;
@@ -126,11 +154,12 @@ struct reading {
   }
 
   void read_job(wire::Snapshot::Reader x) {
+    number_list numbers{x};
     job_row row;
     row.queue = text(x.getState());
-    row.worker = count_of(x, "worker");
-    row.attempt = static_cast<uint32_t>(count_of(x, "attempt"));
-    row.attempts_allowed = static_cast<uint32_t>(count_of(x, "attempts_allowed"));
+    row.worker = numbers.count("worker");
+    row.attempt = static_cast<uint32_t>(numbers.count("attempt"));
+    row.attempts_allowed = static_cast<uint32_t>(numbers.count("attempts_allowed"));
     row.since = x.getSince();
     row.last_error = text(x.getDetail());
     for_each_waiting({x.getId().begin(), x.getId().size()}, [&](job_key key) {
@@ -139,11 +168,12 @@ struct reading {
   }
 
   void read_tried(wire::Snapshot::Reader x) {
+    number_list numbers{x};
     auto session = text(x.getId());
     if (!session.starts_with(to.run + "/")) return;
     tried_row row{text(x.getState()),
-                  static_cast<uint32_t>(count_of(x, "attempts")),
-                  number_of(x, "due_seconds"),
+                  static_cast<uint32_t>(numbers.count("attempts")),
+                  numbers.at("due_seconds"),
                   text(x.getDetail()),
                   {},
                   {}};
@@ -190,18 +220,19 @@ struct reading {
   }
 
   void read_actor(wire::Snapshot::Reader x) {
+    number_list numbers{x};
     actor_row row;
     row.role = text(x.getActor());
     row.id = text(x.getId());
     row.state = text(x.getState());
     row.detail = text(x.getDetail());
     row.since = x.getSince();
-    row.number = count_of(x, "actor");
-    row.mailbox = count_of(x, "mailbox");
-    row.oldest_seconds = number_of(x, "oldest_seconds");
-    row.progress_seconds = number_of(x, "progress_seconds", -1);
+    row.number = numbers.count("actor");
+    row.mailbox = numbers.count("mailbox");
+    row.oldest_seconds = numbers.at("oldest_seconds");
+    row.progress_seconds = numbers.at("progress_seconds", -1);
     row.numbers = json::object();
-    for (auto number : x.getNumbers()) row.numbers[text(number.getName())] = number.getValue();
+    for (const auto& [name, value] : numbers.all()) row.numbers[std::string{name}] = value;
     if (row.number > 0 &&
         (row.role == "gpu_runner" || row.role == "compiler" || row.role == "profiler"))
       to.workers.insert_or_assign(row.number, row.id.empty() ? row.role : row.id);
@@ -266,7 +297,7 @@ std::map<uint64_t, std::string> workers_of_nodes(const world& in) {
   auto view = says->open();
   for (auto child : view->getChildren())
     if (child.getActor() != "node")
-      result.insert_or_assign(count_of(child, "actor"), "node " + text(child.getId()));
+      result.insert_or_assign(number_list{child}.count("actor"), "node " + text(child.getId()));
   return result;
 }
 

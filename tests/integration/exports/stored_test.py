@@ -67,7 +67,8 @@ class Rescore(unittest.TestCase):
             self.assertEqual(refused(self, "rescore", self.run_directory, *words)[0], 2, words)
 
     def test_an_unknown_version_is_named(self):
-        code, error = refused(self, "export", self.run_directory, "--form", "rl", "--out", "-", "--verdict", "none")
+        code, error = refused(self, "export", self.run_directory, "--form", "rl", "--out", self.run_directory + ".none",
+                              "--verdict", "none")
         self.assertNotEqual(code, 0)
         self.assertIn("none", error["message"])
 
