@@ -20,21 +20,21 @@
 namespace kernelmill {
 
 /// Work with a place for its result; stays in this process.
-using errand = std::shared_ptr<std::function<void()>>;
+using handed_work = std::shared_ptr<std::function<void()>>;
 
 } // namespace kernelmill
 
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kernelmill::errand)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kernelmill::handed_work)
 
 namespace kernelmill {
 
 /// The HAND actor interface.
 using hand_actor = caf::typed_actor<
     // Does the work, blocking; what throws is an error.
-    caf::replies_to<atom::proceed, errand>::with<void>>;
+    caf::replies_to<atom::proceed, handed_work>::with<void>>;
 
 inline hand_actor::behavior_type blocking_hand(hand_actor::pointer) {
-  return {[](atom::proceed, const errand& work) -> caf::result<void> {
+  return {[](atom::proceed, const handed_work& work) -> caf::result<void> {
     try {
       (*work)();
       return caf::unit;
@@ -64,7 +64,7 @@ void lend_hand(Self* self, const hand_actor& hand, std::chrono::milliseconds dea
   auto job = std::make_shared<std::function<void()>>(
       [place, work = std::move(work)]() mutable { place->emplace(work()); });
   auto shared_done = std::make_shared<Done>(std::move(done));
-  self->request(hand, deadline, atom::proceed_v, errand{std::move(job)})
+  self->request(hand, deadline, atom::proceed_v, handed_work{std::move(job)})
       .then([place, shared_done] { (*shared_done)(std::move(**place)); },
             [shared_done](caf::error& why) {
               (*shared_done)(result{tl::unexpected<error>{from_caf(why)}});

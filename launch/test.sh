@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need, builds, and runs every test.
 #   launch/test.sh [PRESET] [ctest arguments...]
-# KERNELMILL_UNITY=ON in the environment compiles many sources at once, as CI does.
+# KERNELMILL_UNITY=ON in the environment compiles many sources at once.
 # PRESET is default, debug, asan-ubsan or tsan. What follows goes to ctest: launch/test.sh -R config
 #   launch/test.sh fuzz [SECONDS]     each fuzz target for so many seconds (60), one after the other
 set -euo pipefail
