@@ -87,12 +87,7 @@ struct run_page::state {
     watch::world result;
     result.root = std::filesystem::path{directory}.parent_path().string();
     result.ask_run = [this](const run_directory& x) -> expected<watch::snapshot> {
-      if (!is_ours(x)) return watch::ask_control_socket(x);
-      std::lock_guard guard{mutex};
-      if (run != nullptr) return run->look();
-      return infrastructure_error("run_not_live",
-                                  "failed to ask the run '" + x.name + "': it is not in progress",
-                                  "try again in a moment");
+      return watch::ask_control_socket(x);
     };
     result.shared_store = [this](const run_directory& x) -> std::shared_ptr<const store> {
       if (!is_ours(x)) return nullptr;
