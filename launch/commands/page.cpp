@@ -58,7 +58,7 @@ cli::command page_row() {
           "kernelmill page runs --listen 127.0.0.1:7700",
           "Shows runs in progress on this machine and runs that are over. Prints its URL once it "
           "answers, and ends with\n"
-          "Ctrl-C. `run`, `resume` and `head` serve the same page with --monitor. From afar: "
+          "Ctrl-C. `run` and `resume` serve the same page with --monitor. From afar: "
           "`ssh -L 7700:127.0.0.1:7700 HOST`.",
           {{"ROOT",
             "Folder that holds the runs. Default: runs.",

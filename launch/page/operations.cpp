@@ -147,7 +147,7 @@ std::string openapi_text() {
                {{"title", "Kernelmill: the monitor"},
                 {"version", "1"},
                 {"description",
-                 "Served by `kernelmill page`, `run --monitor` and `head --monitor`. Unknown "
+                 "Served by `kernelmill page` and `run --monitor`. Unknown "
                  "parameters are errors."}}},
               {"security", json::array({{{"token", json::array()}}})},
               {"paths", std::move(paths)}};
