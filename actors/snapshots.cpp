@@ -23,8 +23,8 @@ snapshot_of(std::string_view actor, std::string_view id, std::string_view state,
   });
 }
 
-Message<wire::Snapshot> with_mailbox(const Message<wire::Snapshot>& x, uint64_t actor,
-                                     uint64_t mailbox) {
+Message<wire::Snapshot> with_numbers(const Message<wire::Snapshot>& x,
+                                     std::initializer_list<std::pair<const char*, double>> more) {
   return build<wire::Snapshot>([&](wire::Snapshot::Builder to) {
     auto from = x.open();
     to.setActor(from->getActor());
@@ -34,13 +34,20 @@ Message<wire::Snapshot> with_mailbox(const Message<wire::Snapshot>& x, uint64_t 
     to.setDetail(from->getDetail());
     to.setChildren(from->getChildren());
     auto numbers = from->getNumbers();
-    auto list = to.initNumbers(numbers.size() + 2);
+    auto list = to.initNumbers(numbers.size() + static_cast<unsigned>(more.size()));
     for (unsigned i = 0; i < numbers.size(); ++i) list.setWithCaveats(i, numbers[i]);
-    list[numbers.size()].setName("actor");
-    list[numbers.size()].setValue(static_cast<double>(actor));
-    list[numbers.size() + 1].setName("mailbox");
-    list[numbers.size() + 1].setValue(static_cast<double>(mailbox));
+    unsigned i = numbers.size();
+    for (const auto& [name, value] : more) {
+      list[i].setName(name);
+      list[i++].setValue(value);
+    }
   });
+}
+
+Message<wire::Snapshot> with_mailbox(const Message<wire::Snapshot>& x, uint64_t actor,
+                                     uint64_t mailbox) {
+  return with_numbers(
+      x, {{"actor", static_cast<double>(actor)}, {"mailbox", static_cast<double>(mailbox)}});
 }
 
 void append_waiting(std::string& line, uint64_t& run, const envelope& where) {

@@ -18,6 +18,10 @@ snapshot_of(std::string_view actor, std::string_view id, std::string_view state,
             std::string_view detail,
             std::initializer_list<std::pair<const char*, uint64_t>> numbers);
 
+/// The same with some numbers more.
+Message<wire::Snapshot> with_numbers(const Message<wire::Snapshot>& x,
+                                     std::initializer_list<std::pair<const char*, double>> more);
+
 /// The same with two numbers more: "actor", which is the actor's number in its process and what the
 /// CLUSTER names workers by, and "mailbox", the messages that wait for it.
 Message<wire::Snapshot> with_mailbox(const Message<wire::Snapshot>& x, uint64_t actor,

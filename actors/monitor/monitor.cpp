@@ -46,25 +46,6 @@ uint64_t mark_of(wire::Snapshot::Reader x) {
   return result;
 }
 
-Message<wire::Snapshot> with_times(const Message<wire::Snapshot>& x, double waited, double idle) {
-  return build<wire::Snapshot>([&](wire::Snapshot::Builder to) {
-    auto from = x.open();
-    to.setActor(from->getActor());
-    to.setId(from->getId());
-    to.setState(from->getState());
-    to.setSince(from->getSince());
-    to.setDetail(from->getDetail());
-    to.setChildren(from->getChildren());
-    auto numbers = from->getNumbers();
-    auto list = to.initNumbers(numbers.size() + 2);
-    for (unsigned i = 0; i < numbers.size(); ++i) list.setWithCaveats(i, numbers[i]);
-    list[numbers.size()].setName("oldest_seconds");
-    list[numbers.size()].setValue(waited);
-    list[numbers.size() + 1].setName("progress_seconds");
-    list[numbers.size() + 1].setValue(idle);
-  });
-}
-
 Message<wire::Snapshot> gone_snapshot(wire::Snapshot::Reader known, const std::string& why) {
   return build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
     x.setActor(known.getActor());
@@ -167,7 +148,9 @@ Message<wire::Snapshot> gathering_monitor_state::show(const watched& x) const {
   if (x.asked) return stuck_snapshot(*x.last.open(), x.asked_at_wall);
   auto small = x.last.open()->getChildren().size() <= most_children_sampled;
   if (!small) return x.last; // the run says more of itself
-  return with_times(x.last, x.waited, duration<double>(now() - x.progress_at).count());
+  return with_numbers(x.last,
+                      {{"oldest_seconds", x.waited},
+                       {"progress_seconds", duration<double>(now() - x.progress_at).count()}});
 }
 
 Message<wire::Snapshot> gathering_monitor_state::own() const {

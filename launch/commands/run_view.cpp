@@ -74,20 +74,6 @@ bool note(run_view& view, wire::Record::Reader record) {
 
 } // namespace
 
-expected<store> open_for_reading(const run_directory& run) {
-  store_options options;
-  options.directory = run.store;
-  options.read_only = true;
-  auto from = store::open(options);
-  if (!from || !has_journal(run)) return from;
-  bool found = false;
-  auto ok = from->scan_openings(run.name, [&](auto) { return !(found = true); });
-  KM_TRY(ok);
-  if (!found)
-    return tl::unexpected<error>{run_incomplete(run, "its records in " + run.store + " are")};
-  return from;
-}
-
 expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   auto from = open_for_reading(run);
   KM_TRY(from);

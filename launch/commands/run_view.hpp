@@ -10,6 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "launch/watch/stored.hpp"
 #include "messages/error.hpp"
 #include "storage/group_reader.hpp"
 #include "storage/run_directory.hpp"
@@ -55,8 +56,7 @@ struct run_view {
   std::map<std::string, task_view> tasks;
 };
 
-/// Opens the store of a run for reading.
-expected<store> open_for_reading(const run_directory& run);
+using watch::open_for_reading;
 
 /// Reads all episodes of a run; `group` narrows it to one.
 expected<run_view> view_run(const run_directory& run, const uint32_t* group = nullptr);

@@ -265,9 +265,9 @@ std::shared_ptr<record_sink> hosted_run::state::make_sink() {
     // The journal is a projection: what it misses can be written again, so the run goes on.
     auto written = journal->follow(*records, *artifacts, record);
     if (!written && !told) {
-      log.warn({"lineage", {}, {}, {}}, "lines of traces.jsonl and metrics.jsonl are missing: " +
-                                            written.error().message +
-                                            "; `kernelmill fsck " + path + " --repair` adds them");
+      log.warn({"lineage", {}, {}, {}},
+               "lines of traces.jsonl and metrics.jsonl are missing: " + written.error().message +
+                   "; `kernelmill fsck " + path + " --repair` adds them");
       told = true;
     }
     if (feed) feed_verified(*feed, *artifacts, record);
@@ -384,10 +384,6 @@ Message<wire::Snapshot> hosted_run::state::introspection() const {
                  result = snapshot_of("error", {}, "silent", system->render(why), {});
                });
   return result;
-}
-
-Message<wire::Snapshot> hosted_run::look() const {
-  return state_->introspection();
 }
 
 void hosted_run::pause(bool on) {

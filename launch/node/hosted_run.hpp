@@ -58,10 +58,8 @@ public:
   /// committed turns stand. REQUIRES: start() was called.
   expected<Message<wire::RunSummary>> wait(std::stop_token stop);
 
-  // From any thread, between start() and the end of wait().
+  /// From any thread, between start() and the end of wait().
   void pause(bool on);
-  /// What the run's monitor says; it is asked for at most a few seconds.
-  Message<wire::Snapshot> look() const;
 
 private:
   struct state;

@@ -11,18 +11,6 @@
 
 namespace kernelmill::watch {
 
-double number_of(wire::Snapshot::Reader x, std::string_view name, double otherwise) {
-  for (auto number : x.getNumbers())
-    if (name == std::string_view{number.getName().begin(), number.getName().size()})
-      return number.getValue();
-  return otherwise;
-}
-
-void walk(wire::Snapshot::Reader x, const std::function<void(wire::Snapshot::Reader)>& visit) {
-  visit(x);
-  for (auto child : x.getChildren()) walk(child, visit);
-}
-
 namespace {
 
 std::string text(capnp::Text::Reader x) {

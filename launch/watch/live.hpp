@@ -15,12 +15,6 @@
 
 namespace kernelmill::watch {
 
-/// A number of a snapshot by its name.
-double number_of(wire::Snapshot::Reader x, std::string_view name, double otherwise = 0);
-
-/// Calls `visit` for the snapshot and all below it.
-void walk(wire::Snapshot::Reader x, const std::function<void(wire::Snapshot::Reader)>& visit);
-
 /// What an episode waits for beyond its own state.
 struct queue_place {
   std::string queue;     ///< "policy", "build", "evaluate", "profile"

@@ -91,22 +91,26 @@ void note_episode(stored_summary& to, wire::EpisodeRecord::Reader x) {
 
 } // namespace
 
-expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run) {
-  if (in.shared_store)
-    if (auto shared = in.shared_store(run)) return shared;
+expected<store> open_for_reading(const run_directory& run) {
   store_options options;
   options.directory = run.store;
   options.read_only = true;
-  auto opened = store::open(options);
-  KM_TRY(opened);
-  auto from = std::make_shared<const store>(std::move(*opened));
-  if (!has_journal(run)) return from;
+  auto from = store::open(options);
+  if (!from || !has_journal(run)) return from;
   bool found = false;
   auto ok = from->scan_openings(run.name, [&](auto) { return !(found = true); });
   KM_TRY(ok);
   if (!found)
     return tl::unexpected<error>{run_incomplete(run, "its records in " + run.store + " are")};
   return from;
+}
+
+expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run) {
+  if (in.shared_store)
+    if (auto shared = in.shared_store(run)) return shared;
+  auto opened = open_for_reading(run);
+  KM_TRY(opened);
+  return std::make_shared<const store>(std::move(*opened));
 }
 
 expected<stored_summary> summarize(const world& in, const run_directory& run) {

@@ -48,6 +48,9 @@ struct stored_summary {
 };
 
 /// The store of a run for reading. Errors: those of store::open, "run_incomplete".
+expected<store> open_for_reading(const run_directory& run);
+
+/// The same, or the one that a run of this process already holds open.
 expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run);
 
 /// Reads the whole run once.
