@@ -15,8 +15,12 @@ process of this file, which listens on as many ports. Three parts:
           first attempt. All end well, the broken ones in their second attempt or later.
 
 The bounds: BASE bytes for the process, CLIENT_BYTES a client, REQUEST_BYTES a request in flight, and twice what a
-server may send (policy.max_response_bytes) for each request to one that sends too much: a text that grows
-is copied."""
+server may send (policy.max_response_bytes) for each request that may be at a server that sends too much: a text
+that grows is copied. Behind a pool that is each request. A client that does not stop at the limit passes them within
+a second: an endless server sends as fast as it is read.
+
+A machine that is too slow for the deadline is no fault: a request to a server that breaks its answers may end as
+policy_timeout, as long as one of each kind ended with its own category."""
 
 import argparse
 import asyncio
@@ -29,7 +33,7 @@ import sys
 import time
 import zlib
 
-BASE = 64 << 20
+BASE = 128 << 20          # the program, its libraries, and what the allocator keeps for each of its threads
 CLIENT_BYTES = 192 << 10   # its actor, its thread, its connection pool
 REQUEST_BYTES = 48 << 10   # 8 KB of prompt, its body, its connection, its answer
 ANSWER_BYTES = 1 << 20    # policy.max_response_bytes
@@ -212,7 +216,8 @@ def numbers(session):
 def right(x, kind):
     """Whether an answer is what a server of this kind must lead to."""
     if kind in OUTCOMES:
-        return x["class"] == INFRASTRUCTURE and x["category"] in OUTCOMES[kind] and not x["text"]
+        may_be = OUTCOMES[kind] | {"policy_timeout"}
+        return x["class"] == INFRASTRUCTURE and x["category"] in may_be and not x["text"]
     return x["class"] == 0 and x["text"] == f"<KERNEL>{x['session']}</KERNEL>"
 
 
@@ -236,6 +241,10 @@ def crowd(given):
     answers, memory, seconds = ask(given, "each", servers.urls, given.each)
     servers.end()
     wrong = [x for x in answers if not right(x, kind_of(numbers(x["session"])[0]))]
+    for kind, categories in OUTCOMES.items():
+        asked = [x for x in answers if kind_of(numbers(x["session"])[0]) == kind]
+        if asked and not any(x["category"] in categories for x in asked):
+            wrong.append({"kind": kind, "never": sorted(categories), "but": sorted({x["category"] for x in asked})})
     long = sum(kind_of(i) in ("endless", "deep") for i in range(given.servers)) * given.each
     bound = BASE + given.servers * CLIENT_BYTES + len(answers) * REQUEST_BYTES + long * 2 * ANSWER_BYTES
     return report("crowd", answers, memory, bound, seconds, wrong)
@@ -247,12 +256,16 @@ def pool(given):
     answers, memory, seconds = ask(given, "pool", servers.urls, given.each)
     servers.end()
     wrong = [x for x in answers if not right(x, "honest") and (x["class"] != INFRASTRUCTURE or x["text"])]
-    bound = BASE + given.servers * CLIENT_BYTES + len(answers) * (REQUEST_BYTES + 2 * ANSWER_BYTES // 5)
+    bound = BASE + given.servers * CLIENT_BYTES + len(answers) * (REQUEST_BYTES + 2 * ANSWER_BYTES)
     return report("pool", answers, memory, bound, seconds, wrong)
 
 
 def flight(given):
-    """Many requests at one server at once."""
+    """Many requests at one server at once, as many as this machine lets a process have connections."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - 200
+    if most < given.flight:
+        print(f"flight: {given.flight} requests are too many for `ulimit -Hn` {most + 200}; {most} are tried")
+        given.flight = most
     servers = Servers(1, given.flight)
     given.deadline_ms = 600_000
     answers, memory, seconds = ask(given, "each", servers.urls, given.flight)
