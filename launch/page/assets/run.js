@@ -2,19 +2,9 @@
 
 import {get, path} from './api.js';
 import {bars, curve, lanes} from './charts.js';
-import {card, count, el, number, plain, seconds, state, table, when} from './parts.js';
+import {calmly, card, count, el, number, plain, seconds, state, table, when} from './parts.js';
 
 const PAGE = 100;
-
-/** Calls `work` at most once in `ms`, and once more when it was asked for meanwhile. */
-function calmly(work, ms) {
-  let at = 0, waiting = false;
-  return () => {
-    if (waiting) return;
-    waiting = true;
-    setTimeout(async () => { waiting = false; at = Date.now(); await work(); }, Math.max(0, at + ms - Date.now()));
-  };
-}
 
 function filterBar(page, keys) {
   const field = el('input', {id: 'where', name: 'where', value: page.query.where ?? '', spellcheck: 'false', autocomplete: 'off',

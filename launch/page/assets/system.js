@@ -1,7 +1,7 @@
 // Machines, slots, policy servers, and the actors behind them.
 
 import {get, path} from './api.js';
-import {count, el, number, plain, seconds, state, table} from './parts.js';
+import {calmly, count, el, number, plain, seconds, state, table} from './parts.js';
 
 const numbers = (x) => plain(Object.entries(x ?? {}).map(([k, v]) => `${k} ${Number.isInteger(v) ? count(v) : number(v)}`).join(', '));
 
@@ -25,11 +25,5 @@ export async function systemPage(page) {
           ['oldest_seconds', 'Oldest message', seconds, true], ['progress_seconds', 'Since progress', seconds, true], ['detail', 'Says', plain]], actors.actors)));
   };
   await draw();
-  let busy = false;
-  page.follow({topics: 'live'}, async () => {
-    if (busy) return;
-    busy = true;
-    await draw().catch(page.fail);
-    busy = false;
-  });
+  page.follow({topics: 'live'}, calmly(() => draw().catch(page.fail), 700));
 }
