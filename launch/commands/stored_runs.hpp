@@ -8,6 +8,7 @@ namespace kernelmill::commands {
 
 using cli::invocation;
 
+cli::command query_row();
 cli::command rescore_row();
 cli::command replay_row();
 

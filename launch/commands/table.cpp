@@ -17,6 +17,7 @@ const cli::command_table& all() {
       show_row(),
       report_row(),
       export_row(),
+      query_row(),
       rescore_row(),
       replay_row(),
       runs_row(),

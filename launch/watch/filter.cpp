@@ -86,8 +86,8 @@ private:
   tl::unexpected<error> wrong(const std::string& what) const {
     return configuration_error("usage", "failed to read the condition '" + text_ + "': " + what,
                                (keys_.flags.empty() ? "write it like: state=queued and age>60; "
-                                                    : "write it like: " + keys_.flags[0] +
-                                                          " and " + keys_.names[0] + " ~ x; ") +
+                                                    : "write it like: " + keys_.flags[0] + " and " +
+                                                          keys_.names[0] + " ~ x; ") +
                                    known_list(keys_));
   }
 
@@ -299,9 +299,8 @@ expected<void> sort_rows(std::vector<json>& rows, const std::string& key,
   bool down = key.starts_with("-");
   auto known = known_key(down ? key.substr(1) : key, {keys, {}, {}});
   KM_TRY(known);
-  std::stable_sort(rows.begin(), rows.end(), [&](const json& a, const json& b) {
-    return stands_before(a, b, *known, down);
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const json& a, const json& b) { return stands_before(a, b, *known, down); });
   return {};
 }
 

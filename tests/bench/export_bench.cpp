@@ -150,10 +150,10 @@ void export_form(const std::string& folder, ex::form as, bool packed) {
       "{:12} {:>8} turns {:>8} rows {:>7.0f} MB in {:>6.1f} s ({:.1f} s of a core): {:>6.0f} "
       "rows/s, a core's second {:>6.0f} rows and {:>6.0f} turns; peak anonymous RSS {:.1f} "
       "MiB, largest resident set with pages of the store {:.0f} MiB\n",
-      std::string{ex::to_string(as)} + (packed ? ".zst" : ""), report.turns, report.rows, static_cast<double>(bytes) / 1e6, took, worked,
-      static_cast<double>(report.rows) / took, static_cast<double>(report.rows) / worked,
-      static_cast<double>(report.turns) / worked, static_cast<double>(most) / 1024,
-      static_cast<double>(used.ru_maxrss) / 1024);
+      std::string{ex::to_string(as)} + (packed ? ".zst" : ""), report.turns, report.rows,
+      static_cast<double>(bytes) / 1e6, took, worked, static_cast<double>(report.rows) / took,
+      static_cast<double>(report.rows) / worked, static_cast<double>(report.turns) / worked,
+      static_cast<double>(most) / 1024, static_cast<double>(used.ru_maxrss) / 1024);
   std::filesystem::remove_all(what.directory);
 }
 
