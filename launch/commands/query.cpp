@@ -16,6 +16,7 @@
 #include "launch/commands/stored_runs.hpp"
 #include "launch/study/turn_query.hpp"
 #include "storage/artifacts.hpp"
+#include "storage/fork.hpp"
 
 namespace kernelmill::commands {
 
@@ -101,9 +102,10 @@ expected<void> read_run(turn_query& by, const run_directory& run, const turn_que
   auto from = open_for_reading(run);
   KM_TRY(from);
   artifact_store artifacts{run.artifacts};
-  study::turn_source of{run.name, &artifacts, {}};
+  study::turn_source of{run.name, &artifacts, {}, 0};
   auto manifest = read_json(run.manifest_file());
   KM_TRY(manifest);
+  if (auto fork = fork_of(*manifest)) of.shared_turns = fork->turns;
   for (const auto& task : manifest->value("tasks", json::array()))
     if (task.contains("split"))
       of.splits[task.value("id", std::string{})] = task.value("split", std::string{});

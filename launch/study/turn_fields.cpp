@@ -142,6 +142,8 @@ const std::vector<entry>& entries() {
       KM_FIELD("turn", "number", "of the episode, from 0", json(x.getTurn())),
       KM_FIELD("turn_id", "text", "64 hex digits", json(text_of(x.getTurnId()))),
       KM_FIELD("parent_turn_id", "text", "of the turn before", json(text_of(x.getParentTurnId()))),
+      KM_FIELD("shared", "flag", "a fork's turn that is its origin's too",
+               json(x.getTurn() < of.shared_turns)),
       // -- the answer
       KM_FIELD("model", "text", "that answered", json(text_of(x.getCompletion().getModel()))),
       KM_FIELD("weights", "text", "version of the weights at the answer's end", json(weights(x))),

@@ -22,6 +22,7 @@ struct turn_source {
   std::string run;
   const artifact_store* artifacts = nullptr;
   std::map<std::string, std::string> splits; ///< of tasks that have their own
+  uint32_t shared_turns = 0;                 ///< of a fork's episodes
 };
 
 /// When a field is known: with its turn, when the turn's episode has ended, or its group.

@@ -26,7 +26,7 @@ bool takes(const filter& f, const episode& x) {
 }
 
 bool takes(const filter& f, const turn& x) {
-  if (x.lost() || !holds(f.transitions, x.transition)) return false;
+  if (x.lost() || x.shared || !holds(f.transitions, x.transition)) return false;
   if (f.accepted && !x.accepted()) return false;
   return !f.min_reward || (x.reward && *x.reward >= *f.min_reward);
 }

@@ -57,7 +57,7 @@ row verl_row(const group& from, const row_context&, const trained_episode& e, co
   auto scores = row::array();
   double seconds = 0;
   for (const auto& span : x.turns) {
-    scores.push_back(*e.of->turns[span.turn].reward);
+    if (const auto& turn = e.of->turns[span.turn]; !turn.shared) scores.push_back(*turn.reward);
     seconds += e.of->turns[span.turn].seconds;
   }
   auto index = static_cast<size_t>(&x - e.sequences.data());
