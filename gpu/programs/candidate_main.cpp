@@ -291,7 +291,8 @@ void obey(candidate_command command) {
   switch (command) {
     case candidate_command::load: return load();
     case candidate_command::call: call(); return finish();
-    case candidate_command::launch: call(); return set_fence();
+    case candidate_command::launch: return call();
+    case candidate_command::apart: call(); return set_fence();
     case candidate_command::finish: return finish();
     case candidate_command::queue: return program != nullptr ? queue_row() : void();
     case candidate_command::close: return close_gate();

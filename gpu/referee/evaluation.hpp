@@ -131,6 +131,10 @@ paid_clock clock_of(wire::TimingPolicy::Reader policy);
 /// Adds what the GPU's clocks, heat and power are now, and a note where they slow it down.
 void note_conditions(const device& gpu, evaluation_record& record);
 
+/// Of calls of the candidate that were kept `apart`, seconds of one, where there were any; and that
+/// `beside` seconds of the others ran beside calls before them, with which they are `paid`.
+void note_apart(evaluation_record& record, double apart, double beside, double paid);
+
 /// What outlives single evaluations.
 struct referee_parts {
   prepared_tasks& tasks;

@@ -158,6 +158,9 @@ def output_checker(layout: buffers.Layout, device: str) -> Callable[[Any], list[
     return check
 
 
+CALLS = (native.CALL, native.QUEUE, native.CALL_APART, native.QUEUE_APART)
+
+
 class Serving:
     """The loop of commands. State lives here and in closures that a candidate has no name for."""
 
@@ -169,7 +172,7 @@ class Serving:
         self.returned: list = []  # of the latest calls, kept until they are copied
         # Taken before anything is loaded that could replace them.
         self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
-        # A call's work begins when that of the call before is over, whatever streams they use.
+        # What the GPU is given later begins when all is over that it was given before, whatever streams they use.
         self.fence = lib.km_gpu_fence if device == "cuda" else (lambda: None)
         self.copy_ = torch.Tensor.copy_
         self.told: Optional[memoryview] = None  # where outputs lie, for the referee
@@ -185,6 +188,7 @@ class Serving:
         model, speck, nudge = self.model, self.speck, torch.Tensor.add_
         check = output_checker(self.layout, self.device) if self.layout else None
         number = self.number
+        fence()  # it makes what it needs the first time
         while True:
             number = wait(page, number)
             command = lib.km_page_command(page)
@@ -192,19 +196,20 @@ class Serving:
             sets = places[lib.km_page_place(page)] if places else []
             status = 0
             try:
-                if command == native.CALL or command == native.QUEUE:
+                if command in CALLS:
                     self.returned = []
-                    if command == native.QUEUE:
+                    if command == native.QUEUE or command == native.QUEUE_APART:
                         self.close_gate()
                     if seed := lib.km_page_seed(page):
                         seed_everything(seed)
                     for one in sets[first:first + count]:
                         self.returned.append(model(*one.inputs))
-                        fence()
+                        if command == native.CALL_APART or command == native.QUEUE_APART:
+                            fence()
                     tell(told, self.returned)
                     if not count:
                         nudge(speck, 1)
-                    if command == native.CALL:
+                    if command == native.CALL or command == native.CALL_APART:
                         sync()
                 elif command == native.WARM:
                     for _ in range(count):

@@ -6,7 +6,7 @@ import os
 from ctypes import c_char_p, c_double, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
 PAGE_SIZE = 4096
-NOTHING, WAKE, CALL, COPY, LEAVE, TURN, QUEUE, WARM = range(8)  # commands of the page
+NOTHING, WAKE, CALL, COPY, LEAVE, TURN, QUEUE, WARM, CALL_APART, QUEUE_APART = range(10)  # commands of the page
 
 TIMED_OUT = -1.0
 ENDED = -2.0

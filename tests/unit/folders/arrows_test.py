@@ -58,6 +58,7 @@ ARROWS = {
     "actors/retriever": "actors retrieval",
     "actors/run": "actors actors/episode actors/governance",
     # launch/
+    "launch/cmake": "",
     "launch/config": "",
     "launch/cli": "launch/config",
     "launch/import": "gpu/task storage",
