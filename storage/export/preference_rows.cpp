@@ -4,9 +4,9 @@
 #include "storage/export/rows.hpp"
 
 // A pair compares two answers to one and the same prompt, so only first turns are compared, of a
-// fork the first that are its own: later ones were asked after different attempts. Answers are ranked by their reward, and the best is
-// held against the worst, the second best against the second worst, and so on to the middle; no
-// answer is in two pairs.
+// fork the first that are its own: later ones were asked after different attempts. Answers are
+// ranked by their reward, and the best is held against the worst, the second best against the
+// second worst, and so on to the middle; no answer is in two pairs.
 
 namespace kernelmill::exports {
 
