@@ -8,6 +8,8 @@ namespace kernelmill::commands {
 
 using cli::invocation;
 
+cli::command fork_row();
+cli::command query_row();
 cli::command rescore_row();
 cli::command replay_row();
 

@@ -17,6 +17,8 @@ const cli::command_table& all() {
       show_row(),
       report_row(),
       export_row(),
+      query_row(),
+      fork_row(),
       rescore_row(),
       replay_row(),
       runs_row(),

@@ -73,6 +73,7 @@ ARROWS = {
     " actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine"
     " launch/scripted_server retrieval storage",
     "launch/watch": "launch/cli launch/config storage",
+    "launch/study": "launch/watch storage storage/export",
     "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
     " launch/config launch/machine launch/node launch/watch storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
@@ -83,7 +84,7 @@ ARROWS = {
     "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report"
-    " launch/scripted_server launch/services launch/simulate launch/watch retrieval storage storage/export storage/fsck",
+    " launch/scripted_server launch/services launch/simulate launch/study launch/watch retrieval storage storage/export storage/fsck",
     "launch": "launch/commands",
 }
 
