@@ -2,6 +2,8 @@
 
 // What the rows of trainers are made of: the members of a group that can be trained on by token.
 
+#include <nlohmann/json.hpp>
+
 #include "storage/export/rows.hpp"
 #include "storage/export/sequences.hpp"
 
