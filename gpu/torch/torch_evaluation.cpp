@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
