@@ -10,6 +10,7 @@ try:
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.rows import Gateless
     from kernelmill_torch.buffers import BufferSet
+    from kernelmill_torch.intercept import beside_others, unsure_beside
     from kernelmill_torch.judged import first_call_seconds
     from kernelmill_torch.judgement import Judgement
     from kernelmill_torch.processes import Fault, Row
@@ -372,14 +373,28 @@ class CallsApart(unittest.TestCase):
         return x
 
     def test_what_ran_beside_others_is_charged(self):
-        x = self.judged([51e-6, 51e-6, 90e-6, 51e-6])
+        x = self.judged([51e-6, 51e-6, 90e-6] + [51e-6] * 9)
         self.assertEqual(x.block()["beside"], 0.0)  # of two rows nothing is known
         found = x.block()
         self.assertAlmostEqual(found["beside"], 25e-6)
         self.assertAlmostEqual(found["apart"], 51e-6)
-        self.assertEqual(x.asked, ["audit"] * 4)
+        self.assertAlmostEqual(found["cost"], 1e-6)
+        self.assertEqual(x.asked, ["audit"] * 12)  # nobody is charged by four rows
         x.block()
-        self.assertEqual(len(x.asked), 4)
+        self.assertEqual(len(x.asked), 12)
+
+    def test_what_more_rows_do_not_show_is_not_charged(self):
+        x = self.judged([51e-6] * 3 + [26e-6] * 9)
+        x.block()
+        self.assertEqual(x.block()["beside"], 0.0)
+        self.assertGreater(len(x.asked), 4)
+
+    def test_how_the_baseline_scatters_bounds_what_is_seen(self):
+        self.assertEqual(unsure_beside([50e-6] * 8, 4), 0.0)
+        rows = [50e-6, 51e-6, 52e-6, 53e-6, 54e-6]
+        self.assertGreater(unsure_beside(rows, 4), unsure_beside(rows, 12))
+        self.assertEqual(beside_others(25e-6, 27e-6, 50e-6, 50e-6, 2e-6), 0.0)
+        self.assertAlmostEqual(beside_others(25e-6, 27e-6, 50e-6, 50e-6, 1e-6), 2e-6)
 
     def test_what_keeping_apart_costs_is_not(self):
         x = self.judged([26e-6] * 4)
