@@ -19,12 +19,13 @@ using cells = std::vector<std::vector<std::string>>;
 constexpr size_t longest_value = 300;
 
 /// One value of either side.
-std::string shown(const json& x) {
+std::string value_cell(const json& x) {
   if (x.is_null()) return "-";
   if (x.is_number_float()) return fmt::format("{:.4g}", x.get<double>());
   if (x.is_string()) return one_line(x.get<std::string>(), longest_value);
   if (x.is_object() && x.contains("low") && x.contains("estimate"))
-    return shown(x["estimate"]) + " [" + shown(x["low"]) + ", " + shown(x["high"]) + "]";
+    return value_cell(x["estimate"]) + " [" + value_cell(x["low"]) + ", " + value_cell(x["high"]) +
+           "]";
   return one_line(x.dump(-1, ' ', false, json::error_handler_t::replace), longest_value);
 }
 
@@ -63,7 +64,7 @@ std::string values_table(const json& values) {
   bool remarks = false;
   for (const auto& x : values) {
     rows.push_back(
-        {one_line(x["key"].get<std::string>()), shown(x["a"]), shown(x["b"]), remark(x)});
+        {one_line(x["key"].get<std::string>()), value_cell(x["a"]), value_cell(x["b"]), remark(x)});
     remarks |= !rows.back().back().empty();
   }
   std::vector<std::string> head{"", "A", "B", "B AGAINST A"};
@@ -98,8 +99,8 @@ std::string best_text(const json& best, bool colour) {
 std::string turn_cell(const json& x) {
   if (x.is_null()) return "-";
   auto result = cell(x, "category");
-  if (!x["reward"].is_null()) result += ", reward " + shown(x["reward"]);
-  if (!x["speedup"].is_null()) result += ", speedup " + shown(x["speedup"]);
+  if (!x["reward"].is_null()) result += ", reward " + value_cell(x["reward"]);
+  if (!x["speedup"].is_null()) result += ", speedup " + value_cell(x["speedup"]);
   return result;
 }
 
@@ -115,8 +116,8 @@ std::string episodes_text(const json& x, bool colour) {
 
 std::string member_cell(const json& x) {
   if (x.is_null()) return "-";
-  return fmt::format("{}, return {}, advantage {}", cell(x, "outcome"), shown(x["return"]),
-                     shown(x["advantage"]));
+  return fmt::format("{}, return {}, advantage {}", cell(x, "outcome"), value_cell(x["return"]),
+                     value_cell(x["advantage"]));
 }
 
 std::string member_groups_text(const json& x, bool colour) {
@@ -160,7 +161,7 @@ std::string wins_table(const json& wins) {
 
 std::string side_cell(const json& x) {
   return fmt::format("{}/{} right, reward {}, speedup {}", x["correct"].dump(),
-                     x["episodes"].dump(), shown(x["reward"]), shown(x["speedup"]));
+                     x["episodes"].dump(), value_cell(x["reward"]), value_cell(x["speedup"]));
 }
 
 std::string tasks_table(json rows_of_tasks, size_t count) {

@@ -1,31 +1,26 @@
 #include "launch/study/episode_comparison.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "messages/json.hpp"
+#include "launch/study/wire_values.hpp"
 #include "messages/judged.hpp"
 
 namespace kernelmill::study {
 
 namespace {
 
-json finite(double x) {
-  return std::isfinite(x) ? json(x) : json(nullptr);
-}
-
 json turn_summary(wire::TurnRecord::Reader x) {
   auto verdict = x.getVerdict();
   auto timing = x.getFacts().getEvaluation().getTiming();
   json result = {{"category", std::string{verdict.getCategory()}},
-                 {"reward", is_paid(verdict) ? finite(verdict.getReward()) : json(nullptr)},
+                 {"reward", is_paid(verdict) ? number(verdict.getReward()) : json(nullptr)},
                  {"speedup", nullptr},
                  {"code_sha256", std::string{x.getCandidateSha256()}}};
-  if (timing.getMeasured()) result["speedup"] = finite(timing.getSpeedup().getEstimate());
+  if (timing.getMeasured()) result["speedup"] = number(timing.getSpeedup().getEstimate());
   return result;
 }
 
@@ -55,11 +50,11 @@ json end_of(const stored_episode& x) {
   auto opened = x.end->open();
   auto end = opened->getEpisode();
   result["task"] = std::string{end.getEpisode().getTask()};
-  result["outcome"] = enum_name(capnp::DynamicEnum{end.getOutcome()});
+  result["outcome"] = word(end.getOutcome());
   result["stop_reason"] = std::string{end.getStopReason()};
   result["best_turn"] = end.getBestTurn();
-  if (end.getReturns().size() > 0) result["return"] = finite(end.getReturns()[0]);
-  result["governance"] = enum_name(capnp::DynamicEnum{end.getReadiness().getKind()});
+  if (end.getReturns().size() > 0) result["return"] = number(end.getReturns()[0]);
+  result["governance"] = word(end.getReadiness().getKind());
   return result;
 }
 
@@ -96,8 +91,8 @@ json group_end(const stored_group& x) {
   if (!x.end) return result;
   auto opened = x.end->open();
   auto end = opened->getGroup();
-  result["mean"] = finite(end.getMean());
-  result["deviation"] = finite(end.getDeviation());
+  result["mean"] = number(end.getMean());
+  result["deviation"] = number(end.getDeviation());
   return result;
 }
 
@@ -105,7 +100,7 @@ json advantage_of(const stored_group& x, uint32_t member) {
   if (!x.end) return nullptr;
   auto opened = x.end->open();
   auto all = opened->getGroup().getAdvantages();
-  return member < all.size() ? finite(all[member]) : json(nullptr);
+  return member < all.size() ? number(all[member]) : json(nullptr);
 }
 
 json member_summary(const stored_group& of, const stored_episode& x) {
@@ -115,7 +110,7 @@ json member_summary(const stored_group& of, const stored_episode& x) {
           {"turns", end["turns"]},
           {"return", end["return"]},
           {"advantage", advantage_of(of, x.member)},
-          {"best_reward", best ? finite(reward_of(*best)) : json(nullptr)}};
+          {"best_reward", best ? number(reward_of(*best)) : json(nullptr)}};
 }
 
 const stored_episode* member_of(const stored_group& x, uint32_t member) {

@@ -1,13 +1,12 @@
 #include "launch/study/turn_comparison.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
 #include "launch/study/line_diff.hpp"
 #include "launch/study/run_scores.hpp"
-#include "messages/json.hpp"
+#include "launch/study/wire_values.hpp"
 #include "messages/judged.hpp"
 
 namespace kernelmill::study {
@@ -15,14 +14,6 @@ namespace kernelmill::study {
 namespace {
 
 using turn = wire::TurnRecord::Reader;
-
-std::string text_of(capnp::Text::Reader x) {
-  return {x.begin(), x.size()};
-}
-
-json number(double x) {
-  return std::isfinite(x) ? json(x) : json(nullptr);
-}
 
 /// One group of the document while it is filled.
 class group {
@@ -181,14 +172,9 @@ json compiler_group(const pair_of_turns& of) {
   return x.done();
 }
 
-template <class Enum>
-json word(Enum x) {
-  return enum_name(capnp::DynamicEnum{std::move(x)});
-}
-
 json verdict_group(const pair_of_turns& of) {
   group x{"verdict"};
-  of.differ(x, "outcome", [](turn t) { return word(t.getVerdict().getOutcome()); });
+  of.differ(x, "outcome", [](turn t) { return json(word(t.getVerdict().getOutcome())); });
   of.differ(x, "category", [](turn t) { return json(text_of(t.getVerdict().getCategory())); });
   of.differ(x, "message",
             [](turn t) { return json(text_of(t.getVerdict().getFault().getMessage())); });
