@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/config/suggest.hpp"
 
 namespace kernelmill::watch {

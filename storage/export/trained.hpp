@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "storage/export/rows.hpp"
 #include "storage/export/sequences.hpp"
 
