@@ -170,6 +170,8 @@ TEST(fork_command, exports_count_shared_turns_once) {
   auto counted = kernelmill(
       {"export", "runs/origin", "runs/once", "--form", "rl", "--out", "of-both", "--json"});
   ASSERT_EQ(counted.code, 0) << counted.err;
+  auto report = kernelmill({"report", "runs/once", "--by", "turn", "--json"}).document();
+  EXPECT_EQ(report["all"]["samples"], 2) << report;
   std::ifstream file{scratch() + "/of-both/PROVENANCE.json"};
   auto provenance = json::parse(file);
   EXPECT_EQ(provenance["read"]["turns"], 8)

@@ -301,9 +301,9 @@ TEST(store, a_scan_leaves_no_pages_resident_and_reads_the_same_again) {
     };
     auto before = resident_file_pages();
     for (uint32_t g = 0; g < groups; ++g) EXPECT_TRUE(lineage->scan_group("demo", g, count));
-    EXPECT_LT(resident_file_pages(), before + (16 << 20)) << "of 51 MB that were read";
+    EXPECT_LT(resident_file_pages(), before + (32 << 20)) << "of 51 MB that were read";
     EXPECT_TRUE(lineage->scan_run("demo", count));
-    EXPECT_LT(resident_file_pages(), before + (16 << 20));
+    EXPECT_LT(resident_file_pages(), before + (32 << 20));
     return sum;
   };
   auto first = read();
