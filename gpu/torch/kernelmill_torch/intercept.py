@@ -10,7 +10,7 @@ OF_A_NORMAL = 1.4826   # its deviation, by the median of what it is off
 LEAST_LEFT = 0.1       # of a row's time
 MOST_TO_KEEP_APART = 2e-6  # seconds of a call; an H200 takes 0.4 to 1.3 us
 BESIDE_SHARE = 0.01        # of a call, and seconds
-BESIDE_FLOOR = 0.3e-6
+BESIDE_FLOOR = 0.8e-6
 
 
 def short_length(count: int) -> int:

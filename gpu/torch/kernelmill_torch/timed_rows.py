@@ -225,11 +225,10 @@ class TimedRows(Quiet):
 
     def count_bad(self, contents: list, outputs: list[BufferSet], seed: int = 0) -> float:
         """Wrong elements in the outputs of a row, which began with a seed. A model may change the contents."""
-        problem, rules = self.bench.problem, self.rules_when_timed(self.kind)
         if seed:
             seed_everything(seed)
-        return compare.count_bad([x for drawn, one in zip(contents, outputs)
-                                  for x in zip(one.outputs, problem.run(drawn), rules)])
+        pairs = [(one.outputs, self.bench.problem.run(drawn)) for drawn, one in zip(contents, outputs)]
+        return compare.count_bad([x for got, want in pairs for x in zip(got, want, self.rules_when_timed(self.kind, want))])
 
     def is_right_untimed(self) -> bool:
         """Whether it is right on contents of the present kind where nobody times it. Raises Fault."""
