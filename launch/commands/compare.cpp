@@ -296,6 +296,10 @@ expected<int> compare(const invocation& in) {
                                     : turns_document(*a, *b);
   KM_TRY(found);
   for (auto& [key, value] : found->items()) document[key] = std::move(value);
+  if (a->name == b->name) // two runs of one name: their folders tell them apart
+    for (const auto* side : {"a", "b"})
+      document[side]["name"] = document[side]["directory"].get<std::string>() +
+                               a->name.substr(a->run->where.name.size());
   if (in.json)
     cli::print_json(document);
   else

@@ -257,6 +257,28 @@ TEST(fork_command, says_what_is_wrong_with_its_words) {
   }
 }
 
+TEST(fork_command, and_its_origin_may_share_a_store) {
+  auto ran = kernelmill(
+      {"run", source_file("configs/quickstart.json"), "tasks.ids=[\"native/row_sum\"]",
+       "tasks.group_size=1", "tasks.max_turns=2", "evaluation.timing.enabled=false",
+       "profile.enabled=false", "storage.store=one/store", "run.dir=one/first", "--json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  auto script = talk_server("relative.json", "");
+  auto x = kernelmill({"fork", "one/first/g0.e0.t1", "--policy", "relative.json",
+                       "policy.model=other", "run.name=second", "--json"});
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto rows =
+      lines(kernelmill({"query", "", "one/second", "--fields", "turn,model,shared", "--json"}).out);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["shared"], true);
+  EXPECT_EQ(rows[1]["model"], "other");
+  auto compared = kernelmill({"compare", "one/first/g0.e0", "one/second/g0.e0", "--json"});
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  EXPECT_EQ(compared.document()["first_difference"], 1);
+  auto tree = kernelmill({"lineage", "one/first/g0.e0"});
+  EXPECT_THAT(tree.out, HasSubstr("second/g0.e0.t1 "));
+}
+
 TEST(fork_command, goes_on_behind_the_last_turn_of_an_episode) {
   auto x = fork("g0.e0.t3", "longer", {"tasks.max_turns=5"});
   EXPECT_EQ(x["totals"]["episodes"], 1);
