@@ -174,14 +174,18 @@ expected<fork_origin> fork_from(const run_directory& from, uint32_t group, uint3
   return x;
 }
 
-expected<void> commit_shared_turns(const fork_origin& from, const std::string& run,
+expected<void> commit_shared_turns(const fork_origin& from, const run_directory& into,
                                    uint32_t members, store& to, artifact_store& artifacts) {
+  const auto& run = into.name;
   auto there = are_there(to, from, run, members);
   KM_TRY(there);
   if (*there) return {};
   auto origin = open_origin(from);
   KM_TRY(origin);
-  auto episode = read_origin(*origin, from.group, from.member);
+  std::error_code code;
+  bool one_store = std::filesystem::equivalent(origin->store, into.store, code); // shared by runs
+  auto episode = one_store ? read_episode(to, origin->name, from.group, from.member)
+                           : read_origin(*origin, from.group, from.member);
   KM_TRY(episode);
   if (episode->turns.size() < from.turns)
     return infrastructure_error("store_damaged", "failed to copy the turns that a fork shares: " +

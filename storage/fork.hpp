@@ -44,7 +44,8 @@ expected<fork_origin> fork_from(const run_directory& from, uint32_t group, uint3
 /// Commits the shared turns for each member of group 0 of `run`, all in one transaction, unless
 /// they are there: a fork that was killed before is made whole. Their texts go to `artifacts`.
 /// Errors: those of the two stores, "fork_origin_gone" (the other run is needed and not there).
-expected<void> commit_shared_turns(const fork_origin& from, const std::string& run,
+/// REQUIRES: `to` is the store of `run`, open.
+expected<void> commit_shared_turns(const fork_origin& from, const run_directory& run,
                                    uint32_t members, store& to, artifact_store& artifacts);
 
 } // namespace kernelmill

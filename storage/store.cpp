@@ -10,6 +10,7 @@
 
 #include "storage/keys.hpp"
 #include "storage/lmdb_environment.hpp"
+#include "storage/map_pages.hpp"
 
 namespace kernelmill {
 
@@ -92,6 +93,7 @@ expected<void> scan(lmdb_environment& env, const store_key& first, const store_k
     cursor here;
     if (int code = mdb_cursor_open(txn, in.records, &here.at); code != 0)
       return tl::unexpected(env.failure(code, "read"));
+    visited_pages pages{env.pages()};
     auto key = val_of(first);
     MDB_val value{};
     int code = mdb_cursor_get(here.at, &key, &value, MDB_SET_RANGE);
@@ -101,6 +103,8 @@ expected<void> scan(lmdb_environment& env, const store_key& first, const store_k
       if (*found > last) return {};
       auto more = visit_value(*found, value, visit);
       KM_TRY(more);
+      pages.add(value); // its checksum is right, so it lies where it says
+      if (key.mv_data != static_cast<const void*>(first.data())) pages.add(key);
       if (!*more) return {};
     }
     if (code != MDB_NOTFOUND) return tl::unexpected(env.failure(code, "read"));
@@ -332,6 +336,7 @@ expected<std::vector<uint32_t>> store::groups(const std::string& run) const {
     if (int code = mdb_cursor_open(txn, in.records, &here.at); code != 0)
       return tl::unexpected(env.failure(code, "read"));
     auto last = make_key(hash, key_section::episodes, key_last, key_last, key_last);
+    visited_pages pages{env.pages()};
     for (uint64_t next = 0; next <= key_last;) {
       auto first = make_key(hash, key_section::episodes, static_cast<uint32_t>(next), 0, 0);
       auto key = val_of(first);
@@ -342,6 +347,7 @@ expected<std::vector<uint32_t>> store::groups(const std::string& run) const {
       auto found = key_of(key);
       KM_TRY(found);
       if (*found > last) return {};
+      if (key.mv_data != static_cast<const void*>(first.data())) pages.add_sought(key);
       result.push_back(group_of(*found));
       next = uint64_t{result.back()} + 1;
     }

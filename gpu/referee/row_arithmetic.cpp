@@ -18,9 +18,10 @@ constexpr double least_share = 0.2;      // of a row that is always paid
 constexpr double contents_share = 0.005; // two stretches of memory are filled that much alike
 constexpr double contents_floor = 3e-6;  // seconds
 constexpr size_t fewest_for_a_median = 4;
-constexpr double most_to_keep_apart = 3e-6; // seconds of a call; an H200 takes 0.4 to 1.3 us
-constexpr double beside_share = 0.01;       // of a call, and seconds: kernels' ends and beginnings
-constexpr double beside_floor = 0.3e-6;
+constexpr double most_to_keep_apart = 2e-6; // seconds of a call; an H200 takes 0.4 to 1.3 us
+// Medians of a dozen rows of honest kernels on an H200 differ by less.
+constexpr double beside_share = 0.01;   // of a call, and
+constexpr double beside_floor = 0.8e-6; // seconds
 
 double quantile(std::vector<double> x, double share) {
   if (x.empty()) return 0;
@@ -72,8 +73,8 @@ std::optional<row_line> fit_line(const std::vector<row_times>& rows) {
   // Of a straight line: the variance grows with how far the mean length is from none.
   double mean = calls / n;
   double spread = std::max(squares / n - mean * mean, 1e-9);
-  result.scatter = of_a_normal * median(rest);
-  result.error = of_a_median * result.scatter * std::sqrt((1 + mean * mean / spread) / n);
+  result.error =
+      of_a_median * of_a_normal * median(rest) * std::sqrt((1 + mean * mean / spread) / n);
   return result;
 }
 
@@ -92,16 +93,10 @@ double believed_share(double call_now, double call_quiet) {
   return std::min(1.0, believed_slowdown * call_quiet / call_now);
 }
 
-double beside_others(const both_ways& candidate, const both_ways& baseline, double unsure) {
+double beside_others(const both_ways& candidate, const both_ways& baseline) {
   double cost = std::clamp(baseline.apart - baseline.as_they_come, 0.0, most_to_keep_apart);
   double beside = candidate.apart - cost - candidate.as_they_come;
-  return beside > beside_share * candidate.as_they_come + beside_floor + unsure ? beside : 0;
-}
-
-double unsure_beside(double scatter, size_t apart, size_t rows, unsigned calls) {
-  if (apart == 0 || rows == 0 || calls == 0) return 0;
-  double squares = 2.0 / static_cast<double>(apart) + 2.0 / static_cast<double>(rows);
-  return 3 * of_a_median * scatter / calls * std::sqrt(squares);
+  return beside > beside_share * candidate.as_they_come + beside_floor ? beside : 0;
 }
 
 std::vector<double> charges(const std::vector<contents_pair>& pairs,

@@ -27,8 +27,7 @@ struct row_times {
 struct row_line {
   double intercept = 0;
   double call = 0;
-  double error = 0;   ///< standard error of the intercept
-  double scatter = 0; ///< standard deviation of a row, whatever its length
+  double error = 0; ///< standard error of the intercept
 };
 
 /// Calls that wait behind a gate, at most: the driver's queue has some 1,000 places, and a call may
@@ -86,11 +85,7 @@ struct both_ways {
 
 /// Seconds of a call of a candidate that lie beside other calls' work, which no caller gains by:
 /// its calls apart, less what keeping them apart costs the baseline, less its calls as they come. 0
-/// where that is what a launch may hide, and what these times are `unsure` of.
-double beside_others(const both_ways& candidate, const both_ways& baseline, double unsure);
-
-/// Three standard errors of what `beside_others` compares: a median of `apart` rows and one of
-/// `rows`, of so many calls each, for either side. How rows scatter is the baseline's matter.
-double unsure_beside(double scatter, size_t apart, size_t rows, unsigned calls);
+/// where that is no more than noise.
+double beside_others(const both_ways& candidate, const both_ways& baseline);
 
 } // namespace kernelmill

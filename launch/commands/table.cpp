@@ -18,6 +18,7 @@ const cli::command_table& all() {
       report_row(),
       export_row(),
       query_row(),
+      compare_row(),
       fork_row(),
       rescore_row(),
       replay_row(),

@@ -242,7 +242,7 @@ expected<bool> hosted_run::state::take_up_fork() {
                                "failed to go on from turns of " + from.run + ": the files of " +
                                    from.task + " have changed since",
                                "restore them, or start a new run");
-  KM_TRY(commit_shared_turns(from, plan.name, plan.group_size, *records, *artifacts));
+  KM_TRY(commit_shared_turns(from, directory, plan.group_size, *records, *artifacts));
   return true;
 }
 

@@ -1,15 +1,14 @@
 #include "launch/study/turn_fields.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "launch/study/wire_values.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
-#include "messages/json.hpp"
 #include "messages/judged.hpp"
 #include "storage/export/split.hpp"
 
@@ -20,19 +19,6 @@ namespace {
 using turn = wire::TurnRecord::Reader;
 using value = expected<json>;
 using reader = value (*)(turn, const turn_source&);
-
-std::string text_of(capnp::Text::Reader x) {
-  return {x.begin(), x.size()};
-}
-
-json number(double x) {
-  return std::isfinite(x) ? json(x) : json(nullptr);
-}
-
-template <class Enum>
-std::string word(Enum x) {
-  return enum_name(capnp::DynamicEnum{std::move(x)});
-}
 
 wire::Timing::Reader timing(turn x) {
   return x.getFacts().getEvaluation().getTiming();

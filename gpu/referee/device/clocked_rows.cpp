@@ -93,9 +93,7 @@ void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks
   into.apart = usual_of_few(candidate_apart);
   both_ways theirs{median(baseline), usual_of_few(baseline_apart)};
   into.cost = theirs.apart - theirs.as_they_come;
-  double unsure = unsure_beside(into.line.scatter, rows.apart.size(), candidate.size(),
-                                rows.apart.front().candidate.calls);
-  into.beside = beside_others({median(candidate), into.apart}, theirs, unsure);
+  into.beside = beside_others({median(candidate), into.apart}, theirs);
 }
 
 } // namespace

@@ -9,7 +9,7 @@ from kernelmill_torch import compare
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import OWN
-from kernelmill_torch.intercept import Intercept, beside_others, short_length, unsure_beside, without
+from kernelmill_torch.intercept import Intercept, beside_others, short_length, without
 from kernelmill_torch.processes import Fault, Process, Row
 from kernelmill_torch.quiet import BASELINE_SECONDS, RETAKES, Quiet
 from kernelmill_torch.rows import Gateless
@@ -72,8 +72,7 @@ class TimedRows(Quiet):
         fixed, _ = self.fixed()
         reference, candidate = (without(fixed, statistics.median(x)) for x in known)
         reference_apart, apart = (without(fixed, usual_of_few(x)) for x in self.apart)
-        unsure = unsure_beside(known[REFERENCE], len(self.apart[CANDIDATE]))
-        return apart, beside_others(candidate, apart, reference, reference_apart, unsure), reference_apart - reference
+        return apart, beside_others(candidate, apart, reference, reference_apart), reference_apart - reference
 
     def seconds_alone(self, kind: str) -> float:
         """Seconds a call in a row of the candidate on contents of a kind; checked. Raises Fault and Gateless."""
@@ -226,11 +225,10 @@ class TimedRows(Quiet):
 
     def count_bad(self, contents: list, outputs: list[BufferSet], seed: int = 0) -> float:
         """Wrong elements in the outputs of a row, which began with a seed. A model may change the contents."""
-        problem, rules = self.bench.problem, self.rules_when_timed(self.kind)
         if seed:
             seed_everything(seed)
-        return compare.count_bad([x for drawn, one in zip(contents, outputs)
-                                  for x in zip(one.outputs, problem.run(drawn), rules)])
+        pairs = [(one.outputs, self.bench.problem.run(drawn)) for drawn, one in zip(contents, outputs)]
+        return compare.count_bad([x for got, want in pairs for x in zip(got, want, self.rules_when_timed(self.kind, want))])
 
     def is_right_untimed(self) -> bool:
         """Whether it is right on contents of the present kind where nobody times it. Raises Fault."""

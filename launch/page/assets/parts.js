@@ -106,3 +106,12 @@ export function calmly(work, ms) {
     return next;
   };
 }
+
+/** A button that asks before it does something, and says why it could not. */
+export function pressing(title, question, work) {
+  const said = el('span', {class: 'note', role: 'status'});
+  return el('span', {}, el('button', {type: 'button', onclick: () => {
+    if (!confirm(question)) return;
+    Promise.resolve().then(work).catch((why) => said.replaceChildren(problem(why)));
+  }}, title), ' ', said);
+}

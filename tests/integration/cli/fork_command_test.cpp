@@ -170,6 +170,8 @@ TEST(fork_command, exports_count_shared_turns_once) {
   auto counted = kernelmill(
       {"export", "runs/origin", "runs/once", "--form", "rl", "--out", "of-both", "--json"});
   ASSERT_EQ(counted.code, 0) << counted.err;
+  auto report = kernelmill({"report", "runs/once", "--by", "turn", "--json"}).document();
+  EXPECT_EQ(report["all"]["samples"], 2) << report;
   std::ifstream file{scratch() + "/of-both/PROVENANCE.json"};
   auto provenance = json::parse(file);
   EXPECT_EQ(provenance["read"]["turns"], 8)
@@ -253,6 +255,28 @@ TEST(fork_command, says_what_is_wrong_with_its_words) {
     EXPECT_EQ(x.code, code) << words[1] << x.err;
     EXPECT_THAT(x.err, HasSubstr(said)) << words[1];
   }
+}
+
+TEST(fork_command, and_its_origin_may_share_a_store) {
+  auto ran = kernelmill(
+      {"run", source_file("configs/quickstart.json"), "tasks.ids=[\"native/row_sum\"]",
+       "tasks.group_size=1", "tasks.max_turns=2", "evaluation.timing.enabled=false",
+       "profile.enabled=false", "storage.store=one/store", "run.dir=one/first", "--json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  auto script = talk_server("relative.json", "");
+  auto x = kernelmill({"fork", "one/first/g0.e0.t1", "--policy", "relative.json",
+                       "policy.model=other", "run.name=second", "--json"});
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto rows =
+      lines(kernelmill({"query", "", "one/second", "--fields", "turn,model,shared", "--json"}).out);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["shared"], true);
+  EXPECT_EQ(rows[1]["model"], "other");
+  auto compared = kernelmill({"compare", "one/first/g0.e0", "one/second/g0.e0", "--json"});
+  ASSERT_EQ(compared.code, 0) << compared.err;
+  EXPECT_EQ(compared.document()["first_difference"], 1);
+  auto tree = kernelmill({"lineage", "one/first/g0.e0"});
+  EXPECT_THAT(tree.out, HasSubstr("second/g0.e0.t1 "));
 }
 
 TEST(fork_command, goes_on_behind_the_last_turn_of_an_episode) {

@@ -4,7 +4,6 @@ a hostile model's words as words. Skipped where Chromium or Selenium is not inst
 
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,37 +15,13 @@ import serving  # noqa: E402
 from serving import BROKEN, GOOD, HOSTILE  # noqa: E402
 
 try:
-    from selenium import webdriver
+    import browsing
     from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.common.exceptions import (ElementClickInterceptedException,
-                                            StaleElementReferenceException, WebDriverException)
-    from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
-except ImportError:
-    print("python3-selenium is not installed")
+except ImportError as why:
+    print(why)
     sys.exit(77)
-if not (shutil.which("chromium") and shutil.which("chromedriver")):
-    print("chromium and chromium-driver are not installed")
-    sys.exit(77)
-
-PATIENCE = 240  # seconds: other work may have the machine
-
-
-def browser(width=1200, height=900):
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                 "--disable-background-networking", "--no-first-run", f"--window-size={width},{height}"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    for left in range(4, -1, -1):  # chromedriver gives a browser a minute to start
-        try:
-            return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-        except WebDriverException:
-            if left == 0:
-                raise
 
 
 def free_port():
@@ -71,9 +46,9 @@ class Page(unittest.TestCase):
         served = serving.page(cls.root)
         cls.url = served.__enter__()
         cls.addClassCleanup(served.__exit__, None, None, None)
-        cls.chrome = browser()
+        cls.chrome = browsing.browser()
         cls.addClassCleanup(cls.chrome.quit)
-        cls.chrome.set_script_timeout(PATIENCE)
+        cls.chrome.set_script_timeout(browsing.PATIENCE)
 
     # -- helpers ---------------------------------------------------------------------------------
 
@@ -83,24 +58,10 @@ class Page(unittest.TestCase):
         self.chrome.get(f"{url or self.url}/#/{place}")
 
     def wait(self, what, text=None):
-        """The first element that the selector finds, with this text in it."""
-        def found(chrome):
-            try:
-                return next((x for x in chrome.find_elements(By.CSS_SELECTOR, what)
-                             if text is None or text in x.text), None)
-            except Exception:  # noqa: BLE001: it was drawn anew meanwhile
-                return None
-        return WebDriverWait(self.chrome, PATIENCE).until(found, f"no {what} with {text!r}")
+        return browsing.wait(self.chrome, what, text)
 
     def press(self, what, text=None):
-        """Clicks on what `wait` would find, also where the page draws it anew meanwhile."""
-        def pressed(_):
-            try:
-                self.wait(what, text).click()
-                return True
-            except (StaleElementReferenceException, ElementClickInterceptedException):
-                return False
-        WebDriverWait(self.chrome, PATIENCE).until(pressed, f"failed to press {what} with {text!r}")
+        browsing.press(self.chrome, what, text)
 
     def tearDown(self):
         # The content policy and every script error are in the browser's log.
@@ -202,7 +163,7 @@ class Page(unittest.TestCase):
                 self.wait("#turn-1")
                 release(2)
                 self.wait("#turn-2")
-                self.wait("#summary", "accepted")
+                self.wait("#summary", "Returns")  # its end
                 process.wait()
             self.assertEqual(process.returncode, 0)
         self.chrome.get_log("browser")  # the run's own page is gone with the run

@@ -102,7 +102,8 @@ def held_policy(texts):
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            with contextlib.suppress(ConnectionError):  # a run that was ended asks no more
+                self.wfile.write(body)
 
         def do_GET(self):  # noqa: N802
             self.answer({"object": "list", "data": [{"id": "held", "object": "model"}]})

@@ -73,7 +73,7 @@ ARROWS = {
     " actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine"
     " launch/scripted_server retrieval storage",
     "launch/watch": "launch/cli launch/config storage",
-    "launch/study": "launch/watch storage storage/export",
+    "launch/study": "launch/report launch/watch storage storage/export",
     "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
     " launch/config launch/machine launch/node launch/watch storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"

@@ -10,7 +10,6 @@ try:
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.rows import Gateless
     from kernelmill_torch.buffers import BufferSet
-    from kernelmill_torch.intercept import beside_others, unsure_beside
     from kernelmill_torch.judged import first_call_seconds
     from kernelmill_torch.judgement import Judgement
     from kernelmill_torch.processes import Fault, Row
@@ -388,13 +387,6 @@ class CallsApart(unittest.TestCase):
         x.block()
         self.assertEqual(x.block()["beside"], 0.0)
         self.assertGreater(len(x.asked), 4)
-
-    def test_how_the_baseline_scatters_bounds_what_is_seen(self):
-        self.assertEqual(unsure_beside([50e-6] * 8, 4), 0.0)
-        rows = [50e-6, 51e-6, 52e-6, 53e-6, 54e-6]
-        self.assertGreater(unsure_beside(rows, 4), unsure_beside(rows, 12))
-        self.assertEqual(beside_others(25e-6, 27e-6, 50e-6, 50e-6, 2e-6), 0.0)
-        self.assertAlmostEqual(beside_others(25e-6, 27e-6, 50e-6, 50e-6, 1e-6), 2e-6)
 
     def test_what_keeping_apart_costs_is_not(self):
         x = self.judged([26e-6] * 4)
