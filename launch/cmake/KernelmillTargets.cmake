@@ -13,6 +13,8 @@ if(KERNELMILL_UNITY)
   # Neither is a mistake there: a type of an unnamed namespace that lies in another file than the
   # unit's, and a local name that another source has outside of its functions.
   target_compile_options(kernelmill_flags INTERFACE -Wno-subobject-linkage -Wno-shadow)
+  # What fmt::fmt defines; compiled headers serve only those who define what they were made with.
+  target_compile_definitions(kernelmill_flags INTERFACE FMT_SHARED)
 endif()
 if(KERNELMILL_SANITIZE)
   # CAF itself is not instrumented; null and vptr report its intrusive containers.
@@ -25,6 +27,19 @@ if(KERNELMILL_FUZZ)
   target_compile_options(kernelmill_flags INTERFACE
     -fsanitize=fuzzer-no-link -fno-sanitize-recover=all -Wno-unknown-warning-option)
 endif()
+
+# The headers that cost most, compiled once for -O1 and once for -O2, for whole builds with
+# KERNELMILL_UNITY. A library that is declared before this is called parses them itself.
+function(kernelmill_headers)
+  foreach(level 1 2)
+    set(name kernelmill_headers_O${level})
+    add_library(${name} STATIC ${CMAKE_SOURCE_DIR}/launch/cmake/headers.cpp)
+    target_link_libraries(${name} PRIVATE kernelmill_flags kernelmill_messages CAF::core fmt::fmt
+      nlohmann_json::nlohmann_json)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O${level}>)
+    target_precompile_headers(${name} PRIVATE ${CMAKE_SOURCE_DIR}/launch/cmake/headers.hpp)
+  endforeach()
+endfunction()
 
 # kernelmill_library(NAME SOURCES... [PUBLIC libs] [PRIVATE libs] [HOT | ONCE] [APART])
 # HOT is for what time goes into while candidates wait: loops over elements, which g++ vectorizes
@@ -43,8 +58,15 @@ function(kernelmill_library name)
   elseif(NOT arg_HOT)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
   endif()
-  if(KERNELMILL_UNITY AND NOT arg_APART)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+  if(KERNELMILL_UNITY)
+    if(NOT arg_APART)
+      set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+    endif()
+    if(arg_ONCE AND TARGET kernelmill_headers_O1)
+      target_precompile_headers(${name} REUSE_FROM kernelmill_headers_O1)
+    elseif(NOT arg_HOT AND TARGET kernelmill_headers_O2)
+      target_precompile_headers(${name} REUSE_FROM kernelmill_headers_O2)
+    endif()
   endif()
 endfunction()
 
@@ -53,6 +75,7 @@ function(kernelmill_program name)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE kernelmill_flags ${arg_LINK})
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
 endfunction()
 
 # Messages are allocated by one thread and freed by another; glibc's malloc takes locks for that.

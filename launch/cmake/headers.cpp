@@ -1,0 +1,1 @@
+// headers.hpp is what this is for.
