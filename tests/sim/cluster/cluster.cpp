@@ -1,5 +1,6 @@
 #include "tests/sim/cluster/cluster.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "actors/cluster/cluster.hpp"
@@ -17,7 +18,8 @@ using json = nlohmann::ordered_json;
 namespace {
 
 constexpr auto lease_of_job = 30s;
-constexpr auto first_pause = 100ms, longest_pause = 2000ms, join_deadline = 10s; // as a node dials
+constexpr auto first_pause = 100ms, longest_pause = 2000ms;
+constexpr auto join_deadline = 10s; // as a node dials
 
 /// A process that offers slots. It dials as launch/cluster/member.cpp does.
 struct sim_node {
@@ -63,6 +65,7 @@ public:
     result.seconds = on_.now();
     result.turns_told = done_;
     result.overtaken = runs_->overtaken();
+    result.lies = on_.lies;
     result.marks = on_.marks();
     result.steps = on_.steps();
     result.trace_hash = on_.trace_hash();
@@ -116,6 +119,23 @@ private:
     caf::anon_send_exit(x.gate, caf::exit_reason::kill);
     x.workers.clear();
     if (x.link && x.link->is_open()) on_.mark("a node ends while it is connected");
+  }
+
+  // What a power cut leaves of files that nobody synced: their names, and the front of some.
+  void tear_files(uint32_t i) {
+    std::vector<std::string> files;
+    std::error_code code;
+    for (std::filesystem::recursive_directory_iterator at{shelf_of(i), code}, end; !code && at != end;
+         at.increment(code))
+      if (at->is_regular_file()) files.push_back(at->path());
+    std::sort(files.begin(), files.end()); // a folder has no order, and a seed must have
+    for (const auto& path : files) {
+      if (on_.upto(2) == 0) continue;
+      on_.mark("a node's files are torn by a power cut");
+      auto size = std::filesystem::file_size(path, code);
+      std::filesystem::permissions(path, std::filesystem::perms{0644}, code);
+      std::filesystem::resize_file(path, size / (1 + on_.upto(4)) / 2, code);
+    }
   }
 
   bool can_reach_head(uint32_t i) const {
@@ -254,6 +274,7 @@ private:
       case fault_kind::node_power_off:
         if (node.link) node.link->look_whether_silent();
         end_node(node);
+        tear_files(x.where);
         break;
       case fault_kind::node_killed: end_node(node); break;
       case fault_kind::node_drained: command("drain", "n" + std::to_string(x.where)); break;

@@ -23,6 +23,7 @@ struct life {
   uint32_t overtaken = 0;    ///< most jobs that were given out before one that had asked earlier
   std::map<std::string, uint64_t> turns_told; ///< by the head, of the runs that have finished
   std::shared_ptr<sim_disk> disk;
+  std::set<std::string> lies; ///< SHA-256 of candidates that a policy server gave to the wrong one
   std::map<std::string, uint64_t> marks;
   uint64_t steps = 0, trace_hash = 0;
 };

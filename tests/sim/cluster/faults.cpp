@@ -10,7 +10,7 @@ const char* to_string(fault_kind x) noexcept {
       "slow_link",     "cut",           "half_open",     "reset",         "node_killed",
       "node_power_off", "node_drained", "shelf_lost",    "worker_silent", "worker_dies",
       "worker_faulty", "head_killed",   "killed_writing", "disk_error",   "disk_full",
-      "disk_unsure",   "server_down",   "server_faulty", "server_silent", "server_left",
+      "disk_unsure",   "server_down",   "server_faulty", "server_silent", "server_lying", "server_left",
       "clock_jump",    "run_paused"};
   static_assert(std::size(names) == fault_kinds);
   return names[static_cast<unsigned>(x)];

@@ -15,7 +15,7 @@ enum class fault_kind : unsigned char {
   half_open,      ///< one direction is cut: to the node when `amount` is even, else from it
   reset,          ///< a node's connection breaks at once, with what is in flight
   node_killed,    ///< the head hears of it at once; the node comes back as another process
-  node_power_off, ///< the head hears nothing
+  node_power_off, ///< the head hears nothing; un-synced files may be torn
   node_drained,   ///< by a user's command; the node comes back later
   shelf_lost,     ///< a node's folder of parcels is emptied
   worker_silent,  ///< a node's workers take jobs and never answer
@@ -29,11 +29,12 @@ enum class fault_kind : unsigned char {
   server_down,    ///< a policy server refuses connections
   server_faulty,  ///< it answers with errors
   server_silent,  ///< it never answers
+  server_lying,   ///< it answers what another conversation asked for
   server_left,    ///< a user detaches it, and attaches it again afterwards
   clock_jump,     ///< the machine stands still for `amount` ms, and all its timers are due
   run_paused,     ///< by a user
 };
-inline constexpr unsigned fault_kinds = 22;
+inline constexpr unsigned fault_kinds = 23;
 
 struct fault {
   fault_kind kind;

@@ -79,6 +79,14 @@ void machine::end(const fault& x) {
   if (i->second.empty()) on_.erase(i);
 }
 
+const std::string& machine::other_session(const std::string& mine) {
+  if (session_now_ != mine) {
+    session_before_ = session_now_.empty() ? mine : session_now_;
+    session_now_ = mine;
+  }
+  return session_before_;
+}
+
 hand_actor machine::spawn_porter() {
   return keep(system_.spawn(blocking_hand));
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,11 @@ public:
   void mark(const char* what) { ++marks_[what]; }
   const std::map<std::string, uint64_t>& marks() const { return marks_; }
 
+  /// SHA-256 of candidates that a policy server gave to who had not asked for them.
+  std::set<std::string> lies;
+  /// The conversation that asked before this one, of those that have asked.
+  const std::string& other_session(const std::string& mine);
+
   /// Ends with the machine.
   template <class Handle>
   Handle keep(Handle x) {
@@ -79,6 +85,7 @@ private:
   std::vector<caf::actor_addr> all_;
   std::map<std::pair<fault_kind, uint32_t>, std::vector<uint32_t>> on_;
   std::map<std::string, uint64_t> marks_;
+  std::string session_before_, session_now_;
   uint64_t steps_ = 0, trace_hash_ = 0;
 };
 

@@ -94,7 +94,7 @@ cluster_actor::behavior_type noting_queues(cluster_actor::pointer self, cluster_
         runs->asked_for(where, 'b');
         auto answer = self->make_response_promise<Message<wire::BuildResult>>();
         auto ask = [=]() mutable {
-          self->request(inner, 24h, atom::build_v, where, request)
+          self->request(inner, 1440min, atom::build_v, where, request)
               .then([answer](const Message<wire::BuildResult>& x) mutable { answer.deliver(x); },
                     [answer](caf::error& why) mutable { answer.deliver(std::move(why)); });
         };
@@ -130,7 +130,10 @@ governance_actor::behavior_type paying_governance(governance_actor::pointer self
             .then(
                 [answer](const Message<wire::Verdict>& says) mutable {
                   auto x = says.open();
-                  if (x->getOutcome() != wire::Outcome::INFRASTRUCTURE) return answer.deliver(says);
+                  if (x->getOutcome() != wire::Outcome::INFRASTRUCTURE) {
+                    answer.deliver(says);
+                    return;
+                  }
                   answer.deliver(build<wire::Verdict>([](wire::Verdict::Builder y) {
                     y.setOutcome(wire::Outcome::REJECTED);
                     y.setReward(0);

@@ -21,6 +21,13 @@ std::string reply_of(std::string_view session, uint32_t turn) {
          " " + names[kind] + "\n</KERNEL>";
 }
 
+// SHA-256 of what is parsed out of reply_of(); empty where that holds no candidate.
+std::string candidate_of(std::string_view session, uint32_t turn) {
+  auto text = reply_of(session, turn);
+  auto from = text.find("// "), to = text.find("\n</KERNEL>");
+  return from == text.npos ? std::string{} : sha256_hex(text.substr(from, to - from));
+}
+
 bool says(std::string_view source, std::string_view word) {
   return source.find(word) != std::string_view::npos;
 }
@@ -87,17 +94,19 @@ Message<wire::EvaluateResult> evaluated(wire::EvaluateRequest::Reader request) {
   std::ostringstream text;
   text << std::ifstream{request.getLibraryPath().cStr()}.rdbuf();
   auto source = text.str();
+  // What a linker says of half a library: the candidate's own fault, as far as it can tell.
+  bool torn = sha256_hex(source) != request.getLibrarySha256();
   bool wrong = says(source, "wrong");
   return build<wire::EvaluateResult>([&](wire::EvaluateResult::Builder x) {
-    x.setCorrect(!wrong);
+    x.setCorrect(!wrong && !torn);
     x.setDeterministic(true);
     auto cases = x.initCases(1);
     cases[0].setName("small");
-    cases[0].setPass(!wrong);
-    if (wrong) {
+    cases[0].setPass(!wrong && !torn);
+    if (wrong || torn) {
       auto fault = x.initFault();
       fault.setClass(wire::FaultClass::CANDIDATE);
-      fault.setCategory("wrong_result");
+      fault.setCategory(torn ? "load_failed" : "wrong_result");
       return;
     }
     auto timing = x.initTiming();
@@ -131,7 +140,14 @@ policy_client_actor::behavior_type policy(policy_client_actor::pointer self, mac
           return later<result>(self, *on, machine_fault<result>("policy_timeout"),
                                view->getDeadlineMs());
         }
-        auto text = reply_of(view->getSession().cStr(), view->getTurn());
+        std::string session = view->getSession();
+        auto& other = on->other_session(session);
+        if (on->on(fault_kind::server_lying, number) && other != session) {
+          on->mark("a policy server answers what was not asked");
+          session = other;
+          on->lies.insert(candidate_of(session, view->getTurn()));
+        }
+        auto text = reply_of(session, view->getTurn());
         return later<result>(self, *on, build<result>([&](auto x) { x.setText(text); }));
       },
   };
