@@ -122,16 +122,16 @@ private:
   }
 
   // What a power cut leaves of files that nobody synced: their names, and the front of some.
-  void tear_files(uint32_t i) {
+  void tear_files(const std::string& folder, const char* mark) {
     std::vector<std::string> files;
     std::error_code code;
-    for (std::filesystem::recursive_directory_iterator at{shelf_of(i), code}, end; !code && at != end;
+    for (std::filesystem::recursive_directory_iterator at{folder, code}, end; !code && at != end;
          at.increment(code))
       if (at->is_regular_file()) files.push_back(at->path());
     std::sort(files.begin(), files.end()); // a folder has no order, and a seed must have
     for (const auto& path : files) {
       if (on_.upto(2) == 0) continue;
-      on_.mark("a node's files are torn by a power cut");
+      on_.mark(mark);
       auto size = std::filesystem::file_size(path, code);
       std::filesystem::permissions(path, std::filesystem::perms{0644}, code);
       std::filesystem::resize_file(path, size / (1 + on_.upto(4)) / 2, code);
@@ -274,7 +274,7 @@ private:
       case fault_kind::node_power_off:
         if (node.link) node.link->look_whether_silent();
         end_node(node);
-        tear_files(x.where);
+        tear_files(shelf_of(x.where), "a node's files are torn by a power cut");
         break;
       case fault_kind::node_killed: end_node(node); break;
       case fault_kind::node_drained: command("drain", "n" + std::to_string(x.where)); break;
@@ -286,6 +286,8 @@ private:
       case fault_kind::head_killed:
         if (runs_->is_committing()) on_.mark("the head dies with a commit on its way");
         kill_head();
+        if (x.amount % 2 == 0)
+          tear_files(folder_ + "/head", "the head's files are torn by a power cut");
         break;
       case fault_kind::server_left:
         command("policy_detach", server_name(x.where), json{{"drain_ms", x.amount}});

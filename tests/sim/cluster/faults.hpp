@@ -21,7 +21,7 @@ enum class fault_kind : unsigned char {
   worker_silent,  ///< a node's workers take jobs and never answer
   worker_dies,    ///< each job ends its worker
   worker_faulty,  ///< each job ends in a fault of the machine
-  head_killed,    ///< and started again afterwards
+  head_killed,    ///< and started again afterwards; `amount` even: un-synced files may be torn
   killed_writing, ///< the head dies in its next commit; `amount` even: the commit is on disk
   disk_error,     ///< commits fail with EIO
   disk_full,      ///< commits fail, nothing is written
