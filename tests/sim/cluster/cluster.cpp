@@ -307,7 +307,9 @@ private:
         if (node.link) node.link->heal();
         break;
       case fault_kind::node_power_off:
-        if (node.link) node.link->break_both(); // the address says that nobody has it
+        // The address says that nobody has it, when the head asks next.
+        if (auto old = node.link)
+          on_.after(milliseconds{1 + on_.upto(1000)}, [old] { old->break_both(); });
         [[fallthrough]];
       case fault_kind::node_killed: start_node(x.where); break;
       case fault_kind::node_drained:

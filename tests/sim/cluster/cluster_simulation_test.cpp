@@ -85,7 +85,6 @@ constexpr const char* rare_paths[] = {
     "a worker dies with its job",
     "a worker takes a job and never answers",
     "parcel_missing",
-    "stale_epoch",
     "the head dies after a write",
     "the head dies before a write",
     "the head dies with a commit on its way",

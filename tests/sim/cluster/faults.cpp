@@ -23,7 +23,7 @@ const char* to_string(defect x) noexcept {
                                           "turn_counted_twice",
                                           "fault_is_paid",
                                           "crossed_answers",
-                                          "lost_lease",
+                                          "lost_answer",
                                           "unfair_queue"};
   static_assert(std::size(names) == defects);
   return names[static_cast<unsigned>(x)];

@@ -60,7 +60,7 @@ enum class defect : unsigned char {
   turn_counted_twice,    ///< the store forgets a turn when it is read, and then takes it as a new one
   fault_is_paid,         ///< a fault of the machine becomes a rejected turn with reward 0
   crossed_answers,       ///< a connection gives a job the answer of another
-  lost_lease,            ///< the head forgets a job that it has given out
+  lost_answer,           ///< a conversation of the second run never hears of its third turn
   unfair_queue,          ///< a run's jobs wait while another run has any
 };
 inline constexpr unsigned defects = 8;

@@ -110,7 +110,6 @@ void connection::carry(caf::typed_response_promise<Message<Result>, Extra...> an
                        char kind, const envelope& where, const Message<Request>& request,
                        const Message<wire::Parcel>& parcel) {
   if (on_job) on_job(where, kind);
-  if (on_.is(defect::lost_lease) && on_.upto(20) == 0) return;
   auto self = shared_from_this();
   auto back = [self, answer, kind](Message<Result> result, const Extra&... extra) mutable {
     if (self->on_.is(defect::crossed_answers)) {

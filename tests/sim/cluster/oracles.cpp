@@ -62,7 +62,17 @@ private:
     bool ours = facts.getEvaluation().getFault().getClass() == wire::FaultClass::INFRASTRUCTURE ||
                 facts.getBuild().getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
     if (ours && !is_lost(turn)) say("no infrastructure reward: " + key + " is paid");
-    if (!is_lost(turn)) compare(key, turn);
+    if (is_lost(turn))
+      look_at_loss(key, turn.getVerdict().getCategory().cStr());
+    else
+      compare(key, turn);
+  }
+
+  // A file that a power cut has torn costs time: it is sent or built again, and no turn is lost.
+  void look_at_loss(const std::string& key, const std::string& category) {
+    bool emptied = life_.marks.contains(to_string(fault_kind::shelf_lost));
+    if (category == "parcel_damaged" || (category == "library_lost" && !emptied))
+      say("damage heals: " + key + " is lost to " + category);
   }
 
   // A policy server may lie; what it said is then judged as it was said.

@@ -14,7 +14,7 @@ inline constexpr double calm_bound = 900;
 
 /// Most jobs that may be given out before one of its kind that was asked for earlier. Runs take
 /// turns, and a job that failed goes first: this is far below what one run alone would take.
-inline constexpr uint32_t overtaken_bound = 24;
+inline constexpr uint32_t overtaken_bound = 12;
 
 /// What a life without faults says of each turn, and of each candidate.
 struct truth {

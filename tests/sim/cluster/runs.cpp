@@ -49,6 +49,8 @@ private:
 
 namespace {
 
+constexpr uint32_t slowest_sync_ms = 50;
+
 /// Stands before the one writer and notes what it acknowledges.
 lineage_actor::behavior_type noting_lineage(lineage_actor::pointer self, lineage_actor inner,
                                             machine* on, std::shared_ptr<sim_disk> disk,
@@ -62,10 +64,14 @@ lineage_actor::behavior_type noting_lineage(lineage_actor::pointer self, lineage
         self->request(inner, 10min, atom::commit_v, where, record, artifacts)
             .then(
                 [=](bool fresh) mutable {
-                  --*committing;
-                  if (!fresh) on->mark("a record was there already");
-                  if (*alive) disk->acknowledge(record_key(*record.open()), fresh, on->now());
-                  answer.deliver(fresh);
+                  // A sync takes its time, and the head may die in it.
+                  on->after(milliseconds{on->upto(slowest_sync_ms)}, [=]() mutable {
+                    if (!*alive) return;
+                    --*committing;
+                    if (!fresh) on->mark("a record was there already");
+                    disk->acknowledge(record_key(*record.open()), fresh, on->now());
+                    answer.deliver(fresh);
+                  });
                 },
                 [=](caf::error& why) mutable {
                   --*committing;
