@@ -167,7 +167,8 @@ private:
     on_.after(join_deadline, [link, welcomed] {
       if (!*welcomed) link->break_both();
     });
-    link->post(way::to_head, [this, i, epoch, link, welcomed] { ask_to_join(i, epoch, link, welcomed); });
+    link->post(way::to_head,
+               [this, i, epoch, link, welcomed] { ask_to_join(i, epoch, link, welcomed); });
   }
 
   void ask_to_join(uint32_t i, uint64_t epoch, const std::shared_ptr<connection>& link,
@@ -332,8 +333,9 @@ private:
     });
   }
 
-  void command(const std::string& verb, const std::string& subject, const json& document = {},
-               std::function<void(const json&)> then = [](const json&) {}) {
+  void command(
+      const std::string& verb, const std::string& subject, const json& document = {},
+      std::function<void(const json&)> then = [](const json&) {}) {
     auto text = document.is_string() ? document.get<std::string>()
                 : document.is_null() ? std::string{}
                                      : document.dump();

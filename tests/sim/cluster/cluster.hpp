@@ -17,10 +17,10 @@ inline constexpr const char* run_names[] = {"first", "second"};
 
 /// What a life of the cluster came to.
 struct life {
-  bool ended = false;        ///< both runs have finished
-  double faults_end = 0;     ///< virtual seconds
-  double seconds = 0;        ///< virtual, to the end
-  uint32_t overtaken = 0;    ///< most jobs that were given out before one that had asked earlier
+  bool ended = false;     ///< both runs have finished
+  double faults_end = 0;  ///< virtual seconds
+  double seconds = 0;     ///< virtual, to the end
+  uint32_t overtaken = 0; ///< most jobs that were given out before one that had asked earlier
   std::map<std::string, uint64_t> turns_told; ///< by the head, of the runs that have finished
   std::shared_ptr<sim_disk> disk;
   std::set<std::string> lies; ///< SHA-256 of candidates that a policy server gave to the wrong one

@@ -1,6 +1,7 @@
 // A head, nodes, policy servers, runs and their user under drawn faults, seed by seed. A failing
 // seed is printed with the fewest faults that still break a promise; replay it with
-// KERNELMILL_SIM_SEED=N build/tests/cluster_simulation_test. KERNELMILL_SIM_SEEDS=10000 is a night's.
+// KERNELMILL_SIM_SEED=N build/tests/cluster_simulation_test. KERNELMILL_SIM_SEEDS=10000 is a
+// night's.
 
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +29,8 @@ protected:
   void SetUp() override {
     // The head syncs its list of servers; a disk would cost more than all the rest.
     std::filesystem::path memory = "/dev/shm";
-    auto top = ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
+    auto top =
+        ::access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
     auto pattern = (top / "km_sim_XXXXXX").string();
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;

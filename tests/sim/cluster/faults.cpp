@@ -7,24 +7,19 @@ namespace kernelmill::sim {
 
 const char* to_string(fault_kind x) noexcept {
   static constexpr const char* names[] = {
-      "slow_link",     "cut",           "half_open",     "reset",         "node_killed",
-      "node_power_off", "node_drained", "shelf_lost",    "worker_silent", "worker_dies",
-      "worker_faulty", "head_killed",   "killed_writing", "disk_error",   "disk_full",
-      "disk_unsure",   "server_down",   "server_faulty", "server_silent", "server_lying", "server_left",
-      "clock_jump",    "run_paused"};
+      "slow_link",      "cut",          "half_open",      "reset",         "node_killed",
+      "node_power_off", "node_drained", "shelf_lost",     "worker_silent", "worker_dies",
+      "worker_faulty",  "head_killed",  "killed_writing", "disk_error",    "disk_full",
+      "disk_unsure",    "server_down",  "server_faulty",  "server_silent", "server_lying",
+      "server_left",    "clock_jump",   "run_paused"};
   static_assert(std::size(names) == fault_kinds);
   return names[static_cast<unsigned>(x)];
 }
 
 const char* to_string(defect x) noexcept {
-  static constexpr const char* names[] = {"none",
-                                          "early_acknowledgement",
-                                          "forgotten_record",
-                                          "turn_counted_twice",
-                                          "fault_is_paid",
-                                          "crossed_answers",
-                                          "lost_answer",
-                                          "unfair_queue"};
+  static constexpr const char* names[] = {
+      "none",          "early_acknowledgement", "forgotten_record", "turn_counted_twice",
+      "fault_is_paid", "crossed_answers",       "lost_answer",      "unfair_queue"};
   static_assert(std::size(names) == defects);
   return names[static_cast<unsigned>(x)];
 }

@@ -57,11 +57,11 @@ enum class defect : unsigned char {
   none,
   early_acknowledgement, ///< the store acknowledges what the next commit makes durable
   forgotten_record,      ///< the store drops the last record of a batch, and acknowledges it
-  turn_counted_twice,    ///< the store forgets a turn when it is read, and then takes it as a new one
-  fault_is_paid,         ///< a fault of the machine becomes a rejected turn with reward 0
-  crossed_answers,       ///< a connection gives a job the answer of another
-  lost_answer,           ///< a conversation of the second run never hears of its third turn
-  unfair_queue,          ///< a run's jobs wait while another run has any
+  turn_counted_twice, ///< the store forgets a turn when it is read, and then takes it as a new one
+  fault_is_paid,      ///< a fault of the machine becomes a rejected turn with reward 0
+  crossed_answers,    ///< a connection gives a job the answer of another
+  lost_answer,        ///< a conversation of the second run never hears of its third turn
+  unfair_queue,       ///< a run's jobs wait while another run has any
 };
 inline constexpr unsigned defects = 8;
 const char* to_string(defect x) noexcept;

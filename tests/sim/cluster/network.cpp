@@ -13,8 +13,8 @@ constexpr std::chrono::minutes long_enough{24 * 60};
 
 connection::connection(machine& on, uint32_t node, node_gate_actor gate, std::function<void()> lost)
     : on_(on), node_(node), gate_(std::move(gate)), lost_(std::move(lost)) {
-  proxy_ = on_.keep(node_gate_actor{on_.system().spawn(
-      [this](node_gate_actor::pointer self) { return gate_proxy(self); })});
+  proxy_ = on_.keep(node_gate_actor{
+      on_.system().spawn([this](node_gate_actor::pointer self) { return gate_proxy(self); })});
   // The gate's end is the end of its connections.
   far_ = on_.keep(hand_actor{on_.system().spawn([this](hand_actor::pointer self) {
     far_self_ = self;

@@ -116,7 +116,8 @@ private:
       if (groups_[name] != groups_of_run)
         say("nothing is lost: " + std::string{name} + " has " + std::to_string(groups_[name]) +
             " groups");
-      if (finished_[name] == 0) say("nothing is lost: no record says that " + std::string{name} + " has finished");
+      if (finished_[name] == 0)
+        say("nothing is lost: no record says that " + std::string{name} + " has finished");
       auto told = life_.turns_told.at(name);
       if (told != turns_[name])
         say("exactly once: the head tells of " + std::to_string(told) + " turns of " + name + ", " +

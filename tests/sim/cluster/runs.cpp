@@ -95,8 +95,8 @@ cluster_actor::behavior_type noting_queues(cluster_actor::pointer self, cluster_
   };
   return {
       [](atom::status) { return Message<wire::Snapshot>{}; },
-      [=](atom::build, const envelope& where, const Message<wire::BuildRequest>& request)
-          -> caf::result<Message<wire::BuildResult>> {
+      [=](atom::build, const envelope& where,
+          const Message<wire::BuildRequest>& request) -> caf::result<Message<wire::BuildResult>> {
         runs->asked_for(where, 'b');
         auto answer = self->make_response_promise<Message<wire::BuildResult>>();
         auto ask = [=]() mutable {
@@ -181,7 +181,8 @@ public:
     }
     lineage_config config;
     config.own_thread = false;
-    auto writer = own(spawn_group_commit_lineage(system, std::make_shared<sim_sink>(runs_), config));
+    auto writer =
+        own(spawn_group_commit_lineage(system, std::make_shared<sim_sink>(runs_), config));
     auto services = std::make_shared<episode_services>();
     services->policy = attached;
     auto asked = own(system.spawn(noting_queues, queues, &on, runs_));
@@ -191,8 +192,8 @@ public:
     services->governance = own(system.spawn(rule_governance, governance_config{}));
     if (on.is(defect::fault_is_paid))
       services->governance = own(system.spawn(paying_governance, services->governance));
-    services->lineage = own(system.spawn(noting_lineage, writer, &on, runs_->disk_, runs_->alive,
-                                         &runs_->committing_));
+    services->lineage = own(
+        system.spawn(noting_lineage, writer, &on, runs_->disk_, runs_->alive, &runs_->committing_));
     services->prompts = std::make_shared<prompt_book>();
     auto settings = std::make_shared<episode_settings>();
     settings->max_turns = max_turns;

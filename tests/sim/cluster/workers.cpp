@@ -168,8 +168,7 @@ compiler_actor::behavior_type compiler(compiler_actor::pointer self, machine* on
   };
 }
 
-gpu_runner_actor::behavior_type runner(gpu_runner_actor::pointer self, machine* on,
-                                       uint32_t node) {
+gpu_runner_actor::behavior_type runner(gpu_runner_actor::pointer self, machine* on, uint32_t node) {
   return {
       [](atom::status) { return Message<wire::Snapshot>{}; },
       [=](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>& request) {
