@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "actors/cluster/remote_workers.hpp"
 #include "actors/head/head_state.hpp"
 #include "actors/plain_name.hpp"

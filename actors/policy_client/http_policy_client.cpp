@@ -242,6 +242,8 @@ void http_policy_client_state::retry_or_give_up(job& x, const attempt_decision& 
 // the deadline of an episode to hear that. Ends all jobs, the one at hand too.
 bool http_policy_client_state::first_contact_failed(bool at_deadline) {
   if (reached_ || config_.first_contact_ms == 0 || !first_attempt_) return false;
+  // One that has taken a request and thinks about it is there, however long it takes.
+  if (!at_deadline && last_error_.category != "policy_unreachable") return false;
   auto away = now() - *first_attempt_;
   if (!at_deadline && away < milliseconds{config_.first_contact_ms}) return false;
   first_attempt_.reset();
@@ -281,7 +283,7 @@ void http_policy_client_state::take(timer_over which) {
   }
   poll_metrics();
   // A connection attempt that hangs brings no response that would lead here.
-  if (last_error_.cls != fault_class::none && !jobs_.empty()) first_contact_failed();
+  if (!jobs_.empty()) first_contact_failed();
 }
 
 void http_policy_client_state::expire(job& x) {

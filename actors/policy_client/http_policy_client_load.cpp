@@ -70,6 +70,7 @@ void http_policy_client_state::take(models_answered& answer) {
   const auto& response = *answer.response;
   if (response.fault == transport_fault::none && response.status == 200)
     models_ = parse_model_list(response.body);
+  reached_ = reached_ || response.status != 0;
   // What the probe cannot do, the completion will report.
   if (response.fault != transport_fault::none) probed_ = reached_;
 }

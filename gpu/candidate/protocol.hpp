@@ -46,6 +46,7 @@ enum class candidate_command : uint32_t {
   queue,   ///< device code: queues the row of device_program.hpp behind a gate
   close,   ///< on a GPU, a library: from now on launches wait behind gate values[0]
   release, ///< on a GPU: opens gate values[0], or that of the row, and waits for what is behind it
+  apart,   ///< as launch; then what the GPU is given later begins when the call's work is over
 };
 
 enum class parameter_kind : uint32_t { scalar, readable, writable };

@@ -233,14 +233,17 @@ void call_code() {
   expect_launched(program->launch(bases, control->values));
 }
 
-// Device code has one stream. An error shows when all is waited for.
+// Device code has one stream. A library that leaves a capture open, or else has orders refused,
+// would have calls that nothing keeps apart.
 void set_fence() {
   if (gpu == nullptr || program != nullptr) return;
   if (fence == nullptr) {
     alignas(cuda::call_fence) static char room[sizeof(cuda::call_fence)];
     fence = new (room) cuda::call_fence{gpu->cuda()};
   }
-  (void)fence->set();
+  if (int result = fence->set(); result != 0)
+    lose_device(result, "keep calls apart: the driver refused the order; is the "
+                        "capture of a stream left open?");
 }
 
 void close_gate() {
@@ -291,7 +294,8 @@ void obey(candidate_command command) {
   switch (command) {
     case candidate_command::load: return load();
     case candidate_command::call: call(); return finish();
-    case candidate_command::launch: call(); return set_fence();
+    case candidate_command::launch: return call();
+    case candidate_command::apart: call(); return set_fence();
     case candidate_command::finish: return finish();
     case candidate_command::queue: return program != nullptr ? queue_row() : void();
     case candidate_command::close: return close_gate();

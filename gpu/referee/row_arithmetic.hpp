@@ -76,4 +76,16 @@ struct contents_pair {
 std::vector<double> charges(const std::vector<contents_pair>& pairs,
                             const std::vector<double>& usual);
 
+/// Seconds of a call: of calls one after the other as they come, and of calls each of which begins
+/// when all work of the one before is over.
+struct both_ways {
+  double as_they_come = 0;
+  double apart = 0;
+};
+
+/// Seconds of a call of a candidate that lie beside other calls' work, which no caller gains by:
+/// its calls apart, less what keeping them apart costs the baseline, less its calls as they come. 0
+/// where that is no more than noise.
+double beside_others(const both_ways& candidate, const both_ways& baseline);
+
 } // namespace kernelmill

@@ -23,7 +23,8 @@ public:
   size_t count() const;
 
   /// Blocks, in seconds a call, without the part of a row that is none of its calls', which all
-  /// rows together tell best. The problem's own kind comes first.
+  /// rows together tell best, and with what calls of the candidate ran side by side. The
+  /// problem's own kind comes first.
   std::vector<kind_blocks> without_fixed() const;
 
   /// Whether more must come, however well the speedup is known: each of some blocks of other
@@ -32,6 +33,8 @@ public:
 
   /// By which blocks were timed, "call" or "device".
   const std::string& clock() const noexcept { return clock_; }
+
+  const calls_apart& apart() const noexcept { return apart_; }
 
   /// Seconds a call: standard error of the part that is none of its calls'.
   double fixed_error() const noexcept { return fixed_error_; }
@@ -49,6 +52,7 @@ private:
   std::vector<uint32_t> calls_;    // of each kind
   double fixed_ = 0;               // seconds a call that are no call's, as is known by now
   double fixed_error_ = 0;
+  calls_apart apart_;
   bool has_others_ = false; // of contents
   bool unmet_ = false;      // nothing is known of some yet
   std::string clock_ = "call";

@@ -50,6 +50,12 @@ expected<std::unique_ptr<head_line>> head_line::open(const network_address& head
 
 expected<json> head_line::ask(const std::string& verb, const std::string& subject,
                               const std::string& document) {
+  return ask_head_actor(state_->system, state_->gate, verb, subject, document);
+}
+
+expected<json> ask_head_actor(caf::actor_system& system, const head_actor& head,
+                              const std::string& verb, const std::string& subject,
+                              const std::string& document) {
   auto request = build<wire::ControlRequest>([&](wire::ControlRequest::Builder x) {
     x.setVerb(verb);
     x.setSubject(subject);
@@ -57,13 +63,13 @@ expected<json> head_line::ask(const std::string& verb, const std::string& subjec
     x.setProtocol(protocol_version);
   });
   expected<json> result;
-  caf::scoped_actor self{state_->system};
-  self->request(state_->gate, answer_deadline, atom::control_v, request)
+  caf::scoped_actor self{system};
+  self->request(head, answer_deadline, atom::control_v, request)
       .receive([&](const Message<wire::ControlReply>& x) { result = read_reply(x); },
                [&](caf::error& why) {
                  result = infrastructure_error(
                      "head_unreachable",
-                     "failed to get an answer of the head: " + state_->system.render(why),
+                     "failed to get an answer of the head: " + system.render(why),
                      "`kernelmill status` shows whether it took the command");
                });
   return result;

@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "launch/cluster/link.hpp"
+#include "messages/actors.hpp"
 #include "messages/error.hpp"
 
 namespace kernelmill {
@@ -15,6 +16,11 @@ namespace kernelmill {
 expected<nlohmann::ordered_json> ask_head(const network_address& head, const link_options& link,
                                           const std::string& verb, const std::string& subject,
                                           const std::string& document);
+
+/// The same of a head that is known already, of this process or of another.
+expected<nlohmann::ordered_json> ask_head_actor(caf::actor_system& system, const head_actor& head,
+                                                const std::string& verb, const std::string& subject,
+                                                const std::string& document);
 
 /// The same for somebody who asks again and again, over one connection.
 class head_line {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
 #include <sys/file.h>
 
 #include <caf/all.hpp>
@@ -17,6 +18,7 @@
 #include "actors/policy_pool/policy_pool.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/cluster/head_runs.hpp"
+#include "launch/cluster/head_sight.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/watch/views.hpp"
 #include "messages/base/descriptor.hpp"
@@ -90,7 +92,8 @@ expected<descriptor> lock_root(const std::string& root) {
 }
 
 head_settings settings_of(const head_options& options, const std::string& root,
-                          caf::actor_system& system) {
+                          caf::actor_system& system, const std::shared_ptr<open_stores>& stores,
+                          const std::shared_ptr<head_sight>& sight) {
   head_settings result;
   result.build = build_id();
   result.epoch = uint64_t{std::random_device{}()} << 32 | std::random_device{}();
@@ -101,12 +104,15 @@ head_settings settings_of(const head_options& options, const std::string& root,
   result.shelf = std::make_shared<parcel_shelf>(default_build_cache() + "/cluster");
   result.servers_file = root + "/policies.json";
   result.pool = spawn_policy_pool(system, options.log);
-  auto stores = std::make_shared<open_stores>();
   result.runs = make_head_runs(root, options.log, stores);
-  result.look = [root, stores](const std::string& view, const std::string& query_text,
-                               const nlohmann::ordered_json& status,
-                               const Message<wire::Snapshot>& nodes)
-      -> expected<nlohmann::ordered_json> {
+  result.look = [root, stores,
+                 sight](const std::string& view, const std::string& query_text,
+                        const nlohmann::ordered_json& status,
+                        const Message<wire::Snapshot>& nodes) -> expected<nlohmann::ordered_json> {
+    if (view == sight_view) {
+      sight->take(status, nodes);
+      return nlohmann::ordered_json::object();
+    }
     auto query = nlohmann::ordered_json::parse(query_text, nullptr, false);
     if (query.is_discarded())
       return configuration_error("usage", "failed to read the query: it is no JSON", "");
@@ -140,9 +146,22 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   auto lock = lock_root(*root);
   KM_TRY(lock);
   auto& system = lasting_system();
-  auto head = spawn_head(system, settings_of(options, *root, system));
+  auto stores = std::make_shared<open_stores>();
+  auto sight = std::make_shared<head_sight>(*root, stores);
+  auto head = spawn_head(system, settings_of(options, *root, system, stores, sight));
+  sight->ask_of(system, head);
   head_watch watch{head};
   KM_TRY(recover(system, head));
+  std::shared_ptr<void> window; // ends before the head does
+  if (options.on_window) {
+    auto opened = options.on_window(
+        {sight->world(),
+         [sight](const std::string& verb, const std::string& subject, const std::string& document) {
+           return sight->ask(verb, subject, document);
+         }});
+    KM_TRY(opened);
+    window = std::move(*opened);
+  }
   auto port = publish_head(system, head, options.listen, *tls);
   KM_TRY(port);
   network_address at{options.listen.host, *port};
@@ -152,6 +171,7 @@ expected<void> run_head(const head_options& options, std::stop_token stop) {
   if (!watch.wait(stop))
     return infrastructure_error("internal", "the head has lost the actor that nodes talk to",
                                 "please report this as a defect; its runs stay resumable");
+  window.reset();
   caf::anon_send_exit(head, caf::exit_reason::user_shutdown);
   watch.wait_for(longest_lease_of_all);
   return {};

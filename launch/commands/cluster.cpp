@@ -13,6 +13,7 @@
 #include "launch/cluster/member.hpp"
 #include "launch/commands/head_asking.hpp"
 #include "launch/commands/interrupt.hpp"
+#include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_name.hpp"
 #include "launch/commands/sources.hpp"
@@ -155,6 +156,12 @@ expected<int> head(const invocation& in) {
   options.listen = *listen;
   options.link = link_of(in);
   options.root = in.value("--root");
+  auto web = monitor_options(in, "--monitor");
+  KM_TRY(web);
+  if (*web)
+    options.on_window = [page = std::move(**web)](head_window window) {
+      return open_head_page(page, std::move(window));
+    };
   options.on_listening = [&](const network_address& at) {
     if (in.json)
       cli::print_json({{"address", at.text()}});
@@ -256,43 +263,49 @@ cli::argument_spec run_of_head() {
 } // namespace
 
 cli::command head_row() {
-  return {
-      "head",
-      "Starts the head of a cluster. It owns runs and distributes their work to nodes.",
-      "kernelmill head --listen 10.0.0.1:7612\n"
-      "kernelmill head --insecure-loopback",
-      "Prints its address once it listens. Links use mutual TLS with the credentials of "
-      "`kernelmill cluster init`.\n"
-      "Ctrl-C or SIGTERM ends it. The next head with the same --root continues the runs in "
-      "progress, also after\n"
-      "kill -9.",
-      {},
-      {{"--listen",
-        "ADDR:PORT",
-        "Address to listen on. Port 0 takes a free one.",
-        "127.0.0.1:7612",
-        false,
-        {},
-        nothing},
-       {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory},
-       credentials(),
-       insecure(),
-       log_file(),
-       {"--log-level",
-        "LEVEL",
-        "Lowest level that is logged.",
-        "info",
-        false,
-        {"trace", "debug", "info", "warn", "error"},
-        nothing},
-       {"--log-format",
-        "FORMAT",
-        "`text`, or `json` with one object per line.",
-        "text",
-        false,
-        {"text", "json"},
-        nothing}},
-      head};
+  return {"head",
+          "Starts the head of a cluster. It owns runs and distributes their work to nodes.",
+          "kernelmill head --listen 10.0.0.1:7612\n"
+          "kernelmill head --insecure-loopback --monitor 7700",
+          "Prints its address once it listens. Links use mutual TLS with the credentials of "
+          "`kernelmill cluster init`.\n"
+          "With --monitor it serves the page of its runs and nodes, and prints its URL on stderr.\n"
+          "Ctrl-C or SIGTERM ends it. The next head with the same --root continues the runs in "
+          "progress, also after\n"
+          "kill -9.",
+          {},
+          with_monitor_options({{"--listen",
+                                 "ADDR:PORT",
+                                 "Address to listen on. Port 0 takes a free one.",
+                                 "127.0.0.1:7612",
+                                 false,
+                                 {},
+                                 nothing},
+                                {"--root",
+                                 "DIR",
+                                 "Folder that holds the runs.",
+                                 "runs",
+                                 false,
+                                 {},
+                                 completes::directory},
+                                credentials(),
+                                insecure(),
+                                log_file(),
+                                {"--log-level",
+                                 "LEVEL",
+                                 "Lowest level that is logged.",
+                                 "info",
+                                 false,
+                                 {"trace", "debug", "info", "warn", "error"},
+                                 nothing},
+                                {"--log-format",
+                                 "FORMAT",
+                                 "`text`, or `json` with one object per line.",
+                                 "text",
+                                 false,
+                                 {"text", "json"},
+                                 nothing}}),
+          head};
 }
 
 cli::command node_row() {

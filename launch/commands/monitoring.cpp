@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <mutex>
 
+#include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/options.hpp"
 #include "storage/store.hpp"
@@ -67,6 +68,20 @@ expected<std::optional<page::options>> monitor_options(const cli::invocation& in
                                "give both --tls-certificate and --tls-key");
   result.build = build_id();
   return result;
+}
+
+expected<std::shared_ptr<void>> open_head_page(page::options options, head_window window) {
+  options.world = std::move(window.world);
+  options.control = [ask = window.ask](const std::string& verb,
+                                       const run_directory& run) -> expected<void> {
+    KM_TRY(ask(verb, run.name, {}));
+    return {};
+  };
+  options.cluster = std::move(window.ask);
+  auto service = page::service::start(std::move(options));
+  KM_TRY(service);
+  cli::talk("page: " + (*service)->url());
+  return std::shared_ptr<page::service>{std::move(*service)};
 }
 
 // -- the page of a run ----------------------------------------------------------------------------

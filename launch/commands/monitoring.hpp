@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "launch/cli/command.hpp"
+#include "launch/cluster/head.hpp"
 #include "launch/node/hosted_run.hpp"
 #include "launch/page/page.hpp"
 
@@ -24,6 +25,9 @@ std::vector<cli::option_spec> with_monitor_options(std::vector<cli::option_spec>
 /// Reads them; nothing when no page is wanted. `name` is the option that says where: "--monitor" or
 /// "--listen". Errors before anything starts: a token or TLS that is missing, an unreadable file.
 expected<std::optional<page::options>> monitor_options(const cli::invocation& in, const char* name);
+
+/// The page of a head of this process: its runs, its nodes, and what users may do to them.
+expected<std::shared_ptr<void>> open_head_page(page::options options, head_window window);
 
 /// The page of one run of this process, and of what else lies beside it.
 class run_page {

@@ -23,6 +23,7 @@
 #include "launch/node/run_manifest.hpp"
 #include "launch/node/stations.hpp"
 #include "launch/scripted_server/scripted_server.hpp"
+#include "storage/fork.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/run_journal.hpp"
 
@@ -84,6 +85,7 @@ struct hosted_run::state {
   expected<void> start_policy_server();
   expected<void> open_log();
   expected<void> take_up_records();
+  expected<bool> take_up_fork();
   std::shared_ptr<record_sink> make_sink();
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   Message<wire::Snapshot> introspection() const;
@@ -137,7 +139,7 @@ expected<void> hosted_run::state::prepare(const chosen_backend& backend) {
   if (auto ok = take(tasks, load_tasks(config, backend)); !ok) return ok;
   plan = plan_of(config, tasks);
   plan.config_digest = config_digest(config);
-  settings = settings_of(config, backend.name, options.resume);
+  settings = settings_of(config, backend.name, options.resume || !options.fork_json.empty());
   if (auto ok = take(plan.advantages, advantage_of(config.advantage)); !ok) return ok;
   if (auto ok = take(governance, governance_of(config)); !ok) return ok;
   if (auto ok = take(policy, policy_of(config)); !ok) return ok;
@@ -220,6 +222,27 @@ expected<void> hosted_run::state::take_up_records() {
   return {};
 }
 
+// A fork that was killed before its shared turns were there gets them now. Answers whether the run
+// is a fork.
+expected<bool> hosted_run::state::take_up_fork() {
+  auto origin = fork_of(directory);
+  KM_TRY(origin);
+  if (!*origin) return false;
+  const auto& from = **origin;
+  if (plan.groups.size() != 1 || plan.groups[0]->id != from.task)
+    return configuration_error("config_inconsistent",
+                               "failed to open the fork " + directory.path +
+                                   ": its one group is of the task " + from.task,
+                               "restore its config.json from a copy");
+  if (!from.task_digest.empty() && plan.groups[0]->digest != from.task_digest)
+    return configuration_error("task_changed",
+                               "failed to go on from turns of " + from.run + ": the files of " +
+                                   from.task + " have changed since",
+                               "restore them, or start a new run");
+  KM_TRY(commit_shared_turns(from, plan.name, plan.group_size, *records, *artifacts));
+  return true;
+}
+
 expected<void> hosted_run::open(const execution_facts& facts) {
   auto& x = *state_;
   auto& config = x.options.config;
@@ -229,8 +252,11 @@ expected<void> hosted_run::open(const execution_facts& facts) {
     directory = open_run(x.options.directory);
   } else {
     auto resolved = nlohmann::ordered_json::parse(x.options.config_json, nullptr, false);
+    auto manifest = run_manifest(x.plan, config.policy.kind, x.policy, facts);
+    if (!x.options.fork_json.empty())
+      manifest["fork"] = nlohmann::ordered_json::parse(x.options.fork_json, nullptr, false);
     directory = create_run({x.options.directory, config.run.name, config.storage.store}, resolved,
-                           run_manifest(x.plan, config.policy.kind, x.policy, facts));
+                           manifest);
   }
   if (auto ok = take(x.directory, std::move(directory)); !ok) return ok;
   x.plan.name = x.directory.name;
@@ -245,9 +271,11 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
   if (x.options.resume)
     if (auto ok = x.take_up_records(); !ok) return ok;
+  auto forked = x.take_up_fork();
+  KM_TRY(forked);
   auto journal = run_journal::open(x.directory);
   KM_TRY(journal);
-  if (x.options.resume)
+  if (x.options.resume || *forked)
     if (auto ok = journal->catch_up(*x.records, *x.artifacts, x.plan.name); !ok) return ok;
   x.journal = std::make_shared<run_journal>(std::move(*journal));
   return {};

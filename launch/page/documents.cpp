@@ -5,6 +5,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/watch/live.hpp"
 #include "launch/watch/query.hpp"
@@ -299,7 +300,13 @@ expected<json> policies_document(const watch::world& in) {
                       {"detail", x.last_error},
                       {"numbers", {{"attempts", x.attempts}, {"due_seconds", x.due_seconds}}}});
   }
-  return json{{"policies", std::move(rows)}};
+  json result{{"policies", std::move(rows)}};
+  if (in.servers) {
+    auto servers = in.servers();
+    KM_TRY(servers);
+    result["servers"] = servers->value("servers", json::array());
+  }
+  return result;
 }
 
 } // namespace kernelmill::page

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/watch/live.hpp"
 #include "launch/watch/views.hpp"
@@ -191,6 +192,10 @@ std::string metrics_book::text(const watch::world& in, const own_numbers& own) {
       seen_[one.run.path]; // from now on it counts
     }
   }
+  // The slots of a head's runs are its nodes'.
+  if (in.ask_nodes)
+    if (auto slots = watch::gpus_view(in, watch::json::object()))
+      for (const auto& x : (*slots)["gpus"]) ++live.slots[x.value("state", "")];
   for (auto& [path, counted] : seen_) {
     auto run = open_run(path);
     if (!run) continue;

@@ -63,6 +63,15 @@ const std::vector<operation>& operations() {
       {"remove_note", "DELETE", "/api/v1/runs/{run}/notes/{note}", "Removes a note."},
       {"control", "POST", "/api/v1/runs/{run}/control",
        "Does `pause`, `resume` or `cancel` to a run: {\"verb\": \"pause\"}. Only with a token."},
+      {"about", "GET", "/api/v1/about",
+       "What this server is, and which verbs it obeys with a token."},
+      {"drain", "POST", "/api/v1/nodes/{node}/control",
+       "Drains a node of this head: {\"verb\": \"drain\"}. Only with a token."},
+      {"attach", "POST", "/api/v1/policies",
+       "Attaches a policy server that needs no key to this head: url, name, kind, model, "
+       "max_in_flight. Only with a token."},
+      {"detach", "DELETE", "/api/v1/policies/{server}",
+       "Drains and detaches a policy server of this head. Only with a token."},
       {"live",
        "GET",
        "/api/v1/episodes",
@@ -147,7 +156,7 @@ std::string openapi_text() {
                {{"title", "Kernelmill: the monitor"},
                 {"version", "1"},
                 {"description",
-                 "Served by `kernelmill page` and `run --monitor`. Unknown "
+                 "Served by `kernelmill page`, `run --monitor` and `head --monitor`. Unknown "
                  "parameters are errors."}}},
               {"security", json::array({{{"token", json::array()}}})},
               {"paths", std::move(paths)}};

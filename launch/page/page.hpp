@@ -24,6 +24,12 @@ struct options {
   /// What a user may do to a run: "pause", "resume", "cancel". Empty: nothing can be done here.
   std::function<expected<void>(const std::string& verb, const run_directory& run)> control;
 
+  /// A head's: sends one command of users' (verb, subject, document as JSON). The page sends
+  /// `drain`, `policy_attach` and `policy_detach`. Empty: no head is here.
+  std::function<expected<watch::json>(const std::string& verb, const std::string& subject,
+                                      const std::string& document)>
+      cluster;
+
   http::limits bounds;
 };
 

@@ -5,8 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "launch/page/changes.hpp"
 #include "launch/page/documents.hpp"
 #include "launch/page/notes.hpp"
+#include "launch/page/responses.hpp"
+#include "launch/watch/live.hpp"
 #include "launch/watch/views.hpp"
 
 namespace kernelmill::page {
@@ -19,34 +22,6 @@ using namespace std::chrono_literals;
 
 using desk_ptr = std::shared_ptr<desk>;
 using maker = std::function<expected<json>(const watch::world&, const http::request&, const json&)>;
-
-int status_of(const error& x) {
-  if (x.category == "not_found" || x.category == "not_a_run") return 404;
-  if (x.category == "run_not_live" || x.category == "not_live") return 409;
-  if (x.cls == fault_class::configuration) return 400;
-  return 503;
-}
-
-http::response refusal(const error& x) {
-  auto result = http::error_response(status_of(x), x);
-  harden(result);
-  return result;
-}
-
-http::response refusal(int status, const char* category, std::string message, std::string hint) {
-  auto result = http::error_response(
-      status, {fault_class::configuration, category, std::move(message), std::move(hint)});
-  harden(result);
-  return result;
-}
-
-http::response document(const json& x, int status = 200) {
-  http::response result;
-  result.status = status;
-  result.body = x.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  harden(result);
-  return result;
-}
 
 /// The query as views read it: numbers as numbers. Errors: "bad_query".
 expected<json> query_of(const operation& of, const http::request& r) {
@@ -75,12 +50,6 @@ std::string key_of(const http::request& r) {
   auto result = r.path;
   for (const auto& [name, value] : r.query) result += "\n" + name + "=" + value;
   return result;
-}
-
-// What `part(name)` gives when the route does not have it.
-std::string part(const http::request& r, const char* name) {
-  auto i = r.parts.find(name);
-  return i == r.parts.end() ? std::string{} : i->second;
 }
 
 /// A view of launch/watch that takes the query as it is; a run is named by its folder.
@@ -128,7 +97,7 @@ expected<json> stats(const watch::world& in, const run_directory& run, const jso
   KM_TRY(result);
   if ((*result)["state"] == "open") {
     auto says = in.ask_run(run);
-    (*result)["state"] = says ? "running" : "interrupted";
+    (*result)["state"] = says ? watch::read_live({run, std::move(*says)}).state : "interrupted";
   }
   return result;
 }
@@ -191,57 +160,6 @@ http::handler reading(const desk_ptr& x, const operation& of) {
           return made ? document(*made) : refusal(made.error());
         },
         to);
-  };
-}
-
-// -- what changes something ----------------------------------------------------------------------
-
-/// What must be done once for each request shares nothing with others.
-void do_once(const desk_ptr& x, const http::exchange_ptr& to, answers::maker make) {
-  x->documents->ask("POST " + std::to_string(++x->requests), 0ms, std::move(make), to);
-}
-
-http::handler adding_note(const desk_ptr& x) {
-  return [x](const http::request& r, const http::exchange_ptr& to) {
-    do_once(x, to, [x = x.get(), r] {
-      auto run = run_below(x->settings.world, part(r, "run"));
-      if (!run) return refusal(run.error());
-      auto note = add_note(*run, json::parse(r.body, nullptr, false));
-      return note ? document(*note, 201) : refusal(note.error());
-    });
-  };
-}
-
-http::handler removing_note(const desk_ptr& x) {
-  return [x](const http::request& r, const http::exchange_ptr& to) {
-    do_once(x, to, [x = x.get(), r] {
-      auto run = run_below(x->settings.world, part(r, "run"));
-      if (!run) return refusal(run.error());
-      auto removed = remove_note(*run, part(r, "note"));
-      return removed ? document({{"removed", part(r, "note")}}) : refusal(removed.error());
-    });
-  };
-}
-
-http::handler controlling(const desk_ptr& x) {
-  return [x](const http::request& r, const http::exchange_ptr& to) {
-    if (x->settings.token == nullptr)
-      return to->answer(refusal(403, "token_missing", "runs are controlled only with a token",
-                                "start this server with --token-file"));
-    if (!x->settings.control)
-      return to->answer(
-          refusal(409, "not_live", "this process works on no run", "ask the process that does"));
-    auto body = json::parse(r.body, nullptr, false);
-    auto verb = body.is_object() && body.size() == 1 ? body.value("verb", json{}) : json{};
-    if (verb != "pause" && verb != "resume" && verb != "cancel")
-      return to->answer(refusal(400, "bad_request", "\"verb\" must be pause, resume or cancel",
-                                "send {\"verb\": \"pause\"}"));
-    do_once(x, to, [x = x.get(), r, verb = verb.get<std::string>()] {
-      auto run = run_below(x->settings.world, part(r, "run"));
-      if (!run) return refusal(run.error());
-      auto done = x->settings.control(verb, *run);
-      return done ? document({{"run", run->name}, {"verb", verb}}) : refusal(done.error());
-    });
   };
 }
 
@@ -323,6 +241,16 @@ http::handler saying(const json& what) {
   };
 }
 
+/// What this server is and may be asked to do, so that the page shows no button without effect.
+json about(const desk& x) {
+  auto verbs = json::array();
+  if (x.settings.control && x.settings.token) verbs = {"pause", "resume", "cancel"};
+  bool head = x.settings.cluster != nullptr;
+  if (head && x.settings.token)
+    for (const char* verb : {"drain", "attach", "detach"}) verbs.push_back(verb);
+  return {{"build", x.settings.build}, {"head", head}, {"verbs", std::move(verbs)}};
+}
+
 http::handler being_ready(const desk_ptr& x) {
   return [x](const http::request&, const http::exchange_ptr& to) {
     bool ready = ::access(x->settings.world.root.c_str(), R_OK | X_OK) == 0;
@@ -332,9 +260,8 @@ http::handler being_ready(const desk_ptr& x) {
 
 http::handler handler_of(const desk_ptr& x, const operation& of) {
   std::string id = of.id;
-  if (id == "add_note") return adding_note(x);
-  if (id == "remove_note") return removing_note(x);
-  if (id == "control") return controlling(x);
+  if (auto handle = changing(x, id)) return handle;
+  if (id == "about") return saying(about(*x));
   if (id == "text") return giving_text(x);
   if (id == "events") return streaming(x);
   if (id == "metrics") return measuring(x);
@@ -344,16 +271,6 @@ http::handler handler_of(const desk_ptr& x, const operation& of) {
 }
 
 } // namespace
-
-void harden(http::response& x) {
-  x.headers.emplace_back("Content-Security-Policy",
-                         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-                         "connect-src 'self'; base-uri 'none'; form-action 'none'; "
-                         "frame-ancestors 'none'");
-  x.headers.emplace_back("Referrer-Policy", "no-referrer");
-  x.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
-  x.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
-}
 
 std::vector<http::route> routes_of(const std::shared_ptr<desk>& x) {
   std::vector<http::route> result;

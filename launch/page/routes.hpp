@@ -58,7 +58,4 @@ struct asset {
 };
 const std::vector<asset>& assets();
 
-/// Headers of every answer: what a browser may load, and who may frame it.
-void harden(http::response& x);
-
 } // namespace kernelmill::page

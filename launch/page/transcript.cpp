@@ -2,6 +2,7 @@
 // UTF-8 replaced, and the page shows them as text.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/page/documents.hpp"
 #include "launch/watch/stored.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "messages/error.hpp"
 #include "messages/message.hpp"
@@ -38,6 +38,9 @@ struct world {
 
   /// What `kernelmill status` shows. Empty: no head is here.
   std::function<json()> status;
+
+  /// What `kernelmill policy list` shows of a head. Empty: no head is here.
+  std::function<expected<json>()> servers;
 };
 
 /// Runs of other processes of this machine, asked over their control sockets.

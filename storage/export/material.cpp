@@ -171,6 +171,21 @@ std::string name_of(const group& x, const episode& e, const turn& t) {
   return name_of(x, e) + ".t" + std::to_string(t.number);
 }
 
+void share_first(group& x, uint32_t turns) {
+  for (auto& e : x.episodes)
+    for (auto& t : e.turns)
+      if (t.number < turns) {
+        t.shared = true;
+        t.reward = t.back = std::nullopt;
+      }
+}
+
+size_t first_own(const episode& x) {
+  size_t result = 0;
+  while (result < x.turns.size() && x.turns[result].shared) ++result;
+  return result;
+}
+
 std::vector<message> conversation(const episode& x, size_t end) {
   std::vector<message> result;
   for (size_t i = 0; i <= end; ++i) {

@@ -109,6 +109,7 @@ void four_turn_episodes(benchmark::State& state, bool durable) {
   auto done = static_cast<double>(state.iterations()) * episodes;
   state.counters["episodes/s"] = benchmark::Counter(done, benchmark::Counter::kIsRate);
   state.counters["turns/s"] = benchmark::Counter(done * 4, benchmark::Counter::kIsRate);
+  state.counters["bytes/turn"] = static_cast<double>(bytes) / (done * 4);
 }
 
 void durable_episodes(benchmark::State& state) {

@@ -10,6 +10,8 @@ namespace {
 constexpr double disturbed_factor = 1.08;
 constexpr size_t fewest_undisturbed = 3;
 constexpr double longer_factor = 1.06;
+constexpr size_t fewest_apart = 3;
+constexpr size_t apart_for_a_median = 8;
 
 double seconds_a_call(const row_times& x) {
   return x.row() / std::max(x.calls, 1u);
@@ -64,6 +66,36 @@ std::vector<bool> undisturbed(const std::vector<row_pair>& pairs,
   return result;
 }
 
+// Other programs only ever make a row longer, so of few rows the lower quartile counts.
+double usual_of_few(std::vector<double> x) {
+  if (x.size() >= apart_for_a_median) return median(x);
+  std::sort(x.begin(), x.end());
+  return x[x.size() / 4];
+}
+
+void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks,
+                const std::vector<bool>& counts, clocked_times& into) {
+  if (rows.apart.size() < fewest_apart) return;
+  std::vector<double> candidate;
+  std::vector<double> baseline;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (rows.pairs[i].kind != 0 || !counts[i]) continue;
+    candidate.push_back(blocks[i].candidate[0]);
+    baseline.push_back(blocks[i].reference[0]);
+  }
+  if (candidate.empty()) return;
+  std::vector<double> candidate_apart;
+  std::vector<double> baseline_apart;
+  for (const auto& x : rows.apart) {
+    candidate_apart.push_back(call_seconds(x.candidate, into.intercept, 0));
+    baseline_apart.push_back(call_seconds(x.reference, into.intercept, 0) * into.share);
+  }
+  into.apart = usual_of_few(candidate_apart);
+  both_ways theirs{median(baseline), usual_of_few(baseline_apart)};
+  into.cost = theirs.apart - theirs.as_they_come;
+  into.beside = beside_others({median(candidate), into.apart}, theirs);
+}
+
 } // namespace
 
 std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& quiet,
@@ -85,6 +117,9 @@ std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& 
     blocks.push_back({{reference, reference}, {candidate, candidate}});
   }
   auto counts = undisturbed(rows.pairs, blocks);
+  keep_apart(rows, blocks, counts, result);
+  for (auto& x : blocks)
+    for (auto& seconds : x.candidate) seconds += result.beside;
   for (size_t i = 0; i < blocks.size(); ++i)
     if (counts[i]) result.kinds[rows.pairs[i].kind].blocks.push_back(blocks[i]);
   return result;

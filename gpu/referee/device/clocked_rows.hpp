@@ -21,6 +21,7 @@ struct row_pair {
 struct clocked_rows {
   std::vector<row_pair> pairs;
   std::vector<row_times> baseline; ///< with the task's own kind of contents, long and short
+  std::vector<row_pair> apart;     ///< with that kind, of calls that were kept apart
 };
 
 struct clocked_times {
@@ -28,6 +29,9 @@ struct clocked_times {
   row_line line;
   double intercept = 0; ///< that was subtracted
   double share = 1;     ///< of the baseline's times that is believed
+  double apart = 0;     ///< seconds of a call of the candidate's that were kept apart; 0: unknown
+  double beside = 0;    ///< seconds of a call that the candidate was charged for: beside_others()
+  double cost = 0;      ///< seconds of a call that the baseline's take more when kept apart
 };
 
 /// Seconds of calls, by kind. `quiet` is what the baseline's rows were while no candidate was

@@ -79,18 +79,22 @@ bool device_rows::call_alone(const row_maker& who, const row_order& x) {
 bool device_rows::close_gate(const row_maker& who, const row_order& x) {
   gate_forced_ = false;
   if (who.program != nullptr) return who.program->queue(row_values(), x.limit_ms);
-  if (!who.process.close_gate(gate_patience, x.limit_ms)) return false;
-  for (unsigned k = 0; k < called_; ++k)
-    if (!who.process.run(candidate_command::launch, values(order_[k]), x.limit_ms)) return false;
+  if (!who.process.close_gate(gate_patience, x.limit_ms) || !launch_calls(who, x)) return false;
   gate_forced_ = who.process.gate_was_forced();
   return true;
 }
 
 // A process is told of each set only when the call before it has returned.
-bool device_rows::run_calls(const row_maker& who, const row_order& x) {
+bool device_rows::launch_calls(const row_maker& who, const row_order& x) {
+  auto command = x.apart ? candidate_command::apart : candidate_command::launch;
   for (unsigned k = 0; k < called_; ++k)
-    if (!who.process.run(candidate_command::launch, values(order_[k]), x.limit_ms)) return false;
-  return who.process.run(candidate_command::finish, {}, x.limit_ms).has_value();
+    if (!who.process.run(command, values(order_[k]), x.limit_ms)) return false;
+  return true;
+}
+
+bool device_rows::run_calls(const row_maker& who, const row_order& x) {
+  return launch_calls(who, x) &&
+         who.process.run(candidate_command::finish, {}, x.limit_ms).has_value();
 }
 
 // All of it is queued at once, behind work of ours that is over: so the GPU is ours, and somebody

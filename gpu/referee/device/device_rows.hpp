@@ -30,6 +30,7 @@ struct row_order {
   paid_clock clock = paid_clock::call; ///< device: launches wait behind a gate
   size_t kind = 0;                     ///< index of kinds_of_contents()
   int limit_ms = 2'000;                ///< for each command
+  bool apart = false; ///< a library's calls: each begins when all work of the one before is over
 };
 
 /// Makes rows at the timed shape, each call with a set of buffers of its own, in one arena.
@@ -69,6 +70,7 @@ private:
   bool call_alone(const row_maker& who, const row_order& x);
   bool close_gate(const row_maker& who, const row_order& x);
   bool run_calls(const row_maker& who, const row_order& x);
+  bool launch_calls(const row_maker& who, const row_order& x);
   double put_contents(size_t kind);
   void draw_order();
   std::vector<int64_t> values(unsigned set) const;

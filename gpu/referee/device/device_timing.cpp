@@ -23,6 +23,8 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t other_clock_pairs = 5; // for information
+constexpr size_t apart_pairs = 4;
+constexpr size_t apart_in_doubt = 12;
 // Deviation of the logarithm of a speedup between processes that run the same code: their memory
 // lies elsewhere (copies of the baselines on an H200).
 constexpr double process_spread = 0.008;
@@ -124,7 +126,7 @@ private:
       reason.clear();
       if (!take_pairs(reason)) return;
       clock = paid_;
-      if (!confirm()) return;
+      if (!confirm() || !confirm_beside()) return;
     } while (paid_ != clock);
     record_.note = reason + (record_.note.empty() ? "" : "; " + record_.note);
   }
@@ -198,6 +200,21 @@ private:
     return true;
   }
 
+  // Nobody is charged by a few rows for calls that run side by side, if there is time for more.
+  bool confirm_beside() {
+    auto clock = paid_;
+    while (paid_ == clock && seems_beside() && !run_.expired())
+      if (!pair(paid_, 0)) return false;
+    return true;
+  }
+
+  bool seems_beside() const {
+    const auto& rows = rows_[paid_ == paid_clock::device];
+    if (rows.apart.size() < apart_pairs || rows.apart.size() >= apart_in_doubt) return false;
+    auto times = evaluate(paid_);
+    return times && times->beside > 0;
+  }
+
   // A pair of each kind that was only checked and is slow there. Without time for it nothing is
   // known of that kind.
   bool time_slow_looks() {
@@ -243,6 +260,17 @@ private:
     row_times short_row;
     if (!timed_.reference_row(timed_.order_of(clock, 0, false), short_row)) return false;
     into.baseline.push_back(short_row);
+    if (run_.program != nullptr || clock != paid_) return true;
+    if (into.apart.size() >= apart_pairs && !seems_beside()) return true;
+    return pair_apart(clock, into);
+  }
+
+  // Device code has one stream, whose calls are apart in any case. A row whose gate failed says
+  // nothing; the next pair makes another.
+  bool pair_apart(paid_clock clock, clocked_rows& into) {
+    row_pair x;
+    if (!timed_.long_rows(clock, 0, x, true)) return false;
+    if (clock == paid_clock::call || !timed_.gate_failed()) into.apart.push_back(x);
     return true;
   }
 
@@ -308,6 +336,7 @@ private:
     for (const auto& x : candidate) calls.push_back(x.calls);
     for (double x : calls) record_.samples += static_cast<uint32_t>(x);
     note_kinds(*times, paid);
+    note_apart(run_.record, {times->apart, times->beside, times->cost}, paid.candidate_seconds);
     note_both_clocks();
     compare_with_roofline(run_, median(calls));
     note_conditions(run_.prepared.arena()->gpu(), run_.record);
@@ -368,18 +397,6 @@ private:
 };
 
 } // namespace
-
-void note_conditions(const device& gpu, evaluation_record& record) {
-  auto now = gpu.state();
-  if (!now) return;
-  auto& into = record.conditions;
-  into.push_back({"sm_clock", static_cast<double>(now->clock_mhz), "MHz"});
-  into.push_back({"memory_clock", static_cast<double>(now->memory_clock_mhz), "MHz"});
-  into.push_back({"temperature", static_cast<double>(now->celsius), "C"});
-  into.push_back({"power", now->milliwatts * 1e-3, "W"});
-  into.push_back({"throttle_reasons", static_cast<double>(now->throttle_reasons), "NVML bits"});
-  if (now->slowed()) record.timing.note += "; the GPU was slowed down by heat or power";
-}
 
 void measure_device_timing(measured_run& run) {
   const auto& quiet = run.prepared.quiet;

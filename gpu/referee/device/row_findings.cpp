@@ -131,4 +131,29 @@ void compare_clocks(measured_run& run, const std::vector<row_times>& gated, doub
                        call_seconds * 1e3, events * 1e3));
 }
 
+void note_conditions(const device& gpu, evaluation_record& record) {
+  auto now = gpu.state();
+  if (!now) return;
+  auto& into = record.conditions;
+  into.push_back({"sm_clock", static_cast<double>(now->clock_mhz), "MHz"});
+  into.push_back({"memory_clock", static_cast<double>(now->memory_clock_mhz), "MHz"});
+  into.push_back({"temperature", static_cast<double>(now->celsius), "C"});
+  into.push_back({"power", now->milliwatts * 1e-3, "W"});
+  into.push_back({"throttle_reasons", static_cast<double>(now->throttle_reasons), "NVML bits"});
+  if (now->slowed()) record.timing.note += "; the GPU was slowed down by heat or power";
+}
+
+void note_apart(evaluation_record& record, const calls_apart& x, double paid) {
+  if (x.seconds > 0) {
+    record.conditions.push_back({"time_apart", x.seconds * 1e3, "ms"});
+    record.conditions.push_back({"cost_apart", x.cost * 1e3, "ms"});
+  }
+  if (x.beside <= 0) return;
+  record.findings.push_back(
+      {"calls_overlap", severity::warning,
+       fmt::format("{:.6f} ms a call while calls run side by side; {:.6f} ms where each begins "
+                   "when the one before is over, which is paid",
+                   (paid - x.beside) * 1e3, paid * 1e3)});
+}
+
 } // namespace kernelmill

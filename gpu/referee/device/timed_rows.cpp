@@ -73,13 +73,15 @@ bool timed_rows::reference_is_right() {
   return found.bad == 0 || blame_task("is wrong: " + reference_rows_.describe(found));
 }
 
-bool timed_rows::long_rows(paid_clock clock, size_t kind, row_pair& into) {
+bool timed_rows::long_rows(paid_clock clock, size_t kind, row_pair& into, bool apart) {
   into.kind = kind;
   bool reference_first = (run_.next_order() & 1) != 0;
-  for (bool reference : {reference_first, !reference_first})
-    if (!(reference ? reference_row(order_of(clock, kind, true), into.reference)
-                    : candidate_row(order_of(clock, kind, true), into.candidate)))
+  for (bool reference : {reference_first, !reference_first}) {
+    auto order = order_of(clock, kind, true);
+    order.apart = apart;
+    if (!(reference ? reference_row(order, into.reference) : candidate_row(order, into.candidate)))
       return false;
+  }
   return true;
 }
 

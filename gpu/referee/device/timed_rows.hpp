@@ -35,8 +35,8 @@ public:
   /// Whether the baseline's latest row was right; else it is the task's fault.
   bool reference_is_right();
 
-  /// A long row of each, in an order that nobody knows.
-  bool long_rows(paid_clock clock, size_t kind, row_pair& into);
+  /// A long row of each, in an order that nobody knows; `apart` as in row_order.
+  bool long_rows(paid_clock clock, size_t kind, row_pair& into, bool apart = false);
 
   /// Seconds until contents are there while no candidate is.
   double quiet_contents(size_t kind) const;

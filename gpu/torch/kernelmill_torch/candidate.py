@@ -25,6 +25,9 @@ LARGEST_FROM_HEAP = 32 << 20  # that mallopt takes
 TRITON_FILES: dict[str, str] = {}  # what the warm process built of Triton's own
 
 
+NOT_APART = "the GPU refused an order that keeps calls apart: is the capture of a stream left open?"
+
+
 class Refused(Exception):
     """What is wrong with a candidate, by category."""
 
@@ -158,6 +161,9 @@ def output_checker(layout: buffers.Layout, device: str) -> Callable[[Any], list[
     return check
 
 
+CALLS = (native.CALL, native.QUEUE, native.CALL_APART, native.QUEUE_APART)
+
+
 class Serving:
     """The loop of commands. State lives here and in closures that a candidate has no name for."""
 
@@ -169,8 +175,8 @@ class Serving:
         self.returned: list = []  # of the latest calls, kept until they are copied
         # Taken before anything is loaded that could replace them.
         self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
-        # A call's work begins when that of the call before is over, whatever streams they use.
-        self.fence = lib.km_gpu_fence if device == "cuda" else (lambda: None)
+        # What the GPU is given later begins when all is over that it was given before, whatever streams they use.
+        self.fence = lib.km_gpu_fence if device == "cuda" else (lambda: 0)
         self.copy_ = torch.Tensor.copy_
         self.told: Optional[memoryview] = None  # where outputs lie, for the referee
         # Next to nothing for the GPU, and the word that queued calls wait for, as the GPU sees it; 0: it cannot.
@@ -185,6 +191,7 @@ class Serving:
         model, speck, nudge = self.model, self.speck, torch.Tensor.add_
         check = output_checker(self.layout, self.device) if self.layout else None
         number = self.number
+        fence()  # it makes what it needs the first time
         while True:
             number = wait(page, number)
             command = lib.km_page_command(page)
@@ -192,19 +199,20 @@ class Serving:
             sets = places[lib.km_page_place(page)] if places else []
             status = 0
             try:
-                if command == native.CALL or command == native.QUEUE:
+                if command in CALLS:
                     self.returned = []
-                    if command == native.QUEUE:
+                    if command == native.QUEUE or command == native.QUEUE_APART:
                         self.close_gate()
                     if seed := lib.km_page_seed(page):
                         seed_everything(seed)
                     for one in sets[first:first + count]:
                         self.returned.append(model(*one.inputs))
-                        fence()
+                        if (command == native.CALL_APART or command == native.QUEUE_APART) and fence() != 0:
+                            raise Refused("device_error", NOT_APART)
                     tell(told, self.returned)
                     if not count:
                         nudge(speck, 1)
-                    if command == native.CALL:
+                    if command == native.CALL or command == native.CALL_APART:
                         sync()
                 elif command == native.WARM:
                     for _ in range(count):
@@ -236,7 +244,8 @@ class Serving:
         self.queued += 1
         if not self.gate or self.lib.km_gpu_wait_for(self.gate, self.queued) != 0:
             raise Refused("no_gate", "the GPU cannot wait for a word of host memory")
-        self.fence()  # streams that do not wait for the default stream wait for the gate, too
+        if self.fence() != 0:  # streams that do not wait for the default stream wait for the gate, too
+            raise Refused("device_error", NOT_APART)
 
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         """One message of the socket. What it raises is the candidate's fault, by the category in hand."""

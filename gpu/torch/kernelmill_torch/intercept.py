@@ -8,11 +8,22 @@ FEWEST = 4      # rows of each length, to know it
 OF_A_MEDIAN = 1.2533   # its standard error, by that of a mean
 OF_A_NORMAL = 1.4826   # its deviation, by the median of what it is off
 LEAST_LEFT = 0.1       # of a row's time
+MOST_TO_KEEP_APART = 2e-6  # seconds of a call; an H200 takes 0.4 to 1.3 us
+BESIDE_SHARE = 0.01        # of a call, and seconds
+BESIDE_FLOOR = 0.3e-6
 
 
 def short_length(count: int) -> int:
     """Calls of a short row; 0 where there is none that is shorter."""
     return max(1, count // SHORT) if count > 1 else 0
+
+
+def beside_others(candidate: float, candidate_apart: float, baseline: float, baseline_apart: float) -> float:
+    """Seconds of a candidate's call that lie beside other calls' work, which no caller gains by; as beside_others() of
+    gpu/referee/row_arithmetic.hpp. Of calls as they come, and of calls each of which begins when the one before is over."""
+    cost = min(max(baseline_apart - baseline, 0.0), MOST_TO_KEEP_APART)
+    beside = candidate_apart - cost - candidate
+    return beside if beside > BESIDE_SHARE * candidate + BESIDE_FLOOR else 0.0
 
 
 def without(fixed: float, seconds: float) -> float:

@@ -209,11 +209,11 @@ class Process:
             taken = native.FAILED
         return self._well(taken, seconds)
 
-    def queue(self, count: int, seconds: float, seed: int = 0) -> bool:
+    def queue(self, count: int, seconds: float, seed: int = 0, command: int = native.QUEUE) -> bool:
         """Has it queue calls on the GPU behind the gate. False where it does not say that it has within some seconds, because
         it waits for the GPU in a call, or cannot; then release() still lets it finish. Raises Fault where it ended."""
         self.gate += 1
-        taken = self.lib.km_page_call(self.page, self.pidfd, native.QUEUE, 0, count, self.place, seed, seconds, SPIN)
+        taken = self.lib.km_page_call(self.page, self.pidfd, command, 0, count, self.place, seed, seconds, SPIN)
         if taken == native.ENDED:
             raise self.ended()
         return taken >= 0 and self.lib.km_page_status(self.page) == 0

@@ -79,10 +79,11 @@ class Rows:
         return time.monotonic() - started
 
     def row(self, process: Process, count: int, seconds: float, contents: list[list[Any]], is_gated: bool = False,
-            seed: int = 0) -> Row:
+            seed: int = 0, is_apart: bool = False) -> Row:
         """One row on cold caches; `outputs` is what it gave then. Of a gated row the calls are queued before contents come, and
-        their time is the GPU's alone. With a seed torch's generators begin with it when the row does. Raises Fault, and
-        Gateless, after which the process is as after any row.
+        their time is the GPU's alone. With a seed torch's generators begin with it when the row does. `is_apart`: each call's
+        work begins when that of the call before is over, whatever streams they use. Raises Fault, and Gateless, after which
+        the process is as after any row.
 
         A stopped process runs no code, but work that it gave to the GPU before goes on there, and may wait for contents
         to come. So with a GPU they come when it is awake already, and the calls follow at once: what is done between is
@@ -108,7 +109,8 @@ class Rows:
                 # Python that was stopped takes 0.1 to 0.3 ms more for its first launches, and after one call still 0.05 ms, which
                 # is no work of its calls. It stays awake until contents are there: who sleeps meanwhile takes as much again.
                 process.call(native.WARM, 0, self.warm_calls(), seconds, SPIN_AWAKE)
-            is_queued = is_gated and process.queue(count, self.queue_seconds(count), seed)
+            is_queued = is_gated and process.queue(count, self.queue_seconds(count), seed,
+                                                   native.QUEUE_APART if is_apart else native.QUEUE)
             revealing, flushing = self.reveal(process.arena, contents)
             if not is_gated:
                 # The GPU takes 0.16 ms to turn to this process; who does more than that here is seen in what it takes.
@@ -116,7 +118,7 @@ class Rows:
         if on_gpu and is_gated:
             calls = self.open_gate(process, is_queued, seconds)
         else:
-            calls = process.call(native.CALL, 0, count, seconds, seed=seed)
+            calls = process.call(native.CALL_APART if is_apart else native.CALL, 0, count, seconds, seed=seed)
         started = time.monotonic()
         process.halt()
         looking = self.look()

@@ -9,7 +9,7 @@ from kernelmill_torch import compare
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import OWN
-from kernelmill_torch.intercept import Intercept, short_length, without
+from kernelmill_torch.intercept import Intercept, beside_others, short_length, without
 from kernelmill_torch.processes import Fault, Process, Row
 from kernelmill_torch.quiet import BASELINE_SECONDS, RETAKES, Quiet
 from kernelmill_torch.rows import Gateless
@@ -17,7 +17,14 @@ from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
 
 CALL_SECONDS = 5.0
 DISTURBED = 1.08
+FEWEST_APART = 3
+APART_FOR_A_MEDIAN = 8
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
+
+
+def usual_of_few(rows: list[float]) -> float:
+    """Other programs only ever make a row longer, so of few rows the lower quartile counts."""
+    return statistics.median(rows) if len(rows) >= APART_FOR_A_MEDIAN else sorted(rows)[len(rows) // 4]
 
 
 class MemoryMoved(Exception):
@@ -33,6 +40,7 @@ class TimedRows(Quiet):
         self.not_queued = 0  # rows behind the gate
         self.watch = Watch()
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
+        self.apart: tuple[list[float], list[float]] = ([], [])  # the same, of calls that were kept apart
         self.intercept = Intercept()
         self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
 
@@ -40,6 +48,31 @@ class TimedRows(Quiet):
         """Seconds a call that are none's, and their standard error."""
         fixed, error = self.intercept.seconds(self.row_length, self.bench.free.fixed, self.bench.free.most_fixed)
         return fixed / self.row_length, error / self.row_length
+
+    def rows_apart(self) -> None:
+        """A row of each whose calls are kept apart; checked. Raises Fault and Gateless."""
+        def rows() -> None:
+            count, free = self.row_length, self.bench.free
+            others, seeds = ([self.number("inputs", self.timed + k * count + i) for i in range(count)] for k in range(2))
+            self.timed += 2 * count
+            reference = self.baseline_row(others, True)
+            candidate, check = self.candidate_row(seeds, True)
+            check()
+            self.apart[REFERENCE].append(self.watch.reference_seconds(reference, free, True) / count)
+            self.apart[CANDIDATE].append(self.watch.candidate_seconds(candidate, free) / count)
+
+        self.again_where_it_counts_for_nothing(rows)
+
+    def kept_apart(self) -> tuple[float, float, float]:
+        """Seconds a call of the candidate's that were kept apart, what it is charged because others ran side by side, and
+        what the baseline's take more when they are kept apart; 0 where nothing is known."""
+        known = self.rows.get(OWN)
+        if known is None or len(self.apart[CANDIDATE]) < FEWEST_APART:
+            return 0.0, 0.0, 0.0
+        fixed, _ = self.fixed()
+        reference, candidate = (without(fixed, statistics.median(x)) for x in known)
+        reference_apart, apart = (without(fixed, usual_of_few(x)) for x in self.apart)
+        return apart, beside_others(candidate, apart, reference, reference_apart), reference_apart - reference
 
     def seconds_alone(self, kind: str) -> float:
         """Seconds a call in a row of the candidate on contents of a kind; checked. Raises Fault and Gateless."""
@@ -134,24 +167,24 @@ class TimedRows(Quiet):
         it. So nobody who could slow it knows whether a long or a short one comes."""
         self.intercept.short.append(self.baseline_row([self.number("short", self.timed + i) for i in range(count)]).calls)
 
-    def candidate_row(self, seeds: list[int]) -> tuple[Row, Callable[[], None]]:
+    def candidate_row(self, seeds: list[int], is_apart: bool = False) -> tuple[Row, Callable[[], None]]:
         """A row, and what checks its outputs."""
         bench, count = self.bench, self.row_length
         known = self.rows.get(self.kind)
         most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
         contents, seed = self.prepare_row(self.process, seeds), self.row_seed()
-        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed)
+        row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed, is_apart)
         if bench.gives_inputs:
             self.find("output_is_input", "critical", "an output lies in the memory of the inputs; the problem's own model writes a new tensor")
         self.blame_for_inputs(bench.changed_inputs)
         self.watch.rows[CANDIDATE].append(row)
         return row, functools.partial(self.audit, contents, bench.outputs, bench.samples, seed)
 
-    def baseline_row(self, seeds: list[int]) -> Row:
+    def baseline_row(self, seeds: list[int], is_apart: bool = False) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
         contents = self.prepare_row(self.bench.baseline, seeds)
         try:
-            row = self.bench.row(self.bench.baseline, len(seeds), seconds, contents, self.is_gated, self.row_seed())
+            row = self.bench.row(self.bench.baseline, len(seeds), seconds, contents, self.is_gated, self.row_seed(), is_apart)
         except Fault as e:
             raise self.fault_of_baseline(e) from None
         if self.bench.changed_inputs and self.bench.shares_arena and not self.bench.changes_inputs:

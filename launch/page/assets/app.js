@@ -53,8 +53,13 @@ async function show() {
     replace: (more) => { history.replaceState(null, '', address(parts, {...query, ...more})); },
     fail: (why) => failed(why, at),
     draw: (...children) => { if (!signal.aborted) { const fresh = el('div'); add(fresh, children); keepFocus(at, fresh); } },
+    // What happened between the first drawing and the subscription is told by 'open'.
     follow: (wanted, onEvent) => follow(wanted, (name, data) => { if (!signal.aborted) onEvent(name, data); },
-      (words) => { if (!signal.aborted) connection.textContent = words; }, signal),
+      (words) => {
+        if (signal.aborted) return;
+        connection.textContent = words;
+        if (words === 'live') onEvent('open', {});
+      }, signal),
   };
   try {
     if (first === 'system') await systemPage(page);

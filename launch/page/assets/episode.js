@@ -3,7 +3,7 @@
 import {get, path, save, send} from './api.js';
 import {intervals, lineage, times} from './charts.js';
 import {diff, folded} from './diff.js';
-import {card, count, el, number, plain, problem, seconds, state, table, text, when} from './parts.js';
+import {calmly, card, count, el, number, plain, problem, seconds, state, table, text, when} from './parts.js';
 
 export async function episodePage(page, run, episode) {
   let shown = -1;
@@ -18,13 +18,10 @@ export async function episodePage(page, run, episode) {
   };
   const x = await draw();
   if (x.end) return;
-  let busy = false;
-  page.follow({run, topics: 'turns,live'}, async (name, data) => {
+  const again = calmly(() => draw().catch(page.fail), 250);
+  page.follow({run, topics: 'turns,live'}, (name, data) => {
     // Its own turns, the end of its group, and what it does meanwhile.
-    if ((name === 'turn' && data.episode !== episode) || busy) return;
-    busy = true;
-    await draw().catch(page.fail);
-    busy = false;
+    if (name !== 'turn' || data.episode === episode) again();
   });
 }
 

@@ -86,3 +86,32 @@ export function text(title, content, open = false, whole = null) {
     content.cut && el('p', {class: 'note'}, 'Only the beginning is shown. ',
       whole && el('button', {type: 'button', onclick: whole}, 'Save the whole text')));
 }
+
+/**
+ * Calls `work` at most once in `ms` and never twice side by side; what is asked for meanwhile is done
+ * once more afterwards, so the last event is never lost. The promise ends when a call that began
+ * after the asking has.
+ */
+export function calmly(work, ms) {
+  let at = -Infinity, next = null, running = Promise.resolve();
+  return () => {
+    next ??= running.then(async () => {
+      const early = at + ms - Date.now();
+      if (early > 0) await new Promise((done) => setTimeout(done, early));
+      next = null;
+      at = Date.now();
+      running = work();
+      await running;
+    });
+    return next;
+  };
+}
+
+/** A button that asks before it does something, and says why it could not. */
+export function pressing(title, question, work) {
+  const said = el('span', {class: 'note', role: 'status'});
+  return el('span', {}, el('button', {type: 'button', onclick: () => {
+    if (!confirm(question)) return;
+    Promise.resolve().then(work).catch((why) => said.replaceChildren(problem(why)));
+  }}, title), ' ', said);
+}

@@ -1,20 +1,10 @@
 // The list of runs, a run, and the live episodes.
 
-import {get, path} from './api.js';
+import {get, path, send} from './api.js';
 import {bars, curve, lanes} from './charts.js';
-import {card, count, el, number, plain, seconds, state, table, when} from './parts.js';
+import {calmly, card, count, el, number, plain, pressing, seconds, state, table, when} from './parts.js';
 
 const PAGE = 100;
-
-/** Calls `work` at most once in `ms`, and once more when it was asked for meanwhile. */
-function calmly(work, ms) {
-  let at = 0, waiting = false;
-  return () => {
-    if (waiting) return;
-    waiting = true;
-    setTimeout(async () => { waiting = false; at = Date.now(); await work(); }, Math.max(0, at + ms - Date.now()));
-  };
-}
 
 function filterBar(page, keys) {
   const field = el('input', {id: 'where', name: 'where', value: page.query.where ?? '', spellcheck: 'false', autocomplete: 'off',
@@ -64,16 +54,26 @@ function runHead(page, run, what) {
       tabs.map(([key, title]) => el('a', {href: page.address(['runs', run, key]), 'aria-current': key === what && 'page'}, title)))];
 }
 
+/** Buttons for what this server would obey of a run in progress. */
+function controls(about, run, now, again) {
+  const words = {pause: 'No new episodes start.', resume: 'Episodes start again.', cancel: 'It ends; committed turns are kept.'};
+  const fits = {pause: ['running'], resume: ['paused', 'cancelled', 'failed', 'left'], cancel: ['running', 'paused']};
+  const verbs = about.verbs.filter((v) => fits[v]?.includes(now));
+  return verbs.length > 0 && el('p', {class: 'controls'}, verbs.map((verb) => pressing(verb[0].toUpperCase() + verb.slice(1),
+    `${verb[0].toUpperCase() + verb.slice(1)} ${run}? ${words[verb]}`, () => send('POST', path('runs', run, 'control'), {verb}).then(again))));
+}
+
 export async function runPage(page, run, what) {
   const makers = {overview, episodes, findings, lanes: lanesOf};
   const make = makers[what] ?? overview;
-  const draw = async () => page.draw(runHead(page, run, what), await make(page, run));
+  const about = await get(path('about'), {}, page.signal);
+  const draw = async () => page.draw(runHead(page, run, what), await make(page, run, (now) => controls(about, run, now, draw)));
   await draw();
   const again = calmly(() => draw().catch(page.fail), what === 'episodes' ? 700 : 2000);
   page.follow({run, topics: what === 'episodes' ? 'turns,live' : 'turns'}, again);
 }
 
-async function overview(page, run) {
+async function overview(page, run, buttons) {
   const [x, curves, why] = await Promise.all([get(path('runs', run), {}, page.signal), get(path('runs', run, 'curves'), {}, page.signal),
     get(path('runs', run, 'explain'), {}, page.signal).catch(() => null)]);
   const known = new Set(['format', 'built', 'correct', 'timed', 'faster']);
@@ -82,6 +82,7 @@ async function overview(page, run) {
       card('Episodes ended', count(x.episodes.ended), `${x.episodes.accepted} accepted, ${x.episodes.rejected} rejected, ${x.episodes.infrastructure} infrastructure`),
       card('Mean best reward', number(x.mean_reward)), card('Best speedup, lower bound', x.best_speedup ? `${number(x.best_speedup)}×` : '–', x.best_turn),
       card('Tokens', count(x.completion_tokens), `${count(x.prompt_tokens)} of prompts`), card('Time', seconds(x.wall_seconds))),
+    buttons(x.state),
     why && explanation(why),
     el('div', {class: 'charts'},
       bars('Funnel: turns that came so far', [['all turns', x.turns, count(x.turns)],

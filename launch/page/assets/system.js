@@ -1,23 +1,46 @@
 // Machines, slots, policy servers, and the actors behind them.
 
-import {get, path} from './api.js';
-import {count, el, number, plain, seconds, state, table} from './parts.js';
+import {get, path, send} from './api.js';
+import {calmly, count, el, number, plain, pressing, problem, seconds, state, table} from './parts.js';
 
 const numbers = (x) => plain(Object.entries(x ?? {}).map(([k, v]) => `${k} ${Number.isInteger(v) ? count(v) : number(v)}`).join(', '));
 
+/** A form that attaches a policy server to the head. */
+function attachForm(page, again) {
+  const field = (id, title, more) => el('label', {}, title, el('input', {id: `attach-${id}`, name: id, autocomplete: 'off', ...more}));
+  const said = el('span', {class: 'note', role: 'status'});
+  return el('form', {class: 'bar', onsubmit: (event) => {
+    event.preventDefault();
+    const body = Object.fromEntries([...new FormData(event.target)].filter(([, v]) => v !== ''));
+    send('POST', path('policies'), body).then(again).catch((why) => said.replaceChildren(problem(why)));
+  }}, field('url', 'Address of a policy server', {type: 'url', required: true, placeholder: 'http://HOST:8000/v1'}),
+    field('name', 'Name'), field('model', 'Model'), el('button', {}, 'Attach'), said);
+}
+
 export async function systemPage(page) {
+  const about = await get(path('about'), {}, page.signal);
+  const may = (verb) => about.verbs.includes(verb);
   const draw = async () => {
     const [nodes, gpus, policies, actors] = await Promise.all(
       ['nodes', 'gpus', 'policies', 'actors'].map((what) => get(path(what), {}, page.signal)));
+    const drain = (_, n) => n.state !== 'serving' ? '' : pressing('Drain', `Drain ${n.node}? It finishes its jobs and leaves.`,
+      () => send('POST', path('nodes', n.node, 'control'), {verb: 'drain'}).then(draw));
+    const detach = (_, x) => pressing('Detach', `Detach ${x.name}? It finishes its requests first.`,
+      () => send('DELETE', path('policies', x.name)).then(draw));
     page.draw(el('h2', {}, 'Nodes, GPUs, policy servers'),
       !nodes.nodes.length && el('p', {}, 'No run is in progress, so no machine works.'),
       nodes.nodes.length > 0 && table('Machines', [['node', 'Node', plain], ['state', 'State', state], ['hardware', 'Hardware', plain], ['slots', 'Slots', count, true],
-        ['busy', 'Busy', count, true], ['compilers', 'Compilers', count, true], ['cores', 'Cores', count, true], ['load', 'Load', (v) => number(v), true]], nodes.nodes),
+        ['busy', 'Busy', count, true], ['compilers', 'Compilers', count, true], ['cores', 'Cores', count, true], ['load', 'Load', (v) => number(v), true],
+        ...(may('drain') ? [['drain', 'Control', drain]] : [])], nodes.nodes),
       el('h3', {}, 'Slots'),
       gpus.gpus.length > 0 && table('Slots and GPUs', [['node', 'Node', plain], ['slot', 'Slot', plain], ['state', 'State', state], ['detail', 'What it does', plain],
         ['age_seconds', 'For', seconds, true], ['done', 'Done', count, true], ['infrastructure_faults', 'Faults', count, true], ['celsius', '°C', count, true],
         ['watts', 'W', count, true], ['clock_mhz', 'MHz', count, true]], gpus.gpus),
       el('h3', {}, 'Policy servers'),
+      policies.servers?.length > 0 && table('Policy servers of this head', [['name', 'Name', plain], ['state', 'State', state], ['url', 'Address', plain], ['kind', 'Kind', plain],
+        ['model', 'Model', plain], ['weights', 'Weights', plain], ['in_flight', 'In flight', count, true], ['done', 'Done', count, true], ['failed', 'Failed', count, true],
+        ...(may('detach') ? [['detach', 'Control', detach]] : [])], policies.servers),
+      may('attach') && attachForm(page, draw),
       policies.policies.length > 0 && table('Policy servers and requests that are tried again', [['run', 'Run', plain], ['actor', 'What', plain], ['id', 'Name', plain], ['state', 'State', state],
         ['detail', 'Says', plain], ['numbers', 'Numbers', numbers]], policies.policies),
       el('details', {id: 'actors'}, el('summary', {}, `Actors: ${actors.actors.length}`),
@@ -25,11 +48,5 @@ export async function systemPage(page) {
           ['oldest_seconds', 'Oldest message', seconds, true], ['progress_seconds', 'Since progress', seconds, true], ['detail', 'Says', plain]], actors.actors)));
   };
   await draw();
-  let busy = false;
-  page.follow({topics: 'live'}, async () => {
-    if (busy) return;
-    busy = true;
-    await draw().catch(page.fail);
-    busy = false;
-  });
+  page.follow({topics: 'live'}, calmly(() => draw().catch(page.fail), 700));
 }

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "messages/base/digest.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/keys.hpp"

@@ -4,7 +4,6 @@ a hostile model's words as words. Skipped where Chromium or Selenium is not inst
 
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,29 +15,13 @@ import serving  # noqa: E402
 from serving import BROKEN, GOOD, HOSTILE  # noqa: E402
 
 try:
-    from selenium import webdriver
+    import browsing
+    from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
-    from selenium.webdriver.support.ui import WebDriverWait
-except ImportError:
-    print("python3-selenium is not installed")
+except ImportError as why:
+    print(why)
     sys.exit(77)
-if not (shutil.which("chromium") and shutil.which("chromedriver")):
-    print("chromium and chromium-driver are not installed")
-    sys.exit(77)
-
-PATIENCE = 120  # seconds: other work may have the machine
-
-
-def browser(width=1200, height=900):
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                 "--disable-background-networking", "--no-first-run", f"--window-size={width},{height}"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    from selenium.webdriver.chrome.service import Service
-    return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
 
 
 def free_port():
@@ -50,24 +33,22 @@ def free_port():
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.home = tempfile.TemporaryDirectory()
-        os.environ["XDG_CACHE_HOME"] = cls.home.name + "/cache"
-        cls.root = pathlib.Path(cls.home.name) / "runs"
+        home = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(home.cleanup)
+        cls.home = home.name
+        # Whoever runs this may have no home to write to, and a proxy.
+        os.environ.update(HOME=home.name, XDG_CACHE_HOME=home.name + "/cache", NO_PROXY="*", no_proxy="*")
+        cls.root = pathlib.Path(home.name) / "runs"
         cls.root.mkdir()
-        script = serving.write_script(cls.home.name, serving.replies(BROKEN, GOOD, HOSTILE))
+        script = serving.write_script(cls.home, serving.replies(BROKEN, GOOD, HOSTILE))
         subprocess.run(serving.run_arguments(cls.root / "first", script, turns=3), check=True,
-                       capture_output=True)
-        # A byte that is no UTF-8, in a text of the store that the page shows.
-        cls.serving = serving.page(cls.root)
-        cls.url = cls.serving.__enter__()
-        cls.chrome = browser()
-        cls.chrome.set_script_timeout(PATIENCE)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.chrome.quit()
-        cls.serving.__exit__(None, None, None)
-        cls.home.cleanup()
+                       stdout=subprocess.DEVNULL)
+        served = serving.page(cls.root)
+        cls.url = served.__enter__()
+        cls.addClassCleanup(served.__exit__, None, None, None)
+        cls.chrome = browsing.browser()
+        cls.addClassCleanup(cls.chrome.quit)
+        cls.chrome.set_script_timeout(browsing.PATIENCE)
 
     # -- helpers ---------------------------------------------------------------------------------
 
@@ -77,14 +58,10 @@ class Page(unittest.TestCase):
         self.chrome.get(f"{url or self.url}/#/{place}")
 
     def wait(self, what, text=None):
-        """The first element that the selector finds, with this text in it."""
-        def found(chrome):
-            try:
-                return next((x for x in chrome.find_elements(By.CSS_SELECTOR, what)
-                             if text is None or text in x.text), None)
-            except Exception:  # noqa: BLE001: it was drawn anew meanwhile
-                return None
-        return WebDriverWait(self.chrome, PATIENCE).until(found, f"no {what} with {text!r}")
+        return browsing.wait(self.chrome, what, text)
+
+    def press(self, what, text=None):
+        browsing.press(self.chrome, what, text)
 
     def tearDown(self):
         # The content policy and every script error are in the browser's log.
@@ -95,24 +72,24 @@ class Page(unittest.TestCase):
 
     def test_runs_are_listed_and_lead_to_episodes(self):
         self.open("runs")
-        self.wait("td a", "first").click()
+        self.press("td a", "first")
         self.wait("figure", "Funnel")
         self.wait(".card", "finished")
         self.assertGreaterEqual(len(self.chrome.find_elements(By.CSS_SELECTOR, "figure svg[role=img]")), 4)
-        self.wait(".tabs a", "Episodes").click()
-        self.wait("td a", "g0.e1").click()
+        self.press(".tabs a", "Episodes")
+        self.press("td a", "g0.e1")
         self.wait("h2", "native/row_sum")
 
     def test_a_filter_is_in_the_address_and_by_the_keyboard(self):
         self.open("runs/first/episodes")
         self.wait("td a", "g0.e0")
         self.chrome.find_element(By.TAG_NAME, "body").send_keys("/")
-        field = self.chrome.switch_to.active_element
-        self.assertEqual(field.get_attribute("id"), "where")
-        field.send_keys("id=g0.e1", Keys.ENTER)
+        self.assertEqual(self.chrome.execute_script("return document.activeElement.id"), "where")
+        ActionChains(self.chrome).send_keys("id=g0.e1", Keys.ENTER).perform()  # to whatever has the focus
         self.wait("#matching", "1 shown")
         self.assertIn("where=id%3Dg0.e1", self.chrome.current_url)
-        rows = [x.text for x in self.chrome.find_elements(By.CSS_SELECTOR, "tbody td a")]
+        rows = self.chrome.execute_script(
+            "return [...document.querySelectorAll('tbody td a')].map(x => x.textContent)")
         self.assertEqual(rows, ["g0.e1"])
         self.open("runs/first/episodes?where=colour%3Dred")
         self.wait("[role=alert]", "no key 'colour'")
@@ -171,26 +148,29 @@ class Page(unittest.TestCase):
             self.assertEqual(nameless, [], place)
 
     def test_an_episode_is_followed_to_its_end(self):
-        script = serving.write_script(self.home.name, serving.replies(BROKEN, GOOD, GOOD), latency_ms=1500)
-        arguments = serving.run_arguments(self.root / "followed", script, members=2, turns=3)
-        with subprocess.Popen([*arguments, "--monitor", "0"], stderr=subprocess.PIPE,
-                              stdout=subprocess.DEVNULL, text=True) as process:
-            url = next(line for line in process.stderr if line.startswith("page: ")).split()[1]
-            self.open("live", url)
-            self.wait("td a", "g0.e0").click()
-            # Nothing is pressed from here on.
-            self.wait("#turn-0")
-            self.wait("#turn-1")
-            self.wait("#turn-2")
-            process.communicate()
-        self.assertEqual(process.returncode, 0)
-        self.open("runs/followed/episodes/g0.e0")
-        self.wait("#summary", "accepted")
-        self.chrome.get_log("browser")
+        # The policy waits for this test, and this page outlives the run: nothing here depends on
+        # which of them is faster.
+        with serving.held_policy([BROKEN, GOOD, GOOD]) as (policy, release):
+            arguments = serving.held_arguments(self.root / "followed", policy, turns=3)
+            with serving.monitored(arguments) as (process, url):
+                self.open("live", url)
+                self.press("td a", "g0.e0")
+                release(0)
+                self.wait("#turn-0")  # nothing is pressed from here on
+                release(1)
+                self.wait("#turn-1")
+                self.open("runs/followed/episodes/g0.e0")
+                self.wait("#turn-1")
+                release(2)
+                self.wait("#turn-2")
+                self.wait("#summary", "Returns")  # its end
+                process.wait()
+            self.assertEqual(process.returncode, 0)
+        self.chrome.get_log("browser")  # the run's own page is gone with the run
 
     def test_the_page_outlives_a_restart_of_its_server(self):
         listen = ("--listen", f"127.0.0.1:{free_port()}")
-        script = serving.write_script(self.home.name, serving.replies(BROKEN, GOOD), latency_ms=5)
+        script = serving.write_script(self.home, serving.replies(BROKEN, GOOD), latency_ms=5)
         with serving.page(self.root, *listen) as url:
             self.open("runs", url)
             self.wait("#connection", "live")

@@ -20,7 +20,7 @@ def events(url, path, most, **headers):
     """The first events of a stream: (name, id, document)."""
     parts = urllib.parse.urlsplit(url)
     result, fields = [], {}
-    with socket.create_connection((parts.hostname, parts.port), timeout=60) as s:
+    with socket.create_connection((parts.hostname, parts.port), timeout=300) as s:
         lines = [f"GET {path} HTTP/1.1", f"Host: {parts.netloc}"]
         lines += [f"{k.replace('_', '-')}: {v}" for k, v in headers.items()]
         s.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
@@ -262,7 +262,7 @@ class Page(unittest.TestCase):
             parts = urllib.parse.urlsplit(url)
             mute = socket.create_connection((parts.hostname, parts.port))  # shakes no hands
             trust = ssl.create_default_context(cafile=certificate)
-            with urllib.request.urlopen(url + "/api/v1/runs", context=trust, timeout=30) as answer:
+            with urllib.request.urlopen(url + "/api/v1/runs", context=trust, timeout=300) as answer:
                 self.assertEqual(json.load(answer)["runs"][0]["name"], "first")
             mute.close()
 

@@ -2,10 +2,12 @@
 
 import contextlib
 import http.client
+import http.server
 import json
 import os
 import pathlib
 import subprocess
+import threading
 import urllib.parse
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
@@ -57,14 +59,93 @@ def page(root, *options):
         yield url
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(300)  # other work may have the machine
         process.stdout.close()
+
+
+@contextlib.contextmanager
+def monitored(arguments):
+    """(process, URL of its own page) of a run; it is ended where the test has failed meanwhile."""
+    process = subprocess.Popen([*arguments, "--monitor", "0"], stderr=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL, text=True)
+    rest = threading.Thread(target=process.stderr.read)  # so that the run never waits for a reader
+    try:
+        url = next(line for line in process.stderr if line.startswith("page: ")).split()[1]
+        rest.start()
+        yield process, url
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        if rest.ident is not None:
+            rest.join()
+        process.stderr.close()
+
+
+def completion(text):
+    """A kernel as a model would say it."""
+    return f"<KERNEL>\n```cpp\n{text}```\n</KERNEL>\n"
+
+
+@contextlib.contextmanager
+def held_policy(texts):
+    """(base URL, release): an OpenAI-compatible server that answers turn N with texts[N], once
+    `release(N)` was called. So a test decides how far a run is, on however slow a machine."""
+    gates = [threading.Event() for _ in texts]
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def answer(self, document):
+            body = json.dumps(document).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            with contextlib.suppress(ConnectionError):  # a run that was ended asks no more
+                self.wfile.write(body)
+
+        def do_GET(self):  # noqa: N802
+            self.answer({"object": "list", "data": [{"id": "held", "object": "model"}]})
+
+        def do_POST(self):  # noqa: N802
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            turn = sum(x["role"] == "assistant" for x in asked["messages"])
+            gates[turn].wait()
+            self.answer({"id": "x", "object": "chat.completion", "model": "held",
+                         "choices": [{"index": 0, "finish_reason": "stop",
+                                      "message": {"role": "assistant", "content": completion(texts[turn])}}],
+                         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}})
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1", lambda turn: gates[turn].set()
+    finally:
+        for gate in gates:
+            gate.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def held_arguments(directory, url, members=2, turns=2, more=()):
+    """A run whose policy is held_policy's."""
+    arguments = [x for x in run_arguments(directory, "", members, turns) if "policy.script" not in x]
+    return [*arguments, "policy.kind=openai", f"policy.base_url={url}", "policy.model=held",
+            "policy.sampling.logprobs=false", "policy.timeout_ms=1200000", "episode.turn_deadline_ms=2400000",
+            "episode.deadline_ms=6000000", *more]
 
 
 def request(url, method, path, body=None, **headers):
     """(status, headers, text)."""
     parts = urllib.parse.urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=300)
     try:
         connection.putrequest(method, path, skip_host="Host" in headers)
         for name, value in headers.items():

@@ -339,6 +339,35 @@ TEST_F(policy_over_http, nobody_listening_ends_at_a_deadline_that_is_nearer) {
   expect_fault(ask(300), wire::FaultClass::INFRASTRUCTURE, "policy_unreachable");
 }
 
+TEST_F(policy_over_http, a_server_whose_first_answer_takes_long_is_no_missing_one) {
+  // It says nothing of its models, so the completion is its first word.
+  raw_server slow{[](const std::string& head, int) -> std::string {
+    if (!head.starts_with("POST")) return {};
+    std::this_thread::sleep_for(std::chrono::seconds{2});
+    std::string body =
+        R"({"object":"chat.completion","model":"m","choices":[{"index":0,)"
+        R"("finish_reason":"stop","message":{"role":"assistant","content":"late"}}]})";
+    return "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  }};
+  config.base_url = slow.url("/v1");
+  config.first_contact_ms = 100;
+  connect();
+  self->send(client, atom::complete_v, envelope{}, request(60000, "run/g0.e0"));
+  // The deadline of another one is when the client looks at its clock.
+  self->send(client, atom::complete_v, envelope{}, request(500, "run/g1.e0"));
+  int late = 0, expired = 0;
+  for (int i = 0; i < 2; ++i)
+    self->receive(
+        [&](const result_message& message) {
+          auto x = message.open();
+          late += x->getText() == "late";
+          expired += x->getFault().getCategory() == "policy_timeout";
+        },
+        caf::after(std::chrono::seconds{90}) >> [] { ADD_FAILURE() << "a request is lost"; });
+  EXPECT_EQ(late, 1);
+  EXPECT_EQ(expired, 1);
+}
+
 TEST_F(policy_over_http, a_large_prompt_goes_through) {
   start("");
   expect_text(ask(30000, size_t{2} << 20), 1);

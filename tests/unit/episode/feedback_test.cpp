@@ -170,6 +170,7 @@ TEST(feedback, once_a_hidden_case_has_begun_no_word_of_the_candidate_comes_back)
 TEST(feedback, a_sealed_finding_is_told_in_words_of_ours) {
   for (const char* rule : {"background_work",
                            "bits_vary",
+                           "calls_overlap",
                            "clocks_disagree",
                            "decoy_kernel",
                            "degenerate_problem",

@@ -109,6 +109,34 @@ TEST(times_of, a_baseline_made_slow_is_not_believed) {
   EXPECT_NEAR(found.speedup.estimate, 1.1, 0.01);
 }
 
+// Calls as they come and calls apart; to keep them apart costs either side so many seconds of a call.
+paid_speedup paid_apart(double candidate, double candidate_apart, double cost) {
+  auto rows = rows_of([&](unsigned, unsigned calls) { return row(calls, candidate); });
+  for (unsigned i = 0; i < 4; ++i)
+    rows.apart.push_back({0, row(50, 50e-6 + cost), row(50, candidate_apart + cost)});
+  rows.apart[2].candidate.done += 1e-3; // by others
+  return paid(rows);
+}
+
+TEST(times_of, calls_that_run_side_by_side_are_paid_as_if_they_did_not) {
+  for (double beside : {25e-6, 10e-6, 45e-6}) {
+    auto found = paid_apart(50e-6 - beside, 50e-6, 1.3e-6);
+    EXPECT_NEAR(found.speedup.estimate, 1, 0.01) << beside;
+    EXPECT_LE(found.speedup.low, 1.01) << beside;
+  }
+}
+
+TEST(times_of, what_keeping_calls_apart_costs_is_nobodys_work) {
+  for (double cost : {0.0, 0.4e-6, 1.3e-6}) {
+    EXPECT_NEAR(paid_apart(25e-6, 25e-6, cost).speedup.estimate, 2, 1e-6) << cost;
+    EXPECT_NEAR(paid_apart(25e-6, 25.4e-6, cost).speedup.estimate, 2, 1e-6) << cost;
+  }
+  // A baseline whose own calls run side by side is no excuse beyond that.
+  auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 25e-6); });
+  rows.apart.assign(4, {0, row(50, 100e-6), row(50, 50e-6)});
+  EXPECT_NEAR(paid(rows).speedup.estimate, 50 / 48.0, 0.01);
+}
+
 TEST(is_longer, looks_at_either_side_beside_rows_with_the_tasks_own_contents) {
   auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 50e-6); });
   row_pair x{1, row(50, 50e-6), row(50, 50e-6)};

@@ -170,7 +170,7 @@ class WatchedBench:
         self.contents.append(seeds)
         return seeds
 
-    def row(self, process, _count, _seconds, contents, _is_gated=False, seed=0):
+    def row(self, process, _count, _seconds, contents, _is_gated=False, seed=0, is_apart=False):
         self.seed = seed
         self.done.append(process.name)
         assert contents == self.contents[-1]
@@ -299,7 +299,7 @@ class KindsThatNoBlockHad(unittest.TestCase):
                 past.append(seconds)
             return result
 
-        def candidate_row(_seeds):
+        def candidate_row(_seeds, _is_apart=False):
             x.asked.append(x.kind)
             x.watch.rows[1].append(Row(flushing=0.5))
             return Row(calls=seconds_on(x.kind)), lambda: x.asked.append("audit")
@@ -344,6 +344,58 @@ class KindsThatNoBlockHad(unittest.TestCase):
         first = x.block()["unmet"]
         x.use_clock(True)
         self.assertEqual(x.block()["unmet"], first)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class CallsApart(unittest.TestCase):
+    def judged(self, apart, reference_apart=51e-6, device="cuda", length=20):
+        bench = BusyBench([True] * 99)
+        bench.device, bench.admitted, bench.free = device, types.SimpleNamespace(others=[]), Free(fixed=0.0)
+        x = judgement(bench)
+        x.row_length, x.asked, times = length, [], list(apart)
+
+        def pair(_reference_first):
+            for side in (0, 1):
+                x.watch.rows[side].append(Row(flushing=0.5))
+            for past, seconds in zip(x.rows.setdefault(x.kind, ([], [])), (50e-6, 25e-6)):
+                past.append(seconds)
+            return 50e-6, 25e-6
+
+        def candidate_row(_seeds, is_apart=False):
+            assert is_apart
+            x.watch.rows[1].append(Row(flushing=0.5))
+            return Row(calls=times.pop(0) * length), lambda: x.asked.append("audit")
+
+        x.undisturbed_pair, x.candidate_row, x.quietly = pair, candidate_row, lambda work: work()
+        x.baseline_row = lambda _seeds, is_apart=False: Row(calls=reference_apart * length)
+        x.plan = iter(["own"] * 9)
+        return x
+
+    def test_what_ran_beside_others_is_charged(self):
+        x = self.judged([51e-6, 51e-6, 90e-6] + [51e-6] * 9)
+        self.assertEqual(x.block()["beside"], 0.0)  # of two rows nothing is known
+        found = x.block()
+        self.assertAlmostEqual(found["beside"], 25e-6)
+        self.assertAlmostEqual(found["apart"], 51e-6)
+        self.assertAlmostEqual(found["cost"], 1e-6)
+        self.assertEqual(x.asked, ["audit"] * 12)  # nobody is charged by four rows
+        x.block()
+        self.assertEqual(len(x.asked), 12)
+
+    def test_what_more_rows_do_not_show_is_not_charged(self):
+        x = self.judged([51e-6] * 3 + [26e-6] * 9)
+        x.block()
+        self.assertEqual(x.block()["beside"], 0.0)
+        self.assertGreater(len(x.asked), 4)
+
+    def test_what_keeping_apart_costs_is_not(self):
+        x = self.judged([26e-6] * 4)
+        x.block()
+        self.assertEqual(x.block()["beside"], 0.0)
+
+    def test_rows_of_one_call_and_a_cpu_have_no_calls_side_by_side(self):
+        for x in (self.judged([], length=1), self.judged([], device="cpu")):
+            self.assertEqual((x.block()["apart"], x.block()["beside"]), (0.0, 0.0))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
@@ -492,7 +544,7 @@ class Gate(unittest.TestCase):
                 kind.append(Row(flushing=0.5))
             return (3.0, 3.0) if x.is_gated else (2.0, 1.0)
 
-        x.rows_of_pair = rows
+        x.rows_of_pair, x.rows_apart = rows, lambda: None
         return x, [x.block() for _ in range(count)]
 
     def test_a_candidate_that_waits_in_a_call_is_timed_with_launches_from_then_on(self):

@@ -1,0 +1,63 @@
+#pragma once
+
+// What a head of this process shows to a page of this process: the folder of its runs, their
+// stores, and what its nodes say. Everything is asked of the HEAD by its own messages.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <caf/fwd.hpp>
+#include <nlohmann/json.hpp>
+
+#include "launch/cluster/head_runs.hpp"
+#include "launch/watch/world.hpp"
+#include "messages/actors.hpp"
+
+namespace kernelmill {
+
+/// The view of a query to the HEAD that hands what it knows to head_sight::take(), for the page's
+/// own views; its document is empty.
+inline constexpr const char* sight_view = "sight";
+
+/// Thread-safe. Keeps the latest answer for a moment, since a page asks for the same many times.
+class head_sight {
+public:
+  using json = nlohmann::ordered_json;
+
+  head_sight(std::string root, std::shared_ptr<open_stores> stores);
+
+  /// Whom to ask. Called once, before anything else.
+  void ask_of(caf::actor_system& system, const head_actor& head);
+
+  /// What the HEAD knows, from its look() with `sight_view`.
+  void take(const json& status, const Message<wire::Snapshot>& nodes);
+
+  /// Sends one command of users' and waits for its document. Errors: the head's own,
+  /// "head_unreachable".
+  expected<json> ask(const std::string& verb, const std::string& subject,
+                     const std::string& document);
+
+  /// Where views look. REQUIRES: this outlives it.
+  watch::world world();
+
+private:
+  struct seen {
+    json status;
+    Message<wire::Snapshot> nodes;
+  };
+  expected<seen> look();
+
+  std::string root_;
+  std::shared_ptr<open_stores> stores_;
+  caf::actor_system* system_ = nullptr;
+  head_actor head_;
+  std::mutex asking_; ///< one asks, others wait for the same
+  std::mutex mutex_;  ///< of what follows
+  seen latest_;
+  std::chrono::steady_clock::time_point at_;
+};
+
+} // namespace kernelmill

@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+"""The page of a head whose two nodes stand in networks of their own: API, metrics and browser show both,
+and a node that is killed is shown as lost. Skipped where no network namespace can be made."""
+
+import ctypes
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "fault" / "cluster"))
+import serving  # noqa: E402
+from lab import Lab, Unavailable  # noqa: E402
+from serving import BROKEN, GOOD, PROGRAM, get, request  # noqa: E402
+
+CLONE_NEWNET = 0x40000000
+PATIENCE = 600  # seconds: other work may have the machine
+TOKEN = "word-of-the-test"
+
+
+def enter(namespace):
+    """Moves this thread, and what it starts from here on, into a network."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open(f"/var/run/netns/{namespace}", "rb") as file:
+        if libc.setns(file.fileno(), CLONE_NEWNET) != 0:
+            raise Unavailable(os.strerror(ctypes.get_errno()))
+
+
+def wait(what, condition):
+    until = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < until, what
+        time.sleep(0.2)
+    return found
+
+
+class HeadPage(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        home = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(home.cleanup)
+        cls.home = pathlib.Path(home.name)
+        os.environ.update(HOME=home.name, XDG_CACHE_HOME=home.name + "/cache", XDG_STATE_HOME=home.name + "/state",
+                          NO_PROXY="*", no_proxy="*")
+        try:
+            cls.lab = Lab(["head", "n1", "n2"])
+            cls.addClassCleanup(cls.lab.close)
+            enter(cls.lab.namespaces["head"])
+        except Unavailable as why:
+            print(why)
+            sys.exit(77)
+        subprocess.run([PROGRAM, "cluster", "init"], check=True, stdout=subprocess.DEVNULL)
+        token = cls.home / "token"
+        token.write_text(TOKEN)
+        token.chmod(0o600)
+        cls.address = cls.lab.addresses["head"] + ":7612"
+        log = cls.home / "head.log"
+        cls.lab.start("head", [PROGRAM, "head", "--listen", cls.address, "--root", home.name + "/runs", "--monitor",
+                               "0", "--token-file", str(token)], str(log))
+
+        def told():
+            lines = log.read_text().splitlines() if log.exists() else []
+            return next((x.split()[1] for x in lines if x.startswith("page: ")), None)
+        cls.url = wait("the page's URL", told)
+        cls.members = {name: cls.lab.start(name, [PROGRAM, "node", "--head", cls.address, "--name", name, "--compilers",
+                                                  "1", "evaluation.python=/bin/false"], str(cls.home / name))
+                       for name in ("n1", "n2")}
+
+    def get(self, path):
+        status, document = get(self.url, path, Authorization="Bearer " + TOKEN)
+        self.assertEqual(status, 200, document)
+        return document
+
+    def post(self, path, body, method="POST"):
+        status, _, text = request(self.url, method, path, body, Authorization="Bearer " + TOKEN)
+        return status, json.loads(text)
+
+    def states(self):
+        return {x["node"]: x["state"] for x in self.get("/api/v1/nodes")["nodes"]}
+
+    def submit(self, name, policy, *more):
+        arguments = serving.held_arguments("", policy, members=2, turns=2, more=[f"run.name={name}", *more])[2:]
+        subprocess.run([PROGRAM, "submit", *(x for x in arguments if "run.dir" not in x), "--head", self.address],
+                       check=True, stdout=subprocess.DEVNULL)
+
+    # In this order: the last test kills what the others need.
+    def test_1_every_view_shows_both_nodes(self):
+        wait("both nodes serve", lambda: self.states() == {"n1": "serving", "n2": "serving"})
+        self.assertEqual(get(self.url, "/api/v1/nodes")[0], 401)
+        self.assertEqual(self.get("/api/v1/about")["head"], True)
+        slots = wait("their monitors answer", lambda: len({x["node"] for x in self.get("/api/v1/gpus")["gpus"]}) == 2
+                     and self.get("/api/v1/gpus")["gpus"])
+        self.assertEqual({x["node"] for x in slots}, {"n1", "n2"})
+        self.assertTrue({"n1", "n2"} <= {x["node"] for x in self.get("/api/v1/actors")["actors"]})
+        rows = {x["node"]: x for x in self.get("/api/v1/nodes")["nodes"]}
+        for name in ("n1", "n2"):
+            self.assertGreaterEqual(rows[name]["slots"], 1)
+            self.assertGreaterEqual(rows[name]["cores"], 1)  # its own monitor says so
+        metrics = request(self.url, "GET", "/metrics", Authorization="Bearer " + TOKEN)[2]
+        self.assertIn('kernelmill_nodes{state="serving"} 2', metrics)
+        self.assertIn('kernelmill_slots{state="idle"} ' + str(len(slots)), metrics)
+
+    def test_2_a_run_is_followed_and_controlled_from_the_page(self):
+        with serving.held_policy([BROKEN, GOOD]) as (policy, release):
+            self.submit("followed", policy)
+            live = wait("its episodes live", lambda: self.get("/api/v1/episodes")["episodes"])
+            self.assertEqual({x["run"] for x in live}, {"followed"})
+            verb = ("/api/v1/runs/followed/control", {"verb": "pause"})
+            self.assertEqual(request(self.url, "POST", *verb)[0], 401)
+            self.assertEqual(self.post(*verb)[0], 200)
+            wait("it is paused", lambda: self.get("/api/v1/runs")["runs"][0]["state"] == "paused")
+            self.assertEqual(self.post(verb[0], {"verb": "resume"})[0], 200)
+            self.look_at_it_in_a_browser()
+            release(0)
+            wait("its first turns", lambda: self.get("/api/v1/runs/followed")["turns"] == 2)
+            release(1)
+            wait("its end", lambda: self.get("/api/v1/runs")["runs"][0]["state"] == "finished")
+        turns = self.get("/api/v1/runs/followed/episodes/g0.e0")["turns"]
+        self.assertEqual(turns[0]["category"], "compile_error")
+        self.assertIn(("correctness", "pass"), [(x["name"], x["status"]) for x in turns[1]["gates"]])
+
+    def look_at_it_in_a_browser(self):
+        try:
+            import browsing
+        except ImportError as why:
+            print("no browser:", why)
+            return
+        with browsing.browser() as chrome:
+            chrome.get(f"{self.url}/#token={TOKEN}")
+            browsing.wait(chrome, "td a", "followed")
+            chrome.get(f"{self.url}/#/live")
+            browsing.wait(chrome, "td a", "g0.e0")
+            chrome.get(f"{self.url}/#/system")
+            for name in ("n1", "n2"):
+                browsing.wait(chrome, "td", name)
+            browsing.wait(chrome, "button", "Drain")
+
+    def test_3_policy_servers_come_and_go(self):
+        with serving.held_policy([GOOD]) as (policy, _):
+            refused = self.post("/api/v1/policies", {"url": policy, "api_key_file": "/etc/passwd"})
+            self.assertEqual((refused[0], refused[1]["error"]["category"]), (400, "bad_request"))
+            server = {"url": policy, "name": "held", "kind": "openai", "model": "held"}
+            self.assertEqual(self.post("/api/v1/policies", server)[0], 200)
+            servers = self.get("/api/v1/policies")["servers"]
+            self.assertEqual([(x["name"], x["model"]) for x in servers], [("held", "held")])
+            self.assertEqual(self.post("/api/v1/policies/held", None, "DELETE")[0], 200)
+            wait("it is gone", lambda: not self.get("/api/v1/policies")["servers"])
+
+    def test_4_a_node_that_is_drained_leaves_and_one_that_is_killed_is_lost(self):
+        self.assertEqual(self.post("/api/v1/nodes/none/control", {"verb": "drain"})[0], 404)
+        self.assertEqual(self.post("/api/v1/nodes/n1/control", {"verb": "stop"})[0], 400)
+        self.assertEqual(self.post("/api/v1/nodes/n1/control", {"verb": "drain"})[0], 200)
+        wait("n1 has left", lambda: "n1" not in self.states())
+        self.assertEqual(self.members["n1"].wait(), 0)
+        self.members["n2"].send_signal(signal.SIGKILL)
+        wait("n2 is lost", lambda: self.states().get("n2") == "lost")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
