@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/node_gate.hpp"
 #include "actors/policy_pool/policy_pool.hpp"
-#include "messages/fault.hpp"
-#include "tests/sim/cluster/runs.hpp"
+#include "tests/sim/cluster/user.hpp"
 #include "tests/sim/cluster/workers.hpp"
 
 namespace kernelmill::sim {
@@ -36,7 +37,8 @@ public:
   cluster_world(uint64_t seed, const std::vector<fault>& faults, defect broken, std::string folder,
                 task_ptr what)
       : folder_(std::move(folder)), faults_(faults), disk_(std::make_shared<sim_disk>(broken)),
-        on_(seed, broken), runs_(std::make_shared<sim_runs>(on_, disk_, std::move(what))) {
+        on_(seed, broken), runs_(std::make_shared<sim_runs>(on_, disk_, std::move(what))),
+        user_(on_, runs_) {
     std::filesystem::create_directories(folder_ + "/built");
     runs_->kill_head = [this] { kill_head(); };
     for (uint32_t i = 0; i < node_count; ++i) start_node(i);
@@ -57,13 +59,12 @@ public:
   life run(double calm_bound) {
     life result;
     result.disk = disk_;
-    while (done_.size() < std::size(run_names) && on_.now() < faults_end_ + calm_bound &&
-           on_.step()) {
+    while (!user_.has_all() && on_.now() < faults_end_ + calm_bound && on_.step()) {
     }
-    result.ended = done_.size() == std::size(run_names);
+    result.ended = user_.has_all();
     result.faults_end = faults_end_;
     result.seconds = on_.now();
-    result.turns_told = done_;
+    result.turns_told = user_.finished();
     result.overtaken = runs_->overtaken();
     result.lies = on_.lies;
     result.marks = on_.marks();
@@ -184,17 +185,17 @@ private:
       slots.set(0, "0");
       slots.set(1, "1");
     });
-    user_asks([this, i, epoch, link, welcomed, offer](auto* self) {
-      self->request(head_, join_deadline, atom::join_v, offer, link->proxy())
+    user_.asks([=, this](auto* self, const head_actor& head) {
+      self->request(head, join_deadline, atom::join_v, offer, link->proxy())
           .then(
               [=, this](const Message<wire::Welcome>& says) {
                 auto x = says.open();
                 std::string name = x->getName();
                 if (name != "n" + std::to_string(i)) on_.mark("a node's name is still taken");
-                link->post(way::to_node, [=, this, head = x->getEpoch()] {
+                link->post(way::to_node, [=, this, met = x->getEpoch()] {
                   *welcomed = true;
                   nodes_[i].pause = first_pause;
-                  if (nodes_[i].epoch == epoch) caf::anon_send(nodes_[i].gate, atom::join_v, head);
+                  if (nodes_[i].epoch == epoch) caf::anon_send(nodes_[i].gate, atom::join_v, met);
                 });
               },
               [](caf::error&) {});
@@ -221,12 +222,9 @@ private:
     settings.runs = runs_;
     settings.own_threads = false;
     head_ = on_.keep(spawn_head(on_.system(), std::move(settings)));
-    user_ = on_.keep(hand_actor{on_.system().spawn([this](hand_actor::pointer self) {
-      user_self_ = self;
-      return blocking_hand(self);
-    })});
-    user_asks([this](auto* self) {
-      self->request(head_, 10min, atom::start_v).then([](atom::start) {}, [](caf::error&) {});
+    user_.meet(head_, alive_);
+    user_.asks([](auto* self, const head_actor& head) {
+      self->request(head, 10min, atom::start_v).then([](atom::start) {}, [](caf::error&) {});
     });
   }
 
@@ -235,9 +233,9 @@ private:
     if (!alive_ || !*alive_) return;
     *alive_ = false;
     disk_->lose_unwritten();
-    for (auto who : {caf::actor_cast<caf::actor>(head_), caf::actor_cast<caf::actor>(pool_),
-                     caf::actor_cast<caf::actor>(user_)})
+    for (auto who : {caf::actor_cast<caf::actor>(head_), caf::actor_cast<caf::actor>(pool_)})
       caf::anon_send_exit(who, caf::exit_reason::kill);
+    user_.kill();
     runs_->kill_all();
     for (auto& link : links_) {
       link->break_at_head();
@@ -278,7 +276,7 @@ private:
         tear_files(shelf_of(x.where), "a node's files are torn by a power cut");
         break;
       case fault_kind::node_killed: end_node(node); break;
-      case fault_kind::node_drained: command("drain", "n" + std::to_string(x.where)); break;
+      case fault_kind::node_drained: user_.command("drain", "n" + std::to_string(x.where)); break;
       case fault_kind::shelf_lost: {
         std::error_code ignored;
         std::filesystem::remove_all(shelf_of(x.where), ignored);
@@ -291,10 +289,11 @@ private:
           tear_files(folder_ + "/head", "the head's files are torn by a power cut");
         break;
       case fault_kind::server_left:
-        command("policy_detach", server_name(x.where), json{{"drain_ms", x.amount}});
+        user_.command("policy_detach", server_name(x.where), json{{"drain_ms", x.amount}},
+                      [](const json&) {});
         break;
       case fault_kind::clock_jump: on_.jump(milliseconds{x.amount}); break;
-      case fault_kind::run_paused: command("pause", run_names[x.where]); break;
+      case fault_kind::run_paused: user_.command("pause", run_names[x.where]); break;
       default: break;
     }
   }
@@ -321,88 +320,14 @@ private:
     }
   }
 
-  // -- the user ------------------------------------------------------------------------------
-
-  static std::string server_name(uint32_t i) { return "server" + std::to_string(i); }
-
-  template <class F>
-  void user_asks(F f) {
-    if (!*alive_) return;
-    machine::lend(user_, [this, alive = alive_, f] {
-      if (*alive) f(user_self_);
-    });
-  }
-
-  void command(
-      const std::string& verb, const std::string& subject, const json& document = {},
-      std::function<void(const json&)> then = [](const json&) {}) {
-    auto text = document.is_string() ? document.get<std::string>()
-                : document.is_null() ? std::string{}
-                                     : document.dump();
-    auto request = build<wire::ControlRequest>([&](wire::ControlRequest::Builder x) {
-      x.setVerb(verb);
-      x.setSubject(subject);
-      x.setDocument(text);
-      x.setProtocol(protocol_version);
-    });
-    user_asks([this, request, then, alive = alive_](auto* self) {
-      self->request(head_, 10s, atom::control_v, request)
-          .then(
-              [then, alive](const Message<wire::ControlReply>& says) {
-                auto x = says.open();
-                if (*alive && fault_of(x->getFault()).cls == fault_class::none)
-                  then(json::parse(x->getDocument().cStr()));
-              },
-              [](caf::error&) {});
-    });
-  }
-
-  // Every two seconds: what has stopped is gone on with, by the commands that people have.
+  // Every two seconds.
   void user_looks() {
     on_.after(2s, [this] { user_looks(); });
-    if (!*alive_) {
-      if (!on_.on(fault_kind::head_killed, 0)) {
-        on_.mark("the head is started again");
-        start_head();
-      }
-      return;
-    }
-    command("status", {}, {}, [this](const json& says) { care_for_runs(says["runs"]); });
-    command("policy_list", {}, {}, [this](const json& says) { care_for_servers(says["servers"]); });
-  }
-
-  void care_for_runs(const json& rows) {
-    for (uint32_t i = 0; i < std::size(run_names); ++i) {
-      std::string name = run_names[i], state;
-      if (done_.contains(name)) continue;
-      uint64_t turns = 0;
-      for (const auto& x : rows)
-        if (x["run"] == name) {
-          state = x["state"];
-          turns = x["turns"];
-        }
-      if (state == "finished")
-        done_[name] = turns;
-      else if (state.empty())
-        runs_->is_known(name) ? command("resume", name) : command("submit", {}, name);
-      else if (state == "failed" || state == "incomplete")
-        on_.mark("a run that failed is resumed"), command("resume", name);
-      else if (state == "paused" && !on_.on(fault_kind::run_paused, i))
-        on_.mark("a paused run goes on"), command("resume", name);
-    }
-  }
-
-  void care_for_servers(const json& rows) {
-    for (uint32_t i = 0; i < server_count; ++i) {
-      bool there = on_.on(fault_kind::server_left, i);
-      for (const auto& x : rows) there = there || x["name"] == server_name(i);
-      if (there) continue;
-      on_.mark("a policy server is attached");
-      command("policy_attach", {},
-              {{"name", server_name(i)},
-               {"url", "http://server" + std::to_string(i)},
-               {"kind", "openai"},
-               {"model", "m"}});
+    if (*alive_)
+      user_.look();
+    else if (!on_.on(fault_kind::head_killed, 0)) {
+      on_.mark("the head is started again");
+      start_head();
     }
   }
 
@@ -416,11 +341,9 @@ private:
   std::shared_ptr<bool> alive_; ///< of the head of now
   head_actor head_;
   policy_pool_actor pool_;
-  hand_actor user_;
-  hand_actor::pointer user_self_ = nullptr;
+  sim_user user_;
   uint64_t epochs_ = 0;
   double faults_end_ = 0;
-  std::map<std::string, uint64_t> done_;
 };
 
 } // namespace

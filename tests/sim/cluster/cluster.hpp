@@ -8,12 +8,12 @@
 
 #include "actors/head/head.hpp"
 #include "tests/sim/cluster/network.hpp"
+#include "tests/sim/cluster/user.hpp"
 
 namespace kernelmill::sim {
 
-inline constexpr uint32_t node_count = 3, server_count = 3;
+inline constexpr uint32_t node_count = 3;
 inline constexpr uint32_t groups_of_run = 3, group_size = 2, max_turns = 3, max_live = 4;
-inline constexpr const char* run_names[] = {"first", "second"};
 
 /// What a life of the cluster came to.
 struct life {
