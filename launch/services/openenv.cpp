@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/episode/prompt.hpp"
-#include "launch/cluster/build_id.hpp"
 #include "messages/base/digest.hpp"
 
 namespace kernelmill::services {
@@ -286,8 +285,7 @@ std::vector<http::route> openenv_routes(const api_ptr& x) {
                const http::request&, const http::exchange_ptr& to) { to->answer(answer); };
   };
   json about{{"name", "kernelmill"},
-             {"description", "GPU kernels, compiled, checked, timed and judged turn by turn"},
-             {"version", build_id()}};
+             {"description", "GPU kernels, compiled, checked, timed and judged turn by turn"}};
   return {{"GET", "/ws", {}, socket, false, true},
           {"GET", "/schema", {}, whole(schema_document())},
           {"GET", "/metadata", {}, whole(about)}};
