@@ -83,8 +83,12 @@ TEST_F(parcels, that_a_power_cut_has_torn_are_sent_again) {
   fs::resize_file(task + "/task.json", 7);
   auto after = shelf(); // of the process that is started next
   auto bare = packer.pack(needs());
-  EXPECT_EQ(after.task(*bare->open()).error().category, "parcel_missing");
-  EXPECT_EQ(after.library(*bare->open()).error().category, "parcel_missing");
+  auto torn_task = after.task(*bare->open());
+  auto torn_library = after.library(*bare->open());
+  ASSERT_FALSE(torn_task);
+  ASSERT_FALSE(torn_library);
+  EXPECT_EQ(torn_task.error().category, "parcel_missing");
+  EXPECT_EQ(torn_library.error().category, "parcel_missing");
   packer.forget(needs());
   auto again = packer.pack(needs());
   ASSERT_TRUE(after.task(*again->open()));
