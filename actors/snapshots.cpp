@@ -1,6 +1,7 @@
 #include "actors/snapshots.hpp"
 
 #include <charconv>
+#include <cstring>
 #include <iterator>
 
 namespace kernelmill {
@@ -63,19 +64,43 @@ void append_waiting(std::string& line, uint64_t& run, const envelope& where) {
   line.append(text, end);
 }
 
+namespace {
+
+void put_children(wire::Snapshot::Builder to, wire::Snapshot::Reader head,
+                  const std::vector<Message<wire::Snapshot>>& children) {
+  to.setActor(head.getActor());
+  to.setId(head.getId());
+  to.setState(head.getState());
+  to.setSince(head.getSince());
+  to.setDetail(head.getDetail());
+  to.setNumbers(head.getNumbers());
+  auto list = to.initChildren(static_cast<unsigned>(children.size()));
+  for (unsigned i = 0; i < list.size(); ++i) list.setWithCaveats(i, *children[i].open());
+}
+
+} // namespace
+
+// Megabytes for a run of ten thousand episodes, and new memory is what costs most: built where it
+// stays, in one piece of the size that it will have.
 Message<wire::Snapshot> with_children(const Message<wire::Snapshot>& head,
                                       const std::vector<Message<wire::Snapshot>>& children) {
-  return build<wire::Snapshot>([&](wire::Snapshot::Builder x) {
-    auto h = head.open();
-    x.setActor(h->getActor());
-    x.setId(h->getId());
-    x.setState(h->getState());
-    x.setSince(h->getSince());
-    x.setDetail(h->getDetail());
-    x.setNumbers(h->getNumbers());
-    auto list = x.initChildren(static_cast<unsigned>(children.size()));
-    for (unsigned i = 0; i < list.size(); ++i) list.setWithCaveats(i, *children[i].open());
-  });
+  auto h = head.open();
+  constexpr size_t table = 1, root = 1, list_tag = 1; // words
+  auto segment = root + h->totalSize().wordCount + (children.empty() ? 0 : list_tag);
+  for (const auto& x : children) segment += x.open()->totalSize().wordCount;
+  auto words = kj::heapArray<capnp::word>(table + segment);
+  std::memset(words.begin(), 0, words.size() * sizeof(capnp::word));
+  capnp::FlatMessageBuilder builder{words.slice(table, words.size())};
+  try {
+    put_children(builder.initRoot<wire::Snapshot>(), *h, children);
+  } catch (const kj::Exception&) { // it holds what is shared twice, or is larger for another reason
+    return build<wire::Snapshot>([&](wire::Snapshot::Builder x) { put_children(x, *h, children); });
+  }
+  if (builder.getSegmentsForOutput()[0].size() != segment) // a head whose own children are left out
+    return Message<wire::Snapshot>{builder};
+  const uint32_t sizes[2] = {0, static_cast<uint32_t>(segment)}; // one segment, and its words
+  std::memcpy(words.begin(), sizes, sizeof sizes);
+  return Message<wire::Snapshot>{std::move(words)};
 }
 
 } // namespace kernelmill

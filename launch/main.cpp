@@ -2,6 +2,7 @@
 
 #include <csignal>
 
+#include <dlfcn.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -15,8 +16,16 @@ static void keep_memory_private() {
   ::prctl(PR_SET_DUMPABLE, 0);
 }
 
+// OpenBLAS, which FAISS brings, starts its threads when it is loaded, and they spin for a tenth of
+// a second: each command would cost that. It starts them again where somebody computes.
+static void end_idle_threads() {
+  if (auto* end = ::dlsym(RTLD_DEFAULT, "blas_thread_shutdown_"))
+    reinterpret_cast<int (*)()>(end)();
+}
+
 int main(int argc, char** argv) {
   keep_memory_private();
+  end_idle_threads();
   // A reader of ours that goes away and a file that may not grow are errors of a write, not our
   // end.
   std::signal(SIGPIPE, SIG_IGN);

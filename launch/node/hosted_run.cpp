@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <future>
 #include <mutex>
+#include <utility>
 
 #include <caf/all.hpp>
 #include <nlohmann/json.hpp>
@@ -32,6 +33,8 @@ namespace kernelmill {
 using namespace std::chrono_literals;
 
 namespace {
+
+constexpr size_t recent_text_bytes = size_t{16} << 20;
 
 /// Hears of turns on the run actor's thread and is read by the waiting one.
 class progress_board final : public run_listener {
@@ -269,6 +272,7 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   KM_TRY(records);
   x.records = std::make_shared<store>(std::move(*records));
   x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
+  x.artifacts->keep_recent(recent_text_bytes); // the journal reads what was committed just now
   if (x.options.resume)
     if (auto ok = x.take_up_records(); !ok) return ok;
   auto forked = x.take_up_fork();
@@ -281,25 +285,25 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   return {};
 }
 
-// -- running
-// ----------------------------------------------------------------------------------------
+// -- running ------------------------------------------------------------------------------------
 
 std::shared_ptr<record_sink> hosted_run::state::make_sink() {
   sink = std::make_shared<store_sink>(records, artifacts);
-  sink->on_fresh([records = records, artifacts = artifacts, journal = journal, log = log,
-                  path = directory.path, told = false,
-                  feed = retrieval.live ? retrieval.feed
-                                        : nullptr](wire::Record::Reader record) mutable {
-    // The journal is a projection: what it misses can be written again, so the run goes on.
-    auto written = journal->follow(*records, *artifacts, record);
-    if (!written && !told) {
-      log.warn({"lineage", {}, {}, {}},
-               "lines of traces.jsonl and metrics.jsonl are missing: " + written.error().message +
-                   "; `kernelmill fsck " + path + " --repair` adds them");
-      told = true;
-    }
-    if (feed) feed_verified(*feed, *artifacts, record);
-  });
+  // The journal is a projection: what it misses can be written again, so the run goes on.
+  auto note = [log = log, path = directory.path,
+               told = std::make_shared<bool>(false)](const expected<void>& written) {
+    if (written || std::exchange(*told, true)) return;
+    log.warn({"lineage", {}, {}, {}},
+             "lines of traces.jsonl and metrics.jsonl are missing: " + written.error().message +
+                 "; `kernelmill fsck " + path + " --repair` adds them");
+  };
+  sink->on_fresh(
+      [records = records, artifacts = artifacts, journal = journal, note,
+       feed = retrieval.live ? retrieval.feed : nullptr](wire::Record::Reader record) {
+        note(journal->collect(*records, *artifacts, record));
+        if (feed) feed_verified(*feed, *artifacts, record);
+      },
+      [journal = journal, note] { note(journal->flush()); });
   return sink;
 }
 

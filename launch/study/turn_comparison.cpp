@@ -74,8 +74,8 @@ struct pair_of_turns {
   }
 
   expected<void> differ_in_text(group& in, const std::string& what,
-                                wire::Content::Reader (*f)(turn)) const {
-    auto x = a.artifacts->text(f(a.record)), y = b.artifacts->text(f(b.record));
+                                expected<std::string> (*f)(turn, const artifact_store&)) const {
+    auto x = f(a.record, *a.artifacts), y = f(b.record, *b.artifacts);
     KM_TRY(x);
     KM_TRY(y);
     in.texts(*x, *y, a.name + what, b.name + what);
@@ -134,7 +134,8 @@ json answer_group(const pair_of_turns& of) {
 expected<json> code_group(const pair_of_turns& of) {
   group x{"code"};
   of.differ(x, "sha256", [](turn t) { return json(text_of(t.getCandidateSha256())); });
-  KM_TRY(of.differ_in_text(x, ".code", [](turn t) { return t.getCandidate(); }));
+  KM_TRY(of.differ_in_text(x, ".code",
+                           [](turn t, const artifact_store& in) { return in.candidate(t); }));
   return x.done();
 }
 

@@ -41,13 +41,13 @@ value part(turn x, std::string_view name) {
   return json(nullptr);
 }
 
-value long_text(const turn_source& of, wire::Content::Reader x) {
-  auto text = of.artifacts->text(x);
+value long_text(expected<std::string> text) {
   KM_TRY(text);
   return json(std::move(*text));
 }
 
 json size_of(wire::Content::Reader x) {
+  if (x.isOfCompletion()) return x.getOfCompletion().getSize();
   return x.isArtifact() ? x.getArtifact().getSize() : uint64_t{x.getInline().size()};
 }
 
@@ -104,7 +104,7 @@ struct entry {
 #define KM_TEXT(name, doc, ...)                                                                    \
   entry {                                                                                          \
     {name, "text", doc, known_with::turn},                                                         \
-        [](turn x, const turn_source& of) -> value { return long_text(of, __VA_ARGS__); }, true    \
+        [](turn x, const turn_source& of) -> value { return long_text(__VA_ARGS__); }, true        \
   }
 
 const std::vector<entry>& entries() {
@@ -202,9 +202,10 @@ const std::vector<entry>& entries() {
       KM_FIELD("seconds.evaluate", "number", "of a stage", number(x.getSeconds().getEvaluate())),
       KM_FIELD("committed_at", "number", "seconds since 1970", number(x.getCommittedAt())),
       // -- long texts
-      KM_TEXT("code", "the candidate (long)", x.getCandidate()),
-      KM_TEXT("answer", "the completion (long)", x.getCompletion().getText()),
-      KM_TEXT("feedback", "what the next prompt says of it (long)", x.getFeedback()),
+      KM_TEXT("code", "the candidate (long)", of.artifacts->candidate(x)),
+      KM_TEXT("answer", "the completion (long)", of.artifacts->text(x.getCompletion().getText())),
+      KM_TEXT("feedback", "what the next prompt says of it (long)",
+              of.artifacts->text(x.getFeedback())),
       entry{{"log", "text", "the compiler's words (long)", known_with::turn},
             [](turn x, const turn_source&) -> value {
               return json(text_of(x.getFacts().getBuild().getLog()));

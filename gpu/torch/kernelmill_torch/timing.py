@@ -5,9 +5,9 @@ import statistics
 from typing import Any, Iterator, Optional
 
 from kernelmill_torch.contents import OWN, plan
+from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import Intercept, without
 from kernelmill_torch.looks import Looks
-from kernelmill_torch.processes import Fault
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import LEARNING_ROWS, Gateless
 from kernelmill_torch.timed_rows import TimedRows

@@ -145,6 +145,38 @@ TEST_F(monitor, one_that_is_silent_is_stuck_and_nobody_waits_for_it_twice) {
   EXPECT_EQ(state(1).asked, asked) << "its mailbox does not fill with questions";
 }
 
+TEST_F(monitor, a_gatherer_asks_everybody_also_behind_many_that_are_silent) {
+  std::vector<status_actor> crowd;
+  for (int i = 0; i < 200; ++i) {
+    crowd.push_back(system.spawn(talk, std::to_string(i)));
+    caf::actor_cast<talker>(crowd.back())->state.silent = i < 60;
+  }
+  auto gatherer =
+      spawn_gatherer(system, crowd, snapshot_of("run", "r", "running", "d", {{"x", 1}}),
+                     [](size_t i) { return snapshot_of("talker", std::to_string(i), {}, {}, {}); });
+  Message<wire::Snapshot> seen;
+  auto asker = system.spawn([&](caf::event_based_actor* self) {
+    self->request(gatherer, caf::infinite, atom::status_v)
+        .then([&](const Message<wire::Snapshot>& x) { seen = x; });
+  });
+  run();
+  pass(1000ms);
+  EXPECT_TRUE(seen.empty()) << "the silent ones have two seconds";
+  pass(1500ms);
+  EXPECT_FALSE(seen.empty());
+  auto view = seen.open();
+  auto all = view->getChildren();
+  EXPECT_EQ(all.size(), 200u);
+  for (unsigned i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].getId(), std::to_string(i).c_str());
+    EXPECT_EQ(all[i].getState(), i < 60 ? "stuck" : "fine") << i;
+  }
+  EXPECT_EQ(view->getDetail(), "d");
+  EXPECT_EQ(number_of(*view, "x"), 1);
+  for (auto& x : crowd) caf::anon_send_exit(x, caf::exit_reason::kill);
+  run();
+}
+
 TEST_F(monitor, samples_for_a_minute_after_the_last_viewer_and_then_rests) {
   ASSERT_FALSE(look().empty());
   pass(30'000ms);
