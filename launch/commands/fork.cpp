@@ -13,6 +13,7 @@
 #include "launch/commands/stored_runs.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/config/load.hpp"
+#include "messages/base/utf8.hpp"
 #include "storage/files.hpp"
 #include "storage/fork.hpp"
 
@@ -43,6 +44,8 @@ expected<fork_origin> origin_of(const invocation& in) {
     KM_TRY(text);
     origin->prompt = std::move(*text);
   }
+  if (!is_utf8(origin->prompt))
+    return fork_usage("the text of --prompt is not UTF-8", "save it as UTF-8");
   return std::move(*origin);
 }
 

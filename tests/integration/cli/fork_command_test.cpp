@@ -244,6 +244,7 @@ TEST(fork_command, says_what_is_wrong_with_its_words) {
       {{"g0.e0.t9"}, 3, "the episode has 3 turns"},
       {{"g0.e9.t1"}, 3, "the episode has 0 turns"},
       {{"g0.e0.t3"}, 2, "tasks.max_turns=5"},
+      {{"g0.e0.t1", "--prompt", "\xff"}, 2, "not UTF-8"},
       {{"g0.e0.t1", "tasks.groups=4"}, 2, "tasks.group_size"},
       {{"g0.e0.t1", "run.name=origin"}, 4, "run_exists"},
   };
