@@ -1,8 +1,13 @@
 #include "actors/gather.hpp"
-#include "messages/base/clock.hpp"
 
 #include <algorithm>
 #include <cmath>
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include "messages/base/clock.hpp"
 
 namespace kernelmill {
 

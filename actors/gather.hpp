@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include <caf/all.hpp>
+#include <caf/error.hpp>
+#include <caf/fwd.hpp>
 #include <tl/expected.hpp>
 
 #include "actors/snapshots.hpp"

@@ -11,7 +11,12 @@
 #include <type_traits>
 #include <utility>
 
-#include <caf/all.hpp>
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/replies_to.hpp>
+#include <caf/result.hpp>
+#include <caf/spawn_options.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include "actors/caf_error.hpp"
 #include "messages/actors.hpp"

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <string>
 
-#include <caf/all.hpp>
+#include <caf/error.hpp>
+#include <caf/result.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include "actors/snapshots.hpp"
 #include "messages/actors.hpp"

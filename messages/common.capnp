@@ -35,8 +35,14 @@ struct Interval { estimate @0 :Float64; low @1 :Float64; high @2 :Float64; }
 
 struct ArtifactRef { sha256 @0 :Text; size @1 :UInt64; }
 
+struct TextSpan { begin @0 :UInt32; size @1 :UInt32; }   # in bytes
+
 struct Content {   # a text: inline when short, else an artifact of the store
-  union { inline @0 :Text; artifact @1 :ArtifactRef; }
+  union {
+    inline @0 :Text;
+    artifact @1 :ArtifactRef;
+    ofCompletion @2 :TextSpan;   # of a candidate: where the completion of its turn holds it
+  }
 }
 
 struct EpisodeRef {

@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <deque>
 #include <filesystem>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -20,6 +22,47 @@
 namespace kernelmill {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// The latest texts, the oldest of them first. Their hashes were checked when they came.
+class recent_texts {
+public:
+  void limit(size_t bytes) {
+    std::scoped_lock lock{mutex_};
+    most_ = bytes;
+  }
+
+  std::shared_ptr<const std::string> find(const std::string& sha256) {
+    std::scoped_lock lock{mutex_};
+    auto i = texts_.find(sha256);
+    return i == texts_.end() ? nullptr : i->second;
+  }
+
+  // One that takes a good part of the room would push out what siblings still need.
+  void add(const std::string& sha256, std::string_view text) {
+    std::scoped_lock lock{mutex_};
+    if (text.size() > most_ / 8 || texts_.contains(sha256)) return;
+    texts_.emplace(sha256, std::make_shared<const std::string>(text));
+    order_.push_back(sha256);
+    held_ += text.size();
+    while (held_ > most_) {
+      auto oldest = texts_.find(order_.front());
+      held_ -= oldest->second->size();
+      texts_.erase(oldest);
+      order_.pop_front();
+    }
+  }
+
+private:
+  std::mutex mutex_;
+  size_t most_ = 0;
+  size_t held_ = 0;
+  std::unordered_map<std::string, std::shared_ptr<const std::string>> texts_;
+  std::deque<std::string> order_;
+};
+
+} // namespace
 
 // Hashes that are known to be on disk, so that a prompt shared by thousands of episodes costs one
 // write and one sync. Forgotten all at once when there are many: 100,000 take about 13 MB.
@@ -39,6 +82,7 @@ struct artifact_store::knowledge {
 
   std::mutex mutex;
   std::unordered_set<std::string> hashes;
+  recent_texts recent;
 };
 
 namespace {
@@ -107,6 +151,7 @@ expected<bool> artifact_store::write(const artifact& x, const std::string& path)
   KM_TRY(file);
   KM_TRY(file->append(*packed));
   KM_TRY(file->commit(false));
+  known_->recent.add(std::string{x.sha256}, x.bytes);
   return true;
 }
 
@@ -141,19 +186,48 @@ expected<std::string> artifact_store::get(const std::string& sha256) const {
   if (!is_sha256(sha256))
     return configuration_error("not_found",
                                "failed to read artifact \"" + sha256 + "\": " + name_rule);
+  if (auto text = known_->recent.find(sha256)) return *text;
   auto path = path_of(sha256);
   auto packed = read_file(path);
   if (!packed) return packed;
   auto bytes = decompress(*packed, path);
   if (bytes && sha256_hex(*bytes) != sha256)
     return damaged(path, "its content has another SHA-256");
+  if (bytes) known_->recent.add(sha256, *bytes);
   return bytes;
 }
 
+expected<std::string_view> part_of(std::string_view completion, wire::TextSpan::Reader span) {
+  size_t begin = span.getBegin(), size = span.getSize();
+  if (begin <= completion.size() && size <= completion.size() - begin)
+    return completion.substr(begin, size);
+  return infrastructure_error("store_damaged", "failed to read a candidate: its completion has " +
+                                                   std::to_string(completion.size()) +
+                                                   " bytes and the candidate ends at byte " +
+                                                   std::to_string(begin + size));
+}
+
+expected<std::string> artifact_store::candidate(wire::TurnRecord::Reader turn) const {
+  auto content = turn.getCandidate();
+  if (!content.isOfCompletion()) return text(content);
+  auto completion = text(turn.getCompletion().getText());
+  KM_TRY(completion);
+  auto part = part_of(*completion, content.getOfCompletion());
+  KM_TRY(part);
+  return std::string{*part};
+}
+
 expected<std::string> artifact_store::text(wire::Content::Reader content) const {
+  if (content.isOfCompletion())
+    return infrastructure_error("internal", "failed to read a text: a candidate's place in its "
+                                            "completion is no text by itself");
   if (content.isArtifact()) return get(content.getArtifact().getSha256().cStr());
   auto text = content.getInline();
   return std::string{text.begin(), text.size()};
+}
+
+void artifact_store::keep_recent(size_t bytes) {
+  known_->recent.limit(bytes);
 }
 
 void artifact_store::remove_leftovers() const {

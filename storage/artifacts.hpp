@@ -17,6 +17,9 @@ namespace kernelmill {
 /// Texts up to this size stay inside the record that they belong to.
 inline constexpr size_t inline_content_bytes = 4096;
 
+/// Returns the part of `completion` that a candidate is. Errors: "store_damaged".
+expected<std::string_view> part_of(std::string_view completion, wire::TextSpan::Reader span);
+
 struct artifact {
   std::string_view sha256; ///< 64 lower-case hex digits
   std::string_view bytes;
@@ -37,8 +40,17 @@ public:
   /// Reads and checks the hash. Errors: "not_found", "store_damaged".
   expected<std::string> get(const std::string& sha256) const;
 
-  /// Returns the text of a Content, from the record or from here.
+  /// Returns the text of a Content, from the record or from here. A candidate is read by
+  /// candidate(): it may be a part of the completion.
   expected<std::string> text(wire::Content::Reader content) const;
+
+  /// Returns the candidate of a turn. Errors: those of text(); "store_damaged" when it is said to
+  /// lie outside of the completion.
+  expected<std::string> candidate(wire::TurnRecord::Reader turn) const;
+
+  /// Keeps the texts that were written or read last in memory, up to `bytes` of them: who follows
+  /// commits reads each of them right after it was written. For all copies; off until called.
+  void keep_recent(size_t bytes);
 
   /// Removes temporary files of writers that were killed.
   void remove_leftovers() const;

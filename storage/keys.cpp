@@ -16,7 +16,7 @@ constexpr uint32_t value_magic = 0x31524d4b; // "KMR1"
 
 struct value_header {
   uint32_t magic = value_magic;
-  uint16_t schema = static_cast<uint16_t>(store_schema_version);
+  uint16_t schema = 1;
   uint16_t flags = 0;
   uint64_t checksum = 0;
 };
@@ -162,8 +162,14 @@ std::string flaw_of(wire::Record::Reader record) {
          std::to_string(rewards) + " turns is number " + std::to_string(x.getBestTurn());
 }
 
-void write_value(unsigned char* into, const store_key& key, std::span<const char> words) {
+uint16_t schema_of(wire::Record::Reader record) {
+  return record.isTurn() && record.getTurn().getCandidate().isOfCompletion() ? 2 : 1;
+}
+
+void write_value(unsigned char* into, const store_key& key, std::span<const char> words,
+                 uint16_t schema) {
   value_header header;
+  header.schema = schema;
   header.checksum = checksum(key, header, words);
   std::memcpy(into, &header, sizeof header);
   std::memcpy(into + sizeof header, words.data(), words.size());

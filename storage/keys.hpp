@@ -65,8 +65,12 @@ std::string flaw_of(wire::Record::Reader record);
 /// among 2^32 turns, which find_turn would notice.
 expected<std::array<unsigned char, 16>> index_key(std::string_view turn_id);
 
+/// The lowest schema version whose programs read the whole of `record`.
+uint16_t schema_of(wire::Record::Reader record);
+
 /// Writes header and words into `into`, which has room for both.
-void write_value(unsigned char* into, const store_key& key, std::span<const char> words);
+void write_value(unsigned char* into, const store_key& key, std::span<const char> words,
+                 uint16_t schema);
 
 /// Checks the header and the checksum; returns the words.
 expected<std::span<const char>> read_value(const store_key& key, std::span<const char> value);

@@ -210,6 +210,7 @@ expected<void> lmdb_environment::start(bool may_create) {
 }
 
 void lmdb_environment::stop() noexcept {
+  pages_.forget();
   if (env_) mdb_env_close(env_);
   env_ = nullptr;
 }
@@ -292,7 +293,10 @@ expected<void> lmdb_environment::read(const read_work& work) {
       if (code != MDB_MAP_RESIZED || !again) return tl::unexpected(failure(code, "read"));
     }
     // Another process has grown the store.
-    gate_.alone([this] { mdb_env_set_mapsize(env_, 0); });
+    gate_.alone([this] {
+      pages_.forget();
+      mdb_env_set_mapsize(env_, 0);
+    });
   }
 }
 
@@ -341,7 +345,10 @@ expected<void> lmdb_environment::grow() {
   MDB_envinfo info;
   mdb_env_info(env_, &info);
   int code = 0;
-  bool alone = gate_.alone([&] { code = mdb_env_set_mapsize(env_, info.me_mapsize * 2); });
+  bool alone = gate_.alone([&] {
+    pages_.forget();
+    code = mdb_env_set_mapsize(env_, info.me_mapsize * 2);
+  });
   if (alone && code == 0) return {};
   if (!alone)
     return infrastructure_error("store_busy",

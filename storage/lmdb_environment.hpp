@@ -12,6 +12,7 @@
 #include <lmdb.h>
 
 #include "messages/error.hpp"
+#include "storage/map_pages.hpp"
 #include "storage/read_gate.hpp"
 #include "storage/store.hpp"
 
@@ -38,6 +39,9 @@ public:
   using write_work = std::function<expected<int>(MDB_txn*, const databases&)>;
   expected<void> write(const write_work& work);
 
+  /// Where scans say which pages they have read.
+  map_pages& pages() { return pages_; }
+
   /// Turns a code of LMDB or errno into an error about this store.
   error failure(int code, const char* verb) const;
 
@@ -59,6 +63,7 @@ private:
   MDB_env* env_ = nullptr;
   databases databases_;
   read_gate gate_;
+  map_pages pages_;
   std::mutex writer_;
   int lock_fd_ = -1;
   int64_t tended_ = 0; // when stale readers were last looked for, in seconds

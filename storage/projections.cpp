@@ -218,7 +218,7 @@ expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_
   }
   auto raw = artifacts.text(turn.getCompletion().getText());
   KM_TRY(raw);
-  auto kernel = artifacts.text(turn.getCandidate());
+  auto kernel = artifacts.candidate(turn);
   KM_TRY(kernel);
   auto feedback = artifacts.text(turn.getFeedback());
   KM_TRY(feedback);

@@ -30,6 +30,7 @@ run_journal& run_journal::operator=(run_journal&& other) noexcept {
 }
 
 run_journal::~run_journal() {
+  [[maybe_unused]] auto ok = flush();
   if (traces_.fd >= 0) ::close(traces_.fd);
   if (metrics_.fd >= 0) ::close(metrics_.fd);
 }
@@ -37,7 +38,7 @@ run_journal::~run_journal() {
 expected<run_journal::file> run_journal::open_file(const std::string& path) {
   int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return tl::unexpected<error>{file_error(errno, "open", path)};
-  return file{path, fd, {}, 0};
+  return file{path, fd, {}, {}, 0};
 }
 
 expected<run_journal> run_journal::open(const run_directory& run) {
@@ -51,7 +52,7 @@ expected<run_journal> run_journal::open(const run_directory& run) {
   return run_journal{std::move(*traces), std::move(*metrics)};
 }
 
-// A line that does not fit is taken back, so that the next one begins on a line of its own.
+// Lines that do not fit are taken back, so that the next one begins on a line of its own.
 expected<void> run_journal::append(const file& to, const std::string& line) {
   auto before = ::lseek(to.fd, 0, SEEK_END);
   for (size_t done = 0; done < line.size();) {
@@ -84,27 +85,48 @@ std::string name_of_line(const std::string& text) {
 
 expected<void> run_journal::follow(const store& from, const artifact_store& artifacts,
                                    wire::Record::Reader committed) {
+  auto ok = collect(from, artifacts, committed);
+  auto written = flush();
+  return ok ? written : ok;
+}
+
+expected<void> run_journal::collect(const store& from, const artifact_store& artifacts,
+                                    wire::Record::Reader committed) {
+  auto add = [](file& to, const nlohmann::ordered_json& line) {
+    to.pending += json_line(line);
+    to.pending += '\n';
+  };
   try {
     if (committed.isTurn()) {
       auto line = turn_trace(committed.getTurn(), artifacts);
       KM_TRY(line);
-      auto ok = append(traces_, json_line(*line) + "\n");
-      auto numbers = append(metrics_, json_line(turn_metrics(committed.getTurn())) + "\n");
-      return ok ? numbers : ok;
+      add(traces_, *line);
+      add(metrics_, turn_metrics(committed.getTurn()));
     }
-    if (committed.isEpisode())
-      return append(traces_, json_line(episode_trace(committed.getEpisode())) + "\n");
+    if (committed.isEpisode()) add(traces_, episode_trace(committed.getEpisode()));
     if (committed.isGroup()) {
       auto where = committed.getGroup();
       auto group = read_group(from, where.getRun().cStr(), where.getGroup());
       KM_TRY(group);
-      return append(metrics_, json_line(group_metrics(*group)) + "\n");
+      add(metrics_, group_metrics(*group));
     }
-    return {};
   } catch (const kj::Exception& e) {
     return infrastructure_error("store_damaged", std::string{"failed to read a record: "} +
                                                      e.getDescription().cStr());
   }
+  bool full = traces_.pending.size() > most_pending || metrics_.pending.size() > most_pending;
+  return full ? flush() : expected<void>{};
+}
+
+// What cannot be written is forgotten: catching up finds it in the store.
+expected<void> run_journal::flush() {
+  expected<void> result;
+  for (auto* x : {&traces_, &metrics_}) {
+    if (x->pending.empty()) continue;
+    if (auto ok = append(*x, x->pending); !ok && result) result = ok;
+    x->pending.clear();
+  }
+  return result;
 }
 
 // -- catching up ----------------------------------------------------------------------------------

@@ -28,6 +28,14 @@ public:
   expected<void> follow(const store& from, const artifact_store& artifacts,
                         wire::Record::Reader committed);
 
+  /// The same for who is told of many records: the lines stay in memory, up to `most_pending`
+  /// bytes of each file, until flush().
+  expected<void> collect(const store& from, const artifact_store& artifacts,
+                         wire::Record::Reader committed);
+  expected<void> flush();
+
+  static constexpr size_t most_pending = size_t{256} << 10;
+
   /// Cuts off half a line and adds the lines that are missing. A file with a line of no committed
   /// record, or of another version, is written anew.
   expected<void> catch_up(const store& from, const artifact_store& artifacts,
@@ -39,8 +47,9 @@ private:
   struct file {
     std::string path;
     int fd = -1;
-    names there;      ///< while catching up
-    size_t found = 0; ///< of them in the store
+    std::string pending; ///< lines that are not in the file yet
+    names there;         ///< while catching up
+    size_t found = 0;    ///< of them in the store
   };
   run_journal(file traces, file metrics);
   static expected<file> open_file(const std::string& path);

@@ -10,6 +10,7 @@
 
 #include "storage/keys.hpp"
 #include "storage/lmdb_environment.hpp"
+#include "storage/map_pages.hpp"
 
 namespace kernelmill {
 
@@ -92,6 +93,7 @@ expected<void> scan(lmdb_environment& env, const store_key& first, const store_k
     cursor here;
     if (int code = mdb_cursor_open(txn, in.records, &here.at); code != 0)
       return tl::unexpected(env.failure(code, "read"));
+    visited_pages pages{env.pages()};
     auto key = val_of(first);
     MDB_val value{};
     int code = mdb_cursor_get(here.at, &key, &value, MDB_SET_RANGE);
@@ -101,6 +103,8 @@ expected<void> scan(lmdb_environment& env, const store_key& first, const store_k
       if (*found > last) return {};
       auto more = visit_value(*found, value, visit);
       KM_TRY(more);
+      pages.add(value); // its checksum is right, so it lies where it says
+      if (key.mv_data != static_cast<const void*>(first.data())) pages.add(key);
       if (!*more) return {};
     }
     if (code != MDB_NOTFOUND) return tl::unexpected(env.failure(code, "read"));
@@ -114,6 +118,7 @@ struct item {
   record_address where;
   std::string run;
   const Message<wire::Record>* record;
+  uint16_t schema;
 };
 
 expected<std::vector<item>> items_of(const std::vector<Message<wire::Record>>& batch) {
@@ -124,7 +129,7 @@ expected<std::vector<item>> items_of(const std::vector<Message<wire::Record>>& b
       auto view = record.open();
       auto where = address_of(*view);
       KM_TRY(where);
-      result.push_back({*where, std::string{where->run}, &record});
+      result.push_back({*where, std::string{where->run}, &record, schema_of(*view)});
       result.back().where.run = {};
       return {};
     });
@@ -162,8 +167,24 @@ expected<bool> put_record(MDB_txn* txn, const lmdb_environment::databases& in, c
   }
   if (code != 0) return false;
   write_value(static_cast<unsigned char*>(value.mv_data), x.where.key,
-              {x.record->data(), x.record->size()});
+              {x.record->data(), x.record->size()}, x.schema);
   return true;
+}
+
+// A store that an older program made says what its newest record needs, so that the older program
+// refuses it as a whole.
+int raise_schema(MDB_txn* txn, MDB_dbi meta, uint32_t needed) {
+  if (needed < 2) return 0;
+  std::string_view name = "schema_version";
+  auto key = val_of(name);
+  MDB_val value{};
+  uint32_t there = 0;
+  int code = mdb_get(txn, meta, &key, &value);
+  if (code == 0 && value.mv_size == sizeof there) std::memcpy(&there, value.mv_data, sizeof there);
+  if (code != 0 && code != MDB_NOTFOUND) return code;
+  if (there >= needed) return 0;
+  value = {sizeof needed, &needed};
+  return mdb_put(txn, meta, &key, &value, 0);
 }
 
 using turn_entry = std::array<unsigned char, 16 + sizeof(store_key)>; // id, then the record's key
@@ -249,6 +270,7 @@ expected<std::vector<bool>> store::commit(const std::vector<Message<wire::Record
   auto work = [&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<int> {
     new_turns.clear();
     new_runs.clear();
+    uint16_t schema = 1;
     for (auto i : order) {
       const auto& x = (*items)[i];
       auto hash = run_hash(x.run);
@@ -263,8 +285,10 @@ expected<std::vector<bool>> store::commit(const std::vector<Message<wire::Record
       auto is_new = put_record(txn, in, x, code);
       if (code != 0) return code;
       fresh[i] = *is_new;
+      if (*is_new) schema = std::max(schema, x.schema);
       if (*is_new && x.where.turn) new_turns.push_back(entry_of(x));
     }
+    if (int code = raise_schema(txn, in.meta, schema); code != 0) return code;
     return append_turns(txn, in.turns, new_turns);
   };
   std::scoped_lock lock{state_->mutex};
@@ -312,6 +336,7 @@ expected<std::vector<uint32_t>> store::groups(const std::string& run) const {
     if (int code = mdb_cursor_open(txn, in.records, &here.at); code != 0)
       return tl::unexpected(env.failure(code, "read"));
     auto last = make_key(hash, key_section::episodes, key_last, key_last, key_last);
+    visited_pages pages{env.pages()};
     for (uint64_t next = 0; next <= key_last;) {
       auto first = make_key(hash, key_section::episodes, static_cast<uint32_t>(next), 0, 0);
       auto key = val_of(first);
@@ -322,6 +347,7 @@ expected<std::vector<uint32_t>> store::groups(const std::string& run) const {
       auto found = key_of(key);
       KM_TRY(found);
       if (*found > last) return {};
+      if (key.mv_data != static_cast<const void*>(first.data())) pages.add_sought(key);
       result.push_back(group_of(*found));
       next = uint64_t{result.back()} + 1;
     }

@@ -20,7 +20,9 @@
 
 namespace kernelmill {
 
-inline constexpr uint32_t store_schema_version = 1;
+/// 1: all of a turn's texts are inline or artifacts. 2: a candidate may be a part of its
+/// completion.
+inline constexpr uint32_t store_schema_version = 2;
 
 struct store_options {
   std::string directory;

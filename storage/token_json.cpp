@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include <nlohmann/json.hpp>
+
 #include "messages/json.hpp"
 
 namespace kernelmill {

@@ -2,7 +2,7 @@
 
 // What is said of a completion's token ids wherever it is said: in traces and in exports.
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "messages/lineage.capnp.h"
 

@@ -202,7 +202,11 @@ node_gate_actor::behavior_type node_gate(node_side self, std::string name, clust
 } // namespace
 
 node_gate_actor spawn_node_gate(caf::actor_system& system, std::string name, cluster_actor slots,
-                                std::shared_ptr<const parcel_shelf> shelf, status_actor monitor) {
+                                std::shared_ptr<const parcel_shelf> shelf, status_actor monitor,
+                                bool own_thread) {
+  if (!own_thread)
+    return system.spawn(node_gate, std::move(name), std::move(slots), std::move(shelf),
+                        std::move(monitor));
   return system.spawn<caf::detached>(node_gate, std::move(name), std::move(slots), std::move(shelf),
                                      std::move(monitor));
 }

@@ -17,8 +17,9 @@ namespace kernelmill {
 ///
 /// `monitor` answers for the node's own actors when a head asks for the node's STATUS; nobody: the
 /// gate answers for itself alone.
+/// `own_thread` is false only under the deterministic scheduler.
 node_gate_actor spawn_node_gate(caf::actor_system& system, std::string name, cluster_actor slots,
                                 std::shared_ptr<const parcel_shelf> shelf,
-                                status_actor monitor = {});
+                                status_actor monitor = {}, bool own_thread = true);
 
 } // namespace kernelmill

@@ -19,6 +19,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
+// What is checked again beyond this costs a read.
+constexpr size_t most_checked = 100'000;
+
 constexpr uint64_t most_task_bytes = uint64_t{64} << 20;
 
 tl::unexpected<error> cannot(const char* verb, const std::string& path, const char* category) {
@@ -166,13 +169,44 @@ parcel_shelf::parcel_shelf(std::string directory, uint64_t most_bytes)
   // nop
 }
 
+bool parcel_shelf::is_checked(const std::string& digest) const {
+  std::lock_guard guard{mutex_};
+  return checked_.contains(digest);
+}
+
+void parcel_shelf::note_checked(const std::string& digest) const {
+  std::lock_guard guard{mutex_};
+  if (checked_.size() >= most_checked) checked_.clear();
+  checked_.insert(digest);
+}
+
+bool parcel_shelf::has_library(const std::string& place, const std::string& sha256) const {
+  std::error_code code;
+  if (!fs::exists(place, code)) return false;
+  if (is_checked(sha256)) return true;
+  auto bytes = read_file(place);
+  if (!bytes || sha256_hex(*bytes) != sha256) return false;
+  note_checked(sha256);
+  return true;
+}
+
+bool parcel_shelf::has_task(const std::string& place, const std::string& digest) const {
+  std::error_code code;
+  if (!fs::exists(place, code)) return false;
+  if (is_checked(digest)) return true;
+  auto loaded = load_task_folder(place);
+  if (!loaded || (*loaded)->digest != digest) return false;
+  note_checked(digest);
+  return true;
+}
+
 expected<std::string> parcel_shelf::task(wire::Parcel::Reader parcel) const {
   std::string id = parcel.getTaskId(), digest = parcel.getTaskDigest();
   if (!is_digest(digest) || !is_plain(id)) return damaged("the task " + id);
   auto folder = fs::path{directory_} / "tasks" / digest;
   auto place = (folder / id).string();
+  if (has_task(place, digest)) return place;
   std::error_code code;
-  if (fs::exists(place, code)) return place;
   auto files = parcel.getTaskFiles();
   if (files.size() == 0) return missing("the task " + id);
   auto drawn = folder.string() + unique_suffix();
@@ -185,10 +219,11 @@ expected<std::string> parcel_shelf::task(wire::Parcel::Reader parcel) const {
   }
   auto loaded = load_task_folder((fs::path{drawn} / id).string());
   bool right = loaded && (*loaded)->digest == digest;
+  if (right && !has_task(place, digest)) fs::remove_all(folder, code); // torn by a power cut
   if (right) fs::rename(drawn, folder, code);
   if (!right || code) fs::remove_all(drawn, code);
   if (!right) return damaged("the task " + id);
-  if (!fs::exists(place, code)) return cannot("write", place, "disk_full");
+  if (!has_task(place, digest)) return cannot("write", place, "disk_full");
   return place; // another process may have been faster, with the same content
 }
 
@@ -196,8 +231,7 @@ expected<std::string> parcel_shelf::library(wire::Parcel::Reader parcel) const {
   std::string sha256 = parcel.getLibrarySha256();
   if (!is_digest(sha256)) return damaged("a library");
   auto place = (fs::path{directory_} / "libraries" / (sha256 + ".so")).string();
-  std::error_code code;
-  if (fs::exists(place, code)) return place;
+  if (has_library(place, sha256)) return place;
   auto bytes = parcel.getLibrary();
   if (bytes.size() == 0) return missing("the library " + sha256.substr(0, 12));
   return keep_library(sha256, bytes.begin(), bytes.size());
@@ -208,13 +242,14 @@ expected<std::string> parcel_shelf::keep_library(const std::string& sha256, cons
   if (sha256_hex({static_cast<const char*>(bytes), size}) != sha256)
     return damaged("the library " + sha256.substr(0, 12));
   auto place = (fs::path{directory_} / "libraries" / (sha256 + ".so")).string();
+  if (has_library(place, sha256)) return place;
   std::error_code code;
-  if (fs::exists(place, code)) return place;
   auto drawn = place + unique_suffix();
   if (!write_file(drawn, bytes, size)) return cannot("write", drawn, "disk_full");
   fs::permissions(drawn, fs::perms{0444}, code);
   fs::rename(drawn, place, code);
   if (code) return cannot("write", place, "disk_full");
+  note_checked(sha256);
   constexpr uint64_t often_enough = 256;
   if (kept_++ % often_enough == 0) make_room();
   return place;

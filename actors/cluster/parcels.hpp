@@ -51,7 +51,8 @@ expected<Message<wire::Parcel>> parcel_of_library(const std::string& sha256,
                                                   const std::string& path);
 
 /// A folder of what came: `tasks/DIGEST/ID/` and `libraries/SHA256.so`. Thread-safe; several
-/// processes may share one.
+/// processes may share one. Nothing here is synced: a power cut may leave a name with half of its
+/// content, so each process looks at what it found here before it uses it, once.
 class parcel_shelf {
 public:
   /// The oldest libraries go when all of them are larger than `most_bytes`; tasks are small.
@@ -71,10 +72,16 @@ public:
 
 private:
   void make_room() const;
+  bool is_checked(const std::string& digest) const;
+  void note_checked(const std::string& digest) const;
+  bool has_library(const std::string& place, const std::string& sha256) const;
+  bool has_task(const std::string& place, const std::string& digest) const;
 
   std::string directory_;
   uint64_t most_bytes_;
   mutable std::atomic<uint64_t> kept_{0}; // libraries, by this process
+  mutable std::mutex mutex_;
+  mutable std::set<std::string> checked_; // digests of content that this process has seen whole
 };
 
 } // namespace kernelmill

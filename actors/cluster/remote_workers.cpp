@@ -166,18 +166,23 @@ remote_profiler(profiler_actor::stateful_pointer<remote_profiler_state> self,
   };
 }
 
+template <class F>
+auto spawned(caf::actor_system& system, F worker, std::shared_ptr<remote_node> node) {
+  return node->own_threads ? system.spawn<caf::detached>(worker, node) : system.spawn(worker, node);
+}
+
 } // namespace
 
 compiler_actor spawn_remote_compiler(caf::actor_system& system, std::shared_ptr<remote_node> node) {
-  return system.spawn<caf::detached>(remote_compiler, std::move(node));
+  return spawned(system, remote_compiler, std::move(node));
 }
 
 gpu_runner_actor spawn_remote_runner(caf::actor_system& system, std::shared_ptr<remote_node> node) {
-  return system.spawn<caf::detached>(remote_runner, std::move(node));
+  return spawned(system, remote_runner, std::move(node));
 }
 
 profiler_actor spawn_remote_profiler(caf::actor_system& system, std::shared_ptr<remote_node> node) {
-  return system.spawn<caf::detached>(remote_profiler, std::move(node));
+  return spawned(system, remote_profiler, std::move(node));
 }
 
 } // namespace kernelmill

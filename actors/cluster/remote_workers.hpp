@@ -18,6 +18,7 @@ struct remote_node {
   uint64_t epoch = 0; ///< of this head
   parcel_packer packer;
   std::shared_ptr<const parcel_shelf> shelf; ///< of the head: where built libraries go
+  bool own_threads = true;                   ///< false only under the deterministic scheduler
 };
 
 compiler_actor spawn_remote_compiler(caf::actor_system& system, std::shared_ptr<remote_node> node);

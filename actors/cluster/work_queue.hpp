@@ -11,7 +11,15 @@
 #include <string>
 #include <vector>
 
-#include <caf/all.hpp>
+#include <caf/abstract_actor.hpp>
+#include <caf/actor_addr.hpp>
+#include <caf/actor_cast.hpp>
+#include <caf/actor_clock.hpp>
+#include <caf/actor_control_block.hpp>
+#include <caf/error.hpp>
+#include <caf/result.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
 
 #include "actors/cluster/job_line.hpp"
 #include "messages/actors.hpp"

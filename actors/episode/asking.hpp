@@ -4,7 +4,9 @@
 
 #include <chrono>
 
-#include <caf/all.hpp>
+#include <caf/error.hpp>
+#include <caf/timespan.hpp>
+#include <caf/typed_event_based_actor.hpp>
 
 #include "actors/episode/episode.hpp"
 

@@ -265,10 +265,9 @@ private:
       fail("The kernel has " + std::to_string(kernel_.size()) + " bytes; at most " +
            std::to_string(max_kernel_bytes_) + " are allowed.");
     out_.ok = kernels_ > 0 && !broken_;
-    if (out_.ok)
-      out_.kernel = kernel_;
-    else
-      out_.language.clear();
+    if (!out_.ok) return out_.language.clear();
+    out_.kernel = kernel_;
+    out_.kernel_begin = static_cast<size_t>(kernel_.data() - text_.data());
   }
 
   void explain_absence() {

@@ -11,6 +11,7 @@ struct parsed_completion {
   bool ok = false;                   ///< exactly one kernel could be taken from it
   std::string thought;               ///< inside <think> (also <thinking>), trimmed
   std::string kernel;                ///< inside <KERNEL>, fences removed
+  size_t kernel_begin = 0;           ///< where the text holds the kernel, byte for byte
   std::string language;              ///< of the fence: "cpp", "cuda", "python", or empty
   std::string diagnosis;             ///< inside <DIAGNOSIS>, trimmed
   std::vector<std::string> problems; ///< what is wrong, in the order of the text, for the policy

@@ -254,6 +254,18 @@ void set_completion(wire::Completion::Builder x, const refining_episode_state& s
   audit.setKept(found.kept);
 }
 
+// The kernel is a part of the completion, which is stored already.
+void put_candidate(wire::Content::Builder into, const std::string& completion,
+                   const parsed_completion& parsed, artifact_batch& artifacts) {
+  const auto& kernel = parsed.kernel;
+  bool held = !kernel.empty() && parsed.kernel_begin <= completion.size() &&
+              completion.compare(parsed.kernel_begin, kernel.size(), kernel) == 0;
+  if (!held) return artifacts.put(into, kernel);
+  auto span = into.initOfCompletion();
+  span.setBegin(static_cast<uint32_t>(parsed.kernel_begin));
+  span.setSize(static_cast<uint32_t>(kernel.size()));
+}
+
 void set_first_prompt(wire::TurnRecord::Builder x, const prompt_text& text,
                       artifact_batch& artifacts) {
   auto parts = x.initPrompt(2);
@@ -291,7 +303,7 @@ Message<wire::Record> turn_record(const refining_episode_state& state,
     if (state.turn == 0) set_first_prompt(x, *state.first_prompt, artifacts);
     set_completion(x.initCompletion(), state, artifacts);
     x.setCandidateSha256(current.candidate_sha256);
-    artifacts.put(x.initCandidate(), current.parsed.kernel);
+    put_candidate(x.initCandidate(), *current.text, current.parsed, artifacts);
     x.setFacts(*facts);
     x.setVerdict(verdict);
     artifacts.put(x.initFeedback(), feedback);

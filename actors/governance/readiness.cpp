@@ -10,6 +10,7 @@ using evidence = readiness_evidence;
 using wire::EpisodeKind;
 
 bool holds_text(wire::Content::Reader x) {
+  if (x.isOfCompletion()) return x.getOfCompletion().getSize() > 0;
   return x.isArtifact() ? x.getArtifact().getSha256().size() > 0 : x.getInline().size() > 0;
 }
 

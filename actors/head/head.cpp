@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "actors/head/head_state.hpp"
 
 #include "actors/gather.hpp"

@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "actors/cluster/cluster.hpp"
 #include "actors/cluster/parcels.hpp"

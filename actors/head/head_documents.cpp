@@ -1,5 +1,7 @@
 #include "actors/head/head_documents.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include "messages/defaults.hpp"
 #include "messages/fault.hpp"
 

@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "actors/cluster/remote_workers.hpp"
 #include "actors/head/head_state.hpp"
 #include "actors/plain_name.hpp"
@@ -20,6 +22,7 @@ void head_state::add_workers(node& x, const member_facts& facts) {
   remote->gate = x.gate;
   remote->epoch = settings_.epoch;
   remote->shelf = settings_.shelf;
+  remote->own_threads = settings_.own_threads;
   auto lane = queues(facts.lane());
   auto offer = [&](const auto& worker, uint32_t credits) {
     x.workers.push_back(caf::actor_cast<caf::actor>(worker));

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "actors/head/head_state.hpp"
 #include "actors/policy_client/server_probe.hpp"
 #include "storage/run_directory.hpp"

@@ -4,8 +4,21 @@
 
 namespace kernelmill {
 
-record_follower::record_follower(listener tell)
-    : tell_(std::move(tell)), thread_([this] { run(); }) {
+namespace {
+
+template <class F>
+void guarded(const F& f) {
+  try {
+    f();
+  } catch (...) { // kj::Exception is none of std::exception's
+    // nop
+  }
+}
+
+} // namespace
+
+record_follower::record_follower(listener tell, std::function<void()> rest)
+    : tell_(std::move(tell)), rest_(std::move(rest)), thread_([this] { run(); }) {
   // nop
 }
 
@@ -37,12 +50,11 @@ void record_follower::run() {
     changed_.wait(lock, [this] { return ending_ || !waiting_.empty(); });
     if (waiting_.empty()) return;
     auto record = waiting_.front();
+    bool last = waiting_.size() == 1;
     lock.unlock();
-    try {
-      tell_(*record.open());
-    } catch (...) { // kj::Exception is none of std::exception's
-      // nop
-    }
+    guarded([&] { tell_(*record.open()); });
+    // Before the record leaves the queue, which settle() waits for.
+    if (last && rest_) guarded(rest_);
     lock.lock();
     waiting_.pop_front();
     changed_.notify_all();

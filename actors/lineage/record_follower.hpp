@@ -19,9 +19,10 @@ class record_follower {
 public:
   using listener = std::function<void(wire::Record::Reader)>;
 
-  /// Calls `tell` for one record at a time, in the order of push(). A record that it throws at is
-  /// left out: what follows records is a projection of them.
-  explicit record_follower(listener tell);
+  /// Calls `tell` for one record at a time, in the order of push(), and `rest` when all that was
+  /// pushed is told, before settle() returns. A record that `tell` throws at is left out: what
+  /// follows records is a projection of them.
+  explicit record_follower(listener tell, std::function<void()> rest = {});
 
   /// Returns when all that was pushed is told.
   ~record_follower();
@@ -42,6 +43,7 @@ private:
   void run();
 
   listener tell_;
+  std::function<void()> rest_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Message<wire::Record>> waiting_; // the front one is being told

@@ -15,11 +15,24 @@ expected<void> fill_in(wire::Content::Builder content, const text_lookup& look_u
   return {};
 }
 
+// After the completion, which may hold it.
+expected<void> fill_in_candidate(wire::TurnRecord::Builder turn, const text_lookup& look_up) {
+  auto candidate = turn.getCandidate();
+  if (!candidate.isOfCompletion()) return fill_in(candidate, look_up);
+  auto completion = turn.getCompletion().getText().getInline();
+  auto part =
+      part_of({completion.begin(), completion.size()}, candidate.asReader().getOfCompletion());
+  KM_TRY(part);
+  std::string text{*part};
+  candidate.setInline(text);
+  return {};
+}
+
 expected<void> fill_in(wire::TurnRecord::Builder turn, const text_lookup& look_up) {
   for (auto part : turn.getPrompt())
     if (auto ok = fill_in(part.getContent(), look_up); !ok) return ok;
   if (auto ok = fill_in(turn.getCompletion().getText(), look_up); !ok) return ok;
-  if (auto ok = fill_in(turn.getCandidate(), look_up); !ok) return ok;
+  if (auto ok = fill_in_candidate(turn, look_up); !ok) return ok;
   return fill_in(turn.getFeedback(), look_up);
 }
 
@@ -78,8 +91,8 @@ expected<std::vector<bool>> store_sink::commit(const std::vector<pending_record>
   return fresh;
 }
 
-void store_sink::on_fresh(record_follower::listener tell) {
-  follower_ = std::make_unique<record_follower>(std::move(tell));
+void store_sink::on_fresh(record_follower::listener tell, std::function<void()> rest) {
+  follower_ = std::make_unique<record_follower>(std::move(tell), std::move(rest));
 }
 
 void store_sink::settle() {

@@ -20,8 +20,8 @@ public:
   expected<Message<wire::EpisodeHistory>> read(const episode_id& episode) override;
 
   /// Calls `tell` with each new record once it is durable, in the order of commits, on a thread of
-  /// its own. Before the first commit.
-  void on_fresh(record_follower::listener tell);
+  /// its own, and `rest` there when none is left to tell of. Before the first commit.
+  void on_fresh(record_follower::listener tell, std::function<void()> rest = {});
 
   /// Returns when all that is committed is told.
   void settle();

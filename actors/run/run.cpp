@@ -4,6 +4,11 @@
 #include <cmath>
 #include <limits>
 
+#include <caf/send.hpp>
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
 #include "actors/caf_error.hpp"
 #include "actors/gather.hpp"
 #include "actors/run/run_records.hpp"

@@ -4,9 +4,11 @@ namespace kernelmill::cuda {
 
 result call_fence::set() {
   if (!make()) return last_;
-  if (can_order_context_) {
-    if (order_context() == 0) return 0;
-    can_order_context_ = false;
+  if (has_context_orders_) {
+    auto refused = order_context();
+    // Any other refusal may be of a candidate's making, and is no reason to ask for less.
+    if (refused != not_supported) return refused;
+    has_context_orders_ = false;
   }
   // An order to the default stream comes between those to all streams that wait for it.
   return cuda_.event_record(event_, nullptr);

@@ -17,7 +17,8 @@ public:
   /// What the primary context of GPU 0 is given from now on, on any stream, begins when all is over
   /// that it was given before. The calling thread does not wait. Where the driver has no such order
   /// for contexts (before CUDA 12.5), it holds for streams that the default stream waits for.
-  /// Returns the driver's error; 0 is none.
+  /// Returns the driver's error; 0 is none. Where it is refused, as while a stream is captured,
+  /// nothing is kept apart.
   result set();
 
 private:
@@ -27,8 +28,8 @@ private:
   const driver& cuda_;
   context context_ = nullptr;
   event event_ = nullptr;
-  result last_ = 0;               // of making both
-  bool can_order_context_ = true; // as far as is known
+  result last_ = 0;                // of making both
+  bool has_context_orders_ = true; // as far as is known
 };
 
 } // namespace kernelmill::cuda

@@ -233,14 +233,17 @@ void call_code() {
   expect_launched(program->launch(bases, control->values));
 }
 
-// Device code has one stream. An error shows when all is waited for.
+// Device code has one stream. A library that leaves a capture open, or else has orders refused,
+// would have calls that nothing keeps apart.
 void set_fence() {
   if (gpu == nullptr || program != nullptr) return;
   if (fence == nullptr) {
     alignas(cuda::call_fence) static char room[sizeof(cuda::call_fence)];
     fence = new (room) cuda::call_fence{gpu->cuda()};
   }
-  (void)fence->set();
+  if (int result = fence->set(); result != 0)
+    lose_device(result, "keep calls apart: the driver refused the order; is the "
+                        "capture of a stream left open?");
 }
 
 void close_gate() {

@@ -14,20 +14,14 @@
 #include "gpu/process/awake_time.hpp"
 #include "gpu/process/core_use.hpp"
 #include "gpu/referee/candidate_faults.hpp"
+#include "gpu/referee/candidate_walls.hpp"
 #include "gpu/referee/clock.hpp"
 
 namespace kernelmill {
 
 namespace {
 
-constexpr uint64_t address_space_limit = uint64_t{3} << 30; // thread stacks and arenas reserve much
-constexpr uint64_t memory_limit = uint64_t{1} << 30;        // tensors are charged to the referee
-constexpr uint64_t printed_limit = uint64_t{1} << 20;
-constexpr uint64_t gpu_memory_limit = uint64_t{8} << 30; // a context takes 1 GiB or so by itself
-constexpr uint64_t gpu_file_limit = uint64_t{64} << 20;
-constexpr size_t printed_kept = 4096;
 constexpr int64_t watch_slice_us = 5'000; // a dead process is noticed within this
-constexpr int end_wait_ms = 2'000;
 constexpr double longest_spin_seconds = 0.1;
 constexpr uint32_t spins_between_looks = 500; // at the clock
 constexpr double unwatched_seconds = 0.25;    // of a call: looking takes a core, too
@@ -43,79 +37,7 @@ expected<descriptor> make_printed_file() {
   return file;
 }
 
-// One GPU and nothing else of the driver. It reserves addresses without end, so that limit goes;
-// what it may take of real memory, the cgroup limits where there is one.
-void add_gpu(sandbox_spec& spec, const candidate_options& options) {
-  spec.argv.emplace_back("gpu");
-  spec.environment.emplace_back("CUDA_CACHE_DISABLE=1");
-  for (auto& variable : small_context_environment()) spec.environment.push_back(variable);
-  spec.devices = gpu_device_nodes(options.gpu_node);
-  auto folder = options.driver.substr(0, options.driver.rfind('/'));
-  bool visible = folder.starts_with("/usr/lib") || folder.starts_with("/lib") ||
-                 folder.starts_with("/usr/local/lib");
-  if (!visible && !folder.empty()) {
-    spec.mounts.push_back({folder, "/driver", false});
-    spec.environment.emplace_back("LD_LIBRARY_PATH=/driver");
-  }
-  spec.limits.address_space = no_limit;
-  spec.limits.open_files = 1024;
-  spec.limits.file_size = gpu_file_limit;
-  spec.memory_bytes = gpu_memory_limit;
-  spec.process_count = 256;
-}
-
-sandbox_spec walls_for(const candidate_options& options, int socket, int printed) {
-  sandbox_spec spec;
-  spec.argv = {"/kernelmill-candidate"};
-  // Passive: threads that spin after a parallel region would slow whoever is timed next.
-  spec.environment = {"OMP_NUM_THREADS=" + std::to_string(options.threads),
-                      "OMP_WAIT_POLICY=passive", "OMP_DYNAMIC=false", "LC_ALL=C"};
-  spec.mounts = {{options.program, "/kernelmill-candidate", false}};
-  spec.descriptors = {{printed, 1}, {printed, 2}, {socket, candidate_socket}};
-  spec.cpus = options.cpus;
-  spec.limits.address_space = address_space_limit;
-  spec.limits.file_size = printed_limit;
-  spec.limits.open_files = 64;
-  spec.memory_bytes = memory_limit;
-  spec.process_count = 64;
-  spec.tmpfs_bytes = uint64_t{16} << 20;
-  spec.may_exec = false;
-  if (!options.gpu_node.empty()) add_gpu(spec, options);
-  return spec;
-}
-
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name != nullptr ? std::string{"SIG"} + name : "signal " + std::to_string(signal);
-}
-
-// Keeps what a terminal and a JSON reader can take.
-std::string cleaned(std::string_view text) {
-  std::string result;
-  for (char c : text) {
-    auto byte = static_cast<unsigned char>(c);
-    if (c == '\n' || c == '\t' || (byte >= 0x20 && byte < 0x7f))
-      result += c;
-    else if (byte >= 0x80)
-      result += '?';
-  }
-  return result;
-}
-
 } // namespace
-
-std::vector<std::string> gpu_device_nodes(const std::string& gpu_node) {
-  std::vector<std::string> result;
-  for (const std::string& node :
-       {gpu_node, std::string{"/dev/nvidiactl"}, std::string{"/dev/nvidia-uvm"},
-        std::string{"/dev/nvidia-uvm-tools"}})
-    if (::access(node.c_str(), F_OK) == 0) result.push_back(node);
-  return result;
-}
-
-std::vector<std::string> small_context_environment() {
-  return {"CUDA_DEVICE_MAX_CONNECTIONS=2", "CUDA_DEVICE_MAX_COPY_CONNECTIONS=1"};
-}
 
 // -- starting ---------------------------------------------------------------------------------
 
@@ -140,7 +62,7 @@ expected<candidate_process> candidate_process::start(sandbox& walls,
   KM_TRY(printed);
   auto page = shared_page::create(page_bytes);
   KM_TRY(page);
-  auto spec = walls_for(options, theirs.get(), printed->get());
+  auto spec = candidate_walls(options, theirs.get(), printed->get());
   auto child = walls.start(spec);
   KM_TRY(child);
   return candidate_process{std::move(*child), std::move(ours), std::move(*printed),
@@ -187,7 +109,7 @@ expected<void> candidate_process::settle(int deadline_ms) {
 
 expected<void> candidate_process::attach(int library, const std::string& function,
                                          const std::vector<shared_memory>& parameters) {
-  if (auto ok = settle(end_wait_ms); !ok) return ok;
+  if (auto ok = settle(candidate_end_wait_ms); !ok) return ok;
   attach_message setup{};
   setup.magic = attach_magic;
   setup.parameters = static_cast<uint32_t>(parameters.size());
@@ -291,7 +213,7 @@ std::optional<double> candidate_process::give_up(uint32_t sequence, double start
     return elapsed;
   if (deadline_ms > 0) {
     child_.kill();
-    (void)child_.wait(end_wait_ms);
+    (void)child_.wait(candidate_end_wait_ms);
     // On a busy machine the kernel may need longer to hand out the memory than a call may take.
     auto fault = exhausted()
                      ? memory_fault()
@@ -321,131 +243,6 @@ void candidate_process::note_memory() noexcept {
 
 double candidate_process::cpu_seconds() const noexcept {
   return processor_seconds(pid_);
-}
-
-// -- endings ----------------------------------------------------------------------------------
-
-void candidate_process::conclude() {
-  auto status = child_.wait(end_wait_ms);
-  if (!status) {
-    auto fault = status.error(); // such as the end of the spawner, and of all that it had started
-    if (loading_ && fault.category == "timeout")
-      fault = {fault_class::candidate, "crashed", "the candidate did not end", {}};
-    ending_ = candidate_ending{std::move(fault), false};
-    return;
-  }
-  const auto& page = control();
-  // A write that faults inside a mapping can only have met an input.
-  bool inside = page.fault_parameter < capacities_.size() && page.fault_offset >= 0 &&
-                static_cast<uint64_t>(page.fault_offset) < capacities_[page.fault_parameter];
-  bool wrote_input = page.remark == candidate_remark::fault && page.fault_writes != 0 && inside;
-  ending_ = candidate_ending{describe(*status), wrote_input && status->code != 0};
-}
-
-bool candidate_process::exhausted() const {
-  return child_.out_of_memory() || control().remark == candidate_remark::memory_exhausted ||
-         (!on_gpu() && largest_size_ > address_limit_ / 10 * 8) ||
-         (!on_gpu() && largest_resident_ > memory_limit / 2);
-}
-
-error candidate_process::memory_fault() const {
-  return out_of_memory_fault(on_gpu() ? gpu_memory_limit : memory_limit, on_gpu());
-}
-
-error candidate_process::describe(const exit_status& status) const {
-  // bubblewrap passes a signal of its child on as 128 + signal.
-  int signal = status.signal != 0 ? status.signal : status.code > 128 ? status.code - 128 : 0;
-  // Only until then are exit code and words those of our own program.
-  if (!loading_)
-    return {fault_class::infrastructure, "sandbox_failed",
-            "failed to keep a candidate process: it ended before it was given a candidate: " +
-                output(),
-            "`kernelmill doctor` tries each layer of the sandbox"};
-  if (signal == SIGXFSZ || printed_bytes() >= printed_limit)
-    return {fault_class::candidate, "output_flood",
-            fmt::format("the candidate printed {} bytes or more and was ended", printed_limit),
-            "print nothing from a kernel"};
-  if (status.code == exit_device_lost) return describe_device_error();
-  if (status.code == exit_launch_refused)
-    return {fault_class::candidate, "bad_launch", "the GPU refused to " + remark_text(),
-            "check threads, registers and shared memory of a block against the GPU's limits"};
-  if (exhausted()) return memory_fault();
-  if (signal == SIGKILL)
-    return {fault_class::infrastructure, "killed",
-            "failed to keep a candidate process: something outside its sandbox ended it",
-            "does the machine have memory left? its kernel log says whom it ended"};
-  if (signal != 0) return describe_signal(signal);
-  return {fault_class::candidate, "exited",
-          fmt::format("the candidate ended the process with exit code {}", status.code),
-          "return from the function instead"};
-}
-
-std::string candidate_process::remark_text() const {
-  char text[sizeof control().text];
-  std::memcpy(text, control().text, sizeof text);
-  text[sizeof text - 1] = 0;
-  return cleaned(text);
-}
-
-error candidate_process::describe_device_error() const {
-  return device_fault(remark_text());
-}
-
-error candidate_process::describe_signal(int signal) const {
-  error result{
-      fault_class::candidate, "crashed", "the candidate crashed with " + signal_name(signal), {}};
-  const auto& page = control();
-  if (signal == SIGSYS) {
-    result.message += ": it made a system call that is not allowed";
-    result.hint = "compute only: no processes, files or sockets";
-  }
-  if ((signal == SIGSEGV || signal == SIGBUS) && page.remark == candidate_remark::fault) {
-    result.message += page.fault_writes != 0 ? " writing " : " reading ";
-    result.message += fault_place();
-    result.hint = "check every index against the shape";
-  }
-  return result;
-}
-
-std::string candidate_process::fault_place() const {
-  const auto& page = control();
-  size_t index = page.fault_parameter;
-  if (index >= names_.size() || index >= capacities_.size())
-    return fmt::format("address {:#x}", static_cast<uint64_t>(page.fault_offset));
-  if (page.fault_offset < 0) return "before the start of " + names_[index];
-  if (static_cast<uint64_t>(page.fault_offset) >= capacities_[index])
-    return "beyond the end of " + names_[index];
-  return names_[index];
-}
-
-std::optional<error> candidate_process::load_fault() const {
-  auto said = remark_text();
-  switch (control().remark) {
-    case candidate_remark::loaded: return std::nullopt;
-    case candidate_remark::missing_symbol:
-      return error{fault_class::candidate, "missing_symbol",
-                   said.empty() ? "the library does not define the function of the task"
-                                : "the device code does not define the kernel " + said,
-                   said.empty() ? "define it as extern \"C\" with the exact name"
-                                : "define it as extern \"C\" __global__ with the exact name"};
-    case candidate_remark::launch_refused:
-      return error{fault_class::candidate, "bad_launch", said,
-                   "give as many arguments as the kernel has: pointers and integers"};
-    default:
-      return error{
-          fault_class::candidate, "load_failed", "failed to load the candidate: " + said, {}};
-  }
-}
-
-uint64_t candidate_process::printed_bytes() const {
-  auto end = ::lseek(printed_.get(), 0, SEEK_END);
-  return end > 0 ? static_cast<uint64_t>(end) : 0;
-}
-
-std::string candidate_process::output() const {
-  char text[printed_kept];
-  auto got = ::pread(printed_.get(), text, sizeof text, 0);
-  return got > 0 ? cleaned({text, static_cast<size_t>(got)}) : std::string{};
 }
 
 } // namespace kernelmill

@@ -131,9 +131,15 @@ paid_clock clock_of(wire::TimingPolicy::Reader policy);
 /// Adds what the GPU's clocks, heat and power are now, and a note where they slow it down.
 void note_conditions(const device& gpu, evaluation_record& record);
 
-/// Of calls of the candidate that were kept `apart`, seconds of one, where there were any; and that
-/// `beside` seconds of the others ran beside calls before them, with which they are `paid`.
-void note_apart(evaluation_record& record, double apart, double beside, double paid);
+/// What rows showed whose calls were kept apart; all seconds of a call.
+struct calls_apart {
+  double seconds = 0; ///< of the candidate's; 0 where there were none
+  double beside = 0;  ///< of its other calls that ran beside calls before them, which is charged
+  double cost = 0;    ///< that the baseline's calls take more when they are kept apart
+};
+
+/// `paid` holds what is charged.
+void note_apart(evaluation_record& record, const calls_apart& x, double paid);
 
 /// What outlives single evaluations.
 struct referee_parts {

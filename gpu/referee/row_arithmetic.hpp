@@ -85,7 +85,7 @@ struct both_ways {
 
 /// Seconds of a call of a candidate that lie beside other calls' work, which no caller gains by:
 /// its calls apart, less what keeping them apart costs the baseline, less its calls as they come. 0
-/// where that is what a launch may hide.
+/// where that is no more than noise.
 double beside_others(const both_ways& candidate, const both_ways& baseline);
 
 } // namespace kernelmill

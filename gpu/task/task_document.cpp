@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include <nlohmann/json.hpp>
+
 #include "gpu/task/distribution.hpp"
 #include "gpu/task/task_files.hpp"
 

@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 #include "gpu/task/device_fill.hpp"
 #include "gpu/task/task_files.hpp"
 #include "messages/base/digest.hpp"

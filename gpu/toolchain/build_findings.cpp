@@ -58,9 +58,9 @@ error fault_of_compiler(const compiler_outcome& x, const std::vector<diagnostic>
                            "failed to compile the kernel: the compiler was still busy after " +
                                seconds_text(deadline_ms / 1000.0),
                            "use fewer or smaller templates, macros and constant expressions");
-  if (x.out_of_memory ||
+  if (x.out_of_memory || x.killed == killed_by::words ||
       contains_any(x.text, {"virtual memory exhausted", "out of memory", "Cannot allocate memory",
-                            "Killed signal terminated program", "memory exhausted"}))
+                            "memory exhausted"}))
     return candidate_fault("compile_memory",
                            "failed to compile the kernel: the compiler ran out of memory",
                            "use fewer or smaller templates, macros and constant tables");

@@ -59,7 +59,7 @@ struct compiler_outcome {
 };
 
 /// Fails only when the compiler could not be run. One that something outside ended is run again,
-/// twice at most; if it says so itself each time, an empty source in its place shows whether it is
+/// four times at most; if it says so itself each time, an empty source in its place shows whether it is
 /// the machine: then, too, it is `killed_by::signal`.
 expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job);
 

@@ -30,8 +30,8 @@ void torch_blocks::take(const nlohmann::json& answer) {
   clock_ = clock;
   fixed_ = answer.at("fixed").get<double>();
   fixed_error_ = answer.at("fixed_error").get<double>();
-  beside_ = answer.at("beside").get<double>();
-  apart_ = answer.at("apart").get<double>();
+  apart_ = {answer.at("apart").get<double>(), answer.at("beside").get<double>(),
+            answer.at("cost").get<double>()};
   timed_block block{};
   for (size_t i = 0; i < 2; ++i) {
     block.reference[i] = answer.at("reference").at(i).get<double>();
@@ -66,7 +66,7 @@ std::vector<kind_blocks> torch_blocks::without_fixed() const {
       for (auto* side : {block.reference, block.candidate})
         for (int i = 0; i < 2; ++i)
           side[i] = std::max(side[i] - fixed_, least_left * side[i]) +
-                    (side == block.candidate ? beside_ : 0);
+                    (side == block.candidate ? apart_.beside : 0);
   return result;
 }
 

@@ -34,11 +34,7 @@ public:
   /// By which blocks were timed, "call" or "device".
   const std::string& clock() const noexcept { return clock_; }
 
-  /// Seconds a call that the candidate's calls ran side by side, which is charged.
-  double beside() const noexcept { return beside_; }
-
-  /// Seconds a call of the candidate's that were kept apart; 0 where there were none.
-  double apart() const noexcept { return apart_; }
+  const calls_apart& apart() const noexcept { return apart_; }
 
   /// Seconds a call: standard error of the part that is none of its calls'.
   double fixed_error() const noexcept { return fixed_error_; }
@@ -56,8 +52,7 @@ private:
   std::vector<uint32_t> calls_;    // of each kind
   double fixed_ = 0;               // seconds a call that are no call's, as is known by now
   double fixed_error_ = 0;
-  double beside_ = 0;
-  double apart_ = 0;
+  calls_apart apart_;
   bool has_others_ = false; // of contents
   bool unmet_ = false;      // nothing is known of some yet
   std::string clock_ = "call";

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
@@ -282,7 +283,7 @@ private:
   }
 
   void tell_slowest(const paid_speedup& paid) {
-    note_apart(record_, blocks_.apart(), blocks_.beside(), paid.candidate_seconds);
+    note_apart(record_, blocks_.apart(), paid.candidate_seconds);
     if (!paid.slowest) return;
     std::string times;
     for (const auto& x : record_.timing.kinds)

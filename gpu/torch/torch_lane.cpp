@@ -4,6 +4,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
 #include <sys/file.h>
 
 #include <caf/all.hpp>

@@ -4,6 +4,7 @@
 
 #include "launch/commands/run_view.hpp"
 #include "messages/json.hpp"
+#include "storage/fork.hpp"
 #include "storage/verdicts.hpp"
 
 namespace kernelmill::commands {
@@ -50,6 +51,14 @@ expected<exports::source> source_of(const exported_run& run) {
   result.facts["state"] = *state;
   for (const auto* key : {"created_at", "config_digest", "toolchain", "tasks"})
     copy(result.facts, *manifest, key);
+  if (auto fork = fork_of(*manifest)) {
+    result.shared_turns = fork->turns;
+    result.facts["fork"] = {{"run", fork->run},
+                            {"group", fork->group},
+                            {"member", fork->member},
+                            {"turns", fork->turns},
+                            {"turn_id", fork->turn_id}};
+  }
   for (const auto& task : manifest->value("tasks", json::array()))
     if (task.contains("split"))
       result.splits[task.value("id", std::string{})] = task.value("split", std::string{});

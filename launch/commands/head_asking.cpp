@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include <nlohmann/json.hpp>
+
 namespace kernelmill::commands {
 
 using json = nlohmann::ordered_json;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "launch/cluster/control_client.hpp"
 #include "launch/commands/commands.hpp"

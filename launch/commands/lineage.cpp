@@ -67,12 +67,42 @@ expected<int> stats(const invocation& in) {
 
 std::string node_text(const json& x) {
   auto result = fmt::format("t{} {}", x["turn"].get<uint64_t>(), cell(x, "category"));
+  if (auto branch = x.value("branch", ""); !branch.empty()) result = branch + "." + result;
+  if (x.value("shared", false)) result += " (shared)";
   if (auto how = x.value("transition", ""); !how.empty()) result += " (" + one_line(how) + ")";
   if (!x["reward"].is_null()) result += ", reward " + number_cell(x, "reward", 3);
   if (x["speedup"].is_object()) result += ", speedup " + number_cell(x["speedup"], "estimate");
   auto sha = x.value("candidate_sha256", "");
   if (!sha.empty()) result += "  " + one_line(sha.substr(0, 12));
   return result;
+}
+
+/// The turns of an episode and of its forks in one list; a fork's first turn says whose it is.
+void add_branches(json& turns, const json& branches) {
+  for (const auto& branch : branches) {
+    bool first = true;
+    for (auto x : branch["turns"]) {
+      if (first) x["branch"] = cell(branch, "run") + "/" + cell(branch, "episode");
+      first = false;
+      turns.push_back(std::move(x));
+    }
+    add_branches(turns, branch["branches"]);
+  }
+}
+
+json all_turns(const json& document) {
+  auto result = document["turns"];
+  if (document.contains("branches")) add_branches(result, document["branches"]);
+  return result;
+}
+
+/// "first/g0.e0", and where it was forked.
+std::string title_of(const json& x) {
+  auto result = cell(x, "run") + "/" + cell(x, "episode");
+  if (!x.contains("fork") || x["fork"].is_null()) return result;
+  const auto& fork = x["fork"];
+  return result + fmt::format(", a fork of {}/{}.t{}", cell(fork, "run"), cell(fork, "episode"),
+                              fork["turns"].get<uint64_t>());
 }
 
 using children_map = std::map<std::string, std::vector<size_t>>;
@@ -103,9 +133,9 @@ std::string quoted(const std::string& text) {
 }
 
 void print_dot(const json& document) {
-  cli::print("digraph " + quoted(cell(document, "run") + "/" + cell(document, "episode")) +
+  cli::print("digraph " + quoted(title_of(document)) +
              " {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\"];\n");
-  for (const auto& x : document["turns"]) {
+  for (const auto& x : all_turns(document)) {
     auto outcome = x["outcome"].get<std::string>();
     const char* colour = outcome == "accepted"   ? "palegreen"
                          : outcome == "rejected" ? "mistyrose"
@@ -135,7 +165,7 @@ expected<int> lineage(const invocation& in) {
     print_dot(*x);
     return 0;
   }
-  const auto& turns = (*x)["turns"];
+  const auto turns = all_turns(*x);
   children_map children;
   std::map<std::string, bool> known;
   for (const auto& t : turns) known[t["id"].get<std::string>()] = true;
@@ -143,7 +173,7 @@ expected<int> lineage(const invocation& in) {
     auto parent = turns[i]["parent"].get<std::string>();
     children[known.contains(parent) ? parent : std::string{}].push_back(i);
   }
-  cli::print(cell(*x, "run") + "/" + cell(*x, "episode") + "\n");
+  cli::print(title_of(*x) + "\n");
   print_tree(turns, children, {}, "");
   return 0;
 }
@@ -165,7 +195,8 @@ cli::command lineage_row() {
   return {"lineage",
           "Shows how an episode's candidates came from each other.",
           "kernelmill lineage first/g3.e1\nkernelmill lineage first/g3.e1 --dot | dot -Tsvg",
-          "",
+          "Forks of the episode are branches of it; those are found that stand below --root or "
+          "beside its run.",
           {{"EPISODE", "An episode as RUN/g3.e1.", true, false, completes::run, {}}},
           with_look_options({flag("--tree", "Prints a tree. This is the default."),
                              flag("--dot", "Prints a graph for Graphviz.")}),

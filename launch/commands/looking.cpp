@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/head_asking.hpp"

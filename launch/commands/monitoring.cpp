@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <mutex>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/options.hpp"

@@ -64,6 +64,10 @@ expected<int> policy_probe(const invocation& in) {
   std::optional<server_kind> kind;
   if (const auto& name = in.value("--kind"); !name.empty()) kind = parse_server_kind(name);
   auto report = probe_server(config, kind, static_cast<uint32_t>(*timeout));
+  // The client's own hint names keys of a run's configuration.
+  if (!report && report.error().category == "policy_auth")
+    report.error().hint = "name the variable that holds the key: --api-key-env NAME, or a file: "
+                          "--api-key-file FILE";
   KM_TRY(report);
   if (in.json)
     cli::print_json(document_of(config.base_url, *report));

@@ -1,7 +1,5 @@
 // `kernelmill report`: the benchmark's figures of a run, or of a file of the benchmark's own form.
 
-#include <charconv>
-#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -9,6 +7,7 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/number_lists.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/report/eval_results.hpp"
@@ -27,27 +26,6 @@ constexpr uint32_t most_levels = 9; ///< that {level} of --from is tried with; t
 tl::unexpected<error> report_usage(std::string message, std::string hint) {
   return configuration_error("usage", "failed to run 'report': " + std::move(message),
                              std::move(hint));
-}
-
-/// Reads "0,1,1.5"; T is double or uint64_t.
-template <class T>
-expected<std::vector<T>> numbers(const invocation& in, const char* name, T low, const char* what) {
-  std::vector<T> result;
-  const auto& text = in.value(name);
-  for (size_t at = 0; at <= text.size();) {
-    auto comma = std::min(text.find(',', at), text.size());
-    T x{};
-    auto [end, code] = std::from_chars(text.data() + at, text.data() + comma, x);
-    bool read = code == std::errc{} && end == text.data() + comma;
-    if constexpr (std::is_floating_point_v<T>) read = read && std::isfinite(x);
-    if (!read || x < low)
-      return report_usage(
-          fmt::format("{} takes {} with commas between, not '{}'", name, what, cli::clean(text)),
-          fmt::format("such as {} {}", name, std::is_floating_point_v<T> ? "0,1,2" : "1,5"));
-    result.push_back(x);
-    at = comma + 1;
-  }
-  return result;
 }
 
 /// What is reported on, and where it comes from.
@@ -188,9 +166,9 @@ json written_json(const rp::written_files& x) {
 
 expected<int> report(const invocation& in) {
   KM_TRY(check_sources(in));
-  auto p = numbers<double>(in, "--p", 0, "numbers from 0");
+  auto p = number_list<double>(in, "report", "--p", 0);
   KM_TRY(p);
-  auto k = numbers<uint64_t>(in, "--k", 1, "whole numbers from 1");
+  auto k = number_list<uint64_t>(in, "report", "--k", 1);
   KM_TRY(k);
   auto x = in.has("RUN") ? from_run(in) : from_files(in);
   KM_TRY(x);

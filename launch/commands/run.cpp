@@ -16,6 +16,7 @@
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/progress_display.hpp"
+#include "launch/commands/run_driver.hpp"
 #include "launch/commands/run_name.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/commands/sources.hpp"
@@ -112,7 +113,9 @@ void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
   cli::talk("committed turns are kept; continue with: kernelmill resume " + directory);
 }
 
-expected<int> drive(const invocation& in, run_options options) {
+} // namespace
+
+expected<int> drive_run(const invocation& in, run_options options) {
   interrupt signals;
   std::stop_source wanted; // by a signal, or by the page
   std::stop_callback pass_on{signals.token(), [&] { wanted.request_stop(); }};
@@ -157,6 +160,8 @@ expected<int> drive(const invocation& in, run_options options) {
   return outcome_code(*opened);
 }
 
+namespace {
+
 /// What may change between a run and its resumption: how, not what. Anything else would make one
 /// run of two experiments.
 expected<void> check_resume_overrides(const run_config& before, const run_config& after) {
@@ -182,7 +187,7 @@ expected<int> run(const invocation& in) {
     cli::print(options.config_json + "\n");
     return cli::exit_ok;
   }
-  return drive(in, std::move(options));
+  return drive_run(in, std::move(options));
 }
 
 expected<int> resume(const invocation& in) {
@@ -207,7 +212,7 @@ expected<int> resume(const invocation& in) {
   options.resume = true;
   options.directory = directory;
   options.config_json = kernelmill::to_json(options.config).dump(2);
-  auto result = drive(in, std::move(options));
+  auto result = drive_run(in, std::move(options));
   if (!result && result.error().category == "store_locked" && is_marked_by_head(directory))
     return configuration_error(
         "store_locked", "failed to resume " + found->name + ": a head works on it",

@@ -22,8 +22,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 /// A text of the store, cleaned for a terminal; says so when it is gone.
-std::string content(const artifact_store& artifacts, wire::Content::Reader x) {
-  auto text = artifacts.text(x);
+std::string content(const expected<std::string>& text) {
   return text ? cli::clean(*text) : "(" + text.error().message + ")";
 }
 
@@ -76,10 +75,10 @@ json turn_json(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
   result["prompt"] = json::array();
   for (auto part : turn.getPrompt())
     result["prompt"].push_back({{"role", std::string{part.getRole()}},
-                                {"content", content(artifacts, part.getContent())}});
-  result["completion"]["text"] = content(artifacts, turn.getCompletion().getText());
-  result["candidate"] = content(artifacts, turn.getCandidate());
-  result["feedback"] = content(artifacts, turn.getFeedback());
+                                {"content", content(artifacts.text(part.getContent()))}});
+  result["completion"]["text"] = content(artifacts.text(turn.getCompletion().getText()));
+  result["candidate"] = content(artifacts.candidate(turn));
+  result["feedback"] = content(artifacts.text(turn.getFeedback()));
   return result;
 }
 
@@ -127,12 +126,12 @@ std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artif
       fmt::format("  {}  {}\n\n", e.getTask().cStr(), turn.getTransition().cStr());
   for (auto part : turn.getPrompt())
     result += section(std::string{"prompt: "} + part.getRole().cStr(),
-                      content(artifacts, part.getContent()), colour);
-  result += section("completion", content(artifacts, turn.getCompletion().getText()), colour);
+                      content(artifacts.text(part.getContent())), colour);
+  result += section("completion", content(artifacts.text(turn.getCompletion().getText())), colour);
   result += section("tokens", tokens_text(turn.getCompletion()), colour);
   result += section("verdict", verdict_text(turn.getFacts(), turn.getVerdict(), colour), colour);
   result += section("profile", profile_text(turn.getFacts().getProfile()), colour);
-  result += section("feedback", content(artifacts, turn.getFeedback()), colour);
+  result += section("feedback", content(artifacts.text(turn.getFeedback())), colour);
   return result;
 }
 
@@ -211,7 +210,7 @@ expected<std::vector<candidate_hit>> find_candidate(const run_directory& run,
         if (!sha256.starts_with(prefix)) continue;
         hits.push_back(
             {fmt::format("{}/g{}.e{}.t{}", run.name, group.group, episode.member, turn.getTurn()),
-             sha256, content(artifacts, turn.getCandidate())});
+             sha256, content(artifacts.candidate(turn))});
       }
     return {};
   });

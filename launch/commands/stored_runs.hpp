@@ -8,6 +8,9 @@ namespace kernelmill::commands {
 
 using cli::invocation;
 
+cli::command compare_row();
+cli::command fork_row();
+cli::command query_row();
 cli::command rescore_row();
 cli::command replay_row();
 

@@ -65,6 +65,19 @@ void set_headers(kj::HttpHeaders& into, const response& x) {
 
 } // namespace
 
+namespace {
+
+/// Until the handler has said something.
+kj::Promise<void> until_ready(exchange::state& from) {
+  auto pair = kj::newPromiseAndCrossThreadFulfiller<void>();
+  auto fulfiller =
+      std::make_shared<kj::Own<kj::CrossThreadPromiseFulfiller<void>>>(kj::mv(pair.fulfiller));
+  if (!from.wake_by([fulfiller] { (*fulfiller)->fulfill(); })) return kj::READY_NOW;
+  return kj::mv(pair.promise);
+}
+
+} // namespace
+
 /// A request on its way in.
 struct connection::incoming {
   http::request request;
@@ -138,6 +151,7 @@ kj::Promise<void> connection::take(kj::HttpMethod method, kj::StringPtr url,
   auto chosen = parts_.routes.choose(x->request, text_of(url));
   if (auto* no = std::get_if<response>(&chosen)) return refuse(std::move(*no), body, to);
   x->to = std::get<const route*>(chosen);
+  if (x->to->socket) return talk(std::move(x->request), *x->to, to);
   KJ_IF_MAYBE (size, body.tryGetLength()) {
     if (*size > parts_.bounds.body_bytes) return refuse(body_too_large(), body, to);
   }
@@ -207,12 +221,7 @@ kj::Promise<void> connection::handle(incoming& x, Response& to) {
 }
 
 kj::Promise<void> connection::respond(exchange::state& from, Response& to) {
-  auto pair = kj::newPromiseAndCrossThreadFulfiller<void>();
-  auto fulfiller =
-      std::make_shared<kj::Own<kj::CrossThreadPromiseFulfiller<void>>>(kj::mv(pair.fulfiller));
-  kj::Promise<void> answered = kj::READY_NOW;
-  if (from.wake_by([fulfiller] { (*fulfiller)->fulfill(); })) answered = kj::mv(pair.promise);
-  return answered.then([this, &from, &to]() -> kj::Promise<void> {
+  return until_ready(from).then([this, &from, &to]() -> kj::Promise<void> {
     auto x = from.next();
     if (!x.head) return respond(from, to);
     if (x.whole) return write_response(parts_, to, std::move(*x.head), close_);
@@ -235,12 +244,56 @@ kj::Promise<void> connection::stream(exchange::state& from, kj::AsyncOutputStrea
   auto end = x.end;
   return write_all(parts_, to, kept).attach(kj::mv(text)).then([this, &from, &to, end] {
     if (end) return kj::Promise<void>{kj::READY_NOW};
-    auto pair = kj::newPromiseAndCrossThreadFulfiller<void>();
-    auto fulfiller =
-        std::make_shared<kj::Own<kj::CrossThreadPromiseFulfiller<void>>>(kj::mv(pair.fulfiller));
-    kj::Promise<void> more = kj::READY_NOW;
-    if (from.wake_by([fulfiller] { (*fulfiller)->fulfill(); })) more = kj::mv(pair.promise);
-    return more.then([this, &from, &to] { return stream(from, to, from.next()); });
+    return until_ready(from).then([this, &from, &to] { return stream(from, to, from.next()); });
+  });
+}
+
+// A client that leaves, or the handler's end, ends both directions. KJ answers pings itself.
+kj::Promise<void> connection::talk(http::request x, const route& to, Response& response) {
+  auto socket = response.acceptWebSocket(kj::HttpHeaders{parts_.table});
+  auto state = std::make_shared<exchange::state>(parts_.bounds.stream_bytes);
+  state->open({});
+  auto leave = kj::defer([state] { state->leave(); });
+  to.handle(std::move(x), std::make_shared<exchange>(state));
+  auto& both = *socket;
+  auto heard = hear(both, *state).then([state]() -> kj::Promise<void> {
+    state->close(); // then the other direction ends
+    return kj::NEVER_DONE;
+  });
+  return speak(both, *state).exclusiveJoin(kj::mv(heard)).attach(kj::mv(socket), kj::mv(leave));
+}
+
+kj::Promise<void> connection::hear(kj::WebSocket& from, exchange::state& to) {
+  return parts_.timer
+      .timeoutAfter(duration_of(parts_.bounds.socket_time), from.receive(parts_.bounds.body_bytes))
+      .then([this, &from, &to](kj::WebSocket::Message x) -> kj::Promise<void> {
+        if (x.is<kj::WebSocket::Close>()) return kj::READY_NOW;
+        if (x.is<kj::String>())
+          to.deliver(text_of(x.get<kj::String>()));
+        else
+          to.deliver({x.get<kj::Array<kj::byte>>().asChars().begin(),
+                      x.get<kj::Array<kj::byte>>().size()});
+        return hear(from, to);
+      });
+}
+
+kj::Promise<void> connection::speak(kj::WebSocket& to, exchange::state& from) {
+  return until_ready(from).then([this, &to, &from]() -> kj::Promise<void> {
+    auto x = from.next();
+    if (x.cut) return KJ_EXCEPTION(DISCONNECTED, "the client does not read");
+    auto patience = duration_of(parts_.bounds.write_time);
+    kj::Promise<void> sent = kj::READY_NOW;
+    for (auto& piece : x.pieces) {
+      auto text = kj::heapString(piece.data(), piece.size());
+      sent = sent.then([this, &to, patience, text = kj::mv(text)]() mutable {
+        auto sending = to.send(text.asArray());
+        return parts_.timer.timeoutAfter(patience, sending.attach(kj::mv(text)));
+      });
+    }
+    return sent.then([this, &to, &from, patience, end = x.end] {
+      if (!end) return speak(to, from);
+      return parts_.timer.timeoutAfter(patience, to.close(1000, ""_kj));
+    });
   });
 }
 

@@ -100,6 +100,9 @@ private:
   kj::Promise<void> stream(exchange::state& from, kj::AsyncOutputStream& to,
                            exchange::state::step x);
   kj::Promise<void> until_gone();
+  kj::Promise<void> talk(http::request x, const route& to, Response& response);
+  kj::Promise<void> hear(kj::WebSocket& from, exchange::state& to);
+  kj::Promise<void> speak(kj::WebSocket& to, exchange::state& from);
 
   shared_parts& parts_;
   client_stream& stream_;

@@ -43,6 +43,7 @@ const char* reason_of(int status) {
     case 415: return "Unsupported Media Type";
     case 421: return "Misdirected Request";
     case 422: return "Unprocessable Content";
+    case 426: return "Upgrade Required";
     case 429: return "Too Many Requests";
     case 431: return "Request Header Fields Too Large";
     case 500: return "Internal Server Error";
@@ -147,6 +148,20 @@ bool exchange::state::wake_by(std::function<void()> wake) {
   return true;
 }
 
+void exchange::state::on_text(std::function<void(std::string)> call) {
+  std::lock_guard lock{mutex_};
+  on_text_ = std::move(call);
+}
+
+void exchange::state::deliver(std::string text) {
+  std::function<void(std::string)> call;
+  {
+    std::lock_guard lock{mutex_};
+    call = on_text_;
+  }
+  if (call) call(std::move(text));
+}
+
 void exchange::state::finish() {
   std::lock_guard lock{mutex_};
   finished_ = true;
@@ -155,6 +170,7 @@ void exchange::state::finish() {
 
 void exchange::state::leave() {
   std::function<void()> call;
+  std::function<void(std::string)> heard;
   {
     std::lock_guard lock{mutex_};
     if (finished_ || gone_) return;
@@ -162,6 +178,8 @@ void exchange::state::leave() {
     pieces_.clear();
     call = std::move(on_gone_);
     on_gone_ = nullptr;
+    heard = std::move(on_text_); // what it holds may hold us
+    on_text_ = nullptr;
   }
   if (call) call();
 }
@@ -191,6 +209,9 @@ bool exchange::send(std::string piece) {
 }
 void exchange::close() {
   state_->close();
+}
+void exchange::on_text(std::function<void(std::string)> call) {
+  state_->on_text(std::move(call));
 }
 void exchange::on_gone(std::function<void()> call) {
   state_->on_gone(std::move(call));

@@ -63,6 +63,10 @@ public:
   /// be cut looks at.
   size_t pending() const;
 
+  /// Of a socket's route: called on the server's thread with each message of the client, in order,
+  /// from the handler's return on. A piece that is sent is one message to the client.
+  void on_text(std::function<void(std::string)> call);
+
   /// Called once, on the server's thread, if the client leaves before it has its answer; at once
   /// if it has left already. Never after an answer has been sent whole.
   void on_gone(std::function<void()> call);

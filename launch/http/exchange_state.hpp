@@ -19,6 +19,7 @@ public:
   void open(response head);
   bool send(std::string piece);
   void close();
+  void on_text(std::function<void(std::string)> call);
   void on_gone(std::function<void()> call);
   bool gone() const;
   bool answered() const;
@@ -36,6 +37,8 @@ public:
   step next();
   /// Remembers whom to call, once, when next() has something; false if it has already.
   bool wake_by(std::function<void()> wake);
+  /// A message of a socket's client.
+  void deliver(std::string text);
   /// The client has its whole answer.
   void finish();
   /// The client has left, or the server stops.
@@ -53,6 +56,7 @@ private:
   std::deque<std::string> pieces_;
   size_t bytes_ = 0;
   std::function<void()> wake_, on_gone_;
+  std::function<void(std::string)> on_text_;
 };
 
 } // namespace kernelmill::http

@@ -128,7 +128,7 @@ const route* router::find(request& x, std::set<std::string>& methods) const {
 }
 
 std::optional<response> router::check_access(const route& to, const request& x) const {
-  bool changes = changes_state(x.method);
+  bool changes = changes_state(x.method) || to.socket;
   // A page of another site can make a browser ask, and a name can be made to point here: neither
   // may change anything.
   if (auto host = host_of(x.header("host"));
@@ -170,6 +170,9 @@ std::variant<const route*, response> router::choose(request& x, const std::strin
     return result;
   }
   if (auto no = check_access(*to, x)) return std::move(*no);
+  if (to->socket && lower(x.header("upgrade")) != "websocket")
+    return refuse(426, "no_websocket", x.path + " is a WebSocket",
+                  "ask by ws://, or with the headers of RFC 6455");
   if (x.method == "POST" && !lower(x.header("content-type")).starts_with("application/json"))
     return refuse(415, "wrong_content_type", "the body must be JSON",
                   "send the header Content-Type: application/json");

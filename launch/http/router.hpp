@@ -18,7 +18,8 @@ struct route {
   std::string path;            ///< "/v1/evaluations/{id}"
   std::set<std::string> query; ///< parameters that it knows; others are refused by name
   handler handle;
-  bool open = false; ///< needs no token
+  bool open = false;   ///< needs no token
+  bool socket = false; ///< a WebSocket: its exchange is open, and may change something
 };
 
 /// Who may ask.

@@ -26,6 +26,7 @@ struct limits {
   std::chrono::milliseconds body_time{30'000};   ///< for a whole body; above: 408
   std::chrono::milliseconds write_time{30'000};  ///< for 64 KiB of an answer; above: cut
   std::chrono::milliseconds idle_time{30'000};   ///< between two requests; above: closed
+  std::chrono::milliseconds socket_time{3'600'000}; ///< between two messages of a WebSocket's client
 };
 
 struct server_options {

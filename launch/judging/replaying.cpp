@@ -96,7 +96,7 @@ expected<stored_texts> read_texts(wire::TurnRecord::Reader turn, const artifact_
   stored_texts result;
   auto completion = artifacts.text(turn.getCompletion().getText());
   KM_TRY(completion);
-  auto candidate = artifacts.text(turn.getCandidate());
+  auto candidate = artifacts.candidate(turn);
   KM_TRY(candidate);
   result.completion = std::move(*completion);
   result.candidate = std::move(*candidate);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <future>
 #include <mutex>
+#include <utility>
 
 #include <caf/all.hpp>
 #include <nlohmann/json.hpp>
@@ -24,6 +25,7 @@
 #include "launch/node/stations.hpp"
 #include "launch/scripted_server/scripted_server.hpp"
 #include "launch/trackers/hooks.hpp"
+#include "storage/fork.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/run_journal.hpp"
 
@@ -32,6 +34,8 @@ namespace kernelmill {
 using namespace std::chrono_literals;
 
 namespace {
+
+constexpr size_t recent_text_bytes = size_t{16} << 20;
 
 /// Hears of turns on the run actor's thread and is read by the waiting one.
 class progress_board final : public run_listener {
@@ -86,6 +90,7 @@ struct hosted_run::state {
   expected<void> start_policy_server();
   expected<void> open_log();
   expected<void> take_up_records();
+  expected<bool> take_up_fork();
   std::shared_ptr<record_sink> make_sink();
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   Message<wire::Snapshot> introspection() const;
@@ -140,7 +145,7 @@ expected<void> hosted_run::state::prepare(const chosen_backend& backend) {
   if (auto ok = take(tasks, load_tasks(config, backend)); !ok) return ok;
   plan = plan_of(config, tasks);
   plan.config_digest = config_digest(config);
-  settings = settings_of(config, backend.name, options.resume);
+  settings = settings_of(config, backend.name, options.resume || !options.fork_json.empty());
   if (auto ok = take(plan.advantages, advantage_of(config.advantage)); !ok) return ok;
   if (auto ok = take(governance, governance_of(config)); !ok) return ok;
   if (auto ok = take(policy, policy_of(config)); !ok) return ok;
@@ -226,6 +231,27 @@ expected<void> hosted_run::state::take_up_records() {
   return {};
 }
 
+// A fork that was killed before its shared turns were there gets them now. Answers whether the run
+// is a fork.
+expected<bool> hosted_run::state::take_up_fork() {
+  auto origin = fork_of(directory);
+  KM_TRY(origin);
+  if (!*origin) return false;
+  const auto& from = **origin;
+  if (plan.groups.size() != 1 || plan.groups[0]->id != from.task)
+    return configuration_error("config_inconsistent",
+                               "failed to open the fork " + directory.path +
+                                   ": its one group is of the task " + from.task,
+                               "restore its config.json from a copy");
+  if (!from.task_digest.empty() && plan.groups[0]->digest != from.task_digest)
+    return configuration_error("task_changed",
+                               "failed to go on from turns of " + from.run + ": the files of " +
+                                   from.task + " have changed since",
+                               "restore them, or start a new run");
+  KM_TRY(commit_shared_turns(from, directory, plan.group_size, *records, *artifacts));
+  return true;
+}
+
 expected<void> hosted_run::open(const execution_facts& facts) {
   auto& x = *state_;
   auto& config = x.options.config;
@@ -235,8 +261,11 @@ expected<void> hosted_run::open(const execution_facts& facts) {
     directory = open_run(x.options.directory);
   } else {
     auto resolved = nlohmann::ordered_json::parse(x.options.config_json, nullptr, false);
+    auto manifest = run_manifest(x.plan, config.policy.kind, x.policy, facts);
+    if (!x.options.fork_json.empty())
+      manifest["fork"] = nlohmann::ordered_json::parse(x.options.fork_json, nullptr, false);
     directory = create_run({x.options.directory, config.run.name, config.storage.store}, resolved,
-                           run_manifest(x.plan, config.policy.kind, x.policy, facts));
+                           manifest);
   }
   if (auto ok = take(x.directory, std::move(directory)); !ok) return ok;
   x.plan.name = x.directory.name;
@@ -249,11 +278,14 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   KM_TRY(records);
   x.records = std::make_shared<store>(std::move(*records));
   x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
+  x.artifacts->keep_recent(recent_text_bytes); // the journal reads what was committed just now
   if (x.options.resume)
     if (auto ok = x.take_up_records(); !ok) return ok;
+  auto forked = x.take_up_fork();
+  KM_TRY(forked);
   auto journal = run_journal::open(x.directory);
   KM_TRY(journal);
-  if (x.options.resume)
+  if (x.options.resume || *forked)
     if (auto ok = journal->catch_up(*x.records, *x.artifacts, x.plan.name); !ok) return ok;
   x.journal = std::make_shared<run_journal>(std::move(*journal));
   auto hooks = trackers::run_hooks::start(config.hooks, x.plan.name, x.directory.path, x.log);
@@ -262,26 +294,25 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   return {};
 }
 
-// -- running
-// ----------------------------------------------------------------------------------------
+// -- running ------------------------------------------------------------------------------------
 
 std::shared_ptr<record_sink> hosted_run::state::make_sink() {
   sink = std::make_shared<store_sink>(records, artifacts);
-  sink->on_fresh([records = records, artifacts = artifacts, journal = journal, hooks = hooks,
-                  log = log, path = directory.path, told = false,
-                  feed = retrieval.live ? retrieval.feed
-                                        : nullptr](wire::Record::Reader record) mutable {
-    // The journal is a projection: what it misses can be written again, so the run goes on.
-    auto written = journal->follow(*records, *artifacts, record);
-    if (!written && !told) {
-      log.warn({"lineage", {}, {}, {}},
-               "lines of traces.jsonl and metrics.jsonl are missing: " + written.error().message +
-                   "; `kernelmill fsck " + path + " --repair` adds them");
-      told = true;
-    }
-    if (hooks) hooks->follow(record);
-    if (feed) feed_verified(*feed, *artifacts, record);
-  });
+  // The journal is a projection: what it misses can be written again, so the run goes on.
+  auto note = [log = log, path = directory.path,
+               told = std::make_shared<bool>(false)](const expected<void>& written) {
+    if (written || std::exchange(*told, true)) return;
+    log.warn({"lineage", {}, {}, {}},
+             "lines of traces.jsonl and metrics.jsonl are missing: " + written.error().message +
+                 "; `kernelmill fsck " + path + " --repair` adds them");
+  };
+  sink->on_fresh(
+      [records = records, artifacts = artifacts, journal = journal, hooks = hooks, note,
+       feed = retrieval.live ? retrieval.feed : nullptr](wire::Record::Reader record) {
+        note(journal->collect(*records, *artifacts, record));
+        if (feed) feed_verified(*feed, *artifacts, record);
+      },
+      [journal = journal, note] { note(journal->flush()); });
   return sink;
 }
 

@@ -47,6 +47,7 @@ struct run_options {
   bool resume = false;     ///< goes on with the run in `directory`; else `directory` must be new
   std::string directory;   ///< of the run, absolute
   std::string config_json; ///< the resolved configuration, as it goes to config.json
+  std::string fork_json;   ///< of a new fork: what its manifest says of its origin; else empty
 
   /// Called when the run's directory is there and its work begins. May be empty.
   std::function<void()> on_start;

@@ -103,7 +103,7 @@ std::string language_of(wire::TurnFacts::Reader facts) {
 std::optional<verified_kernel> verified_of(const artifact_store& artifacts,
                                            wire::TurnRecord::Reader turn) {
   if (turn.getVerdict().getOutcome() != wire::Outcome::ACCEPTED) return std::nullopt;
-  auto source = artifacts.text(turn.getCandidate());
+  auto source = artifacts.candidate(turn);
   if (!source) return std::nullopt;
   auto facts = turn.getFacts();
   verified_kernel kernel;

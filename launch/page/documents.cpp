@@ -5,6 +5,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/watch/live.hpp"
 #include "launch/watch/query.hpp"

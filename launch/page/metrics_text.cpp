@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/watch/live.hpp"
 #include "launch/watch/views.hpp"

@@ -7,6 +7,7 @@
 #include <random>
 
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 // UTF-8 replaced, and the page shows them as text.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/page/documents.hpp"
 #include "launch/watch/stored.hpp"
@@ -23,8 +24,7 @@ json shown(const std::string& text) {
   return {{"text", text.substr(0, end)}, {"bytes", text.size()}, {"cut", true}};
 }
 
-std::string content(const artifact_store& artifacts, wire::Content::Reader x) {
-  auto text = artifacts.text(x);
+std::string content(const expected<std::string>& text) {
   return text ? *text : "(" + text.error().message + ")";
 }
 
@@ -144,15 +144,15 @@ json turn_document(wire::TurnRecord::Reader x, const artifact_store& artifacts) 
                  {"prompt", json::array()}};
   for (auto part : x.getPrompt())
     result["prompt"].push_back({{"role", std::string{part.getRole()}},
-                                {"content", shown(content(artifacts, part.getContent()))}});
-  result["completion"] = shown(content(artifacts, said.getText()));
+                                {"content", shown(content(artifacts.text(part.getContent())))}});
+  result["completion"] = shown(content(artifacts.text(said.getText())));
   result["model"] = std::string{said.getModel()};
   result["finish_reason"] = std::string{said.getFinishReason()};
   result["attempts"] = said.getAttempts();
   result["prompt_tokens"] = said.getPromptTokens();
   result["completion_tokens"] = said.getCompletionTokens();
-  result["candidate"] = shown(content(artifacts, x.getCandidate()));
-  result["feedback"] = shown(content(artifacts, x.getFeedback()));
+  result["candidate"] = shown(content(artifacts.candidate(x)));
+  result["feedback"] = shown(content(artifacts.text(x.getFeedback())));
   add_verdict(result, x.getVerdict());
   result["build"] = build_of(facts.getBuild());
   auto evaluation = facts.getEvaluation();
@@ -225,7 +225,7 @@ expected<std::string> turn_text(const watch::world& in, const run_directory& run
     auto x = opened->getTurn();
     if (x.getTurn() != *parts->turn) continue;
     if (part == "completion") return artifacts.text(x.getCompletion().getText());
-    if (part == "candidate") return artifacts.text(x.getCandidate());
+    if (part == "candidate") return artifacts.candidate(x);
     if (part == "feedback") return artifacts.text(x.getFeedback());
     if (part == "build") return std::string{x.getFacts().getBuild().getLog()};
     break;

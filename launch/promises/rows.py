@@ -14,8 +14,8 @@ TARGETS = {
     "P4": ["sim_test"],
     "P7": ["power_loss_test"],
     "P8": ["storage_test", "bad_disk"],
-    "P9": ["sim_test"],
-    "P10": ["sim_test"],
+    "P9": ["sim_test", "cluster_simulation_test"],
+    "P10": ["sim_test", "cluster_simulation_test"],
     "P11": ["exploit_suite_test"],
     "P13": ["sandbox_test"],
 }
@@ -66,15 +66,21 @@ def killed_helpers(bench: Bench) -> Outcome:
     return bench.script("tests/fault/helpers_killed_test.py", limit=600 + 60 * kills, KERNELMILL_KILLS=kills)
 
 
+def chaos(bench: Bench) -> Outcome:
+    actions = bench.of_size(24, 300, 10_000)
+    return bench.script("tests/chaos/chaos.py", limit=600 + 3 * actions, KERNELMILL_ACTIONS=actions)
+
+
 def kills_lose_nothing(bench: Bench) -> Found:
     kills = bench.of_size(200, 2000, 10_000)
     store = bench.gtest("store_kill_test", limit=600 + kills, KERNELMILL_KILLS=kills)
-    node, helpers = killed_nodes(bench), killed_helpers(bench)
-    struck = [count(x, "kills") for x in (store, node, helpers)]
+    node, helpers, storm = killed_nodes(bench), killed_helpers(bench), chaos(bench)
+    struck = [count(x, "kills") for x in (store, node, helpers, storm)]
     lost = count(store, "lost")
     return found(f"{n(lost)} lost of {n(count(store, 'acknowledged'))} acknowledged; {n(sum(struck))} kills: of the "
-                 f"store's writer {n(struck[0])}, of the node {n(struck[1])}, of what it started {n(struck[2])}",
-                 lost == 0 and all(struck), store, node, helpers)
+                 f"store's writer {n(struck[0])}, of the node {n(struck[1])}, of what it started {n(struck[2])}, "
+                 f"in {n(count(storm, 'actions'))} kills, freezes and cuts {n(struck[3])}",
+                 lost == 0 and all(struck), store, node, helpers, storm)
 
 
 def exactly_one_reward(bench: Bench) -> Found:
@@ -148,20 +154,32 @@ def simulated(bench: Bench) -> tuple:
     return it, told and [float(x) for x in told.groups()]
 
 
+def simulated_cluster(bench: Bench) -> tuple:
+    """A head, nodes, network, disks and policy servers; what its seeds and faults were."""
+    seeds = bench.of_size(1000, 1000, 10_000)
+    it = bench.gtest("cluster_simulation_test", limit=600 + seeds, KERNELMILL_SIM_SEEDS=seeds)
+    told = re.search(r"(\d+) seeds, (\d+) faults, \d+ steps, \d+ virtual hours; at most (\d+) s", it.text)
+    return it, [int(x) for x in told.groups()] if told else [0, 0, 0]
+
+
 def simulation_is_fast(bench: Bench) -> Found:
     it, told = simulated(bench)
     if not told:
         return found("it said no figures", False, it)
     seeds, killed, resumes, hours = told
+    cluster, (lives, faults, _) = simulated_cluster(bench)
     return found(f"{n(int(seeds))} seeds, {n(int(killed))} nodes killed, {n(int(resumes))} resumes, {n(int(hours))} "
-                 f"virtual hours in {it.seconds:.0f} s: {n(int(hours * 3600 / it.seconds))} times real time",
-                 hours * 3600 / it.seconds >= 100, it)
+                 f"virtual hours in {it.seconds:.0f} s: {n(int(hours * 3600 / it.seconds))} times real time; a whole "
+                 f"cluster {n(lives)} seeds with {n(faults)} faults", hours * 3600 / it.seconds >= 100 and lives > 0,
+                 it, cluster)
 
 
 def everything_ends(bench: Bench) -> Found:
     it, told = simulated(bench)
-    ended = "all" if it.held else "not all"
-    return found(f"{ended} episodes of {n(int(told[0])) if told else 0} seeds ended once the faults had", bool(told), it)
+    cluster, (lives, _, latest) = simulated_cluster(bench)
+    ended = "all" if it.held and cluster.held else "not all"
+    return found(f"{ended} episodes of {n(int(told[0])) if told else 0} seeds ended once the faults had, and of "
+                 f"{n(lives)} of a whole cluster, within {latest} s of virtual time", bool(told) and lives > 0, it, cluster)
 
 
 # -- candidates -----------------------------------------------------------------------------------

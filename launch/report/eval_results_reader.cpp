@@ -2,6 +2,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/report/eval_results.hpp"
 #include "launch/report/python_json.hpp"

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "messages/base/json_depth.hpp"
 #include "storage/files.hpp"

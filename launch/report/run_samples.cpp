@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "storage/fork.hpp"
 #include "storage/group_reader.hpp"
 
 namespace kernelmill::reporting {
@@ -61,7 +62,9 @@ bool stands_before(const sample& x, const sample& y) {
 
 class collector {
 public:
-  collector(const run_directory& run, sample_unit by) : run_(run.name), by_(by) {}
+  /// `shared_turns`: of a fork, whose first turns count where they come from.
+  collector(const run_directory& run, sample_unit by, uint32_t shared_turns)
+      : run_(run.name), by_(by), shared_turns_(shared_turns) {}
 
   void take(const stored_episode& stored) {
     std::vector<sample> judged;
@@ -71,6 +74,7 @@ public:
       auto opened = record.open();
       auto turn = opened->getTurn();
       task = str(turn.getEpisode().getTask());
+      if (turn.getTurn() < shared_turns_) continue;
       lost.push_back(turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE);
       if (!lost.back()) judged.push_back(sample_of(run_, turn));
     }
@@ -130,6 +134,7 @@ private:
 
   std::string run_;
   sample_unit by_;
+  uint32_t shared_turns_;
   std::map<std::string, uint64_t> next_id_;
   sample_set result_;
 };
@@ -137,7 +142,9 @@ private:
 } // namespace
 
 expected<sample_set> read_samples(const store& from, const run_directory& run, sample_unit by) {
-  collector all{run, by};
+  auto fork = fork_of(run);
+  KM_TRY(fork);
+  collector all{run, by, *fork ? (*fork)->turns : 0};
   auto done = for_each_group(from, run.name, [&](const stored_group& group) -> expected<void> {
     for (const auto& episode : group.episodes) all.take(episode);
     return {};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/config/suggest.hpp"
 
 namespace kernelmill::services {

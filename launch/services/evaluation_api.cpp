@@ -7,6 +7,7 @@
 #include "actors/episode/prompt.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/services/api_fields.hpp"
+#include "launch/services/openenv.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/json_depth.hpp"
 
@@ -209,6 +210,7 @@ std::vector<http::route> evaluation_routes(const api_ptr& x) {
     for (const auto& p : one.query) query.insert(p.name);
     result.push_back({one.method, one.path, std::move(query), handlers.at(one.id), one.open});
   }
+  for (auto& one : openenv_routes(x)) result.push_back(std::move(one));
   return result;
 }
 

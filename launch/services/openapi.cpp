@@ -1,5 +1,7 @@
 // docs/reference/openapi.json, made from the tables of the API.
 
+#include <nlohmann/json.hpp>
+
 #include "launch/services/api_fields.hpp"
 
 namespace kernelmill::services {

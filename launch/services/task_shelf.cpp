@@ -21,14 +21,6 @@ std::string digest_of(const std::string& code) {
   return sha256_hex(code.substr(from, code.find_last_not_of(blanks) - from + 1));
 }
 
-std::string reference_of(const task& x) {
-  if (is_torch(x)) return x.torch.code;
-  std::ifstream in{x.directory + "/reference.cpp", std::ios::binary};
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 } // namespace
 
 expected<task_shelf> task_shelf::open(const task_roots& roots, const chosen_backend& backend,
@@ -68,6 +60,14 @@ expected<std::shared_ptr<const task>> task_shelf::find(const std::string& id) co
                              "there is no task \"" + id + "\" for the backend " + backend_ +
                                  did_you_mean(id, ids),
                              "GET /v1/tasks lists them");
+}
+
+std::string task_shelf::reference_of(const task& x) {
+  if (is_torch(x)) return x.torch.code;
+  std::ifstream in{x.directory + "/reference.cpp", std::ios::binary};
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
 }
 
 std::shared_ptr<const task> task_shelf::by_reference(const std::string& code) const {

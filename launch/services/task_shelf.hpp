@@ -25,6 +25,9 @@ public:
   /// The task whose problem.py or reference.cpp this is, blanks around it aside; null for none.
   std::shared_ptr<const task> by_reference(const std::string& code) const;
 
+  /// The text of its problem.py or reference.cpp.
+  static std::string reference_of(const task& x);
+
   const std::vector<std::shared_ptr<const task>>& all() const noexcept { return all_; }
   const std::string& backend() const noexcept { return backend_; }
   std::vector<std::string> directories() const;

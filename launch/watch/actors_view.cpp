@@ -1,6 +1,7 @@
 // Actors, machines and slots, from the same trees.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/watch/live.hpp"
 #include "launch/watch/query.hpp"

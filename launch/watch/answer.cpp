@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "launch/config/suggest.hpp"
 #include "launch/watch/views.hpp"
 

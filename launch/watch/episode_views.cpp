@@ -1,8 +1,12 @@
 // What the store says of a run or of one episode: the funnel, the lineage, the turns.
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/watch/query.hpp"
 #include "launch/watch/stored.hpp"
@@ -10,6 +14,7 @@
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 #include "messages/json.hpp"
+#include "storage/fork.hpp"
 #include "storage/group_reader.hpp"
 
 namespace kernelmill::watch {
@@ -80,6 +85,91 @@ json turn_json(wire::TurnRecord::Reader x) {
   return result;
 }
 
+/// Finds the forks of an episode, and theirs, among the runs below the root and beside its run.
+class branch_finder {
+public:
+  branch_finder(const world& in, const run_directory& run) : in_(in) {
+    std::error_code code;
+    std::set<std::string> folders;
+    for (const auto& folder : {in.root, std::filesystem::path{run.path}.parent_path().string()})
+      folders.insert(
+          std::filesystem::weakly_canonical(folder.empty() ? "." : folder, code).string());
+    for (const auto& folder : folders)
+      for (const auto& name : list_runs(folder)) {
+        auto other = open_run(folder + "/" + name);
+        if (!other) continue; // whoever asks about that one is told why
+        auto origin = fork_of(*other);
+        if (origin && *origin) forks_.push_back({std::move(*other), std::move(**origin)});
+      }
+  }
+
+  /// The branches behind an episode's turns. `ids` are the turns' in `of`; `shown` are those that
+  /// the reader knows them by, since a fork's first turns are its origin's.
+  expected<json> branches_of(const run_directory& of, const std::vector<std::string>& ids,
+                             const std::vector<std::string>& shown) {
+    auto result = json::array();
+    for (const auto& [run, origin] : forks_) {
+      if (origin.turns > ids.size() || ids[origin.turns - 1] != origin.turn_id ||
+          is_other(origin, of) || is_open(run))
+        continue;
+      open_.push_back(run.path);
+      auto found = branches_in(run, origin.turns, shown);
+      open_.pop_back();
+      KM_TRY(found);
+      for (auto& x : *found) result.push_back(std::move(x));
+    }
+    return result;
+  }
+
+private:
+  /// Whether a fork is of another run of the same name, which is still there.
+  static bool is_other(const fork_origin& x, const run_directory& of) {
+    std::error_code code;
+    return std::filesystem::exists(x.directory, code) &&
+           !std::filesystem::equivalent(x.directory, of.path, code);
+  }
+
+  bool is_open(const run_directory& x) const {
+    return std::find(open_.begin(), open_.end(), x.path) != open_.end();
+  }
+
+  expected<json> branches_in(const run_directory& run, uint32_t turns,
+                             const std::vector<std::string>& shown) {
+    auto result = json::array();
+    auto from = open_store_of(in_, run);
+    KM_TRY(from);
+    auto group = read_group(**from, run.name, 0); // a fork has no other
+    KM_TRY(group);
+    for (const auto& e : group->episodes) {
+      std::vector<std::string> ids, names{shown.begin(), shown.begin() + turns};
+      json x = {{"run", run.name},
+                {"episode", fmt::format("g0.e{}", e.member)},
+                {"directory", run.path},
+                {"shared_turns", turns},
+                {"turns", json::array()}};
+      for (const auto& record : e.turns) {
+        auto opened = record.open();
+        auto turn = opened->getTurn();
+        ids.emplace_back(turn.getTurnId().cStr());
+        if (ids.size() <= turns) continue;
+        x["turns"].push_back(turn_json(turn));
+        x["turns"].back()["parent"] = names.back();
+        names.push_back(ids.back());
+      }
+      if (ids.size() < turns) continue; // it was killed before they were there
+      auto below = branches_of(run, ids, names);
+      KM_TRY(below);
+      x["branches"] = std::move(*below);
+      result.push_back(std::move(x));
+    }
+    return result;
+  }
+
+  const world& in_;
+  std::vector<std::pair<run_directory, fork_origin>> forks_;
+  std::vector<std::string> open_; ///< those that are looked into, so that no circle is followed
+};
+
 } // namespace
 
 expected<json> stats_view(const world& in, const json& query) {
@@ -131,11 +221,27 @@ expected<json> lineage_view(const world& in, const json& query) {
   auto x = find_episode(in, text_in(query, "what"));
   KM_TRY(x);
   if (!is_there(*x)) return nothing_stored(*x);
-  json result = {{"run", x->run.name}, {"episode", x->name}, {"turns", json::array()}};
+  auto fork = fork_of(x->run);
+  KM_TRY(fork);
+  json result = {{"run", x->run.name}, {"episode", x->name}, {"fork", nullptr}};
+  if (*fork)
+    result["fork"] = {{"run", (*fork)->run},
+                      {"episode", fmt::format("g{}.e{}", (*fork)->group, (*fork)->member)},
+                      {"directory", (*fork)->directory},
+                      {"turns", (*fork)->turns},
+                      {"turn_id", (*fork)->turn_id}};
+  result["turns"] = json::array();
+  std::vector<std::string> ids;
   for (const auto& record : x->stored.turns) {
     auto opened = record.open();
-    result["turns"].push_back(turn_json(opened->getTurn()));
+    auto turn = opened->getTurn();
+    ids.emplace_back(turn.getTurnId().cStr());
+    result["turns"].push_back(turn_json(turn));
+    result["turns"].back()["shared"] = *fork && turn.getTurn() < (*fork)->turns;
   }
+  auto branches = branch_finder{in, x->run}.branches_of(x->run, ids, ids);
+  KM_TRY(branches);
+  result["branches"] = std::move(*branches);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "messages/base/clock.hpp"

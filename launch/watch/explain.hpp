@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/watch/live.hpp"
 #include "launch/watch/stored.hpp"
 

@@ -1,6 +1,7 @@
 // `explain`: the findings of a run or an episode as one document.
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/watch/explain.hpp"
 #include "launch/watch/query.hpp"

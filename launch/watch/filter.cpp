@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/config/suggest.hpp"
 
 namespace kernelmill::watch {
@@ -27,19 +29,6 @@ std::string list_of(const std::vector<std::string>& keys) {
   return result;
 }
 
-expected<std::string> known_key(const std::string& word, const std::vector<std::string>& keys) {
-  auto has = [&](const std::string& x) {
-    return std::find(keys.begin(), keys.end(), x) != keys.end();
-  };
-  if (has(word)) return word;
-  if (auto i = short_names().find(word); i != short_names().end() && has(i->second))
-    return i->second;
-  auto meant = closest(word, keys);
-  return configuration_error(
-      "usage", "failed to read the condition: there is no key '" + word + "'",
-      (meant.empty() ? "" : "did you mean '" + meant + "'? ") + "the keys are " + list_of(keys));
-}
-
 std::optional<double> number_in(const std::string& text) {
   double x = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), x);
@@ -51,17 +40,46 @@ std::string text_of(const json& x) {
   return x.is_string() ? x.get<std::string>() : x.dump();
 }
 
+std::string known_list(const condition_keys& keys) {
+  return keys.list.empty() ? "the keys are " + list_of(keys.names) : keys.list;
+}
+
+bool has(const std::vector<std::string>& all, const std::string& x) {
+  return std::find(all.begin(), all.end(), x) != all.end();
+}
+
+/// Whether a pattern of `*` and `?` is the whole text; in the time of both lengths multiplied.
+bool matches(const std::string& pattern, const std::string& text) {
+  size_t p = 0, t = 0, star = std::string::npos, behind = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      behind = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (star != std::string::npos) {
+      p = star + 1;
+      t = ++behind;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
 class parser {
 public:
-  parser(const std::string& text, const std::vector<std::string>& keys) : text_(text), keys_(keys) {
+  parser(const std::string& text, const condition_keys& keys) : text_(text), keys_(keys) {
     split();
   }
 
-  expected<row_filter> read() {
+  expected<condition> read() {
     auto result = any_of();
     KM_TRY(result);
-    if (at_ < words_.size()) return wrong("'" + words_[at_] + "' is one word too many");
-    return result;
+    if (at_ < words_.size()) return wrong("'" + shown(words_[at_]) + "' is one word too many");
+    return condition{std::move(*result), std::move(used_)};
   }
 
 private:
@@ -69,8 +87,14 @@ private:
 
   tl::unexpected<error> wrong(const std::string& what) const {
     return configuration_error("usage", "failed to read the condition '" + text_ + "': " + what,
-                               "write it like: state=queued and age>60; the keys are " +
-                                   list_of(keys_));
+                               (keys_.flags.empty() ? "write it like: state=queued and age>60; "
+                                                    : "write it like: " + keys_.flags[0] + " and " +
+                                                          keys_.names[0] + " ~ x; ") +
+                                   known_list(keys_));
+  }
+
+  static std::string shown(const std::string& word) {
+    return word.starts_with('"') ? word.substr(1) : word;
   }
 
   void split() {
@@ -149,11 +173,14 @@ private:
 
   expected<row_filter> comparison() {
     if (at_ == words_.size()) return wrong("it ends too early");
-    auto key = known_key(words_[at_++], keys_);
+    auto key = known_key(shown(words_[at_++]), keys_);
     KM_TRY(key);
+    if (!has(used_, *key)) used_.push_back(*key);
     static const std::vector<std::string> signs{"=", "==", "!=", "<", "<=", ">", ">=", "~"};
-    if (at_ == words_.size() || std::find(signs.begin(), signs.end(), words_[at_]) == signs.end())
+    if (at_ == words_.size() || !has(signs, words_[at_])) {
+      if (has(keys_.flags, *key)) return is_true(*key);
       return wrong("after '" + *key + "' stands one of = != < <= > >= ~");
+    }
     auto sign = words_[at_++];
     if (at_ == words_.size()) return wrong("after '" + sign + "' stands a value");
     auto value = words_[at_++];
@@ -165,6 +192,13 @@ private:
       return less_or_greater(*key, sign, *number);
     }
     return same_or_within(*key, sign, value, number);
+  }
+
+  static row_filter is_true(const std::string& key) {
+    return [=](const json& row) {
+      auto i = row.find(key);
+      return i != row.end() && i->is_boolean() && i->get<bool>();
+    };
   }
 
   static row_filter less_or_greater(const std::string& key, const std::string& sign,
@@ -182,19 +216,24 @@ private:
 
   static row_filter same_or_within(const std::string& key, const std::string& sign,
                                    const std::string& value, std::optional<double> number) {
+    bool pattern = value.find_first_of("*?") != std::string::npos;
     return [=](const json& row) {
       auto i = row.find(key);
-      bool has = i != row.end() && !i->is_null();
-      if (sign == "~") return has && text_of(*i).find(value) != std::string::npos;
+      bool there = i != row.end() && !i->is_null();
+      if (sign == "~") {
+        if (!there || !pattern) return there && text_of(*i).find(value) != std::string::npos;
+        return matches(value, text_of(*i));
+      }
       bool same =
-          has && (number && i->is_number() ? i->get<double>() == *number : text_of(*i) == value);
+          there && (number && i->is_number() ? i->get<double>() == *number : text_of(*i) == value);
       return sign == "!=" ? !same : same;
     };
   }
 
   const std::string& text_;
-  const std::vector<std::string>& keys_;
+  const condition_keys& keys_;
   std::vector<std::string> words_; // texts in quotes begin with one
+  std::vector<std::string> used_;
   size_t at_ = 0;
   size_t depth_ = 0;
 };
@@ -222,29 +261,48 @@ bool comes_before(const std::string& a, const std::string& b) {
 
 } // namespace
 
-expected<row_filter> parse_filter(const std::string& text, const std::vector<std::string>& keys) {
+expected<std::string> known_key(const std::string& word, const condition_keys& keys) {
+  if (has(keys.names, word)) return word;
+  if (auto i = short_names().find(word); i != short_names().end() && has(keys.names, i->second))
+    return i->second;
+  auto meant = closest(word, keys.names);
+  return configuration_error(
+      "usage", "failed to read the condition: there is no key '" + word + "'",
+      (meant.empty() ? "" : "did you mean '" + meant + "'? ") + known_list(keys));
+}
+
+expected<condition> parse_condition(const std::string& text, const condition_keys& keys) {
   if (text.find_first_not_of(" \t") == std::string::npos)
-    return row_filter{[](const json&) { return true; }};
+    return condition{[](const json&) { return true; }, {}};
   return parser{text, keys}.read();
+}
+
+expected<row_filter> parse_filter(const std::string& text, const std::vector<std::string>& keys) {
+  auto result = parse_condition(text, {keys, {}, {}});
+  KM_TRY(result);
+  return std::move(result->holds);
+}
+
+bool stands_before(const json& a, const json& b, const std::string& key, bool down) {
+  auto has_value = [&](const json& x) {
+    auto i = x.find(key);
+    return i != x.end() && !i->is_null() && !(i->is_number() && std::isnan(i->get<double>()));
+  };
+  bool has_a = has_value(a), has_b = has_value(b);
+  if (!has_a || !has_b) return has_a && !has_b;
+  const auto &x = down ? b[key] : a[key], &y = down ? a[key] : b[key];
+  if (x.is_number() && y.is_number()) return x.get<double>() < y.get<double>();
+  return comes_before(text_of(x), text_of(y));
 }
 
 expected<void> sort_rows(std::vector<json>& rows, const std::string& key,
                          const std::vector<std::string>& keys) {
   if (key.empty()) return {};
   bool down = key.starts_with("-");
-  auto known = known_key(down ? key.substr(1) : key, keys);
+  auto known = known_key(down ? key.substr(1) : key, {keys, {}, {}});
   KM_TRY(known);
-  auto has = [&](const json& x) {
-    auto i = x.find(*known);
-    return i != x.end() && !i->is_null() && !(i->is_number() && std::isnan(i->get<double>()));
-  };
-  std::stable_sort(rows.begin(), rows.end(), [&](const json& a, const json& b) {
-    bool has_a = has(a), has_b = has(b);
-    if (!has_a || !has_b) return has_a && !has_b;
-    const auto &x = down ? b[*known] : a[*known], &y = down ? a[*known] : b[*known];
-    if (x.is_number() && y.is_number()) return x.get<double>() < y.get<double>();
-    return comes_before(text_of(x), text_of(y));
-  });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const json& a, const json& b) { return stands_before(a, b, *known, down); });
   return {};
 }
 

@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/watch/world.hpp"
 
 namespace kernelmill::watch {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/watch/query.hpp"
 #include "launch/watch/views.hpp"
 

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/watch/live.hpp"
 #include "launch/watch/query.hpp"
 #include "launch/watch/views.hpp"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 namespace kernelmill::watch {
 
 expected<void> check_query(const json& query, std::initializer_list<const char*> known) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/watch/live.hpp"
 #include "launch/watch/query.hpp"
 #include "launch/watch/stored.hpp"

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string_view>
 
+#include <nlohmann/json.hpp>
+
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 #include "messages/judged.hpp"

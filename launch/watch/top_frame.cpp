@@ -5,6 +5,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/watch/live.hpp"

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include <nlohmann/json.hpp>
+
 #include "launch/watch/live.hpp"
 #include "launch/watch/query.hpp"
 #include "launch/watch/views.hpp"

@@ -133,6 +133,7 @@ private:
     auto own = from.splits.find(material->task);
     material->split = split_of(material->task, own == from.splits.end() ? "" : own->second);
     material->temperature = from.temperature;
+    share_first(*material, from.shared_turns);
     if (!takes(what_.wanted, *material)) {
       ++done_.without["groups_of_other_tasks"];
       return {};
@@ -152,7 +153,7 @@ private:
 
   void count(const group& x) {
     for (const auto& e : x.episodes) {
-      done_.turns += e.turns.size();
+      done_.turns += e.turns.size() - first_own(e);
       for (const auto& t : e.turns)
         if (!t.model.empty()) done_.models.insert(t.model);
     }

@@ -25,6 +25,7 @@ struct source {
   const store* verdicts =
       nullptr; ///< of another version than the run's own; see storage/verdicts.hpp
   const artifact_store* artifacts = nullptr;
+  uint32_t shared_turns = 0;                 ///< of a fork's episodes: their credit is elsewhere
   double temperature = 1;                    ///< that the run asked its policy for
   std::map<std::string, std::string> splits; ///< of tasks that have their own
   nlohmann::ordered_json facts = nlohmann::ordered_json::object(); ///< for PROVENANCE.json

@@ -75,6 +75,8 @@ const field category = f("category", text, "`success`, `wrong_result`, ... (erro
 const field reward =
     n("reward", real, "of the turn; null when the infrastructure lost it or could not time it");
 const field back = n("return", real, "discounted sum of the rewards from this turn on");
+const field shared =
+    f("shared", flag, "a fork's turn that is its origin's too: context, without reward and return");
 const field model = f("model", text, "that wrote the answer");
 const field speedup_field = n("speedup", speedup_type(), "null when nothing was timed");
 const field advantage = n("advantage", real,
@@ -124,7 +126,7 @@ fields trajectories() {
               f("code", text, "the program in the answer; empty when there is none"),
               n("code_sha256", text, "of `code`"), f("transition", text, "how the code came"),
               outcome, category, f("findings", list_of(finding), "of the checks of integrity"),
-              reward, back, speedup_field, n("seconds", real, "of all stages")});
+              shared, reward, back, speedup_field, n("seconds", real, "of all stages")});
   return fields{f("id", text, "`RUN/g3.e1`")} + task_fields() +
          fields{group_number,
                 member,
@@ -157,7 +159,7 @@ fields rl() {
                       f("messages", messages(), "that this turn added to the conversation"),
                       f("response", text, "the answer as the model wrote it"),
                       f("finish_reason", text, "`stop`, `length`, ..."), model, outcome, category,
-                      reward, back, f("mask", integer, "1 when it has a return, else 0"),
+                      shared, reward, back, f("mask", integer, "1 when it has a return, else 0"),
                       f("token_audit", text,
                         "`exact`, `branch`, `inexact` or `unknown`: its ids against those of the "
                         "turn before"),

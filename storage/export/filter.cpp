@@ -26,7 +26,7 @@ bool takes(const filter& f, const episode& x) {
 }
 
 bool takes(const filter& f, const turn& x) {
-  if (x.lost() || !holds(f.transitions, x.transition)) return false;
+  if (x.lost() || x.shared || !holds(f.transitions, x.transition)) return false;
   if (f.accepted && !x.accepted()) return false;
   return !f.min_reward || (x.reward && *x.reward >= *f.min_reward);
 }
@@ -34,7 +34,12 @@ bool takes(const filter& f, const turn& x) {
 bool takes_episode(const filter& f, const episode& x) {
   if (!takes(f, x)) return false;
   if (f.transitions.empty() && !f.min_reward && !f.accepted) return true;
-  return x.best_turn < x.turns.size() && takes(f, x.turns[x.best_turn]);
+  if (x.best_turn >= x.turns.size()) return false;
+  const auto* best = &x.turns[x.best_turn];
+  if (best->shared) // a fork is asked for what is its own
+    for (size_t i = first_own(x); i < x.turns.size(); ++i)
+      if (best->shared || is_better(x.turns[i], *best)) best = &x.turns[i];
+  return takes(f, *best);
 }
 
 std::vector<size_t> turns_taken(const filter& f, const episode& x) {

@@ -27,7 +27,8 @@ struct filter {
 bool takes(const filter& f, const group& x);
 bool takes(const filter& f, const episode& x); ///< by its governance alone
 
-/// By everything but best_of_episode; never a turn that the infrastructure lost.
+/// By everything but best_of_episode; never a turn that the infrastructure lost, or that a fork
+/// shares.
 bool takes(const filter& f, const turn& x);
 
 /// Whether an episode is taken as a whole: the filters of turns ask about its best turn.

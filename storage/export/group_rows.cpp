@@ -82,13 +82,15 @@ row output_message(const turn& x) {
 
 row nemo_gym_row(const group& from, const trained_episode& e) {
   const auto& turns = e.of->turns;
+  auto own = first_own(*e.of); // what a fork shares is input
   auto output = row::array();
-  for (const auto& x : turns) {
+  for (size_t i = own; i < turns.size(); ++i) {
+    const auto& x = turns[i];
     if (!output.empty())
       for (const auto& added : x.added) output.push_back(feedback_message(added));
     output.push_back(output_message(x));
   }
-  return {{"responses_create_params", {{"input", input_json(turns.front().added)}}},
+  return {{"responses_create_params", {{"input", input_json(conversation(*e.of, own))}}},
           {"response",
            {{"id", name_of(from, *e.of)},
             {"created_at", 0.0},
@@ -98,7 +100,7 @@ row nemo_gym_row(const group& from, const trained_episode& e) {
             {"parallel_tool_calls", false},
             {"tool_choice", "none"},
             {"tools", row::array()}}},
-          {"reward", *turns.front().back}};
+          {"reward", *turns[own].back}};
 }
 
 // -- Megatron -----------------------------------------------------------------------------------
@@ -116,6 +118,7 @@ row megatron_rollout(const group& from, const trained_episode& e) {
   auto ids = row::array(), masks = row::array(), logprobs = row::array(), epochs = row::array(),
        evictions = row::array();
   for (const auto& x : e.of->turns) {
+    if (x.shared) continue; // in the prompt of the next
     auto all = list(x.prompt_ids);
     for (auto id : x.ids) all.push_back(id);
     auto mask = row::array();
@@ -127,7 +130,7 @@ row megatron_rollout(const group& from, const trained_episode& e) {
     evictions.push_back(0);
   }
   return {{"trajectory", std::move(ids)},
-          {"reward", *e.of->turns.front().back},
+          {"reward", *e.of->turns[first_own(*e.of)].back},
           {"generation_mask", std::move(masks)},
           {"logprobs", std::move(logprobs)},
           {"env_id", from.verb},

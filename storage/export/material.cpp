@@ -111,12 +111,14 @@ private:
       x.added.push_back({text_of(part.getRole()), std::move(*content)});
     }
     for (auto [content, into] : {std::pair{from.getCompletion().getText(), &x.answer},
-                                 {from.getCandidate(), &x.code},
                                  {from.getFeedback(), &feedback}}) {
       auto read = text_(content);
       KM_TRY(read);
       *into = std::move(*read);
     }
+    auto code = candidate(from.getCandidate(), x.answer);
+    KM_TRY(code);
+    x.code = std::move(*code);
     x.code_sha256 = text_of(from.getCandidateSha256());
     x.finish_reason = text_of(from.getCompletion().getFinishReason());
     x.model = text_of(from.getCompletion().getModel());
@@ -125,6 +127,13 @@ private:
     read_verdict(x, from);
     read_tokens(x, from.getCompletion());
     return {};
+  }
+
+  expected<std::string> candidate(wire::Content::Reader from, const std::string& answer) {
+    if (!from.isOfCompletion()) return text_(from);
+    auto part = part_of(answer, from.getOfCompletion());
+    KM_TRY(part);
+    return std::string{*part};
   }
 
   void read_facts(wire::TurnRecord::Reader from) {
@@ -169,6 +178,21 @@ std::string name_of(const group& x, const episode& e) {
 
 std::string name_of(const group& x, const episode& e, const turn& t) {
   return name_of(x, e) + ".t" + std::to_string(t.number);
+}
+
+void share_first(group& x, uint32_t turns) {
+  for (auto& e : x.episodes)
+    for (auto& t : e.turns)
+      if (t.number < turns) {
+        t.shared = true;
+        t.reward = t.back = std::nullopt;
+      }
+}
+
+size_t first_own(const episode& x) {
+  size_t result = 0;
+  while (result < x.turns.size() && x.turns[result].shared) ++result;
+  return result;
 }
 
 std::vector<message> conversation(const episode& x, size_t end) {

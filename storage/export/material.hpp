@@ -34,6 +34,7 @@ struct speedup {
 
 struct turn {
   uint32_t number = 0;
+  bool shared = false; ///< with the episode that a fork began from: context, whose credit is there
   std::string id, parent_id;
   std::vector<message> added; ///< to the conversation, before the answer
   std::string answer;
@@ -83,6 +84,12 @@ struct group {
 std::string name_of(const group& x);
 std::string name_of(const group& x, const episode& e);                ///< "RUN/g3.e1"
 std::string name_of(const group& x, const episode& e, const turn& t); ///< "RUN/g3.e1.t2"
+
+/// Says that the first turns of each episode are shared: they have neither reward nor return here.
+void share_first(group& x, uint32_t turns);
+
+/// Position of an episode's first turn that is its own; the number of its turns when none is.
+size_t first_own(const episode& x);
 
 /// The conversation up to and without the answer of turn `end` of the episode.
 std::vector<message> conversation(const episode& x, size_t end);

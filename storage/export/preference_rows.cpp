@@ -3,10 +3,10 @@
 #include "storage/export/row_values.hpp"
 #include "storage/export/rows.hpp"
 
-// A pair compares two answers to one and the same prompt, so only first turns are compared: later
-// ones were asked after different attempts. Answers are ranked by their reward, and the best is
-// held against the worst, the second best against the second worst, and so on to the middle; no
-// answer is in two pairs.
+// A pair compares two answers to one and the same prompt, so only first turns are compared, of a
+// fork the first that are its own: later ones were asked after different attempts. Answers are
+// ranked by their reward, and the best is held against the worst, the second best against the
+// second worst, and so on to the middle; no answer is in two pairs.
 
 namespace kernelmill::exports {
 
@@ -34,8 +34,9 @@ bool beats(const turn& a, const turn& b) {
 std::vector<answer> ranked(const group& from, const row_context& in) {
   std::vector<answer> result;
   for (const auto& e : from.episodes) {
-    if (e.turns.empty()) continue;
-    const auto& first = e.turns.front();
+    auto own = first_own(e);
+    if (own == e.turns.size()) continue;
+    const auto& first = e.turns[own];
     if (first.lost())
       in.leave_out("infrastructure_turns");
     else if (!first.reward)
@@ -67,7 +68,7 @@ row message_of(const answer& x) {
 }
 
 row row_of(const group& from, const answer& chosen, const answer& rejected) {
-  row result = {{"prompt", messages_json(chosen.first->added)},
+  row result = {{"prompt", messages_json(conversation(*chosen.of, first_own(*chosen.of)))},
                 {"chosen", message_of(chosen)},
                 {"rejected", message_of(rejected)},
                 {"margin", *chosen.first->reward - *rejected.first->reward}};

@@ -15,6 +15,7 @@ row turn_json(const turn& x) {
           {"model", x.model},
           {"outcome", outcome_word(x.outcome)},
           {"category", x.category},
+          {"shared", x.shared},
           {"reward", number(x.reward)},
           {"return", number(x.back)},
           {"mask", x.back ? 1 : 0},

@@ -39,6 +39,12 @@ void append_answer(sequence& to, const turn& x, size_t position) {
     to.versions.push_back({span.version, start + span.start, start + span.end});
 }
 
+/// Whether a fork shares all answers so far: the prompt of its first answer has them.
+bool in_prompt(const sequence& so_far, const episode& x) {
+  return std::all_of(so_far.turns.begin(), so_far.turns.end(),
+                     [&](const auto& span) { return x.turns[span.turn].shared; });
+}
+
 } // namespace
 
 std::vector<sequence> sequences_of(const episode& x) {
@@ -51,6 +57,8 @@ std::vector<sequence> sequences_of(const episode& x) {
       result.back().prompt_length = static_cast<uint32_t>(turn.prompt_ids.size());
     }
     append_prompt(result.back(), turn);
+    if (!turn.shared && in_prompt(result.back(), x))
+      result.back().prompt_length = static_cast<uint32_t>(result.back().ids.size());
     append_answer(result.back(), turn, i);
   }
   return result;

@@ -13,8 +13,9 @@ std::vector<trained_episode> trained_episodes(const group& from, const row_conte
   }
   for (const auto& e : from.episodes) {
     // An episode has an advantage when every turn of it has a reward.
-    bool counts = e.advantage && !e.turns.empty() &&
-                  std::all_of(e.turns.begin(), e.turns.end(),
+    auto own = first_own(e);
+    bool counts = e.advantage && own < e.turns.size() &&
+                  std::all_of(e.turns.begin() + static_cast<std::ptrdiff_t>(own), e.turns.end(),
                               [](const turn& x) { return x.back.has_value(); });
     if (!counts) {
       in.leave_out("not_compared");
@@ -25,6 +26,7 @@ std::vector<trained_episode> trained_episodes(const group& from, const row_conte
       continue;
     }
     auto sequences = sequences_of(e);
+    std::erase_if(sequences, [&](const sequence& x) { return x.turns.back().turn < own; });
     if (wanted == logprobs::needed &&
         !std::all_of(sequences.begin(), sequences.end(),
                      [](const sequence& x) { return x.has_logprobs; })) {

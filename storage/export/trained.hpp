@@ -2,6 +2,10 @@
 
 // What the rows of trainers are made of: the members of a group that can be trained on by token.
 
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
 #include "storage/export/rows.hpp"
 #include "storage/export/sequences.hpp"
 
@@ -12,8 +16,10 @@ struct trained_episode {
   double advantage = 0;
   std::vector<sequence> sequences;
 
-  /// The discounted return from the first turn of `x` on: what its group compares.
-  double score(const sequence& x) const { return *of->turns[x.turns.front().turn].back; }
+  /// The discounted return from the first turn of `x` on that is its own: what its group compares.
+  double score(const sequence& x) const {
+    return *of->turns[std::max(x.turns.front().turn, first_own(*of))].back;
+  }
   const turn& last_turn(const sequence& x) const { return of->turns[x.turns.back().turn]; }
 };
 

@@ -1,5 +1,7 @@
 // Rows of trainers that take one sequence a row: TRL, verl, prime-rl, Tinker.
 
+#include <algorithm>
+
 #include "storage/export/row_values.hpp"
 #include "storage/export/trained.hpp"
 
@@ -18,10 +20,21 @@ std::string latest_version(const sequence& x) {
   return x.versions.empty() ? std::string{} : x.versions.back().version;
 }
 
+/// Of the sequence's first answer that is the episode's own: what a fork shares is in its prompt.
+size_t first_answer(const episode& e, const sequence& x) {
+  return std::max(x.turns.front().turn, first_own(e));
+}
+
+double own_turns(const episode& e, const sequence& x) {
+  return static_cast<double>(
+      std::count_if(x.turns.begin(), x.turns.end(),
+                    [&](const sampled_span& span) { return !e.turns[span.turn].shared; }));
+}
+
 /// What was said from the sequence's first answer to its last.
 std::vector<message> completion_of(const episode& e, const sequence& x) {
   std::vector<message> result;
-  for (auto i = x.turns.front().turn; i <= x.turns.back().turn; ++i) {
+  for (auto i = first_answer(e, x); i <= x.turns.back().turn; ++i) {
     const auto& turn = e.turns[i];
     if (!result.empty()) result.insert(result.end(), turn.added.begin(), turn.added.end());
     result.push_back({"assistant", turn.answer});
@@ -41,7 +54,7 @@ expected<void> each_sequence(const group& from, const row_context& in, const row
 }
 
 row trl_row(const group&, const row_context& in, const trained_episode& e, const sequence& x) {
-  auto first = x.turns.front().turn;
+  auto first = first_answer(*e.of, x);
   return {{"prompt", messages_json(conversation(*e.of, first))},
           {"completion", messages_json(completion_of(*e.of, x))},
           {"input_ids", list(x.ids)},
@@ -50,15 +63,17 @@ row trl_row(const group&, const row_context& in, const trained_episode& e, const
           {"advantage", e.advantage},
           {"model_version", version_number(latest_version(x))},
           {"group_id", in.group_id},
-          {"metrics", {{"reward", e.score(x)}, {"turns", static_cast<double>(x.turns.size())}}}};
+          {"metrics", {{"reward", e.score(x)}, {"turns", own_turns(*e.of, x)}}}};
 }
 
 row verl_row(const group& from, const row_context&, const trained_episode& e, const sequence& x) {
   auto scores = row::array();
   double seconds = 0;
   for (const auto& span : x.turns) {
-    scores.push_back(*e.of->turns[span.turn].reward);
-    seconds += e.of->turns[span.turn].seconds;
+    const auto& turn = e.of->turns[span.turn];
+    if (turn.shared) continue;
+    scores.push_back(*turn.reward);
+    seconds += turn.seconds;
   }
   auto index = static_cast<size_t>(&x - e.sequences.data());
   auto length = x.prompt_length;
@@ -67,7 +82,7 @@ row verl_row(const group& from, const row_context&, const trained_episode& e, co
           {"response_mask", list(behind(x.mask, length))},
           {"response_logprobs", x.has_logprobs ? floats(behind(x.logprobs, length)) : row(nullptr)},
           {"reward_score", e.score(x)},
-          {"num_turns", 2 * x.turns.size()},
+          {"num_turns", 2 * scores.size()},
           {"metrics",
            {{"generate_sequences", seconds},
             {"tool_calls", 0.0},

@@ -26,6 +26,7 @@ row step_json(const turn& x) {
           {"outcome", outcome_word(x.outcome)},
           {"category", x.category},
           {"findings", findings_json(x.findings)},
+          {"shared", x.shared},
           {"reward", number(x.reward)},
           {"return", number(x.back)},
           {"speedup", speedup_json(x.faster)},

@@ -60,6 +60,10 @@ public:
   expected<fsck_report> run() {
     auto lock = lock_store(run_);
     KM_TRY(lock);
+    if (std::error_code status; !fs::exists(run_.store + "/data.mdb", status) && !status) {
+      tell_of_no_store();
+      return std::move(report_);
+    }
     auto pages = data_pages::open(run_.store + "/data.mdb");
     KM_TRY(pages);
     auto in = read_contents(*pages, report_);
@@ -86,6 +90,20 @@ private:
     for (auto& x : report_.findings)
       if (x.state == finding_state::damage && std::count(kinds.begin(), kinds.end(), x.kind) > 0)
         x.state = finding_state::repaired;
+  }
+
+  // A run that was killed in its first moments has none; whoever has journals had one.
+  void tell_of_no_store() {
+    for (const auto& path : {run_.traces_file(), run_.metrics_file()}) {
+      std::error_code status;
+      auto bytes = fs::file_size(path, status);
+      if (status || bytes == 0) continue;
+      add(report_, finding_state::lost, "store_gone",
+          run_.store + "/data.mdb is not there; " + path + " may be the last copy of the run");
+    }
+    if (report_.findings.empty())
+      add(report_, finding_state::note, "not_begun",
+          "the run was ended before it had a store: `kernelmill resume` begins it");
   }
 
   // -- artifacts --------------------------------------------------------------------------------

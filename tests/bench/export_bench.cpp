@@ -1,12 +1,14 @@
 // Exports a synthetic run and says how many rows a second come out, and in how much memory.
-//   export_bench [TURNS] [FORM...]     100000 turns; sft, rl and trl
+//   export_bench [TURNS] [FORM...] [zst]     100000 turns; sft, rl and trl; zst: packed as well
 // Each form is exported by a process of its own. Anonymous memory is what the export itself holds;
-// pages of the store's map count as files and the kernel takes them back as it likes.
+// pages of the store's map count as files and the kernel takes them back as it likes. The largest
+// resident set has both.
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <stop_token>
@@ -121,7 +123,7 @@ uint64_t most_memory_of(const std::function<void()>& work) {
   return most;
 }
 
-void export_form(const std::string& folder, ex::form as) {
+void export_form(const std::string& folder, ex::form as, bool packed) {
   auto lineage = open_run(folder + "/lineage", true);
   artifact_store artifacts{folder + "/artifacts"};
   ex::source from;
@@ -130,6 +132,7 @@ void export_form(const std::string& folder, ex::form as) {
   from.artifacts = &artifacts;
   ex::request what;
   what.as = as;
+  what.zstd = packed;
   what.directory = folder + "/" + std::string{ex::to_string(as)};
   auto begin = clock::now();
   ex::report report;
@@ -141,13 +144,17 @@ void export_form(const std::string& folder, ex::form as) {
   auto took = seconds_since(begin), worked = processor_seconds();
   uint64_t bytes = 0;
   for (const auto& x : report.files) bytes += x.bytes;
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
   fmt::print(
       "{:12} {:>8} turns {:>8} rows {:>7.0f} MB in {:>6.1f} s ({:.1f} s of a core): {:>6.0f} "
       "rows/s, a core's second {:>6.0f} rows and {:>6.0f} turns; peak anonymous RSS {:.1f} "
-      "MiB\n",
-      ex::to_string(as), report.turns, report.rows, static_cast<double>(bytes) / 1e6, took, worked,
-      static_cast<double>(report.rows) / took, static_cast<double>(report.rows) / worked,
-      static_cast<double>(report.turns) / worked, static_cast<double>(most) / 1024);
+      "MiB, largest resident set with pages of the store {:.0f} MiB\n",
+      std::string{ex::to_string(as)} + (packed ? ".zst" : ""), report.turns, report.rows,
+      static_cast<double>(bytes) / 1e6, took, worked, static_cast<double>(report.rows) / took,
+      static_cast<double>(report.rows) / worked, static_cast<double>(report.turns) / worked,
+      static_cast<double>(most) / 1024, static_cast<double>(used.ru_maxrss) / 1024);
+  std::filesystem::remove_all(what.directory);
 }
 
 /// Runs `work` in a child, so that its memory is its own.
@@ -178,8 +185,10 @@ int main(int argc, char** argv) {
   using namespace kernelmill;
   uint64_t turns = 100'000;
   std::vector<ex::form> forms;
+  bool packed = false;
   for (int i = 1; i < argc; ++i) { // others are Google Benchmark's, which bench.sh hands to all
     if (auto x = ex::form_of(argv[i])) forms.push_back(*x);
+    packed |= argv[i] == std::string_view{"zst"};
     if (auto count = std::strtoull(argv[i], nullptr, 10)) turns = count;
   }
   if (forms.empty()) forms = {ex::form::sft, ex::form::rl, ex::form::trl};
@@ -187,5 +196,8 @@ int main(int argc, char** argv) {
   auto begin = clock::now();
   apart([&] { make_run(folder / "lineage", turns); });
   fmt::print("made a run of {} turns in {:.1f} s\n", turns, seconds_since(begin));
-  for (auto x : forms) apart([&] { export_form(folder.path(), x); });
+  for (auto x : forms) {
+    apart([&] { export_form(folder.path(), x, false); });
+    if (packed) apart([&] { export_form(folder.path(), x, true); });
+  }
 }

@@ -16,10 +16,10 @@ std::string kernel_text() {
   return text + "  for (int r = 0; r < rows; ++r) y[r] = x[(size_t)r * cols];\n}\n";
 }
 
-Message<wire::CompletionResult> completion() {
-  auto text =
-      "<think>Unroll by four and keep partial sums in registers.</think>\n<KERNEL>\n```cpp\n" +
-      kernel_text() + "```\n</KERNEL>\n";
+Message<wire::CompletionResult> completion(const std::string& more = {}) {
+  auto text = "<think>Unroll by four and keep partial sums in registers." + more +
+              "</think>\n<KERNEL>\n```cpp\n" + (more.empty() ? "" : "// " + more + "\n") +
+              kernel_text() + "```\n</KERNEL>\n";
   return build<wire::CompletionResult>([&](wire::CompletionResult::Builder x) {
     x.setText(text);
     x.setFinishReason("stop");
@@ -70,6 +70,7 @@ Message<wire::EvaluateResult> evaluate_result() {
 
 struct instant_state {
   uint64_t held = 0; // requests that are never answered
+  uint64_t answered = 0;
   static inline const char* name = "instant";
 };
 
@@ -88,7 +89,10 @@ instant_policy(policy_client_actor::stateful_pointer<instant_state> self,
           ++self->state.held;
           return self->make_response_promise<Message<wire::CompletionResult>>();
         }
-        return answer;
+        if (options.more_text == 0) return answer;
+        // A text that is there already would cost no file.
+        return completion(std::to_string(++self->state.answered) +
+                          std::string(options.more_text, '.'));
       },
   };
 }

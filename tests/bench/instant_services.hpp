@@ -14,6 +14,8 @@ namespace kernelmill::bench {
 struct services_options {
   bool policy_answers = true;  ///< false: requests wait for ever, so that episodes stay alive
   uint32_t answered_turns = 0; ///< with policy_answers false: turns that are still answered
+  size_t more_text =
+      0; ///< bytes that thought and kernel of each completion have more; none is like another
 };
 
 /// Everything but lineage; spawns the actors in `system`.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "actors/run/run.hpp"
+#include "storage/run_journal.hpp"
 #include "tests/bench/instant_services.hpp"
 #include "tests/oracles/memory_sink.hpp"
 
@@ -78,7 +79,43 @@ void run_to_end(caf::actor_system& system, std::shared_ptr<episode_services> ser
     self->send_exit(who, caf::exit_reason::kill);
 }
 
-void four_turn_episodes(benchmark::State& state, bool durable) {
+struct kept {
+  bool durable = true;
+  bool journal = false; ///< with traces.jsonl and metrics.jsonl, as a run has them
+  size_t more_text = 0; ///< makes artifacts of completions and kernels
+};
+
+std::shared_ptr<store_sink> open_sink(const std::string& directory, bool with_journal) {
+  auto opened = store::open({directory + "/lineage", false, uint64_t{8} << 30, true});
+  if (!opened) std::abort();
+  auto records = std::make_shared<store>(std::move(*opened));
+  auto artifacts = std::make_shared<artifact_store>(directory + "/artifacts");
+  auto sink = std::make_shared<store_sink>(records, artifacts);
+  if (!with_journal) return sink;
+  artifacts->keep_recent(size_t{16} << 20);
+  run_directory run;
+  run.path = directory;
+  auto lines = run_journal::open(run);
+  if (!lines) std::abort();
+  auto journal = std::make_shared<run_journal>(std::move(*lines));
+  sink->on_fresh(
+      [records, artifacts, journal](wire::Record::Reader record) {
+        if (!journal->collect(*records, *artifacts, record)) std::abort();
+      },
+      [journal] {
+        if (!journal->flush()) std::abort();
+      });
+  return sink;
+}
+
+uint64_t disk_bytes(const std::string& directory) {
+  uint64_t bytes = 0;
+  for (auto& entry : std::filesystem::recursive_directory_iterator(directory))
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  return bytes;
+}
+
+void four_turn_episodes(benchmark::State& state, const kept& what) {
   auto episodes = static_cast<uint32_t>(state.range(0));
   uint64_t bytes = 0;
   for (auto _ : state) {
@@ -86,48 +123,48 @@ void four_turn_episodes(benchmark::State& state, bool durable) {
     system_config config;
     caf::actor_system system{config};
     auto directory = scratch_directory();
-    std::shared_ptr<record_sink> sink;
-    if (durable) {
-      auto opened = store::open({directory + "/lineage", false, uint64_t{8} << 30, true});
-      if (!opened) std::abort();
-      sink =
-          std::make_shared<store_sink>(std::make_shared<store>(std::move(*opened)),
-                                       std::make_shared<artifact_store>(directory + "/artifacts"));
-    } else {
-      sink = std::make_shared<memory_sink>(false);
-    }
-    auto services = instant_services(system, {});
+    std::shared_ptr<store_sink> stored;
+    if (what.durable) stored = open_sink(directory, what.journal);
+    std::shared_ptr<record_sink> sink = stored;
+    if (!sink) sink = std::make_shared<memory_sink>(false);
+    auto services = instant_services(system, {.more_text = what.more_text});
     state.ResumeTiming();
     run_to_end(system, services, sink, episodes, run_plan{}.max_live);
+    if (stored) stored->settle();
     state.PauseTiming();
+    stored.reset();
     sink.reset();
-    for (auto& entry : std::filesystem::recursive_directory_iterator(directory))
-      if (entry.is_regular_file()) bytes += entry.file_size();
+    bytes += disk_bytes(directory);
     std::filesystem::remove_all(directory);
     state.ResumeTiming();
   }
   auto done = static_cast<double>(state.iterations()) * episodes;
   state.counters["episodes/s"] = benchmark::Counter(done, benchmark::Counter::kIsRate);
   state.counters["turns/s"] = benchmark::Counter(done * 4, benchmark::Counter::kIsRate);
+  state.counters["bytes/turn"] = static_cast<double>(bytes) / (done * 4);
 }
 
 void durable_episodes(benchmark::State& state) {
-  four_turn_episodes(state, true);
+  four_turn_episodes(state, {});
+}
+void durable_episodes_with_journal(benchmark::State& state) {
+  four_turn_episodes(state, {.journal = true});
+}
+// Completions of 12 KB with kernels of 6.6 KB.
+void durable_episodes_of_long_completions(benchmark::State& state) {
+  four_turn_episodes(state, {.journal = true, .more_text = 5'400});
 }
 void episodes_without_storage(benchmark::State& state) {
-  four_turn_episodes(state, false);
+  four_turn_episodes(state, {.durable = false});
 }
 
-BENCHMARK(durable_episodes)
-    ->Arg(40'000)
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime()
-    ->MeasureProcessCPUTime();
-BENCHMARK(episodes_without_storage)
-    ->Arg(40'000)
-    ->Unit(benchmark::kMillisecond)
-    ->UseRealTime()
-    ->MeasureProcessCPUTime();
+void configure(benchmark::internal::Benchmark* x) {
+  x->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();
+}
+BENCHMARK(durable_episodes)->Arg(40'000)->Apply(configure);
+BENCHMARK(durable_episodes_with_journal)->Arg(20'000)->Apply(configure);
+BENCHMARK(durable_episodes_of_long_completions)->Arg(1'000)->Apply(configure);
+BENCHMARK(episodes_without_storage)->Arg(40'000)->Apply(configure);
 
 // 100,000 episodes, each waiting for the policy in its first or (second argument) a later turn,
 // with the conversation and the facts of the turns before it in memory.

@@ -22,7 +22,7 @@ TASKS = ["row_sum", "gelu"]
 SOURCES = {"row_sum": ["broken", "plain", "wrong_tail", "fast", "lanes"],
            "gelu": ["broken", "plain", "wrong_tanh", "fast", "hack_half"]}
 MEMBERS, TURNS = 4, 4
-# A build is tried three times. What is killed each time is believed to be the source's doing, as a source can print
+# A build is tried five times. What is killed each time is believed to be the source's doing, as a source can print
 # the same words: that is open (docs/explanation/promises.md), so no build here is struck as often.
 COMPILERS, MOST_COMPILERS = {"g++", "cc1plus", "as", "ld", "collect2"}, 2
 

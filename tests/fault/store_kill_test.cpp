@@ -104,7 +104,7 @@ std::set<std::string> read_all(const std::string& directory) {
   auto ok = lineage->scan_run("killed", [&](wire::Record::Reader record) {
     auto turn = record.getTurn();
     EXPECT_TRUE(ids.insert(turn.getTurnId().cStr()).second) << "doubled";
-    auto text = artifacts.text(turn.getCandidate());
+    auto text = artifacts.candidate(turn);
     EXPECT_TRUE(text) << (text ? "" : render(text.error()));
     ++count;
     return true;

@@ -184,7 +184,9 @@ expected<ordered_json> canonical_turn(wire::TurnRecord::Reader turn,
     KM_TRY(ok);
   }
   auto ok = resolve(result["completion"]["text"], turn.getCompletion().getText(), artifacts, false);
-  if (ok) ok = resolve(result["candidate"], turn.getCandidate(), artifacts, false);
+  auto candidate = artifacts.candidate(turn);
+  KM_TRY(candidate);
+  result["candidate"] = *candidate;
   // What is said of an accepted turn is said of its speed; the rest of it stands in the verdict.
   if (turn.getVerdict().getOutcome() == wire::Outcome::ACCEPTED)
     erase(result, {"feedback"});

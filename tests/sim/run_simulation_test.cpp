@@ -1,5 +1,6 @@
 // Invariants of a run under faults, over a thousand seeds. A failing seed is printed; replay it
 // with KERNELMILL_SIM_SEED=N build/tests/sim_test --gtest_filter='Simulation.*'.
+// KERNELMILL_SIM_SEEDS=10000 is a night's.
 
 #include <algorithm>
 #include <cmath>
@@ -13,14 +14,15 @@
 namespace kernelmill::sim {
 namespace {
 
-constexpr uint64_t seeds = 1000;
+constexpr uint64_t seeds_without_a_wish = 1000;
 
 std::pair<uint64_t, uint64_t> seed_range() {
   if (auto* one = std::getenv("KERNELMILL_SIM_SEED")) {
     auto seed = std::strtoull(one, nullptr, 10);
     return {seed, seed + 1};
   }
-  return {0, seeds};
+  auto* wish = std::getenv("KERNELMILL_SIM_SEEDS");
+  return {0, wish != nullptr ? std::strtoull(wish, nullptr, 10) : seeds_without_a_wish};
 }
 
 faults some_faults(uint64_t seed) {

@@ -11,6 +11,7 @@ constexpr double disturbed_factor = 1.08;
 constexpr size_t fewest_undisturbed = 3;
 constexpr double longer_factor = 1.06;
 constexpr size_t fewest_apart = 3;
+constexpr size_t apart_for_a_median = 8;
 
 double seconds_a_call(const row_times& x) {
   return x.row() / std::max(x.calls, 1u);
@@ -65,7 +66,13 @@ std::vector<bool> undisturbed(const std::vector<row_pair>& pairs,
   return result;
 }
 
-// Other programs only ever make a row longer, so of few rows apart the lower quartile counts.
+// Other programs only ever make a row longer, so of few rows the lower quartile counts.
+double usual_of_few(std::vector<double> x) {
+  if (x.size() >= apart_for_a_median) return median(x);
+  std::sort(x.begin(), x.end());
+  return x[x.size() / 4];
+}
+
 void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks,
                 const std::vector<bool>& counts, clocked_times& into) {
   if (rows.apart.size() < fewest_apart) return;
@@ -83,10 +90,10 @@ void keep_apart(const clocked_rows& rows, const std::vector<timed_block>& blocks
     candidate_apart.push_back(call_seconds(x.candidate, into.intercept, 0));
     baseline_apart.push_back(call_seconds(x.reference, into.intercept, 0) * into.share);
   }
-  std::sort(candidate_apart.begin(), candidate_apart.end());
-  into.apart = candidate_apart[candidate_apart.size() / 4];
-  into.beside =
-      beside_others({median(candidate), into.apart}, {median(baseline), median(baseline_apart)});
+  into.apart = usual_of_few(candidate_apart);
+  both_ways theirs{median(baseline), usual_of_few(baseline_apart)};
+  into.cost = theirs.apart - theirs.as_they_come;
+  into.beside = beside_others({median(candidate), into.apart}, theirs);
 }
 
 } // namespace

@@ -31,6 +31,7 @@ struct clocked_times {
   double share = 1;     ///< of the baseline's times that is believed
   double apart = 0;     ///< seconds of a call of the candidate's that were kept apart; 0: unknown
   double beside = 0;    ///< seconds of a call that the candidate was charged for: beside_others()
+  double cost = 0;      ///< seconds of a call that the baseline's take more when kept apart
 };
 
 /// Seconds of calls, by kind. `quiet` is what the baseline's rows were while no candidate was

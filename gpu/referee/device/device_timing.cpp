@@ -24,6 +24,7 @@ namespace {
 
 constexpr size_t other_clock_pairs = 5; // for information
 constexpr size_t apart_pairs = 4;
+constexpr size_t apart_in_doubt = 12;
 // Deviation of the logarithm of a speedup between processes that run the same code: their memory
 // lies elsewhere (copies of the baselines on an H200).
 constexpr double process_spread = 0.008;
@@ -125,7 +126,7 @@ private:
       reason.clear();
       if (!take_pairs(reason)) return;
       clock = paid_;
-      if (!confirm()) return;
+      if (!confirm() || !confirm_beside()) return;
     } while (paid_ != clock);
     record_.note = reason + (record_.note.empty() ? "" : "; " + record_.note);
   }
@@ -199,6 +200,21 @@ private:
     return true;
   }
 
+  // Nobody is charged by a few rows for calls that run side by side, if there is time for more.
+  bool confirm_beside() {
+    auto clock = paid_;
+    while (paid_ == clock && seems_beside() && !run_.expired())
+      if (!pair(paid_, 0)) return false;
+    return true;
+  }
+
+  bool seems_beside() const {
+    const auto& rows = rows_[paid_ == paid_clock::device];
+    if (rows.apart.size() < apart_pairs || rows.apart.size() >= apart_in_doubt) return false;
+    auto times = evaluate(paid_);
+    return times && times->beside > 0;
+  }
+
   // A pair of each kind that was only checked and is slow there. Without time for it nothing is
   // known of that kind.
   bool time_slow_looks() {
@@ -244,7 +260,9 @@ private:
     row_times short_row;
     if (!timed_.reference_row(timed_.order_of(clock, 0, false), short_row)) return false;
     into.baseline.push_back(short_row);
-    return run_.program != nullptr || into.apart.size() == apart_pairs || pair_apart(clock, into);
+    if (run_.program != nullptr || clock != paid_) return true;
+    if (into.apart.size() >= apart_pairs && !seems_beside()) return true;
+    return pair_apart(clock, into);
   }
 
   // Device code has one stream, whose calls are apart in any case. A row whose gate failed says
@@ -318,7 +336,7 @@ private:
     for (const auto& x : candidate) calls.push_back(x.calls);
     for (double x : calls) record_.samples += static_cast<uint32_t>(x);
     note_kinds(*times, paid);
-    note_apart(run_.record, times->apart, times->beside, paid.candidate_seconds);
+    note_apart(run_.record, {times->apart, times->beside, times->cost}, paid.candidate_seconds);
     note_both_clocks();
     compare_with_roofline(run_, median(calls));
     note_conditions(run_.prepared.arena()->gpu(), run_.record);

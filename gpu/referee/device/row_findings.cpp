@@ -143,14 +143,17 @@ void note_conditions(const device& gpu, evaluation_record& record) {
   if (now->slowed()) record.timing.note += "; the GPU was slowed down by heat or power";
 }
 
-void note_apart(evaluation_record& record, double apart, double beside, double paid) {
-  if (apart > 0) record.conditions.push_back({"time_apart", apart * 1e3, "ms"});
-  if (beside <= 0) return;
+void note_apart(evaluation_record& record, const calls_apart& x, double paid) {
+  if (x.seconds > 0) {
+    record.conditions.push_back({"time_apart", x.seconds * 1e3, "ms"});
+    record.conditions.push_back({"cost_apart", x.cost * 1e3, "ms"});
+  }
+  if (x.beside <= 0) return;
   record.findings.push_back(
       {"calls_overlap", severity::warning,
        fmt::format("{:.6f} ms a call while calls run side by side; {:.6f} ms where each begins "
                    "when the one before is over, which is paid",
-                   (paid - beside) * 1e3, paid * 1e3)});
+                   (paid - x.beside) * 1e3, paid * 1e3)});
 }
 
 } // namespace kernelmill

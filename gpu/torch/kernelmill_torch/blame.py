@@ -1,7 +1,7 @@
 """Whose fault it was that ended an evaluation. Nothing that a process says once it has loaded a candidate decides that:
 where the referee saw what happened but not why, the problem's own model runs in the same place at once afterwards."""
 
-from kernelmill_torch.processes import Fault
+from kernelmill_torch.faults import Fault
 
 # What ends any process when memory, a core or the GPU is missing.
 MACHINE_LIKE = frozenset({"crashed", "out_of_memory", "timed_out"})

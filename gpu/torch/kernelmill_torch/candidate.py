@@ -25,6 +25,9 @@ LARGEST_FROM_HEAP = 32 << 20  # that mallopt takes
 TRITON_FILES: dict[str, str] = {}  # what the warm process built of Triton's own
 
 
+NOT_APART = "the GPU refused an order that keeps calls apart: is the capture of a stream left open?"
+
+
 class Refused(Exception):
     """What is wrong with a candidate, by category."""
 
@@ -173,7 +176,7 @@ class Serving:
         # Taken before anything is loaded that could replace them.
         self.sync = torch._C._cuda_synchronize if device == "cuda" else (lambda: None)
         # What the GPU is given later begins when all is over that it was given before, whatever streams they use.
-        self.fence = lib.km_gpu_fence if device == "cuda" else (lambda: None)
+        self.fence = lib.km_gpu_fence if device == "cuda" else (lambda: 0)
         self.copy_ = torch.Tensor.copy_
         self.told: Optional[memoryview] = None  # where outputs lie, for the referee
         # Next to nothing for the GPU, and the word that queued calls wait for, as the GPU sees it; 0: it cannot.
@@ -204,8 +207,8 @@ class Serving:
                         seed_everything(seed)
                     for one in sets[first:first + count]:
                         self.returned.append(model(*one.inputs))
-                        if command == native.CALL_APART or command == native.QUEUE_APART:
-                            fence()
+                        if (command == native.CALL_APART or command == native.QUEUE_APART) and fence() != 0:
+                            raise Refused("device_error", NOT_APART)
                     tell(told, self.returned)
                     if not count:
                         nudge(speck, 1)
@@ -241,7 +244,8 @@ class Serving:
         self.queued += 1
         if not self.gate or self.lib.km_gpu_wait_for(self.gate, self.queued) != 0:
             raise Refused("no_gate", "the GPU cannot wait for a word of host memory")
-        self.fence()  # streams that do not wait for the default stream wait for the gate, too
+        if self.fence() != 0:  # streams that do not wait for the default stream wait for the gate, too
+            raise Refused("device_error", NOT_APART)
 
     def answer(self, message: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
         """One message of the socket. What it raises is the candidate's fault, by the category in hand."""

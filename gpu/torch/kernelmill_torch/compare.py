@@ -5,7 +5,7 @@ from typing import Optional
 
 import torch
 
-from kernelmill_torch.problem import Truth, chunks
+from kernelmill_torch.problem import Truth, chunks, root_mean_squares
 
 # In honest mode an element may be off by ALLOWANCE times the larger of: how far the problem's own precision is off,
 # and what honest arithmetic of that type loses in sums in any order, which for sums of fewer than a million terms
@@ -49,6 +49,13 @@ def honest_rules(truth: Truth, dtype: torch.dtype, float32: str, timed: bool) ->
         allowed = ALLOWANCE * max(level, floor) + (level if timed else 0.0)
         result.append(Rule(allowed * spread, allowed))
     return result
+
+
+def at_own_scale(rules: list[Rule], wanted: list[torch.Tensor], few: int) -> list[Rule]:
+    """The rules of honest mode for another draw of the same kind, whose outputs may be of another scale. Outputs of a `few`
+    elements may be near zero by chance: of these not less is allowed than of the draw that the rules are of."""
+    return [Rule(max(rule.relative * size, rule.absolute if want.numel() <= few else 0.0), rule.relative)
+            for rule, want, size in zip(rules, wanted, root_mean_squares(wanted))]
 
 
 def benchmark_rules(outputs: int, dtype: torch.dtype) -> list[Rule]:

@@ -8,9 +8,9 @@ FEWEST = 4      # rows of each length, to know it
 OF_A_MEDIAN = 1.2533   # its standard error, by that of a mean
 OF_A_NORMAL = 1.4826   # its deviation, by the median of what it is off
 LEAST_LEFT = 0.1       # of a row's time
-MOST_TO_KEEP_APART = 3e-6  # seconds of a call; an H200 takes 0.4 to 1.3 us
-BESIDE_SHARE = 0.02        # of a call, and seconds: kernels' ends and beginnings
-BESIDE_FLOOR = 1e-6
+MOST_TO_KEEP_APART = 2e-6  # seconds of a call; an H200 takes 0.4 to 1.3 us
+BESIDE_SHARE = 0.01        # of a call, and seconds
+BESIDE_FLOOR = 0.8e-6
 
 
 def short_length(count: int) -> int:

@@ -12,9 +12,9 @@ import torch
 from kernelmill_torch import compare
 from kernelmill_torch.candidate import fingerprints
 from kernelmill_torch.contents import KINDS, OWN, in_turn
+from kernelmill_torch.faults import Fault
 from kernelmill_torch.problem import Truth
 from kernelmill_torch.problem_check import BLIND_DRAWS, blind_answers
-from kernelmill_torch.processes import Fault
 from kernelmill_torch.timing import Timing
 
 TRIALS = {"honest": 2, "kernelbench": 5}

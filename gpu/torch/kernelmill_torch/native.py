@@ -43,7 +43,7 @@ def load(path: str) -> ctypes.CDLL:
         "km_gpu_import": (c_void_p, [c_int, c_size_t]),
         "km_gpu_show": (c_uint64, [c_void_p, c_size_t]),
         "km_gpu_wait_for": (c_int, [c_uint64, c_uint32]),
-        "km_gpu_fence": (None, []),
+        "km_gpu_fence": (c_int, []),
         "km_gpu_unmap": (None, [c_void_p, c_size_t]),
         "km_gpu_name": (c_int, [c_uint64, ctypes.POINTER(c_uint64), ctypes.POINTER(c_size_t), c_char_p]),
         "km_gpu_open": (c_void_p, [c_char_p, ctypes.POINTER(c_size_t)]),

@@ -257,6 +257,14 @@ def root_mean_square(x: torch.Tensor) -> float:
     return math.sqrt(sum(float(part.square().sum()) for part in finite) / max(1, count))
 
 
+def root_mean_squares(outputs: list[torch.Tensor]) -> list[float]:
+    """Of each; waits for the device once where all is finite."""
+    norms = [torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(part, dtype=torch.float64) for (part,) in chunks(x)]))
+             if x.is_floating_point() else torch.zeros((), dtype=torch.float64, device=x.device) for x in outputs]
+    found = torch.stack(norms).tolist() if norms else []
+    return [value / math.sqrt(max(1, x.numel())) if math.isfinite(value) else root_mean_square(x) for x, value in zip(outputs, found)]
+
+
 def relative_error(got: torch.Tensor, want: torch.Tensor, spread: float) -> float:
     """The largest |got - want| / (|want| + spread) over finite elements."""
     if not want.numel():

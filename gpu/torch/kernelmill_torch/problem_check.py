@@ -6,6 +6,7 @@ from typing import Any, Callable, Optional
 import torch
 
 from kernelmill_torch import compare
+from kernelmill_torch.admission import SMALL_OUTPUT
 from kernelmill_torch.bench import Bench
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.problem import BadProblem, Truth
@@ -46,7 +47,7 @@ def check(bench: Bench) -> dict[str, Any]:
 
 
 def blind_answers(bench: Bench, known: dict[str, list[Optional[torch.Tensor]]],
-                  rules_of: Callable[[str], list[compare.Rule]], seeds: Sequence[int], others: Sequence[str] = ()) -> list[str]:
+                  rules_of: Callable[[str, list[torch.Tensor]], list[compare.Rule]], seeds: Sequence[int], others: Sequence[str] = ()) -> list[str]:
     """Which of some outputs (None: zeros) would pass for the inputs of nearly all seeds, of which every second has one of
     the other kinds of contents. One that passes for fewer is no shortcut: a candidate is asked ten times and more."""
     left = {} if bench.is_random else dict(known)
@@ -55,7 +56,8 @@ def blind_answers(bench: Bench, known: dict[str, list[Optional[torch.Tensor]]],
         if not left:
             break
         kind = others[i // 2 % len(others)] if others and i % 2 else OWN
-        rules, want = rules_of(kind), bench.problem.run(bench.problem.draw(seed, kind))
+        want = bench.problem.run(bench.problem.draw(seed, kind))
+        rules = rules_of(kind, want)
         for name, got in list(left.items()):
             failures[name] += not all(compare.would_pass(x, y, rule) for x, y, rule in zip(got, want, rules))
             if failures[name] >= BLIND_FAILURES:
@@ -88,9 +90,9 @@ def look(bench: Bench, inputs: list[Any], truths: list[Truth], problems: list[st
         known["the mean of the output in every place passes"] = [
             torch.full_like(x, float(x.double().mean())) if x.is_floating_point() else torch.zeros_like(x)
             for x in truth.want]
-    found = blind_answers(bench, known, lambda _kind: rules, SEEDS[1:])
-    decided = found and not blind_answers(bench, {x: known[x] for x in found}, lambda kind: compare.honest_rules(
-        bench.losses(kind), problem.dtype, "fp32", True), SEEDS[1:], bench.admitted.others)
+    found = blind_answers(bench, known, lambda *_: rules, SEEDS[1:])
+    decided = found and not blind_answers(bench, {x: known[x] for x in found}, lambda kind, want: compare.at_own_scale(
+        compare.honest_rules(bench.losses(kind), problem.dtype, "fp32", True), want, SMALL_OUTPUT), SEEDS[1:], bench.admitted.others)
     (notes if decided else problems).extend(x + (", on the problem's own inputs; hidden ones tell" if decided else "")
                                             for x in found[:1])
     if unchanged_passes(inputs, truth, rules):

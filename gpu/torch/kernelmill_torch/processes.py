@@ -9,6 +9,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from kernelmill_torch import channel, native
+from kernelmill_torch.faults import Fault
+from kernelmill_torch.stillness import children_of, processor_seconds, send_signal, stand_still
 
 if TYPE_CHECKING:
     from kernelmill_torch.arena import Arena
@@ -21,18 +23,6 @@ SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
 OWN_FAULTS = frozenset({"extension_not_built", "import_error", "init_error", "missing_model", "out_of_memory",
                         "runtime_error", "wrong_dtype", "wrong_shape", "wrong_type"})
 MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
-STILL_SECONDS = 0.1  # in which a process that was told to stop has stopped, also on a busy machine
-
-
-class Fault(Exception):
-    """Why an evaluation ended, by class ("candidate", "configuration", "infrastructure") and category."""
-
-    def __init__(self, cls: str, category: str, message: str, hint: str = ""):
-        super().__init__(message)
-        self.cls, self.category, self.message, self.hint = cls, category, message, hint
-
-    def to_json(self) -> dict[str, str]:
-        return {"class": self.cls, "category": self.category, "message": self.message, "hint": self.hint}
 
 
 class Row(NamedTuple):
@@ -109,33 +99,6 @@ class Zygote:
                 raise
             return None
         return self.statuses.pop(pid)
-
-
-def processor_seconds(number: int) -> float:
-    """Of all threads of a process since it began; 0 when it is gone."""
-    try:
-        return time.clock_gettime(~number << 3 | 2)  # the kernel's name of another process's clock
-    except OSError:
-        return 0.0
-
-
-def stands_still(number: int) -> bool:
-    """Whether no thread of a process that is told to stop has a processor, waits for one, or sleeps so that it must still wake to
-    stop. Who waits takes no time either, but goes on when it has one, until the first of them finds that they were told."""
-    try:
-        tasks = os.listdir(f"/proc/{number}/task")
-    except OSError:
-        return True
-    return all(state_of(f"/proc/{number}/task/{task}") not in (b"R", b"S") for task in tasks)
-
-
-def state_of(task: str) -> bytes:
-    """The kernel's letter for what a thread does; X when it is gone."""
-    try:
-        with open(task + "/stat", "rb") as file:
-            return file.read().rpartition(b") ")[2][:1]
-    except OSError:
-        return b"X"
 
 
 class Process:
@@ -279,7 +242,7 @@ class Process:
     def halt(self) -> None:
         """Stops it at once; stop() is to follow for what it started."""
         if self._first:
-            self._signal(self._first, signal.SIGSTOP)
+            send_signal(self._first, signal.SIGSTOP)
 
     def stop(self) -> None:
         """Stops it and all that it started, itself first and last: who is not stopped yet may let it go on. Raises Fault."""
@@ -290,24 +253,12 @@ class Process:
             if not fresh:
                 break
             for number in fresh:
-                self._signal(number, signal.SIGSTOP)
+                send_signal(number, signal.SIGSTOP)
             known |= fresh
         else:
             self.kill()
             raise self.fault("integrity", "started processes without end when it was to stand still")
-        self._rested = self._stand_still(known)
-
-    @staticmethod
-    def _stand_still(numbers: set[int]) -> dict[int, float]:
-        """What processes that are told to stop have worked when they have."""
-        until = time.monotonic() + STILL_SECONDS
-        while not all(map(stands_still, numbers)) and time.monotonic() < until:
-            time.sleep(1e-4)
-        before, now = None, {x: processor_seconds(x) for x in numbers}
-        while now != before and time.monotonic() < until:  # who has just stopped is still on its way from the processor
-            time.sleep(1e-4)
-            before, now = now, {x: processor_seconds(x) for x in numbers}
-        return now
+        self._rested = stand_still(known)
 
     def _worked(self, numbers: list[int]) -> float:
         """Seconds of a processor since it was stopped."""
@@ -317,7 +268,7 @@ class Process:
         """Lets it and all that it started go on, itself last."""
         if self.stopped:
             for number in reversed(self._numbers() if numbers is None else numbers):
-                self._signal(number, signal.SIGCONT)
+                send_signal(number, signal.SIGCONT)
         self._rested = None
 
     def number(self) -> int:
@@ -326,34 +277,16 @@ class Process:
             self._numbers()
         return self._first
 
-    @staticmethod
-    def _signal(number: int, what: int) -> None:
-        try:
-            os.kill(number, what)
-        except ProcessLookupError:
-            pass
-
     def _numbers(self) -> list[int]:
         """Numbers out here of the process and all that it started; its waiter is none of them."""
         result: list[int] = []
-        waiting = self._children(self._waiter())
+        waiting = children_of(self._waiter())
         while waiting:
             number = waiting.pop()
             result.append(number)
-            waiting.extend(self._children(number))
+            waiting.extend(children_of(number))
         if result:
             self._first = result[0]
-        return result
-
-    @staticmethod
-    def _children(number: int) -> list[int]:
-        result: list[int] = []
-        try:
-            for task in os.listdir(f"/proc/{number}/task"):
-                with open(f"/proc/{number}/task/{task}/children") as file:
-                    result.extend(map(int, file.read().split()))
-        except (OSError, ValueError):
-            pass  # it ended meanwhile
         return result
 
     def leave_page(self, seconds: float) -> None:

@@ -4,8 +4,8 @@ import statistics
 import time
 from typing import Callable, Iterable
 
+from kernelmill_torch.faults import Fault
 from kernelmill_torch.judged import Judged
-from kernelmill_torch.processes import Fault
 
 RETAKES = 3
 ALONE_SECONDS = 1.0  # in which who uses the GPU now and then would be seen

@@ -18,7 +18,13 @@ from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
 CALL_SECONDS = 5.0
 DISTURBED = 1.08
 FEWEST_APART = 3
+APART_FOR_A_MEDIAN = 8
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
+
+
+def usual_of_few(rows: list[float]) -> float:
+    """Other programs only ever make a row longer, so of few rows the lower quartile counts."""
+    return statistics.median(rows) if len(rows) >= APART_FOR_A_MEDIAN else sorted(rows)[len(rows) // 4]
 
 
 class MemoryMoved(Exception):
@@ -57,17 +63,16 @@ class TimedRows(Quiet):
 
         self.again_where_it_counts_for_nothing(rows)
 
-    def kept_apart(self) -> tuple[float, float]:
-        """Seconds a call of the candidate's that were kept apart, and what it is charged because others ran side by side; 0
-        where nothing is known."""
+    def kept_apart(self) -> tuple[float, float, float]:
+        """Seconds a call of the candidate's that were kept apart, what it is charged because others ran side by side, and
+        what the baseline's take more when they are kept apart; 0 where nothing is known."""
         known = self.rows.get(OWN)
         if known is None or len(self.apart[CANDIDATE]) < FEWEST_APART:
-            return 0.0, 0.0
+            return 0.0, 0.0, 0.0
         fixed, _ = self.fixed()
         reference, candidate = (without(fixed, statistics.median(x)) for x in known)
-        # Other programs only ever make a row longer.
-        apart = without(fixed, sorted(self.apart[CANDIDATE])[len(self.apart[CANDIDATE]) // 4])
-        return apart, beside_others(candidate, apart, reference, without(fixed, statistics.median(self.apart[REFERENCE])))
+        reference_apart, apart = (without(fixed, usual_of_few(x)) for x in self.apart)
+        return apart, beside_others(candidate, apart, reference, reference_apart), reference_apart - reference
 
     def seconds_alone(self, kind: str) -> float:
         """Seconds a call in a row of the candidate on contents of a kind; checked. Raises Fault and Gateless."""
@@ -220,11 +225,10 @@ class TimedRows(Quiet):
 
     def count_bad(self, contents: list, outputs: list[BufferSet], seed: int = 0) -> float:
         """Wrong elements in the outputs of a row, which began with a seed. A model may change the contents."""
-        problem, rules = self.bench.problem, self.rules_when_timed(self.kind)
         if seed:
             seed_everything(seed)
-        return compare.count_bad([x for drawn, one in zip(contents, outputs)
-                                  for x in zip(one.outputs, problem.run(drawn), rules)])
+        pairs = [(one.outputs, self.bench.problem.run(drawn)) for drawn, one in zip(contents, outputs)]
+        return compare.count_bad([x for got, want in pairs for x in zip(got, want, self.rules_when_timed(self.kind, want))])
 
     def is_right_untimed(self) -> bool:
         """Whether it is right on contents of the present kind where nobody times it. Raises Fault."""

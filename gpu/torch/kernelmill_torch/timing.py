@@ -5,9 +5,9 @@ import statistics
 from typing import Any, Iterator, Optional
 
 from kernelmill_torch.contents import OWN, plan
+from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import Intercept, without
 from kernelmill_torch.looks import Looks
-from kernelmill_torch.processes import Fault
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import LEARNING_ROWS, Gateless
 from kernelmill_torch.timed_rows import TimedRows
@@ -15,6 +15,7 @@ from kernelmill_torch.watch import CANDIDATE, Watch
 
 APART_ROWS = 2   # of each, after a block
 ALL_APART = 4
+APART_IN_DOUBT = 12
 OTHER_PAIRS = 5  # by the clock that is not paid, after one that finds nothing warm
 OTHER_ROWS = 4   # of each length, from which its costs are learned
 
@@ -164,7 +165,7 @@ class Timing(TimedRows):
         """Two pairs of rows, one in either order; which comes first nobody can know. Both have contents of one kind, that is
         asked for or comes next in the plan. Seconds a call, of which `fixed` are no call's in any row until now, give or take
         `fixed_error`. `apart` are seconds of one of the candidate's calls that were kept apart, `beside` those that
-        lie beside other calls."""
+        lie beside other calls, `cost` what the baseline's calls take more when they are kept apart."""
         self.seal()
         if not self.row_length:
             self.prepare_timing()
@@ -195,18 +196,20 @@ class Timing(TimedRows):
         if self.held and self.process is not None and not self.core.has(self.process):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
         fixed, error = self.fixed()
-        apart, beside = self.kept_apart()
+        apart, beside, cost = self.kept_apart()
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
                 "fixed": fixed, "fixed_error": error,
-                "apart": apart, "beside": beside, "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
+                "apart": apart, "beside": beside, "cost": cost, "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
                 "unmet": self.looks.left}
 
     def keep_apart(self) -> None:
-        """Rows that show whether calls run side by side. On a CPU one call is over when the next begins. Raises Fault and
-        Gateless."""
+        """Rows that show whether calls run side by side; by few nobody is charged. On a CPU one call is over when the next
+        begins. Raises Fault and Gateless."""
         if self.bench.device != "cuda" or self.row_length < 2 or self.kind != OWN:
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.apart[CANDIDATE]))):
+            self.rows_apart()
+        while len(self.apart[CANDIDATE]) < APART_IN_DOUBT and self.kept_apart()[1] > 0:
             self.rows_apart()
 
     def look_at_kinds(self) -> None:

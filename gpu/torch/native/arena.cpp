@@ -151,11 +151,11 @@ int km_gpu_wait_for(uint64_t word, uint32_t number) {
 }
 
 /// Work that the GPU is given from now on, on any stream, begins when all is over that it was given
-/// before. What fails shows when the GPU is waited for.
-void km_gpu_fence() {
-  if (driver() == nullptr) return;
+/// before. Returns the driver's error, 0 is none: then nothing is kept apart.
+int km_gpu_fence() {
+  if (driver() == nullptr) return 0;
   static cuda::call_fence fence{*driver()};
-  (void)fence.set();
+  return fence.set();
 }
 
 void km_gpu_unmap(void* at, size_t capacity) {

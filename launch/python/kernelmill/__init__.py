@@ -9,7 +9,9 @@
 
 from .client import (Busy, Candidate, Client, Evaluation, KernelmillError, NotFound, RequestError,
                      Task, Unauthorized, Unavailable)
+from .environment import Environment, MachineFault, Step
 from .server import serve
 
-__all__ = ["Busy", "Candidate", "Client", "Evaluation", "KernelmillError", "NotFound",
-           "RequestError", "Task", "Unauthorized", "Unavailable", "serve"]
+__all__ = ["Busy", "Candidate", "Client", "Environment", "Evaluation", "KernelmillError",
+           "MachineFault", "NotFound", "RequestError", "Step", "Task", "Unauthorized",
+           "Unavailable", "serve"]

@@ -13,11 +13,13 @@ from .client import Client, KernelmillError
 
 @contextlib.contextmanager
 def serve(backend: str = "auto", *, program: Optional[str] = None, tasks: Optional[str] = None,
-          options: Sequence[str] = (), patience: float = 600.0) -> Iterator[Client]:
+          options: Sequence[str] = (), patience: float = 600.0,
+          with_token: bool = True) -> Iterator[Client]:
     """Starts `kernelmill serve` on a free port of this machine and gives a client of it.
 
     It is protected by a token that nobody else knows, and ends with the block; it ends also when
-    this process does. `program` is the path of kernelmill; without it $KERNELMILL, then PATH.
+    this process does. Without a token everybody on this machine may ask, as clients must that
+    cannot send one. `program` is the path of kernelmill; without it $KERNELMILL, then PATH.
     `tasks` is a folder of tasks; `options` are more options of the command.
     """
     path = program or os.environ.get("KERNELMILL") or shutil.which("kernelmill")
@@ -25,12 +27,13 @@ def serve(backend: str = "auto", *, program: Optional[str] = None, tasks: Option
         raise KernelmillError(0, "program_missing", "failed to find kernelmill",
                               "put it on PATH, or give program=")
     with tempfile.TemporaryDirectory(prefix="kernelmill-serve-") as folder:
-        token = secrets.token_hex(32)
-        token_file = os.path.join(folder, "token")
-        with open(os.open(token_file, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(token)
-        command = [path, "serve", "--backend", backend, "--token-file", token_file,
-                   "--end-with-stdin", *options]
+        command = [path, "serve", "--backend", backend, "--end-with-stdin", *options]
+        token = secrets.token_hex(32) if with_token else None
+        if token:
+            token_file = os.path.join(folder, "token")
+            with open(os.open(token_file, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+                file.write(token)
+            command += ["--token-file", token_file]
         if tasks:
             command += ["--root", tasks]
         with open(os.path.join(folder, "stderr"), "w+b") as said:

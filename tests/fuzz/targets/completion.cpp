@@ -24,6 +24,8 @@ void check_parsed(std::string_view bytes, const parsed_completion& x) {
   if (!x.ok) return;
   promise(x.kernel.size() <= most, "a kernel is within the limit");
   promise(!is_blank(x.kernel), "a kernel is not empty");
+  promise(bytes.substr(x.kernel_begin, x.kernel.size()) == x.kernel,
+          "a kernel is where it is said to be");
   promise(is_utf8(x.kernel) && x.kernel.find('\0') == x.kernel.npos, "a kernel is clean text");
   promise(first_bad_byte(bytes) == bytes.npos, "a completion that is taken is clean text");
   has_launch_lines(x.kernel);

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "messages/base/digest.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/keys.hpp"
@@ -31,6 +33,7 @@ void read_record(std::string_view words) {
     check(address);
     read_all(*view);
     if (view->isTurn()) {
+      check(artifact_store{scratch_folder() + "/artifacts"}.candidate(view->getTurn()));
       auto completion = view->getTurn().getCompletion();
       token_audit_json(completion);
       weight_versions_json(completion);
@@ -50,7 +53,7 @@ void read_values(std::string_view bytes) {
   if (words.empty()) return;
   std::vector<uint64_t> value((words.size() + value_header_bytes) / 8);
   auto* first = reinterpret_cast<unsigned char*>(value.data());
-  write_value(first, key, {words.data(), words.size()});
+  write_value(first, key, {words.data(), words.size()}, 1 + key[2] % 2);
   auto read = read_value(key, {reinterpret_cast<const char*>(first), value.size() * 8});
   promise(read.has_value(), "what was written is read");
   promise(std::string_view(read->data(), read->size()) == words, "and is the same");

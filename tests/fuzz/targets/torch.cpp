@@ -2,6 +2,8 @@
 // word that is none must end the evaluation, never the process. Each line of the input is the
 // answer to the next question; then there are no more.
 
+#include <nlohmann/json.hpp>
+
 #include "gpu/referee/machine.hpp"
 #include "gpu/torch/torch_evaluation.hpp"
 #include "gpu/torch/torch_lane.hpp"

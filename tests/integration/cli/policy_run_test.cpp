@@ -223,6 +223,7 @@ TEST(policy_probe, says_what_is_wrong_by_its_exit_code) {
   EXPECT_EQ(good.code, 0) << good.err;
   auto wrong = kernelmill({"policy", "probe", url, "--api-key-env", "OTHER_KEY"}, options);
   EXPECT_EQ(wrong.code, 2) << wrong.err;
+  EXPECT_THAT(wrong.err, HasSubstr("--api-key-env"));
   EXPECT_THAT(wrong.err + good.out + good.err, Not(HasSubstr("SECRET")));
 }
 

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "launch/machine/slots.hpp"
+#include "storage/store.hpp"
 #include "tests/integration/cli/program.hpp"
 
 namespace kernelmill::test {
@@ -33,6 +34,31 @@ std::vector<std::string> small_run(const std::string& directory,
   return result;
 }
 
+// The store has a kernel as a part of its completion; commands and files have its text.
+void expect_kernels_stored_once(const std::string& directory) {
+  auto records = store::open({.directory = directory + "/lineage", .read_only = true});
+  ASSERT_TRUE(records) << render(records.error());
+  uint32_t kernels = 0;
+  ASSERT_TRUE(records->scan_run("one", [&](wire::Record::Reader x) {
+    if (!x.isTurn() || !x.getTurn().getFacts().getParsed().getOk()) return true;
+    ++kernels;
+    EXPECT_TRUE(x.getTurn().getCandidate().isOfCompletion());
+    return true;
+  }));
+  EXPECT_GT(kernels, 0u);
+  std::ifstream traces{directory + "/traces.jsonl"};
+  for (std::string line; std::getline(traces, line);) {
+    auto x = nlohmann::json::parse(line);
+    if (x["kind"] != "turn" || !x["response"]["format_ok"]) continue;
+    EXPECT_THAT(x["response"]["kernel"].get<std::string>(), HasSubstr("solve"));
+    auto shown = kernelmill(
+        {"show",
+         "one/" + x["episode"].get<std::string>() + ".t" + std::to_string(x["turn"].get<int>()),
+         "--json"});
+    EXPECT_EQ(shown.document()["candidate"], x["response"]["kernel"]);
+  }
+}
+
 TEST(run_command, ends_with_a_summary_whose_totals_add_up) {
   auto x = kernelmill(small_run("one", {"--json"}));
   ASSERT_EQ(x.code, 0) << x.err;
@@ -55,6 +81,7 @@ TEST(run_command, ends_with_a_summary_whose_totals_add_up) {
   auto shown = kernelmill({"show", "one", "--json"}).document();
   EXPECT_EQ(shown["episodes"].size(), 2u);
   EXPECT_EQ(kernelmill({"show", "one/g0.e0.t0", "--json"}).code, 0);
+  expect_kernels_stored_once(scratch() + "/one");
 
   // What a run saves reproduces it.
   EXPECT_EQ(kernelmill({"config", "validate", "one/config.json"}).code, 0);
@@ -195,9 +222,11 @@ TEST(run_command, logs_its_opening_its_turns_and_its_end) {
   // A run that goes on has the log that it had.
   ASSERT_EQ(kernelmill({"resume", "logged"}).code, 0);
   auto more = log_of("logged");
-  EXPECT_TRUE(std::any_of(more.begin() + static_cast<std::ptrdiff_t>(lines.size()), more.end(), [](const auto& line) {
-    return line["message"].template get<std::string>().find("opened again") != std::string::npos;
-  }));
+  EXPECT_TRUE(std::any_of(
+      more.begin() + static_cast<std::ptrdiff_t>(lines.size()), more.end(), [](const auto& line) {
+        return line["message"].template get<std::string>().find("opened again") !=
+               std::string::npos;
+      }));
 }
 
 TEST(run_command, retries_reach_the_terminal_and_the_log_without_key_and_control_characters) {

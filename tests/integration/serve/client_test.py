@@ -8,12 +8,13 @@ import pathlib
 import sys
 import threading
 import unittest
+from unittest import mock
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
-sys.path[:0] = [str(SOURCE / "launch" / "python"), str(SOURCE / "launch" / "python" / "examples")]
+sys.path.insert(0, str(SOURCE / "launch" / "python"))
 
 import kernelmill  # noqa: E402
-import trl_reward  # noqa: E402
+from kernelmill.adapters import trl  # noqa: E402
 
 
 def evaluation(state="done", reward=1.0):
@@ -105,11 +106,10 @@ class Client(unittest.TestCase):
         self.assertNotIn("t0ken", repr(self.client))
 
     def test_rewards_have_the_shape_that_trl_wants(self):
-        trl_reward._client = self.client
         self.answers = [(202, {"evaluations": [evaluation(), evaluation(reward=None)]})]
         chat = [[{"role": "assistant", "content": "a"}], [{"role": "assistant", "content": None}]]
-        self.assertEqual(trl_reward.kernel_reward(completions=chat, task=["t", "t"], prompts=[]),
-                         [1.0, None])
+        with mock.patch.object(trl, "client", lambda: self.client):
+            self.assertEqual(trl.kernel_reward(completions=chat, task=["t", "t"], prompts=[]), [1.0, None])
         self.assertEqual([x["completion"] for x in json.loads(self.asked[0][3])["candidates"]],
                          ["a", ""])
 

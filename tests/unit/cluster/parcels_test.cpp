@@ -68,6 +68,33 @@ TEST_F(parcels, of_what_a_node_has_lost_are_sent_again) {
   EXPECT_TRUE(here.library(*whole->open()));
 }
 
+// Nothing on a shelf is synced: after a power cut a name may be there with half of its content.
+TEST_F(parcels, that_a_power_cut_has_torn_are_sent_again) {
+  parcel_packer packer;
+  auto whole = packer.pack(needs());
+  std::string task, library;
+  {
+    auto before = shelf();
+    task = before.task(*whole->open()).value();
+    library = before.library(*whole->open()).value();
+  }
+  fs::permissions(library, fs::perms{0644});
+  fs::resize_file(library, library_.size() / 2);
+  fs::resize_file(task + "/task.json", 7);
+  auto after = shelf(); // of the process that is started next
+  auto bare = packer.pack(needs());
+  EXPECT_EQ(after.task(*bare->open()).error().category, "parcel_missing");
+  EXPECT_EQ(after.library(*bare->open()).error().category, "parcel_missing");
+  packer.forget(needs());
+  auto again = packer.pack(needs());
+  ASSERT_TRUE(after.task(*again->open()));
+  ASSERT_TRUE(after.library(*again->open()));
+  EXPECT_EQ(load_task_folder(task).value()->digest, digest_);
+  EXPECT_EQ(fs::file_size(library), library_.size());
+  EXPECT_TRUE(after.task(*bare->open()));
+  EXPECT_TRUE(after.library(*bare->open()));
+}
+
 TEST_F(parcels, whose_content_is_not_their_name_are_refused) {
   auto forged = build<wire::Parcel>([&](wire::Parcel::Builder x) {
     x.setTaskId("native/row_sum");

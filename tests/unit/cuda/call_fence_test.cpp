@@ -61,13 +61,23 @@ TEST(call_fence, orders_streams_of_the_default_stream_where_a_driver_is_older) {
   EXPECT_THAT(asked, ElementsAre("default stream"));
 }
 
-TEST(call_fence, asks_once_for_an_order_that_the_driver_refuses) {
+TEST(call_fence, asks_once_for_an_order_that_the_driver_does_not_have) {
   auto driver = driver_of_our_own(true);
   context_fault = cuda::not_supported;
   cuda::call_fence fence{driver};
   EXPECT_EQ(fence.set(), 0);
   EXPECT_EQ(fence.set(), 0);
   EXPECT_THAT(asked, ElementsAre("record all", "default stream", "default stream"));
+}
+
+TEST(call_fence, never_asks_for_less_because_an_order_was_refused_once) {
+  auto driver = driver_of_our_own(true);
+  cuda::call_fence fence{driver};
+  context_fault = 900; // a stream is captured
+  EXPECT_EQ(fence.set(), 900);
+  context_fault = 0;
+  EXPECT_EQ(fence.set(), 0);
+  EXPECT_THAT(asked, ElementsAre("record all", "record all", "hold all"));
 }
 
 TEST(call_fence, says_what_is_wrong_when_it_cannot_be_made) {

@@ -19,6 +19,7 @@ void expect_kernel(const std::string& text, const std::string& kernel = code) {
   auto x = parse_completion(text);
   EXPECT_TRUE(x.ok) << text;
   EXPECT_EQ(x.kernel, kernel) << text;
+  EXPECT_EQ(text.substr(x.kernel_begin, x.kernel.size()), kernel) << text;
   EXPECT_THAT(x.problems, IsEmpty()) << text;
 }
 
@@ -197,6 +198,7 @@ RC_GTEST_PROP(completion_parser, any_mix_of_pieces_gives_a_kernel_or_a_reason, (
     text += piece;
   auto x = parse_completion(text);
   RC_ASSERT(x.ok == !x.kernel.empty());
+  RC_ASSERT(text.substr(x.kernel_begin, x.kernel.size()) == x.kernel);
   if (!x.ok) RC_ASSERT(!x.problems.empty());
 }
 

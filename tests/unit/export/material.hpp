@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
 #include "messages/base/digest.hpp"
 #include "storage/export/rows.hpp"
 

@@ -74,6 +74,7 @@ ARROWS = {
     " actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine"
     " launch/scripted_server launch/trackers retrieval storage",
     "launch/watch": "launch/cli launch/config storage",
+    "launch/study": "launch/report launch/watch storage storage/export",
     "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
     " launch/config launch/machine launch/node launch/watch storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
@@ -84,7 +85,7 @@ ARROWS = {
     "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report"
-    " launch/scripted_server launch/services launch/simulate launch/watch retrieval storage storage/export storage/fsck",
+    " launch/scripted_server launch/services launch/simulate launch/study launch/watch retrieval storage storage/export storage/fsck",
     "launch": "launch/commands",
 }
 
@@ -144,6 +145,12 @@ def wrong_includes(includes, arrows, kept):
     return wrong, used
 
 
+def costly(includes, header):
+    """The product's headers that include `header`; sources may."""
+    return sorted(file for file, target, _ in includes
+                  if target == header and file.endswith(".hpp"))
+
+
 def circle(arrows):
     """A circle of arrows as a list of folders, or None."""
     done, path = set(), []
@@ -185,6 +192,13 @@ class Tree(unittest.TestCase):
                 self.assertTrue(own == its or height[own] > height[its], f"{room} -> {other}")
 
 
+class Headers(unittest.TestCase):
+    def test_no_header_pulls_in_all_of_caf(self):
+        # Whoever includes the header pays for all of it, and needs a few of its headers.
+        self.assertEqual(costly(read_includes(), "caf/all.hpp"), [],
+                         "name the headers of caf/ that are needed")
+
+
 class Check(unittest.TestCase):
     """The check itself, on houses of a few lines."""
 
@@ -205,6 +219,10 @@ class Check(unittest.TestCase):
         wrong, _ = wrong_includes([("storage/a.cpp", "lmdb.h", False),
                                    ("gpu/task/a.cpp", "lmdb.h", False)], arrows, KEPT)
         self.assertEqual(wrong, ["gpu/task/a.cpp: <lmdb.h> is included in storage alone"])
+
+    def test_a_header_that_includes_a_costly_one_is_named(self):
+        includes = [("actors/a.hpp", "caf/all.hpp", False), ("actors/a.cpp", "caf/all.hpp", False)]
+        self.assertEqual(costly(includes, "caf/all.hpp"), ["actors/a.hpp"])
 
     def test_a_circle_is_found(self):
         self.assertEqual(circle({"a": "b", "b": "c", "c": "a"}), ["a", "b", "c", "a"])

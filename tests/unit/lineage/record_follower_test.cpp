@@ -62,6 +62,17 @@ TEST(record_follower, holds_a_bounded_number_of_records) {
   EXPECT_EQ(told, numbers_below(count));
 }
 
+TEST(record_follower, rests_after_the_last_record_and_before_it_settles) {
+  std::vector<uint32_t> told, written;
+  record_follower follower{[&](wire::Record::Reader x) { told.push_back(x.getGroup().getGroup()); },
+                           [&] { written = told; }};
+  for (uint32_t round = 1; round <= 3; ++round) {
+    for (uint32_t i = 0; i < 100; ++i) follower.push(group((round - 1) * 100 + i));
+    follower.settle();
+    EXPECT_EQ(written, numbers_below(round * 100));
+  }
+}
+
 TEST(record_follower, tells_what_is_left_before_it_ends) {
   std::vector<uint32_t> told;
   {

@@ -112,6 +112,24 @@ TEST(artifact_store, writes_a_batch_and_reads_contents) {
   EXPECT_EQ(*artifacts.text(*inlined.open()), "short");
 }
 
+TEST(artifact_store, keeps_the_latest_texts_in_memory_when_it_is_told_to) {
+  temporary_folder folder;
+  artifact_store artifacts{folder / "artifacts"};
+  artifacts.keep_recent(1000);
+  auto text = [](int i) { return std::string(100, static_cast<char>('a' + i)); };
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(artifacts.put(sha256_hex(text(i)), text(i)));
+  std::string large(200, 'z');
+  ASSERT_TRUE(artifacts.put(sha256_hex(large), large)); // would push out two
+  fs::remove_all(folder / "artifacts");
+  artifact_store copy = artifacts;
+  for (int i = 0; i < 12; ++i) {
+    auto found = copy.get(sha256_hex(text(i)));
+    EXPECT_EQ(found ? *found : found.error().category, i < 2 ? "not_found" : text(i)) << i;
+  }
+  EXPECT_FALSE(artifacts.get(sha256_hex(large)));
+  EXPECT_FALSE(artifact_store{folder / "artifacts"}.get(sha256_hex(text(11))));
+}
+
 TEST(artifact_store, removes_what_killed_writers_left) {
   temporary_folder folder;
   artifact_store artifacts{folder / "artifacts"};

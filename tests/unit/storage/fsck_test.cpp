@@ -259,6 +259,21 @@ TEST_F(fsck_test, says_so_when_nothing_can_be_read) {
   EXPECT_THAT(told(check()), HasSubstr("lost record: no record can be read at all"));
 }
 
+TEST_F(fsck_test, tells_a_store_that_is_gone_from_a_run_that_has_not_begun) {
+  std::filesystem::remove(run_.store + "/data.mdb");
+  auto gone = check_run(run_, false);
+  ASSERT_TRUE(gone) << gone.error().message;
+  EXPECT_TRUE(gone->has(finding_state::lost));
+  std::filesystem::remove(run_.traces_file());
+  std::filesystem::remove(run_.metrics_file());
+  auto none = check_run(run_, false);
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_FALSE(none->has(finding_state::lost));
+  EXPECT_EQ(none->turns, 0u);
+  ASSERT_EQ(none->findings.size(), 1u);
+  EXPECT_EQ(none->findings[0].kind, "not_begun");
+}
+
 TEST_F(fsck_test, brings_artifacts_back_from_traces) {
   fs::remove(artifact_file(long_text(1, 1, 1)));
   std::ofstream{artifact_file(long_text(2, 0, 0)), std::ios::trunc} << "noise";

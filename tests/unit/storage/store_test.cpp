@@ -1,6 +1,7 @@
 #include "storage/store.hpp"
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -268,6 +269,46 @@ TEST(store, keeps_every_value_where_it_can_be_read_in_place) {
     EXPECT_EQ(reinterpret_cast<uintptr_t>(text.begin()) % 8, 0u);
     return true;
   }));
+}
+
+/// Pages of files that are resident, in bytes.
+uint64_t resident_file_pages() {
+  std::ifstream in{"/proc/self/status"};
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("RssFile:")) return std::stoull(line.substr(8)) << 10;
+  return 0;
+}
+
+TEST(store, a_scan_leaves_no_pages_resident_and_reads_the_same_again) {
+  constexpr uint32_t groups = 64, turns = 8;
+  temporary_folder folder;
+  {
+    auto lineage = open_store(folder / "lineage", 256 << 20);
+    for (uint32_t g = 0; g < groups; ++g) {
+      std::vector<Message<wire::Record>> batch;
+      for (uint32_t t = 0; t < turns; ++t)
+        batch.push_back(make_turn(g, 0, t, {.text = std::string(100'000, 'a' + (g + t) % 26)}));
+      ASSERT_TRUE(lineage.commit(batch));
+    }
+  }
+  auto lineage = store::open({.directory = folder / "lineage", .read_only = true});
+  ASSERT_TRUE(lineage);
+  auto read = [&] {
+    uint64_t sum = 0;
+    auto count = [&](wire::Record::Reader x) {
+      for (auto c : x.getTurn().getCompletion().getText().getInline()) sum += c;
+      return true;
+    };
+    auto before = resident_file_pages();
+    for (uint32_t g = 0; g < groups; ++g) EXPECT_TRUE(lineage->scan_group("demo", g, count));
+    EXPECT_LT(resident_file_pages(), before + (32 << 20)) << "of 51 MB that were read";
+    EXPECT_TRUE(lineage->scan_run("demo", count));
+    EXPECT_LT(resident_file_pages(), before + (32 << 20));
+    return sum;
+  };
+  auto first = read();
+  EXPECT_GT(first, 0u);
+  EXPECT_EQ(read(), first);
 }
 
 TEST(filesystem_check, knows_remote_ones_by_their_magic) {

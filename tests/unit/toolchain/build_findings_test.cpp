@@ -43,7 +43,7 @@ TEST(a_compiler_that_was_killed, is_the_machines_fault_if_no_source_can_have_sai
   x.killed = killed_by::signal;
   EXPECT_EQ(fault_of_compiler(x, {}, 60'000).cls, fault_class::infrastructure);
   x.killed = killed_by::words;
-  x.text = "g++: fatal error: Killed signal terminated program cc1plus";
+  x.text = "collect2: fatal error: ld terminated with signal 9 [Killed]";
   EXPECT_EQ(fault_of_compiler(x, {}, 60'000).category, "compile_memory");
 }
 

@@ -48,6 +48,14 @@ TEST_F(toolchain_outside, a_driver_that_was_killed_runs_again) {
   EXPECT_TRUE(built.open()->getCompiled()) << built.open()->getLog().cStr();
 }
 
+TEST_F(toolchain_outside, a_linker_that_was_killed_runs_again) {
+  for (auto* name : {"ld", "collect2", "as"}) {
+    outsider kernel{name, 1, 0, outsider::kills()};
+    auto built = build(slow_source + std::string{"\n// "} + name);
+    EXPECT_TRUE(built.open()->getCompiled()) << name << ": " << built.open()->getLog().cStr();
+  }
+}
+
 TEST_F(toolchain_outside, no_source_can_choose_to_be_the_machines_fault) {
   auto built = build("#line 1 \"g++: fatal error: Killed signal terminated program cc1plus\"\n"
                      "#error no\n");

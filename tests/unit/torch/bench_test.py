@@ -77,7 +77,7 @@ class TimedProcess:
         self.done.append({native.CALL: "call", native.COPY: "copy", native.TURN: "turn", native.WARM: "warm"}[command])
         return {native.CALL: 1.0, native.COPY: 1.0, native.TURN: 0.0625, native.WARM: 1.0}[command]
 
-    def queue(self, _count, _seconds, _seed):
+    def queue(self, _count, _seconds, _seed, _command):
         self.done.append("queue")
         return self.is_queued
 

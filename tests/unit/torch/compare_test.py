@@ -52,6 +52,18 @@ class Compare(unittest.TestCase):
         self.assertEqual(compare.count_bad(pairs), by_one)
         self.assertEqual(compare.count_bad([]), 0)
 
+    def test_another_draw_is_judged_at_its_own_scale(self):
+        want = torch.randn(4096)
+        rules = [compare.Rule(1e-3, 1e-3)]  # of outputs of one
+        for scale in (1e-12, 1.0, 1e12):
+            rule, = compare.at_own_scale(rules, [want * scale], 64)
+            self.assertAlmostEqual(rule.absolute / (1e-3 * scale), 1.0, delta=0.1)
+            self.assertEqual(rule.relative, 1e-3)
+        few, integers = compare.at_own_scale(2 * rules, [torch.tensor([1e-9]), torch.tensor([3])], 64)
+        self.assertEqual((few.absolute, integers.absolute), (1e-3, 1e-3))
+        infinite, = compare.at_own_scale(rules, [torch.cat([want, torch.tensor([INF])])], 64)
+        self.assertAlmostEqual(infinite.absolute, 1e-3, delta=1e-4)
+
     def test_what_would_pass_is_seen_in_all_places(self):
         want = torch.zeros(1 << 20)
         self.assertTrue(compare.would_pass(None, want, self.rule))

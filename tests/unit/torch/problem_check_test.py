@@ -25,7 +25,7 @@ class BlindAnswers(unittest.TestCase):
         problem = types.SimpleNamespace(draw=lambda seed, _kind: seed, run=run)
         bench = types.SimpleNamespace(is_random=is_random, problem=problem)
         known = {"zeros": [None], "ones": [torch.ones(3)]}
-        found = blind_answers(bench, known, lambda _kind: [compare.Rule(1e-3, 1e-3)], range(BLIND_DRAWS))
+        found = blind_answers(bench, known, lambda *_: [compare.Rule(1e-3, 1e-3)], range(BLIND_DRAWS))
         self.assertEqual(len(known), 2)
         return found, len(runs)
 

@@ -8,10 +8,11 @@ import time
 import unittest
 
 try:
-    from kernelmill_torch import processes as processes_module
-    from kernelmill_torch.processes import Fault, Process, processor_seconds, stands_still
+    from kernelmill_torch import stillness
+    from kernelmill_torch.processes import Fault, Process
+    from kernelmill_torch.stillness import processor_seconds, stands_still
     from kernelmill_torch.watch import AWAKE_SECONDS
-    processes_module.STILL_SECONDS = 10.0
+    stillness.STILL_SECONDS = 10.0
 except ImportError:
     Process = None
 

@@ -372,14 +372,21 @@ class CallsApart(unittest.TestCase):
         return x
 
     def test_what_ran_beside_others_is_charged(self):
-        x = self.judged([51e-6, 51e-6, 90e-6, 51e-6])
+        x = self.judged([51e-6, 51e-6, 90e-6] + [51e-6] * 9)
         self.assertEqual(x.block()["beside"], 0.0)  # of two rows nothing is known
         found = x.block()
         self.assertAlmostEqual(found["beside"], 25e-6)
         self.assertAlmostEqual(found["apart"], 51e-6)
-        self.assertEqual(x.asked, ["audit"] * 4)
+        self.assertAlmostEqual(found["cost"], 1e-6)
+        self.assertEqual(x.asked, ["audit"] * 12)  # nobody is charged by four rows
         x.block()
-        self.assertEqual(len(x.asked), 4)
+        self.assertEqual(len(x.asked), 12)
+
+    def test_what_more_rows_do_not_show_is_not_charged(self):
+        x = self.judged([51e-6] * 3 + [26e-6] * 9)
+        x.block()
+        self.assertEqual(x.block()["beside"], 0.0)
+        self.assertGreater(len(x.asked), 4)
 
     def test_what_keeping_apart_costs_is_not(self):
         x = self.judged([26e-6] * 4)

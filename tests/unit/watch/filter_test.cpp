@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/watch/filter.hpp"
 
@@ -47,6 +48,30 @@ TEST(filter, what_cannot_be_read_is_named_with_the_next_step) {
   ASSERT_FALSE(misspelt);
   EXPECT_THAT(misspelt.error().hint, HasSubstr("did you mean 'state'?"));
   EXPECT_FALSE(parse_filter(std::string(100'000, '('), keys)) << "it must not take the stack";
+}
+
+TEST(filter, a_tilde_with_a_star_is_a_pattern_for_the_whole_text) {
+  json row = {{"id", "kernelbench/level1/23_softmax"}};
+  EXPECT_TRUE(matches("id~level1", row)) << "without a star it is looked for within";
+  EXPECT_FALSE(matches("id ~ \"level1/*\"", row));
+  EXPECT_TRUE(matches("id ~ \"*level1/*\"", row));
+  EXPECT_TRUE(matches("id~kernelbench/level?/*softmax", row));
+  EXPECT_FALSE(matches("id~*hardmax", row));
+  json long_text = {{"id", std::string(20'000, 'a')}};
+  EXPECT_FALSE(matches("id~" + std::string(200, '*') + "a*a*a*b", long_text)) << "and it ends";
+}
+
+TEST(condition, a_flag_stands_alone_and_the_keys_that_are_asked_for_are_told) {
+  condition_keys with{{"task", "accepted", "reward"}, {"accepted"}, "see the page"};
+  auto x = parse_condition("accepted and (not accepted = false or reward > 1)", with);
+  ASSERT_TRUE(x) << x.error().message;
+  EXPECT_EQ(x->keys, (std::vector<std::string>{"accepted", "reward"}));
+  EXPECT_TRUE(x->holds({{"accepted", true}}));
+  EXPECT_FALSE(x->holds({{"accepted", false}, {"reward", 2}}));
+  EXPECT_FALSE(parse_condition("reward", with)) << "a number is no flag";
+  auto misspelt = parse_condition("acepted", with);
+  ASSERT_FALSE(misspelt);
+  EXPECT_THAT(misspelt.error().hint, HasSubstr("did you mean 'accepted'? see the page"));
 }
 
 TEST(sort_rows, counts_digits_as_numbers_and_puts_missing_ones_last) {

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/watch/top_frame.hpp"

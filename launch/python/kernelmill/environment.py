@@ -1,0 +1,85 @@
+"""Episodes whose turns a trainer samples itself, and a server judges."""
+
+import dataclasses
+import os
+from typing import Dict, Optional
+
+from .client import Client, Evaluation, KernelmillError, NotFound
+
+
+class MachineFault(KernelmillError):
+    """A turn was not judged because a machine failed: it has no reward, and the episode none either."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One turn that was judged."""
+
+    evaluation: Evaluation
+    reward: float  # by how much the best turn's reward grew; an episode's steps sum up to that of its best
+    done: bool     # the policy has no further turn
+    feedback: str  # what it is told before that
+
+
+def connect(url: str = "", token_file: str = "", patience: float = 600.0) -> Client:
+    """A client of the server that is named here, or by KERNELMILL_URL and KERNELMILL_TOKEN_FILE."""
+    url = url or os.environ.get("KERNELMILL_URL", "")
+    if not url:
+        raise KernelmillError(0, "no_server", "failed to find a server", "set KERNELMILL_URL, or give its URL")
+    token = None
+    if path := token_file or os.environ.get("KERNELMILL_TOKEN_FILE"):
+        with open(path) as file:
+            token = file.read().strip()
+    return Client(url, token, patience)
+
+
+_prompts: Dict[str, Dict[str, str]] = {}  # by server and task
+
+
+def prompt_of(client: Client, task: str) -> str:
+    """What a policy is asked first. Asked of a server once."""
+    if task not in _prompts.get(client.url, {}):
+        _prompts[client.url] = {x.id: x.prompt for x in client.tasks()}
+    try:
+        return _prompts[client.url][task]
+    except KeyError:
+        raise NotFound(404, "task_unknown", f"the server has no task {task!r}",
+                       "`kernelmill tasks` shows those of a folder") from None
+
+
+class Environment:
+    """One episode of a task. Not to be shared by threads.
+
+    max_turns: turns at most.
+    enough: an episode ends with a turn whose reward is that high; None: never before its last turn.
+    """
+
+    def __init__(self, client: Client, task: str, max_turns: int = 4, enough: Optional[float] = None,
+                 cache: bool = False) -> None:
+        if max_turns < 1:
+            raise ValueError(f"max_turns is {max_turns}; an episode has one turn or more")
+        self.client, self.task, self.max_turns, self.enough, self.cache = client, task, max_turns, enough, cache
+        self.reset()
+
+    def reset(self) -> str:
+        """Begins anew; returns the first message to the policy."""
+        self.turns = 0
+        self.best: Optional[float] = None
+        self.over = False
+        return prompt_of(self.client, self.task)
+
+    def step(self, completion: str) -> Step:
+        """Judges a policy's answer. Raises MachineFault where it was not judged: then the turn did not take place and may
+        be tried again, or the episode is left out."""
+        if self.over:
+            raise ValueError("the episode is over: reset() begins another")
+        found = self.client.evaluate(self.task, completion=completion, cache=self.cache)
+        if found.reward is None:
+            error = (found.verdict or {}).get("error") or {}
+            raise MachineFault(0, error.get("category") or found.state, error.get("message") or "the turn was not judged",
+                               "try it again, or leave the episode out")
+        self.turns += 1
+        gain = found.reward if self.best is None else max(0.0, found.reward - self.best)
+        self.best = found.reward if self.best is None else max(self.best, found.reward)
+        self.over = self.turns >= self.max_turns or self.enough is not None and self.best >= self.enough
+        return Step(found, gain, self.over, found.feedback or "")
