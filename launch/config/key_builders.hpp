@@ -14,6 +14,14 @@ namespace kernelmill {
 /// The rows of compile.*, evaluation.* and profile.*.
 void add_tool_keys(std::vector<config_key>& k);
 
+/// The rows of hooks.*.
+void add_telling_keys(std::vector<config_key>& k);
+
+/// A text that is the name of an environment variable, or the address of a server; of neither is a
+/// wrong value shown.
+config_key variable_name(config_key key);
+config_key url(config_key key);
+
 namespace key_builders {
 
 template <class T>

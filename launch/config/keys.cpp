@@ -10,8 +10,6 @@ namespace kernelmill {
 
 namespace {
 
-using namespace key_builders;
-
 bool all_of_class(const std::string& x, const char* more) {
   return std::all_of(x.begin(), x.end(), [&](unsigned char c) {
     return c < 0x80 && (std::isalnum(c) || std::string_view{more}.find(static_cast<char>(c)) !=
@@ -37,16 +35,24 @@ bool is_url(const std::string& x) {
          std::none_of(x.begin(), x.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
 }
 
+} // namespace
+
 /// A key pasted in the place of its variable's name must not reach a terminal or a log.
 config_key variable_name(config_key key) {
+  using namespace key_builders;
   key.sensitive = true;
   return matching(std::move(key), "^([A-Za-z_][A-Za-z0-9_]*)?$", is_variable_name);
 }
 
 config_key url(config_key key) {
+  using namespace key_builders;
   key.sensitive = true;
   return matching(std::move(key), "^(https?://[^/@\\s]+(/\\S*)?)?$", is_url);
 }
+
+namespace {
+
+using namespace key_builders;
 
 void add_run_keys(std::vector<config_key>& k) {
   k.push_back(matching(
@@ -259,6 +265,16 @@ constexpr const char* changeable[] = {
     "log.format",
     "log.file_bytes",
     "log.files",
+    "hooks.url",
+    "hooks.url_env",
+    "hooks.command",
+    "hooks.token_env",
+    "hooks.token_file",
+    "hooks.on",
+    "hooks.no_progress_minutes",
+    "hooks.infrastructure_share",
+    "hooks.findings_share",
+    "hooks.timeout_ms",
 };
 
 config_key& find_in(std::vector<config_key>& keys, const std::string& name) {
@@ -273,6 +289,7 @@ std::vector<config_key> make_keys() {
   add_retrieval_keys(keys);
   add_tool_keys(keys);
   add_judgement_keys(keys);
+  add_telling_keys(keys);
   for (const char* name : changeable) find_in(keys, name).may_change = true;
   return keys;
 }

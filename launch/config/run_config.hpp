@@ -155,6 +155,19 @@ struct log_section {
   uint32_t files = 4; ///< with the one that is being written
 };
 
+struct hooks_section {
+  std::string url;     ///< empty: none
+  std::string url_env; ///< variable that holds it, where the address itself is a secret
+  std::vector<std::string> command;
+  std::string token_env;
+  std::string token_file;
+  std::vector<std::string> on = {"*"};
+  double no_progress_minutes = 30;    ///< 0: never
+  double infrastructure_share = 0.05; ///< 0: never
+  double findings_share = 0.1;        ///< 0: never
+  uint32_t timeout_ms = 5000;
+};
+
 struct run_config {
   run_section run;
   tasks_section tasks;
@@ -168,6 +181,7 @@ struct run_config {
   std::string advantage = "mean_centered";
   storage_section storage;
   log_section log;
+  hooks_section hooks;
 };
 
 } // namespace kernelmill

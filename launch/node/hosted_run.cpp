@@ -24,6 +24,7 @@
 #include "launch/node/run_manifest.hpp"
 #include "launch/node/stations.hpp"
 #include "launch/scripted_server/scripted_server.hpp"
+#include "launch/trackers/hooks.hpp"
 #include "storage/fork.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/run_journal.hpp"
@@ -70,6 +71,7 @@ struct hosted_run::state {
   std::shared_ptr<store> records;
   std::shared_ptr<artifact_store> artifacts;
   std::shared_ptr<run_journal> journal;
+  std::shared_ptr<trackers::run_hooks> hooks; ///< null: nobody is told
   std::shared_ptr<store_sink> sink;
   std::shared_ptr<progress_board> board = std::make_shared<progress_board>();
   logger log;
@@ -93,6 +95,7 @@ struct hosted_run::state {
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   Message<wire::Snapshot> introspection() const;
   void begin_run();
+  void watch_nodes(const std::vector<status_actor>& others);
   progress read_progress() const;
 
   template <class Handle>
@@ -146,6 +149,7 @@ expected<void> hosted_run::state::prepare(const chosen_backend& backend) {
   if (auto ok = take(plan.advantages, advantage_of(config.advantage)); !ok) return ok;
   if (auto ok = take(governance, governance_of(config)); !ok) return ok;
   if (auto ok = take(policy, policy_of(config)); !ok) return ok;
+  KM_TRY(trackers::run_hooks::check(config.hooks));
   if (auto ok = start_policy_server(); !ok) return ok;
   return take(retrieval, open_retrieval(config.retrieval, tasks));
 }
@@ -157,8 +161,10 @@ hosted_run::hosted_run(std::unique_ptr<state> x) : state_(std::move(x)) {
 hosted_run::~hosted_run() {
   auto& x = *state_;
   x.control.reset();
+  if (x.hooks) x.hooks->watch_nodes({}); // the actors that it asks may end
   for (auto& who : x.actors) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
-  if (x.sink) x.sink->settle(); // whoever resumes the run reads its journal next
+  if (x.sink) x.sink->settle();   // whoever resumes the run reads its journal next
+  if (x.hooks) x.hooks->finish(); // its troubles are logged
   x.log.close();
 }
 
@@ -282,6 +288,9 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   if (x.options.resume || *forked)
     if (auto ok = journal->catch_up(*x.records, *x.artifacts, x.plan.name); !ok) return ok;
   x.journal = std::make_shared<run_journal>(std::move(*journal));
+  auto hooks = trackers::run_hooks::start(config.hooks, x.plan.name, x.directory.path, x.log);
+  KM_TRY(hooks);
+  x.hooks = std::move(*hooks);
   return {};
 }
 
@@ -298,7 +307,7 @@ std::shared_ptr<record_sink> hosted_run::state::make_sink() {
                  "; `kernelmill fsck " + path + " --repair` adds them");
   };
   sink->on_fresh(
-      [records = records, artifacts = artifacts, journal = journal, note,
+      [records = records, artifacts = artifacts, journal = journal, hooks = hooks, note,
        feed = retrieval.live ? retrieval.feed : nullptr](wire::Record::Reader record) {
         note(journal->collect(*records, *artifacts, record));
         if (feed) feed_verified(*feed, *artifacts, record);
@@ -343,6 +352,7 @@ run_actor hosted_run::start(caf::actor_system& system, const cluster_actor& clus
   x.watch(services->governance);
   x.watch(services->lineage);
   for (auto& who : others) x.watch(who);
+  if (x.hooks) x.watch_nodes(others);
   auto control = control_socket::open(x.directory.control_socket(),
                                       [raw = &x] { return raw->introspection(); });
   if (control) x.control = std::move(*control); // without the socket `ps` is blind
@@ -405,6 +415,29 @@ expected<Message<wire::RunSummary>> hosted_run::wait(std::stop_token stop) {
   x.control.reset();
   x.sink->settle(); // the files say what the summary says
   return x.summary.get();
+}
+
+// A head that has the run stands among the others and knows its nodes.
+void hosted_run::state::watch_nodes(const std::vector<status_actor>& others) {
+  hooks->watch_nodes([system = system, others]() -> std::optional<trackers::node_roster> {
+    caf::scoped_actor self{*system};
+    std::optional<trackers::node_roster> result;
+    for (const auto& who : others)
+      self->request(who, 2s, atom::status_v)
+          .receive(
+              [&](const Message<wire::Snapshot>& says) {
+                auto view = says.open();
+                if (view->getActor() != "head") return;
+                result.emplace();
+                for (auto child : view->getChildren())
+                  if (child.getActor() == "node") result->names.insert(child.getId().cStr());
+                for (auto number : view->getNumbers())
+                  if (number.getName() == "lost")
+                    result->lost = static_cast<uint64_t>(number.getValue());
+              },
+              [](caf::error&) {});
+    return result;
+  });
 }
 
 Message<wire::Snapshot> hosted_run::state::introspection() const {

@@ -15,8 +15,10 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "fault" / "cluster"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "trackers"))
 import serving  # noqa: E402
 from lab import Lab, Unavailable  # noqa: E402
+from receiver import Receiver  # noqa: E402
 from serving import BROKEN, GOOD, PROGRAM, get, request  # noqa: E402
 
 CLONE_NEWNET = 0x40000000
@@ -158,8 +160,15 @@ class HeadPage(unittest.TestCase):
         self.assertEqual(self.post("/api/v1/nodes/n1/control", {"verb": "drain"})[0], 200)
         wait("n1 has left", lambda: "n1" not in self.states())
         self.assertEqual(self.members["n1"].wait(), 0)
-        self.members["n2"].send_signal(signal.SIGKILL)
-        wait("n2 is lost", lambda: self.states().get("n2") == "lost")
+        with Receiver() as receiver, serving.held_policy([BROKEN, GOOD]) as (policy, _):
+            self.submit("left", policy, f"hooks.url={receiver.url}")
+            wait("it lives", lambda: self.get("/api/v1/episodes")["episodes"])
+            log = self.home / "runs/left/logs/run.log"
+            wait("the hooks know n2", lambda: "watches the head's nodes" in log.read_text())
+            self.members["n2"].send_signal(signal.SIGKILL)
+            wait("n2 is lost", lambda: self.states().get("n2") == "lost")
+            told = [json.loads(x[2]) for x in receiver.wait(lambda x: any(b"node_lost" in y[2] for y in x))]
+            self.assertIn(("node_lost", "n2", "left"), [(x["event"], x.get("node"), x["run"]) for x in told])
 
 
 if __name__ == "__main__":

@@ -66,12 +66,13 @@ ARROWS = {
     "launch/report": "launch/cli storage",
     "launch/scripted_server": "actors/policy_client/http actors/policy_client/protocol launch/http",
     "launch/http": "actors actors/policy_client/http launch/config",
+    "launch/trackers": "actors/policy_client/http launch/config",
     "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
     " launch/config",
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
     " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler"
     " actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine"
-    " launch/scripted_server retrieval storage",
+    " launch/scripted_server launch/trackers retrieval storage",
     "launch/watch": "launch/cli launch/config storage",
     "launch/study": "launch/report launch/watch storage storage/export",
     "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
