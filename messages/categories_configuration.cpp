@@ -188,8 +188,6 @@ constexpr error_category table[] = {
      "restore that part, or start anew: `kernelmill run CONFIG run.name=NAME run.dir=runs/NAME`"},
     {"fork_origin_gone", "the run that a fork shares turns with is not where it was",
      "put it back there and resume; a fork whose turns are copied needs it no more"},
-    {"task_changed", "a task's files are not those that the turns to be shared were judged with",
-     "restore the task's files, or start a new run"},
     {"run_torn", "the run was cut off before it began", "remove it; nothing was recorded"},
     {"invalid_run_name", "a run's name holds other characters than letters, digits, `.`, `_`, `-`",
      "choose another name"},

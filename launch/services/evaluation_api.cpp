@@ -181,6 +181,10 @@ http::response json_response(int status, const nlohmann::ordered_json& document)
   return result;
 }
 
+nlohmann::ordered_json number_or_null(const nlohmann::ordered_json& x) {
+  return x.is_number() ? x : nlohmann::ordered_json(nullptr);
+}
+
 expected<body_json> read_json(const std::string& text) {
   if (nests_deeper(text))
     return bad_request("the body nests deeper than " + std::to_string(deepest_json) + " levels");

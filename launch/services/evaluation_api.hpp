@@ -32,6 +32,8 @@ expected<evaluation_order> order_of(const api& x, const nlohmann::json& candidat
 http::response response_of(const error& x);
 http::response json_response(int status, const nlohmann::ordered_json& document);
 
+nlohmann::ordered_json number_or_null(const nlohmann::ordered_json& x);
+
 /// Parses a body; category bad_request.
 expected<nlohmann::json> read_json(const std::string& text);
 

@@ -53,10 +53,6 @@ json status_json(const std::string& task_id, const json& evaluation) {
           {"error_message", error_message(evaluation)}};
 }
 
-json number_or_null(const json& x) {
-  return x.is_number() ? x : json(nullptr);
-}
-
 /// Fields of the request that change nothing here.
 json not_used() {
   auto result = json::array();

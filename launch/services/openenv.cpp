@@ -32,10 +32,6 @@ std::string words_of(const error& x) {
   return x.message + (x.hint.empty() ? "" : "; " + x.hint);
 }
 
-json number_or_null(const json& x) {
-  return x.is_number() ? x : json(nullptr);
-}
-
 // "" where a document has no such text.
 std::string text_at(const json& x, const char* name) {
   auto i = x.find(name);

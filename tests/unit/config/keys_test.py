@@ -53,6 +53,7 @@ class Texts(unittest.TestCase):
             for path in sorted((SOURCE / folder).rglob("*.[ch]pp")):
                 text = re.sub(r"^\s*(#include|//).*$", "", path.read_text(), flags=re.M)
                 text = re.sub(r'"\s*\n\s*"', "", text)  # one literal on several lines
+                text = re.sub(r'KM_FIELD\(\s*"[^"]*"', "", text)  # names of `query`
                 for found in literal.findall(text):
                     seen += len(self.word.findall(found))
                     self.assertEqual(self.wrong_words(found), [], f"{path}: {found}")
