@@ -32,7 +32,7 @@ std::string words_of(const error& x) {
   return x.message + (x.hint.empty() ? "" : "; " + x.hint);
 }
 
-json number_or_null(const json& x) {
+json known_or_null(const json& x) {
   return x.is_number() ? x : json(nullptr);
 }
 
@@ -186,7 +186,7 @@ private:
   static json speedup_of(const json& verdict) {
     const auto& timing = verdict["timing"];
     if (!timing.value("measured", false)) return nullptr;
-    return number_or_null(timing["speedup"]["low"]);
+    return known_or_null(timing["speedup"]["low"]);
   }
 
   json observation(const json* verdict, const std::string& feedback) const {
