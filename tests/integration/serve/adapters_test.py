@@ -11,30 +11,15 @@ import importlib.util
 import os
 import pathlib
 import pickle
-import sys
 import tempfile
 import unittest
 from unittest import mock
 
-SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
-PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
-sys.path.insert(0, str(SOURCE / "launch" / "python"))
+from kernels import GOOD, PROGRAM, TASK, TASKS, WRONG
 
-import kernelmill  # noqa: E402
-from kernelmill import environment  # noqa: E402
-from kernelmill.adapters import trl  # noqa: E402
-
-TASK = "native/row_sum"
-SIGNATURE = 'extern "C" void solve(const float* x, float* y, int rows, int cols)'
-GOOD = SIGNATURE + """ {
-  for (int r = 0; r < rows; ++r) {
-    double s = 0;
-    for (int c = 0; c < cols; ++c) s += x[(long)r * cols + c];
-    y[r] = (float)s;
-  }
-}
-"""
-WRONG = SIGNATURE + " { for (int r = 0; r < rows; ++r) y[r] = 1; }\n"
+import kernelmill
+from kernelmill import environment
+from kernelmill.adapters import trl
 
 
 def answer(source):
@@ -51,7 +36,7 @@ class Served(unittest.TestCase):
         cls.stack = contextlib.ExitStack()
         os.environ["XDG_CACHE_HOME"] = cls.stack.enter_context(tempfile.TemporaryDirectory())
         cls.client = cls.stack.enter_context(kernelmill.serve(
-            "cpu", program=PROGRAM, tasks=str(SOURCE / "configs" / "tasks"), options=["--no-timing"]))
+            "cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"]))
         folder = cls.stack.enter_context(tempfile.TemporaryDirectory())
         token = pathlib.Path(folder, "token")
         token.write_text(cls.client._token)

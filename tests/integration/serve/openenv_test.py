@@ -11,33 +11,17 @@ import http.client
 import importlib.util
 import json
 import os
-import pathlib
 import secrets
 import socket
 import struct
-import sys
 import tempfile
 import unittest
 import urllib.parse
 
-SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
-PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
-sys.path.insert(0, str(SOURCE / "launch" / "python"))
+from kernels import BROKEN, GOOD, PROGRAM, TASK, TASKS, WRONG
 
-import kernelmill  # noqa: E402
+import kernelmill
 
-TASK = "native/row_sum"
-SIGNATURE = 'extern "C" void solve(const float* x, float* y, int rows, int cols)'
-GOOD = SIGNATURE + """ {
-  for (int r = 0; r < rows; ++r) {
-    double s = 0;
-    for (int c = 0; c < cols; ++c) s += x[(long)r * cols + c];
-    y[r] = (float)s;
-  }
-}
-"""
-WRONG = SIGNATURE + " { for (int r = 0; r < rows; ++r) y[r] = 1; }\n"
-BROKEN = SIGNATURE + " { nonsense }\n"
 FIELDS = {"problem_id", "problem_description", "reference_code", "gpu_info", "turn", "max_turns", "feedback", "compilation_success",
           "compilation_error", "correctness_pass", "max_diff", "speedup"}
 
@@ -94,7 +78,7 @@ class OpenEnv(unittest.TestCase):
         cls.stack = contextlib.ExitStack()
         os.environ["XDG_CACHE_HOME"] = cls.stack.enter_context(tempfile.TemporaryDirectory())
         cls.client = cls.stack.enter_context(kernelmill.serve(
-            "cpu", program=PROGRAM, tasks=str(SOURCE / "configs" / "tasks"), options=["--no-timing"]))
+            "cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"]))
 
     @classmethod
     def tearDownClass(cls):
@@ -219,7 +203,7 @@ class OpenEnv(unittest.TestCase):
     def test_openenvs_own_client(self):
         from openenv.core.generic_client import GenericEnvClient
 
-        with kernelmill.serve("cpu", program=PROGRAM, tasks=str(SOURCE / "configs" / "tasks"), options=["--no-timing"],
+        with kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"],
                               with_token=False) as client:
             with GenericEnvClient(base_url=client.url).sync() as env:
                 first = env.reset(problem_id=TASK, max_turns=2)

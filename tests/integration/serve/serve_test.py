@@ -4,34 +4,17 @@
 import contextlib
 import json
 import os
-import pathlib
 import socket
 import subprocess
-import sys
 import tempfile
 import unittest
 import urllib.parse
 
-SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
-PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
-TASKS = SOURCE / "configs" / "tasks"
-sys.path.insert(0, str(SOURCE / "launch" / "python"))
+from kernels import BROKEN, GOOD, PROGRAM, SIGNATURE, SOURCE, TASK, TASKS, WRONG
 
-import kernelmill  # noqa: E402
+import kernelmill
 
-SIGNATURE = 'extern "C" void solve(const float* x, float* y, int rows, int cols)'
-GOOD = SIGNATURE + """ {
-  for (int r = 0; r < rows; ++r) {
-    double s = 0;
-    for (int c = 0; c < cols; ++c) s += x[(long)r * cols + c];
-    y[r] = (float)s;
-  }
-}
-"""
-WRONG = SIGNATURE + " { for (int r = 0; r < rows; ++r) y[r] = 1; }\n"
-BROKEN = SIGNATURE + " { nonsense }\n"
 ENDLESS = SIGNATURE + " { for (volatile int i = 0;; i = 1) {} }\n"
-TASK = "native/row_sum"
 
 OPENAPI = json.loads((SOURCE / "docs" / "reference" / "openapi.json").read_text())
 
