@@ -310,6 +310,7 @@ std::shared_ptr<record_sink> hosted_run::state::make_sink() {
       [records = records, artifacts = artifacts, journal = journal, hooks = hooks, note,
        feed = retrieval.live ? retrieval.feed : nullptr](wire::Record::Reader record) {
         note(journal->collect(*records, *artifacts, record));
+        if (hooks) hooks->follow(record);
         if (feed) feed_verified(*feed, *artifacts, record);
       },
       [journal = journal, note] { note(journal->flush()); });
