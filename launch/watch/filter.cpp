@@ -24,7 +24,7 @@ const std::map<std::string, std::string>& short_names() {
   return all;
 }
 
-std::optional<double> number_in(const std::string& text) {
+std::optional<double> as_number(const std::string& text) {
   double x = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), x);
   if (code != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
@@ -180,7 +180,7 @@ private:
     if (at_ == words_.size()) return wrong("after '" + sign + "' stands a value");
     auto value = words_[at_++];
     if (value.starts_with('"')) value.erase(0, 1);
-    auto number = number_in(value);
+    auto number = as_number(value);
     if (sign[0] == '<' || sign[0] == '>') {
       if (!number)
         return wrong("'" + value + "' is no number, and '" + sign + "' compares numbers");
