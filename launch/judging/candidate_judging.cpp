@@ -10,7 +10,7 @@
 #include "actors/episode/prompt.hpp"
 #include "actors/episode/turn_facts.hpp"
 #include "gpu/task/launch_plan.hpp"
-#include "launch/config/timing_policy.hpp"
+#include "launch/machine/timing_policy.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/utf8.hpp"
 #include "messages/judged.hpp"

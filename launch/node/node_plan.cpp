@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "launch/config/paths.hpp"
-#include "launch/config/timing_policy.hpp"
+#include "launch/machine/timing_policy.hpp"
 #include "launch/node/task_choice.hpp"
 
 namespace kernelmill {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/episode/episode_records.hpp"
-#include "launch/config/timing_policy.hpp"
+#include "launch/machine/timing_policy.hpp"
 #include "launch/judging/candidate_judging.hpp"
 #include "messages/base/digest.hpp"
 
