@@ -7,6 +7,8 @@ namespace kernelmill {
 namespace {
 
 constexpr error_category table[] = {
+    {"bad_import", "a file of another system cannot be read; the message names file, line and key",
+     "see docs/reference/imports.md for what is read"},
     {"bad_bundle", "a bundle was changed, cut off, or is none; the message names the file in it",
      "ask for the bundle again"},
     {"bad_signature", "a bundle's list or signature was changed, or another key signed it",

@@ -91,13 +91,14 @@ json envelope(wire::TurnRecord::Reader turn) {
   for (auto x : turn.getVerdict().getComponents())
     parts[text(x.getName())] = finite(x.getValue() * x.getWeight());
   auto verdict = turn.getVerdict();
-  return document_of({{"compile_gate", gate_word(turn, "build")},
-                      {"correctness_gate", gate_word(turn, "correctness")},
-                      {"anti_hack_gate", gate_word(turn, "integrity")},
-                      {"determinism_gate", gate_word(turn, "determinism")},
-                      {"perf_gate", gate_word(turn, "performance")},
-                      {"reward_components", std::move(parts)},
-                      {"final_score", is_paid(verdict) ? finite(verdict.getReward()) : json(nullptr)}});
+  return document_of(
+      {{"compile_gate", gate_word(turn, "build")},
+       {"correctness_gate", gate_word(turn, "correctness")},
+       {"anti_hack_gate", gate_word(turn, "integrity")},
+       {"determinism_gate", gate_word(turn, "determinism")},
+       {"perf_gate", gate_word(turn, "performance")},
+       {"reward_components", std::move(parts)},
+       {"final_score", is_paid(verdict) ? finite(verdict.getReward()) : json(nullptr)}});
 }
 
 // AntiHackReport.
@@ -136,9 +137,10 @@ json reward_trace(wire::TurnRecord::Reader turn) {
                      {"value", finite(x.getValue())},
                      {"weight", finite(x.getWeight())}});
   bool paid = is_paid(turn.getVerdict());
-  return document_of({{"reward_version", "kernelmill"},
-                      {"components", std::move(parts)},
-                      {"reward_total", paid ? finite(turn.getVerdict().getReward()) : json(nullptr)}});
+  return document_of(
+      {{"reward_version", "kernelmill"},
+       {"components", std::move(parts)},
+       {"reward_total", paid ? finite(turn.getVerdict().getReward()) : json(nullptr)}});
 }
 
 // PerfReport.
@@ -242,7 +244,8 @@ expected<void> put_profile(wire::TurnRecord::Reader turn, const std::string& fol
   }
   KM_TRY(put_json(put, folder + "profiles/kernel/summary.json", profile));
   KM_TRY(put_json(put, folder + "bottlenecks/primary.json", card));
-  KM_TRY(put_json(put, folder + "traces/system/summary.json", not_run("no system trace was taken")));
+  KM_TRY(
+      put_json(put, folder + "traces/system/summary.json", not_run("no system trace was taken")));
   return put_json(put, folder + "sanitize/memcheck_summary.json", not_run("no sanitizer was run"));
 }
 

@@ -51,19 +51,19 @@ json diff_summary(const std::string& diff) {
 json state_of(const turn_material& x, const std::string& diff) {
   auto turn = x.record;
   auto sha256 = plain(turn.getCandidateSha256());
-  return document_of({{"candidate_id", or_null(candidate_id(sha256))},
-                      {"task_id", plain(turn.getEpisode().getTask())},
-                      {"source_run_id", run_id(turn)},
-                      {"parent_candidate_id", or_null(candidate_id(x.parent_sha256))},
-                      {"candidate_role", diff.empty() ? "working_candidate" : "patched_candidate"},
-                      {"origin_kind", diff.empty() ? "synthesis" : "patch"},
-                      {"status", candidate_status(turn)},
-                      {"lineage_depth", turn.getTurn()},
-                      {"active", turn.getTerminal()},
-                      {"artifact_refs", {"candidate/source.txt"}},
-                      {"diff_summary", diff.empty() ? json(nullptr) : diff_summary(diff)},
-                      {"metadata",
-                       {{"sha256", or_null(sha256)}, {"transition", plain(turn.getTransition())}}}});
+  return document_of(
+      {{"candidate_id", or_null(candidate_id(sha256))},
+       {"task_id", plain(turn.getEpisode().getTask())},
+       {"source_run_id", run_id(turn)},
+       {"parent_candidate_id", or_null(candidate_id(x.parent_sha256))},
+       {"candidate_role", diff.empty() ? "working_candidate" : "patched_candidate"},
+       {"origin_kind", diff.empty() ? "synthesis" : "patch"},
+       {"status", candidate_status(turn)},
+       {"lineage_depth", turn.getTurn()},
+       {"active", turn.getTerminal()},
+       {"artifact_refs", {"candidate/source.txt"}},
+       {"diff_summary", diff.empty() ? json(nullptr) : diff_summary(diff)},
+       {"metadata", {{"sha256", or_null(sha256)}, {"transition", plain(turn.getTransition())}}}});
 }
 
 json transition_of(const turn_material& x, const std::string& diff) {

@@ -57,9 +57,8 @@ private:
   bool of_turn() const { return what_.part && what_.part->turn; }
 
   file_put put() {
-    return [this](const std::string& path, const std::string& bytes) {
-      return to_.add(path, bytes);
-    };
+    return
+        [this](const std::string& path, const std::string& bytes) { return to_.add(path, bytes); };
   }
 
   json list_facts() const {
@@ -97,10 +96,11 @@ private:
       auto x = record.getRun();
       bool begins = x.getState() == "running";
       whole_.status = begins ? "open" : x.getState().cStr();
-      whole_.events.push_back({{"ts", utc_text(x.getAt())},
-                               {"scope", "run"},
-                               {"kind", begins ? "started" : "completed"},
-                               {"payload", {{"opening", x.getOpening()}, {"state", x.getState().cStr()}}}});
+      whole_.events.push_back(
+          {{"ts", utc_text(x.getAt())},
+           {"scope", "run"},
+           {"kind", begins ? "started" : "completed"},
+           {"payload", {{"opening", x.getOpening()}, {"state", x.getState().cStr()}}}});
       return kept.has_value();
     });
     KM_TRY(ok);
@@ -119,6 +119,8 @@ private:
     std::optional<std::string> parent;
     std::string parent_code, parent_sha256;
     bool any = false;
+    auto prompt = first_prompt(episode);
+    KM_TRY(prompt);
     for (const auto& record : episode.turns) {
       auto opened = record.open();
       auto turn = opened->getTurn();
@@ -126,7 +128,7 @@ private:
       KM_TRY(code);
       if (!of_turn() || turn.getTurn() == *what_.part->turn) {
         any = true;
-        KM_TRY(take_turn(record, turn, *code, parent, parent_code, parent_sha256));
+        KM_TRY(take_turn(record, turn, *prompt, *code, parent, parent_code, parent_sha256));
       }
       parent = short_name({{}, {}, group, episode.member}, turn.getTurn());
       if (turn.getCandidateSha256().size() == 0) continue;
@@ -137,22 +139,30 @@ private:
     if (of_turn() || !episode.end) return {};
     auto end = episode.end->open();
     auto x = end->getEpisode();
-    whole_.events.push_back(
-        {{"ts", utc_text(x.getCommittedAt())},
-         {"scope", "episode"},
-         {"kind", "completed"},
-         {"payload",
-          {{"episode", short_name({{}, {}, group, episode.member})},
-           {"outcome", enum_name(capnp::DynamicEnum{x.getOutcome()})},
-           {"stop_reason", x.getStopReason().cStr()}}}});
+    whole_.events.push_back({{"ts", utc_text(x.getCommittedAt())},
+                             {"scope", "episode"},
+                             {"kind", "completed"},
+                             {"payload",
+                              {{"episode", short_name({{}, {}, group, episode.member})},
+                               {"outcome", enum_name(capnp::DynamicEnum{x.getOutcome()})},
+                               {"stop_reason", x.getStopReason().cStr()}}}});
     if (what_.part && what_.part->member) whole_.status = "finished";
     return keep(*episode.end);
   }
 
+  expected<std::string> first_prompt(const stored_episode& episode) const {
+    if (episode.turns.empty()) return std::string{};
+    auto opened = episode.turns.front().open();
+    for (auto part : opened->getTurn().getPrompt())
+      if (part.getRole() == "user") return what_.artifacts->text(part.getContent());
+    return std::string{};
+  }
+
   expected<void> take_turn(const Message<wire::Record>& record, wire::TurnRecord::Reader turn,
-                           const std::string& code, const std::optional<std::string>& parent,
-                           const std::string& parent_code, const std::string& parent_sha256) {
-    turn_material x{turn, {}, {}, code, {}, {}, parent, parent_code, parent_sha256};
+                           const std::string& prompt, const std::string& code,
+                           const std::optional<std::string>& parent, const std::string& parent_code,
+                           const std::string& parent_sha256) {
+    turn_material x{turn, {}, prompt, {}, code, {}, {}, parent, parent_code, parent_sha256};
     for (auto part : turn.getPrompt()) {
       auto content = what_.artifacts->text(part.getContent());
       KM_TRY(content);

@@ -58,7 +58,8 @@ json manifest_of(const turn_material& x, const run_facts& of) {
          {"bench_runs", nullptr},
          {"profile_runs", nullptr},
          {"artifact_mb", nullptr}}},
-       {"seed_pack", {{"global_seed", seed_of(of)}, {"input_seed", hex_seed(facts.getEvaluation())}}},
+       {"seed_pack",
+        {{"global_seed", seed_of(of)}, {"input_seed", hex_seed(facts.getEvaluation())}}},
        {"tags", {str(facts.getVerb()), str(facts.getContract())}},
        {"notes", json::array({"turn_id " + str(turn.getTurnId())})}});
 }
@@ -74,32 +75,33 @@ json summary_of(const turn_material& x) {
     warnings.push_back(str(f.getRule()) + ": " + str(f.getEvidence()));
   auto sha256 = str(turn.getCandidateSha256());
   bool patch = !x.parent_sha256.empty() && !sha256.empty() && x.parent_sha256 != sha256;
-  return document_of({{"run_id", run_id(turn)},
-                      {"task_id", str(turn.getEpisode().getTask())},
-                      {"status", status_of(turn)},
-                      {"trace_enabled", false},
-                      {"backend", str(turn.getFacts().getBackend())},
-                      {"vendor", vendor_of(str(turn.getFacts().getBackend()))},
-                      {"parent_run_id", parent_run(x)},
-                      {"candidate_id", text_or_null(candidate_id(sha256))},
-                      {"parent_candidate_id", text_or_null(candidate_id(x.parent_sha256))},
-                      {"patch_present", patch},
-                      {"transition_kind", str(turn.getTransition())},
-                      {"candidate_status", candidate_status(turn)},
-                      {"exit_code", turn.getVerdict().getOutcome() == wire::Outcome::ACCEPTED ? 0 : 1},
-                      {"duration_ms", std::isfinite(all) ? json(all * 1e3) : json(nullptr)},
-                      {"key_artifacts", {"candidate/source.txt", "eval/eval_envelope.json"}},
-                      {"warnings", std::move(warnings)}});
+  return document_of(
+      {{"run_id", run_id(turn)},
+       {"task_id", str(turn.getEpisode().getTask())},
+       {"status", status_of(turn)},
+       {"trace_enabled", false},
+       {"backend", str(turn.getFacts().getBackend())},
+       {"vendor", vendor_of(str(turn.getFacts().getBackend()))},
+       {"parent_run_id", parent_run(x)},
+       {"candidate_id", text_or_null(candidate_id(sha256))},
+       {"parent_candidate_id", text_or_null(candidate_id(x.parent_sha256))},
+       {"patch_present", patch},
+       {"transition_kind", str(turn.getTransition())},
+       {"candidate_status", candidate_status(turn)},
+       {"exit_code", turn.getVerdict().getOutcome() == wire::Outcome::ACCEPTED ? 0 : 1},
+       {"duration_ms", std::isfinite(all) ? json(all * 1e3) : json(nullptr)},
+       {"key_artifacts", {"candidate/source.txt", "eval/eval_envelope.json"}},
+       {"warnings", std::move(warnings)}});
 }
 
 std::string summary_text(const turn_material& x, const json& summary) {
   auto verdict = x.record.getVerdict();
   auto timing = x.record.getFacts().getEvaluation().getTiming();
-  auto result = fmt::format("# {}\n\n- task: {}\n- status: {} ({})\n- candidate: {}\n",
-                            summary["run_id"].get<std::string>(),
-                            summary["task_id"].get<std::string>(),
-                            summary["status"].get<std::string>(), verdict.getCategory().cStr(),
-                            x.record.getCandidateSha256().cStr());
+  auto result =
+      fmt::format("# {}\n\n- task: {}\n- status: {} ({})\n- candidate: {}\n",
+                  summary["run_id"].get<std::string>(), summary["task_id"].get<std::string>(),
+                  summary["status"].get<std::string>(), verdict.getCategory().cStr(),
+                  x.record.getCandidateSha256().cStr());
   if (timing.getMeasured())
     result += fmt::format("- speedup: {:.3f} [{:.3f}, {:.3f}]\n", timing.getSpeedup().getEstimate(),
                           timing.getSpeedup().getLow(), timing.getSpeedup().getHigh());
@@ -157,13 +159,10 @@ std::string events_of(const turn_material& x) {
 // TaskSpec, as far as a turn knows it.
 json task_spec(const turn_material& x) {
   auto facts = x.record.getFacts();
-  std::string prompt;
-  for (const auto& [role, content] : x.messages)
-    if (role == "user" && prompt.empty()) prompt = content;
   return document_of({{"task_id", str(x.record.getEpisode().getTask())},
                       {"verb", str(facts.getVerb())},
                       {"operator_family", str(facts.getOperatorFamily())},
-                      {"prompt", prompt},
+                      {"prompt", x.task_prompt},
                       {"allowed_backends", {str(facts.getBackend())}},
                       {"perf_protocol",
                        {{"timer", str(facts.getEvaluation().getTiming().getClock())},

@@ -71,8 +71,8 @@ expected<int> bundle_make(const invocation& in) {
                      {"list_sha256", made->list_sha256},
                      {"public_key", by.empty() ? json(nullptr) : json(by)}});
   else
-    cli::print(fmt::format("wrote {}: {} turns of {}, {} files, {} unpacked\n{}\n", out, made->turns,
-                           made->what, made->files,
+    cli::print(fmt::format("wrote {}: {} turns of {}, {} files, {} unpacked\n{}\n", out,
+                           made->turns, made->what, made->files,
                            cli::format_bytes(static_cast<double>(made->bytes)),
                            by.empty() ? "not signed" : "signed by " + by));
   return cli::exit_ok;
@@ -183,23 +183,29 @@ expected<int> bundle_keygen(const invocation& in) {
 } // namespace
 
 cli::command bundle_make_row() {
-  return {"bundle make",
-          "Writes what is stored of a run, an episode or a turn as one file.",
-          "kernelmill bundle make runs/first/g3.e1.t2 --out turn.tar.zst\n"
-          "kernelmill bundle make runs/first --form proof --key sign.pem --out first.tar.zst",
-          "The file is a tar of zstd in the layout of gpu_rl's run bundles; docs/reference/bundles.md "
-          "has every file. A\n"
-          "proof also has the store's records and the artifacts by hash, and is signed. The same "
-          "store gives the same\n"
-          "bytes. Addresses of servers and names of keys stay out.",
-          {{"WHAT", "RUN, RUN/g3, RUN/g3.e1 or RUN/g3.e1.t2.", true, false, completes::run, {}}},
-          {{"--out", "FILE", "The bundle, such as first.tar.zst.", "", true, {}, completes::file},
-           {"--form", "FORM", "What is in it.", "run", false, {"run", "proof"}, nothing},
-           {"--key", "FILE", "Private key of Ed25519 (PEM) that signs it.", "", false, {},
-            completes::file},
-           flag("--force", "Replaces the file if it is there."),
-           runs_root()},
-          bundle_make};
+  return {
+      "bundle make",
+      "Writes what is stored of a run, an episode or a turn as one file.",
+      "kernelmill bundle make runs/first/g3.e1.t2 --out turn.tar.zst\n"
+      "kernelmill bundle make runs/first --form proof --key sign.pem --out first.tar.zst",
+      "The file is a tar of zstd in the layout of gpu_rl's run bundles; docs/reference/bundles.md "
+      "has every file. A\n"
+      "proof also has the store's records and the artifacts by hash, and is signed. The same "
+      "store gives the same\n"
+      "bytes. Addresses of servers and names of keys stay out.",
+      {{"WHAT", "RUN, RUN/g3, RUN/g3.e1 or RUN/g3.e1.t2.", true, false, completes::run, {}}},
+      {{"--out", "FILE", "The bundle, such as first.tar.zst.", "", true, {}, completes::file},
+       {"--form", "FORM", "What is in it.", "run", false, {"run", "proof"}, nothing},
+       {"--key",
+        "FILE",
+        "Private key of Ed25519 (PEM) that signs it.",
+        "",
+        false,
+        {},
+        completes::file},
+       flag("--force", "Replaces the file if it is there."),
+       runs_root()},
+      bundle_make};
 }
 
 cli::command bundle_verify_row() {
@@ -215,7 +221,12 @@ cli::command bundle_verify_row() {
           "shows integrity only; who signed is known when you name the key. Exit code 5: something "
           "was changed; it is named.",
           {{"FILE", "The bundle.", true, false, completes::file, {}}},
-          {{"--public-key", "FILE", "The key (PEM) that must have signed it.", "", false, {},
+          {{"--public-key",
+            "FILE",
+            "The key (PEM) that must have signed it.",
+            "",
+            false,
+            {},
             completes::file}},
           bundle_verify};
 }
@@ -226,7 +237,12 @@ cli::command bundle_keygen_row() {
           "kernelmill bundle keygen --out sign.pem",
           "Ed25519, PEM without a password, mode 0600.",
           {},
-          {{"--out", "FILE", "The private key; FILE.pub gets the public one.", "", true, {},
+          {{"--out",
+            "FILE",
+            "The private key; FILE.pub gets the public one.",
+            "",
+            true,
+            {},
             completes::file}},
           bundle_keygen};
 }

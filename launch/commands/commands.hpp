@@ -20,6 +20,8 @@ cli::command export_row();
 cli::command bundle_make_row();
 cli::command bundle_verify_row();
 cli::command bundle_keygen_row();
+cli::command import_gpu_rl_row();
+cli::command import_kernel_rl_row();
 cli::command runs_row();
 cli::command ps_row();
 cli::command top_row();

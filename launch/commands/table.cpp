@@ -25,6 +25,8 @@ const cli::command_table& all() {
       bundle_make_row(),
       bundle_verify_row(),
       bundle_keygen_row(),
+      import_gpu_rl_row(),
+      import_kernel_rl_row(),
       runs_row(),
       ps_row(),
       top_row(),

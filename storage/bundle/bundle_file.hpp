@@ -52,7 +52,7 @@ public:
   /// Returns the SHA-256 of hashes.json.
   expected<std::string> finish(const nlohmann::ordered_json& facts, evp_pkey_st* key);
 
-  uint64_t bytes() const noexcept;                       ///< of all files so far
+  uint64_t bytes() const noexcept; ///< of all files so far
   const std::vector<listed_file>& files() const noexcept;
 
 private:
@@ -65,9 +65,9 @@ private:
 using file_taker = std::function<expected<void>(const listed_file& file, std::string_view bytes)>;
 
 struct read_bundle {
-  nlohmann::ordered_json list;      ///< hashes.json without "files"
+  nlohmann::ordered_json list; ///< hashes.json without "files"
   std::string list_sha256;
-  std::string public_key;           ///< hex; empty: nobody signed
+  std::string public_key; ///< hex; empty: nobody signed
   std::vector<listed_file> files;
   uint64_t bytes = 0;
   std::vector<std::string> damaged; ///< what is wrong with which file; empty: all is as listed

@@ -85,18 +85,16 @@ expected<void> bundle_writer::add(const std::string& path, std::string_view byte
   if (auto why = wrong_path(path); !why.empty() || bytes.size() > largest_file ||
                                    path == list_path || path == signature_path ||
                                    !x.seen.insert(path).second)
-    return infrastructure_error("internal", "failed to put '" + path + "' into a bundle: " +
-                                                (why.empty() ? "it is there or too large"
-                                                             : std::string{why}));
+    return infrastructure_error("internal",
+                                "failed to put '" + path + "' into a bundle: " +
+                                    (why.empty() ? "it is there or too large" : std::string{why}));
   x.files.push_back({path, bytes.size(), sha256_hex(bytes)});
   x.bytes += bytes.size();
-  return put_file(path, bytes, [&](std::string_view part) {
-    return write_all(x.body.get(), part, x.path);
-  });
+  return put_file(path, bytes,
+                  [&](std::string_view part) { return write_all(x.body.get(), part, x.path); });
 }
 
-expected<std::string> bundle_writer::finish(const nlohmann::ordered_json& facts,
-                                            evp_pkey_st* key) {
+expected<std::string> bundle_writer::finish(const nlohmann::ordered_json& facts, evp_pkey_st* key) {
   auto& x = *state_;
   auto list = list_text(facts, x.files);
   auto digest = sha256_hex(list);

@@ -42,7 +42,8 @@ expected<std::vector<listed_file>> files_of_list(const json& listed, const limit
                      x["sha256"].get<std::string>()};
     if (auto why = wrong_path(file.path); !why.empty())
       return bad_list(where + ": the path is refused, since " + std::string{why});
-    if (!seen.insert(file.path).second) return bad_list(where + ": " + file.path + " is named twice");
+    if (!seen.insert(file.path).second)
+      return bad_list(where + ": " + file.path + " is named twice");
     if (file.size > largest_file || file.size > most.bytes - bytes)
       return bad_list("promises more than " + std::to_string(most.bytes) +
                       " bytes, which is more than is accepted");
@@ -62,9 +63,9 @@ std::string list_text(const json& facts, const std::vector<listed_file>& files) 
     result += " " + json(key).dump() + ": " + value.dump(-1, ' ', false, replace) + ",\n";
   result += " \"files\": [";
   for (size_t i = 0; i < files.size(); ++i)
-    result += std::string{i == 0 ? "\n  " : ",\n  "} +
-              json{{"path", files[i].path}, {"size", files[i].size}, {"sha256", files[i].sha256}}
-                  .dump();
+    result +=
+        std::string{i == 0 ? "\n  " : ",\n  "} +
+        json{{"path", files[i].path}, {"size", files[i].size}, {"sha256", files[i].sha256}}.dump();
   return result + "\n ]\n}\n";
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 
-// zstd as a stream of bytes in either direction. Reading has limits: no window beyond 8 MiB, one
-// frame, and not more bytes than the reader asks for.
+// zstd as a stream of bytes in either direction: one frame, then a skippable frame with the SHA-256
+// of that one, since a frame can be changed without changing what it unpacks to. Reading has
+// limits: no window beyond 8 MiB, and not more bytes than the reader asks for.
 
 #include <memory>
 #include <string>

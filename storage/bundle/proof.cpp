@@ -35,7 +35,8 @@ const char* run_of(wire::Record::Reader x) {
 
 std::string name_of(wire::Record::Reader x) {
   switch (x.which()) {
-    case wire::Record::TURN: return short_name(id_of(x.getTurn().getEpisode()), x.getTurn().getTurn());
+    case wire::Record::TURN:
+      return short_name(id_of(x.getTurn().getEpisode()), x.getTurn().getTurn());
     case wire::Record::EPISODE: return short_name(id_of(x.getEpisode().getEpisode()));
     case wire::Record::GROUP: return "g" + std::to_string(x.getGroup().getGroup());
     case wire::Record::RUN: break;

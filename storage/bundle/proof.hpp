@@ -57,11 +57,11 @@ private:
   void take_artifact(const std::string& path, std::string_view bytes);
   void say(const std::string& path, const std::string& what);
 
-  std::map<std::string, std::string> runs_;   ///< to the first record of each
+  std::map<std::string, std::string> runs_; ///< to the first record of each
   std::vector<std::string> wrong_;
   std::map<std::string, std::string> wanted_; ///< artifact to the first record that names it
   std::set<std::string> there_;
-  std::multimap<std::string, part> parts_;    ///< by the completion's artifact
+  std::multimap<std::string, part> parts_; ///< by the completion's artifact
   uint64_t turns_ = 0, records_ = 0;
 };
 

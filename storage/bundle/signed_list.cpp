@@ -55,9 +55,8 @@ expected<std::string> check_signature(std::string_view text, const std::string& 
     return bad_signature(std::string{signature_path} + " was changed: its signature does not fit",
                          again);
   if (signed_list != list_sha256)
-    return bad_signature(std::string{list_path} +
-                             " was changed: it is not the list that was signed",
-                         again);
+    return bad_signature(
+        std::string{list_path} + " was changed: it is not the list that was signed", again);
   if (trusted && public_hex(*trusted) != by)
     return bad_signature("it is signed by the key " + by + ", not by the one that you named",
                          "ask the sender which key is theirs");

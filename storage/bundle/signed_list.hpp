@@ -1,8 +1,8 @@
 #pragma once
 
-// INTERNAL to storage/bundle: signature.json. What is signed is a word of its own and the SHA-256 of
-// hashes.json, so that no signature of another purpose fits, and a change of the list can be told
-// from one of the signature.
+// INTERNAL to storage/bundle: signature.json. What is signed is a word of its own and the SHA-256
+// of hashes.json, so that no signature of another purpose fits, and a change of the list can be
+// told from one of the signature.
 
 #include <string>
 #include <string_view>

@@ -1,8 +1,8 @@
 #pragma once
 
 // The one kind of archive that a bundle is: POSIX ustar with plain files alone. A header is a pure
-// function of path and size (mode 0644, owner 0, time 0), so the same files give the same bytes, and
-// a reader accepts a header only when it would have written it so. Links, devices, folders and
+// function of path and size (mode 0644, owner 0, time 0), so the same files give the same bytes,
+// and a reader accepts a header only when it would have written it so. Links, devices, folders and
 // extensions have no place in it.
 
 #include <array>

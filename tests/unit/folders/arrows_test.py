@@ -62,7 +62,7 @@ ARROWS = {
     "launch/cmake": "",
     "launch/config": "",
     "launch/cli": "launch/config",
-    "launch/import": "gpu/task storage",
+    "launch/import": "gpu/task storage storage/bundle",
     "launch/simulate": "storage",
     "launch/report": "launch/cli storage",
     "launch/scripted_server": "actors/policy_client/http actors/policy_client/protocol launch/http",
@@ -84,7 +84,7 @@ ARROWS = {
     "launch/page": "launch/config launch/http launch/watch storage",
     "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
     " launch/http launch/judging",
-    "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
+    "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/policy_client gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report"
     " launch/scripted_server launch/services launch/simulate launch/study launch/watch retrieval storage storage/export storage/fsck",
