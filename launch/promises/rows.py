@@ -72,7 +72,8 @@ def killed_helpers(bench: Bench) -> Outcome:
 
 def chaos(bench: Bench) -> Outcome:
     actions = bench.of_size(24, 300, 10_000)
-    return bench.script("tests/chaos/chaos.py", limit=600 + 3 * actions, KERNELMILL_ACTIONS=actions)
+    return bench.script("tests/chaos/chaos.py", limit=600 + 3 * actions, KERNELMILL_ACTIONS=actions,
+                        KERNELMILL_EVALUATED_ACTIONS=actions // 10)
 
 
 def kills_lose_nothing(bench: Bench) -> Found:
@@ -83,7 +84,8 @@ def kills_lose_nothing(bench: Bench) -> Found:
     lost = count(store, "lost")
     return found(f"{n(lost)} lost of {n(count(store, 'acknowledged'))} acknowledged; {n(sum(struck))} kills: of the "
                  f"store's writer {n(struck[0])}, of the node {n(struck[1])}, of what it started {n(struck[2])}, "
-                 f"in {n(count(storm, 'actions'))} kills, freezes and cuts {n(struck[3])}",
+                 f"in {n(count(storm, 'actions'))} kills, freezes and cuts {n(struck[3])}, "
+                 f"{n(count(storm, 'evaluated_actions'))} of them over evaluations",
                  lost == 0 and all(struck), store, node, helpers, storm)
 
 
@@ -126,8 +128,8 @@ def bytes_crash_nothing(bench: Bench) -> Found:
 
 def strangers_cost_little(bench: Bench) -> Found:
     it = bench.script("tests/fault/strangers_test.py", KERNELMILL_STRANGERS=bench.of_size(200, 500, 1000))
-    return found(f"{it.figures.get('kib_a_connection')} KiB a connection at most over {n(count(it, 'connections'))}; "
-                 f"`status` took {it.figures.get('status_s')} s beside them", "kib_a_connection" in it.figures, it)
+    return found(f"{it.figures.get('kib_a_connection')} KiB a connection at most over {n(count(it, 'connections'))}, "
+                 f"{it.figures.get('mib_in_all')} MiB in all; `status` took {it.figures.get('status_s')} s beside them", "kib_a_connection" in it.figures, it)
 
 
 # -- disks ----------------------------------------------------------------------------------------
