@@ -119,7 +119,7 @@ constexpr error_category table[] = {
      "the hint writes a new one"},
     {"read_only", "a folder cannot be written to", "choose another, or correct its rights"},
     {"sandbox_layer_missing",
-     "`evaluation.required_layers` asks for a layer that this machine lacks",
+     "`evaluation.required_layers` asks for a layer that this machine, or each node, lacks",
      "follow the remedy of `kernelmill doctor`, or do not require it"},
     {"unknown_layer", "`evaluation.required_layers` names no layer",
      "`kernelmill doctor` lists them"},

@@ -63,7 +63,11 @@ expected<int> show_run(const invocation& in, const place& at) {
     cli::print("no turn is committed\n");
     return 0;
   }
-  if (at.whole_run) cli::print(task_table(*view) + not_timed_text(*view) + "\n");
+  if (at.whole_run) {
+    std::string alarms;
+    for (const auto& alarm : view->alarms) alarms += alarm_text(alarm);
+    cli::print(task_table(*view) + not_timed_text(*view) + alarms + "\n");
+  }
   cli::print(episodes_table(*view));
   return 0;
 }
