@@ -120,6 +120,7 @@ private:
     KM_TRY(code);
     x.code = std::move(*code);
     x.code_sha256 = text_of(from.getCandidateSha256());
+    for (auto id : from.getExamples()) x.examples.push_back(text_of(id));
     x.finish_reason = text_of(from.getCompletion().getFinishReason());
     x.model = text_of(from.getCompletion().getModel());
     x.transition = text_of(from.getTransition());

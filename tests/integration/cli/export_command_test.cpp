@@ -95,7 +95,8 @@ TEST(export_command, says_what_is_wrong_with_its_words) {
                {{"--form", "rl", "--accepted"}, "leave the other filters out"},
                {{"--form", "kernelbench", "--split", "dev"}, "leave the filters out"},
                {{"--form", "sft", "--min-reward", "much"}, "--min-reward 0.5"},
-               {{"--form", "sfd"}, "did you mean 'sft'?"}};
+               {{"--form", "sfd"}, "did you mean 'sft'?"},
+               {{"--form", "rl", "--on-contamination", "ignore"}, "report"}};
   for (const auto& [words, said] : cases) {
     std::vector<std::string> all{"export", small_run(), "--out", "never"};
     all.insert(all.end(), words.begin(), words.end());
@@ -106,8 +107,22 @@ TEST(export_command, says_what_is_wrong_with_its_words) {
   EXPECT_FALSE(std::filesystem::exists(scratch() + "/never"));
 }
 
+TEST(export_command, mixes_no_splits_in_a_stream_whose_rows_do_not_tell_them) {
+  for (const auto* form : {"trl", "verl", "prime-rl", "skyrl", "tinker", "nemo-gym", "megatron", "harbor"})
+    for (const auto& split : {std::vector<std::string>{}, {"--split", "train,dev"}}) {
+      std::vector<std::string> words{"export", small_run(), "--form", form, "--out", "-"};
+      words.insert(words.end(), split.begin(), split.end());
+      auto x = kernelmill(words);
+      EXPECT_EQ(x.code, 2) << form;
+      EXPECT_THAT(x.err, HasSubstr("add --split train or --split dev")) << form;
+      EXPECT_EQ(x.out, "");
+    }
+  for (const auto* form : {"sft", "trajectories", "preference", "rl"})
+    EXPECT_EQ(kernelmill({"export", small_run(), "--form", form, "--out", "-"}).code, 0) << form;
+}
+
 TEST(export_command, names_what_a_form_lacks) {
-  auto x = kernelmill({"export", small_run(), "--form", "verl", "--out", "-"});
+  auto x = kernelmill({"export", small_run(), "--form", "verl", "--split", "dev", "--out", "-"});
   EXPECT_EQ(x.code, 0);
   EXPECT_THAT(x.err, HasSubstr("token ids"));
   EXPECT_EQ(kernelmill({"export", small_run(), "--form", "kernelbench", "--out", "kb"}).code, 3);
