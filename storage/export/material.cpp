@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "messages/evidence.hpp"
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 
@@ -125,6 +126,8 @@ private:
     x.model = text_of(from.getCompletion().getModel());
     x.transition = text_of(from.getTransition());
     x.seconds = sum(from.getSeconds());
+    x.evidence = evidence_score(evidence_parts_of(from));
+    x.quality = to_string(quality_of(from));
     read_verdict(x, from);
     read_tokens(x, from.getCompletion());
     return {};

@@ -48,6 +48,8 @@ struct turn {
   std::optional<double> reward; ///< none: lost to the infrastructure, or not timed
   std::optional<double> back;   ///< the discounted return from here on; none: a reward is missing
   std::optional<speedup> faster;
+  double evidence = 0;                               ///< messages/evidence.hpp
+  std::string quality = "unusable";                  ///< "positive", "near_miss", ...
   double seconds = 0;                                ///< of all its stages
   uint32_t prompt_tokens = 0, completion_tokens = 0; ///< as the server counted
 
