@@ -49,10 +49,10 @@ evidence_parts evidence_parts_of(wire::TurnRecord::Reader turn, wire::Verdict::R
   evidence_parts result;
   // A later turn's prompt is the feedback of the one before it.
   bool asked = turn.getTurn() > 0 ? turn.getParentTurnId().size() > 0 : turn.getPrompt().size() > 0;
-  result.lineage = (0.0 + (turn.getTurnId().size() > 0) + asked +
-                    is_there(turn.getCompletion().getText()) +
-                    (is_there(turn.getCandidate()) && turn.getCandidateSha256().size() > 0)) /
-                   4;
+  result.lineage =
+      (0.0 + (turn.getTurnId().size() > 0) + asked + is_there(turn.getCompletion().getText()) +
+       (is_there(turn.getCandidate()) && turn.getCandidateSha256().size() > 0)) /
+      4;
   if (verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE) return result;
   auto build = turn.getFacts().getBuild();
   bool said = build.getCompiled() || build.getDiagnostics().size() > 0 || build.getLog().size() > 0;
@@ -120,7 +120,8 @@ episode_evidence evidence_summary::finish(std::optional<uint32_t> best_turn,
   need(result.benchmark, decided, "nothing says whether its best turn is right");
   need(result.sft, kind == wire::EpisodeKind::USABLE_POSITIVE_SFT, "it is not usable_positive_sft");
   need(result.rl, all([](const seen& x) { return x.paid; }), "a turn has no reward");
-  need(result.rl, all([](const seen& x) { return x.parts.build > 0 || x.quality == turn_quality::negative; }),
+  need(result.rl,
+       all([](const seen& x) { return x.parts.build > 0 || x.quality == turn_quality::negative; }),
        "a turn has no verdict");
   return result;
 }

@@ -12,8 +12,8 @@
 
 namespace kernelmill {
 
-/// What is there of each kind of evidence, from 0 to 1: whether it was looked at, not how it ended. A
-/// kernel that is wrong for certain has as much of it as one that is right.
+/// What is there of each kind of evidence, from 0 to 1: whether it was looked at, not how it ended.
+/// A kernel that is wrong for certain has as much of it as one that is right.
 struct evidence_parts {
   double correctness = 0; ///< cases were compared, and the gate says what came out
   double performance = 0; ///< there is a speedup with an interval
@@ -30,7 +30,8 @@ double evidence_score(const evidence_parts& x);
 evidence_parts evidence_parts_of(wire::TurnRecord::Reader turn);
 evidence_parts evidence_parts_of(wire::TurnRecord::Reader turn, wire::Verdict::Reader verdict);
 
-/// How good an example a turn makes: a label beside the kind of its episode, which it does not change.
+/// How good an example a turn makes: a label beside the kind of its episode, which it does not
+/// change.
 ///   positive    accepted, and no copy of what was shown
 ///   near_miss   compiled, at least half of its cases right, no critical finding, not accepted
 ///   negative    judged, and none of these
@@ -46,7 +47,7 @@ struct episode_use {
   std::vector<std::string> reasons; ///< why not
 };
 struct episode_evidence {
-  double score = 0;                             ///< of its best turn
+  double score = 0;                              ///< of its best turn
   turn_quality quality = turn_quality::unusable; ///< of the best of its turns
   episode_use benchmark, sft, rl;
 };

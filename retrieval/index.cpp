@@ -35,7 +35,8 @@ expected<std::vector<float>> embed_entries(embedder& embedding,
 }
 
 index_entry entry_of(const knowledge_card& x) {
-  return {"card:" + x.id, "card", x.title, x.body, x.source, {}, x.families, x.backends, 0, {}, {}, {}};
+  return {"card:" + x.id, "card",     x.title, x.body, x.source, {},
+          x.families,     x.backends, 0,       {},     {},       {}};
 }
 
 index_entry entry_of(const verified_kernel& x) {
@@ -72,7 +73,8 @@ bool is_held_out(const std::string& split) {
 
 } // namespace
 
-void loaded_index::name_splits(const std::function<std::string(const std::string& task)>& split_of) {
+void loaded_index::name_splits(
+    const std::function<std::string(const std::string& task)>& split_of) {
   for (auto& x : entries_)
     if (x.kind == "kernel" && x.split.empty()) x.split = split_of(x.task);
 }

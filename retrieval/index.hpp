@@ -69,8 +69,8 @@ struct index_entry {
   std::vector<std::string> families; ///< empty: about all
   std::vector<std::string> backends;
   double speedup = 0;
-  std::string language; ///< of a kernel's text, as a fence names it
-  std::string split;    ///< of a kernel's task; empty: an older index does not say
+  std::string language;      ///< of a kernel's text, as a fence names it
+  std::string split;         ///< of a kernel's task; empty: an older index does not say
   std::string rights_source; ///< whose licence counts; empty: by the task's id
 };
 
@@ -110,7 +110,8 @@ public:
   void name_splits(const std::function<std::string(const std::string& task)>& split_of);
 
   /// Adds a kernel and makes the leak guard know it as a solution of its task. Answers false when
-  /// its turn is there already, or when it is not to be shown: then the leak guard alone knows it. When embedding fails, the leak guard knows it all the same.
+  /// its turn is there already, or when it is not to be shown: then the leak guard alone knows it.
+  /// When embedding fails, the leak guard knows it all the same.
   expected<bool> add_kernel(const verified_kernel& x);
 
   /// The guard can be told of solutions that are no entries (a task's baseline) and of tasks that

@@ -93,8 +93,7 @@ shingle_set shingles_of_code(std::string_view code) {
   return shingles_of(without_python_comments(code));
 }
 
-std::array<uint64_t, near_duplicates::bands>
-near_duplicates::bands_of(const code_signature& x) {
+std::array<uint64_t, near_duplicates::bands> near_duplicates::bands_of(const code_signature& x) {
   std::array<uint64_t, bands> result;
   for (size_t band = 0; band < bands; ++band)
     result[band] = XXH3_64bits_withSeed(&x[band * rows], rows * sizeof x[0], band);

@@ -2,12 +2,12 @@
 
 // Finds, among many codes, one that a code nearly repeats, without comparing it with each.
 //
-// A code is a set of shingles (retrieval/leak_guard.hpp). Its signature has the least of each of 128
-// hashes of them: two signatures agree in a place with the probability that is the resemblance of
-// their sets. Signatures are cut into 32 bands of 4 places; codes that share a band are candidates,
-// and the exact comparison of the leak guard decides. Of two codes with a resemblance of 0.7 a share
-// of 0.9998 has a band in common; of 0.5, still 0.87. A short code within a much longer one is often
-// not found so.
+// A code is a set of shingles (retrieval/leak_guard.hpp). Its signature has the least of each of
+// 128 hashes of them: two signatures agree in a place with the probability that is the resemblance
+// of their sets. Signatures are cut into 32 bands of 4 places; codes that share a band are
+// candidates, and the exact comparison of the leak guard decides. Of two codes with a resemblance
+// of 0.7 a share of 0.9998 has a band in common; of 0.5, still 0.87. A short code within a much
+// longer one is often not found so.
 
 #include <array>
 #include <cstdint>

@@ -14,9 +14,9 @@ namespace {
 
 using licence_json = nlohmann::json;
 
-const std::vector<std::string> licence_keys = {
-    "schema_version", "source", "title", "match",  "digests", "licence", "url",
-    "since",          "terms",  "note",  "allows"};
+const std::vector<std::string> licence_keys = {"schema_version", "source",  "title", "match",
+                                               "digests",        "licence", "url",   "since",
+                                               "terms",          "note",    "allows"};
 
 tl::unexpected<error> bad_licence(const std::string& file, const std::string& cause,
                                   std::string hint = {}) {
@@ -204,8 +204,8 @@ expected<licence_book> licence_book::of(std::vector<licence> all) {
 }
 
 const licence* licence_book::find(const std::string& source) const {
-  auto i = std::find_if(all_.begin(), all_.end(),
-                        [&](const licence& x) { return x.source == source; });
+  auto i =
+      std::find_if(all_.begin(), all_.end(), [&](const licence& x) { return x.source == source; });
   return i == all_.end() ? nullptr : &*i;
 }
 
@@ -215,11 +215,9 @@ std::vector<const licence*> licence_book::of_task(const origin_facts& x) const {
     bool by_id = std::any_of(one.match.begin(), one.match.end(), [&](const std::string& glob) {
       return ::fnmatch(glob.c_str(), x.id.c_str(), 0) == 0;
     });
-    bool by_digest = !x.digest.empty() &&
-                     std::find(one.digests.begin(), one.digests.end(), x.digest) !=
-                         one.digests.end();
-    if (by_id || by_digest || (!x.source.empty() && one.source == x.source))
-      result.push_back(&one);
+    bool by_digest = !x.digest.empty() && std::find(one.digests.begin(), one.digests.end(),
+                                                    x.digest) != one.digests.end();
+    if (by_id || by_digest || (!x.source.empty() && one.source == x.source)) result.push_back(&one);
   }
   return result;
 }
@@ -242,17 +240,18 @@ licence_decision decide(const licence_book& book, const origin_facts& what, purp
   // A source that nobody describes is not made good by an id that fits.
   if (found.empty() || (!what.source.empty() && book.find(what.source) == nullptr))
     if (found.empty() || wanted != purpose::evaluate) return undecided(what, wanted);
-  const auto& least = **std::min_element(
-      found.begin(), found.end(),
-      [&](const licence* a, const licence* b) { return says_less(a, b, wanted); });
+  const auto& least =
+      **std::min_element(found.begin(), found.end(), [&](const licence* a, const licence* b) {
+        return says_less(a, b, wanted);
+      });
   licence_decision result;
   result.source = least.source;
   result.licence = least.name;
   result.url = least.url;
   auto allows = least.of(wanted);
   if (allows == allowance::on_terms) result.terms = least.terms;
-  result.allowed = allows == allowance::yes ||
-                   (allows == allowance::on_terms && accepted.contains(least.terms));
+  result.allowed =
+      allows == allowance::yes || (allows == allowance::on_terms && accepted.contains(least.terms));
   // Of two that ask for terms both must be accepted.
   for (const auto* x : found)
     if (result.allowed && x->of(wanted) == allowance::on_terms && !accepted.contains(x->terms)) {
@@ -261,9 +260,9 @@ licence_decision decide(const licence_book& book, const origin_facts& what, purp
     }
   if (result.allowed) return result;
   auto since = least.since.empty() ? std::string{} : " since " + least.since;
-  result.reason = fmt::format("{} is of {}, which must not {}{}{} ({})", what.id, least.title,
-                              verb_of(wanted), since,
-                              result.terms.empty() ? "" : " without its terms", least.name);
+  result.reason =
+      fmt::format("{} is of {}, which must not {}{}{} ({})", what.id, least.title, verb_of(wanted),
+                  since, result.terms.empty() ? "" : " without its terms", least.name);
   result.hint = result.terms.empty()
                     ? "no terms that are accepted change that; " +
                           (least.url.empty() ? "leave its tasks out" : "see " + least.url)

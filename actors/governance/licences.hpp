@@ -2,8 +2,8 @@
 
 // What may be done with a task: plain functions on plain values. A file of configs/licences says of
 // one source what its licence allows; a decision is made of a task's id, digest and source, of what
-// it is wanted for, and of the terms that somebody has accepted. Whatever says least counts: neither
-// another id nor a source that is named beside lifts what a licence forbids.
+// it is wanted for, and of the terms that somebody has accepted. Whatever says least counts:
+// neither another id nor a source that is named beside lifts what a licence forbids.
 
 #include <array>
 #include <set>

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
-#include "launch/commands/commands.hpp"
 #include "launch/commands/code_memory.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/commands/export_kernelbench.hpp"
 #include "launch/commands/export_permits.hpp"
 #include "launch/commands/export_runs.hpp"
@@ -131,7 +131,8 @@ expected<void> check_output(const invocation& in) {
     return usage("with --out - rows go to stdout, where --json prints its document",
                  "leave one of them out");
   if (auto as = ex::form_of(in.value("--form")); as && in.value("--out") == "-")
-    if (!tells_split(*as) && (!in.has("--split") || in.value("--split").find(',') != std::string::npos))
+    if (!tells_split(*as) &&
+        (!in.has("--split") || in.value("--split").find(',') != std::string::npos))
       return usage(fmt::format("rows of the form {} do not say which split they are of, and with "
                                "--out - all go into one stream",
                                in.value("--form")),
@@ -168,10 +169,8 @@ json document_of(const ex::report& x, const invocation& in) {
                      {"sha256", f.sha256}});
   auto refused = json::array();
   for (const auto& [key, r] : x.refused)
-    refused.push_back({{"what", r.what},
-                       {"groups", r.groups},
-                       {"reason", r.may.reason},
-                       {"hint", r.may.hint}});
+    refused.push_back(
+        {{"what", r.what}, {"groups", r.groups}, {"reason", r.may.reason}, {"hint", r.may.hint}});
   return {{"form", in.value("--form")},
           {"directory", in.value("--out")},
           {"rows", x.rows},

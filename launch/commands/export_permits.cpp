@@ -8,7 +8,7 @@ namespace kernelmill::commands {
 
 namespace {
 
-using manifest_json = nlohmann::ordered_json;
+using stored_json = nlohmann::ordered_json;
 using exports::permit;
 using exports::permits;
 
@@ -32,9 +32,9 @@ public:
     return result;
   }
 
-  void add_examples(permits& to, const manifest_json& retrieval) const {
+  void add_examples(permits& to, const stored_json& retrieval) const {
     if (!retrieval.is_object()) return;
-    for (const auto& x : retrieval.value("examples", manifest_json::array()))
+    for (const auto& x : retrieval.value("examples", stored_json::array()))
       to.examples[x.value("id", std::string{})] =
           of({x.value("task", std::string{}), {}, x.value("source", std::string{})});
     if (retrieval.contains("of_origin")) add_examples(to, retrieval["of_origin"]);
@@ -65,13 +65,13 @@ permit of_unknown_index() {
   return result;
 }
 
-bool is_live(const manifest_json& retrieval) {
+bool showed_live_kernels(const stored_json& retrieval) {
   return retrieval.is_object() &&
          (retrieval.value("live", false) ||
-          (retrieval.contains("of_origin") && is_live(retrieval["of_origin"])));
+          (retrieval.contains("of_origin") && showed_live_kernels(retrieval["of_origin"])));
 }
 
-bool has_unknown_origin(const manifest_json& retrieval) {
+bool has_unknown_origin(const stored_json& retrieval) {
   if (!retrieval.is_object()) return true;
   return retrieval.contains("of_origin") && has_unknown_origin(retrieval["of_origin"]);
 }
@@ -88,7 +88,8 @@ cli::option_spec accept_terms_option() {
           cli::completes::nothing};
 }
 
-expected<std::set<std::string>> accepted_terms(const cli::invocation& in, const licence_book& book) {
+expected<std::set<std::string>> accepted_terms(const cli::invocation& in,
+                                               const licence_book& book) {
   std::set<std::string> result;
   if (in.has("--accept-terms")) {
     const auto& text = in.value("--accept-terms");
@@ -112,19 +113,21 @@ expected<permits> permits_of(const run_directory& run, const licence_book& book,
   permits result;
   for (const auto& what : origins_of(*manifest)) result.tasks[what.id] = make.of(what);
   auto setting = [&](const char* key, auto otherwise) {
-    return config->value(manifest_json::json_pointer{std::string{"/retrieval/"} + key}, otherwise);
+    return config->value(stored_json::json_pointer{std::string{"/retrieval/"} + key}, otherwise);
   };
-  const auto retrieval = manifest->value("retrieval", manifest_json());
+  const auto retrieval = manifest->value("retrieval", stored_json());
   bool older = !manifest->contains("retrieval");
   make.add_examples(result, retrieval);
   result.kernels.allowed = true;
-  if (older ? setting("live", false) : is_live(retrieval)) result.kernels = of_own_tasks(result);
+  result.kernels.source = "retrieved-kernels";
+  result.kernels.licence = "that of their tasks; what limits training or sharing is named apart";
+  if (older ? setting("live", false) : showed_live_kernels(retrieval)) result.kernels = of_own_tasks(result);
   if (older ? !setting("index", std::string{}).empty() : has_unknown_origin(retrieval))
     result.kernels = of_unknown_index();
-  auto cards = older || !retrieval.is_object() || !retrieval.value("cards", manifest_json()).is_string()
-                   ? std::string{setting("corpus", std::string{}).empty() ? "kernelmill-cards"
-                                                                           : "own-cards"}
-                   : retrieval["cards"].get<std::string>();
+  auto cards =
+      older || !retrieval.is_object() || !retrieval.value("cards", stored_json()).is_string()
+          ? std::string{setting("corpus", std::string{}).empty() ? "kernelmill-cards" : "own-cards"}
+          : retrieval["cards"].get<std::string>();
   result.cards = make.of({"a knowledge card", {}, cards});
   return result;
 }

@@ -170,7 +170,8 @@ cli::command index_build_row() {
       "kernelmill index build index --kernels first",
       "A run uses the index given by `retrieval.index`. Verified kernels are the candidates of "
       "accepted turns. A kernel\n"
-      "is never shown for the task that it solves. Kernels of held-out tasks, and of tasks that may "
+      "is never shown for the task that it solves. Kernels of held-out tasks, and of tasks that "
+      "may "
       "not be trained on,\n"
       "are left out.",
       {{"DIR", "Folder of the index. Created if missing.", true, false, completes::directory, {}}},

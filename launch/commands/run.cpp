@@ -273,8 +273,8 @@ cli::command run_row() {
       "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows the "
       "configuration of the run.",
       {config_words()},
-      with_monitor_options(
-          {accept_terms_option(), flag("--dry-run", "Prints the resolved configuration and exits.")}),
+      with_monitor_options({accept_terms_option(),
+                            flag("--dry-run", "Prints the resolved configuration and exits.")}),
       run};
 }
 

@@ -132,7 +132,7 @@ double mean_evidence(const run_view& view) {
                                : sum / static_cast<double>(view.episodes.size());
 }
 
-json to_json(const episode_evidence& x) {
+json evidence_json(const episode_evidence& x) {
   return {{"score", x.score},
           {"quality", to_string(x.quality)},
           {"benchmark", use_json(x.benchmark)},
@@ -241,7 +241,7 @@ json to_json(const run_view& view) {
                                   {"return", e.first_return},
                                   {"best_speedup", to_json(e.best)},
                                   {"categories", e.categories},
-                                  {"evidence", to_json(e.evidence)}});
+                                  {"evidence", evidence_json(e.evidence)}});
   result["evidence"] = view.episodes.empty() ? json(nullptr) : json(mean_evidence(view));
   auto uses = json::parse(view.readiness, nullptr, false);
   result["readiness"] = uses.is_object() ? std::move(uses) : json(nullptr);

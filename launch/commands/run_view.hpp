@@ -69,7 +69,7 @@ std::string evidence_text(const run_view& view);
 
 /// The same of an episode.
 std::string evidence_text(const episode_evidence& x);
-nlohmann::ordered_json to_json(const episode_evidence& x);
+nlohmann::ordered_json evidence_json(const episode_evidence& x);
 
 using watch::open_for_reading;
 

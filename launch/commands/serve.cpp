@@ -82,8 +82,8 @@ expected<void> say_rights(const services::task_shelf& tasks) {
   for (const auto& one : tasks.all()) origins.push_back(origin_of(*one));
   for (const auto& one : rights_of(*book, origins, {}).tasks)
     if (!one.train.allowed)
-      cli::talk("warning: rewards of " + one.what.id + " are not for training: " +
-                one.train.reason);
+      cli::talk("warning: rewards of " + one.what.id +
+                " are not for training: " + one.train.reason);
   return {};
 }
 

@@ -143,7 +143,7 @@ json episode_json(const stored_episode& x, const artifact_store& artifacts) {
     auto opened = record.open();
     result["turns"].push_back(turn_json(opened->getTurn(), artifacts));
   }
-  result["evidence"] = to_json(evidence_of_episode(x));
+  result["evidence"] = evidence_json(evidence_of_episode(x));
   result["end"] = nullptr;
   if (x.end) {
     auto opened = x.end->open();
@@ -185,10 +185,9 @@ expected<int> show_episode(const invocation& in, const place& at) {
     cli::print(turn_text(opened->getTurn(), artifacts, in.colour_out));
   }
   if (x->end && !at.name.turn)
-    cli::print(section("episode",
-                       end_text(x->end->open()->getEpisode()) +
-                           evidence_text(evidence_of_episode(*x)),
-                       in.colour_out));
+    cli::print(section(
+        "episode", end_text(x->end->open()->getEpisode()) + evidence_text(evidence_of_episode(*x)),
+        in.colour_out));
   return 0;
 }
 

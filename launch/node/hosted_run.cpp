@@ -157,7 +157,8 @@ expected<void> hosted_run::state::take_up_rights() {
 }
 
 // A fork's prompts hold what the retriever gave its origin.
-nlohmann::ordered_json hosted_run::state::retrieval_facts(const nlohmann::ordered_json& fork) const {
+nlohmann::ordered_json
+hosted_run::state::retrieval_facts(const nlohmann::ordered_json& fork) const {
   const auto& config = options.config.retrieval;
   auto result = retrieval_json(licences, retrieval.index.get(), config.enabled && config.live);
   if (!fork.is_object()) return result;
@@ -292,8 +293,8 @@ expected<void> hosted_run::open(const execution_facts& facts) {
     nlohmann::ordered_json fork;
     if (!x.options.fork_json.empty())
       fork = nlohmann::ordered_json::parse(x.options.fork_json, nullptr, false);
-    auto manifest = run_manifest(x.plan, config.policy, x.policy, facts, x.rights,
-                                 x.retrieval_facts(fork));
+    auto manifest =
+        run_manifest(x.plan, config.policy, x.policy, facts, x.rights, x.retrieval_facts(fork));
     if (fork.is_object()) manifest["fork"] = std::move(fork);
     directory = create_run({x.options.directory, config.run.name, config.storage.store}, resolved,
                            manifest);

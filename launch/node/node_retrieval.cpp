@@ -129,7 +129,8 @@ shown_task_map shown_tasks(const std::vector<std::shared_ptr<const task>>& tasks
   for (const auto& one : tasks) {
     const auto* right = rights.find(one->id);
     bool may = right && right->train.allowed;
-    result[one->id] = {exports::split_of(one->id, one->split), may ? right->train.source : "", !may};
+    result[one->id] = {exports::split_of(one->id, one->split), may ? right->train.source : "",
+                       !may};
   }
   return result;
 }

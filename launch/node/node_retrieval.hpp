@@ -27,7 +27,8 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                         const std::vector<std::shared_ptr<const task>>& tasks);
 
 /// What makes of a task's kernels examples, or keeps them from that: those of a task that is held
-/// out are none, nor those of one that may not be trained on, since a model learns from its prompts.
+/// out are none, nor those of one that may not be trained on, since a model learns from its
+/// prompts.
 struct shown_task {
   std::string split;
   std::string source;

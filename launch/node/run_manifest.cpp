@@ -33,19 +33,18 @@ nlohmann::ordered_json run_manifest(const run_plan& plan, const policy_section& 
       listed.back()["source"] = right->train.source;
     if (right && !right->train.licence.empty()) listed.back()["licence"] = right->train.licence;
   }
-  return {
-      {"config_digest", plan.config_digest},
-      {"toolchain", facts.toolchain},
-      {"slots", facts.slots},
-      {"sandbox", layers_json(facts.layers)},
-      {"policy",
-       {{"kind", asked.kind},
-        {"base_url", policy.base_url},
-        {"model", policy.model},
-        {"licence", asked.licence}}},
-      {"tasks", listed},
-      {"accepted_terms", rights.accepted},
-      {"retrieval", std::move(retrieval)}};
+  return {{"config_digest", plan.config_digest},
+          {"toolchain", facts.toolchain},
+          {"slots", facts.slots},
+          {"sandbox", layers_json(facts.layers)},
+          {"policy",
+           {{"kind", asked.kind},
+            {"base_url", policy.base_url},
+            {"model", policy.model},
+            {"licence", asked.licence}}},
+          {"tasks", listed},
+          {"accepted_terms", rights.accepted},
+          {"retrieval", std::move(retrieval)}};
 }
 
 } // namespace kernelmill

@@ -91,9 +91,8 @@ std::vector<origin_facts> origins_of(const rights_json& manifest) {
 expected<void> may_run(const run_rights& x) {
   for (const auto& one : x.tasks)
     if (!one.evaluate.allowed)
-      return configuration_error("licence_forbids",
-                                 "failed to start the run: " + one.evaluate.reason,
-                                 one.evaluate.hint);
+      return configuration_error(
+          "licence_forbids", "failed to start the run: " + one.evaluate.reason, one.evaluate.hint);
   return {};
 }
 
@@ -151,8 +150,8 @@ std::vector<std::string> lines_of(const run_rights& x) {
   std::vector<std::string> result;
   for (const auto& [one, tasks] : by_source(x)) {
     auto source = one->train.source.empty() ? "unknown" : one->train.source;
-    result.push_back(fmt::format("licence of {} ({} task{}): {}; train: {}; share: {}", source, tasks,
-                                 tasks == 1 ? "" : "s",
+    result.push_back(fmt::format("licence of {} ({} task{}): {}; train: {}; share: {}", source,
+                                 tasks, tasks == 1 ? "" : "s",
                                  one->train.licence.empty() ? "unknown" : one->train.licence,
                                  word_of(one->train), word_of(one->share)));
     if (!one->train.allowed)

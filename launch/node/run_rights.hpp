@@ -1,8 +1,8 @@
 #pragma once
 
 // What the licences allow of a run: which files of licences there are, what they say of its tasks,
-// and what its manifest keeps of that. Exports, indexes and other commands decide from the manifest,
-// since files of a task may change or go after the run.
+// and what its manifest keeps of that. Exports, indexes and other commands decide from the
+// manifest, since files of a task may change or go after the run.
 
 #include <set>
 #include <string>
@@ -38,8 +38,8 @@ run_rights rights_of(const licence_book& book, const std::vector<origin_facts>& 
 
 origin_facts origin_of(const task& x);
 
-/// The tasks that a manifest lists; those of older programs have no source, and are decided about by
-/// their ids.
+/// The tasks that a manifest lists; those of older programs have no source, and are decided about
+/// by their ids.
 std::vector<origin_facts> origins_of(const nlohmann::ordered_json& manifest);
 
 /// Errors: "licence_forbids" when a task must not even be evaluated.

@@ -14,9 +14,9 @@ namespace kernelmill::watch {
 
 const std::vector<std::string>& keys_of_runs() {
   static const std::vector<std::string> all{
-      "run",      "state",    "live",     "progress",        "episodes", "ended",
-      "turns",    "accepted", "rejected", "infrastructure",  "reward",   "best_speedup",
-      "evidence", "near_misses", "began_at", "seconds",  "failure",  "failure_category"};
+      "run",      "state",       "live",     "progress",       "episodes", "ended",
+      "turns",    "accepted",    "rejected", "infrastructure", "reward",   "best_speedup",
+      "evidence", "near_misses", "began_at", "seconds",        "failure",  "failure_category"};
   return all;
 }
 

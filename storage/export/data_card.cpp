@@ -44,8 +44,7 @@ std::string licence_lines(const report& done) {
   for (const auto& [source, x] : done.sources) names.insert(x.licence);
   for (const auto& [run, x] : done.model_licences) names.insert(x);
   if (names.size() == 1)
-    for (auto [spdx, word] : {std::pair{"Apache-2.0", "apache-2.0"},
-                              std::pair{"MIT", "mit"},
+    for (auto [spdx, word] : {std::pair{"Apache-2.0", "apache-2.0"}, std::pair{"MIT", "mit"},
                               std::pair{"CC-BY-4.0", "cc-by-4.0"}})
       if (*names.begin() == spdx) return fmt::format("license: {}\n", word);
   return "license: other\nlicense_name: see-licenses\nlicense_link: LICENSES\n";
@@ -93,7 +92,8 @@ std::string licences_part(const report& done) {
             "model";
   result += done.model_licences.empty() ? ", which no run names.\n" : ".\n";
   for (const auto& [key, x] : done.refused)
-    result += fmt::format("\nNot in here: {} groups with {}: {}.\n", x.groups, x.what, x.may.reason);
+    result +=
+        fmt::format("\nNot in here: {} groups with {}: {}.\n", x.groups, x.what, x.may.reason);
   return result;
 }
 
@@ -209,8 +209,7 @@ std::string data_card(const std::vector<source>& from, const request& what, cons
   auto result = head(what, done);
   result +=
       fmt::format("\n# Kernelmill export: {}\n\n{}\n", to_string(what.as), summary_of(what.as));
-  result +=
-      fmt::format("\nRuns: {}. Answers by: {}.\n", listed(runs), listed(done.models));
+  result += fmt::format("\nRuns: {}. Answers by: {}.\n", listed(runs), listed(done.models));
   result += licences_part(done);
   result += counts(done);
   result += fmt::format("\nSplits: {}. All rows of a task are in one split.\n", split_rule);

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "storage/export/split.hpp"
+#include "storage/export/gates.hpp"
 #include "storage/files.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/verdicts.hpp"
@@ -73,8 +73,8 @@ private:
 
 expected<void> remove_earlier(const std::string& directory) {
   // PROVENANCE.json goes first: a folder without it is not taken for a whole export.
-  for (const auto* name : {provenance_name, card_name, licences_name, "data/train.jsonl", "data/dev.jsonl",
-                           "data/train.jsonl.zst", "data/dev.jsonl.zst"}) {
+  for (const auto* name : {provenance_name, card_name, licences_name, "data/train.jsonl",
+                           "data/dev.jsonl", "data/train.jsonl.zst", "data/dev.jsonl.zst"}) {
     std::error_code code;
     fs::remove(fs::path{directory} / name, code);
     if (code) return unexpected(file_error(code.value(), "replace", directory + "/" + name));
@@ -103,85 +103,6 @@ expected<void> describe(const std::vector<source>& from, const request& what, co
   return write_json(what.directory + "/" + provenance_name, provenance(from, what, done));
 }
 
-// -- what is decided before anything is read ----------------------------------------------------
-
-struct chosen_split {
-  std::string split;
-  bool own = false;
-};
-
-/// One split for each task, over all runs: where they differ, dev wins, since what a model was
-/// trained on cannot be held out any more.
-class split_table {
-public:
-  split_table(const std::vector<source>& from, report& done) {
-    std::set<std::string> all;
-    for (const auto& x : from) {
-      for (const auto& [task, unused] : x.splits) all.insert(task);
-      for (const auto& [task, unused] : x.may.tasks) all.insert(task);
-    }
-    for (const auto& task : all) choose(task, from, done);
-  }
-
-  chosen_split operator()(const std::string& task) const {
-    auto found = chosen_.find(task);
-    return found == chosen_.end() ? chosen_split{split_of(task, ""), false} : found->second;
-  }
-
-private:
-  void choose(const std::string& task, const std::vector<source>& from, report& done) {
-    split_conflict seen;
-    bool own = false, differ = false;
-    for (const auto& x : from) {
-      auto said = x.splits.find(task);
-      bool says = said != x.splits.end();
-      if (!says && !x.may.tasks.contains(task)) continue;
-      auto split = split_of(task, says ? said->second : "");
-      own = own || says;
-      differ = differ || (!seen.taken.empty() && seen.taken != split);
-      if (seen.taken != "dev") seen.taken = split;
-      seen.by_run[x.run] = std::move(split);
-    }
-    chosen_[task] = {seen.taken, own};
-    if (differ) done.split_conflicts[task] = std::move(seen);
-  }
-
-  std::map<std::string, chosen_split> chosen_;
-};
-
-/// What is refused as a task of one run is refused under another name, too.
-class licence_gate {
-public:
-  explicit licence_gate(const std::vector<source>& from) {
-    for (const auto& x : from)
-      for (const auto& [task, may] : x.may.tasks)
-        if (!may.allowed && !may.digest.empty()) refused_.emplace(may.digest, may);
-  }
-
-  permit of_task(const source& from, const std::string& task) const {
-    auto result = permit_of(from.may, task);
-    auto twin = refused_.find(result.digest);
-    return result.allowed && twin != refused_.end() ? twin->second : result;
-  }
-
-  /// Nothing when every task is refused; the reason of the first then.
-  expected<void> check(const std::vector<source>& from) const {
-    std::optional<permit> first;
-    for (const auto& x : from)
-      for (const auto& [task, unused] : x.may.tasks) {
-        auto may = of_task(x, task);
-        if (may.allowed) return {};
-        if (!first) first = std::move(may);
-      }
-    if (!first) return {}; // no run has a task
-    return configuration_error("licence_forbids", "failed to export: " + first->reason,
-                               first->hint);
-  }
-
-private:
-  std::map<std::string, permit> refused_; // by digest
-};
-
 // -- reading ------------------------------------------------------------------------------------
 
 /// What is done with a group besides its rows.
@@ -193,9 +114,8 @@ public:
       : what_(what), done_(done), splits_(splits), gate_(gate), files_(what) {}
 
   expected<void> read(const source& from, pass why) {
-    return for_each_group(*from.lineage, from.run, [&](const stored_group& stored) {
-      return judged(from, stored, why);
-    });
+    return for_each_group(*from.lineage, from.run,
+                          [&](const stored_group& stored) { return judged(from, stored, why); });
   }
 
   expected<void> finish() {
@@ -262,7 +182,8 @@ private:
   /// A prompt with an example that may not be used spoils its episode, and a group without one of
   /// its episodes is another comparison: it goes as a whole.
   bool passes(const source& from, const group& x, const permit& may, bool say) {
-    if (!may.allowed) return refuse(x.task, "the task " + x.task, may, "groups_forbidden_by_licence", say);
+    if (!may.allowed)
+      return refuse(x.task, "the task " + x.task, may, "groups_forbidden_by_licence", say);
     for (const auto& e : x.episodes)
       for (const auto& t : e.turns)
         for (const auto& id : t.examples)
@@ -371,11 +292,12 @@ private:
 
 /// Learns the held-out code; looks everything through when one that is found ends the export.
 expected<void> look_before(exporter& all, const std::vector<source>& from, const request& what,
-                           report& done) {
+                           bool has_dev, report& done) {
   const auto& check = what.contamination;
   if (!check.memory) return {};
-  for (const auto& x : from)
-    if (auto ok = all.read(x, pass::held_out); !ok) return ok;
+  if (has_dev)
+    for (const auto& x : from)
+      if (auto ok = all.read(x, pass::held_out); !ok) return ok;
   auto& found = done.contamination;
   found.looked = true;
   found.held_out = check.memory->remembered();
@@ -408,7 +330,7 @@ expected<report> write_dataset(const std::vector<source>& from, const request& w
   licence_gate gate{from};
   KM_TRY(gate.check(from));
   exporter all{what, result, splits, gate};
-  KM_TRY(look_before(all, from, what, result));
+  KM_TRY(look_before(all, from, what, splits.has_dev(), result));
   bool folder = !what.directory.empty();
   if (folder)
     if (auto ok = prepare(what); !ok) return unexpected(ok.error());

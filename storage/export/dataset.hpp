@@ -81,8 +81,8 @@ struct report {
 };
 
 /// Errors: "directory_not_empty" (there is an export, or something else, and no `force`), those of
-/// the store, the artifacts and the disk; "licence_forbids" when no task of the runs may be exported
-/// so, "contaminated" when it was to be refused and is found. Neither leaves a folder.
+/// the store, the artifacts and the disk; "licence_forbids" when no task of the runs may be
+/// exported so, "contaminated" when it was to be refused and is found. Neither leaves a folder.
 expected<report> write_dataset(const std::vector<source>& from, const request& what);
 
 // -- parts --------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ struct turn {
   uint32_t number = 0;
   bool shared = false; ///< with the episode that a fork began from: context, whose credit is there
   std::string id, parent_id;
-  std::vector<message> added; ///< to the conversation, before the answer
+  std::vector<message> added;        ///< to the conversation, before the answer
   std::vector<std::string> examples; ///< ids of what the retriever added to it
   std::string answer;
   std::string finish_reason, model;

@@ -22,9 +22,10 @@ struct permit {
 };
 
 struct permits {
-  std::map<std::string, permit> tasks;    ///< by id
-  std::map<std::string, permit> examples; ///< by id, "kernel:TURN": those that differ from `kernels`
-  permit kernels;                         ///< of all other retrieved kernels
+  std::map<std::string, permit> tasks; ///< by id
+  std::map<std::string, permit>
+      examples;   ///< by id, "kernel:TURN": those that differ from `kernels`
+  permit kernels; ///< of all other retrieved kernels
   permit cards;
 
   /// Of a retrieved example, by its id.

@@ -10,8 +10,8 @@ namespace kernelmill::exports {
 std::string split_of(std::string_view task, std::string_view own);
 
 /// How PROVENANCE.json and data cards say it.
-inline constexpr std::string_view split_rule =
-    "a task's own `split`, else by the SHA-256 of its id: one task in ten is in dev; where runs differ, "
-    "dev wins";
+inline constexpr std::string_view split_rule = "a task's own `split`, else by the SHA-256 of its "
+                                               "id: one task in ten is in dev; where runs differ, "
+                                               "dev wins";
 
 } // namespace kernelmill::exports

@@ -1,5 +1,5 @@
-// What a licence forbids: a run over tasks that are for evaluation alone, and every way in which its
-// turns could become data for training.
+// What a licence forbids: a run over tasks that are for evaluation alone, and every way in which
+// its turns could become data for training.
 
 #include <algorithm>
 #include <filesystem>
@@ -22,10 +22,9 @@ using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
-const std::vector<std::string> forms = {"sft",   "trajectories", "preference", "rl",
-                                        "trl",   "verl",         "prime-rl",   "skyrl",
-                                        "tinker", "nemo-gym",    "megatron",   "harbor",
-                                        "kernelbench"};
+const std::vector<std::string> forms = {
+    "sft",   "trajectories", "preference", "rl",       "trl",    "verl",       "prime-rl",
+    "skyrl", "tinker",       "nemo-gym",   "megatron", "harbor", "kernelbench"};
 
 json read_file_json(const std::string& name) {
   std::ifstream in{scratch() + "/" + name};
@@ -89,7 +88,8 @@ void expect_refused(const std::vector<std::string>& words, const char* said = "m
   std::string text;
   for (const auto& w : words) text += w + " ";
   EXPECT_NE(x.code, 0) << text;
-  EXPECT_THAT(x.err, AllOf(HasSubstr(stream ? "error:" : "licence_forbids"), HasSubstr(said))) << text;
+  EXPECT_THAT(x.err, AllOf(HasSubstr(stream ? "error:" : "licence_forbids"), HasSubstr(said)))
+      << text;
   EXPECT_EQ(x.out, "") << text;
 }
 
@@ -149,7 +149,8 @@ TEST(licence_command, a_run_of_an_older_program_is_decided_by_the_ids_of_its_tas
   expect_no_export("runs/older");
   manifest["tasks"][0]["id"] = "somebody/softmax"; // the records still have the other id
   write_file("runs/older/manifest.json", manifest.dump());
-  expect_refused({"export", "runs/older", "--form", "rl", "--out", "never"}, "nothing says whether");
+  expect_refused({"export", "runs/older", "--form", "rl", "--out", "never"},
+                 "nothing says whether");
 }
 
 TEST(licence_command, a_source_stays_with_a_task_of_another_name) {
@@ -180,14 +181,15 @@ TEST(licence_command, terms_are_accepted_by_name_and_written_down) {
   EXPECT_EQ(provenance["accepted_terms"], json({"researcher-reciprocity-1.0"}));
   EXPECT_EQ(provenance["sources"][0]["terms"], "researcher-reciprocity-1.0");
   EXPECT_TRUE(fs::exists(scratch() + "/asked/LICENSES"));
-  auto wrong = kernelmill({"export", run, "--form", "rl", "--out", "never", "--accept-terms",
-                           "everything", "--json"});
+  auto wrong = kernelmill(
+      {"export", run, "--form", "rl", "--out", "never", "--accept-terms", "everything", "--json"});
   EXPECT_EQ(wrong.fault()["category"], "unknown_terms");
 }
 
 TEST(licence_command, of_two_runs_the_free_one_is_exported_and_the_other_is_named) {
   auto own = run_over("free", add_task("mine/free", "own"));
-  auto x = kernelmill({"export", own, bound_run(), "--form", "trajectories", "--out", "both", "--json"});
+  auto x =
+      kernelmill({"export", own, bound_run(), "--form", "trajectories", "--out", "both", "--json"});
   ASSERT_EQ(x.code, 0) << x.err;
   EXPECT_EQ(x.document()["rows"], 2);
   EXPECT_EQ(x.document()["refused"][0]["what"], "the task sol-execbench/softmax");

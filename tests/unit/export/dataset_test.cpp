@@ -254,7 +254,8 @@ void for_each_way(request what, std::string& streamed, const Visit& visit) {
       for (bool stream : {false, true}) {
         what.as = as;
         what.zstd = zstd;
-        what.directory = stream ? std::string{} : folder + "/" + std::string{to_string(as)} + (zstd ? "z" : "");
+        what.directory =
+            stream ? std::string{} : folder + "/" + std::string{to_string(as)} + (zstd ? "z" : "");
         streamed.clear();
         what.stream = [&](std::string_view bytes) -> expected<void> {
           streamed += bytes;
@@ -333,8 +334,9 @@ TEST_F(written_dataset, names_licences_in_its_card_and_in_a_file) {
   write();
   EXPECT_THAT(read("README.md"), HasSubstr("license: other\nlicense_name: see-licenses\n"));
   auto said = read("LICENSES");
-  for (const auto* part : {"kernelmill\n  licence: Apache-2.0\n", "tasks: native/first, native/second",
-                           "of demo says: Llama 3", "accepted for this export: asks-1.0"})
+  for (const auto* part :
+       {"kernelmill\n  licence: Apache-2.0\n", "tasks: native/first, native/second",
+        "of demo says: Llama 3", "accepted for this export: asks-1.0"})
     EXPECT_THAT(said, HasSubstr(part));
   auto x = provenance_file()["licences"];
   EXPECT_EQ(x["sources"][0]["licence"], "Apache-2.0");

@@ -56,9 +56,8 @@ turn_quality quality(const Message<wire::TurnRecord>& x) {
 
 TEST(evidence, of_a_turn_with_everything_but_a_profile_is_95_hundredths) {
   EXPECT_DOUBLE_EQ(score(turn_with(testing::fill_good)), 0.95);
-  auto profiled = turn_with(testing::fill_good, 0, [](wire::TurnFacts::Builder x) {
-    x.initProfile().setAvailable(true);
-  });
+  auto profiled = turn_with(testing::fill_good, 0,
+                            [](wire::TurnFacts::Builder x) { x.initProfile().setAvailable(true); });
   EXPECT_DOUBLE_EQ(score(profiled), 1.0);
 }
 

@@ -59,20 +59,19 @@ TEST(licences, name_file_and_key_of_what_is_wrong) {
   struct {
     std::string text;
     const char* said;
-  } cases[] = {
-      {"{\n\n]", "x.json:3"},
-      {"[]", "must hold an object"},
-      {R"({"schema_version": 1, "sauce": "x"})", "unknown key \"sauce\""},
-      {R"({"source": "x"})", "\"schema_version\" must be 1"},
-      {document("Big", "true"), "small letters"},
-      {document("x", "\"maybe\""), "\"allows.train\" must be true, false or \"terms\""},
-      {document("x", "\"terms\""), "no \"terms\" are named"},
-      {document("x", "true", R"("since": "June", )"), "\"since\" must be a date"},
-      {document("x", "true", R"("digests": ["abc"], )"), "\"digests\" takes SHA-256"},
-      {document("x", "true", R"("match": "x/*", )"), "\"match\" must be a list"},
-      {R"({"schema_version": 1, "source": "x", "title": "X", "licence": "L",
+  } cases[] = {{"{\n\n]", "x.json:3"},
+               {"[]", "must hold an object"},
+               {R"({"schema_version": 1, "sauce": "x"})", "unknown key \"sauce\""},
+               {R"({"source": "x"})", "\"schema_version\" must be 1"},
+               {document("Big", "true"), "small letters"},
+               {document("x", "\"maybe\""), "\"allows.train\" must be true, false or \"terms\""},
+               {document("x", "\"terms\""), "no \"terms\" are named"},
+               {document("x", "true", R"("since": "June", )"), "\"since\" must be a date"},
+               {document("x", "true", R"("digests": ["abc"], )"), "\"digests\" takes SHA-256"},
+               {document("x", "true", R"("match": "x/*", )"), "\"match\" must be a list"},
+               {R"({"schema_version": 1, "source": "x", "title": "X", "licence": "L",
            "allows": {"evaluate": true, "train": true}})",
-       "\"allows.share\" is missing"}};
+                "\"allows.share\" is missing"}};
   for (const auto& [text, said] : cases)
     EXPECT_THAT(why_not(text), AllOf(HasSubstr("x.json"), HasSubstr(said))) << text;
 }
@@ -87,12 +86,13 @@ TEST(licences, decide_by_source_id_and_digest) {
   auto all = three();
   EXPECT_TRUE(decide(all, {"free/a", {}, {}}, purpose::train, {}).allowed);
   EXPECT_TRUE(decide(all, {"mine/a", {}, "free"}, purpose::train, {}).allowed);
-  for (const origin_facts& x : {origin_facts{"bound/a", {}, {}}, {"mine/a", {}, "bound"},
-                                {"mine/a", digest, {}}}) {
+  for (const origin_facts& x :
+       {origin_facts{"bound/a", {}, {}}, {"mine/a", {}, "bound"}, {"mine/a", digest, {}}}) {
     auto said = decide(all, x, purpose::train, {});
     EXPECT_FALSE(said.allowed) << x.id;
     EXPECT_EQ(said.source, "bound");
-    EXPECT_THAT(said.reason, HasSubstr(x.id + " is of The bound set, which must not be trained on"));
+    EXPECT_THAT(said.reason,
+                HasSubstr(x.id + " is of The bound set, which must not be trained on"));
     EXPECT_TRUE(decide(all, x, purpose::evaluate, {}).allowed);
   }
 }
@@ -123,8 +123,8 @@ TEST(licences, that_forbid_are_lifted_by_no_terms) {
 
 TEST(licences, that_nobody_knows_allow_to_evaluate_alone) {
   auto all = three();
-  for (const origin_facts& x : {origin_facts{"mine/a", {}, {}}, {"mine/a", {}, "nobody"},
-                                {"free/a", {}, "nobody"}}) {
+  for (const origin_facts& x :
+       {origin_facts{"mine/a", {}, {}}, {"mine/a", {}, "nobody"}, {"free/a", {}, "nobody"}}) {
     EXPECT_TRUE(decide(all, x, purpose::evaluate, {}).allowed);
     auto said = decide(all, x, purpose::train, {});
     EXPECT_FALSE(said.allowed) << x.id << " " << x.source;

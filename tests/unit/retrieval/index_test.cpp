@@ -282,7 +282,8 @@ TEST_F(Index, AKernelOfAHeldOutTaskIsNeverShown) {
 }
 
 TEST_F(Index, AnOlderIndexHidesWhatIsHeldOutOnceItIsSaid) {
-  ASSERT_TRUE(build_index({cards, where, {kernel("t/held", test::row_sum_kernel, "held")}, nullptr}));
+  ASSERT_TRUE(
+      build_index({cards, where, {kernel("t/held", test::row_sum_kernel, "held")}, nullptr}));
   auto index = open_index(where);
   ASSERT_TRUE(index) << failure(index);
   EXPECT_THAT(ids(index->query(sum_query, 9)), ::testing::Contains("kernel:held"));

@@ -59,7 +59,8 @@ TEST(NearDuplicates, WhatTheExactComparisonFindsIsFound) {
     like.push_back(b);
   }
   int found = 0;
-  for (int n = 0; n < 400; ++n) found += all.find(like[static_cast<size_t>(n)]) == std::to_string(n);
+  for (int n = 0; n < 400; ++n)
+    found += all.find(like[static_cast<size_t>(n)]) == std::to_string(n);
   EXPECT_GE(found, 398);
   for (int n = 0; n < 400; ++n) EXPECT_FALSE(all.find(sets(400, 0, random).first));
 }
