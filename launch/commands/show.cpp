@@ -66,7 +66,7 @@ expected<int> show_run(const invocation& in, const place& at) {
   if (at.whole_run) {
     std::string alarms;
     for (const auto& alarm : view->alarms) alarms += alarm_text(alarm);
-    cli::print(task_table(*view) + not_timed_text(*view) + alarms + "\n");
+    cli::print(task_table(*view) + not_timed_text(*view) + alarms + "\n" + evidence_text(*view) + "\n");
   }
   cli::print(episodes_table(*view));
   return 0;
@@ -146,6 +146,7 @@ json episode_json(const stored_episode& x, const artifact_store& artifacts) {
     auto opened = record.open();
     result["turns"].push_back(turn_json(opened->getTurn(), artifacts));
   }
+  result["evidence"] = evidence_json(evidence_of_episode(x));
   result["end"] = nullptr;
   if (x.end) {
     auto opened = x.end->open();
@@ -187,7 +188,9 @@ expected<int> show_episode(const invocation& in, const place& at) {
     cli::print(turn_text(opened->getTurn(), artifacts, in.colour_out));
   }
   if (x->end && !at.name.turn)
-    cli::print(section("episode", end_text(x->end->open()->getEpisode()), in.colour_out));
+    cli::print(section(
+        "episode", end_text(x->end->open()->getEpisode()) + evidence_text(evidence_of_episode(*x)),
+        in.colour_out));
   return 0;
 }
 

@@ -19,6 +19,7 @@ struct run_section {
   uint64_t seed = 1;
   int64_t priority = 0;
   double max_infrastructure = defaults::max_infrastructure;
+  std::vector<std::string> accepted_terms; ///< of sources; see configs/licences
 };
 
 struct tasks_section {
@@ -43,6 +44,7 @@ struct policy_section {
   std::string kind = "openai";
   std::string base_url;
   std::string model;
+  std::string licence; ///< of the model; empty: not known
   std::string script;
   std::string api_key_env;
   std::string api_key_file;

@@ -22,6 +22,7 @@
 #include "launch/node/node_plan.hpp"
 #include "launch/node/node_retrieval.hpp"
 #include "launch/node/run_manifest.hpp"
+#include "launch/node/run_rights.hpp"
 #include "launch/node/stations.hpp"
 #include "launch/scripted_server/scripted_server.hpp"
 #include "launch/trackers/hooks.hpp"
@@ -64,6 +65,8 @@ struct hosted_run::state {
   run_plan plan;
   std::shared_ptr<const episode_settings> settings;
   governance_config governance;
+  licence_book licences;
+  run_rights rights;
   policy_config policy;
   node_retrieval retrieval;
   std::unique_ptr<scripted_server> server;
@@ -88,6 +91,8 @@ struct hosted_run::state {
 
   expected<void> prepare(const chosen_backend& backend);
   expected<void> start_policy_server();
+  expected<void> take_up_rights();
+  nlohmann::ordered_json retrieval_facts(const nlohmann::ordered_json& fork) const;
   expected<void> open_log();
   expected<void> take_up_records();
   expected<bool> take_up_fork();
@@ -140,6 +145,28 @@ expected<void> take(T& into, expected<T> from) {
   return {};
 }
 
+// Before anything is measured: what may not be evaluated does not start.
+expected<void> hosted_run::state::take_up_rights() {
+  const auto& terms = options.config.run.accepted_terms;
+  std::set<std::string> accepted{terms.begin(), terms.end()};
+  KM_TRY(licences.check_terms(accepted));
+  std::vector<origin_facts> origins;
+  for (const auto& one : tasks) origins.push_back(origin_of(*one));
+  rights = rights_of(licences, origins, std::move(accepted));
+  return may_run(rights);
+}
+
+// A fork's prompts hold what the retriever gave its origin.
+nlohmann::ordered_json
+hosted_run::state::retrieval_facts(const nlohmann::ordered_json& fork) const {
+  const auto& config = options.config.retrieval;
+  auto result = retrieval_json(licences, retrieval.index.get(), config.enabled && config.live);
+  if (!fork.is_object()) return result;
+  auto origin = read_json(fork.value("directory", std::string{}) + "/manifest.json");
+  result["of_origin"] = origin ? origin->value("retrieval", nlohmann::ordered_json()) : nullptr;
+  return result;
+}
+
 expected<void> hosted_run::state::prepare(const chosen_backend& backend) {
   auto& config = options.config;
   if (auto ok = take(tasks, load_tasks(config, backend)); !ok) return ok;
@@ -150,6 +177,8 @@ expected<void> hosted_run::state::prepare(const chosen_backend& backend) {
   if (auto ok = take(governance, governance_of(config)); !ok) return ok;
   if (auto ok = take(policy, policy_of(config)); !ok) return ok;
   KM_TRY(trackers::run_hooks::check(config.hooks));
+  if (auto ok = take(licences, installed_licences()); !ok) return ok;
+  KM_TRY(take_up_rights());
   if (auto ok = start_policy_server(); !ok) return ok;
   return take(retrieval, open_retrieval(config.retrieval, tasks));
 }
@@ -261,9 +290,12 @@ expected<void> hosted_run::open(const execution_facts& facts) {
     directory = open_run(x.options.directory);
   } else {
     auto resolved = nlohmann::ordered_json::parse(x.options.config_json, nullptr, false);
-    auto manifest = run_manifest(x.plan, config.policy.kind, x.policy, facts);
+    nlohmann::ordered_json fork;
     if (!x.options.fork_json.empty())
-      manifest["fork"] = nlohmann::ordered_json::parse(x.options.fork_json, nullptr, false);
+      fork = nlohmann::ordered_json::parse(x.options.fork_json, nullptr, false);
+    auto manifest =
+        run_manifest(x.plan, config.policy, x.policy, facts, x.rights, x.retrieval_facts(fork));
+    if (fork.is_object()) manifest["fork"] = std::move(fork);
     directory = create_run({x.options.directory, config.run.name, config.storage.store}, resolved,
                            manifest);
   }
@@ -308,10 +340,11 @@ std::shared_ptr<record_sink> hosted_run::state::make_sink() {
   };
   sink->on_fresh(
       [records = records, artifacts = artifacts, journal = journal, hooks = hooks, note,
-       feed = retrieval.live ? retrieval.feed : nullptr](wire::Record::Reader record) {
+       feed = retrieval.live ? retrieval.feed : nullptr,
+       shown = shown_tasks(tasks, rights)](wire::Record::Reader record) {
         note(journal->collect(*records, *artifacts, record));
         if (hooks) hooks->follow(record);
-        if (feed) feed_verified(*feed, *artifacts, record);
+        if (feed) feed_verified(*feed, *artifacts, shown, record);
       },
       [journal = journal, note] { note(journal->flush()); });
   return sink;

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "messages/evidence.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 #include "messages/judged.hpp"
@@ -56,6 +57,8 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
   episode_id id{{}, {}, ref.getGroup(), ref.getMember()};
   auto name = short_name(id, x.getTurn());
   ++to.turns;
+  to.evidence_sum += evidence_score(evidence_parts_of(x));
+  to.near_misses += quality_of(x) == turn_quality::near_miss;
   to.format += passes(verdict, "format");
   to.built += passes(verdict, "build");
   bool correct = passes(verdict, "correctness");

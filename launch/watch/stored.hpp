@@ -24,6 +24,8 @@ struct stored_summary {
   uint64_t accepted = 0, rejected = 0, infrastructure = 0;
   double reward_sum = 0; ///< of the best turn of each ended episode that has a paid one
   uint64_t rewarded = 0;
+  double evidence_sum = 0; ///< of all turns: messages/evidence.hpp
+  uint64_t near_misses = 0;
   double best_speedup = 0; ///< lower bound; 0: none
   std::string best_turn;   ///< "g3.e1.t2"
 
@@ -40,6 +42,11 @@ struct stored_summary {
     std::string message, hint, turn;
   };
   std::map<std::string, trouble> troubles;
+
+  double mean_evidence() const {
+    return turns > 0 ? evidence_sum / static_cast<double>(turns)
+                     : std::numeric_limits<double>::quiet_NaN();
+  }
 
   double mean_reward() const {
     return rewarded > 0 ? reward_sum / static_cast<double>(rewarded)

@@ -72,7 +72,7 @@ ARROWS = {
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
     " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler"
     " actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine"
-    " launch/scripted_server launch/trackers retrieval storage",
+    " launch/scripted_server launch/trackers retrieval storage storage/export",
     "launch/watch": "launch/cli launch/config storage",
     "launch/study": "launch/report launch/watch storage storage/export",
     "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
