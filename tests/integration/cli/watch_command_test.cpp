@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,24 +109,34 @@ TEST(explain_command, a_policy_server_that_answers_nonsense_is_named) {
 }
 
 TEST(explain_command, a_compiler_that_cannot_be_run_is_named_while_and_after) {
-  auto script = write_file(
+  auto kernel = write_file(
       "kernel.json",
-      R"({"model": "m", "replies": [{"text": "<think>\nx\n</think>\n<KERNEL>\nextern \"C\" void solve(const float*, float*, int, int) {}\n</KERNEL>"}]})");
-  auto x = kernelmill(
-      run_of("uncompiled", {"policy.kind=scripted", "policy.script=" + script, "tasks.max_turns=2",
-                            "compile.compiler=" + scratch() + "/no-compiler",
-                            "compile.cache_dir=" + scratch() + "/no-cache"}));
-  (void)x; // whether the run starts at all is another test's
-  auto why = kernelmill({"explain", "uncompiled", "--json"});
-  if (why.code == 3) {
-    EXPECT_THAT(x.err, HasSubstr("no-compiler")) << "it was refused before it began";
-    return;
+      R"({"model": "m", "latency_ms": 200, "replies": [{"text": "<think>\nx\n</think>\n<KERNEL>\nextern \"C\" void solve(const float*, float*, int, int) {}\n</KERNEL>"}]})");
+  auto compiler = scratch() + "/broken-compiler";
+  {
+    std::ofstream file{compiler};
+    file << "#!/bin/sh\ncase \"$*\" in *--version*) echo 'g++ (Debian) 12.2.0';; *) kill -9 $$;; esac\n";
   }
-  ASSERT_EQ(why.code, 0) << why.err;
-  EXPECT_EQ(why.document()["resource"], "compiler") << why.out;
-  EXPECT_THAT(first_text(why.document()),
-              AllOf(HasSubstr("lost to a fault of the compiler (toolchain_missing)"),
-                    HasSubstr("no-compiler")));
+  std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+  running_program run{run_of(
+      "uncompiled",
+      {"policy.kind=scripted", "policy.script=" + kernel, "compile.compiler=" + compiler,
+       "compile.cache_dir=" + scratch() + "/no-cache", "run.max_infrastructure=1"})};
+  auto x = explained("uncompiled", "compiler", run);
+  ASSERT_TRUE(x.contains("findings")) << run.stop(SIGTERM).err;
+  EXPECT_EQ(x["state"], "running");
+  EXPECT_THAT(first_text(x), HasSubstr("lost to a fault of the compiler ("));
+  auto text = kernelmill({"explain", "uncompiled"});
+  EXPECT_THAT(text.out, AllOf(HasSubstr("lacks: compiler"), HasSubstr("next: ")));
+  run.stop(SIGTERM);
+  auto over = kernelmill({"explain", "uncompiled", "--json"});
+  ASSERT_EQ(over.code, 0) << over.err;
+  bool named = false;
+  for (const auto& one : over.document()["findings"])
+    named |= one["resource"] == "compiler" &&
+             one["text"].get<std::string>().find("lost to a fault of the compiler (") !=
+                 std::string::npos;
+  EXPECT_TRUE(named) << over.out;
 }
 
 TEST(explain_command, a_full_disk_is_named) {
@@ -199,6 +210,41 @@ TEST(explain_command, a_node_that_was_lost_is_named_from_afar) {
   EXPECT_EQ(runs[0]["state"], "running");
   EXPECT_EQ(kernelmill(at_head({"stats", "orphan"})).code, 0)
       << "of a store that the head has open";
+  head.stop(SIGKILL);
+}
+
+TEST(explain_command, a_gpu_that_no_node_offers_is_named_from_afar) {
+  if (::access("/usr/local/cuda/bin/nvcc", X_OK) != 0)
+    GTEST_SKIP() << "a node that only compiles for a GPU takes nvcc";
+  running_program head{{"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root",
+                        scratch() + "/gpu_runs"}};
+  std::vector<std::string> there{"--head", head.first_line(), "--insecure-loopback"};
+  auto at_head = [&](std::vector<std::string> words) {
+    words.insert(words.end(), there.begin(), there.end());
+    return words;
+  };
+  running_program node{
+      at_head({"node", "--name", "c1", "--compilers", "1", "--arch", "sm_90"})};
+  until(
+      at_head({"node", "ls", "--json"}),
+      [](const json& x) { return !x["nodes"].empty() && x["nodes"][0]["compilers"] == 1; }, head);
+  auto kernel = write_file(
+      "cuda.json",
+      R"({"model": "m", "replies": [{"text": "<KERNEL>\nextern \"C\" void solve(const float*, float*, int, int) {}\n</KERNEL>"}]})");
+  auto words = run_of("gpuless", {"policy.script=" + kernel, "evaluation.backend=cuda"});
+  words[0] = "submit";
+  words.erase(words.begin() + 7); // a head chooses the directory
+  words.erase(std::find(words.begin(), words.end(), "policy.model=m"));
+  auto submitted = kernelmill(at_head(words));
+  ASSERT_EQ(submitted.code, 0) << submitted.err;
+  auto x = explained("gpuless", "node", head, there);
+  EXPECT_THAT(first_text(x), AllOf(HasSubstr("There is no slot: "), HasSubstr("the oldest for "),
+                                   HasSubstr("No node offers one.")));
+  EXPECT_THAT(x["findings"][0]["next"].get<std::string>(), HasSubstr("kernelmill node --head"));
+  auto one = explained("gpuless/g0.e0", "node", head, there);
+  EXPECT_THAT(first_text(one), HasSubstr("No node offers one."));
+  auto text = kernelmill(at_head({"explain", "gpuless"}));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("lacks: node"), HasSubstr("next: ")));
   head.stop(SIGKILL);
 }
 
