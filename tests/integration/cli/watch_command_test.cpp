@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include <sys/mount.h>
@@ -112,20 +113,18 @@ TEST(explain_command, a_compiler_that_cannot_be_run_is_named_while_and_after) {
   auto kernel = write_file(
       "kernel.json",
       R"({"model": "m", "latency_ms": 200, "replies": [{"text": "<think>\nx\n</think>\n<KERNEL>\nextern \"C\" void solve(const float*, float*, int, int) {}\n</KERNEL>"}]})");
-  auto compiler = scratch() + "/broken-compiler";
-  {
-    std::ofstream file{compiler};
-    file << "#!/bin/sh\ncase \"$*\" in *--version*) echo 'g++ (Debian) 12.2.0';; *) kill -9 $$;; esac\n";
-  }
-  std::filesystem::permissions(compiler, std::filesystem::perms::owner_all);
+  // One episode at a time, and many of them: it goes on losing them while it is asked.
   running_program run{run_of(
       "uncompiled",
-      {"policy.kind=scripted", "policy.script=" + kernel, "compile.compiler=" + compiler,
-       "compile.cache_dir=" + scratch() + "/no-cache", "run.max_infrastructure=1"})};
+      {"policy.kind=scripted", "policy.script=" + kernel,
+       "compile.compiler=" + scratch() + "/no-compiler", "compile.cache_dir=" + scratch() + "/no-cache",
+       "tasks.groups=64", "episode.max_live=1", "run.max_infrastructure=1"})};
   auto x = explained("uncompiled", "compiler", run);
   ASSERT_TRUE(x.contains("findings")) << run.stop(SIGTERM).err;
   EXPECT_EQ(x["state"], "running");
-  EXPECT_THAT(first_text(x), HasSubstr("lost to a fault of the compiler ("));
+  EXPECT_THAT(first_text(x),
+              AllOf(HasSubstr("lost to a fault of the compiler (toolchain_missing): failed to run "),
+                    HasSubstr("no-compiler")));
   auto text = kernelmill({"explain", "uncompiled"});
   EXPECT_THAT(text.out, AllOf(HasSubstr("lacks: compiler"), HasSubstr("next: ")));
   run.stop(SIGTERM);
@@ -133,9 +132,8 @@ TEST(explain_command, a_compiler_that_cannot_be_run_is_named_while_and_after) {
   ASSERT_EQ(over.code, 0) << over.err;
   bool named = false;
   for (const auto& one : over.document()["findings"])
-    named |= one["resource"] == "compiler" &&
-             one["text"].get<std::string>().find("lost to a fault of the compiler (") !=
-                 std::string::npos;
+    named |= one["resource"] == "compiler" && one["text"].get<std::string>().find(
+                                                  "compiler (toolchain_missing)") != std::string::npos;
   EXPECT_TRUE(named) << over.out;
 }
 
@@ -213,37 +211,52 @@ TEST(explain_command, a_node_that_was_lost_is_named_from_afar) {
   head.stop(SIGKILL);
 }
 
-TEST(explain_command, a_gpu_that_no_node_offers_is_named_from_afar) {
-  if (::access("/usr/local/cuda/bin/nvcc", X_OK) != 0)
-    GTEST_SKIP() << "a node that only compiles for a GPU takes nvcc";
+// A run begins where some node can do it; here that one leaves in good order, and one without slots stays.
+TEST(explain_command, what_no_node_offers_is_named_from_afar) {
   running_program head{{"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root",
-                        scratch() + "/gpu_runs"}};
+                        scratch() + "/left_runs"}};
   std::vector<std::string> there{"--head", head.first_line(), "--insecure-loopback"};
   auto at_head = [&](std::vector<std::string> words) {
     words.insert(words.end(), there.begin(), there.end());
     return words;
   };
-  running_program node{
-      at_head({"node", "--name", "c1", "--compilers", "1", "--arch", "sm_90"})};
-  until(
-      at_head({"node", "ls", "--json"}),
-      [](const json& x) { return !x["nodes"].empty() && x["nodes"][0]["compilers"] == 1; }, head);
-  auto kernel = write_file(
-      "cuda.json",
-      R"({"model": "m", "replies": [{"text": "<KERNEL>\nextern \"C\" void solve(const float*, float*, int, int) {}\n</KERNEL>"}]})");
-  auto words = run_of("gpuless", {"policy.script=" + kernel, "evaluation.backend=cuda"});
+  auto nodes = [](size_t count) {
+    return [count](const json& x) { return x["nodes"].size() == count; };
+  };
+  bool has_nvcc = ::access("/usr/local/cuda/bin/nvcc", X_OK) == 0;
+  std::unique_ptr<running_program> compiles;
+  if (has_nvcc) {
+    compiles = std::make_unique<running_program>(
+        at_head({"node", "--name", "c1", "--compilers", "1", "--arch", "sm_90"}));
+    until(at_head({"status", "--json"}), nodes(1), head);
+    // A GPU that nobody has: the run does not begin, and its user reads why.
+    auto words = run_of("gpuless", {"evaluation.backend=cuda"});
+    words[0] = "submit";
+    words.erase(words.begin() + 7); // a head chooses the directory
+    words.erase(std::find(words.begin(), words.end(), "policy.model=m"));
+    running_program waits{at_head(words)};
+    waits.wait_for_error("waiting for a node that can do this run");
+    EXPECT_THAT(waits.stop(SIGTERM).err,
+                AllOf(HasSubstr("no node offers "), HasSubstr("waiting for a node that can do")));
+  }
+  running_program node{at_head({"node", "--name", "n1", "--compilers", "1"})};
+  until(at_head({"status", "--json"}), nodes(has_nvcc ? 2 : 1), head);
+  auto words = run_of("left", {"tasks.max_turns=4", "tasks.ids=[\"native/*\"]"});
   words[0] = "submit";
-  words.erase(words.begin() + 7); // a head chooses the directory
+  words.erase(words.begin() + 7);
   words.erase(std::find(words.begin(), words.end(), "policy.model=m"));
   auto submitted = kernelmill(at_head(words));
   ASSERT_EQ(submitted.code, 0) << submitted.err;
-  auto x = explained("gpuless", "node", head, there);
-  EXPECT_THAT(first_text(x), AllOf(HasSubstr("There is no slot: "), HasSubstr("the oldest for "),
-                                   HasSubstr("No node offers one.")));
+  until(
+      at_head({"ps", "left", "--json"}), [](const json& x) { return !x["episodes"].empty(); },
+      head);
+  node.stop(SIGTERM); // it finishes what it does, and leaves
+  until(at_head({"status", "--json"}), nodes(has_nvcc ? 1 : 0), head);
+  auto x = explained("left", "node", head, there);
+  EXPECT_THAT(first_text(x), AllOf(HasSubstr("There is no "), HasSubstr("the oldest for "),
+                                   HasSubstr(" No node offers one.")));
   EXPECT_THAT(x["findings"][0]["next"].get<std::string>(), HasSubstr("kernelmill node --head"));
-  auto one = explained("gpuless/g0.e0", "node", head, there);
-  EXPECT_THAT(first_text(one), HasSubstr("No node offers one."));
-  auto text = kernelmill(at_head({"explain", "gpuless"}));
+  auto text = kernelmill(at_head({"explain", "left"}));
   EXPECT_THAT(text.out, AllOf(HasSubstr("lacks: node"), HasSubstr("next: ")));
   head.stop(SIGKILL);
 }

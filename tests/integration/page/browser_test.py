@@ -184,21 +184,32 @@ class Page(unittest.TestCase):
 
 
     def test_bytes_that_are_no_utf8_are_only_words(self):
-        # A lone surrogate by its escape, and bytes that are no text in any encoding.
-        said = [b"<b>cut \\ud800 off</b>", b"<i>over \xff\xfe\xc3( long \xf0\x9f</i>"]
-        with serving.held_policy(said) as (policy, release):
-            arguments = serving.held_arguments(self.root / "bytes", policy, members=1, turns=2,
-                                               more=["policy.retry.attempts=1"])
-            release(0)
-            release(1)
-            done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-        self.open("runs/bytes/episodes/g0.e0")
-        self.wait("#turn-0")
-        text = self.chrome.execute_script("return document.querySelector('main').textContent")
-        self.assertIn("\ufffd", text, done.stderr)
-        self.assertEqual(self.chrome.find_elements(By.CSS_SELECTOR, "main section.turn pre b, main section.turn pre i"), [])
-        self.open("runs")
-        self.wait("td a", "bytes")
+        # A policy server's bytes that are no text in any encoding are no completion; what is said of them is words.
+        with serving.held_policy([b"<b>over \xff\xfe\xc3( long \xf0\x9f</b>"]) as (policy, release):
+            arguments = serving.held_arguments(self.root / "bytes", policy, members=1, turns=1)
+            with serving.monitored(arguments) as (_, url):
+                release(0)
+                self.open("system", url)
+                self.wait("td", "the body is not JSON")
+                self.open("runs/bytes", url)
+                self.wait(".why", "The policy server answers nonsense.")
+                self.assertEqual(self.chrome.find_elements(By.CSS_SELECTOR, "main .why b b, main td b"), [])
+        self.chrome.get_log("browser")  # the run's own page is gone with the run
+        # A kernel can print such bytes.
+        loud = serving.SIGNATURE + """ {
+  fputs("<script>window.hacked = 3</script>\\xff\\xfe\\xc3(\\n", stderr);
+  abort();
+}
+"""
+        script = serving.write_script(self.home, serving.replies("#include <cstdio>\n#include <cstdlib>\n" + loud))
+        subprocess.run(serving.run_arguments(self.root / "loud", script, members=1, turns=1), check=True,
+                       capture_output=True)
+        self.open("runs/loud/episodes/g0.e0")
+        said = self.wait("#output-0")
+        said.find_element(By.TAG_NAME, "summary").click()
+        words = self.wait("#output-0 pre", "<script>").text
+        self.assertIn("\ufffd", words)
+        self.assertIsNone(self.chrome.execute_script("return window.hacked ?? null"))
 
     def test_groups_lead_to_a_comparison(self):
         self.open("runs/first/groups")
