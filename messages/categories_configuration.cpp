@@ -94,7 +94,7 @@ constexpr error_category table[] = {
     {"ambiguous", "a prefix names more than one candidate", "give more digits"},
     {"bad_request", "a field of a request to `kernelmill serve` is wrong",
      "the message names the field"},
-    {"unknown_parameter", "a request to `kernelmill serve` has a parameter that nobody reads",
+    {"unknown_parameter", "a request to `kernelmill serve` has a parameter that its path does not take",
      "the hint lists the known ones"},
     {"bad_query", "a query is badly encoded, or names a parameter twice", "encode it anew"},
     {"wrong_method", "a path of `kernelmill serve` does not take that method",

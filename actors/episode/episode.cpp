@@ -258,7 +258,7 @@ void refining_episode_state::ask_build() {
         else
           ask_verdict();
       },
-      atom::build_v, make_envelope(), build_request(*this));
+      atom::build_v, make_envelope(), build_request(candidate_of(*this), build_deadline(*this)));
 }
 
 void refining_episode_state::ask_evaluation() {

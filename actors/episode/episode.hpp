@@ -49,7 +49,7 @@ struct episode_settings {
   std::chrono::milliseconds lease_slack{defaults::turn_deadline_ms};
   std::chrono::milliseconds commit_deadline = std::chrono::minutes{2};
   Message<wire::CompletionRequest> sampling;  ///< its `sampling` is copied into every request
-  Message<wire::EvaluateRequest> evaluation;  ///< its `timing` is copied into every request
+  Message<wire::TimingPolicy> timing;         ///< is copied into every request
   std::optional<std::string> evaluation_seed; ///< replay: makes inputs a function of the turn
 };
 

@@ -4,6 +4,7 @@
 
 #include "actors/gather.hpp"
 #include "actors/snapshots.hpp"
+#include "messages/base/json_fields.hpp"
 
 namespace kernelmill {
 
@@ -202,7 +203,7 @@ Message<wire::Snapshot> head_state::snapshot() const {
   for (const auto& [name, facts] : servers_)
     children.push_back(snapshot_of("policy_server", name,
                                    facts.contains("draining") ? "draining" : "attached",
-                                   text_of(facts, "url"), {}));
+                                   text_in(facts, "url"), {}));
   return with_children(snapshot_of("head", {}, closing_ ? "ending" : "serving", address_,
                                    {{"nodes", roster_.members().size()},
                                     {"lost", roster_.lost()},

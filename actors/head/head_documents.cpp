@@ -1,7 +1,10 @@
 #include "actors/head/head_documents.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
+#include "messages/base/json_fields.hpp"
 #include "messages/defaults.hpp"
 #include "messages/fault.hpp"
 
@@ -99,16 +102,6 @@ Message<wire::ControlReply> reply_of(const expected<json>& x) {
   });
 }
 
-std::string text_of(const json& x, const char* key) {
-  auto i = x.find(key);
-  return i != x.end() && i->is_string() ? i->get<std::string>() : std::string{};
-}
-
-uint32_t number_of(const json& x, const char* key, uint32_t fallback) {
-  auto i = x.find(key);
-  return i != x.end() && i->is_number_unsigned() ? i->get<uint32_t>() : fallback;
-}
-
 expected<json> read_document(const std::string& text) {
   auto result = json::parse(text.empty() ? "{}" : text, nullptr, false);
   if (result.is_object()) return result;
@@ -124,21 +117,22 @@ std::string host_of_url(const std::string& url) {
 
 Message<wire::PolicyServer> server_message(const json& facts) {
   return build<wire::PolicyServer>([&](wire::PolicyServer::Builder x) {
-    x.setName(text_of(facts, "name"));
-    x.setUrl(text_of(facts, "url"));
-    x.setKind(text_of(facts, "kind"));
-    x.setModel(text_of(facts, "model"));
-    x.setMaxInFlight(number_of(facts, "max_in_flight", x.getMaxInFlight()));
-    x.setApiKeyEnv(text_of(facts, "api_key_env"));
-    x.setApiKeyFile(text_of(facts, "api_key_file"));
+    x.setName(text_in(facts, "name"));
+    x.setUrl(text_in(facts, "url"));
+    x.setKind(text_in(facts, "kind"));
+    x.setModel(text_in(facts, "model"));
+    auto most = count_in(facts, "max_in_flight", x.getMaxInFlight());
+    x.setMaxInFlight(static_cast<uint32_t>(std::min<uint64_t>(most, UINT32_MAX)));
+    x.setApiKeyEnv(text_in(facts, "api_key_env"));
+    x.setApiKeyFile(text_in(facts, "api_key_file"));
   });
 }
 
 json server_row(const std::string& name, const json* facts) {
   json result = {{"name", name}};
   auto known = facts ? *facts : json::object();
-  for (auto key : {"url", "kind", "model", "weights"}) result[key] = text_of(known, key);
-  result["max_in_flight"] = number_of(known, "max_in_flight", defaults::policy_max_in_flight);
+  for (auto key : {"url", "kind", "model", "weights"}) result[key] = text_in(known, key);
+  result["max_in_flight"] = count_in(known, "max_in_flight", defaults::policy_max_in_flight);
   return result;
 }
 

@@ -80,6 +80,15 @@ bool wants_core(int pid) {
   return thread_states(pid).find('R') != std::string::npos;
 }
 
+double seconds_without_core(int pid) {
+  descriptor file{::open((folder_of(pid) + "/schedstat").c_str(), O_RDONLY | O_CLOEXEC)};
+  char text[128] = {};
+  if (!file || read_retrying(file.get(), text, sizeof text - 1) <= 0) return 0;
+  unsigned long long waited = 0; // ns, behind those on a core
+  std::sscanf(text, "%*u %llu", &waited);
+  return static_cast<double>(waited) * 1e-9;
+}
+
 bool is_stopped(int pid) {
   auto text = stat_behind_name(folder_of(pid));
   return text.size() > 1 && text[1] == 'T';

@@ -176,7 +176,7 @@ std::optional<double> candidate_process::run(candidate_command command,
     double lost = awake.lost();
     spent = awake.look(now_seconds(), spent > unwatched_seconds && is_held());
     lost_seconds_ += awake.lost() - lost;
-    bool late = spent > deadline_ms * 1e-3;
+    bool late = awake.late(deadline_ms * 1e-3, seconds_without_core(pid_));
     if (late || !child_.running()) return give_up(before + 1, started, late ? deadline_ms : 0);
   }
 }

@@ -12,6 +12,7 @@
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/judging/verdict_text.hpp"
+#include "messages/base/text.hpp"
 #include "messages/json.hpp"
 #include "storage/artifacts.hpp"
 
@@ -36,10 +37,9 @@ std::string return_text(double x) {
 std::string episodes_table(const run_view& view) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& e : view.episodes) {
-    std::string turns;
-    for (const auto& c : e.categories) turns += (turns.empty() ? "" : " > ") + c;
     rows.push_back({fmt::format("g{}.e{}", e.group, e.member), e.task, e.outcome,
-                    return_text(e.first_return), speedup_text(e.best), turns});
+                    return_text(e.first_return), speedup_text(e.best),
+                    joined(e.categories, " > ")});
   }
   return cli::format_table({"EPISODE", "TASK", "OUTCOME", "RETURN>", "BEST SPEEDUP", "TURNS"},
                            rows);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launch/config/paths.hpp"
+#include "launch/config/timing_policy.hpp"
 #include "launch/node/task_choice.hpp"
 
 namespace kernelmill {
@@ -152,17 +153,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
     auto stop = s.initStop(static_cast<unsigned>(sampling.stop.size()));
     for (unsigned i = 0; i < stop.size(); ++i) stop.set(i, sampling.stop[i]);
   });
-  auto& timing = config.evaluation.timing;
-  result->evaluation = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder x) {
-    auto t = x.initTiming();
-    t.setEnabled(timing.enabled);
-    t.setMinBlocks(timing.min_blocks);
-    t.setMaxBlocks(timing.max_blocks);
-    t.setHalfWidth(timing.half_width);
-    t.setClock(config.evaluation.clock);
-    t.setBudgetMs(timing.budget_ms);
-    t.setWidest(timing.widest);
-  });
+  result->timing = timing_policy(config.evaluation.timing, config.evaluation.clock);
   return result;
 }
 
