@@ -79,7 +79,7 @@ ARROWS = {
     " launch/config launch/machine launch/node launch/watch storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine storage",
-    "launch/page": "launch/config launch/http launch/watch storage",
+    "launch/page": "launch/config launch/http launch/study launch/watch storage",
     "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
     " launch/http launch/judging",
     "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
