@@ -188,7 +188,8 @@ cli::command serve_row() {
       "kernelmill serve --listen 0.0.0.0:8080 --token-file token",
       "Prints its URL once it answers, and ends with Ctrl-C. docs/reference/openapi.json is the "
       "API,\n"
-      "docs/how-to/evaluate-over-http.md shows it at work. Tasks are read once, at the start.",
+      "docs/how-to/evaluate-over-http.md shows it at work. Tasks are read once, at the start. "
+      "`kernelmill page DIR` serves\nthe page of a folder of runs.",
       {},
       with_torch_options(
           {{"--listen",

@@ -188,30 +188,31 @@ cli::command watch_row() {
 }
 
 cli::command logs_row() {
-  return {"logs",
-          "Shows a run's log.",
-          "kernelmill logs first\nkernelmill logs first --follow --level warn\n"
-          "kernelmill logs first --episode g3.e1 --lines 1000",
-          "",
-          {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
-          with_look_options(
-              {flag("--follow", "Waits for more lines. Ctrl-C ends it."),
-               {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
-               {"--episode",
-                "NAME",
-                "Only lines of this episode, such as g3.e1.",
-                "",
-                false,
-                {},
-                nothing},
-               {"--level",
-                "LEVEL",
-                "Lowest level that is shown.",
-                "trace",
-                false,
-                {"trace", "debug", "info", "warn", "error"},
-                nothing}}),
-          logs};
+  return {
+      "logs",
+      "Shows a run's log.",
+      "kernelmill logs first\nkernelmill logs first -f --level warn\n"
+      "kernelmill logs first --episode g3.e1 --lines 1000",
+      "",
+      {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
+      with_look_options(
+          {{"--follow", "", "Waits for more lines. Ctrl-C ends it.", "", false, {}, nothing, "-f"},
+           {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
+           {"--episode",
+            "NAME",
+            "Only lines of this episode, such as g3.e1.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--level",
+            "LEVEL",
+            "Lowest level that is shown.",
+            "trace",
+            false,
+            {"trace", "debug", "info", "warn", "error"},
+            nothing}}),
+      logs};
 }
 
 } // namespace kernelmill::commands

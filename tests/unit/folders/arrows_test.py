@@ -66,7 +66,7 @@ ARROWS = {
     "launch/report": "launch/cli storage",
     "launch/scripted_server": "actors/policy_client/http actors/policy_client/protocol launch/http",
     "launch/http": "actors actors/policy_client/http launch/config",
-    "launch/trackers": "actors/policy_client/http launch/config",
+    "launch/trackers": "actors/policy_client/http launch/config storage",
     "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
     " launch/config",
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
