@@ -7,6 +7,16 @@ namespace kernelmill {
 namespace {
 
 constexpr error_category table[] = {
+    {"bad_import", "a file of another system cannot be read; the message names file, line and key",
+     "see docs/reference/imports.md for what is read"},
+    {"bad_bundle", "a bundle was changed, cut off, or is none; the message names the file in it",
+     "ask for the bundle again"},
+    {"bad_signature", "a bundle's list or signature was changed, or another key signed it",
+     "ask the sender for the bundle again, and which key is theirs"},
+    {"bad_key", "a file given to `kernelmill bundle` holds no key of Ed25519 as PEM",
+     "`kernelmill bundle keygen --out FILE` makes FILE and FILE.pub"},
+    {"bundle_exists", "the file that `kernelmill bundle make` was to write is there",
+     "name another file, or replace it with `--force`"},
     {"bad_batch",
      "a line of the file given to `kernelmill judge` cannot be used, or holds an unknown key",
      "the message names file, line and key"},

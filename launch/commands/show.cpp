@@ -45,6 +45,17 @@ std::string episodes_table(const run_view& view) {
                            rows);
 }
 
+/// Says of a run that was imported that its figures are somebody else's.
+std::string imported_text(const run_directory& run) {
+  auto manifest = read_json(run.manifest_file());
+  auto found = manifest && manifest->is_object() ? manifest->find("imported") : json::iterator{};
+  if (!manifest || !manifest->is_object() || found == manifest->end() || !found->is_object())
+    return {};
+  auto system = found->value("system", json{});
+  return fmt::format("imported from {}: its rewards were not measured here\n",
+                     system.is_string() ? cli::clean(system.get<std::string>()) : "elsewhere");
+}
+
 expected<int> show_run(const invocation& in, const place& at) {
   auto view = view_run(at.run, at.whole_run ? nullptr : &at.name.group);
   KM_TRY(view);
@@ -58,7 +69,8 @@ expected<int> show_run(const invocation& in, const place& at) {
     cli::print_json(to_json(*view));
     return 0;
   }
-  cli::print(fmt::format("run {} in {}\n{}\n\n", view->run, view->directory, state_text(*view)));
+  cli::print(fmt::format("run {} in {}\n{}\n{}\n", view->run, view->directory, state_text(*view),
+                         imported_text(at.run)));
   if (view->episodes.empty()) {
     cli::print("no turn is committed\n");
     return 0;

@@ -18,6 +18,7 @@
 #include "actors/retriever/no_retriever.hpp"
 #include "actors/snapshots.hpp"
 #include "launch/config/load.hpp"
+#include "launch/machine/fingerprint.hpp"
 #include "launch/node/control_socket.hpp"
 #include "launch/node/node_plan.hpp"
 #include "launch/node/node_retrieval.hpp"
@@ -27,6 +28,7 @@
 #include "launch/scripted_server/scripted_server.hpp"
 #include "launch/trackers/hooks.hpp"
 #include "launch/trackers/otlp.hpp"
+#include "messages/base/clock.hpp"
 #include "storage/fork.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/run_journal.hpp"
@@ -62,6 +64,7 @@ private:
 /// In the order in which it is made; it outlives the actors.
 struct hosted_run::state {
   run_options options;
+  chosen_backend backend;
   std::vector<std::shared_ptr<const task>> tasks;
   run_plan plan;
   std::shared_ptr<const episode_settings> settings;
@@ -99,6 +102,8 @@ struct hosted_run::state {
   expected<void> take_up_records();
   expected<bool> take_up_fork();
   expected<void> start_traces();
+  nlohmann::ordered_json fingerprint(const execution_facts& facts) const;
+  expected<void> note_opening(const execution_facts& facts) const;
   std::shared_ptr<record_sink> make_sink();
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   Message<wire::Snapshot> introspection() const;
@@ -206,6 +211,7 @@ expected<std::unique_ptr<hosted_run>> hosted_run::plan(run_options options,
                                                        const chosen_backend& backend) {
   auto x = std::make_unique<state>();
   x->options = std::move(options);
+  x->backend = backend;
   KM_TRY(x->prepare(backend));
   return std::unique_ptr<hosted_run>{new hosted_run{std::move(x)}};
 }
@@ -302,6 +308,23 @@ expected<void> hosted_run::state::start_traces() {
   return {};
 }
 
+// A run that is resumed may stand on another machine than before.
+nlohmann::ordered_json hosted_run::state::fingerprint(const execution_facts& facts) const {
+  nlohmann::ordered_json result = {{"opening", plan.opening}, {"at", seconds_since_1970()}};
+  bool here = backend.hardware.empty();
+  result.update(machine_fingerprint(backend, facts.toolchain, here ? backend.python : ""));
+  return result;
+}
+
+expected<void> hosted_run::state::note_opening(const execution_facts& facts) const {
+  auto manifest = read_json(directory.manifest_file());
+  KM_TRY(manifest);
+  auto& all = (*manifest)["fingerprints"];
+  if (!all.is_array()) all = nlohmann::ordered_json::array();
+  all.push_back(fingerprint(facts));
+  return write_json(directory.manifest_file(), *manifest);
+}
+
 expected<void> hosted_run::open(const execution_facts& facts) {
   auto& x = *state_;
   auto& config = x.options.config;
@@ -316,6 +339,7 @@ expected<void> hosted_run::open(const execution_facts& facts) {
       fork = nlohmann::ordered_json::parse(x.options.fork_json, nullptr, false);
     auto manifest =
         run_manifest(x.plan, config.policy, x.policy, facts, x.rights, x.retrieval_facts(fork));
+    manifest["fingerprints"] = nlohmann::ordered_json::array({x.fingerprint(facts)});
     if (fork.is_object()) manifest["fork"] = std::move(fork);
     directory = create_run({x.options.directory, config.run.name, config.storage.store}, resolved,
                            manifest);
@@ -332,8 +356,10 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   x.records = std::make_shared<store>(std::move(*records));
   x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
   x.artifacts->keep_recent(recent_text_bytes); // the journal reads what was committed just now
-  if (x.options.resume)
-    if (auto ok = x.take_up_records(); !ok) return ok;
+  if (x.options.resume) {
+    KM_TRY(x.take_up_records());
+    KM_TRY(x.note_opening(facts));
+  }
   auto forked = x.take_up_fork();
   KM_TRY(forked);
   auto journal = run_journal::open(

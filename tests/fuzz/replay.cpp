@@ -23,6 +23,7 @@ const std::map<std::string, target_function> targets = {
     {"answer", answer},
     {"api", api},
     {"batch", batch},
+    {"bundle", bundle},
     {"compiler", compiler},
     {"completion", completion},
     {"config", config},

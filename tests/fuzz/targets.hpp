@@ -13,6 +13,7 @@ using target_function = void (*)(std::string_view bytes);
 void answer(std::string_view);       // policy servers: whole answers, errors, lists, metrics
 void api(std::string_view);          // requests of the evaluation service, behind its router
 void batch(std::string_view);        // NDJSON of candidates, of problems, and the head's documents
+void bundle(std::string_view);       // bundles, packed and not
 void compiler(std::string_view);     // words of compilers, linkers and profilers
 void completion(std::string_view);   // what a model wrote
 void config(std::string_view);       // configuration files, variables, overrides

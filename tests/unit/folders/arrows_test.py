@@ -25,6 +25,7 @@ ARROWS = {
     "messages": "messages/base",
     "messages/log": "messages messages/base",
     "storage": "",
+    "storage/bundle": "storage",
     "storage/export": "storage",
     "storage/fsck": "storage",
     "retrieval": "",
@@ -61,7 +62,7 @@ ARROWS = {
     "launch/cmake": "",
     "launch/config": "",
     "launch/cli": "launch/config",
-    "launch/import": "gpu/task storage",
+    "launch/import": "gpu/task storage storage/bundle",
     "launch/simulate": "storage",
     "launch/report": "launch/cli storage",
     "launch/scripted_server": "actors/policy_client/http actors/policy_client/protocol launch/http",
@@ -79,10 +80,11 @@ ARROWS = {
     " launch/config launch/machine launch/node launch/watch storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine storage",
+    "launch/bundle": "launch/study storage storage/bundle",
     "launch/page": "launch/config launch/http launch/study launch/watch storage",
     "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
     " launch/http launch/judging",
-    "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
+    "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/policy_client gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report"
     " launch/scripted_server launch/services launch/simulate launch/study launch/watch retrieval storage storage/export storage/fsck",
