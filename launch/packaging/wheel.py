@@ -125,7 +125,7 @@ def make(stage, out, level):
         "WHEEL": f"Wheel-Version: 1.0\nGenerator: kernelmill\nRoot-Is-Purelib: false\nTag: {tag}\n",
         "entry_points.txt": "[console_scripts]\n" + "".join(f"{k} = {v}\n" for k, v in project["scripts"].items()),
     }
-    contents = [(x.relative_to(CLIENT).as_posix(), x, 0o644) for x in sorted((CLIENT / "kernelmill").rglob("*"))
+    contents = [(x.relative_to(CLIENT).as_posix(), x, 0o644) for x in sorted([*(CLIENT / "kernelmill").rglob("*"), *CLIENT.glob("*.py")])
                 if x.is_file() and x.suffix in (".py", ".typed")]
     contents += [(f"{PLACE}/{name}", path, 0o755 if os.access(path, os.X_OK) else 0o644)
                  for name, path in sorted(files.items())]
