@@ -186,10 +186,17 @@ const std::vector<schema>& schemas() {
       {"Tasks", "All of them.", tasks_fields()},
       {"Health", "It answers.", health_fields()},
       {"Readiness", "Room.", readiness_fields()},
-      {"KernelGymTask", "KernelGYM's EvaluationTask.", kernelgym_task_fields()},
-      {"KernelGymBatch", "Many of them.", kernelgym_batch_fields()},
+      {"KernelGymTask", "KernelGYM's EvaluationRequest.", kernelgym_task_fields(), true},
+      {"KernelGymBatch", "Many of them.", kernelgym_batch_fields(), true},
+      {"KernelGymBatchResult", "Their results.", kernelgym_batch_result_fields()},
+      {"KernelGymWorkflow", "KernelGYM's WorkflowRequest.", kernelgym_workflow_fields(), true},
+      {"KernelGymWorkflowResult", "KernelGYM's WorkflowResponse.",
+       kernelgym_workflow_result_fields()},
       {"KernelGymStatus", "Where a task stands.", kernelgym_status_fields()},
-      {"KernelGymResult", "KernelGYM's EvaluationResult.", kernelgym_result_fields()},
+      {"KernelGymResult", "KernelGYM's EvaluationResponse.", kernelgym_result_fields()},
+      {"KernelGymHealth", "KernelGYM's SystemHealthResponse.", kernelgym_health_fields()},
+      {"KernelGymMetrics", "KernelGYM's MetricsResponse.", kernelgym_metrics_fields()},
+      {"KernelGymQueue", "How many wait.", kernelgym_queue_fields()},
       {"Error", "What went wrong, and the next step.", error_fields()}};
   return all;
 }

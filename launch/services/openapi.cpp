@@ -38,7 +38,7 @@ json type_of(const field& x) {
 }
 
 json schema_of(const schema& x) {
-  json result{{"type", "object"}, {"description", x.doc}, {"additionalProperties", false}};
+  json result{{"type", "object"}, {"description", x.doc}, {"additionalProperties", x.more}};
   auto needed = json::array();
   for (const auto& one : x.members) {
     result["properties"][one.name] = type_of(one);

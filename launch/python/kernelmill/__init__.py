@@ -10,8 +10,10 @@
 from .client import (Busy, Candidate, Client, Evaluation, KernelmillError, NotFound, RequestError,
                      Task, Unauthorized, Unavailable)
 from .environment import Environment, MachineFault, Step
+from .program import find_program
+from .records import Run, export, export_rows, runs
 from .server import serve
 
 __all__ = ["Busy", "Candidate", "Client", "Environment", "Evaluation", "KernelmillError",
-           "MachineFault", "NotFound", "RequestError", "Step", "Task", "Unauthorized",
-           "Unavailable", "serve"]
+           "MachineFault", "NotFound", "RequestError", "Run", "Step", "Task", "Unauthorized",
+           "Unavailable", "export", "export_rows", "find_program", "runs", "serve"]
