@@ -113,9 +113,11 @@ bool tells_split(ex::form x) {
                      [](const ex::field& f) { return f.name == "split"; });
 }
 
-/// Rows can be trained on, whatever form they have; KernelBench's figures cannot.
+/// Rows and solutions can be trained on, whatever form they have; KernelBench's figures cannot, and
+/// folders of tasks hold no answer.
 purpose purpose_of(const invocation& in) {
-  return in.value("--form") == "kernelbench" ? purpose::share : purpose::train;
+  bool shared = in.value("--form") == "kernelbench" || in.value("--form") == "harbor-tasks";
+  return shared ? purpose::share : purpose::train;
 }
 
 ex::contamination_check contamination_of(const invocation& in) {
@@ -236,7 +238,8 @@ expected<int> export_runs(const invocation& in) {
                    .wanted = std::move(*wanted),
                    .zstd = in.has("--zstd"),
                    .accepted_terms = runs->accepted_terms,
-                   .contamination = contamination_of(in),
+                   .contamination =
+                       in.has("--follow") ? ex::contamination_check{} : contamination_of(in),
                    .force = in.has("--force"),
                    .directory = stream ? std::string{} : in.value("--out"),
                    .stream = to_stdout,

@@ -120,7 +120,7 @@ public:
 
   expected<void> read_one(const source& from, uint32_t group) {
     auto stored = read_group(*from.lineage, from.run, group);
-    return stored ? judged(from, *stored) : unexpected(stored.error());
+    return stored ? judged(from, *stored, pass::write) : unexpected(stored.error());
   }
 
   expected<void> finish() {
@@ -348,7 +348,10 @@ expected<report> write_dataset(const std::vector<source>& from, const request& w
 }
 
 expected<void> write_group(const source& from, uint32_t group, const request& what, report& done) {
-  exporter one{what, done};
+  split_table splits{{from}, done};
+  licence_gate gate{{from}};
+  KM_TRY(gate.check({from}));
+  exporter one{what, done, splits, gate};
   if (auto ok = one.read_one(from, group); !ok) return ok;
   return one.finish();
 }
