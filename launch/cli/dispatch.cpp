@@ -13,6 +13,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/config/suggest.hpp"
+#include "messages/base/text.hpp"
 #include "messages/without_stack.hpp"
 
 namespace kernelmill::cli {
@@ -137,11 +138,9 @@ expected<void> check_choice(const command& x, const std::string& name,
   if (choices.empty()) return {};
   for (const auto& value : values) {
     if (std::find(choices.begin(), choices.end(), value) != choices.end()) continue;
-    std::string list;
-    for (const auto& c : choices) list += (list.empty() ? "" : ", ") + c;
     auto meant = closest(value, choices);
-    return usage_error("failed to run '" + x.name + "': " + name + " takes one of " + list +
-                           ", not '" + clean(value) + "'",
+    return usage_error("failed to run '" + x.name + "': " + name + " takes one of " +
+                           joined(choices) + ", not '" + clean(value) + "'",
                        meant.empty() ? "`kernelmill " + x.name + " --help` shows the usage"
                                      : "did you mean '" + meant + "'?");
   }

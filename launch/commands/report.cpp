@@ -36,6 +36,7 @@ struct source {
   rp::sample_set samples;
   json head; ///< of the document
   std::string title;
+  std::vector<std::string> alarms{}; ///< of a run that has finished
 };
 
 // -- a run --------------------------------------------------------------------------------------
@@ -59,6 +60,18 @@ expected<found_run> find_reported(const invocation& in) {
   return found_run{(*far)->where().run, (*far)->directory(), std::move(*far)};
 }
 
+// What its end said of lost turns.
+expected<std::vector<std::string>> alarms_of(const store& from, const std::string& run) {
+  std::vector<std::string> result;
+  auto read = [&](wire::Record::Reader record) {
+    auto said = json::parse(record.getRun().getReadiness().cStr(), nullptr, false);
+    if (said.is_object()) result = said.value("alarms", std::vector<std::string>{});
+    return true;
+  };
+  KM_TRY(from.scan_openings(run, read));
+  return result;
+}
+
 expected<source> from_run(const invocation& in) {
   auto found = find_reported(in);
   KM_TRY(found);
@@ -69,10 +82,16 @@ expected<source> from_run(const invocation& in) {
   auto samples =
       rp::read_samples(*store, *run, turns ? rp::sample_unit::turn : rp::sample_unit::episode);
   KM_TRY(samples);
+  auto alarms = alarms_of(*store, run->name);
+  KM_TRY(alarms);
   return source{std::move(*samples),
-                {{"run", run->name}, {"directory", found->directory}, {"by", in.value("--by")}},
+                {{"run", run->name},
+                 {"directory", found->directory},
+                 {"by", in.value("--by")},
+                 {"alarms", *alarms}},
                 fmt::format("run {} in {}, a sample is {}", run->name, found->directory,
-                            turns ? "a turn" : "an episode")};
+                            turns ? "a turn" : "an episode"),
+                std::move(*alarms)};
 }
 
 // -- files of the benchmark ---------------------------------------------------------------------
@@ -215,12 +234,14 @@ expected<int> report(const invocation& in) {
     cli::print_json(document);
     return 0;
   }
+  std::string alarms;
+  for (const auto& alarm : x->alarms) alarms += alarm_text(alarm);
   const auto& all = figures.all;
   if (in.has("RUN") && all.samples + all.infrastructure + all.open == 0)
     cli::print(x->title + "\n\nno turn is committed; `kernelmill show " + in.value("RUN") +
                "` says how the run ended\n");
   else
-    cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + wrote);
+    cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + alarms + wrote);
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/governance/bias.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
@@ -61,6 +62,13 @@ void note_episode(task_view& x, const episode_view& e) {
   if (e.best.measured && (!x.best.measured || e.best.low > x.best.low)) x.best = e.best;
 }
 
+void note_loss(loss_ledger& losses, wire::TurnRecord::Reader turn) {
+  auto text = turn.getCompletion().getText();
+  losses.note(turn.getEpisode().getTask().cStr(), turn.getFacts().getParsed().getLanguage().cStr(),
+              text.isArtifact() ? text.getArtifact().getSize() : text.getInline().size(),
+              turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE);
+}
+
 // Records come in the order of openings, and then in that of ends.
 bool note(run_view& view, wire::Record::Reader record) {
   auto x = record.getRun();
@@ -82,8 +90,10 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   view.directory = run.path;
   if (auto ok = from->scan_openings(run.name, [&](auto record) { return note(view, record); }); !ok)
     return tl::unexpected<error>{ok.error()};
+  loss_ledger losses;
   auto visit = [&](const stored_group& g) -> expected<void> {
     for (const auto& stored : g.episodes) {
+      for (const auto& record : stored.turns) note_loss(losses, record.open()->getTurn());
       view.episodes.push_back(view_episode(g.group, stored));
       note_episode(view.tasks[view.episodes.back().task], view.episodes.back());
     }
@@ -96,6 +106,7 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   } else if (auto all = for_each_group(*from, run.name, visit); !all) {
     return tl::unexpected<error>{all.error()};
   }
+  view.alarms = losses.alarms();
   return view;
 }
 
@@ -123,6 +134,10 @@ std::string task_table(const run_view& view) {
                     fmt::to_string(x.infrastructure), speedup_text(x.best)});
   return cli::format_table(
       {"TASK", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>", "INFRA>", "BEST SPEEDUP"}, rows);
+}
+
+std::string alarm_text(const std::string& alarm) {
+  return cli::hanging("bias alarm: ", 12, cli::clean(alarm));
 }
 
 std::string not_timed_text(uint64_t turns, uint64_t unpaid) {
@@ -177,6 +192,7 @@ json to_json(const run_view& view) {
                                   {"return", e.first_return},
                                   {"best_speedup", to_json(e.best)},
                                   {"categories", e.categories}});
+  result["alarms"] = view.alarms;
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/judging/verdict_text.hpp"
+#include "messages/base/text.hpp"
 #include "messages/json.hpp"
 #include "storage/artifacts.hpp"
 
@@ -38,10 +39,9 @@ std::string return_text(double x) {
 std::string episodes_table(const run_view& view) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& e : view.episodes) {
-    std::string turns;
-    for (const auto& c : e.categories) turns += (turns.empty() ? "" : " > ") + c;
     rows.push_back({fmt::format("g{}.e{}", e.group, e.member), e.task, e.outcome,
-                    return_text(e.first_return), speedup_text(e.best), turns});
+                    return_text(e.first_return), speedup_text(e.best),
+                    joined(e.categories, " > ")});
   }
   return cli::format_table({"EPISODE", "TASK", "OUTCOME", "RETURN>", "BEST SPEEDUP", "TURNS"},
                            rows);
@@ -66,7 +66,11 @@ expected<int> show_run(const invocation& in, const place& at, const std::string&
     cli::print("no turn is committed\n");
     return 0;
   }
-  if (at.whole_run) cli::print(task_table(*view) + not_timed_text(*view) + "\n");
+  if (at.whole_run) {
+    std::string alarms;
+    for (const auto& alarm : view->alarms) alarms += alarm_text(alarm);
+    cli::print(task_table(*view) + not_timed_text(*view) + alarms + "\n");
+  }
   cli::print(episodes_table(*view));
   return 0;
 }

@@ -8,26 +8,13 @@
 
 #include "launch/watch/live.hpp"
 #include "launch/watch/views.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill::page {
 
 namespace {
 
 using labels = std::vector<std::pair<const char*, std::string>>;
-
-/// Label values are quoted: a backslash, a quote and an end of line would end them.
-std::string quoted(const std::string& x) {
-  std::string result;
-  for (char c : x) {
-    if (c == '\\' || c == '"') result += '\\';
-    if (c == '\n') {
-      result += "\\n";
-      continue;
-    }
-    result += c;
-  }
-  return result;
-}
 
 class writer {
 public:
@@ -39,7 +26,7 @@ public:
   void add(double value, const labels& x = {}) {
     text += name_;
     for (size_t i = 0; i < x.size(); ++i)
-      text += fmt::format("{}{}=\"{}\"", i == 0 ? "{" : ",", x[i].first, quoted(x[i].second));
+      text += fmt::format("{}{}=\"{}\"", i == 0 ? "{" : ",", x[i].first, escaped(x[i].second));
     if (!x.empty()) text += "}";
     text += std::isfinite(value) ? fmt::format(" {}\n", value) : std::string{" NaN\n"};
   }

@@ -55,7 +55,7 @@ const std::vector<operation>& operations() {
       {"lanes",
        "GET",
        "/api/v1/runs/{run}/lanes",
-       "Who held which slot, the latest first.",
+       "Which job held which slot, the latest first.",
        {offset, limit}},
       {"notes", "GET", "/api/v1/runs/{run}/notes", "Readers' notes on verdicts."},
       {"add_note", "POST", "/api/v1/runs/{run}/notes",

@@ -86,7 +86,7 @@ ARROWS = {
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report"
     " launch/scripted_server launch/services launch/simulate launch/study launch/watch retrieval storage storage/export storage/fsck",
-    "launch": "launch/commands",
+    "launch": "launch/cli launch/commands",
 }
 
 # Libraries that folders keep to themselves.
