@@ -169,9 +169,9 @@ expected<json> groups_document(const watch::world& in, const run_directory& run,
 
 expected<json> compare_document(const watch::world& in, const json& query) {
   sides open{in};
-  auto a = open.open(watch::text_in(query, "a"));
+  auto a = open.open(text_in(query, "a"));
   KM_TRY(a);
-  auto b = open.open(watch::text_in(query, "b"));
+  auto b = open.open(text_in(query, "b"));
   KM_TRY(b);
   return study::compare_sides(*a, *b, {});
 }

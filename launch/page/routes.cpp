@@ -124,7 +124,7 @@ const std::map<std::string, maker>& makers() {
       {"live",
        [show = view(watch::ps_view)](const watch::world& in, const http::request& r, json query) {
          constexpr uint64_t otherwise = 100, most = 10'000;
-         auto limit = watch::count_in(query, "limit", 0);
+         auto limit = count_in(query, "limit", 0);
          query["limit"] = std::min(limit == 0 ? otherwise : limit, most);
          return show(in, r, std::move(query));
        }},

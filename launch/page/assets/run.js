@@ -70,7 +70,7 @@ export async function runPage(page, run, what) {
   const make = makers[what] ?? overview;
   const about = await get(path('about'), {}, page.signal);
   const draw = async () => page.draw(runHead(page, run, what), await make(page, run, (now) => controls(about, run, now, draw)));
-  await draw();
+  await draw().catch(page.fail); // a run that has just begun comes with its first event
   const again = calmly(() => draw().catch(page.fail), what === 'episodes' ? 700 : 2000);
   page.follow({run, topics: what === 'episodes' ? 'turns,runs,live' : 'turns,runs'}, again);
 }

@@ -208,7 +208,7 @@ class Page(unittest.TestCase):
         said = self.wait("#output-0")
         said.find_element(By.TAG_NAME, "summary").click()
         words = self.wait("#output-0 pre", "<script>").text
-        self.assertIn("\ufffd", words)
+        self.assertIn("???(", words)
         self.assertIsNone(self.chrome.execute_script("return window.hacked ?? null"))
 
     def test_groups_lead_to_a_comparison(self):
@@ -230,8 +230,9 @@ class Page(unittest.TestCase):
 
     def test_a_lineage_shows_forks(self):
         script = serving.write_script(self.home, serving.replies(BROKEN, GOOD))
-        subprocess.run([serving.PROGRAM, "fork", f"{self.root}/first/g0.e0.t0", "--to", f"{self.root}/forked",
-                        f"policy.script={script}", "tasks.max_turns=2"], check=True, capture_output=True)
+        subprocess.run([serving.PROGRAM, "fork", f"{self.root}/first/g0.e0.t1", "--policy", str(script), "--root",
+                        str(self.root), "run.name=forked", f"run.dir={self.root}/forked"], check=True,
+                       stdout=subprocess.DEVNULL)
         self.open("runs/first/episodes/g0.e0")
         self.wait("figure", "1 forks")
         self.press("svg a[aria-label^='forked']")
@@ -290,7 +291,8 @@ class Page(unittest.TestCase):
         with serving.held_policy([BROKEN, GOOD]) as (policy, release):
             arguments = serving.held_arguments(self.root / "soon", policy, members=1, turns=2)
             with serving.monitored(arguments) as (process, url):
-                self.open("runs/soon", url)
+                self.open("runs", url)
+                self.press("td a", "soon")
                 self.wait("#connection", "live")
                 release(0)
                 self.wait("#latest li", "soon/g0.e0.t0 compile_error")

@@ -88,15 +88,13 @@ class HeadPage(unittest.TestCase):
         cls.address = cls.lab.addresses["head"] + ":7612"
         certificate, key = serving.certificate(home.name, cls.lab.addresses["head"])
         os.environ["SSL_CERT_FILE"] = certificate
-        log = cls.home / "head.log"
-        cls.lab.start("head", [PROGRAM, "head", "--listen", cls.address, "--root", home.name + "/runs", "--monitor",
-                               cls.lab.addresses["head"] + ":0", "--token-file", str(token), "--tls-certificate",
-                               certificate, "--tls-key", key], str(log))
-
-        def told():
-            lines = log.read_text().splitlines() if log.exists() else []
-            return next((x.split()[1] for x in lines if x.startswith("page: ")), None)
-        cls.url = wait("the page's URL", told)
+        cls.page_address = cls.lab.addresses["head"] + ":7613"  # a network of its own has all ports free
+        cls.head_words = [PROGRAM, "head", "--listen", cls.address, "--root", home.name + "/runs", "--monitor",
+                          cls.page_address, "--token-file", str(token), "--tls-certificate", certificate, "--tls-key",
+                          key]
+        cls.head = cls.lab.start("head", cls.head_words, str(cls.home / "head.log"))
+        cls.url = "https://" + cls.page_address
+        wait("the page's URL", lambda: f"page: {cls.url}" in (cls.home / "head.log").read_text())
         cls.members = {name: cls.lab.start(name, [PROGRAM, "node", "--head", cls.address, "--name", name, "--compilers",
                                                   "1", "evaluation.python=/bin/false"], str(cls.home / name))
                        for name in ("n1", "n2")}
@@ -136,7 +134,6 @@ class HeadPage(unittest.TestCase):
     # In this order: the last test kills what the others need.
     def test_1_every_view_shows_both_nodes(self):
         wait("both nodes serve", lambda: self.states() == {"n1": "serving", "n2": "serving"})
-        self.assertTrue(self.url.startswith("https://" + self.lab.addresses["head"]))
         self.assertEqual(self.ask("GET", "/api/v1/nodes")[0], 401)
         with self.assertRaises((http.client.HTTPException, ConnectionError)):  # without TLS nothing is said
             get(self.url.replace("https:", "http:"), "/api/v1/nodes")
@@ -228,7 +225,37 @@ class HeadPage(unittest.TestCase):
                 browsing.wait(chrome, "td", name)
             browsing.wait(chrome, "button", "Drain")
 
-    def test_3_policy_servers_come_and_go(self):
+    def test_3_the_page_outlives_a_restart_of_the_head(self):
+        try:
+            import browsing
+        except ImportError as why:
+            self.skipTest(str(why))
+        with serving.held_policy([BROKEN, GOOD]) as (policy, release):
+            self.submit("again", policy)
+            wait("its episodes live", lambda: self.get("/api/v1/episodes")["episodes"])
+            self.watch_it_through_a_restart(browsing, release)
+        wait("its end", lambda: {x["name"]: x["state"] for x in self.get("/api/v1/runs")["runs"]}["again"] == "finished")
+
+    @from_viewer
+    def watch_it_through_a_restart(self, browsing, release):
+        with browsing.browser() as chrome:
+            chrome.get(f"{self.url}/#token={TOKEN}")
+            browsing.press(chrome, "td a", "again")
+            browsing.wait(chrome, "#connection", "live")
+            self.head.send_signal(signal.SIGKILL)
+            browsing.wait(chrome, "#connection", "lost")
+            self.head.wait()
+            type(self).head = self.lab.start("head", self.head_words, str(self.home / "head.log"))
+            browsing.wait(chrome, "#connection", "live")
+            release(0)  # nothing is pressed from here on
+            browsing.wait(chrome, "#latest li", "again/g0.e0.t0")
+            release(1)
+            browsing.wait(chrome, ".card", "finished")
+            chrome.get(f"{self.url}/#/system")
+            for name in ("n1", "n2"):
+                browsing.wait(chrome, "td", name)
+
+    def test_4_policy_servers_come_and_go(self):
         with serving.held_policy([GOOD]) as (policy, _):
             refused = self.post("/api/v1/policies", {"url": policy, "api_key_file": "/etc/passwd"})
             self.assertEqual((refused[0], refused[1]["error"]["category"]), (400, "bad_request"))
@@ -239,7 +266,7 @@ class HeadPage(unittest.TestCase):
             self.assertEqual(self.post("/api/v1/policies/held", None, "DELETE")[0], 200)
             wait("it is gone", lambda: not self.get("/api/v1/policies")["servers"])
 
-    def test_4_a_node_that_is_drained_leaves_and_one_that_is_killed_is_lost(self):
+    def test_5_a_node_that_is_drained_leaves_and_one_that_is_killed_is_lost(self):
         self.assertEqual(self.post("/api/v1/nodes/none/control", {"verb": "drain"})[0], 404)
         self.assertEqual(self.post("/api/v1/nodes/n1/control", {"verb": "stop"})[0], 400)
         self.assertEqual(self.post("/api/v1/nodes/n1/control", {"verb": "drain"})[0], 200)
