@@ -121,7 +121,8 @@ expected<permits> permits_of(const run_directory& run, const licence_book& book,
   result.kernels.allowed = true;
   result.kernels.source = "retrieved-kernels";
   result.kernels.licence = "that of their tasks; what limits training or sharing is named apart";
-  if (older ? setting("live", false) : showed_live_kernels(retrieval)) result.kernels = of_own_tasks(result);
+  if (older ? setting("live", false) : showed_live_kernels(retrieval))
+    result.kernels = of_own_tasks(result);
   if (older ? !setting("index", std::string{}).empty() : has_unknown_origin(retrieval))
     result.kernels = of_unknown_index();
   auto cards =

@@ -144,7 +144,8 @@ TEST(export_command, has_the_evidence_that_other_commands_show) {
   }
   EXPECT_THAT(kernelmill({"show", small_run()}).out,
               HasSubstr(use["eligible"] ? "rl_reward_trace: yes" : "rl_reward_trace: no; "));
-  EXPECT_THAT(kernelmill({"show", small_run() + "/g0.e0"}).out, HasSubstr("evidence 0.70, positive"));
+  EXPECT_THAT(kernelmill({"show", small_run() + "/g0.e0"}).out,
+              HasSubstr("evidence 0.70, positive"));
   double sum = 0;
   auto turns = lines(
       kernelmill({"query", "", small_run(), "--fields", "evidence,quality,turn", "--json"}).out);

@@ -93,22 +93,12 @@ void expect_refused(const std::vector<std::string>& words, const char* said = "m
   EXPECT_EQ(x.out, "") << text;
 }
 
-/// Every form, to a folder, packed, and to a stream.
-void expect_no_export(const std::string& run, const std::vector<std::string>& more = {}) {
-  for (const auto& form : forms) {
-    std::vector<std::string> words{"export", run, "--form", form};
+/// To a folder; every form packed and to a stream is tested in tests/unit/export/dataset_test.cpp.
+void expect_no_export(const std::string& run, const std::vector<std::string>& which,
+                      const std::vector<std::string>& more = {}) {
+  for (const auto& form : which) {
+    std::vector<std::string> words{"export", run, "--form", form, "--out", "never", "--force"};
     words.insert(words.end(), more.begin(), more.end());
-    auto folder = words;
-    folder.insert(folder.end(), {"--out", "never", "--force"});
-    if (form == "kernelbench") {
-      if (!more.empty() && more[0] == "--verdict") continue; // it holds measurements alone
-      expect_refused(folder);
-      continue;
-    }
-    expect_refused(folder);
-    folder.emplace_back("--zstd");
-    expect_refused(folder);
-    words.insert(words.end(), {"--split", "train", "--out", "-"});
     expect_refused(words);
     EXPECT_FALSE(fs::exists(scratch() + "/never")) << form;
   }
@@ -123,16 +113,19 @@ TEST(licence_command, a_bound_run_says_so_before_it_starts_and_is_exported_in_no
   EXPECT_THAT(again.err, HasSubstr("exports for training will be refused"));
   EXPECT_EQ(again.document()["licences"][0]["train"], false);
   EXPECT_EQ(again.document()["licences"][0]["evaluate"], true);
-  expect_no_export(bound_run());
-  expect_no_export(bound_run(), {"--accept-terms", "researcher-reciprocity-1.0,kernelbook-rows"});
+  expect_no_export(bound_run(), forms);
+  expect_no_export(bound_run(), {"sft", "kernelbench"},
+                   {"--accept-terms", "researcher-reciprocity-1.0,kernelbook-rows"});
+  expect_no_export(bound_run(), {"trl"}, {"--zstd"});
+  expect_refused({"export", bound_run(), "--form", "verl", "--split", "train", "--out", "-"});
 }
 
 TEST(licence_command, new_verdicts_forks_and_indexes_lift_nothing) {
   ASSERT_EQ(kernelmill({"rescore", bound_run(), "--reward", "sparse", "--name", "other"}).code, 0);
-  expect_no_export(bound_run(), {"--verdict", "other"});
+  expect_no_export(bound_run(), {"rl", "sft"}, {"--verdict", "other"});
   auto fork = kernelmill({"fork", bound_run() + "/g0.e0.t1", "run.dir=runs/branch", "--json"});
   ASSERT_EQ(fork.code, 0) << fork.err;
-  expect_no_export("runs/branch");
+  expect_no_export("runs/branch", {"rl", "trajectories"});
   expect_refused({"index", "build", "never-index", "--kernels", bound_run()});
   EXPECT_FALSE(fs::exists(scratch() + "/never-index"));
 }
@@ -146,7 +139,7 @@ TEST(licence_command, a_run_of_an_older_program_is_decided_by_the_ids_of_its_tas
     task.erase("licence");
   }
   write_file("runs/older/manifest.json", manifest.dump());
-  expect_no_export("runs/older");
+  expect_no_export("runs/older", {"rl", "kernelbench"});
   manifest["tasks"][0]["id"] = "somebody/softmax"; // the records still have the other id
   write_file("runs/older/manifest.json", manifest.dump());
   expect_refused({"export", "runs/older", "--form", "rl", "--out", "never"},
@@ -155,7 +148,7 @@ TEST(licence_command, a_run_of_an_older_program_is_decided_by_the_ids_of_its_tas
 
 TEST(licence_command, a_source_stays_with_a_task_of_another_name) {
   auto run = run_over("renamed", add_task("mine/softmax", "compute-eval"));
-  expect_no_export(run);
+  expect_no_export(run, {"rl", "harbor"});
 }
 
 TEST(licence_command, an_unknown_source_is_refused_and_the_key_is_named) {

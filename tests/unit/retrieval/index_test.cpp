@@ -19,7 +19,13 @@ namespace {
 
 verified_kernel kernel(const std::string& task, const std::string& source, const std::string& turn,
                        double speedup = 1.5) {
-  return {task, "reduction", "cpu", source, turn, speedup};
+  verified_kernel x;
+  x.task = task;
+  x.operator_family = "reduction";
+  x.source = source;
+  x.turn_id = turn;
+  x.speedup = speedup;
+  return x;
 }
 
 class failing_embedder final : public embedder {
