@@ -29,13 +29,17 @@ class member_reader {
 public:
   explicit member_reader(unpacker from) : from_(std::move(from)) {}
 
-  /// Nothing at the end of the archive.
-  expected<std::optional<tar_entry>> next() {
+  /// Nothing at the end of the archive. Errors name `due`, the file that should come.
+  expected<std::optional<tar_entry>> next(const std::string& due) {
     std::string block;
-    KM_TRY(take(block, tar_block, "a header"));
+    KM_TRY(take(block, tar_block, "the header of " + due));
     if (!is_zero(block)) {
       auto entry = read_header(block);
-      KM_TRY(entry);
+      if (!entry) {
+        auto why = entry.error();
+        why.message += ", where " + due + " should be";
+        return tl::unexpected<error>{std::move(why)};
+      }
       return std::optional{std::move(*entry)};
     }
     KM_TRY(take(block, tar_block, "its end"));
@@ -74,7 +78,7 @@ private:
 
 /// A file that must stand here, small enough to be held.
 expected<std::string> read_named(member_reader& from, const char* path, uint64_t most) {
-  auto entry = from.next();
+  auto entry = from.next(path);
   KM_TRY(entry);
   if (!*entry || (*entry)->path != path)
     return misshapen(std::string{"its file "} + path + " is missing");
@@ -118,7 +122,7 @@ expected<void> read_files(member_reader& from, read_bundle& x, const file_taker&
   constexpr uint64_t most_held = uint64_t{1} << 28;
   std::string held;
   for (size_t at = 0;; ++at) {
-    auto entry = from.next();
+    auto entry = from.next(at < x.files.size() ? x.files[at].path : "its end");
     KM_TRY(entry);
     if (!*entry && at < x.files.size())
       return misshapen("the file " + x.files[at].path + " is missing");
