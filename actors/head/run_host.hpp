@@ -20,6 +20,7 @@ struct head_run_facts {
   std::string backend; ///< that its configuration asks for: "auto", "cpu", "cuda"
   std::string lane;    ///< it was in before; empty: a new one
   int64_t priority = 0;
+  std::vector<std::string> required_layers{}; ///< of the sandbox
 };
 
 /// One run. Not thread-safe, but it need not be used on one thread alone.

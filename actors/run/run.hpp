@@ -14,6 +14,7 @@
 
 #include "actors/episode/episode.hpp"
 #include "actors/episode/returns.hpp"
+#include "actors/governance/bias.hpp"
 #include "actors/governance/judge.hpp"
 #include "messages/actors.hpp"
 
@@ -105,6 +106,7 @@ struct batch_run_state {
   std::vector<group_progress> groups;
   run_counters counters;
   run_counts kinds;
+  loss_ledger losses;
   std::map<std::string, double> stage_seconds;
   uint64_t next = 0; // ordinal of the next episode to admit
   uint32_t pending_commits = 0;

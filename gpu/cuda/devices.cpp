@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "gpu/cuda/symbols.hpp"
+
 namespace kernelmill::cuda {
 
 namespace {
@@ -39,28 +41,24 @@ tl::unexpected<error> missing(const std::string& cause) {
 }
 
 expected<nvml> load() {
-  void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return missing(::dlerror());
+  void* opened = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (opened == nullptr) return missing(::dlerror());
   nvml x;
-  bool all = true;
-  auto find = [&](auto& into, const char* name) {
-    into = reinterpret_cast<std::remove_reference_t<decltype(into)>>(::dlsym(library, name));
-    all = all && into != nullptr;
-  };
-  find(x.init, "nvmlInit_v2");
-  find(x.count, "nvmlDeviceGetCount_v2");
-  find(x.by_index, "nvmlDeviceGetHandleByIndex_v2");
-  find(x.name, "nvmlDeviceGetName");
-  find(x.uuid, "nvmlDeviceGetUUID");
-  find(x.capability, "nvmlDeviceGetCudaComputeCapability");
-  find(x.minor, "nvmlDeviceGetMinorNumber");
-  find(x.memory, "nvmlDeviceGetMemoryInfo");
-  find(x.clock, "nvmlDeviceGetClockInfo");
-  find(x.temperature, "nvmlDeviceGetTemperature");
-  find(x.power, "nvmlDeviceGetPowerUsage");
-  find(x.throttling, "nvmlDeviceGetCurrentClocksThrottleReasons");
-  find(x.driver, "nvmlSystemGetDriverVersion");
-  if (!all) return missing("libnvidia-ml.so.1 lacks a function");
+  symbols from{opened};
+  from.find(x.init, "nvmlInit_v2");
+  from.find(x.count, "nvmlDeviceGetCount_v2");
+  from.find(x.by_index, "nvmlDeviceGetHandleByIndex_v2");
+  from.find(x.name, "nvmlDeviceGetName");
+  from.find(x.uuid, "nvmlDeviceGetUUID");
+  from.find(x.capability, "nvmlDeviceGetCudaComputeCapability");
+  from.find(x.minor, "nvmlDeviceGetMinorNumber");
+  from.find(x.memory, "nvmlDeviceGetMemoryInfo");
+  from.find(x.clock, "nvmlDeviceGetClockInfo");
+  from.find(x.temperature, "nvmlDeviceGetTemperature");
+  from.find(x.power, "nvmlDeviceGetPowerUsage");
+  from.find(x.throttling, "nvmlDeviceGetCurrentClocksThrottleReasons");
+  from.find(x.driver, "nvmlSystemGetDriverVersion");
+  if (!from.complete()) return missing("libnvidia-ml.so.1 lacks a function");
   if (int code = x.init(); code != 0) return missing(fmt::format("nvmlInit returned {}", code));
   return x;
 }

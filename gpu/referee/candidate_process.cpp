@@ -176,14 +176,15 @@ std::optional<double> candidate_process::run(candidate_command command,
     double lost = awake.lost();
     spent = awake.look(now_seconds(), spent > unwatched_seconds && is_held());
     lost_seconds_ += awake.lost() - lost;
-    bool late = spent > deadline_ms * 1e-3;
+    bool late = awake.late(deadline_ms * 1e-3, seconds_without_core(pid_));
     if (late || !child_.running()) return give_up(before + 1, started, late ? deadline_ms : 0);
   }
 }
 
-// On a CPU no candidate can stop itself (seccomp). On a GPU its driver's timers could do it.
+// On a CPU no candidate can stop itself (seccomp). On a GPU its driver's timers could do it. Nobody
+// can freeze the group that he is in.
 bool candidate_process::is_held() const {
-  return !on_gpu() && is_stopped(pid_);
+  return (!on_gpu() && is_stopped(pid_)) || is_frozen(pid_);
 }
 
 bool candidate_process::close_gate(double patience, int deadline_ms) {

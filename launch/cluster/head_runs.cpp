@@ -62,8 +62,8 @@ public:
     const auto& config = options_.config;
     options_.directory = config.run.dir;
     options_.config_json = to_json(config).dump(2);
-    facts_ = {config.run.name, config.run.dir, config.evaluation.backend, std::move(lane),
-              config.run.priority};
+    facts_ = {config.run.name, config.run.dir,      config.evaluation.backend,
+              std::move(lane), config.run.priority, config.evaluation.required_layers};
   }
 
   const head_run_facts& facts() const override { return facts_; }

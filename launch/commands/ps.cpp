@@ -22,7 +22,7 @@ std::string totals_text(const json& run) {
     if (q["waiting"].get<uint64_t>() == 0 && q["leased"].get<uint64_t>() == 0) continue;
     queues += fmt::format("; {}: {} waiting, {} at work", q["queue"].get<std::string>(),
                           q["waiting"].get<uint64_t>(), q["leased"].get<uint64_t>());
-    if (q["state"] == "starved") queues += " (nobody takes them)";
+    if (q["state"] == "starved") queues += " (no worker takes them)";
   }
   return fmt::format("{}: {}, {} of {} episodes ended, {} turns, {} live ({}){}\n",
                      one_line(run["run"].get<std::string>()), cell(run, "state"),
@@ -92,13 +92,13 @@ expected<int> runs(const invocation& in) {
     rows.push_back({cell(x, "run"), cell(x, "state"), progress_text(x), count_cell(x, "turns"),
                     count_cell(x, "accepted"), count_cell(x, "rejected"),
                     count_cell(x, "infrastructure"), number_cell(x, "reward", 3),
-                    number_cell(x, "best_speedup"), seconds_cell(x, "seconds"),
-                    cell(x, "failure")});
+                    number_cell(x, "best_speedup"), number_cell(x, "evidence"),
+                    seconds_cell(x, "seconds"), cell(x, "failure")});
   if (rows.empty())
     cli::talk("no run " + std::string{in.has("--where") ? "matches" : "is there"});
   else
     cli::print(cli::format_table({"RUN", "STATE", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>",
-                                  "INFRA>", "REWARD>", "SPEEDUP>", "TIME>", "WHY"},
+                                  "INFRA>", "REWARD>", "SPEEDUP>", "EVIDENCE>", "TIME>", "WHY"},
                                  rows));
   return 0;
 }

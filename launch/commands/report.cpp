@@ -33,9 +33,22 @@ struct source {
   rp::sample_set samples;
   json head; ///< of the document
   std::string title;
+  std::vector<std::string> alarms{}; ///< of a run that has finished
 };
 
 // -- a run --------------------------------------------------------------------------------------
+
+// What its end said of lost turns.
+expected<std::vector<std::string>> alarms_of(const store& from, const std::string& run) {
+  std::vector<std::string> result;
+  auto read = [&](wire::Record::Reader record) {
+    auto said = json::parse(record.getRun().getReadiness().cStr(), nullptr, false);
+    if (said.is_object()) result = said.value("alarms", std::vector<std::string>{});
+    return true;
+  };
+  KM_TRY(from.scan_openings(run, read));
+  return result;
+}
 
 expected<source> from_run(const invocation& in) {
   auto run = find_run(in.value("RUN"), in.value("--root"));
@@ -46,10 +59,14 @@ expected<source> from_run(const invocation& in) {
   auto samples =
       rp::read_samples(*store, *run, turns ? rp::sample_unit::turn : rp::sample_unit::episode);
   KM_TRY(samples);
-  return source{std::move(*samples),
-                {{"run", run->name}, {"directory", run->path}, {"by", in.value("--by")}},
-                fmt::format("run {} in {}, a sample is {}", run->name, run->path,
-                            turns ? "a turn" : "an episode")};
+  auto alarms = alarms_of(*store, run->name);
+  KM_TRY(alarms);
+  return source{
+      std::move(*samples),
+      {{"run", run->name}, {"directory", run->path}, {"by", in.value("--by")}, {"alarms", *alarms}},
+      fmt::format("run {} in {}, a sample is {}", run->name, run->path,
+                  turns ? "a turn" : "an episode"),
+      std::move(*alarms)};
 }
 
 // -- files of the benchmark ---------------------------------------------------------------------
@@ -190,12 +207,14 @@ expected<int> report(const invocation& in) {
     cli::print_json(document);
     return 0;
   }
+  std::string alarms;
+  for (const auto& alarm : x->alarms) alarms += alarm_text(alarm);
   const auto& all = figures.all;
   if (in.has("RUN") && all.samples + all.infrastructure + all.open == 0)
     cli::print(x->title + "\n\nno turn is committed; `kernelmill show " + in.value("RUN") +
                "` says how the run ended\n");
   else
-    cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + wrote);
+    cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + alarms + wrote);
   return 0;
 }
 

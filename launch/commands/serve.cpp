@@ -23,6 +23,7 @@
 #include "launch/machine/python.hpp"
 #include "launch/machine/slots.hpp"
 #include "launch/node/hosted_run.hpp"
+#include "launch/node/run_rights.hpp"
 #include "launch/node/slot_actors.hpp"
 #include "launch/services/evaluation_api.hpp"
 
@@ -71,6 +72,19 @@ expected<bool> find_torch(const invocation& in, const task_roots& roots, chosen_
   }
   backend.python = python->path;
   return true;
+}
+
+/// Rewards are what trainers ask a server for, so it says of which tasks they must not be used.
+expected<void> say_rights(const services::task_shelf& tasks) {
+  auto book = installed_licences();
+  KM_TRY(book);
+  std::vector<origin_facts> origins;
+  for (const auto& one : tasks.all()) origins.push_back(origin_of(*one));
+  for (const auto& one : rights_of(*book, origins, {}).tasks)
+    if (!one.train.allowed)
+      cli::talk("warning: rewards of " + one.what.id +
+                " are not for training: " + one.train.reason);
+  return {};
 }
 
 /// What else than task and candidate a verdict depends on.
@@ -124,6 +138,7 @@ expected<int> serve(const invocation& in) {
   auto tasks = services::task_shelf::open(*roots, *backend, torch_choice_of(in), *torch, problems);
   KM_TRY(tasks);
   for (const auto& x : problems) cli::talk("warning: a task is left out: " + x);
+  KM_TRY(say_rights(*tasks));
 
   interrupt stop;
   run_config config;
@@ -173,7 +188,8 @@ cli::command serve_row() {
       "kernelmill serve --listen 0.0.0.0:8080 --token-file token",
       "Prints its URL once it answers, and ends with Ctrl-C. docs/reference/openapi.json is the "
       "API,\n"
-      "docs/how-to/evaluate-over-http.md shows it at work. Tasks are read once, at the start.",
+      "docs/how-to/evaluate-over-http.md shows it at work. Tasks are read once, at the start. "
+      "`kernelmill page DIR` serves\nthe page of a folder of runs.",
       {},
       with_torch_options(
           {{"--listen",

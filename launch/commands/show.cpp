@@ -12,6 +12,7 @@
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/judging/verdict_text.hpp"
+#include "messages/base/text.hpp"
 #include "messages/json.hpp"
 #include "storage/artifacts.hpp"
 
@@ -36,10 +37,9 @@ std::string return_text(double x) {
 std::string episodes_table(const run_view& view) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& e : view.episodes) {
-    std::string turns;
-    for (const auto& c : e.categories) turns += (turns.empty() ? "" : " > ") + c;
     rows.push_back({fmt::format("g{}.e{}", e.group, e.member), e.task, e.outcome,
-                    return_text(e.first_return), speedup_text(e.best), turns});
+                    return_text(e.first_return), speedup_text(e.best),
+                    joined(e.categories, " > ")});
   }
   return cli::format_table({"EPISODE", "TASK", "OUTCOME", "RETURN>", "BEST SPEEDUP", "TURNS"},
                            rows);
@@ -63,7 +63,11 @@ expected<int> show_run(const invocation& in, const place& at) {
     cli::print("no turn is committed\n");
     return 0;
   }
-  if (at.whole_run) cli::print(task_table(*view) + not_timed_text(*view) + "\n");
+  if (at.whole_run) {
+    std::string alarms;
+    for (const auto& alarm : view->alarms) alarms += alarm_text(alarm);
+    cli::print(task_table(*view) + not_timed_text(*view) + alarms + "\n" + evidence_text(*view) + "\n");
+  }
   cli::print(episodes_table(*view));
   return 0;
 }
@@ -142,6 +146,7 @@ json episode_json(const stored_episode& x, const artifact_store& artifacts) {
     auto opened = record.open();
     result["turns"].push_back(turn_json(opened->getTurn(), artifacts));
   }
+  result["evidence"] = evidence_json(evidence_of_episode(x));
   result["end"] = nullptr;
   if (x.end) {
     auto opened = x.end->open();
@@ -183,7 +188,9 @@ expected<int> show_episode(const invocation& in, const place& at) {
     cli::print(turn_text(opened->getTurn(), artifacts, in.colour_out));
   }
   if (x->end && !at.name.turn)
-    cli::print(section("episode", end_text(x->end->open()->getEpisode()), in.colour_out));
+    cli::print(section(
+        "episode", end_text(x->end->open()->getEpisode()) + evidence_text(evidence_of_episode(*x)),
+        in.colour_out));
   return 0;
 }
 

@@ -37,6 +37,7 @@ const std::map<std::string, target_function> targets = {
     {"stream", stream},
     {"task", task},
     {"torch", torch},
+    {"ws", ws},
 };
 
 std::string repeated(std::string_view what, size_t bytes) {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Optional
 
 from kernelmill_torch import channel, native
 from kernelmill_torch.faults import Fault
-from kernelmill_torch.stillness import children_of, processor_seconds, send_signal, stand_still
+from kernelmill_torch.stillness import children_of, processor_seconds, seconds_without_core, send_signal, stand_still
 
 if TYPE_CHECKING:
     from kernelmill_torch.arena import Arena
@@ -22,6 +22,7 @@ SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
 # Which of its own faults a process may name; each is a candidate's. Any other word would be a message of its own.
 OWN_FAULTS = frozenset({"extension_not_built", "import_error", "init_error", "missing_model", "out_of_memory",
                         "runtime_error", "wrong_dtype", "wrong_shape", "wrong_type"})
+MOST_PATIENCE = 4.0  # deadlines' worth of time in which a process was ready and had no core; it can bring that about itself
 MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
 
 
@@ -122,6 +123,7 @@ class Process:
         self.arena: Optional["Arena"] = None  # the bench's, which it maps
         self.reach: Optional["Reach"] = None  # of what its calls return
         self.place = 0  # of the layouts of its sets, the one that its next calls use
+        self._given = 0.0  # seconds by which its deadlines were prolonged
         self.gate = 0   # how often calls were queued behind it
 
     def settle(self, seconds: float = START_SECONDS) -> None:
@@ -148,7 +150,7 @@ class Process:
         self.leave_page(seconds)
         try:
             channel.send(self.sock, message, descriptors, wait=False)
-            reply, received = channel.receive(self.sock, seconds)
+            reply, received = self._receive(seconds)
         except channel.TimedOut:
             self.kill()
             raise self.fault("timed_out", f"did not finish within {seconds:.0f} s ({message['op']})") from None
@@ -159,6 +161,27 @@ class Process:
         if "error" in reply:
             raise self.told(reply["error"])
         return reply
+
+    def _receive(self, seconds: float) -> tuple[dict[str, Any], list[int]]:
+        """Its next message. Raises TimedOut after `seconds` and those in which it had no core, and what receive() raises."""
+        more = seconds
+        while True:
+            try:
+                return channel.receive(self.sock, more)
+            except channel.TimedOut:
+                more = self._more_time(seconds)
+                if more == 0:
+                    raise
+
+    def _more_time(self, deadline: float) -> float:
+        """Seconds by which a deadline that has passed is prolonged: those in which it had no core and that prolonged none
+        yet. 0: it had its time."""
+        without = min(seconds_without_core(self.number()), MOST_PATIENCE * deadline)
+        more = without - self._given
+        if more < 0.1:
+            return 0.0
+        self._given = without
+        return more
 
     def call(self, command: int, first: int, count: int, seconds: float, spin: int = SPIN, seed: int = 0) -> float:
         """Seconds of a command of the page, by the clock out here. With a seed torch's generators begin with it. Raises
@@ -215,6 +238,11 @@ class Process:
 
     def _well(self, taken: float, seconds: float) -> float:
         """The seconds, unless they stand for a fault."""
+        began = time.monotonic() - seconds
+        while taken == native.TIMED_OUT and (more := self._more_time(seconds)) > 0:
+            taken = self.lib.km_page_await(self.page, self.pidfd, more, SPIN)
+            if taken >= 0:
+                taken = time.monotonic() - began if self.lib.km_page_status(self.page) == 0 else native.FAILED
         if taken >= 0:
             return taken
         if taken == native.TIMED_OUT:

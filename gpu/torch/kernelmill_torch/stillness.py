@@ -14,6 +14,19 @@ def processor_seconds(number: int) -> float:
         return 0.0
 
 
+def seconds_without_core(number: int) -> float:
+    """In which a thread of the process was ready and had no core, since it began; of the thread that waited longest. 0 where
+    the kernel does not say."""
+    longest = 0
+    try:
+        for task in os.listdir(f"/proc/{number}/task"):
+            with open(f"/proc/{number}/task/{task}/schedstat", "rb") as file:
+                longest = max(longest, int(file.read().split()[1]))
+    except (OSError, ValueError, IndexError):
+        pass  # it ended meanwhile
+    return longest * 1e-9
+
+
 def stands_still(number: int) -> bool:
     """Whether no thread of a process that is told to stop has a processor, waits for one, or sleeps so that it must still wake to
     stop. Who waits takes no time either, but goes on when it has one, until the first of them finds that they were told."""

@@ -8,12 +8,14 @@
 #include <thread>
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <gmock/gmock.h>
 
+#include "gpu/process/awake_time.hpp"
 #include "gpu/process/core_use.hpp"
 #include "messages/base/descriptor.hpp"
 
@@ -348,4 +350,42 @@ TEST(core_use, of_who_waits_for_something_else_is_no_wish_for_a_core) {
   auto gone = core_use_of_all(started->pid());
   EXPECT_EQ(gone.seconds, 0);
   EXPECT_FALSE(gone.wants_more);
+}
+
+TEST(core_use, tells_how_long_a_process_was_ready_and_had_no_core) {
+  cpu_set_t mine, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof mine, &mine), 0);
+  CPU_ZERO(&one);
+  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i)
+    if (CPU_ISSET(i, &mine)) CPU_SET(i, &one);
+  pid_t rivals[2];
+  for (auto& rival : rivals)
+    if (rival = ::fork(); rival == 0) {
+      ::sched_setaffinity(0, sizeof one, &one);
+      for (;;) (void)CPU_ISSET(0, &one); // needs a core all the time
+    }
+  auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds{patience_ms};
+  while (seconds_without_core(rivals[0]) < 0.05 && std::chrono::steady_clock::now() < end) {}
+  EXPECT_GE(seconds_without_core(rivals[0]), 0.05);
+  for (auto rival : rivals) {
+    ::kill(rival, SIGKILL);
+    ::waitpid(rival, nullptr, 0);
+  }
+  EXPECT_EQ(seconds_without_core(rivals[0]), 0); // gone
+}
+
+TEST(awake_time, counts_no_time_in_which_a_process_had_no_core) {
+  awake_time x{0};
+  double now = 0;
+  auto pass = [&](int looks) {
+    while (looks-- > 0) x.look(now += awake_time::longest_look);
+  };
+  EXPECT_FALSE(x.late(1, 7)); // what it lacked before is no excuse
+  pass(15);
+  EXPECT_TRUE(x.late(1, 7));
+  EXPECT_FALSE(x.late(1, 7.75));
+  pass(30);
+  EXPECT_FALSE(x.late(1, 11));
+  pass(10);
+  EXPECT_TRUE(x.late(1, 1000)) << "it may lack cores by its own threads";
 }

@@ -8,9 +8,9 @@ import time
 import unittest
 
 try:
-    from kernelmill_torch import stillness
+    from kernelmill_torch import processes, stillness
     from kernelmill_torch.processes import Fault, Process
-    from kernelmill_torch.stillness import processor_seconds, stands_still
+    from kernelmill_torch.stillness import processor_seconds, seconds_without_core, stands_still
     from kernelmill_torch.watch import AWAKE_SECONDS
     stillness.STILL_SECONDS = 10.0
 except ImportError:
@@ -115,6 +115,27 @@ class Stop(unittest.TestCase):
             self.process.stop()
         self.assertEqual((caught.exception.cls, caught.exception.category), ("candidate", "integrity"))
         self.assertEqual(killed, [True])
+
+    def test_who_had_no_core_has_that_time_once_more_but_not_for_ever(self):
+        without = 0.5
+        self.addCleanup(setattr, processes, "seconds_without_core", processes.seconds_without_core)
+        processes.seconds_without_core = lambda number: without
+        self.process._given = 0.0
+        self.assertEqual(self.process._more_time(1.0), 0.5)
+        self.assertEqual(self.process._more_time(1.0), 0.0)
+        without = 1000.0
+        self.assertEqual(self.process._more_time(1.0), processes.MOST_PATIENCE - 0.5)
+        self.assertEqual(self.process._more_time(1.0), 0.0)
+
+    def test_who_shares_a_core_waits_for_it(self):
+        core = {min(os.sched_getaffinity(0))}
+        for child in self.children:
+            os.sched_setaffinity(child.pid, core)
+        end = time.monotonic() + 30
+        while seconds_without_core(self.children[0].pid) < 0.05 and time.monotonic() < end:
+            pass
+        self.assertGreaterEqual(seconds_without_core(self.children[0].pid), 0.05)
+        self.assertEqual(seconds_without_core(1 << 24), 0.0)
 
     def test_who_is_gone_has_no_clock(self):
         self.children[0].kill()
