@@ -47,6 +47,7 @@ ARROWS = {
     "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/task",
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
+    "actors/handoff": "actors storage",
     "actors/head": "actors actors/cluster actors/policy_client storage",
     "actors/lineage": "actors storage",
     "actors/monitor": "actors",
