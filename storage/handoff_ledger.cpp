@@ -37,8 +37,9 @@ store_key padded(const event_key& key) {
 
 expected<uint64_t> number_of(const MDB_val& key) {
   if (key.mv_size != sizeof(event_key))
-    return infrastructure_error("store_damaged", "failed to read the hand-off: a key has " +
-                                                     std::to_string(key.mv_size) + " bytes",
+    return infrastructure_error("store_damaged",
+                                "failed to read the hand-off: a key has " +
+                                    std::to_string(key.mv_size) + " bytes",
                                 "restore it from a copy");
   uint64_t result = 0;
   for (size_t i = 0; i < sizeof(event_key); ++i)
@@ -53,8 +54,7 @@ struct ledger_cursor {
   MDB_cursor* at = nullptr;
 };
 
-expected<void> visit_event(const MDB_val& key, const MDB_val& value,
-                           const handoff_visitor& visit) {
+expected<void> visit_event(const MDB_val& key, const MDB_val& value, const handoff_visitor& visit) {
   auto number = number_of(key);
   KM_TRY(number);
   auto words = read_value(padded(event_key_of(*number)),
@@ -66,9 +66,9 @@ expected<void> visit_event(const MDB_val& key, const MDB_val& value,
     auto view = event->open();
     return visit(*number, *view);
   } catch (const kj::Exception& e) {
-    return infrastructure_error("store_damaged", "failed to read event " +
-                                                     std::to_string(*number) + " of the hand-off: " +
-                                                     e.getDescription().cStr(),
+    return infrastructure_error("store_damaged",
+                                "failed to read event " + std::to_string(*number) +
+                                    " of the hand-off: " + e.getDescription().cStr(),
                                 "restore it from a copy");
   }
 }

@@ -69,11 +69,11 @@ tl::unexpected<error> no_order(const std::string& id) {
 
 expected<void> fence(const consumer_entry& of, const std::string& name, uint64_t generation) {
   if (generation == of.generation) return {};
-  return configuration_error(
-      "consumer_fenced",
-      "the consumer '" + name + "' is of generation " + std::to_string(of.generation) +
-          " since its latest rollback, not " + std::to_string(generation),
-      "another trainer of that name has started since; end this one");
+  return configuration_error("consumer_fenced",
+                             "the consumer '" + name + "' is of generation " +
+                                 std::to_string(of.generation) +
+                                 " since its latest rollback, not " + std::to_string(generation),
+                             "another trainer of that name has started since; end this one");
 }
 
 } // namespace
@@ -204,8 +204,7 @@ expected<events> book::cancel(const std::string& order, int64_t now) const {
   if (!known) return no_order(order);
   events result;
   if (!known->cancelled)
-    result.push_back(
-        made(now, [&](wire::HandoffEvent::Builder e) { e.setCancelled(order); }));
+    result.push_back(made(now, [&](wire::HandoffEvent::Builder e) { e.setCancelled(order); }));
   auto here = groups_in(*known, {group_state::open, group_state::ready});
   if (!here.empty()) result.push_back(dropped_event(now, order, here, cancelled));
   return result;
@@ -244,8 +243,7 @@ expected<events> book::check(const lease_command& x, int64_t now) const {
   events result;
   for (const auto& [why, groups] : too_old)
     result.push_back(dropped_event(now, x.order, groups, why));
-  bool more_may_come =
-      known->count(group_state::open) > 0 || others_lease(x.order, x.consumer);
+  bool more_may_come = known->count(group_state::open) > 0 || others_lease(x.order, x.consumer);
   if (taken.empty() || (taken.size() < x.groups && more_may_come)) return result;
   result.push_back(made(now, [&](wire::HandoffEvent::Builder e) {
     auto to = e.initLeased();
@@ -314,9 +312,10 @@ expected<events> book::check(const ack_command& x, int64_t now) const {
   if (fresh.empty()) return events{};
   auto done = consumer(lease->consumer).committed;
   if (x.step <= done)
-    return conflict("step " + std::to_string(x.step) + " is not after the committed step " +
-                        std::to_string(done),
-                    "acknowledge groups before the step that learns from them, and commit it after");
+    return conflict(
+        "step " + std::to_string(x.step) + " is not after the committed step " +
+            std::to_string(done),
+        "acknowledge groups before the step that learns from them, and commit it after");
   return events{made(now, [&](wire::HandoffEvent::Builder e) {
     auto to = e.initAcked();
     to.setLease(x.lease);

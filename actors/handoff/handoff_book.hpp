@@ -2,7 +2,8 @@
 
 // Who has which group. A group of an order is open until its record is committed, then ready,
 // leased to a trainer, acknowledged for a step of its optimizer, and committed when a checkpoint
-// holds that step. Whatever way a trainer goes back, each group counts in one step of what it keeps.
+// holds that step. Whatever way a trainer goes back, each group counts in one step of what it
+// keeps.
 //
 // The book is a plain value: a command is checked against it, which yields the events that it would
 // cause; events are applied to it, once they are durable. Applying the log from its start makes the
@@ -30,7 +31,8 @@ inline constexpr size_t group_states = 6;
 const char* to_string(group_state x) noexcept;
 
 // Why groups are dropped.
-inline constexpr const char* stale = "stale"; ///< made by weights that are too old when it is asked for
+inline constexpr const char* stale =
+    "stale"; ///< made by weights that are too old when it is asked for
 inline constexpr const char* version_unknown = "version_unknown"; ///< and nobody declared them
 inline constexpr const char* without_token_ids = "without_token_ids";
 inline constexpr const char* without_logprobs = "without_logprobs";
@@ -91,9 +93,9 @@ struct rollback_command {
 
 struct group_entry {
   group_state state = group_state::open;
-  uint64_t place = 0; ///< among all that were ever ready: the order in which they are given
-  uint64_t lease = 0; ///< the latest
-  int64_t step = 0;   ///< that it was acknowledged for
+  uint64_t place = 0;   ///< among all that were ever ready: the order in which they are given
+  uint64_t lease = 0;   ///< the latest
+  int64_t step = 0;     ///< that it was acknowledged for
   std::string consumer; ///< who leased it last
   uint32_t delivered = 0;
   std::vector<std::string> versions;
@@ -137,9 +139,9 @@ using events = std::vector<event>;
 
 class book {
 public:
-  // -- checking: the events that a command causes at a time; none: it changes nothing --------------
-  // Errors: "bad_request", "not_found", "handoff_conflict" (the same with other content came
-  // before), "lease_lost", "consumer_fenced".
+  // -- checking: the events that a command causes at a time; none: it changes nothing
+  // -------------- Errors: "bad_request", "not_found", "handoff_conflict" (the same with other
+  // content came before), "lease_lost", "consumer_fenced".
 
   expected<events> check(const order_command& x, int64_t now) const;
   expected<events> check(const settle_command& x, int64_t now) const;
@@ -159,7 +161,8 @@ public:
   /// Errors: "store_damaged", when the book cannot have caused it. Then nothing has changed.
   expected<void> apply(wire::HandoffEvent::Reader x);
 
-  // -- looking -------------------------------------------------------------------------------------
+  // -- looking
+  // -------------------------------------------------------------------------------------
 
   const std::map<std::string, order_entry>& orders() const { return orders_; }
   const order_entry* find(const std::string& order) const;

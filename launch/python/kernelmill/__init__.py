@@ -7,11 +7,12 @@
         print(result.reward, result.outcome)
 """
 
-from .client import (Busy, Candidate, Client, Evaluation, KernelmillError, NotFound, RequestError,
-                     Task, Unauthorized, Unavailable)
+from .client import (Busy, Candidate, Client, Evaluation, Fenced, KernelmillError, LeaseLost,
+                     NotFound, RequestError, Task, Unauthorized, Unavailable)
 from .environment import Environment, MachineFault, Step
+from .rollouts import Batch, Group, Rollouts
 from .server import serve
 
-__all__ = ["Busy", "Candidate", "Client", "Environment", "Evaluation", "KernelmillError",
-           "MachineFault", "NotFound", "RequestError", "Step", "Task", "Unauthorized",
-           "Unavailable", "serve"]
+__all__ = ["Batch", "Busy", "Candidate", "Client", "Environment", "Evaluation", "Fenced", "Group",
+           "KernelmillError", "LeaseLost", "MachineFault", "NotFound", "RequestError", "Rollouts",
+           "Step", "Task", "Unauthorized", "Unavailable", "serve"]

@@ -81,11 +81,13 @@ ARROWS = {
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine storage",
     "launch/page": "launch/config launch/http launch/watch storage",
-    "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
-    " launch/http launch/judging",
-    "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
+    "launch/rollouts": "actors/handoff actors/head launch/cluster launch/config launch/machine launch/node"
+    " storage storage/export",
+    "launch/services": "actors actors/episode actors/governance actors/handoff gpu/task launch/cli launch/config"
+    " launch/http launch/judging launch/rollouts",
+    "launch/commands": "actors/cluster actors/governance actors/handoff actors/policy_client gpu/cuda gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
-    " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report"
+    " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report launch/rollouts"
     " launch/scripted_server launch/services launch/simulate launch/study launch/watch retrieval storage storage/export storage/fsck",
     "launch": "launch/commands",
 }

@@ -169,7 +169,8 @@ TEST(HandoffBook, GroupsOfOldWeightsAreDroppedWhenTheyAreAskedFor) {
   d.ready("run", 3);
   EXPECT_TRUE(d.tell(wish(4)));
   EXPECT_THAT(d.now.find_lease(1)->groups, ElementsAre(1));
-  EXPECT_THAT(d.now.find("run")->reasons, ElementsAre(Pair("stale", 1), Pair("version_unknown", 2)));
+  EXPECT_THAT(d.now.find("run")->reasons,
+              ElementsAre(Pair("stale", 1), Pair("version_unknown", 2)));
 }
 
 TEST(HandoffBook, CancellingDropsWhatNobodyHas) {

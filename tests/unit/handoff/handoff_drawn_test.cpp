@@ -107,9 +107,10 @@ std::string through_a_ledger(const events& log) {
   }
   auto ledger = handoff_ledger::open({.directory = where.path, .durable = false});
   book read;
-  auto ok = ledger ? ledger->scan(1, [&](uint64_t, wire::HandoffEvent::Reader x) {
-    return read.apply(x);
-  }) : expected<void>{tl::unexpected<error>{ledger.error()}};
+  auto ok =
+      ledger
+          ? ledger->scan(1, [&](uint64_t, wire::HandoffEvent::Reader x) { return read.apply(x); })
+          : expected<void>{tl::unexpected<error>{ledger.error()}};
   EXPECT_TRUE(ok) << (ok ? "" : render(ok.error()));
   return text_of(read);
 }
@@ -126,8 +127,8 @@ public:
   void act(const std::string& order) {
     if (crashes()) return start();
     auto request = "r" + std::to_string(requests_++);
-    lease_command wish{order, name_, request, generation_,
-                       static_cast<uint32_t>(1 + random_() % 3), 100};
+    lease_command wish{order, name_, request, generation_, static_cast<uint32_t>(1 + random_() % 3),
+                       100};
     auto ok = from_.ask([&](const book& x, int64_t now) { return x.check(wish, now); });
     ASSERT_TRUE(ok) << render(ok.error());
     auto number = from_.state().open_lease(name_, request);
