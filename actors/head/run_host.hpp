@@ -38,6 +38,11 @@ public:
   virtual run_actor start(caf::actor_system& system, const cluster_actor& queues,
                           const policy_client_actor& attached, const status_actor& head) = 0;
 
+  /// Whether it is to begin no other group for now. From any thread, after start().
+  virtual void hold(bool) {
+    // nop: it cannot be held
+  }
+
   /// Ends its actors and gives its files back. A run that is not `over` is one for the next head.
   /// Blocks.
   virtual void close(bool over) = 0;

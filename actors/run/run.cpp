@@ -42,7 +42,8 @@ batch_run_state::~batch_run_state() {
 // -- admission ------------------------------------------------------------------------------------
 
 bool batch_run_state::may_admit() const {
-  return !stopped && !paused && next < counters.planned && live.size() < plan.max_live;
+  if (stopped || paused || next >= counters.planned || live.size() >= plan.max_live) return false;
+  return next % plan.group_size != 0 || !listener || listener->lets_groups_begin();
 }
 
 // One a message, so that other actors get their turns in between: the first requests of 100,000

@@ -49,6 +49,9 @@ class run_listener {
 public:
   virtual ~run_listener() = default;
   virtual void on_progress(const run_counters& counters) = 0;
+  /// Whether the run may begin another group; PROCEED lets it ask again. One that it has begun goes
+  /// on: its members are compared with each other.
+  virtual bool lets_groups_begin() const { return true; }
 };
 
 struct batch_run_state {

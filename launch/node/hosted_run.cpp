@@ -1,6 +1,7 @@
 #include "launch/node/hosted_run.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <mutex>
@@ -48,6 +49,10 @@ public:
     std::lock_guard guard{mutex_};
     counters_ = counters;
   }
+
+  bool lets_groups_begin() const override { return !held; }
+
+  std::atomic<bool> held = false;
 
   run_counters counters() const {
     std::lock_guard guard{mutex_};
@@ -388,11 +393,12 @@ std::shared_ptr<record_sink> hosted_run::state::make_sink() {
   };
   sink->on_fresh(
       [records = records, artifacts = artifacts, journal = journal, hooks = hooks, traces = traces,
-       note, feed = retrieval.live ? retrieval.feed : nullptr,
+       note, on_group = options.on_group, feed = retrieval.live ? retrieval.feed : nullptr,
        shown = shown_tasks(tasks, rights)](wire::Record::Reader record) {
         note(journal->collect(*records, *artifacts, record));
         if (hooks) hooks->follow(record);
         if (traces) traces->follow(record);
+        if (on_group && record.isGroup()) on_group(record.getGroup().getGroup());
         if (feed) feed_verified(*feed, *artifacts, shown, record);
       },
       [journal = journal, note] { note(journal->flush()); });
@@ -536,6 +542,11 @@ Message<wire::Snapshot> hosted_run::state::introspection() const {
 
 void hosted_run::pause(bool on) {
   caf::anon_send(state_->run, atom::pause_v, on);
+}
+
+void hosted_run::hold(bool on) {
+  state_->board->held = on;
+  if (!on) caf::anon_send(state_->run, atom::proceed_v);
 }
 
 std::shared_ptr<const store> hosted_run::records() const {

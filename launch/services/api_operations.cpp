@@ -1,11 +1,14 @@
 // Every way to ask: what the router serves and what the document lists.
 
 #include "launch/services/api_fields.hpp"
+#include "launch/services/rollout_fields.hpp"
 
 namespace kernelmill::services {
 
-const std::vector<operation>& operations() {
-  static const std::vector<operation> all{
+namespace {
+
+std::vector<operation> evaluation_operations() {
+  return {
       {"evaluate",
        "POST",
        "/v1/evaluate",
@@ -152,6 +155,16 @@ const std::vector<operation>& operations() {
        false,
        {},
        true}};
+}
+
+} // namespace
+
+const std::vector<operation>& operations() {
+  static const std::vector<operation> all = [] {
+    auto result = evaluation_operations();
+    for (auto& x : rollout_operations()) result.push_back(std::move(x));
+    return result;
+  }();
   return all;
 }
 

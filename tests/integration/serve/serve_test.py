@@ -269,6 +269,28 @@ class Serve(unittest.TestCase):
         self.assertEqual(ask(self.client, "GET", "/queue/status")[1]["pending"], 0)
 
 
+class Tls(unittest.TestCase):
+    def test_https_with_a_certificate(self):
+        with tempfile.TemporaryDirectory() as home:
+            os.environ["XDG_CACHE_HOME"] = home
+            key, certificate = home + "/key.pem", home + "/cert.pem"
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                            "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
+                            "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                            "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+            with kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), patience=0,
+                                  options=["--no-timing", "--tls-certificate", certificate,
+                                           "--tls-key", key]) as client:
+                self.assertTrue(client.url.startswith("https://"))
+                with self.assertRaises(kernelmill.Unavailable):
+                    client.tasks()  # nobody that this machine trusts has signed it
+                knows = kernelmill.Client(client.url, client._token, ca_file=certificate)
+                self.assertIn(TASK, [x.id for x in knows.tasks()])
+            half = subprocess.run([PROGRAM, "serve", "--backend", "cpu", "--tls-key", key],
+                                  capture_output=True, text=True)
+            self.assertIn("give both --tls-certificate and --tls-key", half.stderr)
+
+
 class FullServer(unittest.TestCase):
     """Servers whose slots are held by candidates without an end."""
 
@@ -286,6 +308,7 @@ class FullServer(unittest.TestCase):
         with server("--queue", "1") as client:
             waits = self.fill(client)
             self.assertEqual(client.get(waits.id).document["position"], 0)
+            self.assertIsNone(client.get(waits.id).document["expected_wait_s"])  # none has ended yet
             self.assertEqual(client.get(waits.id, wait_s=0.01).state, "waiting")
             status, after, document = client._once(
                 "POST", "/v1/evaluate", {"task": TASK, "source": GOOD}, {}, 0)
@@ -297,6 +320,11 @@ class FullServer(unittest.TestCase):
             self.assertEqual(ask(client, "GET", "/readyz")[0], 200)
             with self.assertRaises(TimeoutError):
                 self.fill_and_wait(client)
+
+    def test_a_wait_is_estimated_once_one_has_ended(self):
+        with server() as client:
+            client.evaluate(TASK, GOOD)
+            self.assertGreater(client.get(self.fill(client).id).document["expected_wait_s"], 0)
 
     def fill_and_wait(self, client):
         client.wait(self.fill(client).id, timeout=0.01)

@@ -48,6 +48,7 @@ ARROWS = {
     "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/task",
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
+    "actors/handoff": "actors storage",
     "actors/head": "actors actors/cluster actors/policy_client storage",
     "actors/lineage": "actors storage",
     "actors/monitor": "actors",
@@ -82,11 +83,13 @@ ARROWS = {
     " launch/config launch/machine storage",
     "launch/bundle": "launch/study storage storage/bundle",
     "launch/page": "launch/config launch/http launch/study launch/watch storage",
-    "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
-    " launch/http launch/judging",
-    "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/policy_client gpu/process"
+    "launch/rollouts": "actors/handoff actors/head launch/cluster launch/config launch/machine launch/node"
+    " storage storage/export",
+    "launch/services": "actors actors/episode actors/governance actors/handoff gpu/task launch/cli launch/config"
+    " launch/http launch/judging launch/rollouts",
+    "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/handoff actors/policy_client gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
-    " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report"
+    " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report launch/rollouts"
     " launch/scripted_server launch/services launch/simulate launch/study launch/watch retrieval storage storage/export storage/fsck",
     "launch": "launch/cli launch/commands",
 }
