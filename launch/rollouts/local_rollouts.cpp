@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include <caf/all.hpp>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/node/node_plan.hpp"
+#include "launch/node/run_rights.hpp"
 #include "launch/rollouts/group_rows.hpp"
 #include "storage/group_reader.hpp"
 #include "storage/run_directory.hpp"
@@ -69,6 +71,22 @@ expected<ended_run> latest_ending(const store& from, const std::string& run) {
   return result;
 }
 
+/// Whoever takes batches trains on them. Errors: "licence_forbids", "unknown_terms".
+expected<void> may_train(const std::vector<std::shared_ptr<const task>>& tasks,
+                         const std::vector<std::string>& terms) {
+  auto book = installed_licences();
+  KM_TRY(book);
+  std::set<std::string> accepted{terms.begin(), terms.end()};
+  KM_TRY(book->check_terms(accepted));
+  std::vector<origin_facts> origins;
+  for (const auto& x : tasks) origins.push_back(origin_of(*x));
+  for (const auto& x : rights_of(*book, origins, std::move(accepted)).tasks)
+    if (!x.train.allowed)
+      return configuration_error("licence_forbids",
+                                 "failed to plan the rollouts: " + x.train.reason, x.train.hint);
+  return {};
+}
+
 class local_host final : public local_rollouts, public std::enable_shared_from_this<local_host> {
 public:
   local_host(caf::actor_system& system, local_options options)
@@ -97,6 +115,7 @@ public:
     KM_TRY(advantage_of(loaded->advantage));
     auto tasks = load_tasks(*loaded, options_.backend);
     KM_TRY(tasks);
+    KM_TRY(may_train(*tasks, loaded->run.accepted_terms));
     auto planned = plan_of(*loaded, *tasks);
     return handoff::rollout_plan{to_json(*loaded).dump(),
                                  static_cast<uint32_t>(planned.groups.size()), planned.group_size};
@@ -134,8 +153,7 @@ public:
 
   void hold(const std::string& run, bool on) override {
     std::lock_guard guard{mutex_};
-    if (auto i = live_.find(run); i != live_.end() && i->second.hold)
-      i->second.hold->hold(on);
+    if (auto i = live_.find(run); i != live_.end() && i->second.hold) i->second.hold->hold(on);
   }
 
   expected<handoff::run_standing> look(const std::string& run,
