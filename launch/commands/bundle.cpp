@@ -10,6 +10,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/export_permits.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
@@ -31,6 +32,17 @@ expected<bundles::key_ptr> signing_key(const invocation& in) {
   return bundles::key_ptr{};
 }
 
+/// A bundle holds prompts and answers, and is made to be passed on.
+expected<void> check_passing_on(const invocation& in, const run_directory& run) {
+  auto book = installed_licences();
+  KM_TRY(book);
+  auto accepted = accepted_terms(in, *book);
+  KM_TRY(accepted);
+  auto may = permits_of(run, *book, purpose::share, *accepted);
+  KM_TRY(may);
+  return exports::check_all(*may, "failed to make a bundle of " + run.name);
+}
+
 expected<int> bundle_make(const invocation& in) {
   auto at = locate(in.value("WHAT"), in.value("--root"));
   KM_TRY(at);
@@ -41,6 +53,7 @@ expected<int> bundle_make(const invocation& in) {
                                "name another file, or replace it with --force");
   auto key = signing_key(in);
   KM_TRY(key);
+  KM_TRY(check_passing_on(in, at->run));
   auto lineage = open_for_reading(at->run);
   KM_TRY(lineage);
   auto manifest = read_json(at->run.manifest_file());
@@ -196,6 +209,7 @@ cli::command bundle_make_row() {
       {{"WHAT", "RUN, RUN/g3, RUN/g3.e1 or RUN/g3.e1.t2.", true, false, completes::run, {}}},
       {{"--out", "FILE", "The bundle, such as first.tar.zst.", "", true, {}, completes::file},
        {"--form", "FORM", "What is in it.", "run", false, {"run", "proof"}, nothing},
+       accept_terms_option(),
        {"--key",
         "FILE",
         "Private key of Ed25519 (PEM) that signs it.",

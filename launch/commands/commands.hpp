@@ -14,6 +14,7 @@ cli::command resume_row();
 cli::command eval_row();
 cli::command judge_batch_row();
 cli::command serve_row();
+cli::command rollouts_log_row();
 cli::command show_row();
 cli::command report_row();
 cli::command export_row();

@@ -60,10 +60,10 @@ expected<std::vector<uint32_t>> fresh_groups(const exported_run& run,
 expected<int> export_following(const cli::invocation& in, exported_runs& runs,
                                const exports::request& what) {
   if (in.value("--out") != "-" || runs.opened.size() != 1 || in.value("--verdict") != "original" ||
-      in.has("--zstd"))
+      in.has("--zstd") || in.value("--on-contamination") != "report")
     return configuration_error(
         "usage", "failed to run 'export': --follow writes one run's own rows to stdout",
-        "name one run, with --out - and without --zstd and --verdict");
+        "name one run, with --out - and without --zstd, --verdict and --on-contamination");
   interrupt signals;
   const auto& run = runs.opened.front();
   exports::report done;

@@ -156,14 +156,20 @@ expected<void> write_task(harbor_task& x, const exported_run& run, const task_ro
 } // namespace
 
 expected<int> export_harbor_tasks(const cli::invocation& in, const exported_runs& runs) {
+  KM_TRY(check_licences(runs));
   KM_TRY(prepare_folder(in));
-  std::vector<std::string> written;
-  for (const auto& run : runs.opened) {
+  std::vector<std::string> written, forbidden;
+  for (size_t i = 0; i < runs.opened.size(); ++i) {
+    const auto& run = runs.opened[i];
     std::map<std::string, harbor_task> tasks;
     KM_TRY(collect(run, tasks));
     auto roots = roots_of(run);
     KM_TRY(roots);
     for (auto& [id, x] : tasks) {
+      if (!exports::permit_of(runs.sources[i].may, id).allowed) {
+        forbidden.push_back(id);
+        continue;
+      }
       auto name = id;
       std::replace(name.begin(), name.end(), '/', '_');
       if (std::find(written.begin(), written.end(), name) != written.end()) continue;
@@ -174,10 +180,15 @@ expected<int> export_harbor_tasks(const cli::invocation& in, const exported_runs
     }
   }
   if (in.json)
-    cli::print_json(
-        {{"form", "harbor-tasks"}, {"directory", in.value("--out")}, {"tasks", written}});
+    cli::print_json({{"form", "harbor-tasks"},
+                     {"directory", in.value("--out")},
+                     {"tasks", written},
+                     {"forbidden_by_licence", forbidden}});
   else
     cli::print(fmt::format("wrote {}: {} tasks\n", in.value("--out"), written.size()));
+  if (!in.json && !forbidden.empty())
+    cli::print(fmt::format("left out: {} tasks that their licences forbid to pass on\n",
+                           forbidden.size()));
   return 0;
 }
 

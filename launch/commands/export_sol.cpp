@@ -27,7 +27,12 @@ class sol_folder {
 public:
   explicit sol_folder(std::string directory) : directory_(std::move(directory)) {}
 
-  expected<void> take(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
+  expected<void> take(wire::TurnRecord::Reader turn, const artifact_store& artifacts,
+                      const exports::permits& may) {
+    if (!exports::permit_of(may, turn.getEpisode().getTask()).allowed) {
+      ++counts_.left_out["turns_forbidden_by_licence"];
+      return {};
+    }
     std::string why;
     auto trace = exports::sol_trace(turn, build_id(), why);
     if (!trace) {
@@ -69,6 +74,17 @@ private:
 
 } // namespace
 
+expected<void> check_licences(const exported_runs& runs) {
+  expected<void> refused;
+  for (const auto& x : runs.sources) {
+    if (x.may.tasks.empty()) return {};
+    for (const auto& [task, may] : x.may.tasks)
+      if (may.allowed) return {};
+    if (refused) refused = exports::check_all(x.may, "failed to export");
+  }
+  return refused;
+}
+
 expected<void> prepare_folder(const cli::invocation& in) {
   const auto& directory = in.value("--out");
   if (directory == "-")
@@ -85,6 +101,7 @@ expected<void> prepare_folder(const cli::invocation& in) {
 }
 
 expected<int> export_sol(const cli::invocation& in, const exported_runs& runs) {
+  KM_TRY(check_licences(runs));
   KM_TRY(prepare_folder(in));
   const auto& directory = in.value("--out");
   KM_TRY(make_directories(directory + "/traces"));
@@ -95,15 +112,15 @@ expected<int> export_sol(const cli::invocation& in, const exported_runs& runs) {
     auto about = runs.sources[i].facts;
     about["run"] = run.where.name;
     facts.push_back(std::move(about));
-    KM_TRY(for_each_group(run.lineage, run.where.name,
-                          [&](const stored_group& group) -> expected<void> {
-                            for (const auto& episode : group.episodes)
-                              for (const auto& record : episode.turns) {
-                                auto opened = record.open();
-                                KM_TRY(to.take(opened->getTurn(), run.artifacts));
-                              }
-                            return {};
-                          }));
+    KM_TRY(for_each_group(
+        run.lineage, run.where.name, [&](const stored_group& group) -> expected<void> {
+          for (const auto& episode : group.episodes)
+            for (const auto& record : episode.turns) {
+              auto opened = record.open();
+              KM_TRY(to.take(opened->getTurn(), run.artifacts, runs.sources[i].may));
+            }
+          return {};
+        }));
   }
   auto counts = to.finish();
   KM_TRY(counts);

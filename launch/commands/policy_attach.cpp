@@ -56,8 +56,8 @@ expected<int> policy_attach(const invocation& in) {
   auto answer = ask(in, "policy_attach", {}, facts.dump());
   return show(in, answer,
               !answer ? ""
-                      : fmt::format("attached {}: {}, model {}", text_of(*answer, "name"),
-                                    text_of(*answer, "kind"), text_of(*answer, "model")));
+                      : fmt::format("attached {}: {}, model {}", cell_of(*answer, "name"),
+                                    cell_of(*answer, "kind"), cell_of(*answer, "model")));
 }
 
 expected<int> policy_detach(const invocation& in) {

@@ -13,6 +13,7 @@ const cli::command_table& all() {
       eval_row(),
       judge_batch_row(),
       serve_row(),
+      rollouts_log_row(),
       page_row(),
       show_row(),
       report_row(),

@@ -20,15 +20,25 @@ namespace fs = std::filesystem;
 using namespace kernelmill::fuzz;
 
 const std::map<std::string, target_function> targets = {
-    {"answer", answer},     {"api", api},
-    {"batch", batch},       {"bundle", bundle},
-    {"compiler", compiler}, {"completion", completion},
-    {"config", config},     {"eval_results", eval_results},
-    {"frames", frames},     {"helpers", helpers},
-    {"http", http},         {"launch_plan", launch_plan},
-    {"parcels", parcels},   {"script", script},
-    {"store", store},       {"stream", stream},
-    {"task", task},         {"torch", torch},
+    {"answer", answer},
+    {"api", api},
+    {"batch", batch},
+    {"bundle", bundle},
+    {"compiler", compiler},
+    {"completion", completion},
+    {"config", config},
+    {"eval_results", eval_results},
+    {"frames", frames},
+    {"helpers", helpers},
+    {"http", http},
+    {"launch_plan", launch_plan},
+    {"parcels", parcels},
+    {"script", script},
+    {"store", store},
+    {"stream", stream},
+    {"task", task},
+    {"torch", torch},
+    {"ws", ws},
 };
 
 std::string repeated(std::string_view what, size_t bytes) {

@@ -28,5 +28,6 @@ void store(std::string_view);        // records, artifacts and pages of a store
 void stream(std::string_view);       // event streams of policy servers, cut anywhere
 void task(std::string_view);         // task documents, and knowledge cards
 void torch(std::string_view);        // answers of the torch referee
+void ws(std::string_view);           // frames of OpenEnv's clients on a WebSocket
 
 } // namespace kernelmill::fuzz
