@@ -184,9 +184,8 @@ constexpr finding_rule rules[] = {
      "slower on one kind of contents than on the others: the time of that kind is paid",
      "the time depends on the contents, and the slowest kind is paid"},
     {"calls_overlap", "warning",
-     "on a GPU: calls in a row run side by side, on streams that nobody joins: the time of calls "
-     "that "
-     "are kept apart is paid",
+     "on a GPU: calls in a row run side by side, on streams that are not joined: the time of calls "
+     "that are kept apart is paid",
      "calls ran side by side; the time of calls that are kept apart is paid"},
     {"slows_baseline", "warning",
      "contract `native` on a CPU: the baseline is slower after a call of the candidate than before "

@@ -56,10 +56,6 @@ tl::unexpected<error> malformed(const std::string& source, size_t line, std::str
                              std::move(hint));
 }
 
-std::string joined(const auto& names) {
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 /// Reads the lines between the two rulers; `rest` is the body afterwards.
 expected<header_map> parse_header(std::string_view& rest, const std::string& source) {
   if (trimmed(next_line(rest)) != "---")

@@ -68,6 +68,7 @@ envelope refining_episode_state::make_envelope() const {
   result.episode = where.ordinal;
   result.trace = where.ordinal << 16 | turn;
   result.priority = settings->priority;
+  result.layers = settings->required_layers;
   return result;
 }
 
@@ -258,7 +259,7 @@ void refining_episode_state::ask_build() {
         else
           ask_verdict();
       },
-      atom::build_v, make_envelope(), build_request(*this));
+      atom::build_v, make_envelope(), build_request(candidate_of(*this), build_deadline(*this)));
 }
 
 void refining_episode_state::ask_evaluation() {

@@ -6,10 +6,8 @@
 #include "actors/caf_error.hpp"
 #include "actors/episode/episode_score.hpp"
 #include "actors/episode/transition.hpp"
-#include "actors/episode/unchanged.hpp"
 #include "actors/governance/judge.hpp"
 #include "messages/base/digest.hpp"
-#include "messages/fault.hpp"
 #include "messages/judged.hpp"
 
 namespace kernelmill {
@@ -128,45 +126,20 @@ std::chrono::milliseconds evaluate_deadline(const refining_episode_state& state)
              : state.settings->evaluate_deadline;
 }
 
-Message<wire::BuildRequest> build_request(const refining_episode_state& state) {
-  const auto& what = *state.where.what;
-  return build<wire::BuildRequest>([&](wire::BuildRequest::Builder x) {
-    x.setTask(what.id);
-    x.setContract(to_string(what.contract));
-    x.setBackend(state.settings->backend);
-    x.setSource(state.current->parsed.kernel);
-    x.setSha256(state.current->candidate_sha256);
-    x.setDeadlineMs(static_cast<uint32_t>(build_deadline(state).count()));
-    if (what.contract == contract_kind::torch) {
-      x.setTaskDir(what.directory);
-      x.setTaskDigest(what.digest);
-    }
-  });
+candidate_view candidate_of(const refining_episode_state& state) {
+  return {*state.where.what, state.current->parsed, state.current->candidate_sha256};
 }
 
 Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state) {
-  auto defaults = state.settings->evaluation.open();
-  auto built = state.current->build.open();
-  return build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder x) {
-    x.setTaskDir(state.where.what->directory);
-    x.setTaskDigest(state.where.what->digest);
-    x.setTaskId(state.where.what->id);
-    x.setCandidateSha256(state.current->candidate_sha256);
-    x.setLibraryPath(built->getLibraryPath());
-    x.setLibrarySha256(built->getLibrarySha256());
-    x.setContract(to_string(state.where.what->contract));
-    x.setTiming(defaults->getTiming());
-    if (const auto& what = *state.where.what; what.contract == contract_kind::torch) {
-      x.setMode(what.terms.mode);
-      x.setLanguage(what.terms.language);
-      x.setFloat32(what.terms.float32);
-    }
-    x.setDeadlineMs(static_cast<uint32_t>(evaluate_deadline(state).count()));
-    if (state.settings->evaluation_seed) {
-      auto seed = sha256(*state.settings->evaluation_seed + turn_id(state.id(), state.turn));
-      x.setSeed(kj::arrayPtr(seed.data(), seed.size()));
-    }
-  });
+  sha256_digest seed;
+  evaluation_terms terms{{}, {}, evaluate_deadline(state)};
+  if (state.settings->evaluation_seed) {
+    seed = sha256(*state.settings->evaluation_seed + turn_id(state.id(), state.turn));
+    terms.seed = seed;
+  }
+  auto timing = state.settings->timing.open();
+  terms.timing = *timing;
+  return evaluation_request(candidate_of(state), *state.current->build.open(), terms);
 }
 
 Message<wire::ProfileResult> no_profile(std::string_view why) {
@@ -190,32 +163,11 @@ Message<wire::ProfileRequest> profile_request(const refining_episode_state& stat
 }
 
 Message<wire::TurnFacts> turn_facts(const refining_episode_state& state) {
-  auto& current = *state.current;
-  auto& what = *state.where.what;
-  return build<wire::TurnFacts>([&](wire::TurnFacts::Builder x) {
-    x.setTask(what.id);
-    x.setVerb(what.verb);
-    x.setOperatorFamily(what.operator_family);
-    x.setBackend(state.settings->backend);
-    x.setContract(to_string(what.contract));
-    x.setCandidateSha256(current.candidate_sha256);
-    auto parsed = x.initParsed();
-    parsed.setOk(current.parsed.ok);
-    parsed.setLanguage(current.parsed.language);
-    parsed.setDiagnosis(current.parsed.diagnosis);
-    auto problems = parsed.initProblems(static_cast<unsigned>(current.parsed.problems.size()));
-    for (unsigned i = 0; i < problems.size(); ++i) problems.set(i, current.parsed.problems[i]);
-    if (!current.build.empty()) x.setBuild(*current.build.open());
-    if (!current.evaluation.empty()) x.setEvaluation(*current.evaluation.open());
-    if (!current.profile.empty()) x.setProfile(*current.profile.open());
-    if (current.fault.cls != fault_class::none) set_fault(x.initFault(), current.fault);
-    x.setDiagnosisRight(what.diagnosis.empty() || current.parsed.diagnosis == what.diagnosis);
-    x.setTurn(state.turn);
-    x.setMaxTurns(state.settings->max_turns);
-    if (!current.evaluation.empty())
-      x.setUnchanged(state.first_prompt
-                         ? state.first_prompt->shown(what).copied_in(current.parsed.kernel)
-                         : copied_from(what, {}, current.parsed.kernel));
+  const auto& x = *state.current;
+  const turn_course course{x.build, x.evaluation, x.profile,
+                           x.fault, state.turn,   state.settings->max_turns};
+  return build<wire::TurnFacts>([&](wire::TurnFacts::Builder out) {
+    set_turn_facts(out, candidate_of(state), course, state.first_prompt->shown(*state.where.what));
   });
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "actors/episode/episode.hpp"
+#include "actors/episode/turn_facts.hpp"
 
 namespace kernelmill {
 
@@ -39,7 +40,7 @@ Message<wire::CompletionRequest> completion_request(const refining_episode_state
                                                     std::chrono::milliseconds deadline);
 std::chrono::milliseconds build_deadline(const refining_episode_state& state);
 std::chrono::milliseconds evaluate_deadline(const refining_episode_state& state);
-Message<wire::BuildRequest> build_request(const refining_episode_state& state);
+candidate_view candidate_of(const refining_episode_state& state); ///< of the turn in progress
 Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state);
 Message<wire::ProfileResult> no_profile(std::string_view why);
 Message<wire::ProfileRequest> profile_request(const refining_episode_state& state);

@@ -4,6 +4,7 @@
 
 #include "actors/gather.hpp"
 #include "actors/snapshots.hpp"
+#include "messages/base/json_fields.hpp"
 
 namespace kernelmill {
 
@@ -140,7 +141,8 @@ void head_state::status(const answer& to) {
               view->nodes = roster_;
               for (auto& [name, x] : runs_)
                 view->runs.push_back({name, x->state, x->facts.lane, x->facts.directory,
-                                      x->facts.priority, x->last, seconds_of(*x), x->fault});
+                                      x->facts.priority, x->last, seconds_of(*x), x->fault,
+                                      x->facts.required_layers});
               to(status_document(*view));
             }));
       });
@@ -202,7 +204,7 @@ Message<wire::Snapshot> head_state::snapshot() const {
   for (const auto& [name, facts] : servers_)
     children.push_back(snapshot_of("policy_server", name,
                                    facts.contains("draining") ? "draining" : "attached",
-                                   text_of(facts, "url"), {}));
+                                   text_in(facts, "url"), {}));
   return with_children(snapshot_of("head", {}, closing_ ? "ending" : "serving", address_,
                                    {{"nodes", roster_.members().size()},
                                     {"lost", roster_.lost()},

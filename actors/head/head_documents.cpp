@@ -1,7 +1,10 @@
 #include "actors/head/head_documents.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
+#include "messages/base/json_fields.hpp"
 #include "messages/defaults.hpp"
 #include "messages/fault.hpp"
 
@@ -14,7 +17,7 @@ json node_row(const member_facts& x) {
           {"backend", x.backend},     {"architecture", x.architecture},
           {"hardware", x.hardware},   {"toolchain", x.toolchain},
           {"compilers", x.compilers}, {"slots", x.slots},
-          {"since", x.since}};
+          {"layers", x.layers},       {"since", x.since}};
 }
 
 json lost_row(const member_facts& x) {
@@ -25,7 +28,10 @@ json lost_row(const member_facts& x) {
           {"since", x.since}};
 }
 
-json row_of(const run_row& x) {
+json row_of(const run_row& x, const roster& nodes) {
+  auto unfit = json::array();
+  for (const auto& [node, layers] : nodes.unfit_nodes(x.lane, x.required_layers))
+    unfit.push_back(lack_text(node, layers));
   // Flat, so that a shell script can read it.
   return {{"run", x.name},
           {"state", x.state},
@@ -41,7 +47,10 @@ json row_of(const run_row& x) {
           {"infrastructure", x.numbers.infrastructure},
           {"seconds", x.seconds},
           {"category", x.fault.category},
-          {"message", x.fault.message}};
+          {"message", x.fault.message},
+          {"required_layers", x.required_layers},
+          {"slots", nodes.facts_of(x.lane, x.required_layers).slots.size()},
+          {"unfit_nodes", unfit}};
 }
 
 } // namespace
@@ -55,7 +64,7 @@ json status_document(const head_view& x) {
     if (says) row.update(numbers_of(*says->open()));
     lanes.push_back(std::move(row));
   }
-  for (const auto& one : x.runs) runs.push_back(row_of(one));
+  for (const auto& one : x.runs) runs.push_back(row_of(one, x.nodes));
   return {{"address", x.address},
           {"build", x.build},
           {"epoch", std::to_string(x.epoch)},
@@ -99,16 +108,6 @@ Message<wire::ControlReply> reply_of(const expected<json>& x) {
   });
 }
 
-std::string text_of(const json& x, const char* key) {
-  auto i = x.find(key);
-  return i != x.end() && i->is_string() ? i->get<std::string>() : std::string{};
-}
-
-uint32_t number_of(const json& x, const char* key, uint32_t fallback) {
-  auto i = x.find(key);
-  return i != x.end() && i->is_number_unsigned() ? i->get<uint32_t>() : fallback;
-}
-
 expected<json> read_document(const std::string& text) {
   auto result = json::parse(text.empty() ? "{}" : text, nullptr, false);
   if (result.is_object()) return result;
@@ -124,21 +123,22 @@ std::string host_of_url(const std::string& url) {
 
 Message<wire::PolicyServer> server_message(const json& facts) {
   return build<wire::PolicyServer>([&](wire::PolicyServer::Builder x) {
-    x.setName(text_of(facts, "name"));
-    x.setUrl(text_of(facts, "url"));
-    x.setKind(text_of(facts, "kind"));
-    x.setModel(text_of(facts, "model"));
-    x.setMaxInFlight(number_of(facts, "max_in_flight", x.getMaxInFlight()));
-    x.setApiKeyEnv(text_of(facts, "api_key_env"));
-    x.setApiKeyFile(text_of(facts, "api_key_file"));
+    x.setName(text_in(facts, "name"));
+    x.setUrl(text_in(facts, "url"));
+    x.setKind(text_in(facts, "kind"));
+    x.setModel(text_in(facts, "model"));
+    auto most = count_in(facts, "max_in_flight", x.getMaxInFlight());
+    x.setMaxInFlight(static_cast<uint32_t>(std::min<uint64_t>(most, UINT32_MAX)));
+    x.setApiKeyEnv(text_in(facts, "api_key_env"));
+    x.setApiKeyFile(text_in(facts, "api_key_file"));
   });
 }
 
 json server_row(const std::string& name, const json* facts) {
   json result = {{"name", name}};
   auto known = facts ? *facts : json::object();
-  for (auto key : {"url", "kind", "model", "weights"}) result[key] = text_of(known, key);
-  result["max_in_flight"] = number_of(known, "max_in_flight", defaults::policy_max_in_flight);
+  for (auto key : {"url", "kind", "model", "weights"}) result[key] = text_in(known, key);
+  result["max_in_flight"] = count_in(known, "max_in_flight", defaults::policy_max_in_flight);
   return result;
 }
 

@@ -32,6 +32,7 @@ struct run_row {
   run_numbers numbers;
   double seconds = 0; ///< since this head started it
   error fault;
+  std::vector<std::string> required_layers{}; ///< of the sandbox
 };
 
 struct head_view {
@@ -58,10 +59,6 @@ Message<wire::ControlReply> reply_of(const expected<json>& x);
 
 // -- policy servers, each a JSON object: url, kind, model, max_in_flight, names of keys, weights
 // ---
-
-/// The text or number of a key; empty or `fallback` where there is none.
-std::string text_of(const json& x, const char* key);
-uint32_t number_of(const json& x, const char* key, uint32_t fallback);
 
 /// A command's document; empty text is an empty object. Errors: usage.
 expected<json> read_document(const std::string& text);

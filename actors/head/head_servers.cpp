@@ -1,12 +1,14 @@
 // The policy servers of a head: one pool for every run of kind `attached`, and a file that lets the
 // next head attach the same servers again, however this one ended.
 
+#include <algorithm>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
 
 #include "actors/head/head_state.hpp"
 #include "actors/policy_client/server_probe.hpp"
+#include "messages/base/json_fields.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill {
@@ -23,20 +25,20 @@ constexpr uint32_t probe_timeout_ms = 5000; // the clerk's other work waits mean
 constexpr uint32_t default_drain_ms = 600'000;
 
 bool is_complete(const json& facts) {
-  return !text_of(facts, "kind").empty() && !text_of(facts, "model").empty();
+  return !text_in(facts, "kind").empty() && !text_in(facts, "model").empty();
 }
 
 // Kind and model, where they are not given: the server knows both. Blocks.
 expected<json> complete(json facts) {
   policy_config config;
-  config.base_url = text_of(facts, "url");
-  config.model = text_of(facts, "model");
-  config.api_key_env = text_of(facts, "api_key_env");
-  config.api_key_file = text_of(facts, "api_key_file");
+  config.base_url = text_in(facts, "url");
+  config.model = text_in(facts, "model");
+  config.api_key_env = text_in(facts, "api_key_env");
+  config.api_key_file = text_in(facts, "api_key_file");
   auto checked = config;
   if (checked.model.empty()) checked.model = "?";
   KM_TRY(validate(checked));
-  auto report = probe_server(config, parse_server_kind(text_of(facts, "kind")), probe_timeout_ms);
+  auto report = probe_server(config, parse_server_kind(text_in(facts, "kind")), probe_timeout_ms);
   if (!report) {
     auto why = report.error();
     why.hint = why.category == "policy_unreachable"
@@ -64,7 +66,7 @@ expected<json> read_servers(const std::string& file) {
 }
 
 bool is_called(const json& facts, const std::string& key, const std::string& name_or_url) {
-  return key == name_or_url || text_of(facts, "url") == name_or_url;
+  return key == name_or_url || text_in(facts, "url") == name_or_url;
 }
 
 } // namespace
@@ -94,7 +96,7 @@ void head_state::give(const json& facts, outcome done) {
   ask_pool(
       [this, facts, done](expected<void> ok) {
         if (!ok) return done(ok);
-        auto name = text_of(facts, "name"), version = text_of(facts, "weights");
+        auto name = text_in(facts, "name"), version = text_in(facts, "weights");
         servers_[name] = facts;
         if (version.empty()) return done({});
         ask_pool(done, atom::weights_v, name, version);
@@ -118,15 +120,15 @@ void head_state::attach(const std::string& document, const answer& to) {
 }
 
 void head_state::attach_complete(json facts, const answer& to) {
-  if (text_of(facts, "name").empty()) facts["name"] = host_of_url(text_of(facts, "url"));
-  if (auto file = text_of(facts, "api_key_file"); !file.empty())
+  if (text_in(facts, "name").empty()) facts["name"] = host_of_url(text_in(facts, "url"));
+  if (auto file = text_in(facts, "api_key_file"); !file.empty())
     facts["api_key_file"] = fs::absolute(file).string();
   if (!weights_.empty()) facts["weights"] = weights_;
   give(facts, guarded(to, [this, facts, to](expected<void> ok) {
          if (!ok) return to(tl::unexpected<error>{ok.error()});
          save(guarded(to, [this, facts, to](expected<void> kept) {
            if (kept) return to(facts);
-           give_back(text_of(facts, "name")); // who hears that it failed finds nothing attached
+           give_back(text_in(facts, "name")); // who hears that it failed finds nothing attached
            to(tl::unexpected<error>{kept.error()});
          }));
        }));
@@ -140,7 +142,8 @@ void head_state::give_back(const std::string& server) {
 void head_state::detach(const std::string& name, const std::string& document, const answer& to) {
   auto how = read_document(document);
   if (!how) return to(std::move(how));
-  auto patience = number_of(*how, "drain_ms", default_drain_ms);
+  auto patience = static_cast<uint32_t>(
+      std::min<uint64_t>(count_in(*how, "drain_ms", default_drain_ms), UINT32_MAX));
   std::string kept;
   for (auto& [key, facts] : servers_)
     if (is_called(facts, key, name) && !facts.contains("draining")) kept = key;
@@ -163,7 +166,7 @@ void head_state::detach(const std::string& name, const std::string& document, co
 void head_state::weights(const std::string& name, const std::string& document, const answer& to) {
   auto what = read_document(document);
   if (!what) return to(std::move(what));
-  auto version = text_of(*what, "version");
+  auto version = text_in(*what, "version");
   ask_pool(guarded(to,
                    [this, name, version, to](expected<void> ok) {
                      if (!ok) return to(tl::unexpected<error>{ok.error()});
@@ -224,7 +227,7 @@ void head_state::recover_servers(std::function<void()> done) {
           warn(kept.error());
           return done();
         }
-        weights_ = text_of(*kept, "weights");
+        weights_ = text_in(*kept, "weights");
         auto list = std::make_shared<json>(kept->value("servers", json::array()));
         auto next = [this, list, done] { attach_again(list, 0, done); };
         if (weights_.empty()) return next();
@@ -243,7 +246,7 @@ void head_state::attach_again(std::shared_ptr<json> kept, size_t next, std::func
   auto facts = (*kept)[next];
   give(facts, [this, kept, next, done, facts](expected<void> ok) {
     if (!ok) {
-      auto name = text_of(facts, "name");
+      auto name = text_in(facts, "name");
       tell(log_level::warn,
            "failed to attach again: policy server " + name + ": " + render(ok.error()));
       servers_[name] = facts; // a key that is missing today may be there tomorrow

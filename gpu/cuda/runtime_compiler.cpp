@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include "gpu/cuda/symbols.hpp"
+
 namespace kernelmill::cuda {
 
 namespace {
@@ -40,20 +42,16 @@ expected<nvrtc> load() {
     return missing("libnvrtc.so is neither on the loader's path nor below "
                    "/usr/local/cuda");
   nvrtc x;
-  bool all = true;
-  auto find = [&](auto& into, const char* name) {
-    into = reinterpret_cast<std::remove_reference_t<decltype(into)>>(::dlsym(library, name));
-    all = all && into != nullptr;
-  };
-  find(x.version, "nvrtcVersion");
-  find(x.create, "nvrtcCreateProgram");
-  find(x.destroy, "nvrtcDestroyProgram");
-  find(x.compile, "nvrtcCompileProgram");
-  find(x.log_size, "nvrtcGetProgramLogSize");
-  find(x.log, "nvrtcGetProgramLog");
-  find(x.cubin_size, "nvrtcGetCUBINSize");
-  find(x.cubin, "nvrtcGetCUBIN");
-  if (!all) return missing("it lacks a function");
+  symbols from{library};
+  from.find(x.version, "nvrtcVersion");
+  from.find(x.create, "nvrtcCreateProgram");
+  from.find(x.destroy, "nvrtcDestroyProgram");
+  from.find(x.compile, "nvrtcCompileProgram");
+  from.find(x.log_size, "nvrtcGetProgramLogSize");
+  from.find(x.log, "nvrtcGetProgramLog");
+  from.find(x.cubin_size, "nvrtcGetCUBINSize");
+  from.find(x.cubin, "nvrtcGetCUBIN");
+  if (!from.complete()) return missing("it lacks a function");
   return x;
 }
 

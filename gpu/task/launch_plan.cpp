@@ -26,7 +26,7 @@ bool is_name(const std::string& text) {
 }
 
 // A line may be as long as a source; what is said of it is not.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   constexpr size_t most = 80;
   if (text.size() <= most) return "\"" + text + "\"";
   return "\"" + std::string{utf8_prefix(text, most)} + "...\"";
@@ -63,7 +63,7 @@ public:
       return fail("no <<<grid, block>>>");
     result.kernel = trimmed(text.substr(0, open));
     if (!is_name(result.kernel) || result.kernel.size() > longest_kernel_name)
-      return fail(quoted(result.kernel) + " is no name of a kernel");
+      return fail(in_quotes(result.kernel) + " is no name of a kernel");
     auto shape = parts_of(text.substr(open + 3, close - open - 3));
     if (shape.size() < 2 || shape.size() > 3)
       return fail("between <<< and >>> stand " + std::to_string(shape.size()) +
@@ -90,7 +90,7 @@ public:
     result.line = line_;
     result.name = trimmed(text.substr(0, open));
     if (!is_name(result.name) || open == text.npos || text.back() != ']')
-      return bad_line(line_, quoted(text) + " is no scratch buffer", shape_of_scratch);
+      return bad_line(line_, in_quotes(text) + " is no scratch buffer", shape_of_scratch);
     if (!parse(text.substr(open + 1, text.size() - open - 2), result.bytes))
       return bad_line(line_, cause_, shape_of_scratch);
     return result;
@@ -117,7 +117,8 @@ private:
     if (rest.starts_with("(") && rest.ends_with(")"))
       texts = parts_of(rest.substr(1, rest.size() - 2));
     if (texts.empty() || texts.size() > 3) {
-      cause_ = quoted(text) + " has " + std::to_string(texts.size()) + " dimensions, wanted 1 to 3";
+      cause_ =
+          in_quotes(text) + " has " + std::to_string(texts.size()) + " dimensions, wanted 1 to 3";
       return false;
     }
     texts.resize(3, "1");
@@ -167,7 +168,7 @@ expected<void> read_line(unsigned line, const std::string& text, launch_plan& in
     KM_TRY(one);
     for (const auto& other : into.scratch)
       if (other.name == one->name)
-        return bad_line(line, "scratch " + quoted(one->name) + " is there already",
+        return bad_line(line, "scratch " + in_quotes(one->name) + " is there already",
                         shape_of_scratch);
     if (into.scratch.size() == most_scratch_buffers)
       return bad_line(line, too_many(most_scratch_buffers, "scratch"), shape_of_scratch);
@@ -228,7 +229,7 @@ expected<std::vector<std::vector<bound_argument>>> bind_arguments(const launch_p
         auto known = parsed ? parsed->evaluate(x.timed.scalars) : expected<int64_t>{0};
         if (!parsed || !known)
           return bad_line(launch.line,
-                          "argument " + quoted(text) + " of " + launch.kernel +
+                          "argument " + in_quotes(text) + " of " + launch.kernel +
                               " is no tensor, no scratch buffer and no expression of scalars: " +
                               (parsed ? known.error() : parsed.error()).message,
                           shape_of_launch);

@@ -7,6 +7,7 @@
 
 #include "gpu/task/distribution.hpp"
 #include "gpu/task/task_files.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -307,9 +308,7 @@ std::string suggestion(const std::string& wrong, const std::vector<std::string>&
       best = &name;
     }
   if (best != nullptr) return "did you mean \"" + *best + "\"?";
-  std::string list;
-  for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
-  return list.empty() ? "there is none" : "there are: " + list;
+  return known.empty() ? "there is none" : "there are: " + joined(known);
 }
 
 namespace {

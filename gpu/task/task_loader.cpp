@@ -9,6 +9,7 @@
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/json_depth.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -114,12 +115,6 @@ expected<void> check_tensor(const argument& arg, const task_case& c, const std::
   return row <= INT32_MAX ? expected<void>{} : bad_file(file, where + ": a row is too long");
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string list;
-  for (const auto& name : names) list += (list.empty() ? "" : ", ") + name;
-  return list;
-}
-
 // What a machine with a GPU would find out when it times the task, found out everywhere.
 expected<void> check_for_gpu(const task& x, const std::string& file) {
   for (size_t i = 0; i < x.arguments.size(); ++i) {
@@ -136,7 +131,7 @@ expected<void> check_for_gpu(const task& x, const std::string& file) {
                     "timed_gpu.fills." + arg.name +
                         (own ? " is" : " is missing, and " + place + ".fill is") + " \"" + fill +
                         "\", which a GPU cannot make",
-                    "a GPU makes: " + listed(device_distributions(arg.type)));
+                    "a GPU makes: " + joined(device_distributions(arg.type)));
   }
   return {};
 }

@@ -161,16 +161,6 @@ bool is_ptxas(std::string_view x) {
          all_of(x, option_characters);
 }
 
-std::vector<std::string> split(std::string_view x) {
-  std::vector<std::string> result;
-  for (size_t begin = 0; begin <= x.size();) {
-    auto end = std::min(x.find(',', begin), x.size());
-    if (end > begin) result.emplace_back(x.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return result;
-}
-
 std::string without_quotes(std::string x) {
   std::erase_if(x, [](char c) { return c == '\'' || c == '"'; });
   return x;
@@ -181,7 +171,8 @@ bool take_nested(std::string_view name, const std::string& value, chosen_flags& 
   bool host = name == "-Xcompiler" || name == "--compiler-options";
   bool assembler = name == "-Xptxas" || name == "--ptxas-options";
   if (!host && !assembler) return false;
-  for (auto& x : split(without_quotes(value))) {
+  for (auto& x : split(without_quotes(value), ',')) {
+    if (x.empty()) continue;
     // A comma or a quote inside a macro's value would end it for nvcc.
     bool good = host ? is_host_flag(x) && !is_macro(x) : is_ptxas(x);
     auto whole = std::string{host ? "-Xcompiler=" : "-Xptxas="} + x;

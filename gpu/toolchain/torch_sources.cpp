@@ -4,30 +4,23 @@
 #include <array>
 #include <string_view>
 
+#include "messages/base/text.hpp"
+
 namespace kernelmill {
 
 namespace {
 
-// A C++ string literal.
-std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (char c : text) {
-    auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\')
-      result.append({'\\', c});
-    else if (c == '\n')
-      result += "\\n";
-    else if (byte >= 0x20)
-      result += c;
-  }
-  return result + '"';
+// A C++ string literal, without what does not print.
+std::string literal(std::string text) {
+  std::erase_if(text, [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; });
+  return '"' + escaped(text) + '"';
 }
 
 std::string bindings(const extension_request& request) {
   std::string text = "\n#line 1 \"bindings\"\nPYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {\n";
   for (auto& [name, doc] : *request.functions) {
     auto function = request.error_handling ? "torch::wrap_pybind_function(" + name + ")" : name;
-    text += "m.def(\"" + name + "\", " + function + ", " + quoted(doc) + ");\n";
+    text += "m.def(\"" + name + "\", " + function + ", " + literal(doc) + ");\n";
   }
   return text + "}\n";
 }

@@ -10,6 +10,7 @@
 #include "messages/base/descriptor.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -116,10 +117,8 @@ expected<void> trusted_builder::compile(const std::vector<std::string>& command,
                                    ": its function has another signature than task.json gives it",
                                "define it as " + declaration);
   if (status->code != 0) {
-    std::string line;
-    for (const auto& word : command) line += (line.empty() ? "" : " ") + word;
     return configuration_error("bad_reference", "failed to build " + source_path + ": " + said,
-                               "it is built with " + line);
+                               "it is built with " + joined(command, " "));
   }
   return {};
 }

@@ -19,6 +19,7 @@
 #include "gpu/referee/task_check.hpp"
 #include "gpu/task/task.hpp"
 #include "gpu/torch/torch_blocks.hpp"
+#include "messages/base/json_fields.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -38,32 +39,17 @@ constexpr size_t plan_bytes = 8;          // of a seed, as kernelmill_torch/judg
 constexpr size_t least_seen = 2;          // blocks that count for a second look
 constexpr double device_spread = 0.15e-6; // of the GPU's work alone
 
-std::string text_of(const json& x, const char* name) {
-  auto found = x.find(name);
-  return found != x.end() && found->is_string() ? found->get<std::string>() : std::string{};
-}
-
-double number_of(const json& x, const char* name) {
-  auto found = x.find(name);
-  return found != x.end() && found->is_number() ? found->get<double>() : 0;
-}
-
 // 0 where it is no number that can be a count.
 uint64_t count_of(const json& x, const char* name) {
-  auto value = number_of(x, name);
+  auto value = number_in(x, name);
   return value > 0 && value < 1e15 ? static_cast<uint64_t>(value) : 0;
-}
-
-bool flag_of(const json& x, const char* name, bool otherwise) {
-  auto found = x.find(name);
-  return found != x.end() && found->is_boolean() ? found->get<bool>() : otherwise;
 }
 
 // JSON has no infinity; null stands for it.
 double error_of(const json& x, const char* name) {
   auto found = x.find(name);
   return found != x.end() && found->is_null() ? std::numeric_limits<double>::infinity()
-                                              : number_of(x, name);
+                                              : number_in(x, name);
 }
 
 error fault_from(const json& x) {
@@ -71,8 +57,8 @@ error fault_from(const json& x) {
       {"candidate", fault_class::candidate}, {"configuration", fault_class::configuration}};
   auto cls = fault_class::infrastructure;
   for (const auto& [name, value] : classes)
-    if (text_of(x, "class") == name) cls = value;
-  return {cls, text_of(x, "category"), text_of(x, "message"), text_of(x, "hint")};
+    if (text_in(x, "class") == name) cls = value;
+  return {cls, text_in(x, "category"), text_in(x, "message"), text_in(x, "hint")};
 }
 
 std::string to_hex(capnp::Data::Reader bytes) {
@@ -130,13 +116,13 @@ private:
       if (trial.is_object()) trials_.push_back(trial);
     for (const auto& found : x.value("findings", json::array()))
       record_.findings.push_back(
-          {text_of(found, "rule"),
-           text_of(found, "severity") == "critical" ? severity::critical : severity::warning,
-           text_of(found, "evidence")});
+          {text_in(found, "rule"),
+           text_in(found, "severity") == "critical" ? severity::critical : severity::warning,
+           text_in(found, "evidence")});
     for (const auto& part : x.value("spans", json::array()))
       if (part.is_array() && part.size() == 2 && part[0].is_string() && part[1].is_number())
         record_.spans.push_back({part[0].get<std::string>(), part[1].get<double>()});
-    if (auto text = text_of(x, "inputs"); !text.empty()) inputs_ = text;
+    if (auto text = text_in(x, "inputs"); !text.empty()) inputs_ = text;
     if (auto fault = x.find("fault"); fault != x.end() && fault->is_object())
       if (record_.fault.cls == fault_class::none) record_.fault = fault_from(*fault);
     return record_.fault.cls == fault_class::none;
@@ -188,10 +174,10 @@ private:
                       {artifact.get()});
     bool well = take(answer);
     if (answer) {
-      keep_seed(text_of(*answer, "seed"));
-      floor_bytes_ = number_of(*answer, "floor_bytes");
+      keep_seed(text_in(*answer, "seed"));
+      floor_bytes_ = number_in(*answer, "floor_bytes");
       record_.case_count = static_cast<uint32_t>(count_of(*answer, "planned"));
-      record_.correct = record_.found_right = well && flag_of(*answer, "correct", false);
+      record_.correct = record_.found_right = well && flag_in(*answer, "correct", false);
     }
     if (well && !record_.correct) record_.fault = wrong_result();
     record_.deterministic =
@@ -209,15 +195,15 @@ private:
 
   error wrong_result() const {
     for (const auto& x : trials_) {
-      if (flag_of(x, "pass", true)) continue;
-      auto count = fmt::format("{:.0f} elements wrong", number_of(x, "bad"));
-      if (flag_of(x, "hidden", false))
+      if (flag_in(x, "pass", true)) continue;
+      auto count = fmt::format("{:.0f} elements wrong", number_in(x, "bad"));
+      if (flag_in(x, "hidden", false))
         return {fault_class::candidate, "wrong_result",
                 "a hidden trial is wrong: other contents of the same shapes, " + count,
                 "compute the function for every value of its inputs"};
       return {fault_class::candidate,
               "wrong_result",
-              text_of(x, "name") + " is wrong: " + text_of(x, "first_bad") + "; " + count,
+              text_in(x, "name") + " is wrong: " + text_in(x, "first_bad") + "; " + count,
               {}};
     }
     return {fault_class::candidate, "wrong_result", "an output is wrong", {}};
@@ -277,8 +263,8 @@ private:
     }
     auto found = answer->find("other");
     if (found == answer->end() || !found->is_object()) return;
-    both_seconds seconds{number_of(*found, "candidate"), number_of(*found, "reference")};
-    (text_of(*found, "clock") == "device" ? record_.timing.by_device : record_.timing.by_call) =
+    both_seconds seconds{number_in(*found, "candidate"), number_in(*found, "reference")};
+    (text_in(*found, "clock") == "device" ? record_.timing.by_device : record_.timing.by_call) =
         seconds;
   }
 
@@ -356,25 +342,25 @@ private:
       if (fault.cls != fault_class::none) record_.fault = fault;
       return;
     }
-    record_.output = text_of(*answer, "output");
-    record_.sealed = flag_of(*answer, "sealed", true);
+    record_.output = text_in(*answer, "output");
+    record_.sealed = flag_in(*answer, "sealed", true);
     if (answer->contains("kernel_share"))
-      record_.counters.push_back({"kernel_share", number_of(*answer, "kernel_share"), "share"});
+      record_.counters.push_back({"kernel_share", number_in(*answer, "kernel_share"), "share"});
   }
 
   void write_trials(wire::EvaluateResult::Builder out) const {
     auto cases = out.initCases(static_cast<unsigned>(trials_.size()));
     for (unsigned i = 0; i < cases.size(); ++i) {
       const auto& x = trials_[i];
-      cases[i].setName(text_of(x, "name"));
+      cases[i].setName(text_in(x, "name"));
       cases[i].setShape(inputs_);
-      cases[i].setHidden(flag_of(x, "hidden", false));
-      cases[i].setDistribution(text_of(x, "distribution"));
+      cases[i].setHidden(flag_in(x, "hidden", false));
+      cases[i].setDistribution(text_in(x, "distribution"));
       cases[i].setMaxError(error_of(x, "max_error"));
       cases[i].setBound(error_of(x, "bound"));
-      cases[i].setPass(flag_of(x, "pass", false));
+      cases[i].setPass(flag_in(x, "pass", false));
       cases[i].setBadCount(count_of(x, "bad"));
-      cases[i].setFirstBad(text_of(x, "first_bad"));
+      cases[i].setFirstBad(text_in(x, "first_bad"));
     }
   }
 

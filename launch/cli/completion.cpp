@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include "launch/cli/command.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill::cli {
 
 namespace {
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string result;
-  for (const auto& w : words) result += (result.empty() ? "" : " ") + w;
-  return result;
-}
 
 std::vector<const option_spec*> options_of(const command& x) {
   std::vector<const option_spec*> result;
@@ -33,7 +28,7 @@ std::string dynamic_source(completes by) {
 
 std::string bash_words(completes by, const std::vector<std::string>& choices) {
   if (!choices.empty())
-    return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", joined(choices));
+    return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", joined(choices, " "));
   switch (by) {
     case completes::file: return "COMPREPLY=($(compgen -f -- \"$cur\"))";
     case completes::config:
@@ -68,7 +63,7 @@ std::string bash_script(const command_table& commands) {
   std::string groups, cases;
   for (const auto& noun : nouns(commands))
     if (auto list = verbs(commands, noun); !list.empty())
-      groups += fmt::format("    {}) verbs='{}' ;;\n", noun, joined(list));
+      groups += fmt::format("    {}) verbs='{}' ;;\n", noun, joined(list, " "));
   for (const auto& x : commands)
     if (!x.hidden) cases += bash_command(x);
   return fmt::format(R"(# Load with: source <(kernelmill completion bash)
@@ -96,7 +91,7 @@ _kernelmill() {{
 }}
 complete -o filenames -F _kernelmill kernelmill
 )",
-                     joined(nouns(commands)), groups, cases);
+                     joined(nouns(commands), " "), groups, cases);
 }
 
 // -- zsh ----------------------------------------------------------------------------------------
@@ -115,7 +110,7 @@ std::string zsh_quoted(const std::string& text) {
 }
 
 std::string zsh_action(completes by, const std::vector<std::string>& choices) {
-  if (!choices.empty()) return "(" + joined(choices) + ")";
+  if (!choices.empty()) return "(" + joined(choices, " ") + ")";
   switch (by) {
     case completes::file: return "_files";
     case completes::config: return "_kernelmill_configs";
@@ -130,9 +125,13 @@ std::string zsh_action(completes by, const std::vector<std::string>& choices) {
 std::string zsh_command(const command& x) {
   auto result = fmt::format("    '{}') _arguments", x.name);
   for (const auto* o : options_of(x)) {
-    result += fmt::format(" \\\n      '{}[{}]", o->name, zsh_quoted(o->doc));
-    if (!o->value.empty()) result += fmt::format(":{}:{}", o->value, zsh_action(o->by, o->choices));
-    result += "'";
+    for (const auto& name : {o->name, o->letter}) {
+      if (name.empty()) continue;
+      result += fmt::format(" \\\n      '{}[{}]", name, zsh_quoted(o->doc));
+      if (!o->value.empty())
+        result += fmt::format(":{}:{}", o->value, zsh_action(o->by, o->choices));
+      result += "'";
+    }
   }
   for (const auto& a : x.arguments)
     result += fmt::format(" \\\n      '{}:{}:{}'", a.repeat ? "*" : "", a.name,
@@ -188,7 +187,8 @@ _kernelmill() {{
 }}
 if [ "$funcstack[1]" = _kernelmill ]; then _kernelmill "$@"; else compdef _kernelmill kernelmill; fi
 )",
-                     dynamic_source(completes::config), joined(nouns(commands)), groups, cases);
+                     dynamic_source(completes::config), joined(nouns(commands), " "), groups,
+                     cases);
 }
 
 // -- fish ---------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ std::string fish_quoted(const std::string& text) {
 }
 
 std::string fish_source(completes by, const std::vector<std::string>& choices) {
-  if (!choices.empty()) return " -f -a '" + joined(choices) + "'";
+  if (!choices.empty()) return " -f -a '" + joined(choices, " ") + "'";
   switch (by) {
     case completes::file: return " -F";
     case completes::config: return " -F -a '(" + dynamic_source(by) + " 2>/dev/null)'";
@@ -219,7 +219,7 @@ std::string fish_script(const command_table& commands) {
   std::string result =
       "# Load with: kernelmill completion fish | source\ncomplete -c kernelmill -f\n";
   for (const auto& noun : nouns(commands)) {
-    std::string summary = "Verbs: " + joined(verbs(commands, noun));
+    std::string summary = "Verbs: " + joined(verbs(commands, noun), " ");
     for (const auto& x : commands)
       if (x.name == noun) summary = x.summary;
     result += fmt::format("complete -c kernelmill -n __fish_use_subcommand -a {} -d '{}'\n", noun,
@@ -233,13 +233,15 @@ std::string fish_script(const command_table& commands) {
       auto verb = x.name.substr(space + 1);
       result += fmt::format(
           "complete -c kernelmill -n '{}; and not __fish_seen_subcommand_from {}' -a {} -d '{}'\n",
-          seen, joined(verbs(commands, x.name.substr(0, space))), verb, fish_quoted(x.summary));
+          seen, joined(verbs(commands, x.name.substr(0, space)), " "), verb,
+          fish_quoted(x.summary));
       seen += "; and __fish_seen_subcommand_from " + verb;
     }
     for (const auto* o : options_of(x))
-      result += fmt::format("complete -c kernelmill -n '{}' -l {} -d '{}'{}\n", seen,
-                            o->name.substr(2), fish_quoted(o->doc),
-                            o->value.empty() ? "" : " -r" + fish_source(o->by, o->choices));
+      result +=
+          fmt::format("complete -c kernelmill -n '{}' -l {}{} -d '{}'{}\n", seen, o->name.substr(2),
+                      o->letter.empty() ? "" : " -s " + o->letter.substr(1), fish_quoted(o->doc),
+                      o->value.empty() ? "" : " -r" + fish_source(o->by, o->choices));
     if (!x.arguments.empty())
       if (auto source = fish_source(x.arguments.front().by, x.arguments.front().choices);
           !source.empty())

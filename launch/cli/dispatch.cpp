@@ -13,6 +13,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/config/suggest.hpp"
+#include "messages/base/text.hpp"
 #include "messages/without_stack.hpp"
 
 namespace kernelmill::cli {
@@ -110,12 +111,13 @@ tl::unexpected<error> unexpected_argument(const command& x, const std::string& w
 
 /// Adds one option, bound to `store`.
 void add_option(CLI::App& app, const option_spec& spec, std::vector<std::string>& store) {
+  auto names = spec.letter.empty() ? spec.name : spec.letter + "," + spec.name;
   if (spec.value.empty()) {
-    app.add_flag_callback(spec.name, [&store] { store.assign(1, ""); });
+    app.add_flag_callback(names, [&store] { store.assign(1, ""); });
     return;
   }
   // Repeated options are refused: the last one would win in silence.
-  app.add_option(spec.name, store)
+  app.add_option(names, store)
       ->type_size(1)
       ->expected(1)
       ->allow_extra_args(false)
@@ -136,11 +138,9 @@ expected<void> check_choice(const command& x, const std::string& name,
   if (choices.empty()) return {};
   for (const auto& value : values) {
     if (std::find(choices.begin(), choices.end(), value) != choices.end()) continue;
-    std::string list;
-    for (const auto& c : choices) list += (list.empty() ? "" : ", ") + c;
     auto meant = closest(value, choices);
-    return usage_error("failed to run '" + x.name + "': " + name + " takes one of " + list +
-                           ", not '" + clean(value) + "'",
+    return usage_error("failed to run '" + x.name + "': " + name + " takes one of " +
+                           joined(choices) + ", not '" + clean(value) + "'",
                        meant.empty() ? "`kernelmill " + x.name + " --help` shows the usage"
                                      : "did you mean '" + meant + "'?");
   }

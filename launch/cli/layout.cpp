@@ -7,13 +7,14 @@
 #include <sys/ioctl.h>
 
 #include "launch/cli/terminal.hpp"
+#include "messages/base/utf8.hpp"
 
 namespace kernelmill::cli {
 
 namespace {
 
-constexpr size_t gap = 2; // columns between two cells
-constexpr size_t short_enough = 20; // for a cell to stay on one line
+constexpr size_t gap = 2;             // columns between two cells
+constexpr size_t short_enough = 20;   // for a cell to stay on one line
 constexpr const char* below = "    "; // before what has no place in its row
 
 size_t longest_word(std::string_view text) {
@@ -116,9 +117,8 @@ size_t terminal_width(int descriptor) {
 }
 
 size_t columns_of(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !continues_utf8(c); }));
 }
 
 std::vector<std::string> fold(std::string_view text, size_t width) {

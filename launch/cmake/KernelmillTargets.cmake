@@ -41,30 +41,33 @@ function(kernelmill_headers)
   endforeach()
 endfunction()
 
-# kernelmill_library(NAME SOURCES... [PUBLIC libs] [PRIVATE libs] [HOT | ONCE] [APART])
-# HOT is for what time goes into while candidates wait: loops over elements, which g++ vectorizes
-# at -O3. ONCE is for what runs once in a command: compiling it takes longer than running it. Only
-# a release build heeds them.
+# kernelmill_library(NAME SOURCES... [HOT sources] [PUBLIC libs] [PRIVATE libs] [ONCE] [APART])
+# HOT are those of the sources that time goes into while candidates wait: loops over elements, which g++
+# vectorizes only at -O3; they have it in every build, and are compiled one by one. ONCE is for what
+# runs once in a command: compiling it takes longer than running it. Only a release build heeds it.
 # With -DKERNELMILL_UNITY=ON up to sixteen sources of a library are compiled as one, since most of
 # their time goes into the headers of CAF and JSON. Names in the unnamed namespaces of one library
 # must differ then; tests/unit/folders/unity_test.py finds those that do not. Small libraries with
 # the same name in each file stay APART.
 function(kernelmill_library name)
-  cmake_parse_arguments(arg "HOT;ONCE;APART" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "ONCE;APART" "" "SOURCES;HOT;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC kernelmill_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
   if(arg_ONCE)
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-  elseif(NOT arg_HOT)
+  else()
     target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O2>)
   endif()
+  # Headers that were compiled with -O2 do not serve them.
+  set_property(SOURCE ${arg_HOT} APPEND PROPERTY COMPILE_OPTIONS -O3)
+  set_property(SOURCE ${arg_HOT} PROPERTY SKIP_PRECOMPILE_HEADERS ON)
   if(KERNELMILL_UNITY)
     if(NOT arg_APART)
       set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
     endif()
     if(arg_ONCE AND TARGET kernelmill_headers_O1)
       target_precompile_headers(${name} REUSE_FROM kernelmill_headers_O1)
-    elseif(NOT arg_HOT AND TARGET kernelmill_headers_O2)
+    elseif(TARGET kernelmill_headers_O2)
       target_precompile_headers(${name} REUSE_FROM kernelmill_headers_O2)
     endif()
   endif()

@@ -11,6 +11,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/code_memory.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/export_folders.hpp"
 #include "launch/commands/export_kernelbench.hpp"
 #include "launch/commands/export_permits.hpp"
 #include "launch/commands/export_runs.hpp"
@@ -93,8 +94,9 @@ expected<void> check_filter(const invocation& in, const ex::filter& wanted) {
   auto as = ex::form_of(in.value("--form"));
   const auto* trouble = "it would change what the members of a group are compared with";
   if (!as && (wanted.of_turns() || !wanted.splits.empty() || !wanted.verbs.empty()))
-    return usage("the form kernelbench takes no filter: a report is of a whole run",
-                 "leave the filters out");
+    return usage(
+        fmt::format("the form {} takes no filter: it is of a whole run", in.value("--form")),
+        "leave the filters out");
   if (as && ex::filters_of(*as) == ex::filtering::tasks && wanted.of_turns())
     return usage(
         fmt::format("the form {} takes only --split and --verb: {}", in.value("--form"), trouble),
@@ -111,9 +113,11 @@ bool tells_split(ex::form x) {
                      [](const ex::field& f) { return f.name == "split"; });
 }
 
-/// Rows can be trained on, whatever form they have; KernelBench's figures cannot.
+/// Rows and solutions can be trained on, whatever form they have; KernelBench's figures cannot, and
+/// folders of tasks hold no answer.
 purpose purpose_of(const invocation& in) {
-  return in.value("--form") == "kernelbench" ? purpose::share : purpose::train;
+  bool shared = in.value("--form") == "kernelbench" || in.value("--form") == "harbor-tasks";
+  return shared ? purpose::share : purpose::train;
 }
 
 ex::contamination_check contamination_of(const invocation& in) {
@@ -130,6 +134,7 @@ expected<void> check_output(const invocation& in) {
   if (in.value("--out") == "-" && in.json)
     return usage("with --out - rows go to stdout, where --json prints its document",
                  "leave one of them out");
+  bool rows = ex::form_of(in.value("--form")).has_value();
   if (auto as = ex::form_of(in.value("--form")); as && in.value("--out") == "-")
     if (!tells_split(*as) &&
         (!in.has("--split") || in.value("--split").find(',') != std::string::npos))
@@ -137,11 +142,12 @@ expected<void> check_output(const invocation& in) {
                                "--out - all go into one stream",
                                in.value("--form")),
                    "add --split train or --split dev, or give a folder");
-  if (in.value("--form") == "kernelbench" && in.has("--zstd"))
-    return usage("the form kernelbench is not packed: its reader opens plain files",
-                 "leave --zstd out");
-  if (in.value("--form") == "kernelbench" && in.value("--verdict") != "original")
-    return usage("the form kernelbench holds what was measured, which no verdict changes",
+  if (!rows && (in.has("--zstd") || in.has("--follow")))
+    return usage(fmt::format("the form {} is a folder of plain files", in.value("--form")),
+                 "leave --zstd and --follow out");
+  if (!rows && in.value("--verdict") != "original")
+    return usage("the form " + in.value("--form") +
+                     " holds what was measured, which no verdict changes",
                  "leave --verdict out");
   if (in.has("--by") && in.value("--form") != "kernelbench")
     if (in.value("--by") != "episode")
@@ -224,17 +230,21 @@ expected<int> export_runs(const invocation& in) {
   auto runs = open_runs(in, purpose_of(in));
   KM_TRY(runs);
   auto as = ex::form_of(in.value("--form"));
+  if (in.value("--form") == "sol") return export_sol(in, *runs);
+  if (in.value("--form") == "harbor-tasks") return export_harbor_tasks(in, *runs);
   if (!as) return export_kernelbench(in, *runs);
   bool stream = in.value("--out") == "-";
   ex::request what{.as = *as,
                    .wanted = std::move(*wanted),
                    .zstd = in.has("--zstd"),
                    .accepted_terms = runs->accepted_terms,
-                   .contamination = contamination_of(in),
+                   .contamination =
+                       in.has("--follow") ? ex::contamination_check{} : contamination_of(in),
                    .force = in.has("--force"),
                    .directory = stream ? std::string{} : in.value("--out"),
                    .stream = to_stdout,
                    .made_by = made_by()};
+  if (in.has("--follow")) return export_following(in, *runs, what);
   auto done = ex::write_dataset(runs->sources, what);
   if (!done && stream && std::ferror(stdout)) return 0;
   KM_TRY(done);
@@ -250,7 +260,7 @@ expected<int> export_runs(const invocation& in) {
 std::vector<std::string> form_words() {
   std::vector<std::string> result;
   for (auto x : ex::all_forms) result.emplace_back(ex::to_string(x));
-  result.emplace_back("kernelbench");
+  for (const auto* name : {"kernelbench", "sol", "harbor-tasks"}) result.emplace_back(name);
   return result;
 }
 
@@ -312,6 +322,8 @@ cli::command export_row() {
         {"report", "drop", "refuse"},
         nothing},
        accept_terms_option(),
+       flag("--follow",
+            "Goes on while the run does: rows of each group on stdout once it has ended."),
        flag("--zstd", "Packs the rows: .jsonl.zst."),
        flag("--force", "Replaces an export that is there."),
        runs_root()},

@@ -11,6 +11,7 @@
 #include "launch/commands/run_view.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/node/node_retrieval.hpp"
+#include "messages/base/text.hpp"
 #include "retrieval/index.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/export/split.hpp"
@@ -134,8 +135,7 @@ expected<int> index_query(const invocation& in) {
   KM_TRY(count);
   auto index = open_index(in.value("DIR"));
   KM_TRY(index);
-  std::string text;
-  for (const auto& word : in.list("TEXT")) text += (text.empty() ? "" : " ") + word;
+  auto text = joined(in.list("TEXT"), " ");
   auto answer = index->query(text, static_cast<size_t>(*count), in.value("--exclude-task"),
                              in.value("--family"), in.value("--backend"));
   KM_TRY(answer);

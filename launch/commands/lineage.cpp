@@ -10,6 +10,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/looking.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill::commands {
 
@@ -124,12 +125,7 @@ void print_tree(const json& turns, const children_map& children, const std::stri
 }
 
 std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + "\"";
+  return '"' + escaped(text) + '"';
 }
 
 void print_dot(const json& document) {

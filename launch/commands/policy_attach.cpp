@@ -7,6 +7,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/head_asking.hpp"
 #include "launch/commands/options.hpp"
+#include "messages/base/json_fields.hpp"
 
 namespace kernelmill::commands {
 
@@ -23,17 +24,17 @@ expected<int> show(const invocation& in, const expected<json>& answer, const std
   return cli::exit_ok;
 }
 
-std::string text_of(const json& x, const char* key) {
-  return cli::clean(x.value(key, std::string{}));
+std::string cell_of(const json& x, const char* key) {
+  return cli::clean(text_in(x, key));
 }
 
 std::string list_text(const json& x) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& s : x.value("servers", json::array()))
-    rows.push_back({text_of(s, "name"), text_of(s, "state"), text_of(s, "kind"),
-                    text_of(s, "model"), text_of(s, "weights"), count_of(s, "in_flight"),
+    rows.push_back({cell_of(s, "name"), cell_of(s, "state"), cell_of(s, "kind"),
+                    cell_of(s, "model"), cell_of(s, "weights"), count_of(s, "in_flight"),
                     count_of(s, "done"), count_of(s, "failed"), count_of(s, "failed_over"),
-                    text_of(s, "url")});
+                    cell_of(s, "url")});
   auto result = cli::format_table({"SERVER", "STATE", "KIND", "MODEL", "WEIGHTS", "IN FLIGHT>",
                                    "DONE>", "FAILED>", "FAILED OVER>", "ADDRESS"},
                                   rows);
@@ -55,8 +56,8 @@ expected<int> policy_attach(const invocation& in) {
   auto answer = ask(in, "policy_attach", {}, facts.dump());
   return show(in, answer,
               !answer ? ""
-                      : fmt::format("attached {}: {}, model {}", text_of(*answer, "name"),
-                                    text_of(*answer, "kind"), text_of(*answer, "model")));
+                      : fmt::format("attached {}: {}, model {}", cell_of(*answer, "name"),
+                                    cell_of(*answer, "kind"), cell_of(*answer, "model")));
 }
 
 expected<int> policy_detach(const invocation& in) {

@@ -22,7 +22,7 @@ std::string totals_text(const json& run) {
     if (q["waiting"].get<uint64_t>() == 0 && q["leased"].get<uint64_t>() == 0) continue;
     queues += fmt::format("; {}: {} waiting, {} at work", q["queue"].get<std::string>(),
                           q["waiting"].get<uint64_t>(), q["leased"].get<uint64_t>());
-    if (q["state"] == "starved") queues += " (nobody takes them)";
+    if (q["state"] == "starved") queues += " (no worker takes them)";
   }
   return fmt::format("{}: {}, {} of {} episodes ended, {} turns, {} live ({}){}\n",
                      one_line(run["run"].get<std::string>()), cell(run, "state"),

@@ -92,6 +92,7 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
                         t.getRejected(), t.getInfrastructure());
   if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
   result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
+  for (auto alarm : x.getAlarms()) result += alarm_text(alarm.cStr());
   if (auto stages = stages_text(x, false); !stages.empty())
     result += cli::hanging("", 0, "summed over all episodes, waiting included: " + stages);
   if (auto slots = stages_text(x, true); !slots.empty())

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/governance/bias.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
@@ -74,6 +75,13 @@ void note_episode(task_view& x, const episode_view& e) {
   if (e.best.measured && (!x.best.measured || e.best.low > x.best.low)) x.best = e.best;
 }
 
+void note_loss(loss_ledger& losses, wire::TurnRecord::Reader turn) {
+  auto text = turn.getCompletion().getText();
+  losses.note(turn.getEpisode().getTask().cStr(), turn.getFacts().getParsed().getLanguage().cStr(),
+              text.isArtifact() ? text.getArtifact().getSize() : text.getInline().size(),
+              turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE);
+}
+
 // Records come in the order of openings, and then in that of ends.
 bool note(run_view& view, wire::Record::Reader record) {
   auto x = record.getRun();
@@ -96,8 +104,10 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   view.directory = run.path;
   if (auto ok = from->scan_openings(run.name, [&](auto record) { return note(view, record); }); !ok)
     return tl::unexpected<error>{ok.error()};
+  loss_ledger losses;
   auto visit = [&](const stored_group& g) -> expected<void> {
     for (const auto& stored : g.episodes) {
+      for (const auto& record : stored.turns) note_loss(losses, record.open()->getTurn());
       view.episodes.push_back(view_episode(g.group, stored));
       note_episode(view.tasks[view.episodes.back().task], view.episodes.back());
     }
@@ -110,6 +120,7 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   } else if (auto all = for_each_group(*from, run.name, visit); !all) {
     return tl::unexpected<error>{all.error()};
   }
+  view.alarms = losses.alarms();
   return view;
 }
 
@@ -189,6 +200,10 @@ std::string task_table(const run_view& view) {
       {"TASK", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>", "INFRA>", "BEST SPEEDUP"}, rows);
 }
 
+std::string alarm_text(const std::string& alarm) {
+  return cli::hanging("bias alarm: ", 12, cli::clean(alarm));
+}
+
 std::string not_timed_text(uint64_t turns, uint64_t unpaid) {
   if (turns == 0) return {};
   auto result = fmt::format("{} turn{} right and not timed", turns, turns == 1 ? "" : "s");
@@ -242,6 +257,7 @@ json to_json(const run_view& view) {
                                   {"best_speedup", to_json(e.best)},
                                   {"categories", e.categories},
                                   {"evidence", evidence_json(e.evidence)}});
+  result["alarms"] = view.alarms;
   result["evidence"] = view.episodes.empty() ? json(nullptr) : json(mean_evidence(view));
   auto uses = json::parse(view.readiness, nullptr, false);
   result["readiness"] = uses.is_object() ? std::move(uses) : json(nullptr);

@@ -56,6 +56,7 @@ struct run_view {
   uint32_t openings = 0;                      ///< 1, and one more for each resume
   std::vector<episode_view> episodes;
   std::map<std::string, task_view> tasks;
+  std::vector<std::string> alarms; ///< of lost turns that go with something that the policy does
   std::string readiness; ///< JSON: what the run may be used for; empty: it has not finished
 };
 
@@ -90,6 +91,9 @@ std::string task_table(const run_view& view);
 /// episodes that are in no comparison for that.
 std::string not_timed_text(uint64_t turns, uint64_t unpaid);
 std::string not_timed_text(const run_view& view);
+
+/// An alarm of a run as a paragraph.
+std::string alarm_text(const std::string& alarm);
 
 nlohmann::ordered_json to_json(const run_view& view);
 

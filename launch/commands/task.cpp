@@ -10,6 +10,7 @@
 #include "launch/commands/workbench.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
+#include "messages/base/text.hpp"
 #include "messages/evaluate.capnp.h"
 
 namespace kernelmill::commands {
@@ -67,12 +68,10 @@ json full(const task& x) {
 }
 
 std::string torch_text(const task& x, bool bold) {
-  std::string backends;
-  for (const auto& name : x.backends) backends += (backends.empty() ? "" : ", ") + name;
   return fmt::format(
       "{}\n{}\n\n{}, {}, {}, contract torch, {}, backends {}\n{}\n\n{}\n--- problem.py ---\n{}{}",
       cli::paint(bold, cli::colour::bold, x.id), x.title, x.verb, x.operator_family, x.difficulty,
-      x.torch.precision, backends, x.directory, x.prompt, x.torch.code,
+      x.torch.precision, joined(x.backends), x.directory, x.prompt, x.torch.code,
       x.torch.code.ends_with("\n") ? "" : "\n");
 }
 

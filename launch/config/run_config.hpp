@@ -170,6 +170,19 @@ struct hooks_section {
   uint32_t timeout_ms = 5000;
 };
 
+struct trackers_section {
+  bool tensorboard = true; ///< event files in tensorboard/ of the run's directory
+};
+
+struct otlp_section {
+  std::string endpoint;    ///< empty: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or ..._ENDPOINT, else none
+  std::string headers_env; ///< variable that holds headers; empty: OTEL_EXPORTER_OTLP_HEADERS
+  std::string service;     ///< empty: OTEL_SERVICE_NAME, else "kernelmill"
+  bool content = false;    ///< prompts and completions too
+  double share = 1;        ///< of the episodes
+  uint32_t timeout_ms = 5000;
+};
+
 struct run_config {
   run_section run;
   tasks_section tasks;
@@ -184,6 +197,8 @@ struct run_config {
   storage_section storage;
   log_section log;
   hooks_section hooks;
+  trackers_section trackers;
+  otlp_section otlp;
 };
 
 } // namespace kernelmill

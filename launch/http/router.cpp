@@ -1,12 +1,13 @@
 #include "launch/http/router.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 
 #include <kj/encoding.h>
 #include <openssl/crypto.h>
 #include <sys/stat.h>
+
+#include "messages/base/text.hpp"
 
 namespace kernelmill::http {
 
@@ -15,22 +16,6 @@ namespace {
 response refuse(int status, std::string category, std::string message, std::string hint = {}) {
   return error_response(status, {fault_class::configuration, std::move(category),
                                  std::move(message), std::move(hint)});
-}
-
-std::string lower(std::string x) {
-  for (auto& c : x) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return x;
-}
-
-std::vector<std::string> split(const std::string& x, char at) {
-  std::vector<std::string> result;
-  size_t from = 0;
-  for (auto to = x.find(at); to != x.npos; to = x.find(at, from)) {
-    result.push_back(x.substr(from, to - from));
-    from = to + 1;
-  }
-  result.push_back(x.substr(from));
-  return result;
 }
 
 /// Undoes percent-encoding; nothing for an encoding that is broken. `form`: '+' is a blank.
@@ -67,12 +52,6 @@ bool matches(const std::vector<std::string>& shape, const std::vector<std::strin
   return true;
 }
 
-std::string joined(const std::set<std::string>& x) {
-  std::string result;
-  for (const auto& one : x) result += (result.empty() ? "" : ", ") + one;
-  return result;
-}
-
 std::optional<response> read_query(const route& to, request& x, const std::string& text) {
   for (const auto& pair : split(text, '&')) {
     if (pair.empty()) continue;
@@ -101,9 +80,9 @@ bool changes_state(const std::string& method) {
 std::string host_of(const std::string& authority) {
   if (authority.starts_with("[")) {
     auto end = authority.find(']');
-    return lower(end == authority.npos ? authority : authority.substr(1, end - 1));
+    return lowered(end == authority.npos ? authority : authority.substr(1, end - 1));
   }
-  return lower(authority.substr(0, authority.rfind(':')));
+  return lowered(authority.substr(0, authority.rfind(':')));
 }
 
 router::router(std::vector<route> routes, access who)
@@ -143,7 +122,7 @@ std::optional<response> router::check_access(const route& to, const request& x) 
     const auto& origin = x.header("origin");
     auto scheme = origin.find("://");
     if (!origin.empty() &&
-        (scheme == origin.npos || lower(origin.substr(scheme + 3)) != lower(x.header("host"))))
+        (scheme == origin.npos || lowered(origin.substr(scheme + 3)) != lowered(x.header("host"))))
       return refuse(403, "wrong_origin", "a page of \"" + origin + "\" may change nothing here");
   }
   if (access_.token == nullptr || to.open) return std::nullopt;
@@ -170,10 +149,10 @@ std::variant<const route*, response> router::choose(request& x, const std::strin
     return result;
   }
   if (auto no = check_access(*to, x)) return std::move(*no);
-  if (to->socket && lower(x.header("upgrade")) != "websocket")
+  if (to->socket && lowered(x.header("upgrade")) != "websocket")
     return refuse(426, "no_websocket", x.path + " is a WebSocket",
                   "ask by ws://, or with the headers of RFC 6455");
-  if (x.method == "POST" && !lower(x.header("content-type")).starts_with("application/json"))
+  if (x.method == "POST" && !lowered(x.header("content-type")).starts_with("application/json"))
     return refuse(415, "wrong_content_type", "the body must be JSON",
                   "send the header Content-Type: application/json");
   if (auto no = read_query(*to, x, mark < target.size() ? target.substr(mark + 1) : ""))

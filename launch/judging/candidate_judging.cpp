@@ -2,16 +2,17 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "actors/episode/prompt.hpp"
-#include "actors/episode/unchanged.hpp"
+#include "actors/episode/turn_facts.hpp"
 #include "gpu/task/launch_plan.hpp"
-#include "launch/cli/terminal.hpp"
+#include "launch/config/timing_policy.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/utf8.hpp"
-#include "messages/fault.hpp"
 #include "messages/judged.hpp"
 
 namespace kernelmill {
@@ -20,15 +21,20 @@ namespace {
 
 constexpr size_t max_candidate_bytes = 256 << 10; // what a completion may hold in a run
 
-expected<void> set_seed(wire::EvaluateRequest::Builder b, const std::string& hex) {
-  if (hex.empty()) return {};
+expected<std::vector<unsigned char>> seed_of(const std::string& hex) {
+  std::vector<unsigned char> result;
+  if (hex.empty()) return result;
   if (hex.size() != 64 || hex.find_first_not_of("0123456789abcdef") != std::string::npos)
     return configuration_error("usage", "failed to read --seed: it takes 64 lower-case hex digits",
                                "leave it out to draw one");
-  auto data = b.initSeed(32);
-  for (size_t i = 0; i < 32; ++i)
-    data[i] = static_cast<kj::byte>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
-  return {};
+  for (size_t i = 0; i < hex.size(); i += 2)
+    result.push_back(static_cast<unsigned char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  return result;
+}
+
+std::chrono::milliseconds deadline_of(const task& what, const auto& defaults) {
+  return std::chrono::milliseconds{
+      what.contract == contract_kind::torch ? defaults.torch_deadline_ms : defaults.deadline_ms};
 }
 
 // Whether this system or its machine is at fault, not the candidate.
@@ -36,14 +42,8 @@ bool is_ours(const expected<Message<wire::EvaluateResult>>& x) {
   return x ? is_to_be_repeated(*x->open()) : x.error().cls == fault_class::infrastructure;
 }
 
-void set_parsed(wire::ParsedCompletion::Builder b, const parsed_completion& x) {
-  b.setOk(x.ok);
-  b.setThought(x.thought);
-  b.setKernel(x.kernel);
-  b.setLanguage(x.language);
-  b.setDiagnosis(x.diagnosis);
-  auto list = b.initProblems(static_cast<unsigned>(x.problems.size()));
-  for (unsigned i = 0; i < list.size(); ++i) list.set(i, x.problems[i]);
+candidate_view view_of(const offered_candidate& x) {
+  return {*x.what, x.parsed, x.sha256};
 }
 
 } // namespace
@@ -118,17 +118,7 @@ parsed_completion as_source(std::string text, const task& what) {
 }
 
 Message<wire::BuildRequest> build_request_of(const offered_candidate& x) {
-  return build<wire::BuildRequest>([&](wire::BuildRequest::Builder b) {
-    b.setTask(x.what->id);
-    b.setContract(to_string(x.what->contract));
-    b.setBackend(x.what->terms.backend);
-    b.setSource(x.parsed.kernel);
-    b.setSha256(x.sha256);
-    const compile_section defaults;
-    b.setDeadlineMs(x.what->contract == contract_kind::torch ? defaults.torch_deadline_ms
-                                                             : defaults.deadline_ms);
-    if (x.what->contract == contract_kind::torch) b.setTaskDir(x.what->directory);
-  });
+  return build_request(view_of(x), deadline_of(*x.what, compile_section{}));
 }
 
 Message<wire::BuildResult> build_candidate(native_toolchain& toolchain,
@@ -139,36 +129,13 @@ Message<wire::BuildResult> build_candidate(native_toolchain& toolchain,
 expected<Message<wire::EvaluateRequest>> evaluate_request_of(const judging_options& options,
                                                              const offered_candidate& x,
                                                              wire::BuildResult::Reader built) {
-  const evaluation_section defaults;
-  auto deadline_ms =
-      x.what->contract == contract_kind::torch ? defaults.torch_deadline_ms : defaults.deadline_ms;
-  expected<void> seed;
-  auto request = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder b) {
-    b.setTaskDir(x.what->directory);
-    b.setTaskDigest(x.what->digest);
-    b.setTaskId(x.what->id);
-    b.setCandidateSha256(x.sha256);
-    b.setLibraryPath(built.getLibraryPath());
-    b.setLibrarySha256(built.getLibrarySha256());
-    b.setContract(to_string(x.what->contract));
-    auto t = b.initTiming();
-    t.setEnabled(options.timed);
-    t.setMinBlocks(options.timing.min_blocks);
-    t.setMaxBlocks(options.timing.max_blocks);
-    t.setHalfWidth(options.timing.half_width);
-    t.setClock(options.clock);
-    t.setBudgetMs(options.timing.budget_ms);
-    t.setWidest(options.timing.widest);
-    if (x.what->contract == contract_kind::torch) {
-      b.setMode(x.what->terms.mode);
-      b.setLanguage(x.what->terms.language);
-      b.setFloat32(x.what->terms.float32);
-    }
-    b.setDeadlineMs(deadline_ms);
-    seed = set_seed(b, options.seed);
-  });
+  auto seed = seed_of(options.seed);
   KM_TRY(seed);
-  return request;
+  auto section = options.timing;
+  section.enabled = options.timed;
+  auto timing = timing_policy(section, options.clock);
+  return evaluation_request(view_of(x), built,
+                            {*timing.open(), *seed, deadline_of(*x.what, evaluation_section{})});
 }
 
 expected<Message<wire::EvaluateResult>> evaluate_candidate(referee_client& referee,
@@ -190,20 +157,10 @@ Message<wire::TurnFacts> facts_of(const offered_candidate& x,
                                   const Message<wire::BuildResult>& built,
                                   const Message<wire::EvaluateResult>& evaluated,
                                   const std::optional<error>& fault) {
-  return build<wire::TurnFacts>([&](wire::TurnFacts::Builder b) {
-    b.setTask(x.what->id);
-    b.setVerb(x.what->verb);
-    b.setOperatorFamily(x.what->operator_family);
-    b.setBackend(x.what->terms.backend);
-    b.setContract(to_string(x.what->contract));
-    b.setCandidateSha256(x.sha256);
-    set_parsed(b.initParsed(), x.parsed);
-    b.setBuild(*built.open());
-    b.setEvaluation(*evaluated.open());
-    if (fault) set_fault(b.initFault(), *fault);
-    b.setDiagnosisRight(x.parsed.diagnosis.empty() || x.parsed.diagnosis == x.what->diagnosis);
-    b.setMaxTurns(1);
-    b.setUnchanged(copied_from(*x.what, task_prompt(*x.what, {}), x.parsed.kernel));
+  static const error none{fault_class::none, {}, {}, {}};
+  const shown_code shown{*x.what, task_prompt(*x.what, {})};
+  return build<wire::TurnFacts>([&](wire::TurnFacts::Builder out) {
+    set_turn_facts(out, view_of(x), {built, evaluated, {}, fault ? *fault : none}, shown);
   });
 }
 

@@ -143,7 +143,8 @@ std::string gates_text(wire::Verdict::Reader verdict, bool colour) {
                                                     : cli::colour::dim;
     state.resize(8, ' ');
     result += cli::hanging(
-        fmt::format("  {} {:<12} ", cli::paint(colour, shade, state), str(g.getName())), 24, reason);
+        fmt::format("  {} {:<12} ", cli::paint(colour, shade, state), str(g.getName())), 24,
+        reason);
   }
   return result;
 }
@@ -171,7 +172,7 @@ std::string timing_text(wire::Timing::Reader t) {
 }
 
 // Words that may be a candidate's: no line but the first stands alone.
-std::string quoted(const std::string& text) {
+std::string marked(const std::string& text) {
   std::string result;
   for (char c : cli::clean(text)) {
     result += c;
@@ -185,7 +186,7 @@ std::string findings_text(wire::Verdict::Reader verdict, bool colour) {
   for (auto f : verdict.getFindings())
     result +=
         fmt::format("\n{} {}: {}\n", cli::paint(colour, cli::colour::yellow, word(f.getSeverity())),
-                    str(f.getRule()), quoted(str(f.getEvidence())));
+                    str(f.getRule()), marked(str(f.getEvidence())));
   return result;
 }
 
@@ -266,7 +267,7 @@ std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader ve
   result += timing_text(facts.getEvaluation().getTiming());
   result += findings_text(verdict, colour);
   if (auto fault = verdict.getFault(); fault.getClass() != wire::FaultClass::NONE) {
-    result += fmt::format("\n{}: {}\n", str(fault.getCategory()), quoted(str(fault.getMessage())));
+    result += fmt::format("\n{}: {}\n", str(fault.getCategory()), marked(str(fault.getMessage())));
     if (fault.getHint().size() > 0) result += "next: " + cli::clean(str(fault.getHint())) + "\n";
   }
   result += fmt::format("\n{}", cli::paint(colour, shade, word(outcome)));

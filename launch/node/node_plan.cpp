@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "launch/config/paths.hpp"
+#include "launch/config/timing_policy.hpp"
 #include "launch/node/task_choice.hpp"
+#include "messages/sandbox_layers.hpp"
 
 namespace kernelmill {
 
@@ -124,6 +126,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
   auto result = std::make_shared<episode_settings>();
   result->run_seed = config.run.seed;
   result->priority = static_cast<int32_t>(config.run.priority);
+  result->required_layers = layer_bits(config.evaluation.required_layers);
   result->backend = backend;
   result->max_turns = config.tasks.max_turns;
   result->gamma = config.episode.gamma;
@@ -152,17 +155,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
     auto stop = s.initStop(static_cast<unsigned>(sampling.stop.size()));
     for (unsigned i = 0; i < stop.size(); ++i) stop.set(i, sampling.stop[i]);
   });
-  auto& timing = config.evaluation.timing;
-  result->evaluation = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder x) {
-    auto t = x.initTiming();
-    t.setEnabled(timing.enabled);
-    t.setMinBlocks(timing.min_blocks);
-    t.setMaxBlocks(timing.max_blocks);
-    t.setHalfWidth(timing.half_width);
-    t.setClock(config.evaluation.clock);
-    t.setBudgetMs(timing.budget_ms);
-    t.setWidest(timing.widest);
-  });
+  result->timing = timing_policy(config.evaluation.timing, config.evaluation.clock);
   return result;
 }
 

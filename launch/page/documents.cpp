@@ -166,8 +166,8 @@ expected<run_directory> run_below(const watch::world& in, const std::string& nam
 }
 
 json paged(std::vector<json> rows, const json& query, const char* name) {
-  auto offset = std::min<uint64_t>(watch::count_in(query, "offset", 0), rows.size());
-  auto limit = watch::count_in(query, "limit", 0);
+  auto offset = std::min<uint64_t>(count_in(query, "offset", 0), rows.size());
+  auto limit = count_in(query, "limit", 0);
   limit = std::min(limit == 0 ? rows_otherwise : limit, most_rows);
   json result = {{"matching", rows.size()}, {"offset", offset}};
   auto end = std::min<uint64_t>(rows.size(), offset + limit);
@@ -215,7 +215,7 @@ expected<json> curves_document(const watch::world& in, const run_directory& run,
     return true;
   });
   KM_TRY(ok);
-  auto points = std::clamp<uint64_t>(watch::count_in(query, "points", 60), 2, 1000);
+  auto points = std::clamp<uint64_t>(count_in(query, "points", 60), 2, 1000);
   return json{{"run", run.name},
               {"reward", curve_of(std::move(rewards), points)},
               {"speedup", curve_of(std::move(speedups), points)}};

@@ -6,6 +6,7 @@
 
 #include "launch/page/documents.hpp"
 #include "launch/watch/stored.hpp"
+#include "messages/base/utf8.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 #include "messages/json.hpp"
@@ -19,9 +20,7 @@ namespace {
 /// {"text", "bytes", "cut"}: the beginning of a text, cut between two characters.
 json shown(const std::string& text) {
   if (text.size() <= shown_bytes) return {{"text", text}, {"bytes", text.size()}, {"cut", false}};
-  auto end = shown_bytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return {{"text", text.substr(0, end)}, {"bytes", text.size()}, {"cut", true}};
+  return {{"text", utf8_prefix(text, shown_bytes)}, {"bytes", text.size()}, {"cut", true}};
 }
 
 std::string content(const expected<std::string>& text) {

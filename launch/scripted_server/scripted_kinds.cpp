@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "messages/base/json_fields.hpp"
+
 namespace kernelmill {
 
 using nlohmann::json;
@@ -24,11 +26,6 @@ const json& member(const json& object, const char* key) {
   if (!object.is_object()) return none;
   auto i = object.find(key);
   return i == object.end() ? none : *i;
-}
-
-std::string text_member(const json& x, const char* key) {
-  const auto& value = member(x, key);
-  return value.is_string() ? value.get<std::string>() : std::string{};
 }
 
 uint32_t limit_of(const json& x) {
@@ -91,7 +88,7 @@ void read_sampling(scripted_route route, const json& body, scripted_request& to)
     case scripted_route::sglang_generate:
       to.max_tokens = limit_of(member(sampling, "max_new_tokens"));
       to.logprobs = is_true(member(body, "return_logprob"));
-      if (auto rid = text_member(body, "rid"); !rid.empty()) to.request_id = rid;
+      if (auto rid = text_in(body, "rid"); !rid.empty()) to.request_id = rid;
       break;
     default:
       to.max_tokens = limit_of(member(body, "n_predict"));
@@ -123,7 +120,7 @@ expected<scripted_request> read_request(scripted_route route, const policy_scrip
   note_session(result, session);
   note_messages(result, vocabulary::messages_in(*prompt));
   result.prompt_ids = std::move(*prompt);
-  result.model = text_member(body, "model");
+  result.model = text_in(body, "model");
   if (result.model.empty()) result.model = script.model; // these routes need none
   result.kind = script.kind;
   result.drift = script.drift;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/config/suggest.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill::services {
 
@@ -39,12 +40,6 @@ const char* name_of(kind x) {
     case kind::any: return "anything";
   }
   return "";
-}
-
-std::string joined(const std::vector<std::string>& x) {
-  std::string result;
-  for (const auto& one : x) result += (result.empty() ? "" : ", ") + one;
-  return result;
 }
 
 } // namespace

@@ -9,6 +9,7 @@
 
 #include "actors/episode/prompt.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/json_fields.hpp"
 
 namespace kernelmill::services {
 
@@ -30,12 +31,6 @@ const char* code_of(const error& x) {
 
 std::string words_of(const error& x) {
   return x.message + (x.hint.empty() ? "" : "; " + x.hint);
-}
-
-// "" where a document has no such text.
-std::string text_at(const json& x, const char* name) {
-  auto i = x.find(name);
-  return i != x.end() && i->is_string() ? i->get<std::string>() : "";
 }
 
 // The largest error of an output, over all cases; null where none was compared.
@@ -163,7 +158,7 @@ private:
       return say(error_json("EXECUTION_ERROR",
                             "the machine failed, and the step did not take place: " +
                                 (verdict.is_null() ? std::string{"it was cancelled"}
-                                                   : text_at(verdict["error"], "message"))));
+                                                   : text_in(verdict["error"], "message"))));
     ++turn_;
     auto reward = verdict["reward"].get<double>();
     auto gain = best_reward_ ? std::max(0.0, reward - *best_reward_) : reward;
@@ -191,7 +186,7 @@ private:
         {"problem_id", task_->id},
         {"problem_description", task_prompt(*task_, {})},
         {"reference_code", task_shelf::reference_of(*task_)},
-        {"gpu_info", verdict != nullptr ? text_at(*verdict, "device") : api_->tasks->backend()},
+        {"gpu_info", verdict != nullptr ? text_in(*verdict, "device") : api_->tasks->backend()},
         {"turn", turn_},
         {"max_turns", max_turns_},
         {"feedback", feedback},
@@ -201,7 +196,7 @@ private:
         {"max_diff", nullptr},
         {"speedup", nullptr}};
     if (verdict == nullptr) return result;
-    if (!compiled) result["compilation_error"] = text_at((*verdict)["error"], "message");
+    if (!compiled) result["compilation_error"] = text_in((*verdict)["error"], "message");
     if (compiled) result["correctness_pass"] = (*verdict)["correct"];
     result["max_diff"] = largest_error(*verdict);
     result["speedup"] = speedup_of(*verdict);

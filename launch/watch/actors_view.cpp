@@ -7,6 +7,7 @@
 #include "launch/watch/query.hpp"
 #include "launch/watch/views.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/json_fields.hpp"
 
 namespace kernelmill::watch {
 
@@ -90,11 +91,6 @@ json machine_of(const live_view& view) {
   return nullptr;
 }
 
-double value_in(const json& x, const char* key) {
-  auto i = x.find(key);
-  return i != x.end() && i->is_number() ? i->get<double>() : 0;
-}
-
 // What the actors of a machine say of it.
 void add_slots(json& row, const live_view& view) {
   uint64_t slots = 0, compilers = 0, busy = 0, stuck = 0, gpus = 0;
@@ -113,9 +109,9 @@ void add_slots(json& row, const live_view& view) {
   row["gpus"] = gpus;
   auto machine = machine_of(view);
   if (machine.is_null()) return;
-  row["cores"] = value_in(machine["numbers"], "cores");
-  row["load"] = value_in(machine["numbers"], "load");
-  row["memory_free_bytes"] = value_in(machine["numbers"], "memory_free_bytes");
+  row["cores"] = number_in(machine["numbers"], "cores");
+  row["load"] = number_in(machine["numbers"], "load");
+  row["memory_free_bytes"] = number_in(machine["numbers"], "memory_free_bytes");
   if (row.value("hardware", "").empty()) row["hardware"] = machine["hardware"];
 }
 
@@ -154,17 +150,17 @@ json slot_json(const place& at, const actor_row& x) {
   json row = {{"node", at.node}, {"slot", x.id}, {"state", x.state}, {"detail", x.detail}};
   row["age_seconds"] =
       x.since > 0 ? json(std::max(0.0, seconds_since_1970() - x.since)) : json(nullptr);
-  row["done"] = value_in(x.numbers, "done");
-  row["infrastructure_faults"] = value_in(x.numbers, "infrastructure_faults");
+  row["done"] = number_in(x.numbers, "done");
+  row["infrastructure_faults"] = number_in(x.numbers, "infrastructure_faults");
   row["mailbox"] = x.mailbox;
   // "gpu0 (NVIDIA H200)" is evaluated on the GPU "gpu0".
   for (const auto& gpu : at.view.actors) {
     if (gpu.role != "gpu" || x.id.substr(0, x.id.find(' ')) != gpu.id) continue;
     row["gpu"] = gpu.detail;
-    row["celsius"] = value_in(gpu.numbers, "celsius");
-    row["clock_mhz"] = value_in(gpu.numbers, "clock_mhz");
-    row["watts"] = value_in(gpu.numbers, "watts");
-    row["slowed"] = value_in(gpu.numbers, "slowed") > 0;
+    row["celsius"] = number_in(gpu.numbers, "celsius");
+    row["clock_mhz"] = number_in(gpu.numbers, "clock_mhz");
+    row["watts"] = number_in(gpu.numbers, "watts");
+    row["slowed"] = number_in(gpu.numbers, "slowed") > 0;
   }
   return row;
 }

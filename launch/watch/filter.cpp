@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/config/suggest.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill::watch {
 
@@ -23,13 +24,7 @@ const std::map<std::string, std::string>& short_names() {
   return all;
 }
 
-std::string list_of(const std::vector<std::string>& keys) {
-  std::string result;
-  for (const auto& x : keys) result += (result.empty() ? "" : ", ") + x;
-  return result;
-}
-
-std::optional<double> number_in(const std::string& text) {
+std::optional<double> as_number(const std::string& text) {
   double x = 0;
   auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), x);
   if (code != std::errc{} || end != text.data() + text.size() || text.empty()) return std::nullopt;
@@ -41,7 +36,7 @@ std::string text_of(const json& x) {
 }
 
 std::string known_list(const condition_keys& keys) {
-  return keys.list.empty() ? "the keys are " + list_of(keys.names) : keys.list;
+  return keys.list.empty() ? "the keys are " + joined(keys.names) : keys.list;
 }
 
 bool has(const std::vector<std::string>& all, const std::string& x) {
@@ -185,7 +180,7 @@ private:
     if (at_ == words_.size()) return wrong("after '" + sign + "' stands a value");
     auto value = words_[at_++];
     if (value.starts_with('"')) value.erase(0, 1);
-    auto number = number_in(value);
+    auto number = as_number(value);
     if (sign[0] == '<' || sign[0] == '>') {
       if (!number)
         return wrong("'" + value + "' is no number, and '" + sign + "' compares numbers");

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "messages/base/json_fields.hpp"
+#include "messages/base/text.hpp"
+
 namespace kernelmill::watch {
 
 expected<void> check_query(const json& query, std::initializer_list<const char*> known) {
@@ -11,22 +14,10 @@ expected<void> check_query(const json& query, std::initializer_list<const char*>
     return configuration_error("usage", "failed to read the query: it is no object", "send {}");
   for (auto i = query.begin(); i != query.end(); ++i) {
     if (std::find(known.begin(), known.end(), i.key()) != known.end()) continue;
-    std::string list;
-    for (const auto* x : known) list += (list.empty() ? "" : ", ") + std::string{x};
     return configuration_error("usage", "failed to read the query: it has no key '" + i.key() + "'",
-                               "its keys are " + list);
+                               "its keys are " + joined(known));
   }
   return {};
-}
-
-std::string text_in(const json& query, const char* key) {
-  auto i = query.find(key);
-  return i != query.end() && i->is_string() ? i->get<std::string>() : std::string{};
-}
-
-uint64_t count_in(const json& query, const char* key, uint64_t otherwise) {
-  auto i = query.find(key);
-  return i != query.end() && i->is_number_unsigned() ? i->get<uint64_t>() : otherwise;
 }
 
 expected<std::vector<json>> chosen_rows(std::vector<json> rows, const json& query,

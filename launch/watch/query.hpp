@@ -7,17 +7,12 @@
 
 #include "launch/watch/filter.hpp"
 #include "launch/watch/world.hpp"
+#include "messages/base/json_fields.hpp"
 
 namespace kernelmill::watch {
 
 /// Errors: "usage" when the query has a key that is not among `known`, or is no object.
 expected<void> check_query(const json& query, std::initializer_list<const char*> known);
-
-/// A text of the query; empty when it is not there or no text.
-std::string text_in(const json& query, const char* key);
-
-/// A count of the query; `otherwise` when it is not there or none.
-uint64_t count_in(const json& query, const char* key, uint64_t otherwise);
 
 /// Filters and sorts rows by the query's `where` and `sort`.
 expected<std::vector<json>> chosen_rows(std::vector<json> rows, const json& query,

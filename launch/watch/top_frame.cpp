@@ -9,6 +9,8 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/watch/live.hpp"
+#include "messages/base/json_fields.hpp"
+#include "messages/base/utf8.hpp"
 
 namespace kernelmill::watch {
 
@@ -25,17 +27,12 @@ std::string text_in_row(const json& x, const char* key) {
   return result.empty() ? "-" : result;
 }
 
-double number(const json& x, const char* key) {
-  auto i = x.find(key);
-  return i != x.end() && i->is_number() ? i->get<double>() : 0;
-}
-
 /// Exactly `width` columns: cut, or filled with blanks.
 std::string fit(const std::string& text, size_t width, bool right = false) {
   size_t bytes = 0, columns = 0;
   while (bytes < text.size()) {
     size_t next = bytes + 1;
-    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xc0) == 0x80) ++next;
+    while (next < text.size() && continues_utf8(text[next])) ++next;
     if (columns + 1 > width) break;
     ++columns;
     bytes = next;
@@ -51,40 +48,41 @@ std::string bar(double share, size_t width) {
 }
 
 void add_run(std::vector<frame_line>& to, const json& run) {
-  auto total = number(run, "episodes");
-  auto share = total > 0 ? number(run, "ended") / total : 0;
+  auto total = number_in(run, "episodes");
+  auto share = total > 0 ? number_in(run, "ended") / total : 0;
   auto state = text_in_row(run, "state");
   to.push_back(
       {fmt::format("{} {} {} {:.0f}/{:.0f} episodes, {:.0f} live, {:.0f} turns, {:.0f} accepted, "
                    "{:.0f} rejected, {:.0f} infrastructure",
-                   text_in_row(run, "run"), state, bar(share, 20), number(run, "ended"), total,
-                   number(run, "live"), number(run, "turns"), number(run, "accepted"),
-                   number(run, "rejected"), number(run, "infrastructure")),
+                   text_in_row(run, "run"), state, bar(share, 20), number_in(run, "ended"), total,
+                   number_in(run, "live"), number_in(run, "turns"), number_in(run, "accepted"),
+                   number_in(run, "rejected"), number_in(run, "infrastructure")),
        state == "failed" || state == "stuck" ? line_style::bad : line_style::plain});
   std::string states;
   for (const auto& [name, count] : run["states"].items())
     states += fmt::format("  {} {:.0f}", cli::clean(name), count.get<double>());
   if (!states.empty()) to.push_back({" states" + states, line_style::plain});
   const auto& policy = run["policy"];
-  auto tried = number(policy, "tried_again");
+  auto tried = number_in(policy, "tried_again");
   to.push_back(
       {fmt::format(
            " policy   {:.0f} in flight of {:.0f}, {:.0f} queued, {:.0f} tried again, mean {}",
-           number(policy, "in_flight"), number(policy, "window"), number(policy, "queued"), tried,
-           format_seconds(number(policy, "mean_seconds"))),
+           number_in(policy, "in_flight"), number_in(policy, "window"), number_in(policy, "queued"),
+           tried, format_seconds(number_in(policy, "mean_seconds"))),
        tried > 0 ? line_style::warning : line_style::plain});
 }
 
 void add_queues(std::vector<frame_line>& to, const json& run) {
   for (const auto& q : run["queues"]) {
     bool starved = text_in_row(q, "state") == "starved";
-    if (number(q, "waiting") == 0 && number(q, "leased") == 0 && number(q, "done") == 0) continue;
+    if (number_in(q, "waiting") == 0 && number_in(q, "leased") == 0 && number_in(q, "done") == 0)
+      continue;
     to.push_back({fmt::format(" {} {:>5.0f} waiting, {:.0f} of {:.0f} places busy, {:.0f} done, "
                               "one takes {}{}",
-                              fit(text_in_row(q, "queue"), 8), number(q, "waiting"),
-                              number(q, "leased"), number(q, "places"), number(q, "done"),
-                              format_seconds(number(q, "median_seconds")),
-                              starved ? "  STARVED: nobody takes them" : ""),
+                              fit(text_in_row(q, "queue"), 8), number_in(q, "waiting"),
+                              number_in(q, "leased"), number_in(q, "places"), number_in(q, "done"),
+                              format_seconds(number_in(q, "median_seconds")),
+                              starved ? "  STARVED: no worker takes them" : ""),
                   starved ? line_style::bad : line_style::plain});
   }
 }
@@ -120,8 +118,8 @@ void add_nodes(std::vector<frame_line>& to, const json& top, size_t most) {
     auto state = text_in_row(x, "state");
     to.push_back(
         {fmt::format(" node {} {} {:.0f} of {:.0f} slots busy, {:.0f} compilers, load {:.2f}  {}",
-                     fit(text_in_row(x, "node"), 16), fit(state, 9), number(x, "busy"),
-                     number(x, "slots"), number(x, "compilers"), number(x, "load"),
+                     fit(text_in_row(x, "node"), 16), fit(state, 9), number_in(x, "busy"),
+                     number_in(x, "slots"), number_in(x, "compilers"), number_in(x, "load"),
                      text_in_row(x, "hardware")),
          state == "serving" ? line_style::plain : line_style::bad});
   }
@@ -137,8 +135,9 @@ std::vector<std::string> row_cells(const json& x, double age) {
   return {text_in_row(x, "run"),
           text_in_row(x, "id"),
           text_in_row(x, "state"),
-          format_seconds(number(x, "age_seconds") + age),
-          x.contains("position") ? ordinal_text(static_cast<uint64_t>(number(x, "position"))) : "-",
+          format_seconds(number_in(x, "age_seconds") + age),
+          x.contains("position") ? ordinal_text(static_cast<uint64_t>(number_in(x, "position")))
+                                 : "-",
           text_in_row(x, "detail")};
 }
 
@@ -173,21 +172,22 @@ void add_episodes(std::vector<frame_line>& to, const json& top, size_t width, si
 
 void change_window::add(const json& top) {
   seen x;
-  x.at = number(top, "at");
+  x.at = number_in(top, "at");
   if (!seen_.empty() && seen_.back().at >= x.at) return; // the same look again
   for (const auto& run : top["runs"]) {
     auto name = text_in_row(run, "run");
     for (const char* key : {"turns", "ended", "accepted", "rejected", "infrastructure"})
-      x.numbers.emplace_back(name + ": " + key, number(run, key));
+      x.numbers.emplace_back(name + ": " + key, number_in(run, key));
     for (const auto& q : run["queues"]) {
       auto queue = name + ": " + text_in_row(q, "queue");
-      x.numbers.emplace_back(queue + " waiting", number(q, "waiting"));
-      x.numbers.emplace_back(queue + " done", number(q, "done"));
+      x.numbers.emplace_back(queue + " waiting", number_in(q, "waiting"));
+      x.numbers.emplace_back(queue + " done", number_in(q, "done"));
     }
-    x.numbers.emplace_back(name + ": policy queued", number(run["policy"], "queued"));
-    x.numbers.emplace_back(name + ": policy tried again", number(run["policy"], "tried_again"));
+    x.numbers.emplace_back(name + ": policy queued", number_in(run["policy"], "queued"));
+    x.numbers.emplace_back(name + ": policy tried again", number_in(run["policy"], "tried_again"));
     for (const auto& slot : run["slots"])
-      x.numbers.emplace_back(name + ": " + text_in_row(slot, "id") + " done", number(slot, "done"));
+      x.numbers.emplace_back(name + ": " + text_in_row(slot, "id") + " done",
+                             number_in(slot, "done"));
   }
   seen_.push_back(std::move(x));
   while (seen_.size() > 2 && seen_.back().at - seen_.front().at > seconds_) seen_.pop_front();
@@ -214,7 +214,7 @@ std::vector<frame_line> top_frame(const json& top, const change_window& window, 
                                   size_t height, double age, size_t scroll) {
   std::vector<frame_line> result;
   size_t live = 0;
-  for (const auto& run : top["runs"]) live += static_cast<size_t>(number(run, "live"));
+  for (const auto& run : top["runs"]) live += static_cast<size_t>(number_in(run, "live"));
   result.push_back(
       {fmt::format("kernelmill top: {} run{}, {} live episodes, seen {} ago   q quits, space "
                    "pauses, arrows scroll",

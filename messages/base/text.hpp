@@ -5,6 +5,7 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kernelmill {
 
@@ -36,6 +37,43 @@ constexpr std::string_view next_line(std::string_view& rest) noexcept {
   auto line = rest.substr(0, end);
   rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
   return line;
+}
+
+/// The words of a list in one line.
+template <class Words>
+std::string joined(const Words& words, std::string_view between = ", ") {
+  std::string result;
+  bool first = true;
+  for (const auto& word : words) {
+    if (!first) result += between;
+    result += word;
+    first = false;
+  }
+  return result;
+}
+
+/// What stands between the marks, also where that is nothing: one part more than there are marks.
+inline std::vector<std::string> split(std::string_view x, char mark) {
+  std::vector<std::string> result;
+  for (auto end = x.find(mark); end != x.npos; end = x.find(mark)) {
+    result.emplace_back(x.substr(0, end));
+    x.remove_prefix(end + 1);
+  }
+  result.emplace_back(x);
+  return result;
+}
+
+/// What may stand between two quotes of C++, of DOT and of the metrics' text format.
+inline std::string escaped(std::string_view x) {
+  std::string result;
+  for (char c : x) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (c == '\n')
+      result += "\\n";
+    else
+      result += c;
+  }
+  return result;
 }
 
 } // namespace kernelmill

@@ -9,7 +9,7 @@ unsigned char byte_at(std::string_view text, size_t i) {
 }
 
 bool continues(std::string_view text, size_t i) {
-  return i < text.size() && (byte_at(text, i) & 0xc0) == 0x80;
+  return i < text.size() && continues_utf8(text[i]);
 }
 
 } // namespace

@@ -15,6 +15,11 @@ size_t utf8_length(std::string_view text) noexcept;
 /// Returns the character of one whole sequence, as utf8_length measured it.
 char32_t utf8_character(std::string_view sequence) noexcept;
 
+/// Whether a byte goes on with a sequence rather than beginning one.
+constexpr bool continues_utf8(char x) noexcept {
+  return (static_cast<unsigned char>(x) & 0xc0) == 0x80;
+}
+
 /// True when all of `text` is UTF-8.
 bool is_utf8(std::string_view text) noexcept;
 

@@ -118,6 +118,11 @@ public:
                           [&](const stored_group& stored) { return judged(from, stored, why); });
   }
 
+  expected<void> read_one(const source& from, uint32_t group) {
+    auto stored = read_group(*from.lineage, from.run, group);
+    return stored ? judged(from, *stored, pass::write) : unexpected(stored.error());
+  }
+
   expected<void> finish() {
     auto files = files_.finish();
     if (!files) return unexpected(files.error());
@@ -340,6 +345,15 @@ expected<report> write_dataset(const std::vector<source>& from, const request& w
   if (folder)
     if (auto ok = describe(from, what, result); !ok) return unexpected(ok.error());
   return result;
+}
+
+expected<void> write_group(const source& from, uint32_t group, const request& what, report& done) {
+  split_table splits{{from}, done};
+  licence_gate gate{{from}};
+  KM_TRY(gate.check({from}));
+  exporter one{what, done, splits, gate};
+  if (auto ok = one.read_one(from, group); !ok) return ok;
+  return one.finish();
 }
 
 } // namespace kernelmill::exports

@@ -8,6 +8,13 @@ const permit& permits::of_example(const std::string& id) const {
   return found == examples.end() ? kernels : found->second;
 }
 
+expected<void> check_all(const permits& x, const std::string& failed) {
+  for (const auto& [task, may] : x.tasks)
+    if (!may.allowed)
+      return configuration_error("licence_forbids", failed + ": " + may.reason, may.hint);
+  return {};
+}
+
 permit permit_of(const permits& x, const std::string& task) {
   auto found = x.tasks.find(task);
   if (found != x.tasks.end()) return found->second;

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "messages/error.hpp"
+
 namespace kernelmill::exports {
 
 struct permit {
@@ -31,6 +33,9 @@ struct permits {
   /// Of a retrieved example, by its id.
   const permit& of_example(const std::string& id) const;
 };
+
+/// Errors: "licence_forbids", where one of the tasks may not be used so: for what cannot be parted.
+expected<void> check_all(const permits& x, const std::string& failed);
 
 /// Of a task by its id; one that nobody has decided about is refused.
 permit permit_of(const permits& x, const std::string& task);

@@ -16,7 +16,9 @@ std::string kernel_text() {
   return text + "  for (int r = 0; r < rows; ++r) y[r] = x[(size_t)r * cols];\n}\n";
 }
 
-Message<wire::CompletionResult> completion(const std::string& more = {}) {
+} // namespace
+
+Message<wire::CompletionResult> instant_completion(const std::string& more) {
   auto text = "<think>Unroll by four and keep partial sums in registers." + more +
               "</think>\n<KERNEL>\n```cpp\n" + (more.empty() ? "" : "// " + more + "\n") +
               kernel_text() + "```\n</KERNEL>\n";
@@ -31,7 +33,7 @@ Message<wire::CompletionResult> completion(const std::string& more = {}) {
   });
 }
 
-Message<wire::BuildResult> build_result() {
+Message<wire::BuildResult> instant_build() {
   return build<wire::BuildResult>([](wire::BuildResult::Builder x) {
     x.setCompiled(true);
     x.setLibraryPath("/cache/ab/cdef.so");
@@ -41,7 +43,7 @@ Message<wire::BuildResult> build_result() {
   });
 }
 
-Message<wire::EvaluateResult> evaluate_result() {
+Message<wire::EvaluateResult> instant_evaluation() {
   return build<wire::EvaluateResult>([](wire::EvaluateResult::Builder x) {
     x.setCorrect(true);
     x.setDeterministic(true);
@@ -68,6 +70,8 @@ Message<wire::EvaluateResult> evaluate_result() {
   });
 }
 
+namespace {
+
 struct instant_state {
   uint64_t held = 0; // requests that are never answered
   uint64_t answered = 0;
@@ -77,7 +81,7 @@ struct instant_state {
 policy_client_actor::behavior_type
 instant_policy(policy_client_actor::stateful_pointer<instant_state> self,
                services_options options) {
-  auto answer = completion();
+  auto answer = instant_completion();
   return {
       [self](atom::status) {
         return snapshot_of("policy", {}, "holding", {}, {{"held", self->state.held}});
@@ -91,14 +95,14 @@ instant_policy(policy_client_actor::stateful_pointer<instant_state> self,
         }
         if (options.more_text == 0) return answer;
         // A text that is there already would cost no file.
-        return completion(std::to_string(++self->state.answered) +
-                          std::string(options.more_text, '.'));
+        return instant_completion(std::to_string(++self->state.answered) +
+                                  std::string(options.more_text, '.'));
       },
   };
 }
 
 compiler_actor::behavior_type instant_compiler(compiler_actor::stateful_pointer<instant_state>) {
-  auto answer = build_result();
+  auto answer = instant_build();
   return {
       [](atom::status) { return Message<wire::Snapshot>{}; },
       [answer](atom::build, const envelope&, const Message<wire::BuildRequest>&) { return answer; },
@@ -106,12 +110,13 @@ compiler_actor::behavior_type instant_compiler(compiler_actor::stateful_pointer<
 }
 
 gpu_runner_actor::behavior_type instant_runner(gpu_runner_actor::stateful_pointer<instant_state>) {
-  auto answer = evaluate_result();
+  auto answer = instant_evaluation();
   return {
       [](atom::status) { return Message<wire::Snapshot>{}; },
       [answer](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>&) {
         return answer;
       },
+      [](atom::cancel, const envelope&) {},
   };
 }
 

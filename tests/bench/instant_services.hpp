@@ -24,4 +24,9 @@ std::shared_ptr<episode_services> instant_services(caf::actor_system& system,
 
 std::shared_ptr<const task> bench_task();
 
+/// What the services answer. `more` makes completion and kernel longer.
+Message<wire::CompletionResult> instant_completion(const std::string& more = {});
+Message<wire::BuildResult> instant_build();
+Message<wire::EvaluateResult> instant_evaluation();
+
 } // namespace kernelmill::bench

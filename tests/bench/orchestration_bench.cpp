@@ -9,7 +9,9 @@
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
+#include "actors/episode/turn_facts.hpp"
 #include "actors/run/run.hpp"
+#include "messages/base/digest.hpp"
 #include "storage/run_journal.hpp"
 #include "tests/bench/instant_services.hpp"
 #include "tests/oracles/memory_sink.hpp"
@@ -165,6 +167,47 @@ BENCHMARK(durable_episodes)->Arg(40'000)->Apply(configure);
 BENCHMARK(durable_episodes_with_journal)->Arg(20'000)->Apply(configure);
 BENCHMARK(durable_episodes_of_long_completions)->Arg(1'000)->Apply(configure);
 BENCHMARK(episodes_without_storage)->Arg(40'000)->Apply(configure);
+
+// What two of a turn's copies cost: facts built of the answers and flattened for the judge, and
+// copied into the turn's record, which is flattened for the store.
+struct judged_turn {
+  judged_turn() : what(bench_task()), shown(*what, what->prompt) {
+    auto text = instant_completion();
+    parsed = parse_completion(text.open()->getText().cStr());
+    sha256 = sha256_hex(parsed.kernel);
+  }
+
+  Message<wire::TurnFacts> facts() const {
+    return build<wire::TurnFacts>([this](wire::TurnFacts::Builder out) {
+      set_turn_facts(out, {*what, parsed, sha256}, {built, evaluated, {}, none}, shown);
+    });
+  }
+
+  std::shared_ptr<const task> what;
+  shown_code shown;
+  parsed_completion parsed;
+  std::string sha256;
+  Message<wire::BuildResult> built = instant_build();
+  Message<wire::EvaluateResult> evaluated = instant_evaluation();
+  error none{fault_class::none, {}, {}, {}};
+};
+
+void facts_of_a_turn(benchmark::State& state) {
+  judged_turn turn;
+  for (auto _ : state) benchmark::DoNotOptimize(turn.facts().data());
+  state.counters["bytes"] = static_cast<double>(turn.facts().size());
+}
+BENCHMARK(facts_of_a_turn)->Unit(benchmark::kMicrosecond);
+
+void facts_copied_into_a_record(benchmark::State& state) {
+  auto facts = judged_turn{}.facts();
+  for (auto _ : state) {
+    auto record = build<wire::Record>(
+        [&](wire::Record::Builder out) { out.initTurn().setFacts(*facts.open()); });
+    benchmark::DoNotOptimize(record.data());
+  }
+}
+BENCHMARK(facts_copied_into_a_record)->Unit(benchmark::kMicrosecond);
 
 // 100,000 episodes, each waiting for the policy in its first or (second argument) a later turn,
 // with the conversation and the facts of the turns before it in memory.

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@ namespace kernelmill::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 std::string script(const std::string& shell) {
   auto x = kernelmill({"completion", shell});
@@ -55,6 +57,9 @@ TEST(completion, bash_offers_nouns_verbs_options_choices_and_tasks) {
   EXPECT_THAT(script("zsh"), HasSubstr(":_kernelmill_configs'"));
   EXPECT_THAT(script("fish"), HasSubstr("-F -a '(kernelmill __complete preset"));
   EXPECT_THAT(offered("kernelmill task show"), HasSubstr("native/softmax"));
+  std::filesystem::create_directories(scratch() + "/runs/a_run_of_yesterday");
+  EXPECT_THAT(offered("kernelmill show"), HasSubstr("a_run_of_yesterday"));
+  EXPECT_THAT(offered("kernelmill eval --task"), Not(HasSubstr("a_run_of_yesterday")));
 }
 
 } // namespace

@@ -4,7 +4,8 @@
 With KERNELMILL_UNITY=ON up to sixteen sources of a library are one for the compiler, and a name that two of
 them keep to themselves is there twice. The compiler says so only where the option is on (CI, packages);
 this says it in a second. A function may share its name if its parameters differ, an alias if it
-names the same. Libraries marked APART in their CMakeLists.txt are compiled one by one always.
+names the same. Libraries marked APART in their CMakeLists.txt are compiled one by one always, and so are
+the sources listed behind HOT.
 """
 
 import collections
@@ -14,7 +15,8 @@ import re
 import unittest
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
-LIBRARY = re.compile(r"kernelmill_library\((\w+)((?:\s+(?:HOT|ONCE|APART))*)\s+SOURCES\s+([^)]*?)(?:PUBLIC|PRIVATE|\))")
+LIBRARY = re.compile(r"kernelmill_library\((\w+)((?:\s+(?:ONCE|APART))*)\s+SOURCES\s+([^)]*?)"
+                     r"(?:HOT\s+([^)]*?))?(?:PUBLIC|PRIVATE|\))")
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)\'|^\s*#[^\n]*',
                    re.DOTALL | re.MULTILINE)
 # What opens or closes a scope, or ends a statement.
@@ -89,9 +91,10 @@ def libraries():
         top = page.relative_to(SOURCE).parts[0]
         if top.startswith("build") or top == "tests":
             continue
-        for name, words, sources in LIBRARY.findall(page.read_text()):
+        for name, words, sources, hot in LIBRARY.findall(page.read_text()):
             if "APART" not in words:
-                result[name] = [page.parent / x for x in sources.split() if x.endswith(".cpp") and "$" not in x]
+                result[name] = [page.parent / x for x in sources.split()
+                                if x.endswith(".cpp") and "$" not in x and x not in hot.split()]
     return result
 
 

@@ -1,10 +1,15 @@
 #include <filesystem>
 #include <fstream>
+#include <set>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 #include "messages/base/files.hpp"
+#include "messages/base/json_fields.hpp"
 #include "messages/base/text.hpp"
 #include "messages/base/utf8.hpp"
 
@@ -55,6 +60,45 @@ TEST(base_text, lines_come_without_their_ends) {
   EXPECT_EQ(next_line(rest), "");
   EXPECT_EQ(next_line(rest), "b");
   EXPECT_TRUE(rest.empty());
+}
+
+TEST(base_text, words_are_joined_in_one_line) {
+  EXPECT_EQ(joined(std::vector<std::string>{}), "");
+  EXPECT_EQ(joined(std::set<std::string>{"b", "a"}), "a, b");
+  EXPECT_EQ(joined(std::vector<const char*>{"", "x"}, " "), " x");
+}
+
+TEST(base_text, a_text_has_one_part_more_than_marks) {
+  using testing::ElementsAre;
+  EXPECT_THAT(split("a,,b", ','), ElementsAre("a", "", "b"));
+  EXPECT_THAT(split("", ','), ElementsAre(""));
+  EXPECT_THAT(split(",", ','), ElementsAre("", ""));
+}
+
+TEST(base_text, nothing_in_an_escaped_text_ends_its_quotes) {
+  EXPECT_EQ(escaped("a \"b\" \\ c\nd"), "a \\\"b\\\" \\\\ c\\nd");
+}
+
+TEST(utf8, a_byte_begins_a_character_or_goes_on_with_it) {
+  EXPECT_FALSE(continues_utf8('a'));
+  EXPECT_FALSE(continues_utf8('\xc3'));
+  EXPECT_TRUE(continues_utf8('\xa9'));
+}
+
+TEST(json_fields, what_is_missing_or_of_another_kind_counts_as_missing) {
+  const auto x = nlohmann::json::parse(
+      R"({"text": "a", "number": 1.5, "count": 3, "below": -3, "flag": true, "null": null})");
+  EXPECT_EQ(text_in(x, "text"), "a");
+  EXPECT_EQ(text_in(x, "number"), "");
+  EXPECT_EQ(text_in(x, "none"), "");
+  EXPECT_EQ(text_in(x["null"], "text"), "");
+  EXPECT_EQ(number_in(x, "number"), 1.5);
+  EXPECT_EQ(number_in(x, "text"), 0);
+  EXPECT_EQ(count_in(x, "count", 7), 3u);
+  EXPECT_EQ(count_in(x, "below", 7), 7u);
+  EXPECT_EQ(count_in(x, "number", 7), 7u);
+  EXPECT_TRUE(flag_in(x, "flag", false));
+  EXPECT_TRUE(flag_in(x, "count", true));
 }
 
 TEST(base_files, what_the_kernel_makes_up_is_read_to_its_end) {

@@ -1,0 +1,70 @@
+#include "actors/episode/turn_facts.hpp"
+
+#include "messages/fault.hpp"
+
+namespace kernelmill {
+
+Message<wire::BuildRequest> build_request(const candidate_view& x,
+                                          std::chrono::milliseconds deadline) {
+  return build<wire::BuildRequest>([&](wire::BuildRequest::Builder out) {
+    out.setTask(x.what.id);
+    out.setContract(to_string(x.what.contract));
+    out.setBackend(x.what.terms.backend);
+    out.setSource(x.parsed.kernel);
+    out.setSha256(x.sha256);
+    out.setDeadlineMs(static_cast<uint32_t>(deadline.count()));
+    if (x.what.contract == contract_kind::torch) {
+      out.setTaskDir(x.what.directory);
+      out.setTaskDigest(x.what.digest);
+    }
+  });
+}
+
+Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
+                                                  wire::BuildResult::Reader built,
+                                                  const evaluation_terms& terms) {
+  return build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder out) {
+    out.setTaskDir(x.what.directory);
+    out.setTaskDigest(x.what.digest);
+    out.setTaskId(x.what.id);
+    out.setCandidateSha256(x.sha256);
+    out.setLibraryPath(built.getLibraryPath());
+    out.setLibrarySha256(built.getLibrarySha256());
+    out.setContract(to_string(x.what.contract));
+    out.setTiming(terms.timing);
+    if (x.what.contract == contract_kind::torch) {
+      out.setMode(x.what.terms.mode);
+      out.setLanguage(x.what.terms.language);
+      out.setFloat32(x.what.terms.float32);
+    }
+    out.setDeadlineMs(static_cast<uint32_t>(terms.deadline.count()));
+    if (!terms.seed.empty()) out.setSeed(kj::arrayPtr(terms.seed.data(), terms.seed.size()));
+  });
+}
+
+void set_turn_facts(wire::TurnFacts::Builder out, const candidate_view& x,
+                    const turn_course& course, const shown_code& shown) {
+  out.setTask(x.what.id);
+  out.setVerb(x.what.verb);
+  out.setOperatorFamily(x.what.operator_family);
+  out.setBackend(x.what.terms.backend);
+  out.setContract(to_string(x.what.contract));
+  out.setCandidateSha256(x.sha256);
+  // Thought and kernel are not repeated: they are parts of the completion.
+  auto parsed = out.initParsed();
+  parsed.setOk(x.parsed.ok);
+  parsed.setLanguage(x.parsed.language);
+  parsed.setDiagnosis(x.parsed.diagnosis);
+  auto problems = parsed.initProblems(static_cast<unsigned>(x.parsed.problems.size()));
+  for (unsigned i = 0; i < problems.size(); ++i) problems.set(i, x.parsed.problems[i]);
+  if (!course.build.empty()) out.setBuild(*course.build.open());
+  if (!course.evaluation.empty()) out.setEvaluation(*course.evaluation.open());
+  if (!course.profile.empty()) out.setProfile(*course.profile.open());
+  if (course.fault.cls != fault_class::none) set_fault(out.initFault(), course.fault);
+  out.setDiagnosisRight(x.what.diagnosis.empty() || x.parsed.diagnosis == x.what.diagnosis);
+  out.setTurn(course.turn);
+  out.setMaxTurns(course.max_turns);
+  if (!course.evaluation.empty()) out.setUnchanged(shown.copied_in(x.parsed.kernel));
+}
+
+} // namespace kernelmill

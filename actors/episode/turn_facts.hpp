@@ -1,0 +1,55 @@
+#pragma once
+
+// What the compiler, the referee and the judge are told of one candidate. One maker for `run`,
+// `eval`, `judge`, `serve` and `replay`: a candidate is judged by the same rules wherever it comes
+// from.
+
+#include <chrono>
+#include <span>
+#include <string>
+
+#include "actors/episode/completion_parser.hpp"
+#include "actors/episode/unchanged.hpp"
+#include "gpu/task/task.hpp"
+#include "messages/error.hpp"
+#include "messages/message.hpp"
+#include "messages/verdict.capnp.h"
+
+namespace kernelmill {
+
+/// One candidate; what it refers to must outlive it.
+struct candidate_view {
+  const task& what; ///< on its terms
+  const parsed_completion& parsed;
+  const std::string& sha256; ///< of the kernel
+};
+
+Message<wire::BuildRequest> build_request(const candidate_view& x,
+                                          std::chrono::milliseconds deadline);
+
+struct evaluation_terms {
+  wire::TimingPolicy::Reader timing;
+  std::span<const unsigned char> seed; ///< 32 bytes; empty: the referee draws one
+  std::chrono::milliseconds deadline;
+};
+
+Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
+                                                  wire::BuildResult::Reader built,
+                                                  const evaluation_terms& terms);
+
+/// What became of a candidate. A message that is empty: that stage was not reached.
+struct turn_course {
+  const Message<wire::BuildResult>& build;
+  const Message<wire::EvaluateResult>& evaluation;
+  const Message<wire::ProfileResult>& profile;
+  const error& fault; ///< of the turn as a whole; class `none`: there is none
+  uint32_t turn = 0;
+  uint32_t max_turns = 1;
+};
+
+/// Writes all that the judge needs. A candidate is compared with what was shown only after an
+/// evaluation: without one nothing depends on it.
+void set_turn_facts(wire::TurnFacts::Builder out, const candidate_view& x,
+                    const turn_course& course, const shown_code& shown);
+
+} // namespace kernelmill
