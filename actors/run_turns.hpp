@@ -50,6 +50,26 @@ public:
     return result;
   }
 
+  /// As take(), but of the first line in turn that `may` allows; false: it allows none.
+  template <class F, class G>
+  bool take_first(F may, G take_one) {
+    for (auto rank = ranks_.begin(); rank != ranks_.end(); ++rank) {
+      auto& lines = rank->second.lines;
+      auto first = turn_in(rank->second);
+      auto i = first;
+      do {
+        if (may(i->second)) {
+          take_one(i->second);
+          rank->second.served = i->first;
+          if (i->second.empty()) remove(rank, i);
+          return true;
+        }
+        if (++i == lines.end()) i = lines.begin();
+      } while (i != first);
+    }
+    return false;
+  }
+
   /// Calls f(run, x) for everything that waits, in the order in which take() would give it out.
   template <class F>
   void for_each_in_turn(F f) {

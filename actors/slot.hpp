@@ -38,15 +38,15 @@ struct slot_state {
 
 /// Hands a request to the worker and counts what comes back. No deadline of its own: the worker
 /// keeps the one in the request, and the lease above it ends what the worker cannot.
-template <class Result, class Self, class Atom, class Request>
+template <class Result, class Self, class Atom, class Request, class... Extra>
 caf::result<Message<Result>> work(Self* self, std::string doing, Atom what, const envelope& where,
                                   const Message<Request>& request,
-                                  std::chrono::milliseconds timeout) {
+                                  std::chrono::milliseconds timeout, const Extra&... extra) {
   auto& state = self->state;
   if (state.busy++ == 0) state.since = std::chrono::steady_clock::now();
   state.doing = std::move(doing);
   auto answer = self->template make_response_promise<Message<Result>>();
-  self->request(state.worker, timeout, what, where, request)
+  self->request(state.worker, timeout, what, where, request, extra...)
       .then(
           [self, answer](const Message<Result>& result) mutable {
             auto& s = self->state;

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "launch/cli/bus_guard.hpp"
 #include "launch/commands/commands.hpp"
 
 // This process holds keys: no image of its memory is written, and none can be taken by another
@@ -30,6 +31,7 @@ int main(int argc, char** argv) {
   // end.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  kernelmill::cli::guard_maps();
   return kernelmill::cli::dispatch(kernelmill::commands::all(),
                                    {argv + (argc > 0 ? 1 : 0), argv + argc});
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds build/package/kernelmill-VERSION-linux-x86_64.tar.gz, which runs on any x86-64 Linux at
-# least as new as the one that built it (unpack it anywhere, run bin/kernelmill), and a .deb.
+# least as new as the one that built it (unpack it anywhere, run bin/kernelmill), a wheel of the same
+# files and the Python client (`pip install FILE` is the whole set-up), and a .deb.
 #   launch/package.sh [--tarball]     --tarball: without the .deb
-# One commit gives one tarball, byte for byte, wherever it is built with the same Debian packages;
+# One commit gives one tarball and one wheel, byte for byte, wherever it is built with the same Debian packages;
 # launch/packaging/reproduce.sh shows it. What is packed has passed launch/packaging/check.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -30,9 +31,10 @@ mkdir -p build/package
 # Sorted, of one time, of nobody, and gzip without a name and a time of its own.
 tar --create --sort=name --format=gnu --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
   --mode=u=rwX,go=rX --directory build-package/stage "$name" | gzip --no-name -9 >"build/package/$name.tar.gz"
+python3 -B launch/packaging/wheel.py "$stage" --out build/package >&2
 if [ "${1:-}" != --tarball ]; then
   cpack --config build-package/CPackConfig.cmake -G DEB -B build/package >&2
   rm -rf build/package/_CPack_Packages
 fi
-(cd build/package && sha256sum "$name".*)
+(cd build/package && sha256sum "$name".* kernelmill-"$version"-*.whl)
 du -h build/package/kernelmill-*

@@ -32,7 +32,7 @@ namespace kernelmill {
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, envelope& x) {
   return f(caf::meta::type_name("envelope"), x.protocol, x.epoch, x.run, x.episode, x.trace,
-           x.priority);
+           x.priority, x.layers);
 }
 
 template <class T>
@@ -168,13 +168,17 @@ using compiler_actor = status_actor::extend<
 using gpu_runner_actor = status_actor::extend<
     // Runs, checks and times a built candidate in its slot.
     caf::replies_to<atom::evaluate, envelope,
-                    Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>>;
+                    Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>,
+    // Nobody waits for this evaluation any more; ends its candidate.
+    caf::reacts_to<atom::cancel, envelope>>;
 
 /// The PROFILER actor interface.
 using profiler_actor = status_actor::extend<
     // Counts what a correct candidate does with the machine.
     caf::replies_to<atom::profile, envelope,
-                    Message<wire::ProfileRequest>>::with<Message<wire::ProfileResult>>>;
+                    Message<wire::ProfileRequest>>::with<Message<wire::ProfileResult>>,
+    // Nobody waits for this profile any more; ends its candidate.
+    caf::reacts_to<atom::cancel, envelope>>;
 
 /// The CLUSTER actor interface: it answers for every worker that has joined.
 using cluster_actor = status_actor::extend<
@@ -193,8 +197,13 @@ using cluster_actor = status_actor::extend<
     caf::reacts_to<atom::lease, gpu_runner_actor, uint32_t>,
     // Offers a profiler that takes so many profiles at once.
     caf::reacts_to<atom::lease, profiler_actor, uint32_t>,
+    // Says which layers the sandbox has (layer_bits()) where a worker works, before it is offered;
+    // of one that nothing is said of, all stand.
+    caf::reacts_to<atom::lease, caf::actor_addr, uint32_t>,
     // Gives a worker no more jobs; what it has it may finish.
     caf::reacts_to<atom::retire, caf::actor_addr>,
+    // The sender waits for the jobs of this envelope no more; ends their candidates.
+    caf::reacts_to<atom::cancel, envelope>,
     // INTERNAL: looks for leases that have expired.
     caf::reacts_to<atom::tick>>;
 
@@ -209,6 +218,8 @@ using node_gate_actor = status_actor::extend<
     // Profiles it.
     caf::replies_to<atom::profile, envelope, Message<wire::ProfileRequest>,
                     Message<wire::Parcel>>::with<Message<wire::ProfileResult>>,
+    // Nobody waits for the evaluations and profiles of this envelope any more.
+    caf::reacts_to<atom::cancel, envelope>,
     // The node has joined a head of this epoch; jobs of those before it are stale.
     caf::reacts_to<atom::join, uint64_t>,
     // Ends the node once it has answered what it has; the head gives it nothing more.

@@ -16,6 +16,7 @@ struct NodeOffer {       # what a node has to give, when it joins
   compilers @7 :UInt32;
   slots @8 :List(Text);  # for evaluations: "gpu0 (NVIDIA H200)"
   sandboxComplete @9 :Bool;
+  layers @10 :List(Text); # of the sandbox, that stand there
 }
 
 struct Welcome {         # the head's answer

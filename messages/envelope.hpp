@@ -4,7 +4,7 @@
 
 namespace kernelmill {
 
-inline constexpr uint16_t protocol_version = 3;
+inline constexpr uint16_t protocol_version = 4;
 
 /// Travels in the clear beside every payload, so that routing and logging decode nothing.
 struct envelope {
@@ -14,6 +14,7 @@ struct envelope {
   uint64_t episode = 0; ///< ordinal of the episode within the run's plan
   uint64_t trace = 0;   ///< one per turn, in every log line about it
   int32_t priority = 0; ///< of the run; the highest goes first
+  uint32_t layers = 0;  ///< layer_bits() of the sandbox's layers that the run requires
 };
 
 } // namespace kernelmill

@@ -36,6 +36,7 @@ struct RunSummary {
   seconds @4 :Float64;
   stages @5 :List(Common.Quantity);
   fault @6 :Common.Fault;          # why the run failed
+  alarms @7 :List(Text);           # lost turns that go with something that the policy does
 }
 
 struct EpisodeOutcome {            # episode to run, when it ends
@@ -51,4 +52,11 @@ struct EpisodeOutcome {            # episode to run, when it ends
   closed @9 :Bool;                 # its own record is committed; false: resume takes it up again
   readiness @10 :Verdict.EpisodeKind;
   notTimed @11 :UInt32;            # turns that are right and have no time
+  sketches @12 :List(TurnSketch);  # of its committed turns, in order
+}
+
+struct TurnSketch {                # what a loss might go with
+  language @0 :Text;               # as the answer's fence names it
+  length @1 :UInt32;               # of the completion, in bytes
+  lost @2 :Bool;                   # to the infrastructure
 }

@@ -35,7 +35,8 @@ expected<std::vector<float>> embed_entries(embedder& embedding,
 }
 
 index_entry entry_of(const knowledge_card& x) {
-  return {"card:" + x.id, "card", x.title, x.body, x.source, {}, x.families, x.backends, 0, {}};
+  return {"card:" + x.id, "card",     x.title, x.body, x.source, {},
+          x.families,     x.backends, 0,       {},     {},       {}};
 }
 
 index_entry entry_of(const verified_kernel& x) {
@@ -56,14 +57,27 @@ index_entry entry_of(const verified_kernel& x) {
           std::move(families),
           std::move(backends),
           x.speedup,
-          x.language};
+          x.language,
+          x.split,
+          x.rights_source};
 }
 
 bool holds(const std::vector<std::string>& xs, const std::string& x) {
   return std::find(xs.begin(), xs.end(), x) != xs.end();
 }
 
+// What is held out is for measuring alone: a prompt that showed it would train on it.
+bool is_held_out(const std::string& split) {
+  return split == "dev";
+}
+
 } // namespace
+
+void loaded_index::name_splits(
+    const std::function<std::string(const std::string& task)>& split_of) {
+  for (auto& x : entries_)
+    if (x.kind == "kernel" && x.split.empty()) x.split = split_of(x.task);
+}
 
 void loaded_index::take(index_entry x) {
   shingles_.push_back(shingles_of(x.text));
@@ -92,7 +106,7 @@ expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
   }
   std::unordered_set<std::string> turns;
   for (const auto& kernel : kernels) {
-    if (!turns.insert(kernel.turn_id).second) continue;
+    if (!kernel.is_shown() || !turns.insert(kernel.turn_id).second) continue;
     entries.push_back(entry_of(kernel));
     tags.push_back(kernel.task);
   }
@@ -102,6 +116,8 @@ expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
   KM_TRY(vectors.add(*rows));
   loaded_index result{std::move(embedding), std::move(vectors)};
   for (auto& entry : entries) result.take(std::move(entry));
+  for (const auto& kernel : kernels)
+    if (!kernel.is_shown()) result.guard_.add_solution(kernel.task, kernel.source);
   result.manifest_.embedder = result.embedding_->identity();
   result.manifest_.dimension = result.embedding_->dimension();
   result.manifest_.corpus_digest = corpus_digest(*cards);
@@ -112,6 +128,10 @@ expected<loaded_index> loaded_index::in_memory(const std::string& knowledge,
 
 expected<bool> loaded_index::add_kernel(const verified_kernel& x) {
   if (knows_turn(x.turn_id)) return false;
+  if (!x.is_shown()) {
+    guard_.add_solution(x.task, x.source);
+    return false;
+  }
   auto entry = entry_of(x);
   auto row = embed_entries(*embedding_, {entry}, {x.task});
   if (!row) {
@@ -139,6 +159,7 @@ retrieval_answer loaded_index::choose(const std::vector<neighbour>& ranked, size
   for (const auto& hit : ranked) {
     if (answer.results.size() >= k) break;
     const auto& entry = entries_[hit.row];
+    if (is_held_out(entry.split)) continue;
     if (guard_.withholds(exclude_task, entry.task, shingles_[hit.row])) {
       ++answer.withheld;
       continue;

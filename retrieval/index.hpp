@@ -11,6 +11,7 @@
 // Kernels that are verified while a run goes on are added in memory (add_kernel).
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +34,11 @@ struct verified_kernel {
   std::string turn_id;
   double speedup = 0;           ///< lower bound; 0 when it was not timed
   std::string language = "cpp"; ///< of `source`, as a fence names it
+  std::string split;            ///< of its task: "dev" is held out, and never an example
+  std::string rights_source;    ///< whose licence counts; empty: by the task's id
+  bool hidden = false;          ///< known to the leak guard alone: its licence forbids to show it
+
+  bool is_shown() const { return !hidden && split != "dev"; }
 };
 
 struct index_manifest {
@@ -63,7 +69,9 @@ struct index_entry {
   std::vector<std::string> families; ///< empty: about all
   std::vector<std::string> backends;
   double speedup = 0;
-  std::string language; ///< of a kernel's text, as a fence names it
+  std::string language;      ///< of a kernel's text, as a fence names it
+  std::string split;         ///< of a kernel's task; empty: an older index does not say
+  std::string rights_source; ///< whose licence counts; empty: by the task's id
 };
 
 struct retrieved {
@@ -98,8 +106,12 @@ public:
                                    const std::string& family = {},
                                    const std::string& backend = {}) const;
 
+  /// Says which split the tasks of those kernels are in that do not name one.
+  void name_splits(const std::function<std::string(const std::string& task)>& split_of);
+
   /// Adds a kernel and makes the leak guard know it as a solution of its task. Answers false when
-  /// its turn is there already. When embedding fails, the leak guard knows it all the same.
+  /// its turn is there already, or when it is not to be shown: then the leak guard alone knows it.
+  /// When embedding fails, the leak guard knows it all the same.
   expected<bool> add_kernel(const verified_kernel& x);
 
   /// The guard can be told of solutions that are no entries (a task's baseline) and of tasks that

@@ -106,7 +106,9 @@ ordered_json to_json(const index_entry& x) {
           {"operator_family", x.families},
           {"backends", x.backends},
           {"speedup", x.speedup},
-          {"language", x.language}};
+          {"language", x.language},
+          {"split", x.split},
+          {"rights_source", x.rights_source}};
 }
 
 index_entry entry_from(const ordered_json& x) {
@@ -119,7 +121,9 @@ index_entry entry_from(const ordered_json& x) {
           x.at("operator_family"),
           x.at("backends"),
           x.at("speedup"),
-          x.value("language", "cpp")}; // older indexes do not name it
+          x.value("language", "cpp"), // older indexes do not name it, nor what follows
+          x.value("split", ""),
+          x.value("rights_source", "")};
 }
 
 ordered_json to_json(const index_manifest& x) {

@@ -154,6 +154,7 @@ struct series {
 
 struct tally {
   series reward, format, compile, correct, cheat, speedup, eval_seconds;
+  std::map<std::string, series> parts; // of rewards that are paid
   uint64_t infrastructure = 0, not_timed = 0;
 
   void add(wire::TurnRecord::Reader turn) {
@@ -162,7 +163,11 @@ struct tally {
       return;
     }
     auto facts = turn.getFacts();
-    if (is_paid(turn.getVerdict())) reward.add(turn.getVerdict().getReward());
+    if (is_paid(turn.getVerdict())) {
+      reward.add(turn.getVerdict().getReward());
+      for (auto x : turn.getVerdict().getComponents())
+        parts[x.getName().cStr()].add(x.getValue() * x.getWeight());
+    }
     format.add(facts.getParsed().getOk());
     compile.add(facts.getBuild().getCompiled());
     correct.add(facts.getEvaluation().getCorrect());
@@ -192,6 +197,12 @@ struct episode_tally {
     correct_turns.add(correct);
   }
 };
+
+series advantages_of(wire::GroupRecord::Reader end) {
+  series result;
+  for (auto value : end.getAdvantages()) result.add(value);
+  return result;
+}
 
 std::string task_of(const stored_group& group) {
   if (group.end) return group.end->open()->getGroup().getTask().cStr();
@@ -263,6 +274,7 @@ ordered_json episode_trace(wire::EpisodeRecord::Reader end) {
 
 ordered_json turn_metrics(wire::TurnRecord::Reader turn) {
   auto result = turn_line(turn);
+  result["step"] = turn.getEpisode().getGroup();
   auto evaluation = turn.getFacts().getEvaluation();
   result["outcome"] = word(turn.getVerdict().getOutcome());
   result["category"] = text_of(turn.getVerdict().getCategory());
@@ -306,11 +318,13 @@ ordered_json group_metrics(const stored_group& group) {
     auto end = group.end->open();
     x["return/mean"] = number(end->getGroup().getMean());
     x["return/std"] = number(end->getGroup().getDeviation());
-    series advantages;
-    for (auto value : end->getGroup().getAdvantages()) advantages.add(value);
+    auto advantages = advantages_of(end->getGroup());
+    x["advantage/mean"] = advantages.mean();
+    x["advantage/std"] = advantages.deviation();
     x["advantage/min"] = advantages.min();
     x["advantage/max"] = advantages.max();
   }
+  for (const auto& [name, values] : all.parts) x["reward_components/" + name] = values.mean();
   x["kernel/format_rate"] = all.format.mean();
   x["kernel/compile_rate"] = all.compile.mean();
   x["kernel/correct_rate"] = all.correct.mean();
@@ -330,6 +344,17 @@ ordered_json group_metrics(const stored_group& group) {
   x["time/step_mean"] = episodes.seconds.mean();
   x["time/step_max"] = episodes.seconds.max();
   return x;
+}
+
+group_values values_of(const stored_group& group) {
+  tally all;
+  for (const auto& episode : group.episodes)
+    for (const auto& turn : episode.turns) all.add(turn.open()->getTurn());
+  series advantages;
+  if (group.end) advantages = advantages_of(group.end->open()->getGroup());
+  return {{"reward", std::move(all.reward.values)},
+          {"speedup", std::move(all.speedup.values)},
+          {"advantage", std::move(advantages.values)}};
 }
 
 } // namespace kernelmill

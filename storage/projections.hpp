@@ -5,6 +5,10 @@
 // has its `kind` and, as `timestamp`, the seconds since 1970 at which its record was committed; 0
 // in records of versions that did not keep it.
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include <nlohmann/json_fwd.hpp>
 
 #include "messages/lineage.capnp.h"
@@ -27,7 +31,12 @@ nlohmann::ordered_json episode_trace(wire::EpisodeRecord::Reader end);
 nlohmann::ordered_json turn_metrics(wire::TurnRecord::Reader turn);
 
 /// Of metrics.jsonl, kind `group`: of one that has ended; its `step` is the group's number.
-/// Turns that the infrastructure lost count only as "infrastructure_turns".
+/// Turns that the infrastructure lost count only as "infrastructure_turns". TensorBoard's files say
+/// the same (event_tags.hpp).
 nlohmann::ordered_json group_metrics(const stored_group& group);
+
+/// The values behind it, one for each turn or episode: "reward", "speedup" and "advantage".
+using group_values = std::map<std::string, std::vector<double>>;
+group_values values_of(const stored_group& group);
 
 } // namespace kernelmill

@@ -8,6 +8,7 @@
 //   artifacts/      long texts and binaries by content
 //   traces.jsonl    a line per turn and per ended episode  } projections of the lineage, that
 //   metrics.jsonl   a line per turn and per ended group    } grow as it does: run_journal.hpp
+//   tensorboard/    an event file for TensorBoard: a step per ended group; likewise
 //   logs/  control.sock
 
 #include <string>
@@ -31,6 +32,7 @@ struct run_directory {
   std::string manifest_file() const { return path + "/manifest.json"; }
   std::string metrics_file() const { return path + "/metrics.jsonl"; }
   std::string traces_file() const { return path + "/traces.jsonl"; }
+  std::string tensorboard() const { return path + "/tensorboard"; }
   std::string logs() const { return path + "/logs"; }
   std::string control_socket() const { return path + "/control.sock"; }
 };

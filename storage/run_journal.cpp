@@ -1,6 +1,9 @@
 #include "storage/run_journal.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -9,30 +12,38 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "messages/base/clock.hpp"
+#include "storage/event_file.hpp"
+#include "storage/event_tags.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {
 
-run_journal::run_journal(file traces, file metrics)
-    : traces_(std::move(traces)), metrics_(std::move(metrics)) {
-  // nop
-}
+namespace fs = std::filesystem;
 
-run_journal::run_journal(run_journal&& other) noexcept
-    : traces_(std::exchange(other.traces_, {})), metrics_(std::exchange(other.metrics_, {})) {
-  // nop
+run_journal::run_journal(run_journal&& other) noexcept {
+  *this = std::move(other);
 }
 
 run_journal& run_journal::operator=(run_journal&& other) noexcept {
   std::swap(traces_, other.traces_);
   std::swap(metrics_, other.metrics_);
+  std::swap(events_, other.events_);
+  std::swap(next_step_, other.next_step_);
+  std::swap(groups_, other.groups_);
   return *this;
 }
 
 run_journal::~run_journal() {
   [[maybe_unused]] auto ok = flush();
-  if (traces_.fd >= 0) ::close(traces_.fd);
-  if (metrics_.fd >= 0) ::close(metrics_.fd);
+  for (auto* x : files()) ::close(x->fd);
+}
+
+std::vector<run_journal::file*> run_journal::files() {
+  std::vector<file*> result;
+  for (auto* x : {&traces_, &metrics_, &events_})
+    if (x->fd >= 0) result.push_back(x);
+  return result;
 }
 
 expected<run_journal::file> run_journal::open_file(const std::string& path) {
@@ -41,15 +52,43 @@ expected<run_journal::file> run_journal::open_file(const std::string& path) {
   return file{path, fd, {}, {}, 0};
 }
 
-expected<run_journal> run_journal::open(const run_directory& run) {
-  auto traces = open_file(run.traces_file());
-  KM_TRY(traces);
-  auto metrics = open_file(run.metrics_file());
-  if (!metrics) {
-    ::close(traces->fd);
-    return tl::unexpected<error>{metrics.error()};
+expected<run_journal> run_journal::open(const run_directory& run, const journal_options& options) {
+  run_journal result;
+  result.groups_ = options.groups;
+  auto open_into = [](file& to, const std::string& path) -> expected<void> {
+    auto opened = open_file(path);
+    KM_TRY(opened);
+    to = std::move(*opened);
+    return {};
+  };
+  KM_TRY(open_into(result.traces_, run.traces_file()));
+  KM_TRY(open_into(result.metrics_, run.metrics_file()));
+  if (options.events) KM_TRY(result.open_events(run));
+  return result;
+}
+
+// A trainer may write files of its own beside ours. TensorBoard and W&B read time and host.
+constexpr std::string_view own_events = ".kernelmill";
+
+expected<void> run_journal::open_events(const run_directory& run) {
+  KM_TRY(make_directories(run.tensorboard()));
+  std::string path;
+  std::error_code status;
+  for (fs::directory_iterator i{run.tensorboard(), status}, end; !status && i != end;
+       i.increment(status))
+    if (auto name = i->path().string(); name.ends_with(own_events)) path = std::max(path, name);
+  if (path.empty()) {
+    char host[256] = "localhost";
+    [[maybe_unused]] auto named = ::gethostname(host, sizeof host - 1);
+    path = run.tensorboard() + "/events.out.tfevents." + std::to_string(std::time(nullptr)) + "." +
+           host + std::string{own_events};
   }
-  return run_journal{std::move(*traces), std::move(*metrics)};
+  auto opened = open_file(path);
+  KM_TRY(opened);
+  events_ = std::move(*opened);
+  KM_TRY(keep_whole_events());
+  events_.there.clear();
+  return {};
 }
 
 // Lines that do not fit are taken back, so that the next one begins on a line of its own.
@@ -108,7 +147,9 @@ expected<void> run_journal::collect(const store& from, const artifact_store& art
       auto where = committed.getGroup();
       auto group = read_group(from, where.getRun().cStr(), where.getGroup());
       KM_TRY(group);
-      add(metrics_, group_metrics(*group));
+      auto line = group_metrics(*group);
+      add(metrics_, line);
+      if (events_.fd >= 0) events_.pending += next_event(line, *group);
     }
   } catch (const kj::Exception& e) {
     return infrastructure_error("store_damaged", std::string{"failed to read a record: "} +
@@ -121,7 +162,7 @@ expected<void> run_journal::collect(const store& from, const artifact_store& art
 // What cannot be written is forgotten: catching up finds it in the store.
 expected<void> run_journal::flush() {
   expected<void> result;
-  for (auto* x : {&traces_, &metrics_}) {
+  for (auto* x : files()) {
     if (x->pending.empty()) continue;
     if (auto ok = append(*x, x->pending); !ok && result) result = ok;
     x->pending.clear();
@@ -178,14 +219,29 @@ expected<void> run_journal::add_missing(const stored_group& group,
     if (is_missing(traces_, line["episode"].get<std::string>()))
       if (auto ok = add(traces_, line); !ok) return ok;
   }
-  if (!group.end || !is_missing(metrics_, std::to_string(group.group))) return {};
-  return add(metrics_, group_metrics(group));
+  return group.end ? add_missing_group(group) : expected<void>{};
+}
+
+expected<void> run_journal::add_missing_group(const stored_group& group) {
+  auto name = std::to_string(group.group);
+  auto is_missing = [&](file& x) {
+    bool there = x.fd < 0 || x.there.contains(name);
+    x.found += there ? 1 : 0;
+    return !there;
+  };
+  bool no_line = is_missing(metrics_), no_event = is_missing(events_);
+  if (!no_line && !no_event) return {};
+  auto line = group_metrics(group);
+  if (no_line) KM_TRY(append(metrics_, json_line(line) + "\n"));
+  if (no_event) KM_TRY(append(events_, next_event(line, group)));
+  return {};
 }
 
 expected<void> run_journal::catch_up(const store& from, const artifact_store& artifacts,
                                      const std::string& run) {
   for (auto* x : {&traces_, &metrics_})
     if (auto ok = keep_whole_lines(*x); !ok) return ok;
+  if (events_.fd >= 0) KM_TRY(keep_whole_events());
   auto add = [&] {
     return for_each_group(from, run,
                           [&](const stored_group& group) { return add_missing(group, artifacts); });
@@ -193,7 +249,7 @@ expected<void> run_journal::catch_up(const store& from, const artifact_store& ar
   if (auto ok = add(); !ok) return ok;
   // A line of a commit that was lost with the power, where storage.durable is off.
   bool whole = true;
-  for (auto* x : {&traces_, &metrics_}) {
+  for (auto* x : files()) {
     whole &= x->found == x->there.size();
     x->there.clear();
     x->found = 0;
@@ -201,7 +257,42 @@ expected<void> run_journal::catch_up(const store& from, const artifact_store& ar
   if (whole) return {};
   for (auto* x : {&traces_, &metrics_})
     if (auto ok = cut(*x, 0); !ok) return ok;
+  if (events_.fd >= 0) KM_TRY(begin_events());
   return add();
+}
+
+// -- events -------------------------------------------------------------------------------------
+
+// Up to the first record that is torn, or of a group that is there already. Begins a file that has
+// not even its first record.
+expected<void> run_journal::keep_whole_events() {
+  events_.there.clear();
+  events_.found = 0;
+  next_step_ = 0;
+  auto bytes = read_file(events_.path);
+  KM_TRY(bytes);
+  auto prefix = read_events(*bytes);
+  if (prefix.events.empty()) return begin_events();
+  size_t good = prefix.ends[0];
+  for (size_t i = 1; i < prefix.events.size(); good = prefix.ends[i++]) {
+    const auto& event = prefix.events[i];
+    auto named = std::find_if(event.scalars.begin(), event.scalars.end(),
+                              [](const auto& x) { return x.first == group_tag; });
+    if (named == event.scalars.end() || event.step != next_step_) break;
+    if (!events_.there.insert(std::to_string(static_cast<uint64_t>(named->second))).second) break;
+    ++next_step_;
+  }
+  return good < bytes->size() ? cut(events_, good) : expected<void>{};
+}
+
+expected<void> run_journal::begin_events() {
+  KM_TRY(cut(events_, 0));
+  next_step_ = 0;
+  return append(events_, event_record(first_event(seconds_since_1970())));
+}
+
+std::string run_journal::next_event(const nlohmann::ordered_json& line, const stored_group& group) {
+  return event_record(encode_event(group_event(line, values_of(group), next_step_++, groups_)));
 }
 
 } // namespace kernelmill

@@ -128,6 +128,7 @@ leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lea
     s.builds.leave(self, s.policy, down.source);
     s.evaluations.leave(self, s.policy, down.source);
     s.profiles.leave(self, s.policy, down.source);
+    s.layers.erase(down.source);
   });
   return {
       [self](atom::status) { return signed_by(self, snapshot(self->state, self->clock().now())); },
@@ -141,13 +142,26 @@ leasing_cluster(cluster_actor::stateful_pointer<leasing_cluster_state> self, lea
         return self->state.profiles.submit(self, self->state.policy, where, request);
       },
       [self](atom::lease, const compiler_actor& who, uint32_t credits) {
-        self->state.builds.join(self, self->state.policy, who, credits);
+        auto& s = self->state;
+        s.builds.join(self, s.policy, who, credits, s.layers_of(who.address()));
       },
       [self](atom::lease, const gpu_runner_actor& who, uint32_t credits) {
-        self->state.evaluations.join(self, self->state.policy, who, credits);
+        auto& s = self->state;
+        s.evaluations.join(self, s.policy, who, credits, s.layers_of(who.address()));
       },
       [self](atom::lease, const profiler_actor& who, uint32_t credits) {
-        self->state.profiles.join(self, self->state.policy, who, credits);
+        auto& s = self->state;
+        s.profiles.join(self, s.policy, who, credits, s.layers_of(who.address()));
+      },
+      [self](atom::lease, const caf::actor_addr& who, uint32_t layers) {
+        self->state.layers[who] = layers;
+      },
+      [self](atom::cancel, const envelope& where) {
+        auto& s = self->state;
+        const auto& who = self->current_sender();
+        s.builds.cancel(self, s.policy, where, who);
+        s.evaluations.cancel(self, s.policy, where, who);
+        s.profiles.cancel(self, s.policy, where, who);
       },
       [self](atom::retire, const caf::actor_addr& who) {
         auto& s = self->state;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+
 #include "actors/cluster/work_queue.hpp"
 #include "messages/actors.hpp"
 
@@ -12,17 +14,23 @@ struct leasing_cluster_state {
   work_queue<profiler_actor, atom::profile, wire::ProfileRequest, wire::ProfileResult> profiles{
       "profile"};
   lease_policy policy;
-  bool looking = false; // a look at the leases is due
+  std::map<caf::actor_addr, uint32_t> layers; // where workers work, of which something was said
+  bool looking = false;                       // a look at the leases is due
 
   size_t leased() const { return builds.leased() + evaluations.leased() + profiles.leased(); }
 
-  // Jobs are leased for minutes; looking a few times in a lease is close enough.
+  uint32_t layers_of(const caf::actor_addr& who) const {
+    auto i = layers.find(who);
+    return i == layers.end() ? all_layers : i->second;
+  }
+
+  // Jobs are leased for minutes, but nobody waits so long for a candidate of a run that is gone.
   template <class Self>
   void look_later(Self* self) {
     using std::chrono::milliseconds;
     if (looking) return;
     looking = true;
-    auto interval = std::clamp(policy.lease / 16, milliseconds{10}, milliseconds{5000});
+    auto interval = std::clamp(policy.lease / 16, milliseconds{10}, milliseconds{1000});
     if (policy.hedge_factor > 0) interval = std::min(interval, policy.hedge_floor / 2);
     self->delayed_send(self, interval, atom::tick_v);
   }

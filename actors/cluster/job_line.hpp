@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "actors/run_turns.hpp"
@@ -39,6 +40,20 @@ public:
       line.pop_front();
       return result;
     });
+  }
+
+  /// As pop(), but of the first run in turn whose next job `may` have it; nothing: none may. A job
+  /// that has to wait for one worker holds up those of its own run alone.
+  template <class F>
+  std::optional<Job> pop_if(F may) {
+    std::optional<Job> result;
+    turns_.take_first([&](std::deque<Job>& line) { return may(line.front()); },
+                      [&](std::deque<Job>& line) {
+                        result = std::move(line.front());
+                        line.pop_front();
+                        --size_;
+                      });
+    return result;
   }
 
   template <class F>

@@ -185,6 +185,9 @@ node_gate_actor::behavior_type node_gate(node_side self, std::string name, clust
         return run_here<wire::ProfileResult>(self, atom::profile_v, where, request, parcel,
                                              [](auto x) { return x.getEvaluation(); });
       },
+      [self](atom::cancel, const envelope& where) {
+        if (self->state.check(where)) self->send(self->state.slots, atom::cancel_v, where);
+      },
       [self](atom::join, uint64_t epoch) { self->state.join(epoch); },
       [self](atom::drain) {
         auto& s = self->state;

@@ -106,6 +106,13 @@ caf::result<Message<Result>> send(Self* self, const envelope& where,
   return x->answer;
 }
 
+// Tells the node that nobody waits for a job any more.
+template <class Self>
+void pass_on_cancel(Self* self, envelope where) {
+  where.epoch = self->state.node->epoch;
+  self->send(self->state.node->gate, atom::cancel_v, where);
+}
+
 // The library was built elsewhere; its path must be one of this machine.
 Message<wire::BuildResult> bring_home(const parcel_shelf& shelf,
                                       const Message<wire::BuildResult>& result,
@@ -147,6 +154,7 @@ remote_runner(gpu_runner_actor::stateful_pointer<remote_runner_state> self,
             self, where, request, needs_of(*x), x->getDeadlineMs(),
             [](const auto& result) { return result; });
       },
+      [self](atom::cancel, const envelope& where) { pass_on_cancel(self, where); },
   };
 }
 
@@ -163,6 +171,7 @@ remote_profiler(profiler_actor::stateful_pointer<remote_profiler_state> self,
                                                         x.getDeadlineMs(),
                                                         [](const auto& result) { return result; });
       },
+      [self](atom::cancel, const envelope& where) { pass_on_cancel(self, where); },
   };
 }
 

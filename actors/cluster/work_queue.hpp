@@ -9,6 +9,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <caf/abstract_actor.hpp>
@@ -25,6 +26,7 @@
 #include "messages/actors.hpp"
 #include "messages/judged.hpp"
 #include "messages/log/logger.hpp"
+#include "messages/sandbox_layers.hpp"
 
 namespace kernelmill {
 
@@ -68,9 +70,11 @@ public:
     return next->answer;
   }
 
+  /// Where `layers` are those of the sandbox that stand where the worker works.
   template <class Self>
-  void join(Self* self, const lease_policy& policy, const Worker& who, uint32_t credits) {
-    workers_.push_back({who, credits, {}});
+  void join(Self* self, const lease_policy& policy, const Worker& who, uint32_t credits,
+            uint32_t layers = all_layers) {
+    workers_.push_back({who, credits, layers, {}});
     deserted_ = false;
     self->monitor(who);
     dispatch(self, policy);
@@ -101,6 +105,20 @@ public:
     dispatch(self, policy);
   }
 
+  /// The asker waits for its jobs of this envelope no more.
+  template <class Self>
+  void cancel(Self* self, const lease_policy& policy, const envelope& where,
+              const caf::strong_actor_ptr& asker) {
+    auto drop = [&](const job_ptr& x) {
+      if (x->asker == asker && is_same_job(x->where, where)) x->dropped = true;
+    };
+    waiting_.for_each(drop);
+    for (auto& x : workers_)
+      for (auto& one : x.leases) drop(one->what);
+    end_unwanted(self);
+    dispatch(self, policy);
+  }
+
   /// Takes back every lease that is older than the policy allows, and leases stragglers twice.
   template <class Self>
   void expire(Self* self, const lease_policy& policy) {
@@ -113,6 +131,7 @@ public:
       give_back(one);
       settle(policy, *one, "the lease has expired");
     }
+    end_unwanted(self);
     dispatch(self, policy);
     if (policy.hedge_factor > 0 && waiting_.empty()) hedge(self, policy);
   }
@@ -190,8 +209,11 @@ private:
     std::string last_error;              // of the lease before
     std::vector<caf::actor_addr> failed; // workers that gave it no result; the latest is last
 
+    bool dropped = false; // its asker has said that it waits no more
+
     // An episode that was cancelled, or that has waited too long.
     bool is_unwanted() const {
+      if (dropped) return true;
       return asker && caf::actor_cast<caf::abstract_actor*>(asker)->getf(
                           caf::abstract_actor::is_cleaned_up_flag);
     }
@@ -203,13 +225,17 @@ private:
     job_ptr what;
     caf::actor_clock::time_point since;
     caf::actor_addr who;
+    bool cancelled = false; // the worker has been told
   };
   using lease_ptr = std::shared_ptr<lease>;
 
   struct worker {
     Worker handle;
     uint32_t credits;
+    uint32_t layers;
     std::vector<lease_ptr> leases;
+
+    bool has_layers_for(const job& what) const { return (what.where.layers & ~layers) == 0; }
 
     size_t free() const { return credits > leases.size() ? credits - leases.size() : 0; }
 
@@ -235,9 +261,12 @@ private:
 
   // Never one that has failed this job while there is another, however busy: sick workers fail
   // jobs at once, so they are always the freest. When all have failed it, it goes where it failed
-  // longest ago. A worker without credits is not waited for: it will take no job again.
+  // longest ago. A worker without credits is not waited for: it will take no job again. Nor one
+  // where a layer of the sandbox is missing that the job's run requires.
   worker* choose(job& next) {
-    auto untried = [&](const worker& x) { return x.credits > 0 && !x.has_failed(next); };
+    auto untried = [&](const worker& x) {
+      return x.credits > 0 && x.has_layers_for(next) && !x.has_failed(next);
+    };
     while (!next.failed.empty() && std::none_of(workers_.begin(), workers_.end(), untried))
       next.failed.erase(next.failed.begin());
     return most_free(untried);
@@ -246,17 +275,48 @@ private:
   template <class Self>
   void dispatch(Self* self, const lease_policy& policy) {
     while (!waiting_.empty()) {
-      if (waiting_.front()->is_unwanted()) {
-        waiting_.pop();
+      worker* chosen = nullptr;
+      auto next = waiting_.pop_if([&](const job_ptr& x) {
+        if (x->is_unwanted()) return true;
+        chosen = choose(*x);
+        return chosen != nullptr;
+      });
+      if (!next) return;
+      auto& what = **next;
+      if (chosen == nullptr) {
+        give_up(what);
         continue;
       }
-      auto* chosen = choose(*waiting_.front());
-      if (chosen == nullptr) return;
-      auto next = waiting_.pop();
-      ++next->attempts;
-      next->attempts_allowed = policy.attempts + next->losses;
-      lease_to(self, policy, *chosen, std::move(next));
+      ++what.attempts;
+      what.attempts_allowed = policy.attempts + what.losses;
+      lease_to(self, policy, *chosen, std::move(*next));
     }
+  }
+
+  // A build ends soon by itself; what a candidate does need not.
+  static constexpr bool ends_jobs = !std::is_same_v<Worker, compiler_actor>;
+
+  template <class Self>
+  void end_unwanted(Self* self) {
+    if constexpr (ends_jobs) {
+      for (auto& x : workers_)
+        for (auto& one : x.leases) {
+          if (one->cancelled || !one->what->is_unwanted()) continue;
+          one->cancelled = true;
+          self->send(x.handle, atom::cancel_v, one->what->where);
+        }
+    }
+  }
+
+  static bool is_same_job(const envelope& a, const envelope& b) {
+    return a.epoch == b.epoch && a.run == b.run && a.episode == b.episode && a.trace == b.trace;
+  }
+
+  // Whoever drops a job may count its answers.
+  void give_up(job& what) {
+    if (what.answered) return;
+    what.answered = true;
+    what.answer.deliver(lost(what, "nobody waits for it"));
   }
 
   // The straggler's second lease costs no attempt: it is nobody's fault yet.
@@ -271,12 +331,13 @@ private:
     std::vector<job_ptr> slow;
     for (auto& x : workers_)
       for (auto& one : x.leases)
-        if (!one->what->answered && one->what->leases == 1 && now - one->since > limit &&
-            now - one->since > policy.hedge_floor)
+        if (!one->what->answered && !one->what->is_unwanted() && one->what->leases == 1 &&
+            now - one->since > limit && now - one->since > policy.hedge_floor)
           slow.push_back(one->what);
     for (auto& what : slow) {
-      auto* chosen =
-          most_free([&](const worker& x) { return !x.holds(what) && !x.has_failed(*what); });
+      auto* chosen = most_free([&](const worker& x) {
+        return x.has_layers_for(*what) && !x.holds(what) && !x.has_failed(*what);
+      });
       if (chosen == nullptr) continue;
       ++leased_twice_;
       lease_to(self, policy, *chosen, what);
@@ -314,6 +375,11 @@ private:
     auto& what = from.what;
     --what->leases;
     if (what->answered) return; // by the other of two leases
+    if (what->is_unwanted()) {
+      what->answered = true;
+      what->answer.deliver(result);
+      return;
+    }
     auto view = result.open();
     bool ours = is_to_be_repeated(*view);
     if (ours) what->failed.push_back(from.who);
@@ -358,6 +424,7 @@ private:
     --what->leases;
     what->failed.push_back(from.who);
     if (what->answered || what->leases > 0) return;
+    if (what->is_unwanted()) return give_up(*what);
     if (what->attempts < what->attempts_allowed) return again(policy, what, why);
     what->answered = true;
     what->answer.deliver(lost(*what, why));

@@ -68,6 +68,7 @@ envelope refining_episode_state::make_envelope() const {
   result.episode = where.ordinal;
   result.trace = where.ordinal << 16 | turn;
   result.priority = settings->priority;
+  result.layers = settings->required_layers;
   return result;
 }
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "actors/episode/completion_parser.hpp"
-#include "actors/episode/prompt_book.hpp"
 #include "actors/episode/episode_score.hpp"
+#include "actors/episode/prompt_book.hpp"
 #include "actors/governance/judge.hpp"
 #include "actors/policy_client/protocol/token_thread.hpp"
 #include "gpu/task/task.hpp"
@@ -28,8 +28,9 @@ namespace kernelmill {
 
 /// What all episodes of a run share; immutable once the run has started.
 struct episode_settings {
-  uint64_t run_seed = 1; ///< of what the run draws
-  int32_t priority = 0;  ///< among runs that share nodes and policy servers
+  uint64_t run_seed = 1;        ///< of what the run draws
+  int32_t priority = 0;         ///< among runs that share nodes and policy servers
+  uint32_t required_layers = 0; ///< layer_bits() of the sandbox's, where jobs may go
   uint32_t max_turns = defaults::max_turns;
   double gamma = defaults::gamma;
   bool stop_on_correct = false;
@@ -64,7 +65,6 @@ struct episode_services {
   std::shared_ptr<prompt_book> prompts;
   logger log;
 };
-
 
 struct episode_assignment {
   std::shared_ptr<const std::string> run;
@@ -181,6 +181,8 @@ struct refining_episode_state {
     bool accepted = false;
     bool infrastructure = false;
     bool paid = false;
+    std::string language; ///< of the answer's fence
+    uint32_t length = 0;  ///< of the completion, in bytes
     readiness_evidence evidence;
   };
 

@@ -47,6 +47,12 @@ Message<wire::EpisodeOutcome> outcome_message(const refining_episode_state& stat
     x.setClosed(true);
     x.setReadiness(record.getReadiness().getKind());
     x.setNotTimed(record.getNotTimed());
+    auto sketches = x.initSketches(static_cast<unsigned>(state.turns.size()));
+    for (unsigned i = 0; i < sketches.size(); ++i) {
+      sketches[i].setLanguage(state.turns[i].language);
+      sketches[i].setLength(state.turns[i].length);
+      sketches[i].setLost(state.turns[i].infrastructure);
+    }
     set_stage_seconds(x, state);
   });
 }
@@ -75,6 +81,10 @@ refining_episode_state::turn_digest digest_of(wire::TurnRecord::Reader record) {
   result.infrastructure = verdict.getOutcome() == wire::Outcome::INFRASTRUCTURE;
   result.paid = is_paid(verdict);
   result.speedup_low = record.getFacts().getEvaluation().getTiming().getSpeedup().getLow();
+  result.language = record.getFacts().getParsed().getLanguage().cStr();
+  auto text = record.getCompletion().getText();
+  result.length = static_cast<uint32_t>(text.isArtifact() ? text.getArtifact().getSize()
+                                                          : text.getInline().size());
   result.evidence = evidence_of(record);
   return result;
 }

@@ -96,8 +96,9 @@ struct run_counts {
       0; ///< episodes that are in no comparison, for the machine could not time a turn
   uint64_t usable_positive_sft = 0, usable_negative_debug = 0, usable_negative_transition = 0;
   uint64_t benchmark_only = 0, unusable = 0;
-  bool complete = false;         ///< every planned episode ended
-  bool sandbox_complete = false; ///< no layer was missing
+  bool complete = false;             ///< every planned episode ended
+  bool sandbox_complete = false;     ///< no layer was missing
+  std::vector<std::string> alarms{}; ///< of loss_ledger
 };
 struct run_readiness {
   struct use {

@@ -200,6 +200,7 @@ run_readiness readiness_of_run(const run_counts& x) {
     result.rl_reward_trace.reasons.push_back(lost_text + " and are left out");
   if (result.rl_reward_trace.eligible && x.unpaid > 0)
     result.rl_reward_trace.reasons.push_back(unpaid_text + " and are left out");
+  for (const auto& alarm : x.alarms) result.rl_reward_trace.reasons.push_back(alarm);
   return result;
 }
 

@@ -1,6 +1,8 @@
 #include "actors/gpu_runner/gpu_runner.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <stop_token>
 
 #include "actors/caf_error.hpp"
 #include "actors/made_messages.hpp"
@@ -8,12 +10,21 @@
 
 namespace kernelmill {
 
+/// Ends an evaluation that nobody waits for any more. The worker holds it while it has the job.
+using evaluation_stop = std::shared_ptr<std::stop_source>;
+
+} // namespace kernelmill
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(kernelmill::evaluation_stop)
+
+namespace kernelmill {
+
 namespace {
 
 using evaluate_worker_actor = caf::typed_actor<
-    // Evaluates, blocking until the referee has answered.
-    caf::replies_to<atom::evaluate, envelope,
-                    Message<wire::EvaluateRequest>>::with<Message<wire::EvaluateResult>>>;
+    // Evaluates, blocking until the referee has answered or is told to stop.
+    caf::replies_to<atom::evaluate, envelope, Message<wire::EvaluateRequest>,
+                    evaluation_stop>::with<Message<wire::EvaluateResult>>>;
 
 // The referee ends candidates at the deadline in the request; this much later it is itself ended.
 constexpr std::chrono::seconds runner_patience{15};
@@ -54,12 +65,14 @@ evaluate_worker(evaluate_worker_actor::stateful_pointer<worker_state> self,
   self->state.slot = std::move(slot);
   self->state.on_quarantine = std::move(on_quarantine);
   return {
-      [self](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>& request) {
+      [self](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>& request,
+             const evaluation_stop& stop) {
         auto& x = self->state;
-        auto answer =
-            x.referee->evaluate(request, static_cast<int>(referee_deadline(request).count()));
+        auto deadline = static_cast<int>(referee_deadline(request).count());
+        auto answer = x.referee->evaluate(request, deadline, stop->get_token());
         auto result =
             answer ? std::move(*answer) : fault_result<wire::EvaluateResult>(answer.error());
+        if (stop->stop_requested()) return result; // what became of it says nothing of the slot
         if (auto sick = x.look_after(result)) {
           if (x.on_quarantine) x.on_quarantine(x.slot, *sick);
           self->quit(to_caf(*sick)); // and the runner, which is linked, with it
@@ -70,6 +83,28 @@ evaluate_worker(evaluate_worker_actor::stateful_pointer<worker_state> self,
 }
 
 struct referee_runner_state : slot_state<evaluate_worker_actor> {
+  struct job {
+    envelope where;
+    std::weak_ptr<std::stop_source> stop;
+  };
+  std::vector<job> jobs; // those that the worker has, and some that it has ended
+
+  evaluation_stop note(const envelope& where) {
+    auto result = std::make_shared<std::stop_source>();
+    std::erase_if(jobs, [](const job& x) { return x.stop.expired(); });
+    jobs.push_back({where, result});
+    return result;
+  }
+
+  void cancel(const envelope& where) {
+    for (const auto& x : jobs) {
+      auto stop = x.stop.lock();
+      if (stop && x.where.run == where.run && x.where.episode == where.episode &&
+          x.where.trace == where.trace)
+        stop->request_stop();
+    }
+  }
+
   static inline const char* name = "referee-runner";
 };
 
@@ -86,10 +121,11 @@ referee_runner(gpu_runner_actor::stateful_pointer<referee_runner_state> self,
       },
       [self](atom::evaluate, const envelope& where, const Message<wire::EvaluateRequest>& request) {
         auto what = request.open()->getCandidateSha256();
-        return work<wire::EvaluateResult>(self, std::string{what.cStr()}.substr(0, 12),
-                                          atom::evaluate_v, where, request,
-                                          referee_deadline(request) + runner_patience);
+        return work<wire::EvaluateResult>(
+            self, std::string{what.cStr()}.substr(0, 12), atom::evaluate_v, where, request,
+            referee_deadline(request) + runner_patience, self->state.note(where));
       },
+      [self](atom::cancel, const envelope& where) { self->state.cancel(where); },
   };
 }
 

@@ -141,7 +141,8 @@ void head_state::status(const answer& to) {
               view->nodes = roster_;
               for (auto& [name, x] : runs_)
                 view->runs.push_back({name, x->state, x->facts.lane, x->facts.directory,
-                                      x->facts.priority, x->last, seconds_of(*x), x->fault});
+                                      x->facts.priority, x->last, seconds_of(*x), x->fault,
+                                      x->facts.required_layers});
               to(status_document(*view));
             }));
       });

@@ -17,7 +17,7 @@ json node_row(const member_facts& x) {
           {"backend", x.backend},     {"architecture", x.architecture},
           {"hardware", x.hardware},   {"toolchain", x.toolchain},
           {"compilers", x.compilers}, {"slots", x.slots},
-          {"since", x.since}};
+          {"layers", x.layers},       {"since", x.since}};
 }
 
 json lost_row(const member_facts& x) {
@@ -28,7 +28,10 @@ json lost_row(const member_facts& x) {
           {"since", x.since}};
 }
 
-json row_of(const run_row& x) {
+json row_of(const run_row& x, const roster& nodes) {
+  auto unfit = json::array();
+  for (const auto& [node, layers] : nodes.unfit_nodes(x.lane, x.required_layers))
+    unfit.push_back(lack_text(node, layers));
   // Flat, so that a shell script can read it.
   return {{"run", x.name},
           {"state", x.state},
@@ -44,7 +47,10 @@ json row_of(const run_row& x) {
           {"infrastructure", x.numbers.infrastructure},
           {"seconds", x.seconds},
           {"category", x.fault.category},
-          {"message", x.fault.message}};
+          {"message", x.fault.message},
+          {"required_layers", x.required_layers},
+          {"slots", nodes.facts_of(x.lane, x.required_layers).slots.size()},
+          {"unfit_nodes", unfit}};
 }
 
 } // namespace
@@ -58,7 +64,7 @@ json status_document(const head_view& x) {
     if (says) row.update(numbers_of(*says->open()));
     lanes.push_back(std::move(row));
   }
-  for (const auto& one : x.runs) runs.push_back(row_of(one));
+  for (const auto& one : x.runs) runs.push_back(row_of(one, x.nodes));
   return {{"address", x.address},
           {"build", x.build},
           {"epoch", std::to_string(x.epoch)},

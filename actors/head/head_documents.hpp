@@ -32,6 +32,7 @@ struct run_row {
   run_numbers numbers;
   double seconds = 0; ///< since this head started it
   error fault;
+  std::vector<std::string> required_layers{}; ///< of the sandbox
 };
 
 struct head_view {

@@ -5,6 +5,7 @@
 #include "actors/plain_name.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/fault.hpp"
+#include "messages/sandbox_layers.hpp"
 
 namespace kernelmill {
 
@@ -26,6 +27,7 @@ void head_state::add_workers(node& x, const member_facts& facts) {
   auto lane = queues(facts.lane());
   auto offer = [&](const auto& worker, uint32_t credits) {
     x.workers.push_back(caf::actor_cast<caf::actor>(worker));
+    self_->send(lane, atom::lease_v, worker.address(), layer_bits(facts.layers));
     self_->send(lane, atom::lease_v, worker, credits);
   };
   auto& system = self_->system();
@@ -79,6 +81,11 @@ Message<wire::Welcome> head_state::admit(const Message<wire::NodeOffer>& offered
   roster_.put(facts);
   nodes_.emplace(facts.name, std::move(x));
   tell(log_level::info, "the node " + facts.name + " joined: " + offer_text(facts));
+  for (const auto& [name, run] : runs_) {
+    auto missing = layers_missing(run->facts.required_layers, facts.layers);
+    if (run->live() && run->facts.lane == facts.lane() && !missing.empty())
+      tell_unfit(*run, facts.name, missing);
+  }
   return build<wire::Welcome>([&](wire::Welcome::Builder w) {
     w.setEpoch(settings_.epoch);
     w.setName(facts.name);

@@ -55,11 +55,12 @@ void head_state::take_on(const head_run_ptr& run, const answer& to) {
     return to(configuration_error("run_exists",
                                   "failed to start: a run '" + facts.name + "' is in progress",
                                   "give another run.name"));
-  auto lane = facts.lane.empty() ? roster_.choose_lane(facts.backend) : facts.lane;
+  auto lane =
+      facts.lane.empty() ? roster_.choose_lane(facts.backend, facts.required_layers) : facts.lane;
   if (!lane) return to(tl::unexpected<error>{lane.error()});
   opening_.insert(facts.name);
-  auto work = [run, where = roster_.facts_of(*lane), here = queues(*lane), pool = settings_.pool,
-               head = caf::actor_cast<status_actor>(self_),
+  auto work = [run, where = roster_.facts_of(*lane, facts.required_layers), here = queues(*lane),
+               pool = settings_.pool, head = caf::actor_cast<status_actor>(self_),
                system = &self_->system()]() -> expected<run_actor> {
     KM_TRY(run->open(where));
     return run->start(*system, here, pool, head);
@@ -95,9 +96,20 @@ void head_state::launch(const head_run_ptr& run, const std::string& lane, const 
           [](caf::error&) {});
   runs_[x->facts.name] = x;
   tell(log_level::info, "runs on lane " + lane + " in " + x->facts.directory, x->facts.name);
+  for (const auto& [node, layers] : roster_.unfit_nodes(lane, x->facts.required_layers))
+    tell_unfit(*x, node, layers);
   if (!closing_) return;
   x->state = "stopping"; // the head was told to end while a hand opened it
   self_->send(actor, atom::cancel_v);
+}
+
+// Its jobs go past a node where a layer is missing that the run requires.
+void head_state::tell_unfit(const run_entry& run, const std::string& node,
+                            const std::vector<std::string>& layers) const {
+  tell(log_level::warn,
+       lack_text(node, layers) +
+           " of the layers that evaluation.required_layers names, and gets no job of this run",
+       run.facts.name);
 }
 
 // -- ending

@@ -23,6 +23,7 @@ struct member_facts {
   uint32_t compilers = 0;
   std::vector<std::string> slots;
   bool sandbox_complete = true;
+  std::vector<std::string> layers{}; ///< of the sandbox, that stand there
   bool draining = false;
   double since = 0; ///< it joined, or was lost; seconds since 1970
 
@@ -55,12 +56,19 @@ public:
   /// Those of them that have not come back, a hundred at most; the latest last.
   const std::vector<member_facts>& lost_members() const { return lost_members_; }
 
-  /// The lane with the most slots for a backend; "auto" is a GPU's where there is one, as on a
-  /// single machine. Errors: no_nodes.
-  expected<std::string> choose_lane(const std::string& backend) const;
+  /// The lane with the most slots for a backend, of nodes where all of the sandbox's layers stand
+  /// that a run requires; "auto" is a GPU's where there is one, as on a single machine. Errors:
+  /// no_nodes, sandbox_layer_missing.
+  expected<std::string> choose_lane(const std::string& backend,
+                                    const std::vector<std::string>& required = {}) const;
 
-  /// What the nodes of a lane offer now; there may be none.
-  lane_facts facts_of(const std::string& lane) const;
+  /// What those nodes of a lane offer now; there may be none.
+  lane_facts facts_of(const std::string& lane, const std::vector<std::string>& required = {}) const;
+
+  /// Nodes of a lane that get no job of a run which requires these layers, with those that each
+  /// lacks.
+  std::map<std::string, std::vector<std::string>>
+  unfit_nodes(const std::string& lane, const std::vector<std::string>& required) const;
 
 private:
   std::map<std::string, member_facts> members_;
@@ -70,6 +78,9 @@ private:
 
 /// What a node that joins at `now` offers.
 member_facts facts_of(wire::NodeOffer::Reader x, double now);
+
+/// Returns "node n1 lacks seccomp, landlock".
+std::string lack_text(const std::string& node, const std::vector<std::string>& layers);
 
 /// Returns "cpu/x86-64, 2 compilers, slots 0, 1".
 std::string offer_text(const member_facts& x);

@@ -20,6 +20,7 @@ struct head_run_facts {
   std::string backend; ///< that its configuration asks for: "auto", "cpu", "cuda"
   std::string lane;    ///< it was in before; empty: a new one
   int64_t priority = 0;
+  std::vector<std::string> required_layers{}; ///< of the sandbox
 };
 
 /// One run. Not thread-safe, but it need not be used on one thread alone.
@@ -36,6 +37,11 @@ public:
   /// policy kind, `head` is shown beside them. REQUIRES: open() succeeded. Reads keys.
   virtual run_actor start(caf::actor_system& system, const cluster_actor& queues,
                           const policy_client_actor& attached, const status_actor& head) = 0;
+
+  /// Whether it is to begin no other group for now. From any thread, after start().
+  virtual void hold(bool) {
+    // nop: it cannot be held
+  }
 
   /// Ends its actors and gives its files back. A run that is not `over` is one for the next head.
   /// Blocks.

@@ -1,7 +1,7 @@
 #include "actors/policy_client/completion_result.hpp"
 
-#include "messages/base/hash.hpp"
 #include "messages/fault.hpp"
+#include "messages/trace_ids.hpp"
 
 #include <chrono>
 
@@ -76,14 +76,12 @@ std::string attempt_id(const std::string& session, uint32_t turn, uint32_t attem
 std::vector<std::pair<std::string, std::string>>
 attempt_headers(const std::string& session, const std::string& request_id, const envelope& env) {
   auto affinity = header_text(session);
-  auto trace_low = env.trace;
-  auto trace_high = mix(env.run, env.episode);
-  // An all-zero span is void by the standard of the header.
-  auto span = mix(hash_of(request_id), trace_low) | 1;
+  auto trace = trace_of_episode(env.run, env.episode);
   std::vector<std::pair<std::string, std::string>> result{
       {"Content-Type", "application/json"},
       {"X-Request-Id", header_text(request_id)},
-      {"traceparent", fmt::format("00-{:016x}{:016x}-{:016x}-01", trace_high, trace_low, span)},
+      {"traceparent", fmt::format("00-{:016x}{:016x}-{:016x}-01", trace.high, trace.low,
+                                  span_of(trace, request_id))},
   };
   if (!affinity.empty()) {
     result.emplace_back("X-Session-ID", affinity);

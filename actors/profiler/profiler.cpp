@@ -52,6 +52,9 @@ counting_profiler(profiler_actor::stateful_pointer<counting_profiler_state> self
       [self](atom::profile, const envelope& where, const Message<wire::ProfileRequest>& request) {
         return profile(self, where, request);
       },
+      [self](atom::cancel, const envelope& where) {
+        self->send(self->state.runner, atom::cancel_v, where);
+      },
   };
 }
 

@@ -42,7 +42,8 @@ batch_run_state::~batch_run_state() {
 // -- admission ------------------------------------------------------------------------------------
 
 bool batch_run_state::may_admit() const {
-  return !stopped && !paused && next < counters.planned && live.size() < plan.max_live;
+  if (stopped || paused || next >= counters.planned || live.size() >= plan.max_live) return false;
+  return next % plan.group_size != 0 || !listener || listener->lets_groups_begin();
 }
 
 // One a message, so that other actors get their turns in between: the first requests of 100,000
@@ -141,6 +142,9 @@ void batch_run_state::on_finished(wire::EpisodeOutcome::Reader outcome) {
     counters.ended_turns += outcome.getTurns();
     ++group.ended;
     count_outcome(counters, kinds, outcome);
+    for (auto turn : outcome.getSketches())
+      losses.note(ref.getTask().cStr(), turn.getLanguage().cStr(), turn.getLength(),
+                  turn.getLost());
     look_at_lost_turns(outcome);
     if (is_comparable(outcome)) {
       group.returns[ref.getMember()] = outcome.getReturn();
@@ -263,6 +267,8 @@ void batch_run_state::commit_ending() {
   kinds.turns = counters.turns;
   kinds.complete = true;
   kinds.sandbox_complete = plan.sandbox_complete;
+  kinds.alarms = losses.alarms();
+  for (const auto& alarm : kinds.alarms) tell(log_level::warn, alarm);
   auto state = outcome();
   bool finished = state == "finished";
   if (finished) fault.reset();
@@ -281,7 +287,8 @@ void batch_run_state::deliver_summary() {
   std::chrono::duration<double> seconds = self->clock().now() - started;
   auto ended = outcome();
   tell_outcome(ended, seconds.count());
-  answer.deliver(run_summary(plan, counters, ended, seconds.count(), stage_seconds, fault));
+  answer.deliver(
+      run_summary(plan, counters, ended, seconds.count(), stage_seconds, kinds.alarms, fault));
 }
 
 status_actor batch_run_state::gatherer() const {

@@ -14,6 +14,7 @@
 
 #include "actors/episode/episode.hpp"
 #include "actors/episode/returns.hpp"
+#include "actors/governance/bias.hpp"
 #include "actors/governance/judge.hpp"
 #include "messages/actors.hpp"
 
@@ -48,6 +49,9 @@ class run_listener {
 public:
   virtual ~run_listener() = default;
   virtual void on_progress(const run_counters& counters) = 0;
+  /// Whether the run may begin another group; PROCEED lets it ask again. One that it has begun goes
+  /// on: its members are compared with each other.
+  virtual bool lets_groups_begin() const { return true; }
 };
 
 struct batch_run_state {
@@ -105,6 +109,7 @@ struct batch_run_state {
   std::vector<group_progress> groups;
   run_counters counters;
   run_counts kinds;
+  loss_ledger losses;
   std::map<std::string, double> stage_seconds;
   uint64_t next = 0; // ordinal of the next episode to admit
   uint32_t pending_commits = 0;

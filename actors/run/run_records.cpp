@@ -93,6 +93,7 @@ std::string readiness_text(const run_counts& counts) {
       {"usable_negative_transition", counts.usable_negative_transition},
       {"benchmark_only", counts.benchmark_only},
       {"unusable", counts.unusable},
+      {"alarms", counts.alarms},
   }
       .dump();
 }
@@ -116,6 +117,7 @@ Message<wire::Record> run_record(const run_plan& plan, const std::string& state,
 Message<wire::RunSummary> run_summary(const run_plan& plan, const run_counters& counters,
                                       const std::string& outcome, double seconds,
                                       const std::map<std::string, double>& stages,
+                                      const std::vector<std::string>& alarms,
                                       const std::optional<error>& fault) {
   return build<wire::RunSummary>([&](wire::RunSummary::Builder x) {
     x.setRun(plan.name);
@@ -140,6 +142,8 @@ Message<wire::RunSummary> run_summary(const run_plan& plan, const run_counters& 
       list[i++].setUnit("s");
     }
     if (fault) set_fault(x.initFault(), *fault);
+    auto said = x.initAlarms(static_cast<unsigned>(alarms.size()));
+    for (unsigned n = 0; n < said.size(); ++n) said.set(n, alarms[n]);
   });
 }
 

@@ -30,6 +30,7 @@ Message<wire::Record> run_record(const run_plan& plan, const std::string& state,
 Message<wire::RunSummary> run_summary(const run_plan& plan, const run_counters& counters,
                                       const std::string& outcome, double seconds,
                                       const std::map<std::string, double>& stages,
+                                      const std::vector<std::string>& alarms,
                                       const std::optional<error>& fault);
 
 } // namespace kernelmill

@@ -20,10 +20,11 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 PATIENCE = 120
 PLACES = [  # name, place, what must be there, dark, width, height
-    ("page-run", "runs/first", "figure", False, 1100, 1000),
-    ("page-episodes", "runs/first/episodes?sort=-best_speedup", "tbody tr", False, 1100, 800),
-    ("page-episode", "runs/first/episodes/g0.e0", "pre.diff", False, 1100, 1300),
-    ("page-slots-dark", "runs/first/lanes", "figure", True, 1100, 700),
+    ("page-run", "runs/first", "figure polyline", False, 1120, 1000),
+    ("page-groups-dark", "runs/first/groups", "tbody tr", True, 1120, 760),
+    ("page-episode", "runs/first/episodes/g3.e0", "pre.diff", False, 1120, 1180),
+    ("page-compare", "compare?a=two-turns&b=first", "table caption", False, 1120, 980),
+    ("page-slots-dark", "runs/first/lanes", "figure", True, 1120, 600),
 ]
 
 
@@ -50,7 +51,9 @@ def main():
     program, folder = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as home:
         os.environ["XDG_CACHE_HOME"] = home + "/cache"
-        subprocess.run([program, "run", "quickstart", f"run.dir={home}/runs/first"], check=True)
+        for name, turns in (("first", 4), ("two-turns", 2)):
+            subprocess.run([program, "run", "quickstart", f"run.dir={home}/runs/{name}", f"tasks.max_turns={turns}"],
+                           check=True, stdout=subprocess.DEVNULL)
         with subprocess.Popen([program, "page", home + "/runs"], stdout=subprocess.PIPE, text=True) as page:
             url = page.stdout.readline().strip()
             try:

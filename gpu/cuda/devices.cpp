@@ -33,6 +33,12 @@ struct nvml {
   int (*power)(device, unsigned*) = nullptr;
   int (*throttling)(device, unsigned long long*) = nullptr;
   int (*driver)(char*, unsigned) = nullptr;
+
+  // Told about, not needed: older libraries lack some.
+  int (*power_limit)(device, unsigned*) = nullptr;
+  int (*most_clock)(device, int, unsigned*) = nullptr;
+  int (*mig_mode)(device, unsigned*, unsigned*) = nullptr;
+  int (*cuda_version)(int*) = nullptr;
 };
 
 tl::unexpected<error> missing(const std::string& cause) {
@@ -59,6 +65,10 @@ expected<nvml> load() {
   from.find(x.throttling, "nvmlDeviceGetCurrentClocksThrottleReasons");
   from.find(x.driver, "nvmlSystemGetDriverVersion");
   if (!from.complete()) return missing("libnvidia-ml.so.1 lacks a function");
+  from.find(x.power_limit, "nvmlDeviceGetEnforcedPowerLimit");
+  from.find(x.most_clock, "nvmlDeviceGetMaxClockInfo");
+  from.find(x.mig_mode, "nvmlDeviceGetMigMode");
+  from.find(x.cuda_version, "nvmlSystemGetCudaDriverVersion_v2");
   if (int code = x.init(); code != 0) return missing(fmt::format("nvmlInit returned {}", code));
   return x;
 }
@@ -118,6 +128,26 @@ gpu_state gpu_monitor::state(unsigned index) const {
   unsigned long long reasons = 0;
   if (x.throttling(which, &reasons) == 0) result.throttle_reasons = reasons;
   return result;
+}
+
+gpu_settings gpu_monitor::settings(unsigned index) const {
+  gpu_settings result;
+  const auto& x = *library();
+  device which = nullptr;
+  if (x.by_index(gpus_[index].index, &which) != 0) return result;
+  unsigned value = 0, pending = 0;
+  if (x.power_limit && x.power_limit(which, &value) == 0) result.power_limit_milliwatts = value;
+  if (x.most_clock && x.most_clock(which, multiprocessor_clock, &value) == 0)
+    result.most_clock_mhz = value;
+  if (x.mig_mode && x.mig_mode(which, &value, &pending) == 0) result.mig = value != 0;
+  return result;
+}
+
+std::string gpu_monitor::runtime_version() const {
+  const auto& x = *library();
+  int version = 0;
+  if (!x.cuda_version || x.cuda_version(&version) != 0) return {};
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
 } // namespace kernelmill::cuda

@@ -4,6 +4,7 @@
 // every fault of a GPU.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,13 @@ struct gpu_state {
   bool slowed() const noexcept { return (throttle_reasons & 0xec) != 0; }
 };
 
+/// What somebody has set of a GPU; what the driver does not tell is nothing.
+struct gpu_settings {
+  std::optional<unsigned> power_limit_milliwatts;
+  std::optional<unsigned> most_clock_mhz; ///< of the multiprocessors, that the board allows
+  std::optional<bool> mig;                ///< cut into instances
+};
+
 /// Thread safety: none.
 class gpu_monitor {
 public:
@@ -42,6 +50,10 @@ public:
 
   /// REQUIRES: index < gpus().size().
   gpu_state state(unsigned index) const;
+  gpu_settings settings(unsigned index) const;
+
+  /// Of CUDA, that the driver speaks: "13.0"; empty when it does not tell.
+  std::string runtime_version() const;
 
 private:
   std::vector<gpu> gpus_;

@@ -1,5 +1,6 @@
 #include "gpu/process/core_use.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -22,6 +23,15 @@ std::string folder_of(int pid) {
 std::filesystem::directory_iterator threads_of(int pid) {
   std::error_code gone;
   return std::filesystem::directory_iterator{folder_of(pid) + "/task", gone};
+}
+
+// Of a small file of the kernel's; empty when it is not there.
+std::string text_of(const std::string& path) {
+  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  std::string result(4096, '\0');
+  auto count = file ? read_retrying(file.get(), result.data(), result.size()) : 0;
+  result.resize(count > 0 ? static_cast<size_t>(count) : 0);
+  return result;
 }
 
 void append_children(const std::string& thread, std::vector<int>& to) {
@@ -94,8 +104,29 @@ bool is_stopped(int pid) {
   return text.size() > 1 && text[1] == 'T';
 }
 
+// Version 1 tells it of the freezer's group, version 2 of each; both count the groups around it.
+bool is_frozen(int pid) {
+  auto groups = text_of(folder_of(pid) + "/cgroup");
+  for (size_t at = 0; at < groups.size();) {
+    auto end = std::min(groups.find('\n', at), groups.size());
+    auto line = groups.substr(at, end - at);
+    at = end + 1;
+    auto path = line.substr(std::min(line.find('/'), line.size()));
+    if (line.starts_with("0::")) {
+      for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"})
+        if (text_of(root + path + "/cgroup.events").find("frozen 1") != std::string::npos)
+          return true;
+    } else if (line.find(":freezer:") != std::string::npos) {
+      auto state = text_of("/sys/fs/cgroup/freezer" + path + "/freezer.state");
+      if (state.starts_with("FROZEN")) return true; // FREEZING: some still run
+    }
+  }
+  return false;
+}
+
 core_use core_use_of_all(int pid) {
   core_use result;
+  result.stopped = is_frozen(pid);
   auto all = descendants_of(pid);
   all.insert(all.begin(), pid);
   for (int next : all) {

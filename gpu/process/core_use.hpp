@@ -38,10 +38,14 @@ double seconds_without_core(int pid);
 /// Whether the process was stopped, by SIGSTOP say.
 bool is_stopped(int pid);
 
+/// Whether a control group that the process is in was frozen, or one around it: it has no core, and
+/// no signal tells of it.
+bool is_frozen(int pid);
+
 struct core_use {
   double seconds = 0;      ///< with those of processes that have ended
   bool wants_more = false; ///< one of them is running, or ready to
-  bool stopped = false;    ///< one of them was stopped from outside
+  bool stopped = false;    ///< one of them was stopped from outside, or all were frozen
 };
 
 /// That of a process and all that it started.

@@ -181,9 +181,10 @@ std::optional<double> candidate_process::run(candidate_command command,
   }
 }
 
-// On a CPU no candidate can stop itself (seccomp). On a GPU its driver's timers could do it.
+// On a CPU no candidate can stop itself (seccomp). On a GPU its driver's timers could do it. Nobody
+// can freeze the group that he is in.
 bool candidate_process::is_held() const {
-  return !on_gpu() && is_stopped(pid_);
+  return (!on_gpu() && is_stopped(pid_)) || is_frozen(pid_);
 }
 
 bool candidate_process::close_gate(double patience, int deadline_ms) {

@@ -28,8 +28,9 @@ struct referee_client::state {
   }
   template <class Result, class Request>
   expected<Message<Result>> ask(const Message<Request>& request, uint32_t kind, uint32_t answer,
-                                int deadline_ms);
-  expected<frame> exchange(uint32_t kind, const char* words, size_t bytes, int deadline_ms);
+                                int deadline_ms, const std::stop_token& stop);
+  expected<frame> exchange(uint32_t kind, const char* words, size_t bytes, int deadline_ms,
+                           const std::stop_token& stop);
 };
 
 expected<void> referee_client::state::start() {
@@ -69,24 +70,29 @@ expected<void> referee_client::state::start() {
 }
 
 expected<frame> referee_client::state::exchange(uint32_t kind, const char* words, size_t bytes,
-                                                int deadline_ms) {
+                                                int deadline_ms, const std::stop_token& stop) {
   if (!process || !process->running()) {
     drop();
     ++restarts;
     KM_TRY(start());
   }
+  std::stop_callback hang_up{stop, [fd = socket.get()] { ::shutdown(fd, SHUT_RDWR); }};
   KM_TRY(send_frame(socket.get(), kind, words, bytes, {}, deadline_ms));
   return receive_frame(socket.get(), deadline_ms);
 }
 
 template <class Result, class Request>
 expected<Message<Result>> referee_client::state::ask(const Message<Request>& request, uint32_t kind,
-                                                     uint32_t answer, int deadline_ms) {
-  auto got = exchange(kind, request.data(), request.size(), deadline_ms);
+                                                     uint32_t answer, int deadline_ms,
+                                                     const std::stop_token& stop) {
+  auto got = exchange(kind, request.data(), request.size(), deadline_ms, stop);
   if (got && got->kind == answer)
     return Message<Result>::from_bytes(got->words.begin(), got->words.size() * sizeof(capnp::word));
   // Whatever it still does belongs to a request that is over.
   drop();
+  if (stop.stop_requested())
+    return infrastructure_error("cancelled", "the evaluation was ended: nobody waits for it",
+                                "nothing is lost");
   if (!got && got.error().category == "timeout")
     return infrastructure_error(
         "referee_timeout",
@@ -118,9 +124,10 @@ referee_client& referee_client::operator=(referee_client&&) noexcept = default;
 referee_client::~referee_client() = default;
 
 expected<Message<wire::EvaluateResult>>
-referee_client::evaluate(const Message<wire::EvaluateRequest>& request, int deadline_ms) {
+referee_client::evaluate(const Message<wire::EvaluateRequest>& request, int deadline_ms,
+                         const std::stop_token& stop) {
   auto result = state_->ask<wire::EvaluateResult>(request, evaluate_request_frame,
-                                                  evaluate_result_frame, deadline_ms);
+                                                  evaluate_result_frame, deadline_ms, stop);
   if (!result) return result;
   scratch_builder builder;
   builder->setRoot(*result->open());
@@ -134,7 +141,7 @@ referee_client::evaluate(const Message<wire::EvaluateRequest>& request, int dead
 expected<Message<wire::CheckResult>>
 referee_client::check(const Message<wire::CheckRequest>& request, int deadline_ms) {
   return state_->ask<wire::CheckResult>(request, check_request_frame, check_result_frame,
-                                        deadline_ms);
+                                        deadline_ms, {});
 }
 
 expected<void> referee_client::probe(int deadline_ms) {

@@ -4,6 +4,7 @@
 // deadline. One request at a time; a slot is exclusive anyway while something is timed.
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,13 @@
 namespace kernelmill {
 
 struct referee_options {
-  std::vector<int> cpus;       ///< affinity of candidates; empty: every CPU
-  std::string cache_directory; ///< for built references and baselines
-  unsigned pool = 2;           ///< candidate processes kept warm
-  std::string gpu_node = {};   ///< "/dev/nvidia0"; empty: a CPU slot
-  std::string gpu_uuid = {};   ///< of the same
-  std::string python = {};     ///< interpreter that has torch; empty: no contract `torch`
-  bool python_at_once = false; ///< started before the first request that needs it
+  std::vector<int> cpus;                ///< affinity of candidates; empty: every CPU
+  std::string cache_directory;          ///< for built references and baselines
+  unsigned pool = 2;                    ///< candidate processes kept warm
+  std::string gpu_node = {};            ///< "/dev/nvidia0"; empty: a CPU slot
+  std::string gpu_uuid = {};            ///< of the same
+  std::string python = {};              ///< interpreter that has torch; empty: no contract `torch`
+  bool python_at_once = false;          ///< started before the first request that needs it
   std::vector<std::string> layers = {}; ///< of the sandbox that stand here, for each result
 };
 
@@ -37,9 +38,11 @@ public:
   ~referee_client();
 
   /// Fails, always with class infrastructure, only when the referee itself is at fault; what is
-  /// wrong with a candidate or a task stands in the result.
+  /// wrong with a candidate or a task stands in the result. A request to `stop`, from any thread,
+  /// ends the referee with its candidate, and the error is "cancelled".
   expected<Message<wire::EvaluateResult>> evaluate(const Message<wire::EvaluateRequest>& request,
-                                                   int deadline_ms);
+                                                   int deadline_ms,
+                                                   const std::stop_token& stop = {});
 
   expected<Message<wire::CheckResult>> check(const Message<wire::CheckRequest>& request,
                                              int deadline_ms);

@@ -83,7 +83,8 @@ struct task {
   std::string operator_family; ///< reduction, normalization, elementwise, matmul, ...
   contract_kind contract = contract_kind::native; ///< of its candidates on these terms
   std::string difficulty;                         ///< easy, medium, hard
-  std::string split; ///< of exports: train or dev; empty: by the hash of the id
+  std::string split;  ///< of exports: train or dev; empty: by the hash of the id
+  std::string source; ///< whose licence counts: a `source` of configs/licences; empty: by the id
   std::vector<std::string> backends;
   std::string prompt; ///< prompt.md
   std::string function = "solve";

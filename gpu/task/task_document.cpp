@@ -317,13 +317,14 @@ namespace {
 expected<void> read_head(const section& from, task& x) {
   std::string id;
   std::string contract = to_string(x.contract);
-  auto ok = all(
-      {from.text("id", id, true), from.text("title", x.title, true),
-       from.choice("verb", x.verb, true, {"optimize", "debug", "diagnose", "reformulate"}),
-       from.text("operator_family", x.operator_family, true),
-       from.choice("contract", contract, false, {"native", "torch"}),
-       from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
-       from.choice("split", x.split, false, {"train", "dev"}), from.texts("backends", x.backends)});
+  auto ok =
+      all({from.text("id", id, true), from.text("title", x.title, true),
+           from.choice("verb", x.verb, true, {"optimize", "debug", "diagnose", "reformulate"}),
+           from.text("operator_family", x.operator_family, true),
+           from.choice("contract", contract, false, {"native", "torch"}),
+           from.choice("difficulty", x.difficulty, false, {"easy", "medium", "hard"}),
+           from.choice("split", x.split, false, {"train", "dev"}),
+           from.text("source", x.source, false), from.texts("backends", x.backends)});
   if (!ok) return ok;
   x.contract = *contract_of(contract); // one of the choices
   if (x.id.empty()) x.id = id;         // loaded by its folder; the loader compares the two
@@ -351,8 +352,8 @@ expected<void> read_count(const section& from, const char* name, uint32_t& into)
 expected<void> read_torch_document(const json& document, const std::string& file, task& x) {
   section from{document, file, ""};
   if (auto ok = from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
-                            "difficulty", "split", "backends", "suite", "level", "problem_id",
-                            "precision"});
+                            "difficulty", "split", "source", "backends", "suite", "level",
+                            "problem_id", "precision"});
       !ok)
     return ok;
   if (from.has("schema_version") && from.at("schema_version") != 1)
@@ -374,10 +375,10 @@ expected<void> read_document(const json& document, const std::string& file, task
   if (document.is_object() && document.value("contract", json{}) == "torch")
     return read_torch_document(document, file, x);
   section from{document, file, ""};
-  if (auto ok =
-          from.allow({"schema_version", "id", "title", "verb", "operator_family", "contract",
-                      "difficulty", "split", "backends", "function", "arguments", "cases", "timed",
-                      "timed_gpu", "tolerance", "bytes", "flops", "diagnoses", "diagnosis"});
+  if (auto ok = from.allow({"schema_version", "id",         "title", "verb",      "operator_family",
+                            "contract",       "difficulty", "split", "source",    "backends",
+                            "function",       "arguments",  "cases", "timed",     "timed_gpu",
+                            "tolerance",      "bytes",      "flops", "diagnoses", "diagnosis"});
       !ok)
     return ok;
   if (!from.has("schema_version") || from.at("schema_version") != 1)

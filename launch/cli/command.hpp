@@ -22,6 +22,7 @@ struct option_spec {
   bool required = false;
   std::vector<std::string> choices;
   completes by = completes::nothing;
+  std::string letter = {}; ///< "-f"; empty: none
 };
 
 struct argument_spec {

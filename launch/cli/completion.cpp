@@ -125,9 +125,13 @@ std::string zsh_action(completes by, const std::vector<std::string>& choices) {
 std::string zsh_command(const command& x) {
   auto result = fmt::format("    '{}') _arguments", x.name);
   for (const auto* o : options_of(x)) {
-    result += fmt::format(" \\\n      '{}[{}]", o->name, zsh_quoted(o->doc));
-    if (!o->value.empty()) result += fmt::format(":{}:{}", o->value, zsh_action(o->by, o->choices));
-    result += "'";
+    for (const auto& name : {o->name, o->letter}) {
+      if (name.empty()) continue;
+      result += fmt::format(" \\\n      '{}[{}]", name, zsh_quoted(o->doc));
+      if (!o->value.empty())
+        result += fmt::format(":{}:{}", o->value, zsh_action(o->by, o->choices));
+      result += "'";
+    }
   }
   for (const auto& a : x.arguments)
     result += fmt::format(" \\\n      '{}:{}:{}'", a.repeat ? "*" : "", a.name,
@@ -234,9 +238,10 @@ std::string fish_script(const command_table& commands) {
       seen += "; and __fish_seen_subcommand_from " + verb;
     }
     for (const auto* o : options_of(x))
-      result += fmt::format("complete -c kernelmill -n '{}' -l {} -d '{}'{}\n", seen,
-                            o->name.substr(2), fish_quoted(o->doc),
-                            o->value.empty() ? "" : " -r" + fish_source(o->by, o->choices));
+      result +=
+          fmt::format("complete -c kernelmill -n '{}' -l {}{} -d '{}'{}\n", seen, o->name.substr(2),
+                      o->letter.empty() ? "" : " -s " + o->letter.substr(1), fish_quoted(o->doc),
+                      o->value.empty() ? "" : " -r" + fish_source(o->by, o->choices));
     if (!x.arguments.empty())
       if (auto source = fish_source(x.arguments.front().by, x.arguments.front().choices);
           !source.empty())

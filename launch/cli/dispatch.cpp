@@ -111,12 +111,13 @@ tl::unexpected<error> unexpected_argument(const command& x, const std::string& w
 
 /// Adds one option, bound to `store`.
 void add_option(CLI::App& app, const option_spec& spec, std::vector<std::string>& store) {
+  auto names = spec.letter.empty() ? spec.name : spec.letter + "," + spec.name;
   if (spec.value.empty()) {
-    app.add_flag_callback(spec.name, [&store] { store.assign(1, ""); });
+    app.add_flag_callback(names, [&store] { store.assign(1, ""); });
     return;
   }
   // Repeated options are refused: the last one would win in silence.
-  app.add_option(spec.name, store)
+  app.add_option(names, store)
       ->type_size(1)
       ->expected(1)
       ->allow_extra_args(false)

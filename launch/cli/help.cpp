@@ -17,7 +17,8 @@ std::string argument_usage(const argument_spec& x) {
 }
 
 std::string option_usage(const option_spec& x) {
-  return x.value.empty() ? x.name : x.name + " " + x.value;
+  auto names = x.letter.empty() ? x.name : x.letter + ", " + x.name;
+  return x.value.empty() ? names : names + " " + x.value;
 }
 
 std::string usage(const command& x) {

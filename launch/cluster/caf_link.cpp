@@ -14,6 +14,7 @@
 #include <caf/io/network/default_multiplexer.hpp>
 #include <caf/io/network/interfaces.hpp>
 #include <caf/io/network/stream_impl.hpp>
+#include <caf/policy/tcp.hpp>
 
 #include <openssl/err.h>
 
@@ -68,12 +69,15 @@ private:
   tls_session session_;
 };
 
-class tls_scribe final : public caf::io::scribe {
+/// CAF's scribe of a stream, with the link's place at the door for as long as it is open.
+template <class Policy>
+class door_scribe final : public caf::io::scribe {
 public:
-  tls_scribe(multiplexer& network, link_socket link)
-      : scribe(net::conn_hdl_from_socket(link.fd.get())),
-        stream_(network, link.fd.get(), std::move(link.session)) {
-    link.fd.release(); // the stream closes it
+  template <class... Ts>
+  door_scribe(multiplexer& network, descriptor fd, std::shared_ptr<void> place, Ts&&... xs)
+      : scribe(net::conn_hdl_from_socket(fd.get())),
+        stream_(network, fd.get(), std::forward<Ts>(xs)...), place_(std::move(place)) {
+    fd.release(); // the stream closes it
   }
 
   void configure_read(caf::io::receive_policy::config config) override {
@@ -103,12 +107,16 @@ public:
 
 private:
   bool launched_ = false;
-  net::stream_impl<tls_policy> stream_;
+  net::stream_impl<Policy> stream_;
+  std::shared_ptr<void> place_;
 };
 
 caf::io::scribe_ptr scribe_of(multiplexer& network, link_socket link) {
-  if (!link.session) return network.new_scribe(link.fd.release());
-  return caf::make_counted<tls_scribe>(network, std::move(link));
+  if (!link.session)
+    return caf::make_counted<door_scribe<caf::policy::tcp>>(network, std::move(link.fd),
+                                                            std::move(link.place));
+  return caf::make_counted<door_scribe<tls_policy>>(network, std::move(link.fd),
+                                                    std::move(link.place), std::move(link.session));
 }
 
 // -- the way in -----------------------------------------------------------------------------------

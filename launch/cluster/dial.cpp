@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "launch/cluster/front_door.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -62,6 +64,9 @@ expected<link_socket> greet_over(descriptor fd, const network_address& at, const
     auto step = shake_hands_in_time(result.fd.get(), result.session.get());
     if (!step) return silent_head(at);
     if (*step == tls_step::failed) return refused_by_head(at, "TLS");
+  } else if (::send(result.fd.get(), plain_greeting.data(), plain_greeting.size(), MSG_NOSIGNAL) !=
+             static_cast<ssize_t>(plain_greeting.size())) {
+    return unreachable_head(at, std::strerror(errno)); // a fresh socket has room for a line
   }
   if (!wait_for(result.fd.get(), POLLIN, clock::now() + hello_deadline)) return silent_head(at);
   return result;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -48,7 +49,24 @@ struct visitor {
   origin from{};
   steady::time_point until;
   short events = POLLIN;
+  size_t said = 0; ///< bytes of the greeting, without TLS
 };
+
+// Reads no byte beyond the greeting: what follows is CAF's.
+tls_step hear_greeting(visitor& x) {
+  char text[plain_greeting.size()];
+  for (;;) {
+    auto left = plain_greeting.size() - x.said;
+    if (left == 0) return tls_step::done;
+    auto count = ::recv(x.link.fd.get(), text, left, 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return tls_step::wants_read;
+    if (count <= 0) return tls_step::failed;
+    auto size = static_cast<size_t>(count);
+    if (plain_greeting.compare(x.said, size, text, size) != 0) return tls_step::failed;
+    x.said += size;
+  }
+}
 
 } // namespace
 
@@ -57,6 +75,7 @@ door_limits door_limits::for_descriptors(size_t count) {
   result.highest_fd = static_cast<int>(std::min<size_t>(count - count / 4, 1 << 20));
   result.waiting = std::clamp<size_t>(count / 16, 8, 128);
   result.of_address = result.waiting / 2;
+  result.inside = std::max<size_t>(count / 2, 8);
   return result;
 }
 
@@ -68,6 +87,8 @@ struct front_door::state {
   receiver let_in;
   std::list<visitor> waiting; // the oldest first
   std::map<origin, size_t> counts;
+  /// How many are inside; each of them holds a place, also when this is gone.
+  std::shared_ptr<std::atomic<size_t>> inside = std::make_shared<std::atomic<size_t>>(0);
   steady::time_point closed_until{}; // no descriptors: nobody is accepted
   std::thread thread;
 
@@ -78,6 +99,7 @@ struct front_door::state {
   void make_room(const origin& from);
   std::list<visitor>::iterator drop(std::list<visitor>::iterator x);
   void go_on(const std::vector<pollfd>& seen);
+  void let_through(link_socket link);
   void drop_late();
   int next_wait() const;
 };
@@ -105,13 +127,15 @@ void front_door::state::admit(descriptor fd, const sockaddr_storage& from) {
   int on = 1;
   ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  if (!tls) return let_in({std::move(fd), {}});
   visitor who;
   who.from = origin_of(from);
-  make_room(who.from);
-  who.link.session = tls->session(fd.get(), true);
-  if (!who.link.session) return;
   who.link.fd = std::move(fd);
+  if (!tls && hear_greeting(who) == tls_step::done) return let_through(std::move(who.link));
+  make_room(who.from);
+  if (tls) {
+    who.link.session = tls->session(who.link.fd.get(), true);
+    if (!who.link.session) return;
+  }
   who.until = steady::now() + std::chrono::milliseconds{limits.handshake_ms};
   ++counts[who.from];
   waiting.push_back(std::move(who));
@@ -155,7 +179,7 @@ void front_door::state::go_on(const std::vector<pollfd>& seen) {
       ++x;
       continue;
     }
-    auto step = shake_hands(x->link.session.get());
+    auto step = tls ? shake_hands(x->link.session.get()) : hear_greeting(*x);
     if (step == tls_step::wants_read || step == tls_step::wants_write) {
       x->events = step == tls_step::wants_read ? POLLIN : POLLOUT;
       ++x;
@@ -163,8 +187,15 @@ void front_door::state::go_on(const std::vector<pollfd>& seen) {
     }
     auto link = std::move(x->link);
     x = drop(x);
-    if (step == tls_step::done) let_in(std::move(link));
+    if (step == tls_step::done) let_through(std::move(link));
   }
+}
+
+void front_door::state::let_through(link_socket link) {
+  if (inside->load() >= limits.inside) return;
+  inside->fetch_add(1);
+  link.place = std::shared_ptr<void>{nullptr, [count = inside](void*) { count->fetch_sub(1); }};
+  let_in(std::move(link));
 }
 
 // All have the same time, so those that came first are late first.
@@ -255,6 +286,7 @@ expected<std::unique_ptr<front_door>> front_door::open(const std::string& host, 
   x->port = port_of(x->listener.get());
   x->tls = std::move(tls);
   x->limits = limits;
+  if (!x->tls) x->limits.of_address = limits.waiting; // there is one address
   x->let_in = std::move(let_in);
   return std::unique_ptr<front_door>{new front_door{std::move(x)}};
 }

@@ -23,28 +23,6 @@ std::string marker_of(const std::string& directory) {
   return directory + "/head.json";
 }
 
-// A resolved configuration goes through the same door as a file of the user's.
-expected<run_config> read_config(const std::string& text, const std::string& root) {
-  static std::atomic<unsigned> count{0};
-  auto file =
-      root + "/.submitted-" + std::to_string(::getpid()) + "-" + std::to_string(count++) + ".json";
-  std::error_code code;
-  fs::create_directories(root, code);
-  {
-    std::ofstream out{file};
-    out << text;
-    if (!out.flush())
-      return infrastructure_error("io_error", "failed to write " + file,
-                                  "look at the file system's space and rights");
-  }
-  config_sources sources;
-  sources.files = {file};
-  auto loaded = load_config(sources);
-  fs::remove(file, code);
-  KM_TRY(loaded);
-  return std::move(loaded->config);
-}
-
 // "cuda/sm_90" as a machine that evaluates; what it is made of stands in `facts`.
 chosen_backend backend_of(const lane_facts& facts) {
   chosen_backend result;
@@ -62,8 +40,8 @@ public:
     const auto& config = options_.config;
     options_.directory = config.run.dir;
     options_.config_json = to_json(config).dump(2);
-    facts_ = {config.run.name, config.run.dir, config.evaluation.backend, std::move(lane),
-              config.run.priority};
+    facts_ = {config.run.name, config.run.dir,      config.evaluation.backend,
+              std::move(lane), config.run.priority, config.evaluation.required_layers};
   }
 
   const head_run_facts& facts() const override { return facts_; }
@@ -81,8 +59,12 @@ public:
 
   run_actor start(caf::actor_system& system, const cluster_actor& queues,
                   const policy_client_actor& attached, const status_actor& head) override {
-    return run_->start(system, queues, {head}, attached);
+    std::vector<status_actor> others;
+    if (head) others.push_back(head);
+    return run_->start(system, queues, others, attached);
   }
+
+  void hold(bool on) override { run_->hold(on); }
 
   void close(bool over) override {
     run_.reset();
@@ -99,13 +81,15 @@ private:
 
 class stored_runs final : public run_host {
 public:
-  stored_runs(std::string root, logger log, std::shared_ptr<open_stores> stores)
-      : root_(std::move(root)), log_(std::move(log)), stores_(std::move(stores)) {
+  stored_runs(std::string root, logger log, std::shared_ptr<open_stores> stores,
+              group_listener on_group)
+      : root_(std::move(root)), log_(std::move(log)), stores_(std::move(stores)),
+        on_group_(std::move(on_group)) {
     // nop
   }
 
   expected<head_run_ptr> read(const std::string& config_json) override {
-    auto config = read_config(config_json, root_);
+    auto config = read_submitted(config_json, root_);
     KM_TRY(config);
     const auto& name = config->run.name;
     if (name.empty() || name.find('/') != name.npos)
@@ -144,15 +128,42 @@ private:
     run_options result;
     result.config = std::move(config);
     result.log = log_;
+    if (on_group_)
+      result.on_group = [tell = on_group_, run = result.config.run.name](uint32_t group) {
+        tell(run, group);
+      };
     return result;
   }
 
   std::string root_;
   logger log_;
   std::shared_ptr<open_stores> stores_;
+  group_listener on_group_;
 };
 
 } // namespace
+
+// A resolved configuration goes through the same door as a file of the user's.
+expected<run_config> read_submitted(const std::string& text, const std::string& root) {
+  static std::atomic<unsigned> count{0};
+  auto file =
+      root + "/.submitted-" + std::to_string(::getpid()) + "-" + std::to_string(count++) + ".json";
+  std::error_code code;
+  fs::create_directories(root, code);
+  {
+    std::ofstream out{file};
+    out << text;
+    if (!out.flush())
+      return infrastructure_error("io_error", "failed to write " + file,
+                                  "look at the file system's space and rights");
+  }
+  config_sources sources;
+  sources.files = {file};
+  auto loaded = load_config(sources);
+  fs::remove(file, code);
+  KM_TRY(loaded);
+  return std::move(loaded->config);
+}
 
 void open_stores::put(const std::string& run, const std::shared_ptr<const store>& x) {
   std::lock_guard guard{mutex_};
@@ -172,8 +183,10 @@ bool is_marked_by_head(const std::string& directory) {
 }
 
 std::shared_ptr<run_host> make_head_runs(std::string root, logger log,
-                                         std::shared_ptr<open_stores> stores) {
-  return std::make_shared<stored_runs>(std::move(root), std::move(log), std::move(stores));
+                                         std::shared_ptr<open_stores> stores,
+                                         group_listener on_group) {
+  return std::make_shared<stored_runs>(std::move(root), std::move(log), std::move(stores),
+                                       std::move(on_group));
 }
 
 } // namespace kernelmill

@@ -4,12 +4,14 @@
 // a marker in each run's directory while a head works on it, which is what the next head looks for,
 // however this one ended.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
 #include "actors/head/run_host.hpp"
+#include "launch/config/run_config.hpp"
 #include "messages/log/logger.hpp"
 #include "storage/store.hpp"
 
@@ -29,8 +31,15 @@ private:
   std::map<std::string, std::weak_ptr<const store>> all_;
 };
 
+/// Hears of each group whose record was committed just now: the run's name, the group's number.
+using group_listener = std::function<void(const std::string&, uint32_t)>;
+
 /// The runs below `root`; `log` hears their warnings, `stores` of what they open.
 std::shared_ptr<run_host> make_head_runs(std::string root, logger log,
-                                         std::shared_ptr<open_stores> stores);
+                                         std::shared_ptr<open_stores> stores,
+                                         group_listener on_group = {});
+
+/// Reads a configuration that came as text, by the rules of one in a file below `root`.
+expected<run_config> read_submitted(const std::string& text, const std::string& root);
 
 } // namespace kernelmill

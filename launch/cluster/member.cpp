@@ -112,6 +112,9 @@ struct station {
       auto list = x.initSlots(static_cast<unsigned>(slots.referee_names.size()));
       for (unsigned i = 0; i < list.size(); ++i) list.set(i, slots.referee_names[i]);
       x.setSandboxComplete(slots.sandbox_complete());
+      auto stand = layers_that_stood(slots.layers);
+      auto layers = x.initLayers(static_cast<unsigned>(stand.size()));
+      for (unsigned i = 0; i < layers.size(); ++i) layers.set(i, stand[i]);
     });
   }
 

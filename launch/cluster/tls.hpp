@@ -24,6 +24,8 @@ using tls_session = std::unique_ptr<SSL, ssl_free>;
 struct link_socket {
   descriptor fd;
   tls_session session;
+  std::shared_ptr<void>
+      place{}; ///< among those that a door has let in; dropped with the connection
 };
 
 /// What this process shows to others and whom it believes. Any number of threads.

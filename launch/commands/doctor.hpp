@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/cuda/devices.hpp"
+#include "launch/machine/accelerators.hpp"
 
 namespace kernelmill::commands {
 
@@ -28,27 +28,11 @@ void examine_sandbox(findings& out);                            ///< each layer,
 void examine_counters(findings& out);                           ///< perf events
 void examine_disk(findings& out, const std::string& directory); ///< file system and space
 
-/// Everything about GPUs that a machine may have; what is empty was not found.
-struct accelerator_facts {
-  std::vector<cuda::gpu> gpus; ///< that CUDA_VISIBLE_DEVICES shows
-  size_t hidden_gpus = 0;      ///< that it does not
-  std::string driver_version; ///< "570.124.06"
-  std::string no_gpu;         ///< why `gpus` is empty
-  std::string cuda_library;   ///< of the driver
-  std::string nvcc;
-  std::string nvcc_version;
-  std::string nvrtc;
-  std::string nvrtc_version;
-  std::string ncu;
-  std::string hip_library;
-  std::string hipcc;
-};
+using kernelmill::accelerator_facts;
+using kernelmill::find_accelerators;
 
-/// Opens libraries, and makes no context on a GPU.
-accelerator_facts find_accelerators();
-
-/// A machine without a GPU lacks nothing, as the CPU backend needs none; what it has not is `none`. One with a GPU is warned of
-/// what keeps it from being used. Never fails.
+/// A machine without a GPU lacks nothing, as the CPU backend needs none; what it has not is `none`.
+/// One with a GPU is warned of what keeps it from being used. Never fails.
 void examine_accelerators(findings& out, const accelerator_facts& facts);
 
 } // namespace kernelmill::commands

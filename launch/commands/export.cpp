@@ -1,5 +1,6 @@
 // `kernelmill export`: runs as datasets for trainers.
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -8,8 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
+#include "launch/commands/code_memory.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/export_folders.hpp"
 #include "launch/commands/export_kernelbench.hpp"
+#include "launch/commands/export_permits.hpp"
 #include "launch/commands/export_runs.hpp"
 #include "launch/commands/options.hpp"
 
@@ -90,8 +94,9 @@ expected<void> check_filter(const invocation& in, const ex::filter& wanted) {
   auto as = ex::form_of(in.value("--form"));
   const auto* trouble = "it would change what the members of a group are compared with";
   if (!as && (wanted.of_turns() || !wanted.splits.empty() || !wanted.verbs.empty()))
-    return usage("the form kernelbench takes no filter: a report is of a whole run",
-                 "leave the filters out");
+    return usage(
+        fmt::format("the form {} takes no filter: it is of a whole run", in.value("--form")),
+        "leave the filters out");
   if (as && ex::filters_of(*as) == ex::filtering::tasks && wanted.of_turns())
     return usage(
         fmt::format("the form {} takes only --split and --verb: {}", in.value("--form"), trouble),
@@ -102,15 +107,47 @@ expected<void> check_filter(const invocation& in, const ex::filter& wanted) {
   return {};
 }
 
+bool tells_split(ex::form x) {
+  const auto& fields = ex::fields_of(x);
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const ex::field& f) { return f.name == "split"; });
+}
+
+/// Rows and solutions can be trained on, whatever form they have; KernelBench's figures cannot, and
+/// folders of tasks hold no answer.
+purpose purpose_of(const invocation& in) {
+  bool shared = in.value("--form") == "kernelbench" || in.value("--form") == "harbor-tasks";
+  return shared ? purpose::share : purpose::train;
+}
+
+ex::contamination_check contamination_of(const invocation& in) {
+  ex::contamination_check result;
+  const auto& word = in.value("--on-contamination");
+  result.then = word == "drop"     ? ex::on_contamination::drop
+                : word == "refuse" ? ex::on_contamination::refuse
+                                   : ex::on_contamination::report;
+  if (in.value("--form") != "kernelbench") result.memory = make_code_memory();
+  return result;
+}
+
 expected<void> check_output(const invocation& in) {
   if (in.value("--out") == "-" && in.json)
     return usage("with --out - rows go to stdout, where --json prints its document",
                  "leave one of them out");
-  if (in.value("--form") == "kernelbench" && in.has("--zstd"))
-    return usage("the form kernelbench is not packed: its reader opens plain files",
-                 "leave --zstd out");
-  if (in.value("--form") == "kernelbench" && in.value("--verdict") != "original")
-    return usage("the form kernelbench holds what was measured, which no verdict changes",
+  bool rows = ex::form_of(in.value("--form")).has_value();
+  if (auto as = ex::form_of(in.value("--form")); as && in.value("--out") == "-")
+    if (!tells_split(*as) &&
+        (!in.has("--split") || in.value("--split").find(',') != std::string::npos))
+      return usage(fmt::format("rows of the form {} do not say which split they are of, and with "
+                               "--out - all go into one stream",
+                               in.value("--form")),
+                   "add --split train or --split dev, or give a folder");
+  if (!rows && (in.has("--zstd") || in.has("--follow")))
+    return usage(fmt::format("the form {} is a folder of plain files", in.value("--form")),
+                 "leave --zstd and --follow out");
+  if (!rows && in.value("--verdict") != "original")
+    return usage("the form " + in.value("--form") +
+                     " holds what was measured, which no verdict changes",
                  "leave --verdict out");
   if (in.has("--by") && in.value("--form") != "kernelbench")
     if (in.value("--by") != "episode")
@@ -136,13 +173,20 @@ json document_of(const ex::report& x, const invocation& in) {
                      {"rows", f.rows},
                      {"bytes", f.bytes},
                      {"sha256", f.sha256}});
+  auto refused = json::array();
+  for (const auto& [key, r] : x.refused)
+    refused.push_back(
+        {{"what", r.what}, {"groups", r.groups}, {"reason", r.may.reason}, {"hint", r.may.hint}});
   return {{"form", in.value("--form")},
           {"directory", in.value("--out")},
           {"rows", x.rows},
           {"groups", x.groups},
           {"turns", x.turns},
           {"files", std::move(files)},
-          {"left_out", x.without}};
+          {"left_out", x.without},
+          {"refused", std::move(refused)},
+          {"train_like_dev", x.contamination.train_like_dev},
+          {"answers_like_example", x.contamination.answers_like_example}};
 }
 
 std::string text_of(const ex::report& x, const invocation& in) {
@@ -162,27 +206,50 @@ void say_why_empty(const ex::report& x) {
               "docs/how-to/attach-a-policy-server.md says which servers do");
 }
 
+void say_what_was_kept_out(const ex::report& x, const ex::request& what) {
+  for (const auto& [key, refused] : x.refused)
+    cli::talk(fmt::format("left out {} groups with {}: {} ({})", refused.groups, refused.what,
+                          refused.may.reason, refused.may.hint));
+  for (const auto& [task, conflict] : x.split_conflicts)
+    cli::talk(fmt::format("the runs differ on the split of {}: it is in {}", task, conflict.taken));
+  const auto& found = x.contamination;
+  if (found.train_like_dev + found.answers_like_example > 0)
+    cli::talk(fmt::format("contamination: {} codes of train nearly repeat one of dev, {} answers a "
+                          "retrieved example{}",
+                          found.train_like_dev, found.answers_like_example,
+                          what.contamination.then == ex::on_contamination::drop
+                              ? "; their groups are left out"
+                              : ""));
+}
+
 expected<int> export_runs(const invocation& in) {
   auto wanted = filter_of(in);
   KM_TRY(wanted);
   KM_TRY(check_filter(in, *wanted));
   KM_TRY(check_output(in));
-  auto runs = open_runs(in);
+  auto runs = open_runs(in, purpose_of(in));
   KM_TRY(runs);
   auto as = ex::form_of(in.value("--form"));
+  if (in.value("--form") == "sol") return export_sol(in, *runs);
+  if (in.value("--form") == "harbor-tasks") return export_harbor_tasks(in, *runs);
   if (!as) return export_kernelbench(in, *runs);
   bool stream = in.value("--out") == "-";
   ex::request what{.as = *as,
                    .wanted = std::move(*wanted),
                    .zstd = in.has("--zstd"),
+                   .accepted_terms = runs->accepted_terms,
+                   .contamination =
+                       in.has("--follow") ? ex::contamination_check{} : contamination_of(in),
                    .force = in.has("--force"),
                    .directory = stream ? std::string{} : in.value("--out"),
                    .stream = to_stdout,
                    .made_by = made_by()};
+  if (in.has("--follow")) return export_following(in, *runs, what);
   auto done = ex::write_dataset(runs->sources, what);
   if (!done && stream && std::ferror(stdout)) return 0;
   KM_TRY(done);
   say_why_empty(*done);
+  say_what_was_kept_out(*done, what);
   if (in.json)
     cli::print_json(document_of(*done, in));
   else if (!stream)
@@ -193,7 +260,7 @@ expected<int> export_runs(const invocation& in) {
 std::vector<std::string> form_words() {
   std::vector<std::string> result;
   for (auto x : ex::all_forms) result.emplace_back(ex::to_string(x));
-  result.emplace_back("kernelbench");
+  for (const auto* name : {"kernelbench", "sol", "harbor-tasks"}) result.emplace_back(name);
   return result;
 }
 
@@ -247,6 +314,16 @@ cli::command export_row() {
         false,
         {},
         nothing},
+       {"--on-contamination",
+        "WHAT",
+        "When code of train nearly repeats code of dev, or an answer a retrieved example.",
+        "report",
+        false,
+        {"report", "drop", "refuse"},
+        nothing},
+       accept_terms_option(),
+       flag("--follow",
+            "Goes on while the run does: rows of each group on stdout once it has ended."),
        flag("--zstd", "Packs the rows: .jsonl.zst."),
        flag("--force", "Replaces an export that is there."),
        runs_root()},

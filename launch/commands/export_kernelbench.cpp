@@ -58,6 +58,8 @@ expected<int> export_kernelbench(const cli::invocation& in, const exported_runs&
   if (runs.opened.size() != 1)
     return bad_option("the form kernelbench takes one run",
                       "export each run to a folder of its own");
+  // A report is of a whole run, and holds no text: it is passed on, not trained on.
+  KM_TRY(exports::check_all(runs.sources.front().may, "failed to export"));
   const auto& run = runs.opened.front();
   auto by = in.value("--by") == "turn" ? rp::sample_unit::turn : rp::sample_unit::episode;
   auto set = rp::read_samples(run.lineage, run.where, by);

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "launch/commands/export_permits.hpp"
 #include "launch/commands/run_view.hpp"
 #include "messages/json.hpp"
 #include "storage/fork.hpp"
@@ -49,8 +50,11 @@ expected<exports::source> source_of(const exported_run& run) {
   auto state = state_of(run.lineage, run.where.name);
   KM_TRY(state);
   result.facts["state"] = *state;
-  for (const auto* key : {"created_at", "config_digest", "toolchain", "tasks"})
+  for (const auto* key : {"created_at", "config_digest", "toolchain", "tasks", "imported"})
     copy(result.facts, *manifest, key);
+  if (auto model = manifest->value(json::json_pointer{"/policy/licence"}, std::string{});
+      !model.empty())
+    result.facts["model_licence"] = model;
   if (auto fork = fork_of(*manifest)) {
     result.shared_turns = fork->turns;
     result.facts["fork"] = {{"run", fork->run},
@@ -85,8 +89,13 @@ expected<void> choose_verdicts(const cli::invocation& in, exported_run& run,
 
 } // namespace
 
-expected<exported_runs> open_runs(const cli::invocation& in) {
+expected<exported_runs> open_runs(const cli::invocation& in, purpose wanted) {
   exported_runs result;
+  auto book = installed_licences();
+  KM_TRY(book);
+  auto accepted = accepted_terms(in, *book);
+  KM_TRY(accepted);
+  result.accepted_terms = std::move(*accepted);
   for (const auto& name : in.list("RUN")) {
     auto where = find_run(name, in.value("--root"));
     KM_TRY(where);
@@ -103,6 +112,9 @@ expected<exported_runs> open_runs(const cli::invocation& in) {
     result.opened.push_back({std::move(*where), std::move(*lineage), std::move(artifacts)});
     auto source = source_of(result.opened.back());
     KM_TRY(source);
+    auto may = permits_of(result.opened.back().where, *book, wanted, result.accepted_terms);
+    KM_TRY(may);
+    source->may = std::move(*may);
     KM_TRY(choose_verdicts(in, result.opened.back(), *source));
     result.sources.push_back(std::move(*source));
   }

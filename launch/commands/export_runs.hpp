@@ -4,7 +4,9 @@
 
 #include <deque>
 #include <optional>
+#include <set>
 
+#include "actors/governance/licences.hpp"
 #include "launch/cli/command.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/export/dataset.hpp"
@@ -22,10 +24,12 @@ struct exported_run {
 struct exported_runs {
   std::deque<exported_run> opened; ///< never moved: sources point into it
   std::vector<exports::source> sources;
+  std::set<std::string> accepted_terms;
 };
 
-/// Opens every RUN. Errors: "usage" (a run is named twice), those of find_run and of the store.
-expected<exported_runs> open_runs(const cli::invocation& in);
+/// Opens every RUN for a purpose. Errors: "usage" (a run is named twice), "unknown_terms", those of
+/// find_run and of the store.
+expected<exported_runs> open_runs(const cli::invocation& in, purpose wanted);
 
 /// {"program": "kernelmill", "version": ..., "git": ...}.
 nlohmann::ordered_json made_by();

@@ -1,8 +1,12 @@
+#include <map>
+#include <optional>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/export_permits.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/config/paths.hpp"
@@ -10,6 +14,7 @@
 #include "messages/base/text.hpp"
 #include "retrieval/index.hpp"
 #include "storage/artifacts.hpp"
+#include "storage/export/split.hpp"
 
 namespace kernelmill::commands {
 
@@ -25,23 +30,75 @@ json manifest_json(const index_manifest& x) {
           {"kernels", x.kernels}};
 }
 
-/// The candidates of a run's accepted turns.
-expected<std::vector<verified_kernel>> kernels_of(const std::string& name,
-                                                  const std::string& root) {
-  auto run = find_run(name, root);
+/// Why kernels of a task are not among an index.
+struct kept_out {
+  uint64_t kernels = 0;
+  std::string why;
+};
+
+struct found_kernels {
+  std::vector<verified_kernel> kernels;
+  std::map<std::string, kept_out> without; ///< by task
+  std::optional<exports::permit> refused;  ///< the first that a licence refuses
+};
+
+std::map<std::string, std::string> splits_of(const json& manifest) {
+  std::map<std::string, std::string> result;
+  for (const auto& x : manifest.value("tasks", json::array())) {
+    auto id = x.value("id", std::string{});
+    result[id] = exports::split_of(id, x.value("split", std::string{}));
+  }
+  return result;
+}
+
+/// The candidates of a run's accepted turns that may be shown: an example is part of what a model
+/// learns from, so its licence must allow training; and what is held out is never shown.
+expected<found_kernels> kernels_of(const invocation& in) {
+  auto run = find_run(in.value("--kernels"), in.value("--root"));
   KM_TRY(run);
   auto from = open_for_reading(*run);
   KM_TRY(from);
+  auto book = installed_licences();
+  KM_TRY(book);
+  auto accepted = accepted_terms(in, *book);
+  KM_TRY(accepted);
+  auto may = permits_of(*run, *book, purpose::train, *accepted);
+  KM_TRY(may);
+  auto manifest = read_json(run->manifest_file());
+  KM_TRY(manifest);
+  const auto splits = splits_of(*manifest);
   artifact_store artifacts{run->artifacts};
-  std::vector<verified_kernel> result;
+  found_kernels result;
+  auto keep_out = [&](const std::string& task, std::string why) {
+    auto& x = result.without[task];
+    ++x.kernels;
+    x.why = std::move(why);
+  };
+  auto add = [&](verified_kernel kernel) {
+    auto of = exports::permit_of(*may, kernel.task);
+    auto split = splits.find(kernel.task);
+    kernel.split = split == splits.end() ? exports::split_of(kernel.task, "") : split->second;
+    kernel.rights_source = of.source;
+    if (!of.allowed) {
+      if (!result.refused) result.refused = of;
+      keep_out(kernel.task, of.reason + " (" + of.hint + ")");
+    } else if (!kernel.is_shown()) {
+      keep_out(kernel.task, "its task is held out (dev)");
+    } else {
+      result.kernels.push_back(std::move(kernel));
+    }
+  };
   auto done = for_each_group(*from, run->name, [&](const stored_group& group) -> expected<void> {
     for (const auto& episode : group.episodes)
       for (const auto& record : episode.turns)
-        if (auto kernel = verified_of(artifacts, record.open()->getTurn()))
-          result.push_back(std::move(*kernel));
+        if (auto kernel = verified_of(artifacts, record.open()->getTurn())) add(std::move(*kernel));
     return {};
   });
   KM_TRY(done);
+  if (result.kernels.empty() && result.refused)
+    return configuration_error("licence_forbids",
+                               "failed to index kernels: " + result.refused->reason,
+                               result.refused->hint);
   return result;
 }
 
@@ -49,16 +106,22 @@ expected<int> index_build(const invocation& in) {
   index_options options;
   options.knowledge = in.has("--corpus") ? in.value("--corpus") : default_corpus();
   options.directory = in.value("DIR");
+  std::map<std::string, kept_out> without;
   if (in.has("--kernels")) {
-    auto kernels = kernels_of(in.value("--kernels"), in.value("--root"));
-    KM_TRY(kernels);
-    options.kernels = std::move(*kernels);
+    auto found = kernels_of(in);
+    KM_TRY(found);
+    options.kernels = std::move(found->kernels);
+    without = std::move(found->without);
   }
   auto manifest = build_index(options);
   KM_TRY(manifest);
+  for (const auto& [task, x] : without)
+    cli::talk(fmt::format("left out {} kernels of {}: {}", x.kernels, task, x.why));
   if (in.json) {
     auto document = manifest_json(*manifest);
     document["directory"] = options.directory;
+    auto& left = document["left_out"] = json::object();
+    for (const auto& [task, x] : without) left[task] = {{"kernels", x.kernels}, {"reason", x.why}};
     cli::print_json(document);
   } else {
     cli::print(fmt::format("{}: {} cards, {} kernels, {}\n", options.directory, manifest->cards,
@@ -107,7 +170,10 @@ cli::command index_build_row() {
       "kernelmill index build index --kernels first",
       "A run uses the index given by `retrieval.index`. Verified kernels are the candidates of "
       "accepted turns. A kernel\n"
-      "is never shown for the task that it solves.",
+      "is never shown for the task that it solves. Kernels of held-out tasks, and of tasks that "
+      "may "
+      "not be trained on,\n"
+      "are left out.",
       {{"DIR", "Folder of the index. Created if missing.", true, false, completes::directory, {}}},
       {{"--corpus",
         "DIR",
@@ -123,6 +189,7 @@ cli::command index_build_row() {
         false,
         {},
         completes::run},
+       accept_terms_option(),
        {"--root", "DIR", "Folder that holds the runs.", "runs", false, {}, completes::directory}},
       index_build};
 }

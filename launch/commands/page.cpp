@@ -59,7 +59,8 @@ cli::command page_row() {
           "Shows runs in progress on this machine and runs that are over. Prints its URL once it "
           "answers, and ends with\n"
           "Ctrl-C. `run` and `resume` serve the same page with --monitor. From afar: "
-          "`ssh -L 7700:127.0.0.1:7700 HOST`.",
+          "`ssh -L 7700:127.0.0.1:7700 HOST`.\n`kernelmill serve` evaluates "
+          "candidates.",
           {{"ROOT",
             "Folder that holds the runs. Default: runs.",
             false,

@@ -92,13 +92,13 @@ expected<int> runs(const invocation& in) {
     rows.push_back({cell(x, "run"), cell(x, "state"), progress_text(x), count_cell(x, "turns"),
                     count_cell(x, "accepted"), count_cell(x, "rejected"),
                     count_cell(x, "infrastructure"), number_cell(x, "reward", 3),
-                    number_cell(x, "best_speedup"), seconds_cell(x, "seconds"),
-                    cell(x, "failure")});
+                    number_cell(x, "best_speedup"), number_cell(x, "evidence"),
+                    seconds_cell(x, "seconds"), cell(x, "failure")});
   if (rows.empty())
     cli::talk("no run " + std::string{in.has("--where") ? "matches" : "is there"});
   else
     cli::print(cli::format_table({"RUN", "STATE", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>",
-                                  "INFRA>", "REWARD>", "SPEEDUP>", "TIME>", "WHY"},
+                                  "INFRA>", "REWARD>", "SPEEDUP>", "EVIDENCE>", "TIME>", "WHY"},
                                  rows));
   return 0;
 }

@@ -1,12 +1,15 @@
 // `kernelmill report`: the benchmark's figures of a run, or of a file of the benchmark's own form.
 
 #include <filesystem>
+#include <memory>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/far_run.hpp"
+#include "launch/commands/looking.hpp"
 #include "launch/commands/number_lists.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/run_view.hpp"
@@ -33,23 +36,62 @@ struct source {
   rp::sample_set samples;
   json head; ///< of the document
   std::string title;
+  std::vector<std::string> alarms{}; ///< of a run that has finished
 };
 
 // -- a run --------------------------------------------------------------------------------------
 
+/// The run, and where its folder is.
+struct found_run {
+  run_directory run;
+  std::string directory;
+  std::unique_ptr<far_run> far; ///< null: its folder is here
+};
+
+expected<found_run> find_reported(const invocation& in) {
+  if (!in.has("--head")) {
+    auto run = find_run(in.value("RUN"), in.value("--root"));
+    KM_TRY(run);
+    auto directory = run->path;
+    return found_run{std::move(*run), std::move(directory), nullptr};
+  }
+  auto far = far_run::fetch(in, in.value("RUN"), false);
+  KM_TRY(far);
+  return found_run{(*far)->where().run, (*far)->directory(), std::move(*far)};
+}
+
+// What its end said of lost turns.
+expected<std::vector<std::string>> alarms_of(const store& from, const std::string& run) {
+  std::vector<std::string> result;
+  auto read = [&](wire::Record::Reader record) {
+    auto said = json::parse(record.getRun().getReadiness().cStr(), nullptr, false);
+    if (said.is_object()) result = said.value("alarms", std::vector<std::string>{});
+    return true;
+  };
+  KM_TRY(from.scan_openings(run, read));
+  return result;
+}
+
 expected<source> from_run(const invocation& in) {
-  auto run = find_run(in.value("RUN"), in.value("--root"));
-  KM_TRY(run);
+  auto found = find_reported(in);
+  KM_TRY(found);
+  const auto* run = &found->run;
   auto store = open_for_reading(*run);
   KM_TRY(store);
   bool turns = in.value("--by") == "turn";
   auto samples =
       rp::read_samples(*store, *run, turns ? rp::sample_unit::turn : rp::sample_unit::episode);
   KM_TRY(samples);
+  auto alarms = alarms_of(*store, run->name);
+  KM_TRY(alarms);
   return source{std::move(*samples),
-                {{"run", run->name}, {"directory", run->path}, {"by", in.value("--by")}},
-                fmt::format("run {} in {}, a sample is {}", run->name, run->path,
-                            turns ? "a turn" : "an episode")};
+                {{"run", run->name},
+                 {"directory", found->directory},
+                 {"by", in.value("--by")},
+                 {"alarms", *alarms}},
+                fmt::format("run {} in {}, a sample is {}", run->name, found->directory,
+                            turns ? "a turn" : "an episode"),
+                std::move(*alarms)};
 }
 
 // -- files of the benchmark ---------------------------------------------------------------------
@@ -119,6 +161,8 @@ expected<void> check_sources(const invocation& in) {
     return report_usage(in.has("RUN") ? "there are both a run and --from"
                                       : "there is nothing to report on",
                         "name a run, or a file: kernelmill report --from eval_results.json");
+  if (in.has("--from") && in.has("--head"))
+    return report_usage("--head belongs to a run", "leave --head out: files are read here");
   if (in.has("RUN"))
     for (const auto* name : {"--baseline", "--level"})
       if (in.has(name))
@@ -190,12 +234,14 @@ expected<int> report(const invocation& in) {
     cli::print_json(document);
     return 0;
   }
+  std::string alarms;
+  for (const auto& alarm : x->alarms) alarms += alarm_text(alarm);
   const auto& all = figures.all;
   if (in.has("RUN") && all.samples + all.infrastructure + all.open == 0)
     cli::print(x->title + "\n\nno turn is committed; `kernelmill show " + in.value("RUN") +
                "` says how the run ended\n");
   else
-    cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + wrote);
+    cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + alarms + wrote);
   return 0;
 }
 
@@ -214,40 +260,40 @@ cli::command report_row() {
       "rate includes them.\n"
       "An eval_results.json holds one level.",
       {{"RUN", "Name of a run, or its directory.", false, false, completes::run, {}}},
-      {{"--by",
-        "UNIT",
-        "Unit of a sample: `episode` counts its best accepted turn, `turn` counts every turn.",
-        "episode",
-        false,
-        {"episode", "turn"},
-        nothing},
-       {"--p", "LIST", "Values of p for fast_p.", "0,1,2", false, {}, nothing},
-       {"--k", "LIST", "Values of k for pass@k.", "1,5,10", false, {}, nothing},
-       {"--eval-results",
-        "FILE",
-        "Writes the samples as KernelBench's eval_results.json. {level} is replaced by the "
-        "level's number.",
-        "",
-        false,
-        {},
-        completes::file},
-       {"--from",
-        "FILE",
-        "Reads an eval_results.json of KernelBench or Kernelmill instead of a run. {level} "
-        "stands for each level's number.",
-        "",
-        false,
-        {},
-        completes::file},
-       {"--baseline",
-        "FILE",
-        "With --from: KernelBench's reference times, for entries without ref_runtime.",
-        "",
-        false,
-        {},
-        completes::file},
-       {"--level", "N", "With --from: level of the file.", "", false, {}, nothing},
-       runs_root()},
+      with_look_options(
+          {{"--by",
+            "UNIT",
+            "Unit of a sample: `episode` counts its best accepted turn, `turn` counts every turn.",
+            "episode",
+            false,
+            {"episode", "turn"},
+            nothing},
+           {"--p", "LIST", "Values of p for fast_p.", "0,1,2", false, {}, nothing},
+           {"--k", "LIST", "Values of k for pass@k.", "1,5,10", false, {}, nothing},
+           {"--eval-results",
+            "FILE",
+            "Writes the samples as KernelBench's eval_results.json. {level} is replaced by the "
+            "level's number.",
+            "",
+            false,
+            {},
+            completes::file},
+           {"--from",
+            "FILE",
+            "Reads an eval_results.json of KernelBench or Kernelmill instead of a run. {level} "
+            "stands for each level's number.",
+            "",
+            false,
+            {},
+            completes::file},
+           {"--baseline",
+            "FILE",
+            "With --from: KernelBench's reference times, for entries without ref_runtime.",
+            "",
+            false,
+            {},
+            completes::file},
+           {"--level", "N", "With --from: level of the file.", "", false, {}, nothing}}),
       report};
 }
 

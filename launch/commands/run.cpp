@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <stop_token>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/head_runs.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/export_permits.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/monitoring.hpp"
 #include "launch/commands/options.hpp"
@@ -22,6 +25,7 @@
 #include "launch/commands/sources.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/node/node.hpp"
+#include "launch/node/run_rights.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
 #include "storage/run_directory.hpp"
@@ -88,6 +92,7 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
                         t.getRejected(), t.getInfrastructure());
   if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
   result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
+  for (auto alarm : x.getAlarms()) result += alarm_text(alarm.cStr());
   if (auto stages = stages_text(x, false); !stages.empty())
     result += cli::hanging("", 0, "summed over all episodes, waiting included: " + stages);
   if (auto slots = stages_text(x, true); !slots.empty())
@@ -111,6 +116,28 @@ void tell_outcome(const invocation& in, wire::RunSummary::Reader x) {
   if (auto fault = fault_of(x.getFault()); fault.cls != fault_class::none)
     cli::print_error(fault, in.json, in.colour_err);
   cli::talk("committed turns are kept; continue with: kernelmill resume " + directory);
+}
+
+/// As the run's manifest has them, with the terms that are accepted now.
+run_rights stored_rights(const run_options& options) {
+  const auto& terms = options.config.run.accepted_terms;
+  auto book = installed_licences(); // read before, when the run was planned
+  auto manifest = read_json(options.directory + "/manifest.json");
+  if (!book || !manifest) return {};
+  return rights_of(*book, origins_of(*manifest), {terms.begin(), terms.end()});
+}
+
+/// --accept-terms is a short name for run.accepted_terms.
+expected<void> accept_terms(const invocation& in, run_config& config) {
+  auto book = installed_licences();
+  KM_TRY(book);
+  auto accepted = accepted_terms(in, *book);
+  KM_TRY(accepted);
+  for (const auto& x : *accepted)
+    if (std::find(config.run.accepted_terms.begin(), config.run.accepted_terms.end(), x) ==
+        config.run.accepted_terms.end())
+      config.run.accepted_terms.push_back(x);
+  return {};
 }
 
 } // namespace
@@ -139,9 +166,12 @@ expected<int> drive_run(const invocation& in, run_options options) {
     options.on_progress = [&](const progress& x) { display.update(x); };
     options.on_warning = [&](std::string_view line) { display.say(line); };
   }
+  std::optional<run_rights> rights;
   options.on_start = [&] {
     cli::talk((options.resume ? "resuming " : "run ") + options.config.run.name + " in " +
               shown_path(options.directory));
+    rights = stored_rights(options);
+    for (const auto& line : lines_of(*rights)) cli::talk(line);
   };
   auto summary = run_node(options, wanted.get_token());
   display.finish();
@@ -152,6 +182,7 @@ expected<int> drive_run(const invocation& in, run_options options) {
   if (in.json) {
     auto document = summary_json(*opened);
     if (view) document["tasks"] = to_json(*view)["tasks"];
+    if (rights) document["licences"] = to_json(*rights);
     cli::print_json(document);
   } else {
     cli::print(summary_text(*opened, view ? &*view : nullptr));
@@ -180,6 +211,7 @@ expected<int> run(const invocation& in) {
   KM_TRY(loaded);
   run_options options;
   options.config = std::move(loaded->config);
+  KM_TRY(accept_terms(in, options.config));
   name_run(options.config, sources);
   options.directory = options.config.run.dir;
   options.config_json = kernelmill::to_json(options.config).dump(2);
@@ -205,6 +237,7 @@ expected<int> resume(const invocation& in) {
   auto after = load_config(sources);
   KM_TRY(after);
   KM_TRY(check_resume_overrides(before->config, after->config));
+  KM_TRY(accept_terms(in, after->config));
   run_options options;
   options.config = std::move(after->config);
   options.config.run.name = found->name;
@@ -221,7 +254,7 @@ expected<int> resume(const invocation& in) {
 }
 
 std::vector<cli::option_spec> resume_options() {
-  auto result = with_head_options(with_monitor_options({runs_root()}));
+  auto result = with_head_options(with_monitor_options({accept_terms_option(), runs_root()}));
   for (auto& x : result)
     if (x.name == std::string_view{"--head"})
       x.doc = "Head that has the run. Default: a run of this machine.";
@@ -241,7 +274,8 @@ cli::command run_row() {
       "one ends it at once. `kernelmill config show --resolved --origin CONFIG...` shows the "
       "configuration of the run.",
       {config_words()},
-      with_monitor_options({flag("--dry-run", "Prints the resolved configuration and exits.")}),
+      with_monitor_options({accept_terms_option(),
+                            flag("--dry-run", "Prints the resolved configuration and exits.")}),
       run};
 }
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/governance/bias.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
@@ -32,12 +35,23 @@ void note_turn(episode_view& x, wire::TurnRecord::Reader turn) {
     x.best = {true, s.getEstimate(), s.getLow(), s.getHigh()};
 }
 
+json use_json(const episode_use& x) {
+  return {{"eligible", x.eligible}, {"reasons", x.reasons}};
+}
+
+std::string use_line(const char* name, bool eligible, const std::vector<std::string>& reasons) {
+  auto result = fmt::format("{}: {}", name, eligible ? "yes" : "no");
+  for (const auto& reason : reasons) result += "; " + cli::clean(reason);
+  return result + "\n";
+}
+
 episode_view view_episode(uint32_t group, const stored_episode& stored) {
   episode_view x;
   x.group = group;
   x.member = stored.member;
   x.outcome = "open";
   for (const auto& record : stored.turns) note_turn(x, record.open()->getTurn());
+  x.evidence = evidence_of_episode(stored);
   if (stored.end) {
     auto opened = stored.end->open();
     auto end = opened->getEpisode();
@@ -61,6 +75,13 @@ void note_episode(task_view& x, const episode_view& e) {
   if (e.best.measured && (!x.best.measured || e.best.low > x.best.low)) x.best = e.best;
 }
 
+void note_loss(loss_ledger& losses, wire::TurnRecord::Reader turn) {
+  auto text = turn.getCompletion().getText();
+  losses.note(turn.getEpisode().getTask().cStr(), turn.getFacts().getParsed().getLanguage().cStr(),
+              text.isArtifact() ? text.getArtifact().getSize() : text.getInline().size(),
+              turn.getVerdict().getOutcome() == wire::Outcome::INFRASTRUCTURE);
+}
+
 // Records come in the order of openings, and then in that of ends.
 bool note(run_view& view, wire::Record::Reader record) {
   auto x = record.getRun();
@@ -68,6 +89,7 @@ bool note(run_view& view, wire::Record::Reader record) {
   bool latest = x.getOpening() + 1 == view.openings;
   if (!latest || x.getState() == "running") return true;
   view.state = x.getState();
+  view.readiness = x.getReadiness().cStr();
   view.fault = fault_of(x.getFault());
   return true;
 }
@@ -82,8 +104,10 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   view.directory = run.path;
   if (auto ok = from->scan_openings(run.name, [&](auto record) { return note(view, record); }); !ok)
     return tl::unexpected<error>{ok.error()};
+  loss_ledger losses;
   auto visit = [&](const stored_group& g) -> expected<void> {
     for (const auto& stored : g.episodes) {
+      for (const auto& record : stored.turns) note_loss(losses, record.open()->getTurn());
       view.episodes.push_back(view_episode(g.group, stored));
       note_episode(view.tasks[view.episodes.back().task], view.episodes.back());
     }
@@ -96,7 +120,58 @@ expected<run_view> view_run(const run_directory& run, const uint32_t* group) {
   } else if (auto all = for_each_group(*from, run.name, visit); !all) {
     return tl::unexpected<error>{all.error()};
   }
+  view.alarms = losses.alarms();
   return view;
+}
+
+episode_evidence evidence_of_episode(const stored_episode& x) {
+  evidence_summary sum;
+  for (const auto& record : x.turns) {
+    auto opened = record.open();
+    sum.add(opened->getTurn(), opened->getTurn().getVerdict());
+  }
+  if (!x.end) return sum.finish(std::nullopt, std::nullopt);
+  auto opened = x.end->open();
+  auto end = opened->getEpisode();
+  return sum.finish(end.getBestTurn(), end.getReadiness().getKind());
+}
+
+double mean_evidence(const run_view& view) {
+  double sum = 0;
+  for (const auto& e : view.episodes) sum += e.evidence.score;
+  return view.episodes.empty() ? std::numeric_limits<double>::quiet_NaN()
+                               : sum / static_cast<double>(view.episodes.size());
+}
+
+json evidence_json(const episode_evidence& x) {
+  return {{"score", x.score},
+          {"quality", to_string(x.quality)},
+          {"benchmark", use_json(x.benchmark)},
+          {"sft", use_json(x.sft)},
+          {"rl", use_json(x.rl)}};
+}
+
+std::string evidence_text(const episode_evidence& x) {
+  return fmt::format("evidence {:.2f}, {}\n", x.score, to_string(x.quality)) +
+         use_line("benchmark", x.benchmark.eligible, x.benchmark.reasons) +
+         use_line("sft", x.sft.eligible, x.sft.reasons) +
+         use_line("rl", x.rl.eligible, x.rl.reasons);
+}
+
+std::string evidence_text(const run_view& view) {
+  if (view.episodes.empty()) return {};
+  auto near = std::count_if(view.episodes.begin(), view.episodes.end(), [](const episode_view& e) {
+    return e.evidence.quality == turn_quality::near_miss;
+  });
+  auto result = fmt::format("evidence {:.2f} on average; {} episode{} a near miss\n",
+                            mean_evidence(view), near, near == 1 ? " is" : "s are");
+  auto uses = json::parse(view.readiness, nullptr, false);
+  if (!uses.is_object()) return result;
+  for (const auto& [name, use] : uses.items())
+    if (use.is_object())
+      result += use_line(name.c_str(), use.value("eligible", false),
+                         use.value("reasons", std::vector<std::string>{}));
+  return result;
 }
 
 std::string speedup_text(const speedup_view& x) {
@@ -123,6 +198,10 @@ std::string task_table(const run_view& view) {
                     fmt::to_string(x.infrastructure), speedup_text(x.best)});
   return cli::format_table(
       {"TASK", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>", "INFRA>", "BEST SPEEDUP"}, rows);
+}
+
+std::string alarm_text(const std::string& alarm) {
+  return cli::hanging("bias alarm: ", 12, cli::clean(alarm));
 }
 
 std::string not_timed_text(uint64_t turns, uint64_t unpaid) {
@@ -176,7 +255,12 @@ json to_json(const run_view& view) {
                                   {"best_reward", e.best_reward},
                                   {"return", e.first_return},
                                   {"best_speedup", to_json(e.best)},
-                                  {"categories", e.categories}});
+                                  {"categories", e.categories},
+                                  {"evidence", evidence_json(e.evidence)}});
+  result["alarms"] = view.alarms;
+  result["evidence"] = view.episodes.empty() ? json(nullptr) : json(mean_evidence(view));
+  auto uses = json::parse(view.readiness, nullptr, false);
+  result["readiness"] = uses.is_object() ? std::move(uses) : json(nullptr);
   return result;
 }
 

@@ -12,6 +12,7 @@
 
 #include "launch/watch/stored.hpp"
 #include "messages/error.hpp"
+#include "messages/evidence.hpp"
 #include "storage/group_reader.hpp"
 #include "storage/run_directory.hpp"
 
@@ -34,6 +35,7 @@ struct episode_view {
   uint32_t not_timed = 0;              ///< turns that are right and have no time
   speedup_view best;                   ///< of the accepted turn with the highest lower bound
   std::vector<std::string> categories; ///< of its turns, in order
+  episode_evidence evidence;           ///< messages/evidence.hpp
 };
 
 struct task_view {
@@ -54,7 +56,21 @@ struct run_view {
   uint32_t openings = 0;                      ///< 1, and one more for each resume
   std::vector<episode_view> episodes;
   std::map<std::string, task_view> tasks;
+  std::vector<std::string> alarms; ///< of lost turns that go with something that the policy does
+  std::string readiness; ///< JSON: what the run may be used for; empty: it has not finished
 };
+
+episode_evidence evidence_of_episode(const stored_episode& x);
+
+/// The mean evidence score of the episodes; NaN of none.
+double mean_evidence(const run_view& view);
+
+/// Evidence, near misses, and what the run may be used for; for people.
+std::string evidence_text(const run_view& view);
+
+/// The same of an episode.
+std::string evidence_text(const episode_evidence& x);
+nlohmann::ordered_json evidence_json(const episode_evidence& x);
 
 using watch::open_for_reading;
 
@@ -75,6 +91,9 @@ std::string task_table(const run_view& view);
 /// episodes that are in no comparison for that.
 std::string not_timed_text(uint64_t turns, uint64_t unpaid);
 std::string not_timed_text(const run_view& view);
+
+/// An alarm of a run as a paragraph.
+std::string alarm_text(const std::string& alarm);
 
 nlohmann::ordered_json to_json(const run_view& view);
 

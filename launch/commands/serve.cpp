@@ -2,6 +2,7 @@
 // evaluate are those of a run; the desk stands before them.
 
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include <unistd.h>
@@ -23,7 +24,9 @@
 #include "launch/machine/python.hpp"
 #include "launch/machine/slots.hpp"
 #include "launch/node/hosted_run.hpp"
+#include "launch/node/run_rights.hpp"
 #include "launch/node/slot_actors.hpp"
+#include "launch/rollouts/local_rollouts.hpp"
 #include "launch/services/evaluation_api.hpp"
 
 namespace kernelmill::commands {
@@ -73,6 +76,19 @@ expected<bool> find_torch(const invocation& in, const task_roots& roots, chosen_
   return true;
 }
 
+/// Rewards are what trainers ask a server for, so it says of which tasks they must not be used.
+expected<void> say_rights(const services::task_shelf& tasks) {
+  auto book = installed_licences();
+  KM_TRY(book);
+  std::vector<origin_facts> origins;
+  for (const auto& one : tasks.all()) origins.push_back(origin_of(*one));
+  for (const auto& one : rights_of(*book, origins, {}).tasks)
+    if (!one.train.allowed)
+      cli::talk("warning: rewards of " + one.what.id +
+                " are not for training: " + one.train.reason);
+  return {};
+}
+
 /// What else than task and candidate a verdict depends on.
 std::string rules_text(const invocation& in, const chosen_backend& backend) {
   return build_id() + " " + backend.name + " " + hardware_text(backend) + " " +
@@ -91,6 +107,44 @@ void end_with_stdin() {
     }
     ::kill(::getpid(), SIGTERM);
   }}.detach();
+}
+
+/// The HANDOFF of the runs below --runs; null without it.
+expected<handoff::handoff_actor> start_rollouts(const invocation& in, caf::actor_system& system,
+                                                const cluster_actor& queues,
+                                                const chosen_backend& backend,
+                                                const node_slots& slots, const logger& log) {
+  if (!in.has("--runs")) return handoff::handoff_actor{};
+  std::error_code code;
+  std::filesystem::create_directories(in.value("--runs"), code);
+  auto root = std::filesystem::canonical(in.value("--runs"), code).string();
+  if (code)
+    return configuration_error("io_error",
+                               "failed to use " + in.value("--runs") + ": " + code.message(),
+                               "name a folder for the runs with --runs");
+  auto opened = handoff_ledger::open({.directory = root + "/handoff"});
+  KM_TRY(opened);
+  handoff::handoff_settings settings;
+  settings.ledger = std::make_shared<handoff_ledger>(std::move(*opened));
+  auto known = handoff::read_book(*settings.ledger);
+  KM_TRY(known);
+  settings.known = std::move(*known);
+  settings.log = log;
+  rollouts::local_options options;
+  options.root = root;
+  options.queues = queues;
+  options.lane = {backend.name + (backend.architecture.empty() ? "" : "/" + backend.architecture),
+                  hardware_text(backend), slots.toolchain->identity(), slots.referee_names,
+                  slots.sandbox_complete()};
+  options.backend = backend;
+  if (in.has("--root")) options.tasks_root = std::filesystem::absolute(in.value("--root"), code);
+  options.log = log;
+  auto host = rollouts::make_local_rollouts(system, std::move(options));
+  settings.host = host;
+  auto result = handoff::spawn_handoff(system, std::move(settings));
+  host->tell_to(result);
+  caf::anon_send(result, atom::start_v);
+  return result;
 }
 
 void announce(const invocation& in, const http::server& server) {
@@ -114,6 +168,11 @@ expected<int> serve(const invocation& in) {
     KM_TRY(token);
     web.token = *token;
   }
+  web.certificate_file = in.value("--tls-certificate");
+  web.key_file = in.value("--tls-key");
+  if (web.certificate_file.empty() != web.key_file.empty())
+    return configuration_error("usage", "a certificate without its key, or a key without one",
+                               "give both --tls-certificate and --tls-key");
   auto rules = governance_rules(in.value("--preset"));
   KM_TRY(rules);
   auto backend = choose_backend(in.value("--backend"));
@@ -124,6 +183,7 @@ expected<int> serve(const invocation& in) {
   auto tasks = services::task_shelf::open(*roots, *backend, torch_choice_of(in), *torch, problems);
   KM_TRY(tasks);
   for (const auto& x : problems) cli::talk("warning: a task is left out: " + x);
+  KM_TRY(say_rights(*tasks));
 
   interrupt stop;
   run_config config;
@@ -148,9 +208,13 @@ expected<int> serve(const invocation& in) {
   shared->rules = rules_text(in, *backend);
   shared->load = desk_settings.load;
   shared->desk = system.spawn(services::evaluation_desk, std::move(desk_settings), cluster);
-  auto server = http::server::start(services::evaluation_routes(shared), std::move(web));
+  auto rollouts = start_rollouts(in, system, cluster, *backend, *slots, {});
+  if (rollouts) shared->handoff = *rollouts;
+  auto server = rollouts ? http::server::start(services::evaluation_routes(shared), std::move(web))
+                         : tl::unexpected<error>{rollouts.error()};
   if (!server) {
     caf::anon_send_exit(shared->desk, caf::exit_reason::user_shutdown);
+    if (shared->handoff) caf::anon_send_exit(shared->handoff, caf::exit_reason::user_shutdown);
     for (auto& who : workers) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(cluster, caf::exit_reason::user_shutdown);
     return tl::unexpected<error>{server.error()};
@@ -159,7 +223,8 @@ expected<int> serve(const invocation& in) {
   if (in.has("--end-with-stdin")) end_with_stdin();
   stop.wait();
   server->reset();
-  // Nothing here is kept, and a candidate may run for minutes yet: it ends with its parent.
+  // What is to be kept is durable, and a candidate may run for minutes yet: it ends with its
+  // parent.
   leave(cli::exit_ok);
 }
 
@@ -173,7 +238,8 @@ cli::command serve_row() {
       "kernelmill serve --listen 0.0.0.0:8080 --token-file token",
       "Prints its URL once it answers, and ends with Ctrl-C. docs/reference/openapi.json is the "
       "API,\n"
-      "docs/how-to/evaluate-over-http.md shows it at work. Tasks are read once, at the start.",
+      "docs/how-to/evaluate-over-http.md shows it at work. Tasks are read once, at the start. "
+      "`kernelmill page DIR` serves\nthe page of a folder of runs.",
       {},
       with_torch_options(
           {{"--listen",
@@ -191,6 +257,14 @@ cli::command serve_row() {
             false,
             {},
             completes::file},
+           {"--tls-certificate",
+            "FILE",
+            "Certificate (PEM): HTTPS in place of HTTP.",
+            "",
+            false,
+            {},
+            completes::file},
+           {"--tls-key", "FILE", "Its key (PEM).", "", false, {}, completes::file},
            {"--backend",
             "NAME",
             "Where candidates run.",
@@ -200,6 +274,13 @@ cli::command serve_row() {
             nothing},
            {"--preset", "NAME", "Weights of the reward.", "kevin", false, reward_presets(),
             nothing},
+           {"--runs",
+            "DIR",
+            "Folder of the runs that make rollouts. Default: no rollouts.",
+            "",
+            false,
+            {},
+            completes::directory},
            {"--queue",
             "N",
             "Evaluations that may wait; more are answered 429.",
@@ -209,8 +290,8 @@ cli::command serve_row() {
             nothing},
            {"--connections",
             "N",
-            "Connections at once; more are answered 503.",
-            "1024",
+            "Connections at once; more are answered 429.",
+            "4096",
             false,
             {},
             nothing},

@@ -8,6 +8,8 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/far_run.hpp"
+#include "launch/commands/looking.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
@@ -45,25 +47,43 @@ std::string episodes_table(const run_view& view) {
                            rows);
 }
 
-expected<int> show_run(const invocation& in, const place& at) {
+/// Says of a run that was imported that its figures are somebody else's.
+std::string imported_text(const run_directory& run) {
+  auto manifest = read_json(run.manifest_file());
+  auto found = manifest && manifest->is_object() ? manifest->find("imported") : json::iterator{};
+  if (!manifest || !manifest->is_object() || found == manifest->end() || !found->is_object())
+    return {};
+  auto system = found->value("system", json{});
+  return fmt::format("imported from {}: its rewards were not measured here\n",
+                     system.is_string() ? cli::clean(system.get<std::string>()) : "elsewhere");
+}
+
+expected<int> show_run(const invocation& in, const place& at, const std::string& directory) {
   auto view = view_run(at.run, at.whole_run ? nullptr : &at.name.group);
   KM_TRY(view);
+  view->directory = directory;
   if (!at.whole_run && view->episodes.empty())
     return configuration_error(
         "not_found",
         fmt::format("failed to find g{} in the run '{}': it has no such group", at.name.group,
                     at.run.name),
-        "`kernelmill show " + at.run.path + "` lists what is there");
+        "`kernelmill show " + directory + "` lists what is there");
   if (in.json) {
     cli::print_json(to_json(*view));
     return 0;
   }
-  cli::print(fmt::format("run {} in {}\n{}\n\n", view->run, view->directory, state_text(*view)));
+  cli::print(fmt::format("run {} in {}\n{}\n{}\n", view->run, view->directory, state_text(*view),
+                         imported_text(at.run)));
   if (view->episodes.empty()) {
     cli::print("no turn is committed\n");
     return 0;
   }
-  if (at.whole_run) cli::print(task_table(*view) + not_timed_text(*view) + "\n");
+  if (at.whole_run) {
+    std::string alarms;
+    for (const auto& alarm : view->alarms) alarms += alarm_text(alarm);
+    cli::print(task_table(*view) + not_timed_text(*view) + alarms + "\n" + evidence_text(*view) +
+               "\n");
+  }
   cli::print(episodes_table(*view));
   return 0;
 }
@@ -142,6 +162,7 @@ json episode_json(const stored_episode& x, const artifact_store& artifacts) {
     auto opened = record.open();
     result["turns"].push_back(turn_json(opened->getTurn(), artifacts));
   }
+  result["evidence"] = evidence_json(evidence_of_episode(x));
   result["end"] = nullptr;
   if (x.end) {
     auto opened = x.end->open();
@@ -159,7 +180,7 @@ std::string end_text(wire::EpisodeRecord::Reader end) {
                      enum_name(capnp::DynamicEnum{end.getReadiness().getKind()}), reasons);
 }
 
-expected<int> show_episode(const invocation& in, const place& at) {
+expected<int> show_episode(const invocation& in, const place& at, const std::string& directory) {
   auto from = open_for_reading(at.run);
   KM_TRY(from);
   auto x = read_episode(*from, at.run.name, at.name.group, *at.name.member);
@@ -171,7 +192,7 @@ expected<int> show_episode(const invocation& in, const place& at) {
   if (x->turns.empty() && (at.name.turn || !x->end))
     return configuration_error(
         "not_found", "failed to find '" + in.value("WHAT") + "': nothing of that name is stored",
-        "`kernelmill show " + at.run.path + "` lists what is there");
+        "`kernelmill show " + directory + "` lists what is there");
   artifact_store artifacts{at.run.artifacts};
   if (in.json) {
     auto document = episode_json(*x, artifacts);
@@ -183,7 +204,9 @@ expected<int> show_episode(const invocation& in, const place& at) {
     cli::print(turn_text(opened->getTurn(), artifacts, in.colour_out));
   }
   if (x->end && !at.name.turn)
-    cli::print(section("episode", end_text(x->end->open()->getEpisode()), in.colour_out));
+    cli::print(section(
+        "episode", end_text(x->end->open()->getEpisode()) + evidence_text(evidence_of_episode(*x)),
+        in.colour_out));
   return 0;
 }
 
@@ -255,12 +278,25 @@ bool is_hash_prefix(const std::string& x) {
          x.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
+expected<int> show_place(const invocation& in, const place& at, const std::string& directory) {
+  return at.whole_run || !at.name.member ? show_run(in, at, directory)
+                                         : show_episode(in, at, directory);
+}
+
 expected<int> show(const invocation& in) {
   const auto& what = in.value("WHAT");
+  if (in.has("--head")) {
+    // A table of episodes needs no texts.
+    auto slash = what.find_last_of('/');
+    auto name = slash == std::string::npos ? std::nullopt : parse_name(what.substr(slash + 1));
+    auto far = far_run::fetch(in, what, name && name->member);
+    KM_TRY(far);
+    return show_place(in, (*far)->where(), (*far)->directory());
+  }
   auto at = locate(what, in.value("--root"));
   if (!at && is_hash_prefix(what)) return show_candidate(in, what);
   KM_TRY(at);
-  return at->whole_run || !at->name.member ? show_run(in, *at) : show_episode(in, *at);
+  return show_place(in, *at, at->run.path);
 }
 
 } // namespace
@@ -269,15 +305,16 @@ cli::command show_row() {
   return {
       "show",
       "Shows a run, a group, an episode, a turn or a candidate.",
-      "kernelmill show runs/first\nkernelmill show runs/first/g3.e1.t2\nkernelmill show 3fa9c1d2",
-      "",
+      "kernelmill show runs/first\nkernelmill show runs/first/g3.e1.t2\nkernelmill show 3fa9c1d2\n"
+      "kernelmill show first --head 10.0.0.5",
+      "A candidate's SHA-256 is looked for below --root alone, not at a head.",
       {{"WHAT",
         "RUN, RUN/g3, RUN/g3.e1, RUN/g3.e1.t2, or the first digits of a candidate's SHA-256.",
         true,
         false,
         completes::run,
         {}}},
-      {runs_root()},
+      with_look_options({}),
       show};
 }
 

@@ -25,8 +25,6 @@ using namespace std::chrono_literals;
 // A commit shows within 200 ms; a head is asked over a network.
 constexpr auto look_here_every = 40ms;
 constexpr auto look_there_every = 100ms;
-// Whether the run still lives is asked of its monitor, which costs more than reading turns.
-constexpr auto probe_every = 2s;
 
 void print_ndjson(const json& x) {
   cli::print(x.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
@@ -91,13 +89,8 @@ expected<int> watch(const invocation& in) {
   interrupt signals;
   auto stop = signals.token();
   uint64_t next = 0;
-  auto probed = std::chrono::steady_clock::time_point{};
   for (;;) {
-    auto now = std::chrono::steady_clock::now();
-    bool probe = now - probed >= probe_every;
-    if (probe) probed = now;
-    auto document =
-        eyes->ask("turns", {{"what", in.value("EPISODE")}, {"from", next}, {"probe", probe}});
+    auto document = eyes->ask("turns", {{"what", in.value("EPISODE")}, {"from", next}});
     KM_TRY(document);
     show_turns(*document, in.json, in.colour_out);
     if (!(*document)["turns"].empty())
@@ -107,7 +100,7 @@ expected<int> watch(const invocation& in) {
       show_end(*document, in.json);
       return cli::exit_ok;
     }
-    if (document->contains("live") && !(*document)["live"].get<bool>()) {
+    if (!(*document)["live"].get<bool>()) {
       cli::talk("the run is not in progress: nothing more will come");
       return cli::exit_ok;
     }
@@ -195,30 +188,31 @@ cli::command watch_row() {
 }
 
 cli::command logs_row() {
-  return {"logs",
-          "Shows a run's log.",
-          "kernelmill logs first\nkernelmill logs first --follow --level warn\n"
-          "kernelmill logs first --episode g3.e1 --lines 1000",
-          "",
-          {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
-          with_look_options(
-              {flag("--follow", "Waits for more lines. Ctrl-C ends it."),
-               {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
-               {"--episode",
-                "NAME",
-                "Only lines of this episode, such as g3.e1.",
-                "",
-                false,
-                {},
-                nothing},
-               {"--level",
-                "LEVEL",
-                "Lowest level that is shown.",
-                "trace",
-                false,
-                {"trace", "debug", "info", "warn", "error"},
-                nothing}}),
-          logs};
+  return {
+      "logs",
+      "Shows a run's log.",
+      "kernelmill logs first\nkernelmill logs first -f --level warn\n"
+      "kernelmill logs first --episode g3.e1 --lines 1000",
+      "",
+      {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}}},
+      with_look_options(
+          {{"--follow", "", "Waits for more lines. Ctrl-C ends it.", "", false, {}, nothing, "-f"},
+           {"--lines", "N", "Lines from the end to begin with.", "100", false, {}, nothing},
+           {"--episode",
+            "NAME",
+            "Only lines of this episode, such as g3.e1.",
+            "",
+            false,
+            {},
+            nothing},
+           {"--level",
+            "LEVEL",
+            "Lowest level that is shown.",
+            "trace",
+            false,
+            {"trace", "debug", "info", "warn", "error"},
+            nothing}}),
+      logs};
 }
 
 } // namespace kernelmill::commands

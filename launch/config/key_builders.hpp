@@ -14,7 +14,7 @@ namespace kernelmill {
 /// The rows of compile.*, evaluation.* and profile.*.
 void add_tool_keys(std::vector<config_key>& k);
 
-/// The rows of hooks.*.
+/// The rows of hooks.*, trackers.* and otlp.*.
 void add_telling_keys(std::vector<config_key>& k);
 
 /// A text that is the name of an environment variable, or the address of a server; of neither is a

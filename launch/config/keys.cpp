@@ -68,6 +68,9 @@ void add_run_keys(std::vector<config_key>& k) {
                          "Priority among the runs of one head. Jobs of the highest priority go "
                          "first, on nodes and at policy servers. Runs of one priority take turns."),
                      -100, 100));
+  k.push_back(KEY(run.accepted_terms,
+                  "Terms of sources that are accepted, as `--accept-terms` names them; "
+                  "docs/reference/licences.md lists them."));
   k.push_back(within(KEY(run.max_infrastructure,
                          "Share of the turns that faults of the machine or of a server may lose. "
                          "After 32 turns a run that has lost more ends, with exit code 70."),
@@ -96,6 +99,8 @@ void add_policy_keys(std::vector<config_key>& k) {
       KEY(policy.base_url,
           "Address with its version path, e.g. http://host:8000/v1; keys never belong in it.")));
   k.push_back(KEY(policy.model, "Model to ask for, as the server names it."));
+  k.push_back(KEY(policy.licence, "Licence of the model, for the data card of an export, such as "
+                                  "Apache-2.0; empty: not known."));
   k.push_back(file(KEY(policy.script, "Script of the `scripted` kind.")));
   k.push_back(variable_name(
       KEY(policy.api_key_env, "Name of the environment variable that holds the API key.")));
@@ -240,7 +245,9 @@ constexpr const char* changeable[] = {
     "run.dir",
     "run.max_infrastructure",
     "run.priority",
+    "run.accepted_terms",
     "policy.base_url",
+    "policy.licence",
     "policy.api_key_env",
     "policy.api_key_file",
     "policy.max_in_flight",

@@ -19,6 +19,7 @@ struct run_section {
   uint64_t seed = 1;
   int64_t priority = 0;
   double max_infrastructure = defaults::max_infrastructure;
+  std::vector<std::string> accepted_terms; ///< of sources; see configs/licences
 };
 
 struct tasks_section {
@@ -43,6 +44,7 @@ struct policy_section {
   std::string kind = "openai";
   std::string base_url;
   std::string model;
+  std::string licence; ///< of the model; empty: not known
   std::string script;
   std::string api_key_env;
   std::string api_key_file;
@@ -168,6 +170,19 @@ struct hooks_section {
   uint32_t timeout_ms = 5000;
 };
 
+struct trackers_section {
+  bool tensorboard = true; ///< event files in tensorboard/ of the run's directory
+};
+
+struct otlp_section {
+  std::string endpoint;    ///< empty: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or ..._ENDPOINT, else none
+  std::string headers_env; ///< variable that holds headers; empty: OTEL_EXPORTER_OTLP_HEADERS
+  std::string service;     ///< empty: OTEL_SERVICE_NAME, else "kernelmill"
+  bool content = false;    ///< prompts and completions too
+  double share = 1;        ///< of the episodes
+  uint32_t timeout_ms = 5000;
+};
+
 struct run_config {
   run_section run;
   tasks_section tasks;
@@ -182,6 +197,8 @@ struct run_config {
   storage_section storage;
   log_section log;
   hooks_section hooks;
+  trackers_section trackers;
+  otlp_section otlp;
 };
 
 } // namespace kernelmill

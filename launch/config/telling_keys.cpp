@@ -1,4 +1,4 @@
-// The keys of hooks.*: whom a run tells what happens to it.
+// The keys of hooks.*, trackers.* and otlp.*: whom a run tells what happens to it.
 
 #include "launch/config/key_builders.hpp"
 
@@ -31,6 +31,25 @@ void add_telling_keys(std::vector<config_key>& k) {
              0, 1));
   k.push_back(within(KEY(hooks.timeout_ms, "Time for one event. At its end a run waits for its "
                                            "hooks once for so long."),
+                     100, 600e3));
+  k.push_back(KEY(trackers.tensorboard, "Write TensorBoard event files to tensorboard/ of the "
+                                        "run's directory."));
+  k.push_back(url(KEY(otlp.endpoint,
+                      "Address of an OpenTelemetry collector that takes OTLP over HTTP; traces go "
+                      "to /v1/traces of it. Empty: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, then "
+                      "OTEL_EXPORTER_OTLP_ENDPOINT; when neither is set, nothing is sent.")));
+  k.push_back(variable_name(KEY(otlp.headers_env,
+                                "Name of the environment variable that holds the headers of each "
+                                "request, `name=value,name=value`. Empty: "
+                                "OTEL_EXPORTER_OTLP_TRACES_HEADERS, then "
+                                "OTEL_EXPORTER_OTLP_HEADERS.")));
+  k.push_back(KEY(otlp.service, "Name of the service in traces. Empty: OTEL_SERVICE_NAME, then "
+                                "kernelmill."));
+  k.push_back(KEY(otlp.content, "Send the texts of prompts, completions, compiler logs and "
+                                "feedback too."));
+  k.push_back(within(KEY(otlp.share, "Share of the episodes that have a trace."), 0, 1));
+  k.push_back(within(KEY(otlp.timeout_ms, "Time for one request. At its end a run waits for its "
+                                          "collector once for so long."),
                      100, 600e3));
 }
 

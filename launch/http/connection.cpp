@@ -197,7 +197,7 @@ kj::Promise<void> connection::read_body(incoming& x, kj::AsyncInputStream& body)
           return kj::READY_NOW;
         }
         if (parts_.body_bytes + n > parts_.bounds.bodies_bytes) {
-          x.refused = refusal(503, "busy", "too many bodies are being received", "try again later");
+          x.refused = refusal(429, "busy", "too many bodies are being received", "try again later");
           x.refused->headers.emplace_back("Retry-After", "1");
           return kj::READY_NOW;
         }

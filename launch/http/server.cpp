@@ -14,11 +14,11 @@ namespace kernelmill::http {
 
 namespace {
 
-constexpr uint32_t most_refused = 64; // connections that are told so at once
+constexpr uint32_t most_refused = 1024; // connections that are told so at once
 
 std::string full_answer() {
   auto x = error_response(
-      503, {fault_class::infrastructure, "busy", "too many connections", "try again later"});
+      429, {fault_class::infrastructure, "busy", "too many connections", "try again later"});
   x.headers.emplace_back("Retry-After", "1");
   return last_words(x);
 }

@@ -256,6 +256,7 @@ std::vector<task_file> task_files_of(const kernelbench_problem& x) {
                      : x.level == 2 ? "medium"
                                     : "hard"},
       {"backends", {"cpu", "cuda"}},
+      {"source", "kernelbench"},
       {"suite", "kernelbench"},
       {"level", x.level},
       {"problem_id", x.problem_id},

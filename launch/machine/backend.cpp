@@ -1,5 +1,7 @@
 #include "launch/machine/backend.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
@@ -144,6 +146,13 @@ expected<chosen_backend> choose_backend(const std::string& wanted, int only) {
           "name one with --gpu, or show those of one kind by CUDA_VISIBLE_DEVICES");
   result.name = "cuda";
   return result;
+}
+
+expected<void> check_compiler(const std::string& path) {
+  if (access(path.c_str(), X_OK) == 0) return {};
+  return infrastructure_error(
+      "toolchain_missing", "failed to find the C++ compiler " + path + ", which kernels are built with",
+      "apt install g++, or name another in the configuration: compile.compiler");
 }
 
 } // namespace kernelmill

@@ -40,4 +40,8 @@ expected<chosen_backend> choose_backend(const std::string& wanted, int only = -1
 expected<chosen_backend> choose_compiler(const std::string& wanted, const std::string& architecture,
                                          int only = -1);
 
+/// Fails with "toolchain_missing" where this machine has not the compiler `path`. Said before a run begins, since a
+/// run without a compiler ends with nothing but faults of the machine.
+expected<void> check_compiler(const std::string& path);
+
 } // namespace kernelmill

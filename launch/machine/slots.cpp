@@ -73,6 +73,9 @@ bool node_slots::sandbox_complete() const {
 expected<node_slots> start_slots(const run_config& config, const chosen_backend& backend,
                                  const std::vector<std::string>& task_directories, bool evaluate) {
   node_slots result;
+  // One that the configuration names may come while the run waits for it.
+  if (config.compile.compiler == compile_section{}.compiler)
+    KM_TRY(check_compiler(config.compile.compiler));
   auto processes = spawner::launch(helper_program("kernelmill-spawner"));
   KM_TRY(processes);
   result.processes = std::make_shared<spawner>(std::move(*processes));

@@ -43,9 +43,15 @@ struct control_socket::state {
       if (wanted[0].revents == 0) continue;
       int peer = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
       if (peer < 0) continue;
-      answer(peer);
+      if (!has_gone(peer)) answer(peer);
       ::close(peer);
     }
+  }
+
+  // Whoever only wanted to know whether somebody listens has closed already: no actor is asked.
+  static bool has_gone(int peer) {
+    pollfd wanted{peer, POLLRDHUP, 0};
+    return ::poll(&wanted, 1, 0) > 0;
   }
 
   // A reader that stops reading must not hold up the next one.

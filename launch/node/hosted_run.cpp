@@ -1,6 +1,7 @@
 #include "launch/node/hosted_run.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <future>
 #include <mutex>
@@ -18,13 +19,17 @@
 #include "actors/retriever/no_retriever.hpp"
 #include "actors/snapshots.hpp"
 #include "launch/config/load.hpp"
+#include "launch/machine/fingerprint.hpp"
 #include "launch/node/control_socket.hpp"
 #include "launch/node/node_plan.hpp"
 #include "launch/node/node_retrieval.hpp"
 #include "launch/node/run_manifest.hpp"
+#include "launch/node/run_rights.hpp"
 #include "launch/node/stations.hpp"
 #include "launch/scripted_server/scripted_server.hpp"
 #include "launch/trackers/hooks.hpp"
+#include "launch/trackers/otlp.hpp"
+#include "messages/base/clock.hpp"
 #include "storage/fork.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/run_journal.hpp"
@@ -45,6 +50,10 @@ public:
     counters_ = counters;
   }
 
+  bool lets_groups_begin() const override { return !held; }
+
+  std::atomic<bool> held = false;
+
   run_counters counters() const {
     std::lock_guard guard{mutex_};
     return counters_;
@@ -60,10 +69,13 @@ private:
 /// In the order in which it is made; it outlives the actors.
 struct hosted_run::state {
   run_options options;
+  chosen_backend backend;
   std::vector<std::shared_ptr<const task>> tasks;
   run_plan plan;
   std::shared_ptr<const episode_settings> settings;
   governance_config governance;
+  licence_book licences;
+  run_rights rights;
   policy_config policy;
   node_retrieval retrieval;
   std::unique_ptr<scripted_server> server;
@@ -71,7 +83,8 @@ struct hosted_run::state {
   std::shared_ptr<store> records;
   std::shared_ptr<artifact_store> artifacts;
   std::shared_ptr<run_journal> journal;
-  std::shared_ptr<trackers::run_hooks> hooks; ///< null: nobody is told
+  std::shared_ptr<trackers::run_hooks> hooks;   ///< null: nobody is told
+  std::shared_ptr<trackers::run_traces> traces; ///< null: no collector
   std::shared_ptr<store_sink> sink;
   std::shared_ptr<progress_board> board = std::make_shared<progress_board>();
   logger log;
@@ -88,9 +101,14 @@ struct hosted_run::state {
 
   expected<void> prepare(const chosen_backend& backend);
   expected<void> start_policy_server();
+  expected<void> take_up_rights();
+  nlohmann::ordered_json retrieval_facts(const nlohmann::ordered_json& fork) const;
   expected<void> open_log();
   expected<void> take_up_records();
   expected<bool> take_up_fork();
+  expected<void> start_traces();
+  nlohmann::ordered_json fingerprint(const execution_facts& facts) const;
+  expected<void> note_opening(const execution_facts& facts) const;
   std::shared_ptr<record_sink> make_sink();
   void spawn_services(episode_services& services, const policy_client_actor& attached);
   Message<wire::Snapshot> introspection() const;
@@ -140,6 +158,28 @@ expected<void> take(T& into, expected<T> from) {
   return {};
 }
 
+// Before anything is measured: what may not be evaluated does not start.
+expected<void> hosted_run::state::take_up_rights() {
+  const auto& terms = options.config.run.accepted_terms;
+  std::set<std::string> accepted{terms.begin(), terms.end()};
+  KM_TRY(licences.check_terms(accepted));
+  std::vector<origin_facts> origins;
+  for (const auto& one : tasks) origins.push_back(origin_of(*one));
+  rights = rights_of(licences, origins, std::move(accepted));
+  return may_run(rights);
+}
+
+// A fork's prompts hold what the retriever gave its origin.
+nlohmann::ordered_json
+hosted_run::state::retrieval_facts(const nlohmann::ordered_json& fork) const {
+  const auto& config = options.config.retrieval;
+  auto result = retrieval_json(licences, retrieval.index.get(), config.enabled && config.live);
+  if (!fork.is_object()) return result;
+  auto origin = read_json(fork.value("directory", std::string{}) + "/manifest.json");
+  result["of_origin"] = origin ? origin->value("retrieval", nlohmann::ordered_json()) : nullptr;
+  return result;
+}
+
 expected<void> hosted_run::state::prepare(const chosen_backend& backend) {
   auto& config = options.config;
   if (auto ok = take(tasks, load_tasks(config, backend)); !ok) return ok;
@@ -150,6 +190,9 @@ expected<void> hosted_run::state::prepare(const chosen_backend& backend) {
   if (auto ok = take(governance, governance_of(config)); !ok) return ok;
   if (auto ok = take(policy, policy_of(config)); !ok) return ok;
   KM_TRY(trackers::run_hooks::check(config.hooks));
+  if (auto ok = take(licences, installed_licences()); !ok) return ok;
+  KM_TRY(take_up_rights());
+  KM_TRY(trackers::run_traces::check(config.otlp));
   if (auto ok = start_policy_server(); !ok) return ok;
   return take(retrieval, open_retrieval(config.retrieval, tasks));
 }
@@ -165,6 +208,7 @@ hosted_run::~hosted_run() {
   for (auto& who : x.actors) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
   if (x.sink) x.sink->settle();   // whoever resumes the run reads its journal next
   if (x.hooks) x.hooks->finish(); // its troubles are logged
+  if (x.traces) x.traces->finish();
   x.log.close();
 }
 
@@ -172,6 +216,7 @@ expected<std::unique_ptr<hosted_run>> hosted_run::plan(run_options options,
                                                        const chosen_backend& backend) {
   auto x = std::make_unique<state>();
   x->options = std::move(options);
+  x->backend = backend;
   KM_TRY(x->prepare(backend));
   return std::unique_ptr<hosted_run>{new hosted_run{std::move(x)}};
 }
@@ -252,6 +297,39 @@ expected<bool> hosted_run::state::take_up_fork() {
   return true;
 }
 
+expected<void> hosted_run::state::start_traces() {
+  const auto& config = options.config;
+  trackers::traced_run what;
+  what.name = plan.name;
+  what.group_size = plan.group_size;
+  what.seed = config.run.seed;
+  what.provider = config.policy.kind;
+  what.model = config.policy.model;
+  what.sampling = config.policy.sampling;
+  what.stream = config.policy.stream;
+  auto started = trackers::run_traces::start(config.otlp, std::move(what), records, artifacts, log);
+  KM_TRY(started);
+  traces = std::move(*started);
+  return {};
+}
+
+// A run that is resumed may stand on another machine than before.
+nlohmann::ordered_json hosted_run::state::fingerprint(const execution_facts& facts) const {
+  nlohmann::ordered_json result = {{"opening", plan.opening}, {"at", seconds_since_1970()}};
+  bool here = backend.hardware.empty();
+  result.update(machine_fingerprint(backend, facts.toolchain, here ? backend.python : ""));
+  return result;
+}
+
+expected<void> hosted_run::state::note_opening(const execution_facts& facts) const {
+  auto manifest = read_json(directory.manifest_file());
+  KM_TRY(manifest);
+  auto& all = (*manifest)["fingerprints"];
+  if (!all.is_array()) all = nlohmann::ordered_json::array();
+  all.push_back(fingerprint(facts));
+  return write_json(directory.manifest_file(), *manifest);
+}
+
 expected<void> hosted_run::open(const execution_facts& facts) {
   auto& x = *state_;
   auto& config = x.options.config;
@@ -261,9 +339,13 @@ expected<void> hosted_run::open(const execution_facts& facts) {
     directory = open_run(x.options.directory);
   } else {
     auto resolved = nlohmann::ordered_json::parse(x.options.config_json, nullptr, false);
-    auto manifest = run_manifest(x.plan, config.policy.kind, x.policy, facts);
+    nlohmann::ordered_json fork;
     if (!x.options.fork_json.empty())
-      manifest["fork"] = nlohmann::ordered_json::parse(x.options.fork_json, nullptr, false);
+      fork = nlohmann::ordered_json::parse(x.options.fork_json, nullptr, false);
+    auto manifest =
+        run_manifest(x.plan, config.policy, x.policy, facts, x.rights, x.retrieval_facts(fork));
+    manifest["fingerprints"] = nlohmann::ordered_json::array({x.fingerprint(facts)});
+    if (fork.is_object()) manifest["fork"] = std::move(fork);
     directory = create_run({x.options.directory, config.run.name, config.storage.store}, resolved,
                            manifest);
   }
@@ -279,11 +361,14 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   x.records = std::make_shared<store>(std::move(*records));
   x.artifacts = std::make_shared<artifact_store>(x.directory.artifacts);
   x.artifacts->keep_recent(recent_text_bytes); // the journal reads what was committed just now
-  if (x.options.resume)
-    if (auto ok = x.take_up_records(); !ok) return ok;
+  if (x.options.resume) {
+    KM_TRY(x.take_up_records());
+    KM_TRY(x.note_opening(facts));
+  }
   auto forked = x.take_up_fork();
   KM_TRY(forked);
-  auto journal = run_journal::open(x.directory);
+  auto journal = run_journal::open(
+      x.directory, {.events = config.trackers.tensorboard, .groups = x.plan.groups.size()});
   KM_TRY(journal);
   if (x.options.resume || *forked)
     if (auto ok = journal->catch_up(*x.records, *x.artifacts, x.plan.name); !ok) return ok;
@@ -291,7 +376,7 @@ expected<void> hosted_run::open(const execution_facts& facts) {
   auto hooks = trackers::run_hooks::start(config.hooks, x.plan.name, x.directory.path, x.log);
   KM_TRY(hooks);
   x.hooks = std::move(*hooks);
-  return {};
+  return x.start_traces();
 }
 
 // -- running ------------------------------------------------------------------------------------
@@ -307,11 +392,14 @@ std::shared_ptr<record_sink> hosted_run::state::make_sink() {
                  "; `kernelmill fsck " + path + " --repair` adds them");
   };
   sink->on_fresh(
-      [records = records, artifacts = artifacts, journal = journal, hooks = hooks, note,
-       feed = retrieval.live ? retrieval.feed : nullptr](wire::Record::Reader record) {
+      [records = records, artifacts = artifacts, journal = journal, hooks = hooks, traces = traces,
+       note, on_group = options.on_group, feed = retrieval.live ? retrieval.feed : nullptr,
+       shown = shown_tasks(tasks, rights)](wire::Record::Reader record) {
         note(journal->collect(*records, *artifacts, record));
         if (hooks) hooks->follow(record);
-        if (feed) feed_verified(*feed, *artifacts, record);
+        if (traces) traces->follow(record);
+        if (on_group && record.isGroup()) on_group(record.getGroup().getGroup());
+        if (feed) feed_verified(*feed, *artifacts, shown, record);
       },
       [journal = journal, note] { note(journal->flush()); });
   return sink;
@@ -454,6 +542,11 @@ Message<wire::Snapshot> hosted_run::state::introspection() const {
 
 void hosted_run::pause(bool on) {
   caf::anon_send(state_->run, atom::pause_v, on);
+}
+
+void hosted_run::hold(bool on) {
+  state_->board->held = on;
+  if (!on) caf::anon_send(state_->run, atom::proceed_v);
 }
 
 std::shared_ptr<const store> hosted_run::records() const {

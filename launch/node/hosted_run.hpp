@@ -61,6 +61,10 @@ public:
   /// From any thread, between start() and the end of wait().
   void pause(bool on);
 
+  /// From any thread, after start(): whether it is to begin no other group for now. One that it has
+  /// begun goes on, which a pause does not let it.
+  void hold(bool on);
+
 private:
   struct state;
   explicit hosted_run(std::unique_ptr<state> x);

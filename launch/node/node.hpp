@@ -55,6 +55,9 @@ struct run_options {
   std::function<void(const progress&)> on_progress;
   /// Called with the run once its actors work, and with null before they end. May be empty.
   std::function<void(hosted_run*)> on_hosted;
+  /// Called with the number of each group whose record was committed just now, on a thread of the
+  /// run. May be empty.
+  std::function<void(uint32_t)> on_group;
   /// Shows a line of the log that people should see; called on the log's thread. May be empty.
   std::function<void(std::string_view)> on_warning;
   logger log; ///< gets the run's warnings and errors too; the run has a log of its own

@@ -5,6 +5,7 @@
 #include "launch/config/paths.hpp"
 #include "launch/machine/timing_policy.hpp"
 #include "launch/node/task_choice.hpp"
+#include "messages/sandbox_layers.hpp"
 
 namespace kernelmill {
 
@@ -125,6 +126,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
   auto result = std::make_shared<episode_settings>();
   result->run_seed = config.run.seed;
   result->priority = static_cast<int32_t>(config.run.priority);
+  result->required_layers = layer_bits(config.evaluation.required_layers);
   result->backend = backend;
   result->max_turns = config.tasks.max_turns;
   result->gamma = config.episode.gamma;

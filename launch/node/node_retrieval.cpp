@@ -6,6 +6,7 @@
 #include "launch/config/paths.hpp"
 #include "retrieval/hashed_lexical_embedder.hpp"
 #include "retrieval/http_embedder.hpp"
+#include "storage/export/split.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {
@@ -85,6 +86,11 @@ expected<node_retrieval> open_retrieval(const retrieval_section& config,
                                     : open_index(config.index, as_built ? nullptr : *embedding, {});
   KM_TRY(index);
   result.index = std::make_shared<loaded_index>(std::move(*index));
+  result.index->name_splits([&](const std::string& id) {
+    for (const auto& one : tasks)
+      if (one->id == id) return exports::split_of(id, one->split);
+    return exports::split_of(id, "");
+  });
   guard_tasks(result.index->guard(), tasks);
   result.feed = std::make_shared<kernel_feed>();
   result.live = config.live;
@@ -117,10 +123,29 @@ std::optional<verified_kernel> verified_of(const artifact_store& artifacts,
   return kernel;
 }
 
-void feed_verified(kernel_feed& feed, const artifact_store& artifacts,
+shown_task_map shown_tasks(const std::vector<std::shared_ptr<const task>>& tasks,
+                           const run_rights& rights) {
+  shown_task_map result;
+  for (const auto& one : tasks) {
+    const auto* right = rights.find(one->id);
+    bool may = right && right->train.allowed;
+    result[one->id] = {exports::split_of(one->id, one->split), may ? right->train.source : "",
+                       !may};
+  }
+  return result;
+}
+
+void feed_verified(kernel_feed& feed, const artifact_store& artifacts, const shown_task_map& shown,
                    wire::Record::Reader record) {
   if (!record.isTurn()) return;
-  if (auto kernel = verified_of(artifacts, record.getTurn())) feed.push(std::move(*kernel));
+  auto kernel = verified_of(artifacts, record.getTurn());
+  if (!kernel) return;
+  auto task = shown.find(kernel->task);
+  auto as = task == shown.end() ? shown_task{} : task->second;
+  kernel->split = std::move(as.split);
+  kernel->rights_source = std::move(as.source);
+  kernel->hidden = as.hidden;
+  feed.push(std::move(*kernel));
 }
 
 } // namespace kernelmill

@@ -9,12 +9,15 @@
 
 #include "actors/policy_client/policy_config.hpp"
 #include "actors/run/run.hpp"
+#include "launch/config/run_config.hpp"
 #include "launch/node/hosted_run.hpp"
+#include "launch/node/run_rights.hpp"
 
 namespace kernelmill {
 
-/// `policy_kind` is the configuration's policy.kind.
-nlohmann::ordered_json run_manifest(const run_plan& plan, const std::string& policy_kind,
-                                    const policy_config& policy, const execution_facts& facts);
+/// `rights` are of the plan's tasks; `retrieval` is retrieval_json()'s.
+nlohmann::ordered_json run_manifest(const run_plan& plan, const policy_section& asked,
+                                    const policy_config& policy, const execution_facts& facts,
+                                    const run_rights& rights, nlohmann::ordered_json retrieval);
 
 } // namespace kernelmill

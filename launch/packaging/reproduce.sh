@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Shows that one commit gives one tarball: builds it twice, in two folders of different names and
+# Shows that one commit gives one tarball and one wheel: builds them twice, in two folders of different names and
 # lengths, from clean checkouts, and compares the bytes.
 #   launch/packaging/reproduce.sh [--ccache] [COMMIT] [FOLDER]
 # COMMIT is HEAD; FOLDER (a new one below /tmp) keeps both trees and is not removed. Compilers run for
@@ -25,14 +25,13 @@ first=$place/a
 second=$place/another/place/of-a-longer-name
 build "$first" 022 UTC
 build "$second" 077 Asia/Tokyo
-shopt -s nullglob
-one=("$first"/build/package/*.tar.gz)
-two=("$second"/build/package/*.tar.gz)
-sha256sum "${one[0]}" "${two[0]}"
-if cmp "${one[0]}" "${two[0]}"; then
-  echo "equal: $(stat -c %s "${one[0]}") bytes of $commit, compilers ran: $([ "$cached" = yes ] && echo "not for all" || echo twice)"
-else
-  echo "they differ; files that do:" >&2
-  diff -rq "$first/build-package/stage" "$second/build-package/stage" >&2 || true
-  exit 1
-fi
+for file in "$first"/build/package/*.tar.gz "$first"/build/package/*.whl; do
+  other=$second/build/package/$(basename "$file")
+  sha256sum "$file" "$other"
+  if ! cmp "$file" "$other"; then
+    echo "they differ; files that do:" >&2
+    diff -rq "$first/build-package/stage" "$second/build-package/stage" >&2 || true
+    exit 1
+  fi
+  echo "equal: $(stat -c %s "$file") bytes of $commit, compilers ran: $([ "$cached" = yes ] && echo "not for all" || echo twice)"
+done

@@ -2,11 +2,21 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+#include <utility>
+
 #include <kj/exception.h>
 
 namespace kernelmill::page {
 
 namespace {
+
+using namespace std::chrono_literals;
+
+// A sampled document costs at most a fiftieth of the time for which it is shown.
+constexpr int rarity = 50;
+constexpr auto shortest_keeping = 150ms;
+constexpr auto longest_keeping = 1000ms;
 
 http::response failure(int status, const char* category, std::string message) {
   return http::error_response(
@@ -26,7 +36,8 @@ http::response made_by(const answers::maker& make) {
 
 } // namespace
 
-answers::answers(unsigned threads) {
+answers::answers(unsigned threads, std::function<uint64_t()> version)
+  : version_(std::move(version)) {
   for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -43,17 +54,40 @@ answers::~answers() {
 
 void answers::ask(const std::string& key, std::chrono::milliseconds fresh, maker make,
                   http::exchange_ptr to) {
+  document x;
+  x.make = std::move(make);
+  x.fresh = fresh;
+  put(key, std::move(x), std::move(to));
+}
+
+void answers::ask_sampled(const std::string& key, maker make, http::exchange_ptr to) {
+  document x;
+  x.make = std::move(make);
+  x.fresh = shortest_keeping;
+  x.sampled = true;
+  put(key, std::move(x), std::move(to));
+}
+
+void answers::put(const std::string& key, document wanted, http::exchange_ptr to) {
+  auto version = wanted.sampled ? 0 : version_();
   std::unique_lock lock{mutex_};
   auto now = clock::now();
-  auto i = documents_.find(key);
-  if (i != documents_.end() && i->second.waiting.empty() && i->second.until > now) {
-    auto kept = i->second.made;
-    lock.unlock();
-    return to->answer(std::move(kept));
-  }
-  if (i != documents_.end() && !i->second.waiting.empty()) {
-    i->second.waiting.push_back(std::move(to));
-    return;
+  if (auto i = documents_.find(key); i != documents_.end()) {
+    auto& known = i->second;
+    bool enough = known.version >= version;
+    if (known.working && enough) {
+      known.sharing.push_back(std::move(to));
+      return;
+    }
+    if (!known.working && enough && known.until > now) {
+      auto kept = known.made;
+      lock.unlock();
+      return to->answer(std::move(kept));
+    }
+    if (!known.waiting.empty()) { // not begun
+      known.waiting.push_back(std::move(to));
+      return;
+    }
   }
   if (todo_.size() >= most_waiting) {
     lock.unlock();
@@ -63,14 +97,12 @@ void answers::ask(const std::string& key, std::chrono::milliseconds fresh, maker
   }
   forget_old(now);
   auto& x = documents_[key];
-  x = {};
-  x.make = [make = std::move(make), fresh, this, key] {
-    auto result = made_by(make);
-    std::lock_guard guard{mutex_};
-    documents_[key].until = clock::now() + fresh;
-    return result;
-  };
+  x.make = std::move(wanted.make);
+  x.fresh = wanted.fresh;
+  x.sampled = wanted.sampled;
   x.waiting.push_back(std::move(to));
+  if (x.working) return; // whoever makes it now makes it once more
+  x.queued = true;
   todo_.push_back(key);
   lock.unlock();
   wake_.notify_one();
@@ -78,8 +110,9 @@ void answers::ask(const std::string& key, std::chrono::milliseconds fresh, maker
 
 void answers::forget_old(clock::time_point now) {
   if (documents_.size() < most_kept) return;
-  std::erase_if(documents_,
-                [&](auto& x) { return x.second.waiting.empty() && x.second.until <= now; });
+  std::erase_if(documents_, [&](auto& x) {
+    return !x.second.queued && !x.second.working && x.second.until <= now;
+  });
 }
 
 void answers::work() {
@@ -90,17 +123,35 @@ void answers::work() {
     if (stop_) return;
     auto key = todo_.front();
     todo_.pop_front();
-    auto make = std::move(documents_[key].make);
-    lock.unlock();
-    auto made = make();
-    lock.lock();
-    auto& x = documents_[key];
-    auto waiting = std::move(x.waiting);
-    x.waiting.clear();
-    x.made = made;
-    lock.unlock();
-    for (auto& to : waiting) to->answer(made);
+    make_one(lock, key);
   }
+}
+
+void answers::make_one(std::unique_lock<std::mutex>& lock, const std::string& key) {
+  auto& x = documents_[key]; // stays where it is while it is queued or worked on
+  auto make = std::move(x.make);
+  x.queued = false;
+  x.working = true;
+  x.version = version_();
+  x.sharing = std::exchange(x.waiting, {});
+  lock.unlock();
+  auto began = clock::now();
+  auto made = made_by(make);
+  auto ended = clock::now();
+  lock.lock();
+  auto waited = std::exchange(x.sharing, {});
+  x.made = made;
+  clock::duration keep = x.fresh;
+  if (x.sampled) keep = std::clamp<clock::duration>(rarity * (ended - began), keep, longest_keeping);
+  x.until = ended + keep;
+  x.working = false;
+  if (!x.waiting.empty()) {
+    x.queued = true;
+    todo_.push_back(key);
+    wake_.notify_one();
+  }
+  lock.unlock();
+  for (auto& to : waited) to->answer(made);
 }
 
 } // namespace kernelmill::page

@@ -21,7 +21,12 @@ using desk_ptr = std::shared_ptr<desk>;
 
 /// What must be done once for each request shares nothing with others.
 void do_once(const desk_ptr& x, const http::exchange_ptr& to, answers::maker make) {
-  x->documents->ask("POST " + std::to_string(++x->requests), 0ms, std::move(make), to);
+  auto counted = [x = x.get(), make = std::move(make)] {
+    auto result = make();
+    ++x->changes; // before it is answered: whoever asks next sees it
+    return result;
+  };
+  x->documents->ask("POST " + std::to_string(++x->requests), 0ms, std::move(counted), to);
 }
 
 http::handler adding_note(const desk_ptr& x) {

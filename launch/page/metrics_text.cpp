@@ -43,17 +43,42 @@ public:
     for (const auto& [key, value] : values) add(value, {{label, key}});
   }
 
+  void histogram(const char* name, const char* help,
+                 const std::map<std::string, watch::stage_durations>& values, const char* label) {
+    family(name, "histogram", help);
+    auto line = [&](const char* suffix, const std::string& key, const std::string& more,
+                    double value) {
+      text +=
+          fmt::format("{}{}{{{}=\"{}\"{}}} {}\n", name, suffix, label, quoted(key), more, value);
+    };
+    for (const auto& [key, x] : values) {
+      uint64_t below = 0;
+      for (size_t i = 0; i < x.limits.size(); ++i) {
+        below += x.counts[i];
+        line("_bucket", key, fmt::format(",le=\"{}\"", x.limits[i]), static_cast<double>(below));
+      }
+      below += x.counts.back();
+      line("_bucket", key, ",le=\"+Inf\"", static_cast<double>(below));
+      line("_sum", key, {}, x.sum);
+      line("_count", key, {}, static_cast<double>(below));
+    }
+  }
+
   std::string text;
 
 private:
   const char* name_ = "";
 };
 
+// Rules come from our own referee; a store that was written by another version may hold others.
+constexpr size_t most_rules = 64;
+
 using sums = std::map<std::string, double>;
 
 void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& seen) {
   sums outcomes{{"accepted", 0}, {"rejected", 0}, {"infrastructure", 0}};
-  sums gates, verdicts, stages, tokens{{"prompt", 0}, {"completion", 0}};
+  sums gates, verdicts, findings, stages, tokens{{"prompt", 0}, {"completion", 0}};
+  std::map<std::string, watch::stage_durations> durations;
   double turns = 0, best = 0;
   for (const auto& [path, x] : seen) {
     outcomes["accepted"] += static_cast<double>(x.accepted);
@@ -66,7 +91,15 @@ void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& 
     gates["faster"] += static_cast<double>(x.faster);
     for (const auto& [category, count] : x.categories)
       verdicts[category] += static_cast<double>(count);
+    for (const auto& [rule, count] : x.findings)
+      findings[findings.contains(rule) || findings.size() < most_rules ? rule : "other"] +=
+          static_cast<double>(count);
     for (const auto& [stage, seconds] : x.seconds) stages[stage] += seconds;
+    for (const auto& [stage, spent] : x.durations) {
+      auto& sum = durations[stage];
+      for (size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += spent.counts[i];
+      sum.sum += spent.sum;
+    }
     tokens["prompt"] += static_cast<double>(x.prompt_tokens);
     tokens["completion"] += static_cast<double>(x.completion_tokens);
     turns += static_cast<double>(x.turns);
@@ -79,6 +112,9 @@ void add_totals(writer& to, const std::map<std::string, watch::stored_summary>& 
              "step");
   to.counter("kernelmill_verdicts_total", "Turns by the category of their verdict.", verdicts,
              "category");
+  to.counter("kernelmill_findings_total", "Findings of integrity, by rule.", findings, "rule");
+  to.histogram("kernelmill_stage_duration_seconds",
+               "Time of a turn in a stage that it had, waiting included.", durations, "stage");
   to.counter("kernelmill_stage_seconds_total", "Time of turns by stage, waiting included.", stages,
              "stage");
   to.counter("kernelmill_policy_tokens_total", "Tokens of committed turns.", tokens, "direction");

@@ -1,8 +1,51 @@
 #include "launch/page/page.hpp"
 
+#include <chrono>
+#include <map>
+#include <mutex>
+
 #include "launch/page/routes.hpp"
 
 namespace kernelmill::page {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What runs said a moment ago, for all who ask: a snapshot of ten thousand episodes has some
+/// megabytes, and documents and events are made of the same one.
+class recent_looks {
+public:
+  explicit recent_looks(std::function<expected<watch::snapshot>(const run_directory&)> ask)
+    : ask_(std::move(ask)) {}
+
+  expected<watch::snapshot> operator()(const run_directory& run) {
+    auto now = std::chrono::steady_clock::now();
+    {
+      std::lock_guard guard{mutex_};
+      std::erase_if(kept_, [&](auto& x) { return now - x.second.at > fresh_for; });
+      auto i = kept_.find(run.path);
+      if (i != kept_.end() && watch::is_worked_on(run)) return i->second.says;
+    }
+    auto says = ask_(run);
+    std::lock_guard guard{mutex_};
+    if (says) kept_.insert_or_assign(run.path, look{*says, std::chrono::steady_clock::now()});
+    return says;
+  }
+
+private:
+  struct look {
+    watch::snapshot says;
+    std::chrono::steady_clock::time_point at;
+  };
+  static constexpr auto fresh_for = 100ms;
+
+  std::function<expected<watch::snapshot>(const run_directory&)> ask_;
+  std::mutex mutex_;
+  std::map<std::string, look> kept_; ///< by the run's path
+};
+
+} // namespace
 
 // In the order in which they begin; they end the other way round.
 struct service::parts {
@@ -49,10 +92,14 @@ expected<std::unique_ptr<service>> service::start(options x) {
   auto result = std::make_unique<parts>();
   result->shared = std::make_shared<desk>();
   result->shared->settings = std::move(x);
+  auto& world = result->shared->settings.world;
+  world.ask_run = [looks = std::make_shared<recent_looks>(world.ask_run)](
+                      const run_directory& run) { return (*looks)(run); };
   // One: LMDB lets a process open a store only once at a time, and each document opens its own.
   constexpr unsigned makers = 1;
-  result->shared->documents = std::make_unique<answers>(makers);
   result->shared->events = std::make_unique<event_stream>(result->shared->settings.world);
+  result->shared->documents =
+      std::make_unique<answers>(makers, [x = result->shared.get()] { return x->version(); });
   auto server = http::server::start(routes_of(result->shared), std::move(web));
   KM_TRY(server);
   result->server = std::move(*server);

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include "launch/page/changes.hpp"
+#include "launch/page/comparing.hpp"
 #include "launch/page/documents.hpp"
 #include "launch/page/notes.hpp"
 #include "launch/page/responses.hpp"
 #include "launch/watch/live.hpp"
+#include "launch/watch/query.hpp"
 #include "launch/watch/views.hpp"
 
 namespace kernelmill::page {
@@ -112,11 +114,20 @@ const std::map<std::string, maker>& makers() {
       {"runs", runs},
       {"run", of_one_run(stats)},
       {"episodes", of_one_run(episodes_document)},
+      {"groups", of_one_run(groups_document)},
+      {"compare", [](const watch::world& in, const http::request&,
+                     const json& query) { return compare_document(in, query); }},
       {"explain", of_one_run(explain)},
       {"curves", of_one_run(curves_document)},
       {"findings", of_one_run(findings_document)},
       {"lanes", of_one_run(lanes_document)},
-      {"live", view(watch::ps_view)},
+      {"live",
+       [show = view(watch::ps_view)](const watch::world& in, const http::request& r, json query) {
+         constexpr uint64_t otherwise = 100, most = 10'000;
+         auto limit = count_in(query, "limit", 0);
+         query["limit"] = std::min(limit == 0 ? otherwise : limit, most);
+         return show(in, r, std::move(query));
+       }},
       {"top", view(watch::top_view)},
       {"actors", view(watch::actors_view)},
       {"nodes", view(watch::nodes_view)},
@@ -141,11 +152,18 @@ const std::map<std::string, maker>& makers() {
   return all;
 }
 
-/// Documents that cost more are shared for longer.
+/// What the monitors say, who sample it.
+bool is_sampled(const std::string& id) {
+  static const std::set<std::string> all{"live", "top", "actors", "nodes", "gpus", "policies"};
+  return all.contains(id);
+}
+
+/// Documents that cost more are shared for longer, until something happens.
 std::chrono::milliseconds fresh_of(const std::string& id) {
-  if (id == "curves" || id == "findings" || id == "lanes" || id == "run" || id == "runs") return 1s;
-  if (id == "notes") return 0ms;
-  return 200ms;
+  static const std::set<std::string> dear{"compare", "curves", "findings", "groups",
+                                          "lanes",   "run",    "runs"};
+  if (dear.contains(id)) return 1s;
+  return id == "notes" ? 0ms : 200ms;
 }
 
 http::handler reading(const desk_ptr& x, const operation& of) {
@@ -153,13 +171,12 @@ http::handler reading(const desk_ptr& x, const operation& of) {
     ++x->requests;
     auto query = query_of(of, r);
     if (!query) return to->answer(refusal(query.error()));
-    x->documents->ask(
-        key_of(r), fresh_of(of.id),
-        [x = x.get(), make, r, query = *query] {
-          auto made = make(x->settings.world, r, query);
-          return made ? document(*made) : refusal(made.error());
-        },
-        to);
+    auto made = [x = x.get(), make, r, query = *query] {
+      auto found = make(x->settings.world, r, query);
+      return found ? document(*found) : refusal(found.error());
+    };
+    if (is_sampled(of.id)) return x->documents->ask_sampled(key_of(r), std::move(made), to);
+    x->documents->ask(key_of(r), fresh_of(of.id), std::move(made), to);
   };
 }
 
@@ -203,9 +220,9 @@ http::handler streaming(const desk_ptr& x) {
       auto end = std::min(topics.find(',', at), topics.size());
       auto one = topics.substr(at, end - at);
       at = end + 1;
-      if (one != "turns" && one != "live")
+      if (one != "turns" && one != "runs" && one != "live")
         return to->answer(refusal(400, "bad_query", "there is no topic \"" + one + "\"",
-                                  "topics are turns and live"));
+                                  "topics are turns, runs and live"));
       what.topics.insert(one);
     }
     const auto& last = r.header("last-event-id");

@@ -40,10 +40,14 @@ const std::vector<operation>& operations();
 struct desk {
   options settings;
   std::atomic<uint64_t> requests = 0;
+  std::atomic<uint64_t> changes = 0; ///< that readers made here
   metrics_book metrics;
   std::mutex metrics_mutex;
   std::unique_ptr<event_stream> events;
   std::unique_ptr<answers> documents;
+
+  /// Grows with all that readers can know of: a document that began after it grew shows that.
+  uint64_t version() const { return changes + events->told(); }
 };
 
 /// The routes of operations(), and those of the page's own files.

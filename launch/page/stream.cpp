@@ -1,21 +1,21 @@
 #include "launch/page/stream.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <condition_variable>
 #include <deque>
 #include <list>
+#include <utility>
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
 #include "launch/page/documents.hpp"
+#include "launch/page/journal.hpp"
 #include "launch/watch/views.hpp"
-#include "messages/base/descriptor.hpp"
 
 namespace kernelmill::page {
 
@@ -35,6 +35,7 @@ constexpr size_t most_queued = 1000; // events that wait for a slow reader
 constexpr size_t most_queued_bytes = 1 << 20;
 constexpr size_t most_in_flight = 256 << 10; // bytes given to a connection that it has yet to send
 constexpr size_t read_bytes = 1 << 20;       // of one journal at a time
+constexpr size_t missed_bytes = 128 << 10;   // the same for a reader that comes back
 constexpr auto last_words = 1s;              // for readers to take what is left at the end
 constexpr auto fresh_for = 60s;              // a journal that grew lately is followed
 
@@ -45,17 +46,10 @@ std::string id_of(const places& x) {
   return result;
 }
 
-struct event {
-  std::string name; ///< "turn", "group", "live"
-  std::string run;
-  uint64_t place = 0; ///< in the run's journal, behind it; 0: of no journal
-  std::string data;
-};
-using event_ptr = std::shared_ptr<const event>;
-
 struct reader {
   subscription what;
   http::exchange_ptr to;
+  std::map<std::string, uint64_t> behind; ///< by run: how far what it missed has been read
   std::deque<event_ptr> queue;
   size_t queued_bytes = 0;
   uint64_t lost = 0;
@@ -63,76 +57,12 @@ struct reader {
 
   bool wants(const event& x) const {
     if (!what.run.empty() && !x.run.empty() && x.run != what.run) return false;
+    if (x.place > 0 && behind.contains(x.run)) return false; // it comes to that line itself
     auto told = what.places.find(x.run);
     if (x.place > 0 && told != what.places.end() && x.place <= told->second) return false;
-    return what.topics.contains(x.place > 0 ? "turns" : "live");
+    return what.topics.contains(x.name == "live" ? "live" : x.name == "run" ? "runs" : "turns");
   }
 };
-
-/// The lines of a journal from a place on, whole ones only.
-struct journal_part {
-  std::vector<event_ptr> events;
-  uint64_t next = 0;
-};
-
-/// A line as run_journal writes it, without reading what stands behind its first fields: at
-/// thousands of turns a second, that would take a good part of a core.
-bool read_quickly(event& to, const std::string& line) {
-  constexpr std::string_view begin = R"({"schema_version":)", kind = R"(,"kind":")";
-  auto at = line.find(kind);
-  if (!line.starts_with(begin) || !line.ends_with('}') || at > begin.size() + 8) return false;
-  at += kind.size();
-  to.name = line.substr(at, line.find('"', at) - at);
-  if (to.name != "turn" && to.name != "group") return false;
-  // By the folder's name, as in every other answer. Names hold no character that JSON escapes.
-  constexpr std::string_view named = R"(,"run":")";
-  to.data = line;
-  if (auto name = line.find(named); name != std::string::npos) {
-    name += named.size();
-    to.data.replace(name, line.find('"', name) - name, to.run);
-  } else {
-    to.data.insert(to.data.size() - 1, std::string{named} + to.run + '"');
-  }
-  return true;
-}
-
-bool read_slowly(event& to, const std::string& line) {
-  auto document = nlohmann::ordered_json::parse(line, nullptr, false);
-  if (!document.is_object()) return false;
-  document["run"] = to.run;
-  to.name = document.value("kind", std::string{"turn"});
-  to.data = document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  return to.name == "turn" || to.name == "group";
-}
-
-journal_part read_journal(const std::string& path, const std::string& run, uint64_t from) {
-  journal_part result{{}, from};
-  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (!file) return result;
-  std::string text(read_bytes, '\0');
-  auto n = ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(from));
-  if (n <= 0) return result;
-  text.resize(static_cast<size_t>(n));
-  for (size_t at = 0;;) {
-    auto end = text.find('\n', at);
-    if (end == std::string::npos) {
-      // A line that is longer than all of it: nobody could show it.
-      if (at == 0 && text.size() == read_bytes) result.next += read_bytes;
-      return result;
-    }
-    auto line = text.substr(at, end - at);
-    at = end + 1;
-    result.next = from + at;
-    event x{"", run, result.next, {}};
-    if (read_quickly(x, line) || read_slowly(x, line))
-      result.events.push_back(std::make_shared<const event>(std::move(x)));
-  }
-}
-
-uint64_t size_of(const std::string& path) {
-  struct stat about {};
-  return ::stat(path.c_str(), &about) == 0 ? static_cast<uint64_t>(about.st_size) : 0;
-}
 
 } // namespace
 
@@ -159,8 +89,9 @@ struct event_stream::impl {
   explicit impl(watch::world x) : world(std::move(x)) {}
 
   void work();
-  void search();
+  void search(std::vector<event_ptr>& out);
   void follow(std::vector<event_ptr>& out);
+  void welcome(reader& x) const;
   void catch_up(reader& x);
   void add_live(std::vector<event_ptr>& out, const std::set<std::string>& runs);
   void push(reader& x, const event_ptr& what);
@@ -173,6 +104,7 @@ struct event_stream::impl {
   std::condition_variable wake;
   std::list<reader> readers, arrived;
   uint64_t dropped = 0;
+  std::atomic<uint64_t> told = 0;
   bool stop = false;
 
   // -- the thread's own ------------------------------------------------------------------------
@@ -180,6 +112,7 @@ struct event_stream::impl {
   places at;   ///< how far each journal is read
   places idle; ///< sizes of those that nobody follows
   std::set<std::string> rewritten;
+  std::map<std::string, bool> worked_on; ///< all runs; whether a process works on them
   clock::time_point searched, shown;
   std::thread thread;
 };
@@ -207,6 +140,10 @@ uint64_t event_stream::readers() const {
   return impl_->readers.size() + impl_->arrived.size();
 }
 
+uint64_t event_stream::told() const {
+  return impl_->told;
+}
+
 uint64_t event_stream::dropped() const {
   std::lock_guard guard{impl_->mutex};
   return impl_->dropped;
@@ -229,15 +166,27 @@ void event_stream::add(subscription what, const http::exchange_ptr& to) {
   impl_->wake.notify_all();
 }
 
-/// Finds the journals to follow: those that grew lately, and those that readers name.
-void event_stream::impl::search() {
+/// Finds the journals to follow: those that grew lately, and those that readers name. Tells of runs
+/// that began or ended: no line of a journal says that.
+void event_stream::impl::search(std::vector<event_ptr>& out) {
   std::set<std::string> named;
   for (const auto& x : readers) {
     if (!x.what.run.empty()) named.insert(x.what.run);
     for (const auto& [run, place] : x.what.places) named.insert(run);
   }
   auto now = ::time(nullptr);
+  auto before = std::exchange(worked_on, {});
+  bool first = searched == clock::time_point{};
   for (const auto& name : list_runs(world.root)) {
+    run_directory place;
+    place.path = world.root + "/" + name;
+    bool works = watch::is_worked_on(place);
+    worked_on.emplace(name, works);
+    // One that began and ended since the last search is told of, too.
+    auto known = before.find(name);
+    if (!first && (known == before.end() || known->second != works))
+      out.push_back(std::make_shared<const event>(event{
+          "run", name, 0, R"({"run":")" + name + R"(","live":)" + (works ? "true}" : "false}")}));
     if (followed.contains(name)) continue;
     struct stat about {};
     auto path = world.root + "/" + name + "/metrics.jsonl";
@@ -251,8 +200,7 @@ void event_stream::impl::search() {
     if (!run) continue;
     // A run that began while somebody watched is told from its beginning, one that was resumed from
     // where it stood.
-    bool began = searched != clock::time_point{};
-    at.emplace(name, !began ? size_of(run->metrics_file()) : idle.contains(name) ? idle[name] : 0);
+    at.emplace(name, first ? journal_size(run->metrics_file()) : idle.contains(name) ? idle[name] : 0);
     followed.emplace(name, std::move(*run));
   }
 }
@@ -260,36 +208,40 @@ void event_stream::impl::search() {
 void event_stream::impl::follow(std::vector<event_ptr>& out) {
   for (const auto& [name, run] : followed) {
     auto& place = at[name];
-    auto size = size_of(run.metrics_file());
+    auto size = journal_size(run.metrics_file());
     if (size < place) { // it was written anew
       place = 0;
       rewritten.insert(name);
     }
     if (size == place) continue;
-    auto part = read_journal(run.metrics_file(), name, place);
+    auto part = read_journal(run.metrics_file(), name, place, read_bytes);
     place = part.next;
     out.insert(out.end(), part.events.begin(), part.events.end());
   }
 }
 
-/// Gives a reader that comes back what it missed, up to where the journals are read.
-void event_stream::impl::catch_up(reader& x) {
+/// Notes where a reader that comes back left each journal.
+void event_stream::impl::welcome(reader& x) const {
   for (const auto& [name, until] : at) {
-    auto from = x.what.places.find(name);
-    auto i = followed.find(name);
-    if (from == x.what.places.end() || i == followed.end()) {
-      x.what.places[name] = until;
-      continue;
-    }
+    auto [from, fresh] = x.what.places.emplace(name, until);
     if (from->second > until) from->second = 0; // another journal than the one it read
-    while (from->second < until) {
-      auto part = read_journal(i->second.metrics_file(), name, from->second);
-      if (part.next == from->second) break;
-      for (const auto& one : part.events)
-        if (one->place <= until && x.wants(*one)) push(x, one);
-      from->second = part.next;
-    }
-    from->second = until;
+    if (from->second < until) x.behind.emplace(name, from->second);
+  }
+}
+
+/// Reads on in what a reader missed as long as it takes it: whoever was away for long loses nothing
+/// by coming back. Done before the journals are followed further.
+void event_stream::impl::catch_up(reader& x) {
+  while (!x.behind.empty() && x.queue.size() < most_queued / 4 &&
+         x.queued_bytes < most_queued_bytes / 2) {
+    auto [name, from] = *x.behind.begin();
+    auto i = followed.find(name);
+    x.behind.erase(x.behind.begin());
+    if (i == followed.end()) continue;
+    auto part = read_journal(i->second.metrics_file(), name, from, missed_bytes);
+    for (const auto& one : part.events)
+      if (one->place <= at[name] && x.wants(*one)) push(x, one);
+    if (part.next > from && part.next < at[name]) x.behind.emplace(name, part.next);
   }
 }
 
@@ -351,9 +303,11 @@ bool event_stream::impl::pump(reader& x, clock::time_point now) {
 }
 
 void event_stream::impl::hand_out(const std::vector<event_ptr>& events) {
+  auto news = [](const event_ptr& x) { return x->name != "live"; };
+  if (std::any_of(events.begin(), events.end(), news)) ++told;
   for (auto& x : readers)
     for (const auto& one : events)
-      if (x.wants(*one) && (one->place > 0 || one->run == x.what.run)) push(x, one);
+      if (x.wants(*one) && (one->name != "live" || one->run == x.what.run)) push(x, one);
 }
 
 void event_stream::impl::work() {
@@ -365,6 +319,7 @@ void event_stream::impl::work() {
       at.clear();
       idle.clear();
       searched = {};
+      worked_on.clear();
       wake.wait(lock, [this] { return stop || !arrived.empty(); });
       continue;
     }
@@ -377,23 +332,29 @@ void event_stream::impl::work() {
     for (const auto& x : readers)
       if (x.what.topics.contains("live")) live.insert(x.what.run);
     auto now = clock::now();
-    std::vector<event_ptr> events;
+    std::vector<event_ptr> events, of_runs;
     if (newcomers || now - searched > search_every) {
-      search();
+      search(of_runs);
       searched = now;
     }
     if (newcomers)
-      for (auto i = first_fresh; i != readers.end(); ++i) catch_up(*i);
+      for (auto i = first_fresh; i != readers.end(); ++i) welcome(*i);
+    for (auto& x : readers)
+      if (!x.behind.empty()) catch_up(x);
     // What takes time is done without the lock: those who come meanwhile wait in `arrived`.
     lock.unlock();
     follow(events);
+    events.insert(events.end(), of_runs.begin(), of_runs.end());
     if (newcomers || now - shown > live_every) {
       add_live(events, live);
       shown = now;
     }
     lock.lock();
     for (const auto& name : rewritten)
-      for (auto& x : readers) x.what.places.erase(name);
+      for (auto& x : readers) {
+        x.what.places.erase(name);
+        x.behind.erase(name);
+      }
     rewritten.clear();
     hand_out(events);
     std::erase_if(readers, [&](reader& x) { return !pump(x, now); });

@@ -5,6 +5,7 @@
 // the file is the event's id. So a reader that comes back with Last-Event-ID misses nothing, also
 // when this process or the run's was started again in between.
 //   turn, group   a line of the journal
+//   run           a run began to be worked on, or nobody works on it any longer
 //   live          a document of `top` once a second, for those who ask for it
 //   dropped       so many events were left out since this reader was too slow
 
@@ -24,7 +25,7 @@ namespace kernelmill::page {
 /// What one reader wants.
 struct subscription {
   std::string run;                        ///< name of a folder below the root; empty: every run
-  std::set<std::string> topics;           ///< "turns", "live"
+  std::set<std::string> topics;           ///< "turns", "runs", "live"
   std::map<std::string, uint64_t> places; ///< by run: where to go on in its journal
 };
 
@@ -45,6 +46,7 @@ public:
   void add(subscription what, const http::exchange_ptr& to);
 
   uint64_t readers() const;
+  uint64_t told() const;    ///< rounds of events so far; grows before their readers hear of them
   uint64_t dropped() const; ///< events, of all readers so far
 
 private:

@@ -13,7 +13,6 @@ from promises.measure import Bench, NotHere
 from promises.rows import PROMISES, TARGETS, Row
 
 NOT_HELD, USAGE = 5, 2
-GPU = "not run here: " + ("it runs from the unpacked tarball" if pathlib.Path("/dev/nvidiactl").exists() else "no GPU")
 MARKS = {"held": "held", "broken": "NOT HELD", "elsewhere": "not run here"}
 
 
@@ -30,7 +29,7 @@ def chosen_ids(text: str) -> list:
 def show(row: Row, bench: Bench) -> dict:
     """One promise as a row of the table."""
     begin = time.monotonic()
-    result = {"id": row.id, "promise": row.words, "goal": row.goal, "gpu": row.gpu}
+    result = {"id": row.id, "promise": row.words, "goal": row.goal, "gpu": row.gpu, "here": bench.has_gpu()}
     try:
         found = row.measure(bench)
         result |= {"state": "held" if found.held else "broken", "figure": found.figure,
@@ -43,8 +42,9 @@ def show(row: Row, bench: Bench) -> dict:
 
 def print_row(row: dict, widths=(4, 30, 44, 30)) -> None:
     command = "; ".join(row["commands"])
-    if row["gpu"]:
-        command += ("; " if command else "") + f"on a GPU: gpu_check.sh {row['gpu']}; {GPU}"
+    if row["gpu"] and "gpu_check.sh" not in command:
+        where = "this machine has one: run it by hand" if row["here"] else "not run here: no GPU"
+        command += ("; " if command else "") + f"on a GPU: gpu_check.sh {row['gpu']}; {where}"
     cells = [row["id"], row["promise"], row["figure"], row["goal"]]
     wrapped = [textwrap.wrap(x, w) or [""] for x, w in zip(cells, widths)]
     for i in range(max(map(len, wrapped))):

@@ -25,6 +25,7 @@ class Outcome:
     figures: dict = field(default_factory=dict)  # name: number or text
     cases: int = 0                               # that ran and held
     skipped: list = field(default_factory=list)
+    failed: list = field(default_factory=list)
     text: str = ""                               # what it printed
     log: str = ""                                # the file that holds it
 
@@ -48,13 +49,15 @@ class Bench:
         return path
 
     def run(self, name: str, words: list, limit: float, environment: dict, leaves: dict) -> Outcome:
-        """`environment` is a part of the command; `leaves` names, by variable, the file that it is to write."""
+        """`environment` is a part of the command; `leaves` names, by variable, the file or
+        the folder that it is to write."""
         shown = " ".join([f"{k}={v}" for k, v in environment.items()] + [self.shorten(x) for x in words])
         if shown in self.known:
             return self.known[shown]
         log = self.out / f"{name}.log"
-        for path in leaves.values():
-            pathlib.Path(path.removeprefix("json:")).unlink(missing_ok=True)
+        for path in (pathlib.Path(x.removeprefix("json:")) for x in leaves.values()):
+            if not path.is_dir():
+                path.unlink(missing_ok=True)
         begin = time.monotonic()
         with open(log, "wb") as sink:
             process = subprocess.Popen([str(x) for x in words], stdout=sink, stderr=subprocess.STDOUT, cwd=self.root,
@@ -93,11 +96,13 @@ class Bench:
             return result
         suites = json.loads(document.read_text()).get("testsuites", [])
         standard = {"name", "file", "line", "status", "result", "timestamp", "time", "classname", "failures"}
-        result.cases, result.skipped = 0, []
+        result.cases, result.skipped, result.failed = 0, [], []
         for case in (x for suite in suites for x in suite.get("testsuite", [])):
             if case.get("result") == "SKIPPED":
                 result.skipped.append(case["name"])
-            elif not case.get("failures"):
+            elif case.get("failures"):
+                result.failed.append(case["name"])
+            else:
                 result.cases += 1
             result.figures.update({k: number_of(v) for k, v in case.items() if k not in standard})
         if result.held and not result.cases and result.skipped:
@@ -113,6 +118,24 @@ class Bench:
                           {"KERNELMILL_FIGURES": str(document)})
         if document.exists():
             result.figures = json.loads(document.read_text())
+        return result
+
+
+    def has_gpu(self) -> bool:
+        return pathlib.Path(os.environ.get("KERNELMILL_GPU_NODE", "/dev/nvidiactl")).exists()
+
+    def gpu_check(self, parts: list, limit: float, *options) -> Outcome:
+        """Parts of gpu_check.sh with the program of this build; its promises, kept or broken, are the figures."""
+        if not self.has_gpu():
+            raise NotHere("no GPU")
+        folder = self.out / "gpu_check"
+        folder.mkdir(exist_ok=True)
+        result = self.run("gpu_check", [self.root / "launch/gpu_check.sh", *parts, *options], limit, {},
+                          {"OUT": str(folder), "GPU_CHECK_ROOT": str(self.build)})
+        said = re.findall(r"^(ok|BROKEN) +(.+)$", result.text, re.MULTILINE)
+        result.figures = {"promises": [text for _, text in said]}
+        result.failed = [text for kept, text in said if kept == "BROKEN"]
+        result.held = result.held and bool(said) and not result.failed
         return result
 
 

@@ -1,5 +1,6 @@
 """The promises: words, goal, and what measures each. docs/explanation/promises.md explains them."""
 
+import importlib.util
 import re
 from dataclasses import dataclass, field
 from typing import Callable
@@ -19,6 +20,9 @@ TARGETS = {
     "P11": ["exploit_suite_test"],
     "P13": ["sandbox_test"],
 }
+
+
+BOMB = "an_intruder.with_a_fork_bomb_dies_whole"
 
 
 @dataclass
@@ -68,7 +72,8 @@ def killed_helpers(bench: Bench) -> Outcome:
 
 def chaos(bench: Bench) -> Outcome:
     actions = bench.of_size(24, 300, 10_000)
-    return bench.script("tests/chaos/chaos.py", limit=600 + 3 * actions, KERNELMILL_ACTIONS=actions)
+    return bench.script("tests/chaos/chaos.py", limit=600 + 3 * actions, KERNELMILL_ACTIONS=actions,
+                        KERNELMILL_EVALUATED_ACTIONS=actions // 10)
 
 
 def kills_lose_nothing(bench: Bench) -> Found:
@@ -79,7 +84,8 @@ def kills_lose_nothing(bench: Bench) -> Found:
     lost = count(store, "lost")
     return found(f"{n(lost)} lost of {n(count(store, 'acknowledged'))} acknowledged; {n(sum(struck))} kills: of the "
                  f"store's writer {n(struck[0])}, of the node {n(struck[1])}, of what it started {n(struck[2])}, "
-                 f"in {n(count(storm, 'actions'))} kills, freezes and cuts {n(struck[3])}",
+                 f"in {n(count(storm, 'actions'))} kills, freezes and cuts {n(struck[3])}, "
+                 f"{n(count(storm, 'evaluated_actions'))} of them over evaluations",
                  lost == 0 and all(struck), store, node, helpers, storm)
 
 
@@ -122,8 +128,8 @@ def bytes_crash_nothing(bench: Bench) -> Found:
 
 def strangers_cost_little(bench: Bench) -> Found:
     it = bench.script("tests/fault/strangers_test.py", KERNELMILL_STRANGERS=bench.of_size(200, 500, 1000))
-    return found(f"{it.figures.get('kib_a_connection')} KiB a connection at most over {n(count(it, 'connections'))}; "
-                 f"`status` took {it.figures.get('status_s')} s beside them", "kib_a_connection" in it.figures, it)
+    return found(f"{it.figures.get('kib_a_connection')} KiB a connection at most over {n(count(it, 'connections'))}, "
+                 f"{it.figures.get('mib_in_all')} MiB in all; `status` took {it.figures.get('status_s')} s beside them", "kib_a_connection" in it.figures, it)
 
 
 # -- disks ----------------------------------------------------------------------------------------
@@ -195,18 +201,21 @@ def hacks_do_not_pay(bench: Bench) -> Found:
                  f"refused, on a CPU", rejected == hacks and accepted == honest, it)
 
 
-def timing_on_gpus(_: Bench) -> Found:
-    raise NotHere("no GPU")
+def timing_on_gpus(bench: Bench) -> Found:
+    parts = ["same", "planted"] + (["torch_same"] if importlib.util.find_spec("torch") else [])
+    copies = bench.of_size(50, 200, 1000)
+    it = bench.gpu_check(parts, 1800 + 10 * copies, "--copies", copies)
+    return found(f"{len(it.failed)} of {len(it.figures['promises'])} broken: {'; '.join(it.figures['promises'])}", True, it)
 
 
 def sandbox_holds(bench: Bench) -> Found:
     it = bench.gtest("sandbox_test", "an_intruder.*:the_init*:somebody*")
     skipped = f", {len(it.skipped)} skipped" if it.skipped else ""
-    outcomes = [it]
-    bombs = bench.of_size(3, 20, 1000)
-    outcomes.append(bench.gtest("sandbox_test", "an_intruder.with_a_fork_bomb_dies_whole", limit=600 + 5 * bombs,
-                                GTEST_REPEAT=bombs))
-    return found(f"0 ways out in {it.cases} attacks{skipped}; {bombs} fork bombs, no survivor", True, *outcomes)
+    wanted = bench.of_size(3, 20, 1000)
+    bombs = bench.gtest("sandbox_test", BOMB, limit=600 + 5 * wanted, GTEST_REPEAT=wanted)
+    died, lived = (len(re.findall(rf"^\[ +{word} +\] {BOMB} \(", bombs.text, re.MULTILINE)) for word in ("OK", "FAILED"))
+    return found(f"{len(it.failed)} ways out in {it.cases + len(it.failed)} attacks{skipped}; {n(died + lived)} fork bombs, "
+                 f"{n(lived)} with survivors", died == wanted and not it.failed, it, bombs)
 
 
 def crashes_stay_alone(bench: Bench) -> Found:

@@ -31,6 +31,7 @@ struct schema {
   const char* name;
   const char* doc;
   const fields& members;
+  bool more = false; ///< others are taken, and not read
 };
 
 struct query_parameter {
@@ -67,6 +68,7 @@ const fields& evaluate_fields();
 const fields& candidate_fields();
 const fields& kernelgym_task_fields();
 const fields& kernelgym_batch_fields();
+const fields& kernelgym_workflow_fields();
 
 /// docs/reference/openapi.json.
 std::string openapi_text();

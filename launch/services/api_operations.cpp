@@ -1,11 +1,14 @@
 // Every way to ask: what the router serves and what the document lists.
 
 #include "launch/services/api_fields.hpp"
+#include "launch/services/rollout_fields.hpp"
 
 namespace kernelmill::services {
 
-const std::vector<operation>& operations() {
-  static const std::vector<operation> all{
+namespace {
+
+std::vector<operation> evaluation_operations() {
+  return {
       {"evaluate",
        "POST",
        "/v1/evaluate",
@@ -64,21 +67,39 @@ const std::vector<operation>& operations() {
       {"kernelgym_evaluate",
        "POST",
        "/evaluate",
-       "KernelGYM: takes one task.",
+       "KernelGYM: judges one task.",
        {},
        "KernelGymTask",
-       "KernelGymStatus",
+       "KernelGymResult",
        false,
        {429}},
       {"kernelgym_batch",
        "POST",
        "/evaluate/batch",
-       "KernelGYM: takes many tasks.",
+       "KernelGYM: judges many tasks.",
        {},
        "KernelGymBatch",
-       "KernelGymStatus",
-       true,
+       "KernelGymBatchResult",
+       false,
        {429}},
+      {"kernelgym_submit",
+       "POST",
+       "/workflow/submit",
+       "KernelGYM: judges one task.",
+       {},
+       "KernelGymWorkflow",
+       "KernelGymWorkflowResult",
+       false,
+       {429}},
+      {"kernelgym_workflow",
+       "GET",
+       "/workflow/results/{id}",
+       "KernelGYM: a task's result.",
+       {},
+       "",
+       "KernelGymWorkflowResult",
+       false,
+       {404}},
       {"kernelgym_status",
        "GET",
        "/status/{id}",
@@ -106,16 +127,44 @@ const std::vector<operation>& operations() {
        "KernelGymStatus",
        false,
        {404}},
+      {"kernelgym_queue",
+       "GET",
+       "/queue/status",
+       "KernelGYM: how many tasks wait.",
+       {},
+       "",
+       "KernelGymQueue",
+       false,
+       {}},
+      {"kernelgym_metrics",
+       "GET",
+       "/metrics",
+       "KernelGYM: what was judged since the start.",
+       {},
+       "",
+       "KernelGymMetrics",
+       false,
+       {}},
       {"kernelgym_health",
        "GET",
        "/health",
        "KernelGYM: whether the server answers.",
        {},
        "",
-       "Health",
+       "KernelGymHealth",
        false,
        {},
        true}};
+}
+
+} // namespace
+
+const std::vector<operation>& operations() {
+  static const std::vector<operation> all = [] {
+    auto result = evaluation_operations();
+    for (auto& x : rollout_operations()) result.push_back(std::move(x));
+    return result;
+  }();
   return all;
 }
 

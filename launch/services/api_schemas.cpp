@@ -2,6 +2,7 @@
 
 #include "launch/services/api_fields.hpp"
 #include "launch/services/kernelgym_fields.hpp"
+#include "launch/services/rollout_fields.hpp"
 
 namespace kernelmill::services {
 
@@ -24,6 +25,9 @@ const fields& evaluation_fields() {
        {"waiting", "building", "evaluating", "done", "cancelled"}},
       {"position", kind::whole, "How many wait before it; null unless it waits.", required,
        nullable},
+      {"expected_wait_s", kind::number,
+       "Seconds until it is begun, by how long the latest ones took; null where nobody knows.",
+       required, nullable},
       {"from_cache", kind::flag, "Whether an earlier evaluation of the same is the answer.",
        required},
       {"seconds", kind::object, "Spent so far.", required, false, {}, "Seconds"},
@@ -175,22 +179,33 @@ const fields& evaluate_fields() {
 }
 
 const std::vector<schema>& schemas() {
-  static const std::vector<schema> all{
-      {"Evaluate", "One candidate's fields, or `candidates`.", evaluate_fields()},
-      {"Candidate", "One candidate.", candidate_fields()},
-      {"Evaluation", "One candidate on its way, or judged.", evaluation_fields()},
-      {"Evaluations", "Those of one request.", evaluations_fields()},
-      {"Seconds", "By the server's clock.", seconds_fields()},
-      {"Verdict", "What `kernelmill eval --json` prints.", verdict_fields()},
-      {"Task", "What a candidate is for.", task_fields()},
-      {"Tasks", "All of them.", tasks_fields()},
-      {"Health", "It answers.", health_fields()},
-      {"Readiness", "Room.", readiness_fields()},
-      {"KernelGymTask", "KernelGYM's EvaluationTask.", kernelgym_task_fields()},
-      {"KernelGymBatch", "Many of them.", kernelgym_batch_fields()},
-      {"KernelGymStatus", "Where a task stands.", kernelgym_status_fields()},
-      {"KernelGymResult", "KernelGYM's EvaluationResult.", kernelgym_result_fields()},
-      {"Error", "What went wrong, and the next step.", error_fields()}};
+  static const std::vector<schema> all = [] {
+    std::vector<schema> result{
+        {"Evaluate", "One candidate's fields, or `candidates`.", evaluate_fields()},
+        {"Candidate", "One candidate.", candidate_fields()},
+        {"Evaluation", "One candidate on its way, or judged.", evaluation_fields()},
+        {"Evaluations", "Those of one request.", evaluations_fields()},
+        {"Seconds", "By the server's clock.", seconds_fields()},
+        {"Verdict", "What `kernelmill eval --json` prints.", verdict_fields()},
+        {"Task", "What a candidate is for.", task_fields()},
+        {"Tasks", "All of them.", tasks_fields()},
+        {"Health", "It answers.", health_fields()},
+        {"Readiness", "Room.", readiness_fields()},
+        {"KernelGymTask", "KernelGYM's EvaluationRequest.", kernelgym_task_fields(), true},
+        {"KernelGymBatch", "Many of them.", kernelgym_batch_fields(), true},
+        {"KernelGymBatchResult", "Their results.", kernelgym_batch_result_fields()},
+        {"KernelGymWorkflow", "KernelGYM's WorkflowRequest.", kernelgym_workflow_fields(), true},
+        {"KernelGymWorkflowResult", "KernelGYM's WorkflowResponse.",
+         kernelgym_workflow_result_fields()},
+        {"KernelGymStatus", "Where a task stands.", kernelgym_status_fields()},
+        {"KernelGymResult", "KernelGYM's EvaluationResponse.", kernelgym_result_fields()},
+        {"KernelGymHealth", "KernelGYM's SystemHealthResponse.", kernelgym_health_fields()},
+        {"KernelGymMetrics", "KernelGYM's MetricsResponse.", kernelgym_metrics_fields()},
+        {"KernelGymQueue", "How many wait.", kernelgym_queue_fields()},
+        {"Error", "What went wrong, and the next step.", error_fields()}};
+    for (const auto& x : rollout_schemas()) result.push_back(x);
+    return result;
+  }();
   return all;
 }
 

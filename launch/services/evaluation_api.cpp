@@ -167,7 +167,10 @@ expected<evaluation_order> order_of(const api& x, const body_json& candidate,
 http::response response_of(const error& x) {
   int status = 400;
   if (x.category == "not_found") status = 404;
-  if (x.category == "idempotency_conflict") status = 409;
+  for (const char* one :
+       {"idempotency_conflict", "handoff_conflict", "lease_lost", "consumer_fenced", "run_exists"})
+    if (x.category == one) status = 409;
+  if (x.cls == fault_class::infrastructure) status = 503;
   if (x.category == "queue_full") status = 429;
   auto result = http::error_response(status, x);
   if (status == 429) result.headers.emplace_back("Retry-After", "2");
@@ -195,6 +198,7 @@ expected<body_json> read_json(const std::string& text) {
 
 std::vector<http::route> evaluation_routes(const api_ptr& x) {
   auto handlers = kernelgym_handlers(x);
+  handlers.merge(rollout_handlers(x));
   handlers["evaluate"] = [x](request r, exchange_ptr to) { evaluate(x, r, to); };
   handlers["evaluation"] = [x](request r, exchange_ptr to) { look(x, r, to); };
   handlers["cancel"] = [x](request r, exchange_ptr to) { cancel(x, r, to); };

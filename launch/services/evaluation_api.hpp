@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "actors/handoff/handoff.hpp"
 #include "launch/http/router.hpp"
 #include "launch/services/evaluation_desk.hpp"
 #include "launch/services/task_shelf.hpp"
@@ -18,6 +19,7 @@ struct api {
   std::shared_ptr<const task_shelf> tasks;
   std::string rules; ///< what else than candidate and task an answer depends on, for the cache
   std::shared_ptr<desk_load> load;
+  handoff::handoff_actor handoff; ///< null: this server has no rollouts
   std::atomic<uint64_t> next_waiter = 1;
   std::mutex kernelgym_mutex;
   std::map<std::string, std::string> kernelgym_ids; ///< its task_id -> ours
@@ -40,7 +42,8 @@ expected<nlohmann::json> read_json(const std::string& text);
 /// The routes of operations(), each with its handler.
 std::vector<http::route> evaluation_routes(const api_ptr& x);
 
-/// The handlers of kernelgym_api.cpp, by operation.
+/// The handlers of kernelgym_api.cpp and of rollout_api.cpp, by operation.
 std::map<std::string, http::handler> kernelgym_handlers(const api_ptr& x);
+std::map<std::string, http::handler> rollout_handlers(const api_ptr& x);
 
 } // namespace kernelmill::services

@@ -133,6 +133,8 @@ void evaluation_book::finish(const std::string& id, std::shared_ptr<const judged
     }
   }
   if (!x->over()) {
+    auto took = std::chrono::duration<double>(now - x->begun).count();
+    mean_seconds_ = mean_seconds_ ? *mean_seconds_ + (took - *mean_seconds_) / 8 : took;
     x->result = std::move(result);
     end(*x, x->result == nullptr ? evaluation_state::cancelled : evaluation_state::done, now);
   }
@@ -195,6 +197,13 @@ const evaluation* evaluation_book::find(const std::string& id) const {
 
 size_t evaluation_book::position(const evaluation& x) const {
   return static_cast<size_t>(std::find(waiting_.begin(), waiting_.end(), x.id) - waiting_.begin());
+}
+
+// One is begun whenever one of those that run ends.
+std::optional<double> evaluation_book::expected_wait(const evaluation& x) const {
+  if (!mean_seconds_ || x.state != evaluation_state::waiting) return std::nullopt;
+  return *mean_seconds_ * static_cast<double>(position(x) + 1) /
+         static_cast<double>(limits_.running);
 }
 
 std::vector<std::string> evaluation_book::take_ended() {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -89,6 +90,8 @@ public:
 
   const evaluation* find(const std::string& id) const;
   size_t position(const evaluation& x) const; ///< how many wait before it
+  /// Seconds until it is begun, by how long the latest ones took; none before one has ended.
+  std::optional<double> expected_wait(const evaluation& x) const;
   /// Those that ended since it was last asked for, by their ids.
   std::vector<std::string> take_ended();
 
@@ -108,6 +111,7 @@ private:
   std::deque<std::string> waiting_;
   std::deque<std::string> over_; ///< oldest first
   size_t running_ = 0;
+  std::optional<double> mean_seconds_;       ///< that one takes; the latest count most
   std::set<std::string> under_way_;          ///< begun, though perhaps cancelled since
   std::map<std::string, size_t> same_begun_; ///< `same` of those under way
   std::map<std::string, std::shared_ptr<const judged_evaluation>> cache_; ///< by `same`

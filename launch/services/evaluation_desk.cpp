@@ -68,9 +68,17 @@ void tell(desk_pointer self) {
   s.options.load->full = s.book->full();
 }
 
+void count(desk_load& load, const judged_evaluation& x) {
+  ++load.done;
+  if (x.verdict["outcome"] == "accepted") ++load.accepted;
+  if (x.verdict["outcome"] == "infrastructure") ++load.faults;
+}
+
 void finish(desk_pointer self, const course_ptr& x, bool judged = true) {
   auto& s = self->state;
-  s.book->finish(x->id, judged ? judge_course(*x, s.options.rules) : nullptr, now());
+  auto result = judged ? judge_course(*x, s.options.rules) : nullptr;
+  if (result != nullptr) count(*s.options.load, *result);
+  s.book->finish(x->id, std::move(result), now());
   begin_more(self);
 }
 
@@ -119,8 +127,11 @@ void begin_more(desk_pointer self) {
     next->candidate = x->order.candidate;
     if (next->candidate->parsed.ok)
       build(self, next);
-    else
-      self->state.book->finish(next->id, judge_course(*next, self->state.options.rules), now());
+    else {
+      auto result = judge_course(*next, self->state.options.rules);
+      count(*self->state.options.load, *result);
+      self->state.book->finish(next->id, std::move(result), now());
+    }
   }
   tell(self);
 }

@@ -64,6 +64,14 @@ struct desk_load {
   std::atomic<uint64_t> waiting = 0;
   std::atomic<uint64_t> running = 0;
   std::atomic<bool> full = false;
+  std::atomic<uint64_t> done = 0;     ///< judged since the start
+  std::atomic<uint64_t> accepted = 0; ///< of them
+  std::atomic<uint64_t> faults = 0;   ///< of them: the machine's
+  const std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+
+  double uptime_s() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  }
 };
 
 struct desk_options {

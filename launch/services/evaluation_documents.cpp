@@ -9,6 +9,7 @@ nlohmann::ordered_json evaluation_document(const evaluation_book& book, const ev
   using json = nlohmann::ordered_json;
   auto seconds = [](auto span) { return std::chrono::duration<double>(span).count(); };
   bool waits = x.state == evaluation_state::waiting;
+  auto wait = book.expected_wait(x);
   auto begun = waits ? now : x.begun;
   auto ended = x.over() ? x.ended : now;
   return {
@@ -18,6 +19,7 @@ nlohmann::ordered_json evaluation_document(const evaluation_book& book, const ev
       {"name", x.order.name},
       {"state", to_string(x.state)},
       {"position", waits ? json(book.position(x)) : json(nullptr)},
+      {"expected_wait_s", wait ? json(*wait) : json(nullptr)},
       {"from_cache", x.from_cache},
       {"seconds",
        {{"waiting", seconds(begun - x.entered)}, {"running", waits ? 0 : seconds(ended - begun)}}},

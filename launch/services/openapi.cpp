@@ -38,7 +38,7 @@ json type_of(const field& x) {
 }
 
 json schema_of(const schema& x) {
-  json result{{"type", "object"}, {"description", x.doc}, {"additionalProperties", false}};
+  json result{{"type", "object"}, {"description", x.doc}, {"additionalProperties", x.more}};
   auto needed = json::array();
   for (const auto& one : x.members) {
     result["properties"][one.name] = type_of(one);
@@ -61,7 +61,7 @@ const char* words_of(int status) {
     case 400: return "The request is wrong; the message names the field.";
     case 401: return "The token is missing or wrong.";
     case 404: return "There is none of that name.";
-    case 409: return "The idempotency key belongs to another request.";
+    case 409: return "It contradicts an earlier request; the message says which.";
     case 413: return "The body is too large.";
     case 429: return "The queue is full; come again after Retry-After seconds.";
     case 503: return "Not now.";
@@ -116,7 +116,7 @@ json operation_json(const operation& x) {
 std::string openapi_text() {
   json result{{"openapi", "3.0.3"},
               {"info",
-               {{"title", "Kernelmill: evaluation as a service"},
+               {{"title", "Kernelmill: evaluation and rollouts as services"},
                 {"description", "Served by `kernelmill serve`."},
                 {"version", "1"}}},
               {"security", json::array({{{"bearer", json::array()}}})}};

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "launch/study/wire_values.hpp"
+#include "messages/evidence.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 #include "messages/judged.hpp"
@@ -177,6 +178,10 @@ const std::vector<entry>& entries() {
       KM_FIELD("reward.speed", "number", "part of the reward, weighted", part(x, "speed")),
       KM_FIELD("reward.diagnosis", "number", "part of the reward, weighted", part(x, "diagnosis")),
       KM_FIELD("reward.integrity", "number", "part of the reward, weighted", part(x, "integrity")),
+      KM_FIELD("evidence", "number", "how much of it is there, 0 to 1",
+               number(evidence_score(evidence_parts_of(x)))),
+      KM_FIELD("quality", "text", "positive, near_miss, negative or unusable",
+               json(to_string(quality_of(x)))),
       // -- what was measured
       KM_FIELD("speedup", "number", "estimate, over the baseline",
                timed_number(x, timing(x).getSpeedup().getEstimate())),

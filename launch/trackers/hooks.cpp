@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <future>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -21,6 +20,7 @@
 #include "actors/policy_client/http/http_client.hpp"
 #include "actors/policy_client/http/secret.hpp"
 #include "launch/trackers/hook_rules.hpp"
+#include "launch/trackers/posting.hpp"
 #include "messages/base/clock.hpp"
 #include "messages/base/descriptor.hpp"
 
@@ -179,29 +179,18 @@ bool run_hooks::impl::pause(std::chrono::milliseconds time) {
 }
 
 std::string run_hooks::impl::post(const std::string& body, clock::time_point until) {
-  auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now()).count();
-  if (left <= 0) return "no time is left";
   http_request x;
   x.url = settings.url;
   x.bearer = token;
   x.body = body;
   x.headers = {{"Content-Type", "application/json"}};
   x.body_limit = most_answer;
-  x.timeout_ms = static_cast<uint32_t>(left);
-  auto done = std::make_shared<std::promise<http_response>>();
-  auto answer = done->get_future();
-  auto id =
-      client->submit(std::move(x), [done](http_response r) { done->set_value(std::move(r)); });
   // At the end of the run, an attempt that began before has no more time than what is left.
-  while (answer.wait_for(20ms) != std::future_status::ready)
-    if (clock::now() > std::min(until, limit())) {
-      client->cancel(id);
-      return "it took longer than hooks.timeout_ms";
-    }
-  auto response = answer.get();
-  if (response.status >= 200 && response.status < 300) return {};
-  return response.status == 0 ? std::string{to_string(response.fault)}
-                              : "status " + std::to_string(response.status);
+  auto response = post_until(*client, std::move(x), [&] { return std::min(until, limit()); });
+  if (!response) return "it took longer than hooks.timeout_ms";
+  if (response->status >= 200 && response->status < 300) return {};
+  return response->status == 0 ? std::string{to_string(response->fault)}
+                               : "status " + std::to_string(response->status);
 }
 
 void run_hooks::impl::tell(const json& event) {

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "launch/config/suggest.hpp"
+#include "launch/watch/records.hpp"
 #include "launch/watch/views.hpp"
 
 namespace kernelmill::watch {
@@ -11,7 +12,7 @@ expected<json> answer(const world& in, const std::string& view, const json& quer
       {"runs", runs_view},     {"ps", ps_view},           {"explain", explain_view},
       {"actors", actors_view}, {"nodes", nodes_view},     {"gpus", gpus_view},
       {"stats", stats_view},   {"lineage", lineage_view}, {"logs", logs_view},
-      {"turns", turns_view},   {"top", top_view}};
+      {"turns", turns_view},   {"top", top_view},         {"records", records_view}};
   std::vector<std::string> names;
   for (const auto& [name, make] : all) {
     if (name == view) return make(in, query);

@@ -23,7 +23,8 @@ namespace {
 
 struct chosen_episode {
   run_directory run;
-  std::string name; ///< "g3.e1"
+  std::string name;       ///< "g3.e1"
+  bool worked_on = false; ///< when its records were read, or somewhat earlier
   stored_episode stored;
 };
 
@@ -35,7 +36,10 @@ expected<chosen_episode> find_episode(const world& in, const std::string& what) 
     return configuration_error("usage", "failed to read '" + what + "': it is no episode",
                                "name one like RUN/g3.e1; `kernelmill show " + at->first.path +
                                    "` lists them");
-  chosen_episode result{at->first, fmt::format("g{}.e{}", parts->group, *parts->member), {}};
+  chosen_episode result{at->first,
+                        fmt::format("g{}.e{}", parts->group, *parts->member),
+                        is_worked_on(at->first),
+                        {}};
   auto from = open_store_of(in, result.run);
   KM_TRY(from);
   auto stored = read_episode(**from, result.run.name, parts->group, *parts->member);
@@ -246,15 +250,11 @@ expected<json> lineage_view(const world& in, const json& query) {
 }
 
 expected<json> turns_view(const world& in, const json& query) {
-  KM_TRY(check_query(query, {"what", "from", "probe"}));
+  KM_TRY(check_query(query, {"what", "from"}));
   auto x = find_episode(in, text_in(query, "what"));
   KM_TRY(x);
-  bool live = false;
-  if (!is_there(*x)) { // an episode that has no turn yet may come
-    auto says = in.ask_run(x->run);
-    if (!says) return nothing_stored(*x);
-    live = true;
-  }
+  // An episode that has no turn yet may come.
+  if (!is_there(*x) && !x->worked_on) return nothing_stored(*x);
   auto from = count_in(query, "from", 0);
   json result = {{"run", x->run.name}, {"episode", x->name}, {"turns", json::array()}};
   for (const auto& record : x->stored.turns) {
@@ -270,10 +270,8 @@ expected<json> turns_view(const world& in, const json& query) {
                      {"stop_reason", std::string{end.getStopReason()}},
                      {"turns", end.getTurns()},
                      {"best_speedup", end.getBestSpeedup()}};
-  } else if (!live && query.value("probe", true)) { // asking costs more than reading turns
-    live = static_cast<bool>(in.ask_run(x->run));
   }
-  if (live || query.value("probe", true)) result["live"] = live;
+  result["live"] = x->worked_on;
   return result;
 }
 

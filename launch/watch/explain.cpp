@@ -6,6 +6,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
@@ -186,6 +187,21 @@ std::optional<finding> of_jobs(const live_view& of) {
                  "`kernelmill logs` shows each; `kernelmill doctor` checks the machine"};
 }
 
+// Jobs go past nodes where a layer of the sandbox is missing that the run requires.
+std::optional<finding> of_layers(const live_view& of, const surroundings& around) {
+  if (!around.status.is_object()) return std::nullopt;
+  for (const auto& row : around.status.value("runs", json::array())) {
+    auto unfit = row.value("unfit_nodes", std::vector<std::string>{});
+    if (row.value("run", "") != of.run || unfit.empty()) continue;
+    return finding{"node", row.value("slots", 0) == 0,
+                   fmt::format("{} of the layers of the sandbox that the run requires, and get{} "
+                               "none of its jobs.",
+                               fmt::join(unfit, "; "), unfit.size() == 1 ? "s" : ""),
+                   "`kernelmill doctor` says on the node what the layer takes"};
+  }
+  return std::nullopt;
+}
+
 // Nothing is wrong: where the time goes.
 finding of_bottleneck(const live_view& of) {
   const queue_row* longest = nullptr;
@@ -238,6 +254,7 @@ std::vector<finding> findings_of(const live_view& of, const stored_summary& stor
   for (const auto& queue : of.queues)
     if (queue.waiting > 0 && queue.credits == 0 && queue.name != "policy")
       result.push_back(no_worker(of, queue, around));
+  if (auto layers = of_layers(of, around)) result.push_back(*layers);
   if (auto tried = of_tried(of)) result.push_back(*tried);
   for (auto& x : of_actors(of)) result.push_back(std::move(x));
   if (auto jobs = of_jobs(of)) result.push_back(*jobs);

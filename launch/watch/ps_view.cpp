@@ -1,5 +1,7 @@
 // The live episodes, with what each waits for, and totals.
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -51,31 +53,59 @@ json totals_of(const live_view& x) {
 
 } // namespace
 
+namespace {
+
+/// The rows from `offset` on, at most `limit` (0: all). Rows are dear where ten thousand episodes
+/// live, so no others are made.
+std::vector<json> rows_of(const std::vector<live_view>& views, uint64_t offset, uint64_t limit) {
+  std::vector<json> result;
+  uint64_t number = 0;
+  for (const auto& view : views)
+    for (const auto& x : view.episodes) {
+      if (number++ < offset) continue;
+      if (limit > 0 && result.size() == limit) return result;
+      result.push_back(to_json(view, x));
+    }
+  return result;
+}
+
+} // namespace
+
 expected<json> ps_view(const world& in, const json& query) {
-  KM_TRY(check_query(query, {"run", "where", "sort", "limit"}));
+  KM_TRY(check_query(query, {"run", "where", "sort", "offset", "limit"}));
   auto found = live_runs(in, text_in(query, "run"));
   KM_TRY(found);
   // An error of a condition must show also when nothing is live.
   KM_TRY(chosen_rows({}, query, keys_of_episodes()));
   auto workers = workers_of_nodes(in);
   json runs = json::array();
-  std::vector<json> rows;
+  std::vector<live_view> views;
+  uint64_t total = 0;
   for (const auto& one : *found) {
-    auto view = read_live(one, workers);
-    runs.push_back(totals_of(view));
-    for (const auto& x : view.episodes) rows.push_back(to_json(view, x));
+    views.push_back(read_live(one, workers));
+    runs.push_back(totals_of(views.back()));
+    total += views.back().episodes.size();
   }
-  auto total = rows.size();
-  auto chosen = chosen_rows(std::move(rows), query, keys_of_episodes());
-  KM_TRY(chosen);
-  auto matching = chosen->size();
-  if (auto limit = count_in(query, "limit", 0); limit > 0 && chosen->size() > limit)
-    chosen->resize(limit);
+  auto offset = count_in(query, "offset", 0), limit = count_in(query, "limit", 0);
+  auto matching = total;
+  std::vector<json> rows;
+  if (text_in(query, "where").empty() && text_in(query, "sort").empty()) {
+    rows = rows_of(views, offset, limit);
+  } else {
+    auto chosen = chosen_rows(rows_of(views, 0, 0), query, keys_of_episodes());
+    KM_TRY(chosen);
+    matching = chosen->size();
+    auto first = chosen->begin() + static_cast<ptrdiff_t>(std::min(offset, matching));
+    auto count = static_cast<uint64_t>(chosen->end() - first);
+    auto last = first + static_cast<ptrdiff_t>(limit > 0 ? std::min(limit, count) : count);
+    rows.assign(std::make_move_iterator(first), std::make_move_iterator(last));
+  }
   json result;
   result["runs"] = std::move(runs);
   result["live"] = total;
   result["matching"] = matching;
-  result["episodes"] = std::move(*chosen);
+  result["offset"] = std::min(offset, matching);
+  result["episodes"] = std::move(rows);
   return result;
 }
 

@@ -14,9 +14,9 @@ namespace kernelmill::watch {
 
 const std::vector<std::string>& keys_of_runs() {
   static const std::vector<std::string> all{
-      "run",      "state",    "live",     "progress",        "episodes", "ended",
-      "turns",    "accepted", "rejected", "infrastructure",  "reward",   "best_speedup",
-      "began_at", "seconds",  "failure",  "failure_category"};
+      "run",      "state",       "live",     "progress",       "episodes", "ended",
+      "turns",    "accepted",    "rejected", "infrastructure", "reward",   "best_speedup",
+      "evidence", "near_misses", "began_at", "seconds",        "failure",  "failure_category"};
   return all;
 }
 
@@ -51,6 +51,8 @@ json row_of(const world& in, const run_directory& run) {
   row["reward"] = stored->mean_reward();
   row["best_speedup"] = stored->best_speedup > 0 ? json(stored->best_speedup) : json(nullptr);
   row["best_turn"] = stored->best_turn;
+  row["evidence"] = stored->mean_evidence();
+  row["near_misses"] = stored->near_misses;
   row["began_at"] = stored->began_at;
   row["seconds"] = stored->began_at > 0 ? (live ? seconds_since_1970()
                                                 : std::max(stored->last_at, stored->began_at)) -

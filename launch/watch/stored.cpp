@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "messages/evidence.hpp"
 #include "messages/fault.hpp"
 #include "messages/identity.hpp"
 #include "messages/judged.hpp"
@@ -30,12 +32,13 @@ void note_run(stored_summary& to, wire::RunRecord::Reader x) {
 }
 
 void note_seconds(stored_summary& to, wire::StageSeconds::Reader x) {
-  to.seconds["retrieve"] += x.getRetrieve();
-  to.seconds["policy"] += x.getPolicy();
-  to.seconds["build"] += x.getBuild();
-  to.seconds["evaluate"] += x.getEvaluate();
-  to.seconds["profile"] += x.getProfile();
-  to.seconds["judge"] += x.getJudge();
+  for (auto [stage, seconds] :
+       {std::pair{"retrieve", x.getRetrieve()}, std::pair{"policy", x.getPolicy()},
+        std::pair{"build", x.getBuild()}, std::pair{"evaluate", x.getEvaluate()},
+        std::pair{"profile", x.getProfile()}, std::pair{"judge", x.getJudge()}}) {
+    to.seconds[stage] += seconds;
+    if (seconds > 0) to.durations[stage].add(seconds);
+  }
 }
 
 void note_trouble(stored_summary& to, const std::string& turn, wire::Verdict::Reader verdict) {
@@ -56,6 +59,8 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
   episode_id id{{}, {}, ref.getGroup(), ref.getMember()};
   auto name = short_name(id, x.getTurn());
   ++to.turns;
+  to.evidence_sum += evidence_score(evidence_parts_of(x));
+  to.near_misses += quality_of(x) == turn_quality::near_miss;
   to.format += passes(verdict, "format");
   to.built += passes(verdict, "build");
   bool correct = passes(verdict, "correctness");
@@ -70,6 +75,7 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
     to.best_speedup = low;
     to.best_turn = name;
   }
+  for (auto finding : verdict.getFindings()) ++to.findings[finding.getRule().cStr()];
   note_seconds(to, x.getSeconds());
   note_trouble(to, name, verdict);
   to.prompt_tokens += x.getCompletion().getPromptTokens();
@@ -113,6 +119,12 @@ expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_
   auto opened = open_for_reading(run);
   KM_TRY(opened);
   return std::make_shared<const store>(std::move(*opened));
+}
+
+void stage_durations::add(double seconds) {
+  auto place = std::lower_bound(limits.begin(), limits.end(), seconds) - limits.begin();
+  ++counts[static_cast<size_t>(place)];
+  sum += seconds;
 }
 
 expected<stored_summary> summarize(const world& in, const run_directory& run) {

@@ -17,7 +17,7 @@ expected<json> answer(const world& in, const std::string& view, const json& quer
 /// All runs of the root, in progress or not. {where, sort}
 expected<json> runs_view(const world& in, const json& query);
 
-/// Live episodes of runs in progress, with totals. {run, where, sort, limit}
+/// Live episodes of runs in progress, with totals. {run, where, sort, offset, limit}
 expected<json> ps_view(const world& in, const json& query);
 
 /// Why an episode or a run is where it is. {what}
@@ -41,8 +41,8 @@ expected<json> lineage_view(const world& in, const json& query);
 /// A part of a run's log: from an offset on, or its last lines. {run, offset, tail, file}
 expected<json> logs_view(const world& in, const json& query);
 
-/// Committed turns of an episode from a number on, and whether it has ended. Without `probe` nobody
-/// is asked whether the run is in progress. {what, from, probe}
+/// Committed turns of an episode from a number on, whether it has ended, and whether a process works
+/// on the run. No actor is asked, so nothing that is busy delays it. {what, from}
 expected<json> turns_view(const world& in, const json& query);
 
 /// One screen of `top`: totals, nodes, slots, queues, and the episodes that matter. {run, limit}

@@ -29,16 +29,17 @@ tl::unexpected<error> not_live(const run_directory& run, const std::string& caus
 
 /// A path in a run's directory can be longer than the 107 bytes of an address; its descriptor's
 /// path below /proc never is.
-expected<descriptor> connect_to(const run_directory& run) {
+expected<descriptor> connect_to(const run_directory& run, int more_flags = 0) {
   descriptor directory{::open(run.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)};
   if (!directory) return not_live(run, std::strerror(errno));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   auto path = fmt::format("/proc/self/fd/{}/control.sock", directory.get());
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  descriptor result{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  descriptor result{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | more_flags, 0)};
   if (!result) return not_live(run, std::strerror(errno));
-  if (::connect(result.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+  if (::connect(result.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 &&
+      errno != EAGAIN) // too many wait there, so somebody is there
     return not_live(run, errno == ENOENT || errno == ECONNREFUSED ? "it is not in progress"
                                                                   : std::strerror(errno));
   return result;
@@ -59,6 +60,10 @@ expected<snapshot> ask_control_socket(const run_directory& run) {
   } catch (const kj::Exception& why) {
     return not_live(run, std::string{"its answer cannot be read: "} + why.getDescription().cStr());
   }
+}
+
+bool is_worked_on(const run_directory& run) {
+  return connect_to(run, SOCK_NONBLOCK).has_value();
 }
 
 world local_world(const std::string& root) {

@@ -50,6 +50,10 @@ world local_world(const std::string& root);
 /// Errors: "run_not_live".
 expected<snapshot> ask_control_socket(const run_directory& run);
 
+/// Whether a process works on the run: something listens at its control socket. Costs next to
+/// nothing, since nobody has to answer.
+bool is_worked_on(const run_directory& run);
+
 struct live_run {
   run_directory run;
   snapshot says;

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "storage/export/split.hpp"
+#include "storage/export/gates.hpp"
 #include "storage/files.hpp"
 #include "storage/run_directory.hpp"
 #include "storage/verdicts.hpp"
@@ -16,6 +16,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* provenance_name = "PROVENANCE.json";
 constexpr const char* card_name = "README.md";
+constexpr const char* licences_name = "LICENSES";
+constexpr size_t shown_pairs = 20; // of contamination, in PROVENANCE.json
 
 tl::unexpected<error> unexpected(error x) {
   return tl::unexpected<error>{std::move(x)};
@@ -71,8 +73,8 @@ private:
 
 expected<void> remove_earlier(const std::string& directory) {
   // PROVENANCE.json goes first: a folder without it is not taken for a whole export.
-  for (const auto* name : {provenance_name, card_name, "data/train.jsonl", "data/dev.jsonl",
-                           "data/train.jsonl.zst", "data/dev.jsonl.zst"}) {
+  for (const auto* name : {provenance_name, card_name, licences_name, "data/train.jsonl",
+                           "data/dev.jsonl", "data/train.jsonl.zst", "data/dev.jsonl.zst"}) {
     std::error_code code;
     fs::remove(fs::path{directory} / name, code);
     if (code) return unexpected(file_error(code.value(), "replace", directory + "/" + name));
@@ -96,18 +98,29 @@ expected<void> prepare(const request& what) {
 expected<void> describe(const std::vector<source>& from, const request& what, const report& done) {
   if (auto ok = write_file(what.directory + "/" + card_name, data_card(from, what, done)); !ok)
     return ok;
+  if (auto ok = write_file(what.directory + "/" + licences_name, licences_text(what, done)); !ok)
+    return ok;
   return write_json(what.directory + "/" + provenance_name, provenance(from, what, done));
 }
 
 // -- reading ------------------------------------------------------------------------------------
 
+/// What is done with a group besides its rows.
+enum class pass : unsigned char { held_out, look, write };
+
 class exporter {
 public:
-  exporter(const request& what, report& done) : what_(what), done_(done), files_(what) {}
+  exporter(const request& what, report& done, const split_table& splits, const licence_gate& gate)
+      : what_(what), done_(done), splits_(splits), gate_(gate), files_(what) {}
 
-  expected<void> read(const source& from) {
+  expected<void> read(const source& from, pass why) {
     return for_each_group(*from.lineage, from.run,
-                          [&](const stored_group& stored) { return judged(from, stored); });
+                          [&](const stored_group& stored) { return judged(from, stored, why); });
+  }
+
+  expected<void> read_one(const source& from, uint32_t group) {
+    auto stored = read_group(*from.lineage, from.run, group);
+    return stored ? judged(from, *stored, pass::write) : unexpected(stored.error());
   }
 
   expected<void> finish() {
@@ -118,37 +131,153 @@ public:
   }
 
 private:
-  expected<void> judged(const source& from, const stored_group& stored) {
-    if (!from.verdicts) return take(from, stored);
+  expected<void> judged(const source& from, const stored_group& stored, pass why) {
+    if (!from.verdicts) return take(from, stored, why);
     auto verdicts = read_group(*from.verdicts, from.run, stored.group);
     if (!verdicts) return unexpected(verdicts.error());
     auto merged = with_verdicts(stored, *verdicts);
-    return merged ? take(from, *merged) : unexpected(merged.error());
+    return merged ? take(from, *merged, why) : unexpected(merged.error());
   }
 
-  expected<void> take(const source& from, const stored_group& stored) {
+  // Every form comes through here, and no row is made before the gate.
+  expected<void> take(const source& from, const stored_group& stored, pass why) {
+    if (why == pass::held_out && task_split(stored) != "dev") return {};
     auto material = read_material(stored, *from.artifacts, from.run);
     if (!material) return unexpected(material.error());
     if (material->task.empty()) return {}; // no turn was committed
-    auto own = from.splits.find(material->task);
-    material->split = split_of(material->task, own == from.splits.end() ? "" : own->second);
+    auto split = splits_(material->task);
+    material->split = split.split;
     material->temperature = from.temperature;
     share_first(*material, from.shared_turns);
+    if (why == pass::held_out) return remember(*material);
     if (!takes(what_.wanted, *material)) {
-      ++done_.without["groups_of_other_tasks"];
+      if (why == pass::write) ++done_.without["groups_of_other_tasks"];
       return {};
     }
-    auto& task = done_.tasks[material->task];
-    task.split = material->split;
-    task.own_split = own != from.splits.end();
-    count(*material);
+    auto may = gate_.of_task(from, material->task);
+    if (!passes(from, *material, may, why == pass::write)) return {};
+    bool clean = is_clean(*material, why == pass::write);
+    if (why == pass::look) return {};
+    if (!clean && what_.contamination.then == on_contamination::drop) {
+      ++done_.without["contaminated_groups"];
+      return {};
+    }
+    return write(from, *material, split, std::move(may));
+  }
+
+  expected<void> write(const source& from, const group& material, const chosen_split& split,
+                       permit may) {
+    auto& task = done_.tasks[material.task];
+    task.split = split.split;
+    task.own_split = split.own;
+    task.may = std::move(may);
+    note_sources(from, material, task.may);
+    count(material);
     row_context in{what_.wanted, done_.groups++, &done_.without,
                    what_.made_by.value("version", std::string{})};
-    return make_rows(what_.as, *material, in, [&](row x) {
+    return make_rows(what_.as, material, in, [&](row x) {
       ++done_.rows;
       ++task.rows;
-      return files_.append(material->split, x);
+      return files_.append(material.split, x);
     });
+  }
+
+  // -- licences
+
+  /// A prompt with an example that may not be used spoils its episode, and a group without one of
+  /// its episodes is another comparison: it goes as a whole.
+  bool passes(const source& from, const group& x, const permit& may, bool say) {
+    if (!may.allowed)
+      return refuse(x.task, "the task " + x.task, may, "groups_forbidden_by_licence", say);
+    for (const auto& e : x.episodes)
+      for (const auto& t : e.turns)
+        for (const auto& id : t.examples)
+          if (const auto& of = from.may.of_example(id); !of.allowed)
+            return refuse(id, "the example " + id, of, "groups_with_forbidden_examples", say);
+    return true;
+  }
+
+  bool refuse(const std::string& key, std::string what, const permit& may, const char* why,
+              bool say) {
+    if (!say) return false;
+    ++done_.without[why];
+    auto& x = done_.refused[key];
+    x.may = may;
+    x.what = std::move(what);
+    ++x.groups;
+    return false;
+  }
+
+  void note_sources(const source& from, const group& x, const permit& may) {
+    done_.sources.emplace(may.source, may);
+    if (auto model = from.facts.value("model_licence", std::string{}); !model.empty())
+      done_.model_licences.emplace(from.run, std::move(model));
+    for (const auto& e : x.episodes)
+      for (const auto& t : e.turns)
+        for (const auto& id : t.examples) {
+          const auto& of = from.may.of_example(id);
+          done_.sources.emplace(of.source, of);
+        }
+  }
+
+  // -- contamination
+
+  std::string task_split(const stored_group& stored) const {
+    for (const auto& e : stored.episodes)
+      for (const auto& record : e.turns)
+        return splits_(record.open()->getTurn().getEpisode().getTask().cStr()).split;
+    return {};
+  }
+
+  expected<void> remember(const group& x) {
+    for (const auto& e : x.episodes)
+      for (const auto& t : e.turns)
+        if (t.accepted() && !t.code.empty())
+          what_.contamination.memory->remember(t.code, name_of(x, e, t));
+    return {};
+  }
+
+  bool is_clean(const group& x, bool say) {
+    if (!what_.contamination.memory) return true;
+    bool result = true;
+    for (const auto& e : x.episodes) {
+      std::vector<std::string> shown;
+      for (const auto& t : e.turns) {
+        for (const auto& m : t.added)
+          if (!t.examples.empty())
+            for (auto& code : example_kernels(m.content)) shown.push_back(std::move(code));
+        if (t.code.empty() || t.shared) continue;
+        result = compare(x, e, t, shown, say) && result;
+      }
+    }
+    return result;
+  }
+
+  bool compare(const group& x, const episode& e, const turn& t,
+               const std::vector<std::string>& shown, bool say) {
+    auto& memory = *what_.contamination.memory;
+    auto& into = done_.contamination;
+    bool result = true;
+    if (x.split == "train") {
+      if (say) ++into.compared;
+      if (auto like = memory.find(t.code)) {
+        ++into.train_like_dev;
+        note_pair(name_of(x, e, t), *like);
+        result = false;
+      }
+    }
+    for (const auto& example : shown)
+      if (memory.similar(t.code, example)) {
+        ++into.answers_like_example;
+        note_pair(name_of(x, e, t), "an example of its prompt");
+        return false;
+      }
+    return result;
+  }
+
+  void note_pair(std::string what, std::string like) {
+    auto& pairs = done_.contamination.examples;
+    if (pairs.size() < shown_pairs) pairs.push_back({std::move(what), std::move(like)});
   }
 
   void count(const group& x) {
@@ -161,23 +290,70 @@ private:
 
   const request& what_;
   report& done_;
+  const split_table& splits_;
+  const licence_gate& gate_;
   split_files files_;
 };
+
+/// Learns the held-out code; looks everything through when one that is found ends the export.
+expected<void> look_before(exporter& all, const std::vector<source>& from, const request& what,
+                           bool has_dev, report& done) {
+  const auto& check = what.contamination;
+  if (!check.memory) return {};
+  if (has_dev)
+    for (const auto& x : from)
+      if (auto ok = all.read(x, pass::held_out); !ok) return ok;
+  auto& found = done.contamination;
+  found.looked = true;
+  found.held_out = check.memory->remembered();
+  found.not_compared = check.memory->dropped();
+  if (check.then != on_contamination::refuse) return {};
+  for (const auto& x : from)
+    if (auto ok = all.read(x, pass::look); !ok) return ok;
+  if (found.not_compared > 0)
+    return configuration_error(
+        "contaminated",
+        "failed to export: " + std::to_string(found.not_compared) +
+            " codes of dev do not fit into memory, so train cannot be compared with them",
+        "export fewer runs at once, or give --on-contamination report");
+  if (found.examples.empty()) return {};
+  const auto& first = found.examples.front();
+  return configuration_error(
+      "contaminated",
+      "failed to export: " + std::to_string(found.train_like_dev) +
+          " codes of train nearly repeat one of dev, and " +
+          std::to_string(found.answers_like_example) +
+          " answers a retrieved example; the first is " + first.what + ", like " + first.like,
+      "--on-contamination drop leaves their groups out, report exports them and says so");
+}
 
 } // namespace
 
 expected<report> write_dataset(const std::vector<source>& from, const request& what) {
+  report result;
+  split_table splits{from, result};
+  licence_gate gate{from};
+  KM_TRY(gate.check(from));
+  exporter all{what, result, splits, gate};
+  KM_TRY(look_before(all, from, what, splits.has_dev(), result));
   bool folder = !what.directory.empty();
   if (folder)
     if (auto ok = prepare(what); !ok) return unexpected(ok.error());
-  report result;
-  exporter all{what, result};
   for (const auto& x : from)
-    if (auto ok = all.read(x); !ok) return unexpected(ok.error());
+    if (auto ok = all.read(x, pass::write); !ok) return unexpected(ok.error());
   if (auto ok = all.finish(); !ok) return unexpected(ok.error());
   if (folder)
     if (auto ok = describe(from, what, result); !ok) return unexpected(ok.error());
   return result;
+}
+
+expected<void> write_group(const source& from, uint32_t group, const request& what, report& done) {
+  split_table splits{{from}, done};
+  licence_gate gate{{from}};
+  KM_TRY(gate.check({from}));
+  exporter one{what, done, splits, gate};
+  if (auto ok = one.read_one(from, group); !ok) return ok;
+  return one.finish();
 }
 
 } // namespace kernelmill::exports

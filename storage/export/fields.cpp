@@ -79,6 +79,8 @@ const field shared =
     f("shared", flag, "a fork's turn that is its origin's too: context, without reward and return");
 const field model = f("model", text, "that wrote the answer");
 const field speedup_field = n("speedup", speedup_type(), "null when nothing was timed");
+const field evidence = f("evidence_score", real, "how much evidence there is of the turn, 0 to 1");
+const field quality = f("quality", text, "`positive`, `near_miss`, `negative` or `unusable`");
 const field advantage = n("advantage", real,
                           "within the group; null when the member is not compared: lost to the "
                           "infrastructure, or with a turn that could not be timed");
@@ -108,6 +110,8 @@ fields sft() {
              category,
              reward,
              speedup_field,
+             evidence,
+             quality,
              f("code", text, "the program in the answer"),
              f("code_sha256", text, "of `code`")};
 }
@@ -116,17 +120,26 @@ fields trajectories() {
   auto finding = record({f("rule", text, "name of the rule"),
                          f("severity", text, "`info`, `warning` or `critical`"),
                          f("evidence", text, "the numbers that make the case")});
-  auto turn =
-      record({f("turn", integer, "number, from 0"),
-              f("turn_id", text, "SHA-256 of run, task, episode and turn"),
-              n("parent_turn_id", text, "the turn before"),
-              f("messages", messages(), "that this turn added to the conversation"),
-              f("response", text, "the answer as the model wrote it"),
-              f("finish_reason", text, "`stop`, `length`, ..."), model,
-              f("code", text, "the program in the answer; empty when there is none"),
-              n("code_sha256", text, "of `code`"), f("transition", text, "how the code came"),
-              outcome, category, f("findings", list_of(finding), "of the checks of integrity"),
-              shared, reward, back, speedup_field, n("seconds", real, "of all stages")});
+  auto turn = record({f("turn", integer, "number, from 0"),
+                      f("turn_id", text, "SHA-256 of run, task, episode and turn"),
+                      n("parent_turn_id", text, "the turn before"),
+                      f("messages", messages(), "that this turn added to the conversation"),
+                      f("response", text, "the answer as the model wrote it"),
+                      f("finish_reason", text, "`stop`, `length`, ..."),
+                      model,
+                      f("code", text, "the program in the answer; empty when there is none"),
+                      n("code_sha256", text, "of `code`"),
+                      f("transition", text, "how the code came"),
+                      outcome,
+                      category,
+                      f("findings", list_of(finding), "of the checks of integrity"),
+                      shared,
+                      reward,
+                      back,
+                      speedup_field,
+                      evidence,
+                      quality,
+                      n("seconds", real, "of all stages")});
   return fields{f("id", text, "`RUN/g3.e1`")} + task_fields() +
          fields{group_number,
                 member,

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "messages/evidence.hpp"
 #include "messages/json.hpp"
 #include "messages/judged.hpp"
 
@@ -120,10 +121,13 @@ private:
     KM_TRY(code);
     x.code = std::move(*code);
     x.code_sha256 = text_of(from.getCandidateSha256());
+    for (auto id : from.getExamples()) x.examples.push_back(text_of(id));
     x.finish_reason = text_of(from.getCompletion().getFinishReason());
     x.model = text_of(from.getCompletion().getModel());
     x.transition = text_of(from.getTransition());
     x.seconds = sum(from.getSeconds());
+    x.evidence = evidence_score(evidence_parts_of(from));
+    x.quality = to_string(quality_of(from));
     read_verdict(x, from);
     read_tokens(x, from.getCompletion());
     return {};

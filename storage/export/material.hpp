@@ -36,7 +36,8 @@ struct turn {
   uint32_t number = 0;
   bool shared = false; ///< with the episode that a fork began from: context, whose credit is there
   std::string id, parent_id;
-  std::vector<message> added; ///< to the conversation, before the answer
+  std::vector<message> added;        ///< to the conversation, before the answer
+  std::vector<std::string> examples; ///< ids of what the retriever added to it
   std::string answer;
   std::string finish_reason, model;
   std::string code, code_sha256;
@@ -47,6 +48,8 @@ struct turn {
   std::optional<double> reward; ///< none: lost to the infrastructure, or not timed
   std::optional<double> back;   ///< the discounted return from here on; none: a reward is missing
   std::optional<speedup> faster;
+  double evidence = 0;                               ///< messages/evidence.hpp
+  std::string quality = "unusable";                  ///< "positive", "near_miss", ...
   double seconds = 0;                                ///< of all its stages
   uint32_t prompt_tokens = 0, completion_tokens = 0; ///< as the server counted
 

@@ -30,6 +30,8 @@ row row_of(const group& from, const episode& e, size_t position) {
   result["category"] = turn.category;
   result["reward"] = number(turn.reward);
   result["speedup"] = speedup_json(turn.faster);
+  result["evidence_score"] = number(turn.evidence);
+  result["quality"] = turn.quality;
   result["code"] = turn.code;
   result["code_sha256"] = turn.code_sha256;
   return result;

@@ -30,6 +30,8 @@ row step_json(const turn& x) {
           {"reward", number(x.reward)},
           {"return", number(x.back)},
           {"speedup", speedup_json(x.faster)},
+          {"evidence_score", number(x.evidence)},
+          {"quality", x.quality},
           {"seconds", number(x.seconds)}};
 }
 

@@ -266,7 +266,9 @@ private:
         if (::access(path.c_str(), F_OK) == 0) KM_TRY(aside_.take(path));
     auto records = store::open({.directory = run_.store});
     KM_TRY(records);
-    auto journal = run_journal::open(run_);
+    std::error_code ignored;
+    auto journal =
+        run_journal::open(run_, {.events = fs::is_directory(run_.tensorboard(), ignored)});
     KM_TRY(journal);
     KM_TRY(journal->catch_up(*records, artifact_store{run_.artifacts}, run_.name));
     mend({"journal"});

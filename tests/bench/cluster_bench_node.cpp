@@ -14,6 +14,7 @@
 #include "actors/cluster/node_gate.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/sandbox_layers.hpp"
 
 namespace kernelmill::bench {
 
@@ -134,6 +135,7 @@ virtual_runner(ticking_runner::stateful_pointer<virtual_runner_state> self) {
           give_up("a job came without its files");
         return self->state.line.take(self, evaluate_time);
       },
+      [](atom::cancel, const envelope&) {},
       [self, answer = verdict()](atom::tick) { self->state.line.serve(answer); },
   };
 }
@@ -146,6 +148,8 @@ Message<wire::NodeOffer> offer_of(const settings& x) {
     b.setBackend(lane_backend);
     b.setArchitecture(lane_architecture);
     b.setCompilers(x.slots);
+    auto layers = b.initLayers(sandbox_layer_names.size()); // no candidate is run here
+    for (unsigned i = 0; i < layers.size(); ++i) layers.set(i, std::string{sandbox_layer_names[i]});
     auto slots = b.initSlots(x.slots);
     for (uint32_t i = 0; i < x.slots; ++i) slots.set(i, "slot" + std::to_string(i));
   });

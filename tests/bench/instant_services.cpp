@@ -116,6 +116,7 @@ gpu_runner_actor::behavior_type instant_runner(gpu_runner_actor::stateful_pointe
       [answer](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>&) {
         return answer;
       },
+      [](atom::cancel, const envelope&) {},
   };
 }
 

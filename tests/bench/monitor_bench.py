@@ -3,12 +3,13 @@
 
   1. a run with EPISODES live episodes: `ps --json`, the page's list, `top` at 10 Hz, the run's own cost
   2. a run at full speed with 0, 1 and 10 viewers and with 1,000 readers of the event stream
-  3. how long after its commit a turn is in the event stream and in `watch`
+  3. how long after its commit a turn is in the event stream, in `watch`, and (with Chromium) in the page
 
     tests/bench/monitor_bench.py [--program build/bin/kernelmill] [--episodes 10000] [--seconds 20]
 
-A viewer is what a page with the live episodes open does: one stream of turns and live totals, and the list
-once in 700 ms. Everything runs on this machine, viewers too: they take processor time from the run.
+A viewer is what a page with the live episodes open does: one stream of turns and live totals, and a page of the
+list once in 700 ms. Everything runs on this machine, viewers too: they take processor time from the run, so its own
+processor time a turn says more than turns a second.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import socket
 import statistics
 import struct
 import subprocess
+import sys
 import tempfile
 import termios
 import threading
@@ -143,8 +145,8 @@ def many_episodes(home, episodes, rows):
     look = (cpu(run.process.pid) - before - rest * 15 * 1.4) / 15
     rows.append((f"`ps --json`, {episodes:,} live episodes: wall time", spread(values)))
     rows.append(("the run's processor time for a look", f"{look * 1000:.0f} ms"))
-    rows.append(("the page's list of 1,000 of them: wall time",
-                 spread(timed(lambda: request(run.url, "/api/v1/episodes?limit=1000"), 10, 1.2))))
+    rows.append(("the page's list, 100 of them: wall time",
+                 spread(timed(lambda: request(run.url, "/api/v1/episodes?limit=100"), 10, 1.2))))
     rows.append(("`top`, drawn ten times a second: share of a core", f"{top_cpu(home + '/runs', 10) * 100:.1f} %"))
     run.end()
 
@@ -186,7 +188,7 @@ class Viewers:
 
     def look(self, url):
         while not self.stop:
-            request(url, "/api/v1/episodes?limit=1000")
+            request(url, "/api/v1/episodes?limit=100")
             time.sleep(0.7)
 
     def end(self):
@@ -251,6 +253,32 @@ def latency(home, rows):
     fresh = late[len(late) // 2:]  # the first ones were there before it was started
     rows.append(("from commit to `watch`", spread(fresh)))
     run.end()
+    run = Run(home, "paged", 1, 3, 400, 250)  # Chromium takes its time to start
+    late = in_the_page(f"{run.url}/#/runs/paged")
+    if late:
+        rows.append(("from commit to the page, drawn by Chromium", spread(late)))
+    run.end()
+
+
+def in_the_page(url):
+    """Milliseconds from commits until the page has them; nothing where there is no browser."""
+    sys.path.insert(0, str(SOURCE / "tests/integration/page"))
+    try:
+        import browsing
+    except ImportError as why:
+        print("no browser:", why, file=sys.stderr)
+        return []
+    with browsing.browser() as chrome:
+        chrome.get(url)
+        browsing.wait(chrome, "#latest li")
+        chrome.set_script_timeout(600)
+        return chrome.execute_async_script("""
+            const [done] = arguments, late = [], list = document.querySelector('#latest ol');
+            new MutationObserver((changes) => {
+              const now = Date.now();
+              for (const x of changes.flatMap((c) => [...c.addedNodes])) late.push(now - x.dataset.at * 1000);
+              if (late.length >= 100) done(late);
+            }).observe(list, {childList: true});""")
 
 
 def main():

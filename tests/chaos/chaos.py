@@ -8,9 +8,9 @@ Kernelmill's code: no line that was there once may be gone or changed, no turn m
 each turn that the relay saw the successor of must be in the store. One run in ten is built and evaluated; what its
 turns were judged to be must be what an undisturbed run says, or a fault of the machine without a reward.
 
-    chaos.py [--actions N] [--seed N] [--evaluated SHARE]
+    chaos.py [--actions N] [--seed N] [--evaluated SHARE] [--evaluated-actions N]
 
-A night's: chaos.py --actions 10000. The folder of a run that broke a promise stays. Exit code 77: it cannot run here.
+A night's: chaos.py --actions 10000 --evaluated-actions 1000. The folder of a run that broke a promise stays. Exit code 77: it cannot run here.
 """
 
 import argparse
@@ -77,11 +77,12 @@ class Traces:
 
 class Chaos:
     def __init__(self, folder: pathlib.Path, options):
-        self.folder, self.wanted = folder, options.actions
+        self.folder, self.wanted, self.wanted_evaluated = folder, options.actions, options.evaluated_actions
         self.evaluated, self.seed = options.evaluated, options.seed
         self.dice = random.Random(options.seed)
         self.relay = Relay()
         self.struck: collections.Counter = collections.Counter()
+        self.struck_evaluated = 0  # those of them that struck a run which builds and evaluates
         self.told: collections.Counter = collections.Counter()
         self.calm: dict = {}
 
@@ -129,7 +130,7 @@ class Chaos:
                 self.told["resumes"] += resumes
                 with started(words, self.folder, self.folder / f"{name}.log",
                              stdout=subprocess.DEVNULL) as process:
-                    code = self.disturb(process, server)
+                    code = self.disturb(process, server, evaluated)
                 self.check(name, traces)
                 if code == 0:
                     break
@@ -139,7 +140,11 @@ class Chaos:
                 raise Broken(f"{name} does not finish")
         self.check_end(name, traces, evaluated)
 
-    def disturb(self, process, server) -> int:
+    def is_wanted(self, evaluated: bool) -> bool:
+        """Whether one more action is."""
+        return self.struck.total() < self.wanted or evaluated and self.struck_evaluated < self.wanted_evaluated
+
+    def disturb(self, process, server, evaluated: bool) -> int:
         """Strikes until the process has ended; returns how it did."""
         watch = select.poll()
         watch.register(os.pidfd_open(process.pid), select.POLLIN)
@@ -147,10 +152,11 @@ class Chaos:
         while not watch.poll(self.dice.uniform(5, 250)):
             if time.monotonic() > end:
                 raise Broken(f"{process.args} does not end")
-            if self.struck.total() >= self.wanted:
+            if not self.is_wanted(evaluated):
                 continue
             what = self.dice.choice(ACTIONS)
             self.struck[what] += 1
+            self.struck_evaluated += evaluated
             self.strike(what, process, server)
         return process.wait()
 
@@ -247,10 +253,10 @@ class Chaos:
 
     def storm(self) -> None:
         begin, runs, broken = time.monotonic(), 0, ""
-        while self.struck.total() < self.wanted:
+        while self.is_wanted(True):
             name = f"run{runs}"
             try:
-                self.live(name, self.dice.random() < self.evaluated)
+                self.live(name, self.dice.random() < self.evaluated or not self.is_wanted(False))
             except Broken as why:
                 broken = str(why)
                 break
@@ -261,12 +267,12 @@ class Chaos:
         print(f"\n{'action':<24}{'times':>8}")
         for what in sorted(set(ACTIONS)):
             print(f"{what:<24}{self.struck[what]:>8,}")
-        print(f"{'all':<24}{self.struck.total():>8,}\n")
+        print(f"{'all':<24}{self.struck.total():>8,}\n{'over evaluations':<24}{self.struck_evaluated:>8,}\n")
         for what, count in sorted(self.told.items()):
             print(f"{what:<24}{count:>8,}")
         print(f"{'requests':<24}{self.relay.requests:>8,}\n{'seconds':<24}{time.monotonic() - begin:>8,.0f}\n")
         report(actions=self.struck.total(), runs=runs, turns=self.told["turns"], checks=self.told["checks"],
-               kills=self.struck["kill run"] + self.struck["kill server"], evaluated_runs=self.told["evaluated"],
+               kills=self.struck["kill run"] + self.struck["kill server"], evaluated_runs=self.told["evaluated"], evaluated_actions=self.struck_evaluated,
                broken=bool(broken))
         if broken:
             raise Broken(f"{broken}\nrepeat about the same with --seed {self.seed}")
@@ -277,6 +283,8 @@ def main() -> int:
     parser.add_argument("--actions", type=int, default=int(os.environ.get("KERNELMILL_ACTIONS") or 24))
     parser.add_argument("--seed", type=int, default=int(os.environ.get("KERNELMILL_SEED") or 20261124))
     parser.add_argument("--evaluated", type=float, default=0.1, help="share of runs that build and evaluate")
+    parser.add_argument("--evaluated-actions", type=int, default=int(os.environ.get("KERNELMILL_EVALUATED_ACTIONS") or 0),
+                        help="at least so many of the actions strike runs that build and evaluate")
     options = parser.parse_args()
     if not os.access(binary, os.X_OK):
         print(f"SKIP: {binary} is not built")

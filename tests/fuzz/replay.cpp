@@ -23,6 +23,7 @@ const std::map<std::string, target_function> targets = {
     {"answer", answer},
     {"api", api},
     {"batch", batch},
+    {"bundle", bundle},
     {"compiler", compiler},
     {"completion", completion},
     {"config", config},
@@ -37,6 +38,7 @@ const std::map<std::string, target_function> targets = {
     {"stream", stream},
     {"task", task},
     {"torch", torch},
+    {"ws", ws},
 };
 
 std::string repeated(std::string_view what, size_t bytes) {

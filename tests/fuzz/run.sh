@@ -42,7 +42,7 @@ for target in "${targets[@]}"; do
   [ -f "tests/fuzz/dictionaries/$target.dict" ] && dictionary=("-dict=tests/fuzz/dictionaries/$target.dict")
   longest=65536 # half of it in brackets is what breaks a parser that recurses
   case "$target" in
-    config | http | torch) longest=8192 ;;
+    config | http | torch | ws) longest=8192 ;;
     answer | script) longest=16384 ;;
   esac
   result=well

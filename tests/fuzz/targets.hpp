@@ -13,6 +13,7 @@ using target_function = void (*)(std::string_view bytes);
 void answer(std::string_view);       // policy servers: whole answers, errors, lists, metrics
 void api(std::string_view);          // requests of the evaluation service, behind its router
 void batch(std::string_view);        // NDJSON of candidates, of problems, and the head's documents
+void bundle(std::string_view);       // bundles, packed and not
 void compiler(std::string_view);     // words of compilers, linkers and profilers
 void completion(std::string_view);   // what a model wrote
 void config(std::string_view);       // configuration files, variables, overrides
@@ -27,5 +28,6 @@ void store(std::string_view);        // records, artifacts and pages of a store
 void stream(std::string_view);       // event streams of policy servers, cut anywhere
 void task(std::string_view);         // task documents, and knowledge cards
 void torch(std::string_view);        // answers of the torch referee
+void ws(std::string_view);           // frames of OpenEnv's clients on a WebSocket
 
 } // namespace kernelmill::fuzz

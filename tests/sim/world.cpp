@@ -207,6 +207,7 @@ runner(sim_runner::stateful_pointer<role_state<wire::EvaluateResult>> self, uint
         bool timed = !happens(self->state.random, self->state.how.not_timed);
         return misbehave_or(self, evaluate_result(*request.open(), timed));
       },
+      [](atom::cancel, const envelope&) {},
       [self](caf::tick_atom, uint64_t n) { speak<wire::EvaluateResult>(self, n); },
   };
 }

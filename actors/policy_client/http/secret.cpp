@@ -16,6 +16,43 @@ constexpr size_t max_secret_bytes = 16 << 10;
 // The shortest run that redact() takes for a quote of the key.
 constexpr size_t min_redacted_bytes = 4;
 
+// The shortest key whose encodings are looked for: a part of a short one is in many texts.
+constexpr size_t min_encoded_bytes = 8;
+
+constexpr std::string_view plain_base64 =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view url_base64 =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+// The letters that a key alone decides, where `shift` bytes stand before it.
+std::string base64_of(std::string_view key, size_t shift, std::string_view letters) {
+  std::string result;
+  auto bit = [&](size_t i) {
+    auto byte = static_cast<unsigned char>(key[i / 8 - shift]);
+    return byte >> (7 - i % 8) & 1;
+  };
+  for (auto at = (shift * 8 + 5) / 6 * 6; at + 6 <= (shift + key.size()) * 8; at += 6) {
+    size_t value = 0;
+    for (size_t i = at; i < at + 6; ++i) value = value << 1 | static_cast<size_t>(bit(i));
+    result += letters[value];
+  }
+  return result;
+}
+
+std::string hex_of(std::string_view key, std::string_view digits) {
+  std::string result;
+  for (unsigned char c : key) {
+    result += digits[c >> 4];
+    result += digits[c & 15];
+  }
+  return result;
+}
+
+void replace_all(std::string& text, std::string_view what) {
+  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at))
+    text.replace(at, what.size(), "[key]");
+}
+
 // Checks what was read; the text of the key stays out of every message.
 expected<secret_ptr> make_secret(std::string& text, const std::string& source) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
@@ -81,8 +118,15 @@ secret::~secret() {
 
 std::string secret::redact(std::string text) const {
   if (text_.size() < min_redacted_bytes) return text;
-  for (auto at = text.find(text_); at != std::string::npos; at = text.find(text_, at))
-    text.replace(at, text_.size(), "[key]");
+  replace_all(text, text_);
+  if (text_.size() < min_encoded_bytes) return text;
+  auto hide = [&](std::string encoded) {
+    replace_all(text, encoded);
+    wipe(encoded);
+  };
+  for (size_t shift = 0; shift < 3; ++shift)
+    for (auto letters : {plain_base64, url_base64}) hide(base64_of(text_, shift, letters));
+  for (auto digits : {"0123456789abcdef", "0123456789ABCDEF"}) hide(hex_of(text_, digits));
   return text;
 }
 

@@ -23,7 +23,8 @@ public:
   std::string_view reveal() const noexcept { return text_; }
   bool empty() const noexcept { return text_.empty(); }
 
-  /// Replaces the key in a text that came back from a server: some servers quote it in errors.
+  /// Replaces the key in a text that came back from a server: some servers quote it in errors. In
+  /// Base64 and in hexadecimal, too.
   std::string redact(std::string text) const;
 
 private:

@@ -3,6 +3,8 @@
 
 import {follow, setToken, takeToken} from './api.js';
 import {add, el, problem} from './parts.js';
+import {forget, tell} from './latest.js';
+import {comparePage} from './compare.js';
 import {episodePage} from './episode.js';
 import {livePage, runPage, runsPage} from './run.js';
 import {systemPage} from './system.js';
@@ -46,6 +48,7 @@ async function show() {
   const at = el('div');
   main.replaceChildren(at);
   connection.textContent = '';
+  forget();
   // What a page needs: where it draws, what the address says, and how it hears of changes.
   const page = {
     at, query, signal, address, parts,
@@ -54,7 +57,11 @@ async function show() {
     fail: (why) => failed(why, at),
     draw: (...children) => { if (!signal.aborted) { const fresh = el('div'); add(fresh, children); keepFocus(at, fresh); } },
     // What happened between the first drawing and the subscription is told by 'open'.
-    follow: (wanted, onEvent) => follow(wanted, (name, data) => { if (!signal.aborted) onEvent(name, data); },
+    follow: (wanted, onEvent) => follow(wanted, (name, data) => {
+      if (signal.aborted) return;
+      if (name === 'turn') tell(data, address);
+      onEvent(name, data);
+    },
       (words) => {
         if (signal.aborted) return;
         connection.textContent = words;
@@ -64,10 +71,11 @@ async function show() {
   try {
     if (first === 'system') await systemPage(page);
     else if (first === 'live') await livePage(page);
+    else if (first === 'compare') await comparePage(page);
     else if (first === 'runs' && what === 'episodes' && episode) await episodePage(page, run, episode);
     else if (first === 'runs' && run) await runPage(page, run, what ?? 'overview');
     else await runsPage(page);
-    document.title = ['Kernelmill', ...parts.slice(1)].join(' · ');
+    document.title = ['Kernelmill', ...(parts.length > 1 ? parts.slice(1) : parts)].join(' · ');
   } catch (why) {
     if (!signal.aborted) failed(why, at);
   }

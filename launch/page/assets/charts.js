@@ -87,30 +87,74 @@ export function intervals(turns) {
     })));
 }
 
-/** Candidates by parent; each is a link to its turn. */
-export function lineage(turns, address) {
+/**
+ * Candidates by parent, those of forks too; each is a link to its turn. A branch is {run, episode, turns,
+ * branches}, and its first turn's parent is a turn of its origin.
+ */
+export function lineage(turns, branches, address) {
   const [col, row] = [150, 46];
   const place = new Map();
   const depths = [];
-  for (const t of turns) {
+  const add = (t, of) => {
     const up = place.get(t.parent);
     const depth = up ? up.depth + 1 : 0;
-    depths[depth] = (depths[depth] ?? -1) + 1;
-    place.set(t.id, {depth, lane: depths[depth], turn: t});
-  }
+    depths[depth] = Math.max((depths[depth] ?? -1) + 1, up?.lane ?? 0);
+    place.set(t.id, {depth, lane: depths[depth], turn: t, of});
+  };
+  const addBranch = (b) => {
+    for (const t of b.turns) add(t, b);
+    b.branches?.forEach(addBranch);
+  };
+  for (const t of turns) add(t, null);
+  branches.forEach(addBranch);
   const all = [...place.values()];
   const W = Math.max(1, depths.length) * col + 10, H = (Math.max(0, ...depths) + 1) * row + 10;
   const edges = all.filter((n) => place.get(n.turn.parent)).map((n) => {
     const up = place.get(n.turn.parent);
     const [x1, y1, x2, y2] = [up.depth * col + 126, up.lane * row + 24, n.depth * col + 8, n.lane * row + 24];
-    return s('path', {class: 'edge', d: `M${x1} ${y1} C${x1 + 14} ${y1} ${x2 - 14} ${y2} ${x2} ${y2}`});
+    return s('path', {class: n.of && up.of !== n.of ? 'edge fork' : 'edge', d: `M${x1} ${y1} C${x1 + 14} ${y1} ${x2 - 14} ${y2} ${x2} ${y2}`});
   });
-  const nodes = all.map((n) => s('a', {href: address(n.turn), 'aria-label': `turn ${n.turn.turn}, ${n.turn.transition}, ${n.turn.category}`},
-    s('rect', {class: 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 118, height: 36, rx: 5}),
-    s('circle', {class: n.turn.outcome === 'accepted' ? 'yes' : 'no', cx: n.depth * col + 20, cy: n.lane * row + 24, r: 5}),
-    s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, `turn ${n.turn.turn}: ${plain(n.turn.transition).slice(0, 12)}`),
-    s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(n.turn.category).slice(0, 15))));
-  return figure('Lineage', picture(W, H, `${turns.length} candidates by parent`, edges, nodes));
+  const nodes = all.map((n) => {
+    const t = n.turn, of = n.of ? `${n.of.run}, ` : '';
+    return s('a', {href: address(t, n.of), 'aria-label': `${of}turn ${t.turn}, ${t.transition}, ${t.category}`},
+      s('rect', {class: n.of ? 'rest fork' : 'rest', x: n.depth * col + 8, y: n.lane * row + 6, width: 118, height: 36, rx: 5}),
+      s('circle', {class: t.outcome === 'accepted' ? 'yes' : 'no', cx: n.depth * col + 20, cy: n.lane * row + 24, r: 5}),
+      s('text', {x: n.depth * col + 30, y: n.lane * row + 21}, plain(n.of ? `${n.of.run} t${t.turn}` : `turn ${t.turn}: ${t.transition}`).slice(0, 16)),
+      s('text', {x: n.depth * col + 30, y: n.lane * row + 35}, plain(t.category).slice(0, 15)));
+  });
+  const forks = branches.length ? `, ${branches.length} forks (dashed)` : '';
+  return figure(`Lineage${forks}`, picture(W, H, `${all.length} candidates by parent${forks}`, edges, nodes));
+}
+
+/** One dot a member on the scale of its best reward; hollow ones have none. */
+export function strip(group, members, low, high, address) {
+  const [W, H] = [190, 22];
+  const x = (v) => 8 + (W - 16) * (high > low ? (v - low) / (high - low) : 0.5);
+  return picture(W, H, `${group}: best rewards ${members.map((m) => number(m.best_reward)).join(', ')}`,
+    s('line', {class: 'axis', x1: 4, x2: W - 4, y1: H / 2, y2: H / 2}),
+    members.map((m) => s('a', {href: address(m.id), 'aria-label': `${m.id}: ${m.outcome}, best reward ${number(m.best_reward)}`},
+      m.best_reward === null ? s('circle', {class: 'hollow', cx: 8, cy: H / 2, r: 4}, s('title', {}, `${m.id}: ${m.outcome}`))
+        : s('circle', {class: m.outcome === 'accepted' ? 'yes dot' : 'no dot', cx: x(m.best_reward), cy: H / 2, r: 4.5},
+          s('title', {}, `${m.id}: ${number(m.best_reward)}, ${m.outcome}`)))));
+}
+
+/** Tasks in the order of what B differs by: bars to the right are wins of B. */
+export function difference(title, tasks) {
+  if (!tasks.length) return null;
+  const sorted = [...tasks].sort((p, q) => q.difference - p.difference);
+  const rows = sorted.length > 24 ? [...sorted.slice(0, 12), ...sorted.slice(-12)] : sorted;
+  const [W, row, L] = [560, 20, 200];
+  const most = Math.max(1e-9, ...rows.map((t) => Math.abs(t.difference)));
+  const middle = L + (W - L - 60) / 2, scale = (W - L - 60) / 2 / most;
+  return figure(rows.length < sorted.length ? `${title}: the 12 best and the 12 worst of ${sorted.length}` : title,
+    picture(W, rows.length * row + 8, `${title}: ` + rows.map((t) => `${t.task} ${number(t.difference, 3)}`).join(', '),
+      s('line', {class: 'axis', x1: middle, x2: middle, y1: 0, y2: rows.length * row + 8}),
+      rows.flatMap((t, i) => {
+        const width = Math.abs(t.difference) * scale;
+        return [s('text', {x: L - 6, y: i * row + 16, 'text-anchor': 'end'}, plain(t.task).slice(0, 32)),
+          s('rect', {class: t.difference >= 0 ? 'yes' : 'no', x: t.difference >= 0 ? middle : middle - width, y: i * row + 5, width: Math.max(1, width), height: row - 7}),
+          s('text', {x: W - 50, y: i * row + 16}, `${t.difference > 0 ? '+' : ''}${number(t.difference, 2)}`)];
+      })));
 }
 
 /** Who held which slot when; what overlaps on one device gets lanes of its own. */

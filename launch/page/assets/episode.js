@@ -6,11 +6,13 @@ import {diff, folded} from './diff.js';
 import {calmly, card, count, el, number, plain, problem, seconds, state, table, text, when} from './parts.js';
 
 export async function episodePage(page, run, episode) {
-  let shown = -1;
+  let shown = -1, branches = [];
   const draw = async () => {
     const [x, notes] = await Promise.all([get(path('runs', run, 'episodes', episode), {}, page.signal), get(path('runs', run, 'notes'), {}, page.signal)]);
     const live = !x.end && await get(path('episodes'), {run, where: `id=${episode}`}, page.signal).catch(() => null);
-    page.draw(head(page, run, x, live?.episodes?.[0]), pictures(page, x),
+    if (x.turns.length !== shown && x.turns.length > 0) // forks are looked for in all runs
+      branches = (await get(path('runs', run, 'episodes', episode, 'lineage'), {}, page.signal).catch(() => null))?.branches ?? branches;
+    page.draw(head(page, run, x, live?.episodes?.[0]), pictures(page, x, branches),
       x.turns.map((turn, i) => turnSection(page, run, x, i, notes.notes, draw)));
     if (page.query.turn && shown < 0) document.getElementById(`turn-${page.query.turn}`)?.scrollIntoView();
     shown = x.turns.length;
@@ -19,7 +21,7 @@ export async function episodePage(page, run, episode) {
   const x = await draw();
   if (x.end) return;
   const again = calmly(() => draw().catch(page.fail), 250);
-  page.follow({run, topics: 'turns,live'}, (name, data) => {
+  page.follow({run, topics: 'turns,runs,live'}, (name, data) => {
     // Its own turns, the end of its group, and what it does meanwhile.
     if (name !== 'turn' || data.episode === episode) again();
   });
@@ -38,10 +40,11 @@ function head(page, run, x, live) {
     !x.turns.length && el('p', {}, end ? 'It has no turns.' : 'No turn is committed yet.')];
 }
 
-function pictures(page, x) {
+function pictures(page, x, branches) {
   if (!x.turns.length) return null;
-  const here = (turn) => page.address(page.parts, {turn: turn.turn});
-  return el('div', {class: 'charts'}, lineage(x.turns, here), intervals(x.turns));
+  const folder = (branch) => branch.directory.slice(branch.directory.lastIndexOf('/') + 1);
+  const to = (turn, branch) => page.address(branch ? ['runs', folder(branch), 'episodes', branch.episode] : page.parts, {turn: turn.turn});
+  return el('div', {class: 'charts'}, lineage(x.turns, branches, to), intervals(x.turns));
 }
 
 function changes(x, i) {

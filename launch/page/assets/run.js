@@ -2,11 +2,12 @@
 
 import {get, path, send} from './api.js';
 import {bars, curve, lanes} from './charts.js';
+import {groups} from './groups.js';
 import {calmly, card, count, el, number, plain, pressing, seconds, state, table, when} from './parts.js';
 
-const PAGE = 100;
+export const PAGE = 100;
 
-function filterBar(page, keys) {
+export function filterBar(page, keys) {
   const field = el('input', {id: 'where', name: 'where', value: page.query.where ?? '', spellcheck: 'false', autocomplete: 'off',
     placeholder: 'state=queued and age>60', 'aria-describedby': 'keys'});
   return el('form', {class: 'bar', role: 'search', onsubmit: (event) => { event.preventDefault(); page.go({where: field.value, offset: ''}); }},
@@ -15,9 +16,9 @@ function filterBar(page, keys) {
     el('span', {class: 'note', id: 'keys'}, `Keys: ${keys}. Signs: = != < > ~ and or not.`));
 }
 
-const sorting = (page) => ({now: page.query.sort ?? '', set: (key) => page.go({sort: key, offset: ''})});
+export const sorting = (page) => ({now: page.query.sort ?? '', set: (key) => page.go({sort: key, offset: ''})});
 
-function pager(page, x) {
+export function pager(page, x) {
   const at = x.offset, end = Math.min(x.matching, at + PAGE);
   if (x.matching <= PAGE && at === 0) return el('p', {class: 'note', id: 'matching'}, `${count(x.matching)} shown`);
   return el('p', {}, el('button', {type: 'button', disabled: at === 0, onclick: () => page.go({offset: Math.max(0, at - PAGE) || ''})}, 'Earlier'), ' ',
@@ -43,15 +44,16 @@ export async function runsPage(page) {
   };
   await draw();
   const again = calmly(() => draw().catch(page.fail), 2000);
-  page.follow({topics: 'turns'}, again);
+  page.follow({topics: 'turns,runs'}, again);
 }
 
-const tabs = [['overview', 'Overview'], ['episodes', 'Episodes'], ['findings', 'Findings'], ['lanes', 'Slots over time']];
+const tabs = [['overview', 'Overview'], ['episodes', 'Episodes'], ['groups', 'Groups'], ['findings', 'Findings'], ['lanes', 'Slots over time']];
 
 function runHead(page, run, what) {
   return [el('h2', {}, 'Run ', el('span', {}, plain(run))),
     el('div', {class: 'tabs', role: 'navigation', 'aria-label': 'Of this run'},
-      tabs.map(([key, title]) => el('a', {href: page.address(['runs', run, key]), 'aria-current': key === what && 'page'}, title)))];
+      tabs.map(([key, title]) => el('a', {href: page.address(['runs', run, key]), 'aria-current': key === what && 'page'}, title)),
+      el('a', {href: page.address(['compare'], {a: run})}, 'Compare with …'))];
 }
 
 /** Buttons for what this server would obey of a run in progress. */
@@ -64,13 +66,13 @@ function controls(about, run, now, again) {
 }
 
 export async function runPage(page, run, what) {
-  const makers = {overview, episodes, findings, lanes: lanesOf};
+  const makers = {overview, episodes, groups, findings, lanes: lanesOf};
   const make = makers[what] ?? overview;
   const about = await get(path('about'), {}, page.signal);
   const draw = async () => page.draw(runHead(page, run, what), await make(page, run, (now) => controls(about, run, now, draw)));
-  await draw();
+  await draw().catch(page.fail); // a run that has just begun comes with its first event
   const again = calmly(() => draw().catch(page.fail), what === 'episodes' ? 700 : 2000);
-  page.follow({run, topics: what === 'episodes' ? 'turns,live' : 'turns'}, again);
+  page.follow({run, topics: what === 'episodes' ? 'turns,runs,live' : 'turns,runs'}, again);
 }
 
 async function overview(page, run, buttons) {
@@ -149,14 +151,13 @@ async function lanesOf(page, run) {
 export async function livePage(page) {
   const {query} = page;
   const draw = async () => {
-    const [x, runs] = await Promise.all([get(path('episodes'), {where: query.where, sort: query.sort, limit: 1000}, page.signal), get(path('runs'), {limit: 10000}, page.signal)]);
-    const names = new Map(runs.runs.map((r) => [r.run, r.name]));
+    const x = await get(path('episodes'), {where: query.where, sort: query.sort, offset: query.offset, limit: PAGE}, page.signal);
+    const names = new Map(x.runs.map((r) => [r.run, r.directory.slice(r.directory.lastIndexOf('/') + 1)]));
     const name = (r) => names.get(r.run) ?? r.run;
     const columns = episodeColumns(page, name);
     columns.unshift(['run', 'Run', plain, false, 'run']);
     page.draw(el('h2', {}, 'Live episodes'), filterBar(page, 'run, id, task, state, age, turn, queue, position, worker, reward, speedup, error'),
-      el('p', {id: 'matching', class: 'note'}, `${count(x.matching)} of ${count(x.live)} live episodes`),
-      x.episodes.length ? table('Live episodes', columns, x.episodes, sorting(page)) : el('p', {}, x.live ? 'None matches.' : 'No run is in progress.'),
+      x.episodes.length ? table(`${count(x.live)} live episodes`, columns, x.episodes, sorting(page)) : el('p', {}, x.live ? 'None matches.' : 'No run is in progress.'), pager(page, x),
       x.runs.map((r) => table(`Queues of ${r.run}: ${r.state}, ${count(r.ended)} of ${count(r.episodes)} episodes ended`,
         [['queue', 'Queue', plain], ['state', 'State', state], ['waiting', 'Wait', count, true], ['leased', 'At work', count, true],
           ['places', 'Places', count, true], ['done', 'Done', count, true], ['median_seconds', 'Median', seconds, true],
@@ -164,5 +165,5 @@ export async function livePage(page) {
   };
   await draw();
   const again = calmly(() => draw().catch(page.fail), 700);
-  page.follow({topics: 'turns,live'}, again);
+  page.follow({topics: 'turns,runs,live'}, again);
 }

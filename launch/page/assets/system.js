@@ -5,6 +5,23 @@ import {calmly, count, el, number, plain, pressing, problem, seconds, state, tab
 
 const numbers = (x) => plain(Object.entries(x ?? {}).map(([k, v]) => `${k} ${Number.isInteger(v) ? count(v) : number(v)}`).join(', '));
 
+/** Tokens a second between two samples, by server; the first sample has none. */
+function tokenRates() {
+  const before = new Map();
+  return (rows) => {
+    const now = performance.now() / 1000;
+    return rows.map((row) => {
+      const tokens = row.numbers?.completion_tokens;
+      if (tokens === undefined) return row;
+      const key = `${row.run} ${row.actor} ${row.id}`, known = before.get(key);
+      // The monitor shows the same sample for up to a second: only another one has a rate.
+      if (!known || tokens < known.tokens) before.set(key, {tokens, at: now, rate: null});
+      else if (now - known.at >= 2) before.set(key, {tokens, at: now, rate: (tokens - known.tokens) / (now - known.at)});
+      return {...row, rate: before.get(key).rate};
+    });
+  };
+}
+
 /** A form that attaches a policy server to the head. */
 function attachForm(page, again) {
   const field = (id, title, more) => el('label', {}, title, el('input', {id: `attach-${id}`, name: id, autocomplete: 'off', ...more}));
@@ -20,6 +37,7 @@ function attachForm(page, again) {
 export async function systemPage(page) {
   const about = await get(path('about'), {}, page.signal);
   const may = (verb) => about.verbs.includes(verb);
+  const rates = tokenRates();
   const draw = async () => {
     const [nodes, gpus, policies, actors] = await Promise.all(
       ['nodes', 'gpus', 'policies', 'actors'].map((what) => get(path(what), {}, page.signal)));
@@ -42,7 +60,7 @@ export async function systemPage(page) {
         ...(may('detach') ? [['detach', 'Control', detach]] : [])], policies.servers),
       may('attach') && attachForm(page, draw),
       policies.policies.length > 0 && table('Policy servers and requests that are tried again', [['run', 'Run', plain], ['actor', 'What', plain], ['id', 'Name', plain], ['state', 'State', state],
-        ['detail', 'Says', plain], ['numbers', 'Numbers', numbers]], policies.policies),
+        ['rate', 'Tokens a second', (v) => (v === undefined || v === null ? '–' : number(v, 1)), true], ['detail', 'Says', plain], ['numbers', 'Numbers', numbers]], rates(policies.policies)),
       el('details', {id: 'actors'}, el('summary', {}, `Actors: ${actors.actors.length}`),
         table('Actors', [['run', 'Run', plain], ['actor', 'Actor', plain], ['id', 'Name', plain], ['state', 'State', state], ['mailbox', 'Mailbox', count, true],
           ['oldest_seconds', 'Oldest message', seconds, true], ['progress_seconds', 'Since progress', seconds, true], ['detail', 'Says', plain]], actors.actors)));

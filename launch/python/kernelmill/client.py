@@ -4,10 +4,14 @@ import dataclasses
 import http.client
 import json
 import random
+import ssl
 import time
 import urllib.parse
 import uuid
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+
+if TYPE_CHECKING:
+    from .rollouts import Rollouts
 
 
 class KernelmillError(Exception):
@@ -31,6 +35,14 @@ class Unauthorized(KernelmillError):
 
 class NotFound(KernelmillError):
     """There is no evaluation of this id."""
+
+
+class LeaseLost(RequestError):
+    """The groups went to another trainer, or will: do not learn from them."""
+
+
+class Fenced(RequestError):
+    """Another trainer of this name has started since: end this one."""
 
 
 class Busy(KernelmillError):
@@ -123,6 +135,7 @@ class Task:
 
 _ERRORS = {400: RequestError, 401: Unauthorized, 404: NotFound, 409: RequestError,
            413: RequestError, 429: Busy}
+_BY_CATEGORY = {"lease_lost": LeaseLost, "consumer_fenced": Fenced}
 
 
 class Client:
@@ -130,18 +143,21 @@ class Client:
 
     patience: seconds for which a full queue (429, 503) or a lost connection is asked again.
     timeout: seconds for one answer that is not waited for.
+    ca_file: PEM of whoever signed the certificate of an https server; else the system's are trusted.
     """
 
     POLL_S = 20.0  # how long one request waits for an evaluation's end
 
     def __init__(self, url: str, token: Optional[str] = None, patience: float = 600.0,
-                 timeout: float = 60.0) -> None:
+                 timeout: float = 60.0, ca_file: Optional[str] = None) -> None:
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"no URL of a server: {url!r}")
         self.url = url.rstrip("/")
         self._parts = parts
         self._token = token
+        self._trust = (ssl.create_default_context(cafile=ca_file) if parts.scheme == "https"
+                       else None)
         self.patience = patience
         self.timeout = timeout
 
@@ -210,7 +226,8 @@ class Client:
         return Evaluation(self._ask("DELETE", path))
 
     def tasks(self) -> List[Task]:
-        return [Task(**x) for x in self._ask("GET", "/v1/tasks")["tasks"]]
+        known = [x.name for x in dataclasses.fields(Task)]  # a later server may say more
+        return [Task(**{k: x[k] for k in known}) for x in self._ask("GET", "/v1/tasks")["tasks"]]
 
     def ready(self) -> bool:
         """Whether the server answers and has room for more."""
@@ -218,6 +235,32 @@ class Client:
             return bool(self._once("GET", "/readyz", None, {}, 0.0)[2]["ready"])
         except (OSError, http.client.HTTPException, KernelmillError):
             return False
+
+    # -- rollouts -----------------------------------------------------------------------------
+
+    def order(self, tasks: Sequence[str], *, id: str = "", **fields: Any) -> Dict[str, Any]:
+        """Orders groups of episodes; `fields` are those of RolloutOrder in openapi.json. With an
+        `id` the same order may come again and again, and is one."""
+        # A try whose answer was lost must not order twice.
+        body = {"id": id or "rollouts-" + uuid.uuid4().hex, "tasks": list(tasks), **fields}
+        return self._ask("POST", "/v1/rollouts", body, extra_s=600.0)  # type: ignore[no-any-return]
+
+    def order_status(self, order: str) -> Dict[str, Any]:
+        """Where an order stands: how many groups are in which state."""
+        return self._ask("GET", "/v1/rollouts/" + urllib.parse.quote(order, safe=""))  # type: ignore[no-any-return]
+
+    def cancel_order(self, order: str) -> Dict[str, Any]:
+        return self._ask("DELETE", "/v1/rollouts/" + urllib.parse.quote(order, safe=""))  # type: ignore[no-any-return]
+
+    def rollouts(self, order: str, **options: Any) -> "Rollouts":
+        """The order's groups, batch by batch: `Rollouts(client, order, **options)`."""
+        from .rollouts import Rollouts
+
+        return Rollouts(self, order, **options)
+
+    def declare_weights(self, version: str) -> None:
+        """Says which version of the weights the policy servers have from now on."""
+        self._ask("POST", "/v1/weights", {"version": version})
 
     # -- HTTP ---------------------------------------------------------------------------------
 
@@ -232,7 +275,9 @@ class Client:
                 if status < 300:
                     return answer
                 what = answer.get("error", {})
-                error = _ERRORS.get(status, Unavailable if status >= 500 else KernelmillError)(
+                kind = _BY_CATEGORY.get(what.get("category", "")) or _ERRORS.get(
+                    status, Unavailable if status >= 500 else KernelmillError)
+                error = kind(
                     status, what.get("category", ""), what.get("message", f"HTTP {status}"),
                     what.get("hint", ""))
                 if status not in (429, 503):
@@ -248,9 +293,9 @@ class Client:
 
     def _once(self, method: str, path: str, body: Any, headers: Dict[str, str],
               extra_s: float) -> Tuple[int, float, Any]:
-        kind = (http.client.HTTPSConnection if self._parts.scheme == "https"
-                else http.client.HTTPConnection)
-        link = kind(self._parts.hostname or "", self._parts.port, timeout=self.timeout + extra_s)
+        where, port, limit = self._parts.hostname or "", self._parts.port, self.timeout + extra_s
+        link = (http.client.HTTPConnection(where, port, timeout=limit) if self._trust is None else
+                http.client.HTTPSConnection(where, port, timeout=limit, context=self._trust))
         try:
             sent = dict(headers, Connection="close")
             if self._token:

@@ -3,12 +3,12 @@
 import contextlib
 import os
 import secrets
-import shutil
 import subprocess
 import tempfile
 from typing import Iterator, Optional, Sequence
 
 from .client import Client, KernelmillError
+from .program import find_program
 
 
 @contextlib.contextmanager
@@ -19,13 +19,11 @@ def serve(backend: str = "auto", *, program: Optional[str] = None, tasks: Option
 
     It is protected by a token that nobody else knows, and ends with the block; it ends also when
     this process does. Without a token everybody on this machine may ask, as clients must that
-    cannot send one. `program` is the path of kernelmill; without it $KERNELMILL, then PATH.
+    cannot send one. `program` is the path of kernelmill; without it $KERNELMILL, then that of the
+    wheel, then PATH.
     `tasks` is a folder of tasks; `options` are more options of the command.
     """
-    path = program or os.environ.get("KERNELMILL") or shutil.which("kernelmill")
-    if not path:
-        raise KernelmillError(0, "program_missing", "failed to find kernelmill",
-                              "put it on PATH, or give program=")
+    path = find_program(program)
     with tempfile.TemporaryDirectory(prefix="kernelmill-serve-") as folder:
         command = [path, "serve", "--backend", backend, "--end-with-stdin", *options]
         token = secrets.token_hex(32) if with_token else None
@@ -39,8 +37,8 @@ def serve(backend: str = "auto", *, program: Optional[str] = None, tasks: Option
         with open(os.path.join(folder, "stderr"), "w+b") as said:
             server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=said, text=True)
+            assert server.stdin and server.stdout
             try:
-                assert server.stdin and server.stdout
                 url = server.stdout.readline().strip()
                 if not url:
                     server.wait()

@@ -95,7 +95,8 @@ TEST(export_command, says_what_is_wrong_with_its_words) {
                {{"--form", "rl", "--accepted"}, "leave the other filters out"},
                {{"--form", "kernelbench", "--split", "dev"}, "leave the filters out"},
                {{"--form", "sft", "--min-reward", "much"}, "--min-reward 0.5"},
-               {{"--form", "sfd"}, "did you mean 'sft'?"}};
+               {{"--form", "sfd"}, "did you mean 'sft'?"},
+               {{"--form", "rl", "--on-contamination", "ignore"}, "report"}};
   for (const auto& [words, said] : cases) {
     std::vector<std::string> all{"export", small_run(), "--out", "never"};
     all.insert(all.end(), words.begin(), words.end());
@@ -106,11 +107,61 @@ TEST(export_command, says_what_is_wrong_with_its_words) {
   EXPECT_FALSE(std::filesystem::exists(scratch() + "/never"));
 }
 
+TEST(export_command, mixes_no_splits_in_a_stream_whose_rows_do_not_tell_them) {
+  for (const auto* form :
+       {"trl", "verl", "prime-rl", "skyrl", "tinker", "nemo-gym", "megatron", "harbor"})
+    for (const auto& split : {std::vector<std::string>{}, {"--split", "train,dev"}}) {
+      std::vector<std::string> words{"export", small_run(), "--form", form, "--out", "-"};
+      words.insert(words.end(), split.begin(), split.end());
+      auto x = kernelmill(words);
+      EXPECT_EQ(x.code, 2) << form;
+      EXPECT_THAT(x.err, HasSubstr("add --split train or --split dev")) << form;
+      EXPECT_EQ(x.out, "");
+    }
+  for (const auto* form : {"sft", "trajectories", "preference", "rl"})
+    EXPECT_EQ(kernelmill({"export", small_run(), "--form", form, "--out", "-"}).code, 0) << form;
+}
+
 TEST(export_command, names_what_a_form_lacks) {
-  auto x = kernelmill({"export", small_run(), "--form", "verl", "--out", "-"});
+  auto x = kernelmill({"export", small_run(), "--form", "verl", "--split", "dev", "--out", "-"});
   EXPECT_EQ(x.code, 0);
   EXPECT_THAT(x.err, HasSubstr("token ids"));
   EXPECT_EQ(kernelmill({"export", small_run(), "--form", "kernelbench", "--out", "kb"}).code, 3);
+}
+
+// Of the same turns: what show, runs, query and rows say of evidence and quality agrees.
+TEST(export_command, has_the_evidence_that_other_commands_show) {
+  auto shown = kernelmill({"show", small_run(), "--json"}).document();
+  ASSERT_TRUE(shown["evidence"].is_number()) << shown;
+  // Whether it is eligible depends on the sandbox of this machine.
+  const auto& use = shown["readiness"]["rl_reward_trace"];
+  ASSERT_TRUE(use["eligible"].is_boolean()) << shown;
+  for (const auto& e : shown["episodes"]) {
+    EXPECT_EQ(e["evidence"]["quality"], "positive");
+    EXPECT_TRUE(e["evidence"]["sft"]["eligible"].get<bool>());
+    // Right, deterministic and built; neither timed nor profiled.
+    EXPECT_NEAR(e["evidence"]["score"].get<double>(), 0.35 + 0.20 + 0.10 + 0.05, 1e-9);
+  }
+  EXPECT_THAT(kernelmill({"show", small_run()}).out,
+              HasSubstr(use["eligible"] ? "rl_reward_trace: yes" : "rl_reward_trace: no; "));
+  EXPECT_THAT(kernelmill({"show", small_run() + "/g0.e0"}).out,
+              HasSubstr("evidence 0.70, positive"));
+  double sum = 0;
+  auto turns = lines(
+      kernelmill({"query", "", small_run(), "--fields", "evidence,quality,turn", "--json"}).out);
+  ASSERT_EQ(turns.size(), 4u);
+  for (const auto& x : turns) sum += x["evidence"].get<double>();
+  auto runs = kernelmill({"runs", "--root", scratch(), "--where", "run=exported", "--json"});
+  EXPECT_NEAR(runs.document()["runs"][0]["evidence"].get<double>(), sum / 4, 1e-9) << runs.out;
+  for (const auto& row :
+       lines(kernelmill({"export", small_run(), "--form", "trajectories", "--out", "-"}).out))
+    for (const auto& t : row["turns"]) {
+      bool found = false;
+      for (const auto& x : turns)
+        found = found || (x["turn"] == t["turn"] && x["quality"] == t["quality"] &&
+                          x["evidence"] == t["evidence_score"]);
+      EXPECT_TRUE(found) << t["quality"];
+    }
 }
 
 TEST(export_command, ends_when_its_reader_goes_away) {

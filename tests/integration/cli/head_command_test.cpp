@@ -3,11 +3,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <sstream>
 
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,9 +14,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "messages/base/descriptor.hpp"
 #include "launch/cluster/link.hpp"
 #include "tests/integration/cli/program.hpp"
+#include "tests/integration/cli/small_cluster.hpp"
 
 namespace kernelmill::test {
 
@@ -62,35 +60,6 @@ TEST(head_command, that_somebody_accepts_and_says_nothing_is_69) {
     EXPECT_THAT(x.err, HasSubstr("failed to reach the head at " + head));
   }
   ::close(fd);
-}
-
-// Each stranger cost a head its credentials' files and four descriptors, until it had none left.
-TEST(head_command, goes_on_when_strangers_take_more_connections_than_it_has_descriptors) {
-  auto credentials = scratch() + "/door_credentials";
-  ASSERT_EQ(kernelmill({"cluster", "init", "--dir", credentials}).code, 0);
-  rlimit before{}, few{};
-  ::getrlimit(RLIMIT_NOFILE, &before);
-  few = before;
-  few.rlim_cur = 256;
-  ::setrlimit(RLIMIT_NOFILE, &few); // for the head alone
-  running_program head{{"head", "--listen", "127.0.0.1:0", "--credentials", credentials, "--root",
-                        scratch() + "/door_runs"}};
-  before.rlim_cur = std::max<rlim_t>(before.rlim_cur, std::min<rlim_t>(before.rlim_max, 1024));
-  ::setrlimit(RLIMIT_NOFILE, &before);
-  auto address = head.first_line();
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-  std::vector<descriptor> strangers;
-  for (int i = 0; i < 400; ++i) {
-    strangers.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::connect(strangers.back().get(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
-  }
-  auto x = kernelmill({"status", "--head", address, "--credentials", credentials});
-  EXPECT_EQ(x.code, 0) << x.err;
-  EXPECT_TRUE(head.running());
-  EXPECT_EQ(head.stop(SIGTERM).code, 0);
 }
 
 // It holds the cluster's key. The limit is that of the kernel's list, soft and hard.
@@ -150,82 +119,6 @@ TEST(head_command, a_node_without_the_gpus_that_it_should_offer_does_not_join) {
     EXPECT_THAT(x.err, HasSubstr(list));
   }
 }
-
-/// A head and a node with one compiler and one slot.
-class small_cluster {
-public:
-  explicit small_cluster(const std::string& root) : root_(root) { start_head("127.0.0.1:0"); }
-
-  void kill_and_restart_head() {
-    head_->stop(SIGKILL);
-    start_head(address_);
-  }
-
-  void start_node() {
-    node_.emplace(std::vector<std::string>{"node", "--head", address_, "--insecure-loopback",
-                                           "--name", "worker", "--compilers", "1",
-                                           "evaluation.python=/bin/false", "evaluation.slots=1"});
-    node_->wait_for_error("joined the head");
-  }
-
-  program_result ask(std::vector<std::string> words) {
-    words.insert(words.end(), {"--head", address_, "--insecure-loopback"});
-    return kernelmill(words);
-  }
-
-  program_result submit(std::vector<std::string> words) {
-    words.insert(words.begin(),
-                 {"submit", "quickstart", "tasks.ids=[\"native/row_sum\"]", "tasks.max_turns=1",
-                  "evaluation.timing.enabled=false", "profile.enabled=false", "--json"});
-    return ask(std::move(words));
-  }
-
-  /// Submits a run that lasts; returns its state when its first episode has ended.
-  nlohmann::json begin_long_run(const std::string& name, int group_size) {
-    auto x = submit({"run.name=" + name, "tasks.ids=[\"native/*\"]",
-                     "tasks.group_size=" + std::to_string(group_size)});
-    EXPECT_EQ(x.code, 0) << x.err;
-    auto state = state_of(name);
-    while (state["state"] == "running" && state["ended"] == 0) state = state_of(name);
-    return state;
-  }
-
-  void kill_node() { node_.reset(); }
-  const std::string& address() const { return address_; }
-
-  nlohmann::json state_of(const std::string& run) { return states_of({run})[0]; }
-
-  /// Those of several runs at one moment.
-  std::vector<nlohmann::json> states_of(const std::vector<std::string>& runs) {
-    auto status = ask({"status", "--json"}).document();
-    std::vector<nlohmann::json> result;
-    for (auto& run : runs) {
-      result.push_back({{"state", "unknown"}, {"ended", -1}});
-      for (auto& x : status["runs"])
-        if (x["run"] == run) result.back() = x;
-    }
-    return result;
-  }
-
-  bool node_runs() const { return node_->running(); }
-  int stop_node() { return node_->stop(0).code; }
-
-  program_result stop() { return head_->stop(SIGTERM); }
-
-private:
-  void start_head(const std::string& at) {
-    head_.emplace(
-        std::vector<std::string>{"head", "--listen", at, "--insecure-loopback", "--root", root_});
-    address_ = head_->first_line();
-    while (!address_.empty() && address_.back() == '\n') address_.pop_back();
-    EXPECT_THAT(address_, HasSubstr("127.0.0.1:"));
-  }
-
-  std::string root_;
-  std::optional<running_program> head_;
-  std::string address_;
-  std::optional<running_program> node_;
-};
 
 TEST(head_command, a_node_whose_name_is_none_is_refused_and_the_head_goes_on) {
   small_cluster cluster{scratch() + "/names"};

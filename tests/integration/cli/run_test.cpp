@@ -95,7 +95,8 @@ TEST(run_command, ends_with_a_summary_whose_totals_add_up) {
 }
 
 TEST(run_command, an_index_of_its_kernels_serves_the_next_run) {
-  ASSERT_EQ(kernelmill(small_run("source")).code, 0);
+  // Of a task that is not held out: kernels of those are never shown.
+  ASSERT_EQ(kernelmill(small_run("source", {"tasks.ids=[\"native/softmax\"]"})).code, 0);
   auto kernels = kernelmill({"show", "source", "--json"}).document()["tasks"];
   auto built = kernelmill({"index", "build", "kernels", "--kernels", "source", "--json"});
   ASSERT_EQ(built.code, 0) << built.err;

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,24 +110,31 @@ TEST(explain_command, a_policy_server_that_answers_nonsense_is_named) {
 }
 
 TEST(explain_command, a_compiler_that_cannot_be_run_is_named_while_and_after) {
-  auto script = write_file(
+  auto kernel = write_file(
       "kernel.json",
-      R"({"model": "m", "replies": [{"text": "<think>\nx\n</think>\n<KERNEL>\nextern \"C\" void solve(const float*, float*, int, int) {}\n</KERNEL>"}]})");
-  auto x = kernelmill(
-      run_of("uncompiled", {"policy.kind=scripted", "policy.script=" + script, "tasks.max_turns=2",
-                            "compile.compiler=" + scratch() + "/no-compiler",
-                            "compile.cache_dir=" + scratch() + "/no-cache"}));
-  (void)x; // whether the run starts at all is another test's
-  auto why = kernelmill({"explain", "uncompiled", "--json"});
-  if (why.code == 3) {
-    EXPECT_THAT(x.err, HasSubstr("no-compiler")) << "it was refused before it began";
-    return;
-  }
-  ASSERT_EQ(why.code, 0) << why.err;
-  EXPECT_EQ(why.document()["resource"], "compiler") << why.out;
-  EXPECT_THAT(first_text(why.document()),
-              AllOf(HasSubstr("lost to a fault of the compiler (toolchain_missing)"),
+      R"({"model": "m", "latency_ms": 200, "replies": [{"text": "<think>\nx\n</think>\n<KERNEL>\nextern \"C\" void solve(const float*, float*, int, int) {}\n</KERNEL>"}]})");
+  // One episode at a time, and many of them: it goes on losing them while it is asked.
+  running_program run{run_of(
+      "uncompiled",
+      {"policy.kind=scripted", "policy.script=" + kernel,
+       "compile.compiler=" + scratch() + "/no-compiler", "compile.cache_dir=" + scratch() + "/no-cache",
+       "tasks.groups=64", "episode.max_live=1", "run.max_infrastructure=1"})};
+  auto x = explained("uncompiled", "compiler", run);
+  ASSERT_TRUE(x.contains("findings")) << run.stop(SIGTERM).err;
+  EXPECT_EQ(x["state"], "running");
+  EXPECT_THAT(first_text(x),
+              AllOf(HasSubstr("lost to a fault of the compiler (toolchain_missing): failed to run "),
                     HasSubstr("no-compiler")));
+  auto text = kernelmill({"explain", "uncompiled"});
+  EXPECT_THAT(text.out, AllOf(HasSubstr("lacks: compiler"), HasSubstr("next: ")));
+  run.stop(SIGTERM);
+  auto over = kernelmill({"explain", "uncompiled", "--json"});
+  ASSERT_EQ(over.code, 0) << over.err;
+  bool named = false;
+  for (const auto& one : over.document()["findings"])
+    named |= one["resource"] == "compiler" && one["text"].get<std::string>().find(
+                                                  "compiler (toolchain_missing)") != std::string::npos;
+  EXPECT_TRUE(named) << over.out;
 }
 
 TEST(explain_command, a_full_disk_is_named) {
@@ -199,6 +208,56 @@ TEST(explain_command, a_node_that_was_lost_is_named_from_afar) {
   EXPECT_EQ(runs[0]["state"], "running");
   EXPECT_EQ(kernelmill(at_head({"stats", "orphan"})).code, 0)
       << "of a store that the head has open";
+  head.stop(SIGKILL);
+}
+
+// A run begins where some node can do it; here that one leaves in good order, and one without slots stays.
+TEST(explain_command, what_no_node_offers_is_named_from_afar) {
+  running_program head{{"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root",
+                        scratch() + "/left_runs"}};
+  std::vector<std::string> there{"--head", head.first_line(), "--insecure-loopback"};
+  auto at_head = [&](std::vector<std::string> words) {
+    words.insert(words.end(), there.begin(), there.end());
+    return words;
+  };
+  auto nodes = [](size_t count) {
+    return [count](const json& x) { return x["nodes"].size() == count; };
+  };
+  bool has_nvcc = ::access("/usr/local/cuda/bin/nvcc", X_OK) == 0;
+  std::unique_ptr<running_program> compiles;
+  if (has_nvcc) {
+    compiles = std::make_unique<running_program>(
+        at_head({"node", "--name", "c1", "--compilers", "1", "--arch", "sm_90"}));
+    until(at_head({"status", "--json"}), nodes(1), head);
+    // A GPU that nobody has: the run does not begin, and its user reads why.
+    auto words = run_of("gpuless", {"evaluation.backend=cuda"});
+    words[0] = "submit";
+    words.erase(words.begin() + 7); // a head chooses the directory
+    words.erase(std::find(words.begin(), words.end(), "policy.model=m"));
+    running_program waits{at_head(words)};
+    waits.wait_for_error("waiting for a node that can do this run");
+    EXPECT_THAT(waits.stop(SIGTERM).err,
+                AllOf(HasSubstr("no node offers "), HasSubstr("waiting for a node that can do")));
+  }
+  running_program node{at_head({"node", "--name", "n1", "--compilers", "1"})};
+  until(at_head({"status", "--json"}), nodes(has_nvcc ? 2 : 1), head);
+  auto words = run_of("left", {"tasks.max_turns=4", "tasks.ids=[\"native/*\"]"});
+  words[0] = "submit";
+  words.erase(words.begin() + 7);
+  words.erase(std::find(words.begin(), words.end(), "policy.model=m"));
+  auto submitted = kernelmill(at_head(words));
+  ASSERT_EQ(submitted.code, 0) << submitted.err;
+  until(
+      at_head({"ps", "left", "--json"}), [](const json& x) { return !x["episodes"].empty(); },
+      head);
+  node.stop(SIGTERM); // it finishes what it does, and leaves
+  until(at_head({"status", "--json"}), nodes(has_nvcc ? 1 : 0), head);
+  auto x = explained("left", "node", head, there);
+  EXPECT_THAT(first_text(x), AllOf(HasSubstr("There is no "), HasSubstr("the oldest for "),
+                                   HasSubstr(" No node offers one.")));
+  EXPECT_THAT(x["findings"][0]["next"].get<std::string>(), HasSubstr("kernelmill node --head"));
+  auto text = kernelmill(at_head({"explain", "left"}));
+  EXPECT_THAT(text.out, AllOf(HasSubstr("lacks: node"), HasSubstr("next: ")));
   head.stop(SIGKILL);
 }
 

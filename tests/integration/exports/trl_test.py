@@ -70,32 +70,47 @@ class Trl(unittest.TestCase):
             self.assertEqual(sample.model_version, 3)
             self.assertTrue(all(p == 0 for p, m in zip(sample.old_log_probs, sample.completion_mask) if not m))
 
-    def test_grpo_takes_recorded_rollouts(self):
+    def grpo_step(self, prompts, completions, logprobs, masks, rewards):
         """GRPO's rollout_func answers with what a run has recorded: ids, log-probabilities, rewards."""
         import datasets
         from trl import GRPOConfig, GRPOTrainer
 
-        group = next(x for x in the_run().rows("skyrl") if len(x["rewards"]) >= 2)
         keep = 200  # of each: a step of thousands of tokens takes a CPU minutes
+        vocabulary = 258
 
-        def recorded(prompts, trainer):
+        def recorded(asked, trainer):
             del trainer
-            size = trainer_vocabulary
-            chosen = [i % len(group["rewards"]) for i in range(len(prompts))]
-            return {"prompt_ids": [[t % size for t in group["prompt_token_ids"][i][:keep]] for i in chosen],
-                    "completion_ids": [[t % size for t in group["response_ids"][i][:keep]] for i in chosen],
-                    "logprobs": [group["rollout_logprobs"][i][:keep] for i in chosen],
-                    "env_mask": [group["loss_masks"][i][:keep] for i in chosen],
-                    "recorded_reward": [group["rewards"][i] for i in chosen]}
+            chosen = [i % len(rewards) for i in range(len(asked))]
+            return {"prompt_ids": [[t % vocabulary for t in prompts[i][:keep]] for i in chosen],
+                    "completion_ids": [[t % vocabulary for t in completions[i][:keep]] for i in chosen],
+                    "logprobs": [logprobs[i][:keep] for i in chosen], "env_mask": [masks[i][:keep] for i in chosen],
+                    "recorded_reward": [rewards[i] for i in chosen]}
 
-        trainer_vocabulary = 258
         rows = datasets.Dataset.from_list([{"prompt": [{"role": "user", "content": "x"}]}] * 2)
         trainer = GRPOTrainer(model=self.model, train_dataset=rows, rollout_func=recorded,
                               reward_funcs=lambda recorded_reward, **_: recorded_reward,
                               args=GRPOConfig(**options(self.folder, num_generations=2, max_completion_length=keep)))
         trainer.train()
         self.assertEqual(trainer.state.global_step, 1)
-        self.assertAlmostEqual(last_log(trainer, "reward"), sum(group["rewards"][:2]) / 2, places=4)
+        self.assertAlmostEqual(last_log(trainer, "reward"), sum(rewards[:2]) / 2, places=4)
+
+    def test_grpo_takes_recorded_rollouts(self):
+        group = next(x for x in the_run().rows("skyrl") if len(x["rewards"]) >= 2)
+        self.grpo_step(group["prompt_token_ids"], group["response_ids"], group["rollout_logprobs"], group["loss_masks"],
+                       group["rewards"])
+
+    def test_grpo_takes_groups_of_rl(self):
+        for group in the_run().rows("rl"):
+            members = [x for x in group["episodes"] if x["advantage"] is not None and x["sequences"]]
+            if len(members) >= 2:
+                break
+        first = [x["sequences"][0] for x in members]
+        starts = [x["mask"].index(1) for x in first]
+        self.grpo_step([x["token_ids"][:n] for x, n in zip(first, starts)],
+                       [x["token_ids"][n:] for x, n in zip(first, starts)],
+                       [[p or 0.0 for p in x["logprobs"][n:]] for x, n in zip(first, starts)],
+                       [x["mask"][n:] for x, n in zip(first, starts)],
+                       [sum(t["reward"] for t in x["turns"]) for x in members])
 
 
 if __name__ == "__main__":

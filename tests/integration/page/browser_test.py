@@ -183,5 +183,125 @@ class Page(unittest.TestCase):
         self.chrome.get_log("browser")
 
 
+    def test_bytes_that_are_no_utf8_are_only_words(self):
+        # A policy server's bytes that are no text in any encoding are no completion; what is said of them is words.
+        with serving.held_policy([b"<b>over \xff\xfe\xc3( long \xf0\x9f</b>"]) as (policy, release):
+            arguments = serving.held_arguments(self.root / "bytes", policy, members=1, turns=1)
+            with serving.monitored(arguments) as (_, url):
+                release(0)
+                self.open("system", url)
+                self.wait("td", "the body is not JSON")
+                self.open("runs/bytes", url)
+                self.wait(".why", "The policy server answers nonsense.")
+                self.assertEqual(self.chrome.find_elements(By.CSS_SELECTOR, "main .why b b, main td b"), [])
+        self.chrome.get_log("browser")  # the run's own page is gone with the run
+        # A kernel can print such bytes.
+        loud = serving.SIGNATURE + """ {
+  fputs("<script>window.hacked = 3</script>\\xff\\xfe\\xc3(\\n", stderr);
+  abort();
+}
+"""
+        script = serving.write_script(self.home, serving.replies("#include <cstdio>\n#include <cstdlib>\n" + loud))
+        subprocess.run(serving.run_arguments(self.root / "loud", script, members=1, turns=1), check=True,
+                       capture_output=True)
+        self.open("runs/loud/episodes/g0.e0")
+        said = self.wait("#output-0")
+        said.find_element(By.TAG_NAME, "summary").click()
+        words = self.wait("#output-0 pre", "<script>").text
+        self.assertIn("???(", words)
+        self.assertIsNone(self.chrome.execute_script("return window.hacked ?? null"))
+
+    def test_groups_lead_to_a_comparison(self):
+        self.open("runs/first/groups")
+        self.wait("td", "g0")
+        self.assertEqual(len(self.chrome.find_elements(By.CSS_SELECTOR, "td svg circle")), 2)
+        self.press("td a", "g0.e")
+        self.wait("h2", "Side by side")
+        self.wait("caption", "Turn by turn")
+        field = self.wait("#b")
+        field.clear()
+        field.send_keys("first/g0.e0.t0", Keys.ENTER)
+        self.wait("[role=alert]", "A is one of the episodes and B one of the turns")
+        self.chrome.get_log("browser")  # the refused question is there, as it should be
+        self.open("compare?a=first/g0.e0.t0&b=first/g0.e0.t1")
+        self.wait("pre.diff .plus", "double s = 0;")
+        self.open("compare?a=first&b=first")
+        self.wait("caption", "Means of tasks")
+
+    def test_a_lineage_shows_forks(self):
+        script = serving.write_script(self.home, serving.replies(BROKEN, GOOD))
+        subprocess.run([serving.PROGRAM, "fork", f"{self.root}/first/g0.e0.t1", "--policy", str(script), "--root",
+                        str(self.root), "run.name=forked", f"run.dir={self.root}/forked"], check=True,
+                       stdout=subprocess.DEVNULL)
+        self.open("runs/first/episodes/g0.e0")
+        self.wait("figure", "1 forks")
+        self.press("svg a[aria-label^='forked']")
+        self.wait("h2", "forked")
+
+    def test_both_colour_schemes_can_be_read(self):
+        luminance = """
+            const of = (css) => css.match(/[\\d.]+/g).slice(0, 3).map((x) => x / 255)
+                .map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4)
+                .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+            const ground = of(getComputedStyle(document.body).backgroundColor);
+            return [...document.querySelectorAll(arguments[0])].map((x) => {
+                const ink = of(getComputedStyle(x).color);
+                return [x.className + ' ' + x.textContent.slice(0, 20), (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05)];
+            });"""
+        grounds = []
+        for scheme in ("dark", "light"):
+            self.chrome.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                        {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+            for place in ("runs", "runs/first", "runs/first/episodes/g0.e0"):
+                self.open(place)
+                self.wait("h2")
+                seen = self.chrome.execute_script(luminance, "main a, main p, main h2, main span, main caption, nav a")
+                self.assertEqual([x for x in seen if x[1] < 4.5], [], (scheme, place))  # WCAG AA
+            grounds.append(self.chrome.execute_script("return getComputedStyle(document.body).backgroundColor"))
+        self.assertNotEqual(*grounds)
+
+    def test_a_reader_without_a_mouse_gets_everywhere(self):
+        self.open("runs")
+        self.wait("td a", "first")
+        self.chrome.execute_script("document.activeElement.blur()")
+        for key, wanted in ((Keys.TAB, "Skip to the content"),):
+            ActionChains(self.chrome).send_keys(key).perform()
+            self.assertEqual(self.chrome.execute_script("return document.activeElement.textContent"), wanted)
+        self.follow_by_keys("first")
+        self.wait("h2", "Run first")
+        self.follow_by_keys("Episodes")
+        self.wait("td a", "g0.e0")
+        self.follow_by_keys("Task")  # a head of the table that sorts
+        self.wait("th[aria-sort=ascending]", "Task")
+        # The focus stays where it was when the page draws itself anew.
+        self.follow_by_keys("g0.e0")
+        self.wait("h2", "native/row_sum")
+
+    def follow_by_keys(self, text):
+        """Presses Tab until something has the focus that says `text`, then Enter."""
+        for _ in range(200):
+            said = self.chrome.execute_script("return document.activeElement.textContent.trim()")
+            if said == text or said.startswith(text + " "):
+                ActionChains(self.chrome).send_keys(Keys.ENTER).perform()
+                return
+            ActionChains(self.chrome).send_keys(Keys.TAB).perform()
+        self.fail(f"no Tab leads to {text}")
+
+    def test_an_event_is_in_the_page_as_soon_as_it_comes(self):
+        with serving.held_policy([BROKEN, GOOD]) as (policy, release):
+            arguments = serving.held_arguments(self.root / "soon", policy, members=1, turns=2)
+            with serving.monitored(arguments) as (process, url):
+                self.open("runs", url)
+                self.press("td a", "soon")
+                self.wait("#connection", "live")
+                release(0)
+                self.wait("#latest li", "soon/g0.e0.t0 compile_error")
+                self.wait(".card", "Turns\n1")  # without a further event
+                release(1)
+                self.wait("#latest li", "soon/g0.e0.t1")
+                process.wait()
+        self.chrome.get_log("browser")
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -21,6 +21,7 @@ def browser(width=1200, height=900):
     for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                  "--disable-background-networking", "--no-first-run", f"--window-size={width},{height}"):
         options.add_argument(word)
+    options.accept_insecure_certs = True  # a test's own certificate
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     for left in range(4, -1, -1):  # chromedriver gives a browser a minute to start
         try:

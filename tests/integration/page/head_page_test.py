@@ -1,8 +1,10 @@
 #!/usr/bin/python3
-"""The page of a head whose two nodes stand in networks of their own: API, metrics and browser show both,
-and a node that is killed is shown as lost. Skipped where no network namespace can be made."""
+"""A head whose two nodes stand in networks of their own, looked at from a fourth network: the page over TLS
+with its token, and every command with the cluster's credentials, show both; a node that is killed is shown as
+lost. Skipped where no network namespace can be made."""
 
 import ctypes
+import http.client
 import json
 import os
 import pathlib
@@ -10,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -34,6 +37,27 @@ def enter(namespace):
             raise Unavailable(os.strerror(ctypes.get_errno()))
 
 
+def from_viewer(work):
+    """A method of the tests that runs in the viewer's network."""
+    def run(self, *arguments, **named):
+        result = []
+
+        def there():
+            try:
+                enter(self.lab.namespaces["viewer"])
+                result.append((work(self, *arguments, **named), None))
+            except BaseException as why:  # noqa: BLE001 - it is raised again by whoever asked
+                result.append((None, why))
+        thread = threading.Thread(target=there)
+        thread.start()
+        thread.join()
+        [(value, why)] = result
+        if why is not None:
+            raise why
+        return value
+    return run
+
+
 def wait(what, condition):
     until = time.monotonic() + PATIENCE
     while not (found := condition()):
@@ -51,7 +75,7 @@ class HeadPage(unittest.TestCase):
         os.environ.update(HOME=home.name, XDG_CACHE_HOME=home.name + "/cache", XDG_STATE_HOME=home.name + "/state",
                           NO_PROXY="*", no_proxy="*")
         try:
-            cls.lab = Lab(["head", "n1", "n2"])
+            cls.lab = Lab(["head", "n1", "n2", "viewer"])
             cls.addClassCleanup(cls.lab.close)
             enter(cls.lab.namespaces["head"])
         except Unavailable as why:
@@ -62,25 +86,33 @@ class HeadPage(unittest.TestCase):
         token.write_text(TOKEN)
         token.chmod(0o600)
         cls.address = cls.lab.addresses["head"] + ":7612"
-        log = cls.home / "head.log"
-        cls.lab.start("head", [PROGRAM, "head", "--listen", cls.address, "--root", home.name + "/runs", "--monitor",
-                               "0", "--token-file", str(token)], str(log))
-
-        def told():
-            lines = log.read_text().splitlines() if log.exists() else []
-            return next((x.split()[1] for x in lines if x.startswith("page: ")), None)
-        cls.url = wait("the page's URL", told)
+        certificate, key = serving.certificate(home.name, cls.lab.addresses["head"])
+        os.environ["SSL_CERT_FILE"] = certificate
+        cls.page_address = cls.lab.addresses["head"] + ":7613"  # a network of its own has all ports free
+        cls.head_words = [PROGRAM, "head", "--listen", cls.address, "--root", home.name + "/runs", "--monitor",
+                          cls.page_address, "--token-file", str(token), "--tls-certificate", certificate, "--tls-key",
+                          key]
+        cls.head = cls.lab.start("head", cls.head_words, str(cls.home / "head.log"))
+        cls.url = "https://" + cls.page_address
+        wait("the page's URL", lambda: f"page: {cls.url}" in (cls.home / "head.log").read_text())
         cls.members = {name: cls.lab.start(name, [PROGRAM, "node", "--head", cls.address, "--name", name, "--compilers",
                                                   "1", "evaluation.python=/bin/false"], str(cls.home / name))
                        for name in ("n1", "n2")}
 
+    @from_viewer
+    def ask(self, *what, **headers):
+        """(status, text) of the page."""
+        status, _, text = request(self.url, *what, **headers)
+        return status, text
+
     def get(self, path):
-        status, document = get(self.url, path, Authorization="Bearer " + TOKEN)
+        status, text = self.ask("GET", path, Authorization="Bearer " + TOKEN)
+        document = json.loads(text)
         self.assertEqual(status, 200, document)
         return document
 
     def post(self, path, body, method="POST"):
-        status, _, text = request(self.url, method, path, body, Authorization="Bearer " + TOKEN)
+        status, text = self.ask(method, path, body, Authorization="Bearer " + TOKEN)
         return status, json.loads(text)
 
     def states(self):
@@ -91,10 +123,20 @@ class HeadPage(unittest.TestCase):
         subprocess.run([PROGRAM, "submit", *(x for x in arguments if "run.dir" not in x), "--head", self.address],
                        check=True, stdout=subprocess.DEVNULL)
 
+    @from_viewer
+    def look(self, *words):
+        """What a command says of the head, asked from the viewer's network with the cluster's credentials."""
+        words = [*words, "--head", self.address, *(["--json"] if "--once" not in words else [])]
+        done = subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, f"{words}: {done.stdout}{done.stderr}")
+        return done.stdout
+
     # In this order: the last test kills what the others need.
     def test_1_every_view_shows_both_nodes(self):
         wait("both nodes serve", lambda: self.states() == {"n1": "serving", "n2": "serving"})
-        self.assertEqual(get(self.url, "/api/v1/nodes")[0], 401)
+        self.assertEqual(self.ask("GET", "/api/v1/nodes")[0], 401)
+        with self.assertRaises((http.client.HTTPException, ConnectionError)):  # without TLS nothing is said
+            get(self.url.replace("https:", "http:"), "/api/v1/nodes")
         self.assertEqual(self.get("/api/v1/about")["head"], True)
         slots = wait("their monitors answer", lambda: len({x["node"] for x in self.get("/api/v1/gpus")["gpus"]}) == 2
                      and self.get("/api/v1/gpus")["gpus"])
@@ -104,7 +146,7 @@ class HeadPage(unittest.TestCase):
         for name in ("n1", "n2"):
             self.assertGreaterEqual(rows[name]["slots"], 1)
             self.assertGreaterEqual(rows[name]["cores"], 1)  # its own monitor says so
-        metrics = request(self.url, "GET", "/metrics", Authorization="Bearer " + TOKEN)[2]
+        metrics = self.ask("GET", "/metrics", Authorization="Bearer " + TOKEN)[1]
         self.assertIn('kernelmill_nodes{state="serving"} 2', metrics)
         self.assertIn('kernelmill_slots{state="idle"} ' + str(len(slots)), metrics)
 
@@ -114,11 +156,12 @@ class HeadPage(unittest.TestCase):
             live = wait("its episodes live", lambda: self.get("/api/v1/episodes")["episodes"])
             self.assertEqual({x["run"] for x in live}, {"followed"})
             verb = ("/api/v1/runs/followed/control", {"verb": "pause"})
-            self.assertEqual(request(self.url, "POST", *verb)[0], 401)
+            self.assertEqual(self.ask("POST", *verb)[0], 401)
             self.assertEqual(self.post(*verb)[0], 200)
             wait("it is paused", lambda: self.get("/api/v1/runs")["runs"][0]["state"] == "paused")
             self.assertEqual(self.post(verb[0], {"verb": "resume"})[0], 200)
             self.look_at_it_in_a_browser()
+            self.look_at_it_by_commands()
             release(0)
             wait("its first turns", lambda: self.get("/api/v1/runs/followed")["turns"] == 2)
             release(1)
@@ -126,7 +169,46 @@ class HeadPage(unittest.TestCase):
         turns = self.get("/api/v1/runs/followed/episodes/g0.e0")["turns"]
         self.assertEqual(turns[0]["category"], "compile_error")
         self.assertIn(("correctness", "pass"), [(x["name"], x["status"]) for x in turns[1]["gates"]])
+        self.look_back_by_commands()
 
+    def look_at_it_by_commands(self):
+        both = {"n1", "n2"}
+
+        def rows(key, *words):
+            return json.loads(self.look(*words))[key]
+
+        self.assertEqual([(x["run"], x["state"]) for x in rows("runs", "runs")], [("followed", "running")])
+        self.assertEqual({x["id"] for x in rows("episodes", "ps", "followed")}, {"g0.e0", "g0.e1"})
+        self.assertEqual({x["node"] for x in rows("nodes", "node", "ls")}, both)
+        self.assertEqual({x["node"] for x in rows("gpus", "gpu", "ls")}, both)
+        self.assertTrue(both <= {x["node"] for x in rows("actors", "actor", "ls")})
+        shown = rows("actors", "actor", "show", "gpu_runner")
+        self.assertTrue(both <= {x["node"] for x in shown}, shown)
+        frame = json.loads(self.look("top"))
+        self.assertEqual({x["node"] for x in frame["nodes"]}, both)
+        self.assertEqual([x["run"] for x in frame["runs"]], ["followed"])
+        drawn = self.look("top", "--once")
+        for name in both:
+            self.assertIn(name, drawn)
+        why = json.loads(self.look("explain", "followed"))
+        self.assertEqual((why["state"], why["live"]), ("running", 2))
+        self.assertIn("Nothing is starved: 2 requests are at the policy server", why["findings"][0]["text"])
+        one = json.loads(self.look("explain", "followed/g0.e1"))
+        self.assertIn("The policy server has its request for ", one["findings"][0]["text"])
+        self.assertIn("2 episodes", self.look("logs", "followed"))
+
+    def look_back_by_commands(self):
+        watched = [json.loads(x) for x in self.look("watch", "followed/g0.e1").splitlines()]
+        self.assertEqual([x["kind"] for x in watched], ["turn", "turn", "end"])
+        self.assertEqual([x["category"] for x in watched[:1]], ["compile_error"])
+        turns = json.loads(self.look("lineage", "followed/g0.e0"))["turns"]
+        self.assertEqual(turns[1]["parent"], turns[0]["id"])
+        funnel = {x["step"]: x["turns"] for x in json.loads(self.look("stats", "followed"))["funnel"]}
+        self.assertEqual(funnel["built"], 2)
+        why = json.loads(self.look("explain", "followed/g0.e0"))
+        self.assertIn("It has ended after 2 turns: ", why["findings"][0]["text"])
+
+    @from_viewer
     def look_at_it_in_a_browser(self):
         try:
             import browsing
@@ -143,7 +225,37 @@ class HeadPage(unittest.TestCase):
                 browsing.wait(chrome, "td", name)
             browsing.wait(chrome, "button", "Drain")
 
-    def test_3_policy_servers_come_and_go(self):
+    def test_3_the_page_outlives_a_restart_of_the_head(self):
+        try:
+            import browsing
+        except ImportError as why:
+            self.skipTest(str(why))
+        with serving.held_policy([BROKEN, GOOD]) as (policy, release):
+            self.submit("again", policy)
+            wait("its episodes live", lambda: self.get("/api/v1/episodes")["episodes"])
+            self.watch_it_through_a_restart(browsing, release)
+        wait("its end", lambda: {x["name"]: x["state"] for x in self.get("/api/v1/runs")["runs"]}["again"] == "finished")
+
+    @from_viewer
+    def watch_it_through_a_restart(self, browsing, release):
+        with browsing.browser() as chrome:
+            chrome.get(f"{self.url}/#token={TOKEN}")
+            browsing.press(chrome, "td a", "again")
+            browsing.wait(chrome, "#connection", "live")
+            self.head.send_signal(signal.SIGKILL)
+            browsing.wait(chrome, "#connection", "lost")
+            self.head.wait()
+            type(self).head = self.lab.start("head", self.head_words, str(self.home / "head.log"))
+            browsing.wait(chrome, "#connection", "live")
+            release(0)  # nothing is pressed from here on
+            browsing.wait(chrome, "#latest li", "again/g0.e0.t0")
+            release(1)
+            browsing.wait(chrome, ".card", "finished")
+            chrome.get(f"{self.url}/#/system")
+            for name in ("n1", "n2"):
+                browsing.wait(chrome, "td", name)
+
+    def test_4_policy_servers_come_and_go(self):
         with serving.held_policy([GOOD]) as (policy, _):
             refused = self.post("/api/v1/policies", {"url": policy, "api_key_file": "/etc/passwd"})
             self.assertEqual((refused[0], refused[1]["error"]["category"]), (400, "bad_request"))
@@ -154,7 +266,7 @@ class HeadPage(unittest.TestCase):
             self.assertEqual(self.post("/api/v1/policies/held", None, "DELETE")[0], 200)
             wait("it is gone", lambda: not self.get("/api/v1/policies")["servers"])
 
-    def test_4_a_node_that_is_drained_leaves_and_one_that_is_killed_is_lost(self):
+    def test_5_a_node_that_is_drained_leaves_and_one_that_is_killed_is_lost(self):
         self.assertEqual(self.post("/api/v1/nodes/none/control", {"verb": "drain"})[0], 404)
         self.assertEqual(self.post("/api/v1/nodes/n1/control", {"verb": "stop"})[0], 400)
         self.assertEqual(self.post("/api/v1/nodes/n1/control", {"verb": "drain"})[0], 200)

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 """The page's JSON API, event stream, metrics and locks, asked by bare requests."""
 
+import contextlib
+import http.client
 import json
 import os
 import pathlib
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,26 +19,32 @@ import serving  # noqa: E402
 from serving import BROKEN, GOOD, HOSTILE, PROGRAM, SOURCE, get, request  # noqa: E402
 
 
+@contextlib.contextmanager
+def stream(url, path, **headers):
+    """The lines of an event stream, as they come."""
+    parts = urllib.parse.urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=300)
+    try:
+        connection.request("GET", path, headers={k.replace("_", "-"): v for k, v in headers.items()})
+        yield connection.getresponse()
+    finally:
+        connection.close()
+
+
 def events(url, path, most, **headers):
     """The first events of a stream: (name, id, document)."""
-    parts = urllib.parse.urlsplit(url)
     result, fields = [], {}
-    with socket.create_connection((parts.hostname, parts.port), timeout=300) as s:
-        lines = [f"GET {path} HTTP/1.1", f"Host: {parts.netloc}"]
-        lines += [f"{k.replace('_', '-')}: {v}" for k, v in headers.items()]
-        s.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
-        file = s.makefile("rb")
-        while len(result) < most:
-            line = file.readline().decode()
-            if not line:
-                break
-            line = line.rstrip("\r\n")
+    with stream(url, path, **headers) as lines:
+        for line in lines:
+            line = line.decode().rstrip("\n")
             if line.startswith(("id: ", "event: ", "data: ")):
                 name, value = line.split(": ", 1)
                 fields[name] = value
             elif not line and "event" in fields:
                 result.append((fields["event"], fields.get("id"), json.loads(fields["data"])))
                 fields = {}
+                if len(result) == most:
+                    break
     return result
 
 
@@ -122,13 +131,38 @@ class Page(unittest.TestCase):
         self.assertEqual(said, text, "run: build/bin/kernelmill __reference page-openapi > "
                          "docs/reference/page-openapi.json")
         parts = {"run": "first", "episode": "g0.e0", "turn": "g0.e0.t1", "part": "candidate"}
+        needed = {"/api/v1/compare": "?a=first/g0.e0&b=first/g0.e1"}
         for path, methods in json.loads(text)["paths"].items():
             if "get" not in methods or path == "/api/v1/events":
                 continue
             with self.subTest(path):
-                status, _, answer = request(self.url, "GET", path.format(**parts))
+                status, _, answer = request(self.url, "GET", path.format(**parts) + needed.get(path, ""))
                 self.assertEqual(status, 200, answer)
         self.assertEqual(request(self.url, "GET", "/api/v1/openapi.json")[2], text)
+
+    def test_groups_and_what_two_sides_differ_by(self):
+        [group] = self.ok("/api/v1/runs/first/groups")["groups"]
+        self.assertEqual((group["group"], group["task"], group["members"], group["ended"], group["turns"]),
+                         ("g0", "native/row_sum", 2, 2, 6))
+        self.assertEqual([x["id"] for x in group["episodes"]], ["g0.e0", "g0.e1"])
+        rewards = [x["best_reward"] for x in group["episodes"]]
+        self.assertAlmostEqual(group["reward"], sum(rewards) / 2)
+        self.assertEqual((group["low"], group["high"]), (min(rewards), max(rewards)))
+        self.assertEqual(self.ok("/api/v1/runs/first/groups?where=members%3E2")["matching"], 0)
+        for a, b, kind in (("first", "first", "runs"), ("first/g0", "first/g0", "groups"),
+                           ("first/g0.e0", "first/g0.e1", "episodes"), ("first/g0.e0.t0", "first/g0.e0.t1", "turns")):
+            mine = self.ok(f"/api/v1/compare?a={a}&b={b}")
+            said = subprocess.run([PROGRAM, "compare", f"{self.root}/{a}", f"{self.root}/{b}", "--json"],
+                                  capture_output=True, check=True)
+            self.assertEqual(mine["kind"], kind)
+            self.assertEqual({"schema_version": 1, **mine}, json.loads(said.stdout))
+        [code] = [x for x in mine["groups"] if x["group"] == "code"]
+        self.assertIn("+", code["diff"])
+        self.refused(400, "usage", "GET", "/api/v1/compare?a=first&b=first/g0")
+        self.refused(400, "usage", "GET", "/api/v1/compare?a=first/nonsense&b=first")
+        self.refused(404, "not_found", "GET", "/api/v1/compare?a=first/g7&b=first/g0")
+        self.refused(404, "not_found", "GET", "/api/v1/compare?a=..&b=first")
+        self.refused(404, "not_found", "GET", "/api/v1/compare?a=first")
 
     def test_what_is_unknown_is_named(self):
         self.refused(400, "unknown_parameter", "GET", "/api/v1/runs?colour=red")
@@ -151,6 +185,44 @@ class Page(unittest.TestCase):
         later = events(self.url, "/api/v1/events", len(lines) - 2, Last_Event_ID=every[1][1])
         self.assertEqual(later, every[2:])
         self.refused(400, "bad_query", "GET", "/api/v1/events", Last_Event_ID="nonsense")
+
+    def test_a_reader_that_does_not_read_loses_the_oldest_and_is_told_how_many(self):
+        noisy = self.root / "noisy"
+        shutil.copytree(self.root / "first", noisy)
+        self.addCleanup(shutil.rmtree, noisy)
+        journal = noisy / "metrics.jsonl"
+        line = journal.read_text().splitlines()[0] + "\n"
+        before = journal.stat().st_size
+        with journal.open("a") as to:
+            to.write(line)
+        with stream(self.url, f"/api/v1/events?run=noisy&since=noisy%3D{before}") as file:
+            while not file.readline().startswith(b"event: turn"):  # it has what it missed: from now on it is told
+                pass
+            written = 0
+            while self.dropped() == 0:  # sockets hold some megabytes
+                with journal.open("a") as to:
+                    to.write(line * 2000)
+                written += 2000
+            events(self.url, f"/api/v1/events?run=noisy&since=noisy%3D{journal.stat().st_size - len(line)}", 1)
+            got = lost = 0
+            for words in file:
+                got += words == b"event: turn\n"
+                if words.startswith(b'data: {"dropped":'):
+                    lost += json.loads(words[6:])["dropped"]
+                if got + lost == written:
+                    break
+            self.assertGreater(lost, 0)
+            self.assertGreater(got, 0)
+            self.assertEqual(lost, self.dropped())
+        # Whoever comes back takes as long as it likes, and loses nothing.
+        lines = len(journal.read_text().splitlines())
+        every = events(self.url, "/api/v1/events?run=noisy&since=noisy%3D0", lines)
+        self.assertEqual({x[0] for x in every}, {"turn", "group"})
+
+    def dropped(self):
+        text = request(self.url, "GET", "/metrics")[2]
+        return int(float(next(x.split()[1] for x in text.splitlines()
+                              if x.startswith("kernelmill_events_dropped_total "))))
 
     def test_metrics_as_prometheus_reads_them(self):
         status, headers, text = request(self.url, "GET", "/metrics")
@@ -252,11 +324,7 @@ class Page(unittest.TestCase):
     def test_tls(self):
         import ssl
         import urllib.request
-        key, certificate = (str(pathlib.Path(self.home.name) / x) for x in ("key.pem", "cert.pem"))
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
-                        "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
-                        "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+        certificate, key = serving.certificate(self.home.name, "127.0.0.1")
         with serving.page(self.root, "--tls-certificate", certificate, "--tls-key", key) as url:
             self.assertTrue(url.startswith("https://"))
             parts = urllib.parse.urlsplit(url)
@@ -283,6 +351,89 @@ class Live(unittest.TestCase):
             self.assertEqual(process.returncode, 0)
             self.assertEqual({(x[2]["episode"], x[2]["turn"]) for x in told},
                              {(f"g0.e{e}", t) for e in range(3) for t in range(2)})
+
+
+    def test_whoever_asks_because_of_an_event_sees_what_it_told(self):
+        with tempfile.TemporaryDirectory() as home:
+            os.environ["XDG_CACHE_HOME"] = home + "/cache"
+            script = serving.write_script(home, [{"text": "No kernel."}], latency_ms=20)
+            arguments = serving.run_arguments(home + "/runs/told", script, members=4, turns=8)
+            with serving.page(self.folder(home)) as url:
+                with stream(url, "/api/v1/events?topics=turns,runs") as file:
+                    while not file.readline().startswith(b"retry: "):
+                        pass
+                    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+                        states = self.follow(url, file)
+                    self.assertEqual(process.returncode, 0)
+            self.assertEqual(states[-1], "finished")
+
+    def folder(self, home):
+        os.mkdir(home + "/runs")
+        return home + "/runs"
+
+    def follow(self, url, file):
+        """The run's states, asked for at each event until nobody works on it any longer."""
+        turns, states, name = 0, [], ""
+        for line in file:
+            if line.startswith(b"event: "):
+                name = line[7:].strip().decode()
+            if not line.startswith(b"data: "):
+                continue
+            turns += name == "turn"
+            if turns == 0:
+                continue
+            run = get(url, "/api/v1/runs/told")[1]
+            self.assertGreaterEqual(run["turns"], turns)
+            listed = get(url, "/api/v1/runs")[1]["runs"][0]
+            self.assertGreaterEqual(listed["turns"], turns)
+            states.append(listed["state"])
+            if name == "run" and not json.loads(line[6:])["live"]:
+                return states
+        return states
+
+    def test_a_run_obeys_its_own_page_with_a_token(self):
+        with tempfile.TemporaryDirectory() as home, serving.held_policy([BROKEN, GOOD]) as (policy, release):
+            os.environ["XDG_CACHE_HOME"] = home + "/cache"
+            token = pathlib.Path(home) / "token"
+            token.write_text("word")
+            token.chmod(0o600)
+            # One episode at a time, so that a pause is something that shows.
+            arguments = serving.held_arguments(home + "/runs/obeys", policy, members=3, turns=1,
+                                               more=["episode.max_live=1", "--token-file", str(token)])
+            control = "/api/v1/runs/obeys/control"
+            with serving.monitored(arguments) as (process, url):
+                def ask(verb, **headers):
+                    status, _, text = request(url, "POST", control, {"verb": verb}, **headers)
+                    return status, json.loads(text)
+
+                def state():
+                    runs = get(url, "/api/v1/runs", **mine)[1]["runs"]
+                    return runs[0]["state"] if runs else "none"  # it has just begun
+
+                def wait_for(wanted):
+                    while state() != wanted:
+                        self.assertIsNone(process.poll(), wanted)
+
+                mine = {"Authorization": "Bearer word"}
+                self.assertEqual(ask("pause")[0], 401)
+                self.assertEqual(get(url, "/api/v1/about", **mine)[1]["verbs"], ["pause", "resume", "cancel"])
+                self.assertEqual(ask("stop", **mine)[0], 400)
+                wait_for("running")
+                for verb, becomes in (("pause", "paused"), ("resume", "running"), ("pause", "paused")):
+                    self.assertEqual(ask(verb, **mine), (200, {"run": "obeys", "verb": verb}))
+                    wait_for(becomes)
+                why = get(url, "/api/v1/runs/obeys/explain", **mine)[1]["findings"]
+                self.assertIn("It is paused: no new episodes start.", [x["text"] for x in why])
+                release(0)  # the first episode ends, and no second one begins
+                while get(url, "/api/v1/runs/obeys", **mine)[1]["episodes"]["ended"] < 1:
+                    self.assertIsNone(process.poll())
+                wait_for("paused")
+                self.assertEqual(get(url, "/api/v1/runs/obeys", **mine)[1]["episodes"]["ended"], 1)
+                self.assertEqual(ask("cancel", **mine)[0], 200)
+                process.wait()
+            said = subprocess.run([PROGRAM, "runs", "--root", home + "/runs", "--json"], capture_output=True, check=True)
+            [run] = json.loads(said.stdout)["runs"]
+            self.assertEqual((run["state"], run["ended"]), ("cancelled", 1))
 
 
 if __name__ == "__main__":

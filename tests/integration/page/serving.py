@@ -83,8 +83,13 @@ def monitored(arguments):
 
 
 def completion(text):
-    """A kernel as a model would say it."""
+    """A kernel as a model would say it; bytes are said as they are, whatever they are."""
+    if isinstance(text, bytes):
+        return BYTES
     return f"<KERNEL>\n```cpp\n{text}```\n</KERNEL>\n"
+
+
+BYTES = "the bytes stand here"  # until the answer is written
 
 
 @contextlib.contextmanager
@@ -96,8 +101,8 @@ def held_policy(texts):
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def answer(self, document):
-            body = json.dumps(document).encode()
+        def answer(self, document, raw=b""):
+            body = json.dumps(document).encode().replace(BYTES.encode(), raw)
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -115,7 +120,8 @@ def held_policy(texts):
             self.answer({"id": "x", "object": "chat.completion", "model": "held",
                          "choices": [{"index": 0, "finish_reason": "stop",
                                       "message": {"role": "assistant", "content": completion(texts[turn])}}],
-                         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}})
+                         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}},
+                        texts[turn] if isinstance(texts[turn], bytes) else b"")
 
         def log_message(self, *_):
             pass
@@ -145,7 +151,8 @@ def held_arguments(directory, url, members=2, turns=2, more=()):
 def request(url, method, path, body=None, **headers):
     """(status, headers, text)."""
     parts = urllib.parse.urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=300)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname, parts.port, timeout=300)
     try:
         connection.putrequest(method, path, skip_host="Host" in headers)
         for name, value in headers.items():
@@ -159,6 +166,15 @@ def request(url, method, path, body=None, **headers):
         return answer.status, dict(answer.getheaders()), answer.read().decode()
     finally:
         connection.close()
+
+
+def certificate(folder, address):
+    """(certificate, key) of a server at this address, which SSL_CERT_FILE makes known to requests."""
+    key, made = (str(pathlib.Path(folder) / x) for x in ("page-key.pem", "page-cert.pem"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-keyout", key, "-out", made, "-days", "2", "-subj", f"/CN={address}", "-addext",
+                    f"subjectAltName=IP:{address}"], check=True, capture_output=True)
+    return made, key
 
 
 def get(url, path, **headers):

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The Python client against a server that answers what the test says."""
 
+import asyncio
 import http.server
 import json
 import os
@@ -8,6 +9,7 @@ import pathlib
 import sys
 import threading
 import unittest
+import urllib.parse
 from unittest import mock
 
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
@@ -112,6 +114,60 @@ class Client(unittest.TestCase):
             self.assertEqual(trl.kernel_reward(completions=chat, task=["t", "t"], prompts=[]), [1.0, None])
         self.assertEqual([x["completion"] for x in json.loads(self.asked[0][3])["candidates"]],
                          ["a", ""])
+
+    # -- rollouts -----------------------------------------------------------------------------
+
+    def batch(self, lease, *groups, over=False):
+        return 200, {"schema_version": 1, "order": "o", "lease": lease, "consumer": "trainer", "generation": 3,
+                     "until_s": 9.5 if lease else None, "over": over,
+                     "groups": [{"id": x, "requested": 2, "delivered": 1, "min_version": None, "max_version": "v",
+                                 "rows": [{"row": x}]} for x in groups]}
+
+    def test_batches_come_until_nothing_is_left(self):
+        self.answers = [(200, {"generation": 3}), self.batch(None), (0, {}), self.batch(1, "o/g0", "o/g1"), (200, {}),
+                        self.batch(None, over=True), (200, {})]
+        stream = self.client.rollouts("o", groups=2, checkpoint=5)
+        batches = []
+        for batch in stream:
+            batches.append(batch)
+            stream.ack(batch, 6, batch.groups[:1])
+        stream.commit(6)
+        self.assertEqual([x.rows for x in batches], [[{"row": "o/g0"}, {"row": "o/g1"}]])
+        bodies = [json.loads(x[3]) for x in self.asked if x[0] == "POST"]
+        self.assertEqual(bodies, [{"consumer": "trainer", "optimizer_step": 5},
+                                  {"lease": 1, "optimizer_step": 6, "groups": ["o/g0"]},
+                                  {"consumer": "trainer", "generation": 3, "optimizer_step": 6}])
+        asked = [urllib.parse.parse_qs(x[1].split("?")[1]) for x in self.asked if x[0] == "GET"]
+        self.assertEqual([x["generation"] for x in asked], [["3"]] * 4)
+        # Asked again for the same until it came, then for another.
+        self.assertEqual(len({x["request"][0] for x in asked[:3]}), 1)
+        self.assertNotEqual(asked[3]["request"], asked[0]["request"])
+
+    def test_batches_come_to_who_awaits_them(self):
+        self.answers = [(200, {"generation": 1}), self.batch(1, "o/g0"), self.batch(None, over=True)]
+
+        async def collect():
+            return [x.lease async for x in self.client.rollouts("o")]
+
+        self.assertEqual(asyncio.run(collect()), [1])
+
+    def test_groups_that_are_lost_and_trainers_that_are_left_over_have_errors_of_their_own(self):
+        self.answers = [(200, {"generation": 1}), self.batch(1, "o/g0"),
+                        (409, {"error": {"category": "lease_lost", "message": "m"}}),
+                        (409, {"error": {"category": "consumer_fenced", "message": "m"}})]
+        stream = self.client.rollouts("o")
+        batch = stream.next()
+        with self.assertRaises(kernelmill.LeaseLost):
+            stream.ack(batch, 1)
+        with self.assertRaises(kernelmill.Fenced):
+            stream.next()
+
+    def test_an_order_that_is_sent_again_is_one(self):
+        self.answers = [(0, {}), (200, {"id": "x"})]
+        self.client.order(["native/x"], groups=2)
+        first, second = (json.loads(x[3]) for x in self.asked)
+        self.assertEqual(first, second)
+        self.assertEqual((first["tasks"], first["groups"]), (["native/x"], 2))
 
 
 if __name__ == "__main__":

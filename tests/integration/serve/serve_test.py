@@ -194,10 +194,11 @@ class Serve(unittest.TestCase):
         """Each path with its method is there, and nothing else; answers have the named fields."""
         done = self.client.evaluate(TASK, GOOD)
         ids = {"/v1/evaluations/{id}": done.id, "/status/{id}": "gym", "/results/{id}": "gym",
-               "/tasks/{id}": "gym"}
+               "/workflow/results/{id}": "gym", "/tasks/{id}": "gym"}
         gym = {"task_id": "gym", "reference_code": reference_code(), "kernel_code": GOOD}
         bodies = {"/v1/evaluate": {"candidates": [{"task": TASK, "source": GOOD}]},
-                  "/evaluate": gym, "/evaluate/batch": {"tasks": [gym]}}
+                  "/evaluate": gym, "/evaluate/batch": {"tasks": [gym]},
+                  "/workflow/submit": {"payload": gym}}
         order = sorted(OPENAPI["paths"].items(), key=lambda x: "{id}" in x[0])
         for path, methods in order:
             for method, said in methods.items():
@@ -221,25 +222,73 @@ class Serve(unittest.TestCase):
                          "run: build/bin/kernelmill __reference openapi "
                          "> docs/reference/openapi.json")
 
+    def gym(self, source, **more):
+        """A task as KernelGYM's client sends it, with what it sends and nothing here reads."""
+        return {"task_id": "t 1", "reference_code": reference_code() + "\n\n", "kernel_code": source, "backend": "triton",
+                "num_correct_trials": 5, "timeout": 300, "priority": "normal", "is_valid": None, "verbose_errors": True,
+                "detect_decoy_kernel": True, "reference_backend": None, "of_another_version": [1], **more}
+
     def test_kernelgym_clients_find_what_they_know(self):
-        task = {"task_id": "t 1", "reference_code": reference_code() + "\n\n", "toolkit": "x",
-                "kernel_code": GOOD, "num_correct_trials": 5, "timeout": 300}
-        status, document = ask(self.client, "POST", "/evaluate", task)
-        self.assertEqual((status, document["task_id"]), (200, "t 1"))
-        path = urllib.parse.quote("t 1")
-        while True:
-            _, document = ask(self.client, "GET", "/status/" + path)
-            if document["status"] not in ("pending", "processing"):
-                break
-        self.assertEqual(document["status"], "completed")
-        _, result = ask(self.client, "GET", "/results/" + path)
+        status, result = ask(self.client, "POST", "/evaluate", self.gym(GOOD))
+        self.assertEqual((status, result["task_id"], result["status"]), (200, "t 1", "completed"))
         hold(self, result, "KernelGymResult")
         self.assertTrue(result["compiled"] and result["correctness"])
         self.assertIn("num_correct_trials", result["metadata"]["not_used"])
-        status, document = ask(self.client, "POST", "/evaluate",
-                               {**task, "reference_code": "print(1)"})
+        path = urllib.parse.quote("t 1")
+        self.assertEqual(ask(self.client, "GET", "/status/" + path)[1]["status"], "completed")
+        self.assertEqual(ask(self.client, "GET", "/results/" + path)[1], result)
+        self.assertEqual(ask(self.client, "GET", "/workflow/results/" + path)[1]["result"]["compiled"], True)
+        status, document = ask(self.client, "POST", "/evaluate", self.gym(GOOD, reference_code="print(1)"))
         self.assertEqual(status, 400)
         self.assertIn("reference_code", document["error"]["message"])
+
+    def test_kernelgym_has_its_error_codes_and_how_much_is_the_candidates_own(self):
+        tasks = [self.gym(x, task_id=str(i)) for i, x in enumerate((GOOD, WRONG, BROKEN, " "))]
+        status, batch = ask(self.client, "POST", "/evaluate/batch", {"batch_id": "b", "tasks": tasks})
+        hold(self, batch, "KernelGymBatchResult")
+        self.assertEqual((status, batch["batch_id"], batch["completed_tasks"], batch["failed_tasks"]), (200, "b", 4, 0))
+        self.assertEqual([x["error_code"] for x in batch["results"]],
+                         [None, "CORRECTNESS_ERROR", "COMPILATION_ERROR", "VALIDATION_ERROR"])
+        own = [x["metadata"]["custom_kernel_cuda_time_coverage"] for x in batch["results"]]
+        self.assertEqual(own, [1.0, 1.0, None, None])
+        self.assertEqual(batch["results"][0]["metadata"]["num_custom_kernels"], 1)
+
+    def test_kernelgym_workflows_and_counters(self):
+        payload = self.gym(GOOD)
+        status, document = ask(self.client, "POST", "/workflow/submit",
+                               {"workflow": "kernelbench", "task_id": "w", "payload": payload, "force_refresh": False})
+        self.assertEqual((status, document["task_id"], document["status"]), (200, "w", "completed"))
+        hold(self, document, "KernelGymWorkflowResult")
+        self.assertTrue(document["result"]["correctness"])
+        status, _ = ask(self.client, "POST", "/workflow/submit", {"workflow": "kernel_simple", "payload": payload})
+        self.assertEqual(status, 400)
+        _, metrics = ask(self.client, "GET", "/metrics")
+        self.assertGreater(metrics["queue_metrics"]["completed_tasks"], 0)
+        _, health = ask(self.client, "GET", "/health")
+        self.assertEqual((health["status"], health["total_processed"] > 0), ("healthy", True))
+        self.assertEqual(ask(self.client, "GET", "/queue/status")[1]["pending"], 0)
+
+
+class Tls(unittest.TestCase):
+    def test_https_with_a_certificate(self):
+        with tempfile.TemporaryDirectory() as home:
+            os.environ["XDG_CACHE_HOME"] = home
+            key, certificate = home + "/key.pem", home + "/cert.pem"
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                            "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", certificate,
+                            "-days", "2", "-subj", "/CN=127.0.0.1", "-addext",
+                            "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True)
+            with kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), patience=0,
+                                  options=["--no-timing", "--tls-certificate", certificate,
+                                           "--tls-key", key]) as client:
+                self.assertTrue(client.url.startswith("https://"))
+                with self.assertRaises(kernelmill.Unavailable):
+                    client.tasks()  # nobody that this machine trusts has signed it
+                knows = kernelmill.Client(client.url, client._token, ca_file=certificate)
+                self.assertIn(TASK, [x.id for x in knows.tasks()])
+            half = subprocess.run([PROGRAM, "serve", "--backend", "cpu", "--tls-key", key],
+                                  capture_output=True, text=True)
+            self.assertIn("give both --tls-certificate and --tls-key", half.stderr)
 
 
 class FullServer(unittest.TestCase):
@@ -259,6 +308,7 @@ class FullServer(unittest.TestCase):
         with server("--queue", "1") as client:
             waits = self.fill(client)
             self.assertEqual(client.get(waits.id).document["position"], 0)
+            self.assertIsNone(client.get(waits.id).document["expected_wait_s"])  # none has ended yet
             self.assertEqual(client.get(waits.id, wait_s=0.01).state, "waiting")
             status, after, document = client._once(
                 "POST", "/v1/evaluate", {"task": TASK, "source": GOOD}, {}, 0)
@@ -270,6 +320,11 @@ class FullServer(unittest.TestCase):
             self.assertEqual(ask(client, "GET", "/readyz")[0], 200)
             with self.assertRaises(TimeoutError):
                 self.fill_and_wait(client)
+
+    def test_a_wait_is_estimated_once_one_has_ended(self):
+        with server() as client:
+            client.evaluate(TASK, GOOD)
+            self.assertGreater(client.get(self.fill(client).id).document["expected_wait_s"], 0)
 
     def fill_and_wait(self, client):
         client.wait(self.fill(client).id, timeout=0.01)

@@ -77,6 +77,15 @@ class Hooks(unittest.TestCase):
         self.assertEqual([x["event"] for x in events], ["infrastructure_faults", "run_ended"])
         self.assertEqual((events[0]["turns"], events[0]["share"]), (32, 1.0))
 
+    def test_too_many_integrity_findings_are_told_once_while_the_run_goes_on(self):
+        cheat = (serving.SOURCE / "tests/exploits/corpus/hacks/input_mutation.cpp").read_text()
+        with Receiver() as receiver:
+            self.run_with(f"hooks.url={receiver.url}", members=34, texts=(cheat,))
+            events = [json.loads(x[2]) for x in receiver.wait(lambda x: b"run_ended" in x[-1][2] if x else False)]
+        self.assertEqual([x["event"] for x in events], ["integrity_findings", "run_ended"])
+        self.assertEqual((events[0]["turns"], events[0]["count"], events[0]["share"]), (32, 32, 1.0))
+        self.assertIn("100.0 % of 32 turns are with findings of integrity", events[0]["text"])
+
     def test_a_standstill_is_told_once(self):
         with Receiver() as receiver, serving.held_policy([serving.GOOD]) as (policy, release):
             arguments = serving.held_arguments(self.home / "runs/told", policy, 1, 1,

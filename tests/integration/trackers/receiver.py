@@ -36,7 +36,7 @@ class Receiver:
         self.thread.start()
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/hook"
 
-    def wait(self, enough, patience=600):
+    def wait(self, enough, patience=120):
         """Waits until `enough(requests)` says so."""
         with self.changed:
             if not self.changed.wait_for(lambda: enough(self.requests), patience):

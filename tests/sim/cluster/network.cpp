@@ -159,6 +159,9 @@ node_gate_actor::behavior_type connection::gate_proxy(node_gate_actor::pointer s
         carry(answer, atom::profile_v, 'p', where, request, parcel);
         return answer;
       },
+      [this](atom::cancel, const envelope& where) {
+        post(way::to_node, [gate = gate_, where] { caf::anon_send(gate, atom::cancel_v, where); });
+      },
       [this](atom::join, uint64_t epoch) {
         post(way::to_node, [gate = gate_, epoch] { caf::anon_send(gate, atom::join_v, epoch); });
       },

@@ -120,7 +120,9 @@ cluster_actor::behavior_type noting_queues(cluster_actor::pointer self, cluster_
       [](atom::lease, const compiler_actor&, uint32_t) {},
       [](atom::lease, const gpu_runner_actor&, uint32_t) {},
       [](atom::lease, const profiler_actor&, uint32_t) {},
+      [](atom::lease, const caf::actor_addr&, uint32_t) {},
       [](atom::retire, const caf::actor_addr&) {},
+      [](atom::cancel, const envelope&) {},
       [](atom::tick) {},
   };
 }

@@ -174,6 +174,7 @@ gpu_runner_actor::behavior_type runner(gpu_runner_actor::pointer self, machine* 
       [=](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>& request) {
         return work(self, *on, node, evaluated(*request.open()));
       },
+      [](atom::cancel, const envelope&) {},
   };
 }
 

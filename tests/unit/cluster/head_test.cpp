@@ -149,8 +149,9 @@ public:
 
 private:
   head_run_ptr make(const std::string& name, const std::string& lane) {
-    return std::make_shared<fake_run>(head_run_facts{name, "/runs/" + name, "auto", lane, 2}, log,
-                                      door);
+    head_run_facts facts{name, "/runs/" + name, "auto", lane, 2};
+    if (name == "strict") facts.required_layers = {"seccomp", "landlock"};
+    return std::make_shared<fake_run>(std::move(facts), log, door);
   }
 };
 
@@ -211,11 +212,15 @@ protected:
     node_ = nullptr;
   }
 
-  Message<wire::Welcome> join(const std::string& build_id = "a build") {
+  Message<wire::Welcome> join(const std::string& build_id = "a build",
+                              const std::string& name = "worker",
+                              const std::vector<std::string>& layers = {}) {
     auto offer = build<wire::NodeOffer>([&](wire::NodeOffer::Builder x) {
-      x.setName("worker");
+      x.setName(name);
       x.setBuild(build_id);
-      x.setEpoch(1);
+      x.setEpoch(name.size());
+      auto stand = x.initLayers(static_cast<unsigned>(layers.size()));
+      for (unsigned i = 0; i < stand.size(); ++i) stand.set(i, layers[i]);
       x.setBackend("cpu");
       x.setArchitecture("x");
       x.setCompilers(1);
@@ -303,6 +308,23 @@ TEST_F(head, is_an_actor_whose_snapshot_shows_nodes_runs_and_servers) {
   EXPECT_EQ(status["runs"][0]["episodes"], 7);
   EXPECT_EQ(status["runs"][0]["turns"], 5);
   EXPECT_EQ(status["runs"][0]["priority"], 2);
+}
+
+TEST_F(head, a_run_that_requires_layers_goes_to_no_node_that_lacks_one) {
+  start();
+  join("a build", "weak", {"seccomp"});
+  auto refused = ask("submit", {}, "strict");
+  ASSERT_EQ(category(refused), "sandbox_layer_missing");
+  EXPECT_THAT(refused.error().message, HasSubstr("node weak lacks landlock"));
+  EXPECT_TRUE(ask("submit", {}, "other")) << "which requires none";
+  join("a build", "strong", {"landlock", "seccomp"});
+  ASSERT_TRUE(ask("submit", {}, "strict"));
+  join("a build", "late", {});
+  auto row = row_after("strict", "");
+  EXPECT_EQ(row["slots"], 1) << row;
+  EXPECT_EQ(row["unfit_nodes"],
+            (json{"node late lacks seccomp, landlock", "node weak lacks landlock"}));
+  EXPECT_TRUE(row_after("other", "")["unfit_nodes"].empty());
 }
 
 TEST_F(head, answers_others_while_a_run_is_being_opened) {
@@ -422,6 +444,31 @@ TEST(roster, chooses_the_lane_with_the_most_slots_and_a_gpu_before_a_cpu) {
   EXPECT_EQ(facts.slots.size(), 9u);
   EXPECT_EQ(facts.hardware, "the b");
   EXPECT_EQ(facts.slots.back(), "b 0");
+}
+
+TEST(roster, counts_no_slots_of_nodes_without_the_layers_that_a_run_requires) {
+  roster x;
+  auto put = [&](const std::string& name, size_t slots, std::vector<std::string> layers) {
+    member_facts facts;
+    facts.name = facts.architecture = name;
+    facts.backend = "cpu";
+    facts.slots = std::vector<std::string>(slots, "0");
+    facts.layers = std::move(layers);
+    x.put(facts);
+  };
+  put("wide", 8, {"seccomp"});
+  put("strong", 1, {"seccomp", "landlock"});
+  EXPECT_EQ(x.choose_lane("cpu").value(), "cpu/wide");
+  EXPECT_EQ(x.choose_lane("cpu", {"seccomp"}).value(), "cpu/wide");
+  EXPECT_EQ(x.choose_lane("cpu", {"landlock"}).value(), "cpu/strong");
+  EXPECT_EQ(x.choose_lane("cuda", {"landlock"}).error().category, "no_nodes");
+  auto none = x.choose_lane("cpu", {"landlock", "cgroup_pids"}).error();
+  EXPECT_EQ(none.category, "sandbox_layer_missing");
+  EXPECT_THAT(none.message, HasSubstr("node strong lacks cgroup_pids; node wide lacks landlock, "
+                                      "cgroup_pids"));
+  EXPECT_TRUE(x.facts_of("cpu/wide", {"landlock"}).slots.empty());
+  EXPECT_EQ(x.unfit_nodes("cpu/wide", {"landlock"}).size(), 1u);
+  EXPECT_TRUE(x.unfit_nodes("cpu/strong", {"landlock"}).empty());
 }
 
 TEST(roster, remembers_who_was_lost_until_he_is_back) {

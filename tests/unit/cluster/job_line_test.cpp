@@ -64,5 +64,19 @@ TEST(job_line, the_highest_priority_goes_first_also_when_it_comes_later) {
   EXPECT_EQ(all_of(x), "b1 c1 b2 a2 a3 d1 ");
 }
 
+TEST(job_line, a_job_that_may_not_go_holds_up_its_own_run_alone) {
+  job_line<std::string> x;
+  for (auto* job : {"a1", "a2"}) x.push_back(of(1), job);
+  for (auto* job : {"b1", "b2"}) x.push_back(of(2), job);
+  x.push_back(of(3, -1), "low");
+  auto not_a = [](const std::string& job) { return job[0] != 'a'; };
+  EXPECT_EQ(x.pop_if(not_a), "b1");
+  EXPECT_EQ(x.pop_if(not_a), "b2");
+  EXPECT_EQ(x.pop_if(not_a), "low");
+  EXPECT_EQ(x.pop_if(not_a), std::nullopt);
+  EXPECT_EQ(x.size(), 2u);
+  EXPECT_EQ(all_of(x), "a1 a2 ");
+}
+
 } // namespace
 } // namespace kernelmill

@@ -38,8 +38,20 @@ protected:
     from_.artifacts = &artifacts_;
     from_.splits = {{"native/first", "train"}, {"native/second", "dev"}};
     from_.facts = {{"state", "finished"}};
+    from_.may = everything();
     what_.directory = folder_ / "out";
     what_.made_by = {{"program", "test"}};
+  }
+
+  static permits everything() {
+    permits x;
+    permit open;
+    open.allowed = true;
+    open.source = "kernelmill";
+    open.licence = "Apache-2.0";
+    for (const auto* task : {"native/first", "native/second", "native/third"}) x.tasks[task] = open;
+    x.cards = x.kernels = open;
+    return x;
   }
 
   /// Two members that are compared, and one whose last turn was lost.
@@ -190,6 +202,224 @@ TEST_F(written_dataset, of_a_task_without_a_split_goes_by_its_id) {
   write();
   EXPECT_EQ(provenance_file()["tasks"][0]["split_by"], "hash");
   EXPECT_EQ(provenance_file()["tasks"][0]["split"], split_of("native/first", ""));
+}
+
+// -- splits over several runs -------------------------------------------------------------------
+
+TEST_F(written_dataset, keeps_a_task_in_dev_when_one_of_its_runs_says_so) {
+  auto later = from_;
+  later.run = "other"; // the same store has no such run: only what is said of it counts
+  later.splits["native/first"] = "dev";
+  auto done = *write_dataset({from_, later}, what_);
+  ASSERT_EQ(done.files.size(), 1u);
+  EXPECT_EQ(done.files[0].split, "dev");
+  EXPECT_EQ(done.tasks["native/first"].split, "dev");
+  auto conflict = provenance_file()["split_conflicts"][0];
+  EXPECT_EQ(conflict["task"], "native/first");
+  EXPECT_EQ(conflict["taken"], "dev");
+  EXPECT_EQ(conflict["by_run"], nlohmann::json({{"demo", "train"}, {"other", "dev"}}));
+  EXPECT_THAT(read("README.md"), HasSubstr("differ on the split of `native/first`"));
+}
+
+TEST_F(written_dataset, takes_the_hash_for_what_a_run_without_a_split_says) {
+  std::string task = "native/second";
+  for (int n = 0; split_of(task, "") != "dev"; ++n) task = "native/x" + std::to_string(n);
+  auto older = from_;
+  older.run = "older";
+  older.splits.clear();
+  older.may.tasks[task] = older.may.tasks["native/first"];
+  from_.splits = {{task, "train"}, {"native/first", "train"}, {"native/second", "train"}};
+  from_.may.tasks[task] = older.may.tasks[task];
+  auto done = *write_dataset({from_, older}, what_);
+  EXPECT_EQ(done.split_conflicts.at(task).taken, "dev");
+}
+
+// -- licences -----------------------------------------------------------------------------------
+
+permit forbidden(const std::string& source) {
+  permit x;
+  x.source = source;
+  x.licence = "Evaluation";
+  x.reason = "its task is of " + source + ", which must not be trained on";
+  x.hint = "leave its tasks out";
+  return x;
+}
+
+/// Every way to ask for rows: all forms, packed or not, to a folder or a stream.
+template <class Visit>
+void for_each_way(request what, std::string& streamed, const Visit& visit) {
+  auto folder = what.directory;
+  for (auto as : all_forms)
+    for (bool zstd : {false, true})
+      for (bool stream : {false, true}) {
+        what.as = as;
+        what.zstd = zstd;
+        what.directory =
+            stream ? std::string{} : folder + "/" + std::string{to_string(as)} + (zstd ? "z" : "");
+        streamed.clear();
+        what.stream = [&](std::string_view bytes) -> expected<void> {
+          streamed += bytes;
+          return {};
+        };
+        visit(what);
+      }
+}
+
+TEST_F(written_dataset, of_forbidden_tasks_is_refused_in_every_form) {
+  for (auto& [task, may] : from_.may.tasks) may = forbidden("bound");
+  std::string streamed;
+  for_each_way(what_, streamed, [&](const request& what) {
+    auto done = write_dataset({from_}, what);
+    ASSERT_FALSE(done) << to_string(what.as);
+    EXPECT_EQ(done.error().category, "licence_forbids");
+    EXPECT_THAT(done.error().message, HasSubstr("must not be trained on"));
+    EXPECT_TRUE(streamed.empty());
+    EXPECT_FALSE(fs::exists(what.directory)) << "nothing is left behind";
+  });
+}
+
+TEST_F(written_dataset, leaves_a_forbidden_task_out_in_every_form_and_says_why) {
+  from_.may.tasks["native/second"] = forbidden("bound");
+  std::string streamed;
+  for_each_way(what_, streamed, [&](const request& what) {
+    auto done = write_dataset({from_}, what);
+    ASSERT_TRUE(done) << render(done.error());
+    EXPECT_EQ(done->without["groups_forbidden_by_licence"], 1u);
+    EXPECT_EQ(done->refused["native/second"].groups, 1u);
+    EXPECT_FALSE(done->tasks.contains("native/second"));
+    if (what.directory.empty() || what.zstd) return;
+    EXPECT_FALSE(fs::exists(what.directory + "/data/dev.jsonl"));
+    auto said = text_of_file(what.directory + "/README.md");
+    EXPECT_THAT(said, HasSubstr("must not be trained on"));
+    auto x = nlohmann::json::parse(text_of_file(what.directory + "/PROVENANCE.json"));
+    EXPECT_EQ(x["licences"]["refused"][0]["source"], "bound");
+  });
+}
+
+TEST_F(written_dataset, refuses_a_task_that_nobody_decided_about) {
+  from_.may.tasks.erase("native/second");
+  auto done = write();
+  EXPECT_EQ(done.without["groups_forbidden_by_licence"], 1u);
+  from_.may.tasks = {{"native/third", forbidden("bound")}};
+  EXPECT_FALSE(write_dataset({from_}, what_));
+}
+
+TEST_F(written_dataset, knows_a_forbidden_task_under_another_name_by_its_digest) {
+  auto other = from_;
+  other.run = "other";
+  other.may.tasks = {{"bound/original", forbidden("bound")}};
+  other.may.tasks["bound/original"].digest = "d1";
+  from_.may.tasks["native/first"].digest = "d1";
+  auto done = *write_dataset({from_, other}, what_);
+  EXPECT_FALSE(done.tasks.contains("native/first"));
+  EXPECT_EQ(done.refused["native/first"].may.source, "bound");
+  EXPECT_TRUE(done.tasks.contains("native/second"));
+}
+
+TEST_F(written_dataset, leaves_out_groups_whose_prompts_show_a_forbidden_example) {
+  add_group(2, {.task = "native/third", .examples = {"card:sums", "kernel:bad"}});
+  from_.may.examples["kernel:bad"] = forbidden("bound");
+  auto done = write();
+  EXPECT_EQ(done.without["groups_with_forbidden_examples"], 1u);
+  EXPECT_EQ(done.refused["kernel:bad"].what, "the example kernel:bad");
+  EXPECT_FALSE(done.tasks.contains("native/third"));
+  from_.may.examples.clear();
+  what_.force = true;
+  EXPECT_TRUE(write().tasks.contains("native/third"));
+}
+
+TEST_F(written_dataset, names_licences_in_its_card_and_in_a_file) {
+  from_.facts["model_licence"] = "Llama 3";
+  what_.accepted_terms = {"asks-1.0"};
+  write();
+  EXPECT_THAT(read("README.md"), HasSubstr("license: other\nlicense_name: see-licenses\n"));
+  auto said = read("LICENSES");
+  for (const auto* part :
+       {"kernelmill\n  licence: Apache-2.0\n", "tasks: native/first, native/second",
+        "of demo says: Llama 3", "accepted for this export: asks-1.0"})
+    EXPECT_THAT(said, HasSubstr(part));
+  auto x = provenance_file()["licences"];
+  EXPECT_EQ(x["sources"][0]["licence"], "Apache-2.0");
+  EXPECT_EQ(x["accepted_terms"], nlohmann::json({"asks-1.0"}));
+  from_.facts.erase("model_licence");
+  what_.force = true;
+  write();
+  EXPECT_THAT(read("README.md"), HasSubstr("license: apache-2.0\n"));
+}
+
+// -- contamination ------------------------------------------------------------------------------
+
+/// Codes are alike when they are equal but for spaces.
+class plain_memory final : public code_memory {
+public:
+  void remember(const std::string& code, const std::string& name) override {
+    known_.emplace(without_spaces(code), name);
+  }
+  std::optional<std::string> find(const std::string& code) override {
+    auto i = known_.find(without_spaces(code));
+    return i == known_.end() ? std::nullopt : std::optional{i->second};
+  }
+  bool similar(const std::string& a, const std::string& b) override {
+    return without_spaces(a) == without_spaces(b);
+  }
+  uint64_t remembered() const override { return known_.size(); }
+  uint64_t dropped() const override { return 0; }
+
+private:
+  static std::string without_spaces(std::string x) {
+    std::erase_if(x, [](char c) { return c == ' ' || c == '\n'; });
+    return x;
+  }
+  std::map<std::string, std::string> known_;
+};
+
+TEST_F(written_dataset, reports_code_of_train_that_stands_in_dev) {
+  what_.contamination.memory = std::make_shared<plain_memory>();
+  auto done = write();
+  EXPECT_EQ(done.rows, 4u) << "it is reported, not dropped";
+  EXPECT_EQ(done.contamination.train_like_dev, 4u) << "all turns of the fixture have one code";
+  auto x = provenance_file()["contamination"];
+  EXPECT_EQ(x["then"], "report");
+  EXPECT_EQ(x["dev_codes"], 1);
+  EXPECT_EQ(x["first"][0]["code"], "demo/g0.e0.t0");
+  EXPECT_EQ(x["first"][0]["like"], "demo/g1.e0.t1") << "the first accepted one of dev";
+  EXPECT_THAT(read("README.md"), HasSubstr("4 nearly repeat one"));
+}
+
+TEST_F(written_dataset, drops_what_is_contaminated_and_keeps_what_is_held_out) {
+  what_.contamination = {std::make_shared<plain_memory>(), on_contamination::drop};
+  auto done = write();
+  ASSERT_EQ(done.files.size(), 1u);
+  EXPECT_EQ(done.files[0].split, "dev");
+  EXPECT_EQ(done.without["contaminated_groups"], 1u);
+}
+
+TEST_F(written_dataset, refuses_contamination_before_anything_is_written) {
+  what_.contamination = {std::make_shared<plain_memory>(), on_contamination::refuse};
+  auto done = write_dataset({from_}, what_);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().category, "contaminated");
+  EXPECT_THAT(done.error().message, HasSubstr("demo/g0.e0.t0, like demo/g1.e0.t1"));
+  EXPECT_FALSE(fs::exists(what_.directory));
+}
+
+TEST_F(written_dataset, finds_answers_that_repeat_a_kernel_of_their_prompt) {
+  turn_options with{.task = "native/third", .examples = {"kernel:abc"}};
+  with.prompt = "Do it.\n\n### Verified kernel for native/x\n```cpp\nint  x;\n```\n";
+  add_group(2, with);
+  from_.splits["native/third"] = "train";
+  from_.splits["native/second"] = "train"; // nothing is held out
+  what_.contamination.memory = std::make_shared<plain_memory>();
+  auto done = write();
+  EXPECT_EQ(done.contamination.train_like_dev, 0u);
+  EXPECT_EQ(done.contamination.answers_like_example, 4u);
+}
+
+TEST(example_kernels, are_the_blocks_behind_their_titles) {
+  auto found = example_kernels("```cpp\nstarter\n```\n### Verified kernel for a\n````cpp\nint a;\n"
+                               "```\nint b;\n````\n### A card\n```\nadvice\n```\n"
+                               "### Verified kernel for b\n```\nint c;\n```\n");
+  EXPECT_THAT(found, ElementsAre("int a;\n```\nint b;", "int c;"));
 }
 
 } // namespace

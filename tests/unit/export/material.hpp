@@ -42,6 +42,8 @@ inline turn make_turn(uint32_t number, double reward, std::vector<int32_t> promp
   x.reward = x.back = reward;
   if (outcome == wire::Outcome::ACCEPTED)
     x.faster = speedup{1 + reward, 0.9 + reward, 1.1 + reward};
+  x.evidence = outcome == wire::Outcome::ACCEPTED ? 0.95 : 0.7;
+  x.quality = outcome == wire::Outcome::ACCEPTED ? "positive" : "near_miss";
   x.seconds = 1.5;
   x.prompt_tokens = static_cast<uint32_t>(prompt.size());
   x.completion_tokens = 2;
@@ -58,6 +60,8 @@ inline turn make_turn(uint32_t number, double reward, std::vector<int32_t> promp
 inline turn lost(turn x) {
   x.outcome = wire::Outcome::INFRASTRUCTURE;
   x.category = "gpu_lost";
+  x.evidence = 0.05;
+  x.quality = "unusable";
   x.reward = x.back = std::nullopt;
   x.faster = std::nullopt;
   return x;

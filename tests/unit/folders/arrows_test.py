@@ -25,6 +25,7 @@ ARROWS = {
     "messages": "messages/base",
     "messages/log": "messages messages/base",
     "storage": "",
+    "storage/bundle": "storage",
     "storage/export": "storage",
     "storage/fsck": "storage",
     "retrieval": "",
@@ -47,6 +48,7 @@ ARROWS = {
     "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/task",
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
+    "actors/handoff": "actors storage",
     "actors/head": "actors actors/cluster actors/policy_client storage",
     "actors/lineage": "actors storage",
     "actors/monitor": "actors",
@@ -61,32 +63,35 @@ ARROWS = {
     "launch/cmake": "",
     "launch/config": "",
     "launch/cli": "launch/config",
-    "launch/import": "gpu/task storage",
+    "launch/import": "gpu/task storage storage/bundle",
     "launch/simulate": "storage",
     "launch/report": "launch/cli storage",
     "launch/scripted_server": "actors/policy_client/http actors/policy_client/protocol launch/http",
     "launch/http": "actors actors/policy_client/http launch/config",
-    "launch/trackers": "actors/policy_client/http launch/config",
+    "launch/trackers": "actors/policy_client/http launch/config storage",
     "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
     " launch/config",
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
     " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler"
     " actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine"
-    " launch/scripted_server launch/trackers retrieval storage",
+    " launch/scripted_server launch/trackers retrieval storage storage/export",
     "launch/watch": "launch/cli launch/config storage",
     "launch/study": "launch/report launch/watch storage storage/export",
     "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
     " launch/config launch/machine launch/node launch/watch storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine storage",
-    "launch/page": "launch/config launch/http launch/watch storage",
-    "launch/services": "actors actors/episode actors/governance gpu/task launch/cli launch/config"
-    " launch/http launch/judging",
-    "launch/commands": "actors/cluster actors/governance actors/policy_client gpu/cuda gpu/process"
+    "launch/bundle": "launch/study storage storage/bundle",
+    "launch/page": "launch/config launch/http launch/study launch/watch storage",
+    "launch/rollouts": "actors/handoff actors/head launch/cluster launch/config launch/machine launch/node"
+    " storage storage/export",
+    "launch/services": "actors actors/episode actors/governance actors/handoff gpu/task launch/cli launch/config"
+    " launch/http launch/judging launch/rollouts",
+    "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/handoff actors/policy_client gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
-    " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report"
+    " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report launch/rollouts"
     " launch/scripted_server launch/services launch/simulate launch/study launch/watch retrieval storage storage/export storage/fsck",
-    "launch": "launch/commands",
+    "launch": "launch/cli launch/commands",
 }
 
 # Libraries that folders keep to themselves.

@@ -208,6 +208,15 @@ TEST(judge_run, lost_episodes) {
   EXPECT_FALSE(readiness_of_run(counts).rl_reward_trace.eligible);
 }
 
+TEST(judge_run, lost_turns_that_go_with_something_are_said_of_the_reward_trace) {
+  auto counts = finished();
+  counts.infrastructure = 2;
+  counts.alarms = {"lost turns go with the task"};
+  auto x = readiness_of_run(counts);
+  EXPECT_TRUE(x.rl_reward_trace.eligible);
+  EXPECT_THAT(x.rl_reward_trace.reasons, Contains("lost turns go with the task"));
+}
+
 TEST(judge_run, a_missing_wall_and_an_empty_run_are_good_for_nothing) {
   auto counts = finished();
   counts.sandbox_complete = false;

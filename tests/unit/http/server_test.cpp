@@ -200,7 +200,7 @@ TEST_F(HttpServer, RefusesBodiesThatAreTooLargeTogether) {
   talker half{port};
   half.say(std::string{post_size} + "\r\nHost: localhost\r\nContent-Length: 2000\r\n\r\n" +
            std::string(1500, 'x'));
-  EXPECT_THAT(half.hear("\r\n\r\n"), HasSubstr("503 Service Unavailable"));
+  EXPECT_THAT(half.hear("\r\n\r\n"), HasSubstr("429 Too Many Requests"));
   EXPECT_THAT(ask(port, post_size, std::string(900, 'x')), EndsWith("\r\n\r\n900"))
       << "what was refused is held no longer";
 }

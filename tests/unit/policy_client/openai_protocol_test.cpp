@@ -187,7 +187,19 @@ TEST(attempt_headers, name_session_attempt_and_trace) {
   EXPECT_EQ(headers["X-Session-ID"], "run/g3.e1");
   EXPECT_EQ(headers["X-SMG-Routing-Key"], "run/g3.e1");
   EXPECT_EQ(headers["traceparent"].size(), 55u);
-  EXPECT_NE(headers["traceparent"].find("0000000000000005-"), std::string::npos);
+  // One trace an episode, whatever the turn; one span an attempt.
+  auto parent_of = [&](uint64_t episode, uint64_t trace, const std::string& request) {
+    envelope other;
+    other.episode = episode;
+    other.trace = trace;
+    for (auto& [name, value] : attempt_headers("run/g3.e1", request, other))
+      if (name == "traceparent") return value;
+    return std::string{};
+  };
+  EXPECT_EQ(headers["traceparent"], parent_of(0, 6, id));
+  EXPECT_EQ(headers["traceparent"].substr(0, 36), parent_of(0, 6, "other").substr(0, 36));
+  EXPECT_NE(headers["traceparent"].substr(36), parent_of(0, 6, "other").substr(36));
+  EXPECT_NE(headers["traceparent"].substr(0, 36), parent_of(1, 5, id).substr(0, 36));
 }
 
 TEST(completed_result, keeps_ids_and_logprobs_in_the_message) {

@@ -114,6 +114,24 @@ TEST(secret, is_taken_out_of_the_words_of_a_server) {
   EXPECT_EQ(key.redact("bad key sk-abcdef, sk-abcdef!"), "bad key [key], [key]!");
 }
 
+// "Bearer KEY", "xBearer KEY", "xxBearer KEY" in Base64: the letters between depend on the key
+// alone.
+TEST(secret, is_taken_out_in_base64_and_in_hexadecimal_too) {
+  std::string text = "sk-test-key?>~12";
+  secret key{text};
+  for (const std::string quoted :
+       {"QmVhcmVyIHNrLXRlc3Qta2V5Pz5+MTI=", "eEJlYXJlciBzay10ZXN0LWtleT8+fjEy",
+        "eHhCZWFyZXIgc2stdGVzdC1rZXk/Pn4xMg==", "QmVhcmVyIHNrLXRlc3Qta2V5Pz5-MTI",
+        "736b2d746573742d6b65793f3e7e3132", "736B2D746573742D6B65793F3E7E3132"}) {
+    auto clean = key.redact("you are " + quoted + ", are you not");
+    EXPECT_NE(clean.find("[key]"), std::string::npos) << quoted << " " << clean;
+    EXPECT_LT(clean.size(), quoted.size() + 12) << clean;
+  }
+  text = "sk-abc";
+  secret brief{text};
+  EXPECT_EQ(brief.redact("c2stYWJj"), "c2stYWJj") << "a short key's parts are in many texts";
+}
+
 TEST(policy_config, routes_beside_the_version_path_are_found) {
   auto x = good();
   EXPECT_EQ(root_endpoint(x, "tokenize"), "http://127.0.0.1:8000/tokenize");

@@ -2,11 +2,14 @@
 
 #include <atomic>
 #include <csignal>
+#include <fstream>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -73,6 +76,66 @@ protected:
 
   int pid_ = 0;
 };
+
+/// A control group of the freezer of version 1, or of version 2, with one process in it.
+class frozen_group {
+public:
+  explicit frozen_group(int pid) {
+    for (std::string root :
+         {"/sys/fs/cgroup/freezer", "/sys/fs/cgroup/unified", "/sys/fs/cgroup"}) {
+      folder_ = root + "/kernelmill-test-" + std::to_string(::getpid());
+      if (::mkdir(folder_.c_str(), 0755) != 0) continue;
+      for (const char* file : {"/freezer.state", "/cgroup.freeze"})
+        if (::access((folder_ + file).c_str(), W_OK) == 0) switch_ = folder_ + file;
+      if (!switch_.empty() && write(folder_ + "/cgroup.procs", std::to_string(pid))) return;
+      switch_.clear();
+      ::rmdir(folder_.c_str());
+    }
+  }
+  /// Goes once nobody is in it.
+  ~frozen_group() {
+    if (!works()) return;
+    set(false);
+    ::rmdir(folder_.c_str());
+  }
+  frozen_group(const frozen_group&) = delete;
+  frozen_group& operator=(const frozen_group&) = delete;
+
+  bool works() const { return !switch_.empty(); }
+  bool set(bool frozen) const {
+    bool first = switch_.ends_with("freezer.state");
+    return write(switch_, first ? (frozen ? "FROZEN" : "THAWED") : (frozen ? "1" : "0"));
+  }
+
+private:
+  static bool write(const std::string& file, const std::string& text) {
+    std::ofstream out{file};
+    out << text << std::flush;
+    return out.good();
+  }
+  std::string folder_, switch_;
+};
+
+// A tree that was frozen for seconds was `timed_out`.
+TEST_F(standstill_test, a_frozen_group_is_seen_and_a_thawed_one_too) {
+  start([] { count_for_ever(0); });
+  await_counts(1);
+  EXPECT_FALSE(is_frozen(pid_));
+  frozen_group group{pid_};
+  if (!group.works())
+    GTEST_SKIP() << "no control group can be made here: this takes root and a writable freezer";
+  EXPECT_FALSE(core_use_of_all(pid_).stopped);
+  ASSERT_TRUE(group.set(true));
+  while (!is_frozen(pid_)) std::this_thread::yield(); // it takes a moment
+  EXPECT_TRUE(core_use_of_all(pid_).stopped);
+  EXPECT_FALSE(is_stopped(pid_)) << "no signal tells of it";
+  ASSERT_TRUE(group.set(false));
+  while (is_frozen(pid_)) std::this_thread::yield();
+  EXPECT_FALSE(core_use_of_all(pid_).stopped);
+  ::kill(pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = 0;
+}
 
 } // namespace
 

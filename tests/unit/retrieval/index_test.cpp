@@ -19,7 +19,13 @@ namespace {
 
 verified_kernel kernel(const std::string& task, const std::string& source, const std::string& turn,
                        double speedup = 1.5) {
-  return {task, "reduction", "cpu", source, turn, speedup};
+  verified_kernel x;
+  x.task = task;
+  x.operator_family = "reduction";
+  x.source = source;
+  x.turn_id = turn;
+  x.speedup = speedup;
+  return x;
 }
 
 class failing_embedder final : public embedder {
@@ -258,6 +264,51 @@ TEST(KernelFeed, GivesEachKernelOnceAndInOrder) {
   EXPECT_EQ(got[0].turn_id, "t1");
   EXPECT_EQ(got[1].turn_id, "t2");
   EXPECT_TRUE(feed.take().empty());
+}
+
+TEST_F(Index, AKernelOfAHeldOutTaskIsNeverShown) {
+  auto held_out = kernel("t/held", test::row_sum_kernel, "held");
+  held_out.split = "dev";
+  auto forbidden = kernel("t/bound", test::row_max_kernel, "bound");
+  forbidden.hidden = true;
+  auto shown = kernel("t/free", test::transpose_kernel, "free");
+  shown.split = "train";
+  auto index = memory({held_out, forbidden, shown});
+  EXPECT_EQ(index.kernels(), 1U);
+  for (auto* x : {&held_out, &forbidden}) {
+    x->turn_id += "-later";
+    auto added = index.add_kernel(*x);
+    ASSERT_TRUE(added) << failure(added);
+    EXPECT_FALSE(*added);
+  }
+  EXPECT_THAT(ids(index.query(sum_query, 9)),
+              ::testing::UnorderedElementsAre("kernel:free", "card:sums", "card:turns"));
+  EXPECT_TRUE(index.guard().withholds("t/held", "", shingles_of(test::row_sum_renamed)))
+      << "the guard knows it all the same";
+}
+
+TEST_F(Index, AnOlderIndexHidesWhatIsHeldOutOnceItIsSaid) {
+  ASSERT_TRUE(
+      build_index({cards, where, {kernel("t/held", test::row_sum_kernel, "held")}, nullptr}));
+  auto index = open_index(where);
+  ASSERT_TRUE(index) << failure(index);
+  EXPECT_THAT(ids(index->query(sum_query, 9)), ::testing::Contains("kernel:held"));
+  index->name_splits([](const std::string& task) { return task == "t/held" ? "dev" : "train"; });
+  EXPECT_THAT(ids(index->query(sum_query, 9)), Not(::testing::Contains("kernel:held")));
+}
+
+TEST_F(Index, SplitAndSourceOfAKernelAreOnDisk) {
+  auto x = kernel("t/free", test::row_sum_kernel, "free");
+  x.split = "train";
+  x.rights_source = "asks";
+  ASSERT_TRUE(build_index({cards, where, {x}, nullptr}));
+  auto index = open_index(where);
+  ASSERT_TRUE(index) << failure(index);
+  for (size_t i = 0; i < index->size(); ++i) {
+    bool is_kernel = index->entry(i).kind == "kernel";
+    EXPECT_EQ(index->entry(i).split, is_kernel ? "train" : "");
+    EXPECT_EQ(index->entry(i).rights_source, is_kernel ? "asks" : "");
+  }
 }
 
 } // namespace kernelmill

@@ -46,6 +46,7 @@ struct turn_options {
   wire::NotTimed not_timed = wire::NotTimed::NO;
   wire::Outcome outcome = wire::Outcome::ACCEPTED;
   bool terminal = false;
+  std::vector<std::string> examples = {}; ///< ids
 };
 
 inline void fill_verdict(wire::TurnRecord::Builder turn, const turn_options& with) {
@@ -108,6 +109,8 @@ inline Message<wire::Record> make_turn(uint32_t group, uint32_t member, uint32_t
     fill_verdict(turn, with);
     turn.initFeedback().setInline(with.feedback);
     turn.setTerminal(with.terminal);
+    auto examples = turn.initExamples(static_cast<unsigned>(with.examples.size()));
+    for (unsigned i = 0; i < examples.size(); ++i) examples.set(i, with.examples[i]);
     turn.setStartedAt(with.started);
     turn.setCommittedAt(with.started + 1);
   });

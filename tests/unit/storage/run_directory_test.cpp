@@ -8,6 +8,8 @@
 
 #include "fixtures.hpp"
 #include "messages/base/digest.hpp"
+#include "storage/event_file.hpp"
+#include "storage/event_tags.hpp"
 #include "storage/files.hpp"
 #include "storage/run_journal.hpp"
 #include "tests/oracles/canonical.hpp"
@@ -272,6 +274,90 @@ TEST_F(recorded_run, writes_lines_anew_that_are_doubled_of_another_version_or_of
   }
 }
 
+// -- TensorBoard's file ---------------------------------------------------------------------------
+
+std::string event_file_of(const run_directory& run) {
+  for (const auto& x : fs::directory_iterator{run.tensorboard()})
+    if (x.path().string().ends_with(".kernelmill")) return x.path().string();
+  return {};
+}
+
+// Group numbers in the order of the steps 0, 1, ...
+std::vector<int> groups_in_events(const std::string& path) {
+  auto read = read_events(*read_file(path));
+  EXPECT_EQ(read.bytes, fs::file_size(path));
+  std::vector<int> result;
+  for (size_t i = 1; i < read.events.size(); ++i) {
+    EXPECT_EQ(read.events[i].step, static_cast<int64_t>(i) - 1);
+    for (const auto& [tag, value] : read.events[i].scalars)
+      if (tag == group_tag) result.push_back(static_cast<int>(value));
+  }
+  return result;
+}
+
+constexpr journal_options with_events{.events = true, .groups = 4};
+
+TEST_F(recorded_run, has_an_event_for_each_group_as_soon_as_it_ends) {
+  auto journal = run_journal::open(run, with_events);
+  ASSERT_TRUE(journal) << render(journal.error());
+  auto path = event_file_of(run);
+  EXPECT_EQ(groups_in_events(path), std::vector<int>{});
+  for (const auto& record : records()) {
+    ASSERT_TRUE(lineage->commit({record}));
+    ASSERT_TRUE(journal->follow(*lineage, *artifacts, *record.open()));
+  }
+  EXPECT_EQ(groups_in_events(path), (std::vector<int>{0, 1}));
+  auto metrics = lines_of(run.metrics_file())[3];
+  for (const auto& [tag, value] : read_events(*read_file(path)).events[1].scalars) {
+    if (tag == "Reward/Mean") {
+      EXPECT_FLOAT_EQ(value, metrics["reward/mean"].get<double>());
+    } else if (tag == "Progress/CompletionFraction") {
+      EXPECT_FLOAT_EQ(value, 0.25);
+    }
+  }
+}
+
+TEST_F(recorded_run, no_event_is_there_twice_or_torn_after_it_was_opened_again) {
+  record_all();
+  ASSERT_TRUE(run_journal::open(run, with_events)->catch_up(*lineage, *artifacts, run.name));
+  auto path = event_file_of(run);
+  auto events = *read_file(path);
+  EXPECT_EQ(groups_in_events(path), (std::vector<int>{0, 1}));
+  auto ends = read_events(events).ends;
+  for (auto kept : {size_t{0}, size_t{7}, ends[0], ends[0] + 1, ends[1], ends[2] - 1, ends[2]}) {
+    fs::resize_file(path, kept);
+    auto ok = run_journal::open(run, with_events)->catch_up(*lineage, *artifacts, run.name);
+    ASSERT_TRUE(ok) << render(ok.error());
+    EXPECT_EQ(groups_in_events(path), (std::vector<int>{0, 1})) << kept;
+    EXPECT_EQ(read_file(path)->substr(ends[0]), events.substr(ends[0])) << kept;
+  }
+  // Twice the same group; a group that the store does not have; bytes behind the end.
+  event_values stranger{1, 2, {{group_tag, 77}}, {}};
+  for (const auto& more : {events.substr(ends[0], ends[1] - ends[0]),
+                           event_record(encode_event(stranger)), std::string(100, '\0')}) {
+    ASSERT_TRUE(write_file(path, events + more));
+    ASSERT_TRUE(run_journal::open(run, with_events)->catch_up(*lineage, *artifacts, run.name));
+    EXPECT_EQ(groups_in_events(path), (std::vector<int>{0, 1}));
+    EXPECT_EQ(read_file(path)->substr(ends[0]), events.substr(ends[0]));
+  }
+}
+
+TEST_F(recorded_run, leaves_the_event_files_of_others_alone) {
+  record_all();
+  fs::create_directories(run.tensorboard());
+  auto other = run.tensorboard() + "/events.out.tfevents.99.trainer";
+  ASSERT_TRUE(write_file(other, "of a trainer"));
+  ASSERT_TRUE(run_journal::open(run, with_events)->catch_up(*lineage, *artifacts, run.name));
+  EXPECT_EQ(*read_file(other), "of a trainer");
+  EXPECT_EQ(groups_in_events(event_file_of(run)), (std::vector<int>{0, 1}));
+}
+
+TEST_F(recorded_run, has_no_event_file_that_nobody_wants) {
+  record_all();
+  ASSERT_TRUE(run_journal::open(run)->catch_up(*lineage, *artifacts, run.name));
+  EXPECT_FALSE(fs::exists(run.tensorboard()));
+}
+
 TEST_F(recorded_run, lines_have_the_fields_that_people_know) {
   record_all();
   ASSERT_TRUE(run_journal::open(run)->catch_up(*lineage, *artifacts, run.name));
@@ -293,7 +379,11 @@ TEST_F(recorded_run, lines_have_the_fields_that_people_know) {
   ASSERT_EQ(metrics.size(), all_metrics.size());
   EXPECT_EQ(metrics[1]["kernel/correct"], true);
   EXPECT_EQ(metrics[1]["kernel/speedup"], 1.25);
+  for (const auto& line : metrics)
+    EXPECT_TRUE(line.contains("step") && line.contains("timestamp")) << line;
+  EXPECT_EQ(metrics[4]["step"], 1);
   EXPECT_EQ(metrics[3]["step"], 0);
+  EXPECT_TRUE(metrics[3].contains("reward_components/speed")) << metrics[3];
   EXPECT_EQ(metrics[3]["kernel/compile_rate"], 1.0);
   EXPECT_NEAR(metrics[3]["kernel/correct_rate"].get<double>(), 1.0 / 3, 1e-12);
   EXPECT_EQ(metrics[6]["infrastructure_turns"], 1);

@@ -151,6 +151,33 @@ TEST(explain, names_the_lost_node_where_nobody_takes_the_jobs) {
   EXPECT_EQ(all.front().resource, "node") << "what starves stands first";
 }
 
+TEST(explain, names_the_nodes_that_a_run_goes_past_for_a_missing_layer) {
+  auto view = read_live(tree(2));
+  surroundings around;
+  around.status = {
+      {"runs",
+       {{{"run", view.run}, {"slots", 0}, {"unfit_nodes", {"node n1 lacks cgroup_memory"}}}}}};
+  auto all = findings_of(view, {}, around);
+  EXPECT_EQ(all.front().resource, "node");
+  EXPECT_TRUE(all.front().starved) << "there is no other node";
+  EXPECT_THAT(all.front().text, HasSubstr("node n1 lacks cgroup_memory of the layers"));
+  around.status["runs"][0]["unfit_nodes"] = json::array();
+  for (const auto& x : findings_of(view, {}, around))
+    EXPECT_THAT(x.text, Not(HasSubstr("layers of the sandbox")));
+}
+
+TEST(explain, says_so_where_no_node_of_a_head_takes_the_jobs) {
+  auto view = read_live(tree(0));
+  surroundings around;
+  around.status = {{"nodes", json::array()}, {"lost", json::array()}};
+  auto one = finding_of(view, view.episodes[1], around);
+  EXPECT_EQ(one.resource, "node");
+  EXPECT_TRUE(one.starved);
+  EXPECT_THAT(one.text, HasSubstr("There is no slot: 3 jobs wait, the oldest for 7"));
+  EXPECT_THAT(one.text, HasSubstr(" No node offers one."));
+  EXPECT_THAT(one.next, HasSubstr("kernelmill node --head"));
+}
+
 TEST(explain, a_full_disk_is_named_before_all_else) {
   surroundings around;
   around.free_bytes = 4096;

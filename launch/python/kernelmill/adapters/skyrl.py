@@ -20,7 +20,7 @@ class KernelEnv(BaseTextEnv):
 
     def __init__(self, env_config: Any = None, extras: Dict[str, Any] = {}) -> None:
         super().__init__()
-        given = dict(env_config or {})
+        given: Dict[str, Any] = dict(env_config or {})
         self.max_turns = int(extras.get("max_turns", given.get("max_turns", 4)))
         client = connect(given.get("url", ""), given.get("token_file", ""))
         self.episode = Environment(client, extras["task"], self.max_turns, given.get("enough"))

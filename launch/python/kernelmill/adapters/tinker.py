@@ -21,7 +21,8 @@ class KernelEnv(Env):
     never becomes a reward."""
 
     def __init__(self, episode: Environment, renderer: Any) -> None:
-        self.episode, self.renderer, self.messages = episode, renderer, []
+        self.episode, self.renderer = episode, renderer
+        self.messages: List[Any] = []
 
     def _observation(self) -> Any:
         return self.renderer.build_generation_prompt(self.messages)

@@ -1,7 +1,9 @@
 """TRL (1.16): a reward function, and an environment whose tool judges kernels.
 
     GRPOTrainer(model, reward_funcs=kernel_reward, train_dataset=Dataset.from_list(rows()))           # one turn
-    GRPOTrainer(model, environment_factory=KernelEnvironment, train_dataset=Dataset.from_list(rows()))  # several
+    GRPOTrainer(model, environment_factory=KernelEnvironment, train_dataset=Dataset.from_list(rows()))  # several, by a tool
+
+Several turns as messages, without tools: kernelmill.adapters.trl_rollouts.
 
 The server is that of KERNELMILL_URL. The data set has a column `task`, which TRL hands over beside the completions.
 """

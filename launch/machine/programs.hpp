@@ -1,13 +1,13 @@
 #pragma once
 
-// What the examinations of `doctor` share: programs, and what they say of themselves.
+// Programs of this machine, and what they say of themselves.
 
 #include <string>
 
 #include "gpu/process/process.hpp"
-#include "launch/commands/doctor.hpp"
+#include "messages/error.hpp"
 
-namespace kernelmill::commands {
+namespace kernelmill {
 
 /// Returns the path of a program on PATH; empty when there is none.
 std::string on_path(const std::string& name);
@@ -17,4 +17,4 @@ std::string output_of(spawner& processes, const std::string& program, const std:
 
 expected<spawner> start_spawner();
 
-} // namespace kernelmill::commands
+} // namespace kernelmill

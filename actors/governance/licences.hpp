@@ -1,0 +1,84 @@
+#pragma once
+
+// What may be done with a task: plain functions on plain values. A file of configs/licences says of
+// one source what its licence allows; a decision is made of a task's id, digest and source, of what
+// it is wanted for, and of the terms that somebody has accepted. Whatever says least counts:
+// neither another id nor a source that is named beside lifts what a licence forbids.
+
+#include <array>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+/// To measure models and kernels; to train on what was made of it; to pass it on.
+enum class purpose : unsigned char { evaluate, train, share };
+inline constexpr std::array all_purposes = {purpose::evaluate, purpose::train, purpose::share};
+
+/// "evaluate", "train", "share": the keys of `allows`.
+const char* to_string(purpose x) noexcept;
+
+/// `on_terms`: once the terms that the licence names are accepted.
+enum class allowance : unsigned char { no, on_terms, yes };
+
+struct licence {
+  std::string source;               ///< "kernelbench": what a task names
+  std::string title;                ///< for people
+  std::vector<std::string> match;   ///< globs of ids of tasks
+  std::vector<std::string> digests; ///< of tasks, whatever their ids
+  std::string name;                 ///< SPDX's where there is one
+  std::string url;
+  std::string since; ///< a date; empty: from the first
+  std::string terms; ///< the id of what is to be accepted; empty: nothing can be
+  std::string note;  ///< one sentence: where the limits come from
+  std::array<allowance, 3> allows{};
+
+  allowance of(purpose x) const { return allows[static_cast<size_t>(x)]; }
+};
+
+/// Reads one file of configs/licences. Errors: "bad_licence", with file and key.
+expected<licence> parse_licence(const std::string& text, const std::string& file);
+
+/// What is known of a task, or of a retrieved example.
+struct origin_facts {
+  std::string id;
+  std::string digest; ///< may be empty
+  std::string source; ///< that it names; may be empty
+};
+
+struct licence_decision {
+  bool allowed = false;
+  std::string source;  ///< that decided; empty: none is known
+  std::string licence; ///< its name
+  std::string url;
+  std::string terms;  ///< that this use needs, accepted or not
+  std::string reason; ///< why not
+  std::string hint;   ///< what can be done about it
+};
+
+class licence_book {
+public:
+  /// Errors: "bad_licence" (two files describe one source).
+  static expected<licence_book> of(std::vector<licence> all);
+
+  const std::vector<licence>& all() const { return all_; }
+  const licence* find(const std::string& source) const;
+
+  /// The licences that a task falls under, by its source, id and digest.
+  std::vector<const licence*> of_task(const origin_facts& x) const;
+
+  /// Errors: "unknown_terms", for ids that no licence asks for.
+  expected<void> check_terms(const std::set<std::string>& accepted) const;
+
+private:
+  std::vector<licence> all_;
+};
+
+/// A task of which nothing is known may be measured, and nothing else.
+licence_decision decide(const licence_book& book, const origin_facts& what, purpose wanted,
+                        const std::set<std::string>& accepted);
+
+} // namespace kernelmill

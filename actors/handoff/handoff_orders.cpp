@@ -1,0 +1,246 @@
+// Orders: their runs are begun, held back, looked at and, where a machine failed them, begun again.
+
+#include <algorithm>
+
+#include <caf/all.hpp>
+#include <nlohmann/json.hpp>
+
+#include "actors/handoff/handoff_state.hpp"
+
+namespace kernelmill::handoff {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Loading tasks and an index takes minutes at worst, and so does reading a long run.
+constexpr auto opening_deadline = 30min;
+constexpr auto reading_deadline = 30min;
+constexpr uint32_t most_tries = 10; ///< to go on with a run that brings no group
+constexpr int64_t first_pause_ms = 1'000, longest_pause_ms = 60'000;
+
+} // namespace
+
+void handoff_state::do_it(const order_request& x, const request_ptr& who) {
+  const auto& id = x.what.id;
+  if (book_.find(id)) { // before the plan: its tasks may have changed since
+    if (auto same = book_.check(x.what, now()); !same)
+      return who->answer(tl::unexpected(same.error()));
+    return who->answer(document_of(id).dump());
+  }
+  lend_hand(
+      self_, opener_, opening_deadline,
+      [host = settings_.host, id, config = x.config] { return host->plan(id, config); },
+      [this, x, who](expected<rollout_plan> plan) {
+        if (!plan) return who->answer(tl::unexpected(plan.error()));
+        auto order = x.what;
+        order.config = std::move(plan->config);
+        order.groups = plan->groups;
+        order.group_size = plan->group_size;
+        if (x.seconds > 0) order.deadline_ms = now() + 1000 * x.seconds;
+        if (auto ok = keep(book_.check(order, now())); !ok)
+          return who->answer(tl::unexpected(ok.error()));
+        begin(order.id, who);
+        serve();
+      });
+}
+
+void handoff_state::begin(const std::string& run, const request_ptr& who) {
+  auto of = book_.find(run);
+  auto& x = courses_[run];
+  if (!of || x.begun || x.busy) {
+    if (who) who->answer(document_of(run).dump());
+    return;
+  }
+  x.busy = true;
+  lend_hand(
+      self_, opener_, opening_deadline,
+      [host = settings_.host, run, config = of->what.config] { return host->submit(run, config); },
+      [this, run, who](expected<void> ok) {
+        on_begun(run, ok, who);
+        serve();
+      });
+}
+
+void handoff_state::on_begun(const std::string& run, const expected<void>& ok,
+                             const request_ptr& who) {
+  auto& x = courses_[run];
+  x.busy = false;
+  if (ok) {
+    x.begun = true;
+    x.trouble.clear();
+    x.held = false;
+    changed_ = true; // whether it is to be held is looked at again
+    if (std::exchange(x.again, false)) take_stock(run);
+    if (who) who->answer(document_of(run).dump());
+    return;
+  }
+  tell(log_level::warn, "failed to begin the run of an order: " + render(ok.error()), run);
+  if (ok.error().cls == fault_class::configuration) {
+    // Nothing of it has happened: another order may take its name.
+    auto undone = keep(book_.withdraw(run, now()));
+    if (undone && !book_.find(run)) {
+      courses_.erase(run);
+      if (who) who->answer(tl::unexpected(ok.error()));
+      return;
+    }
+    auto closed = keep(book_.check(close_command{run, incomplete}, now()));
+    x.trouble = render(closed ? ok.error() : closed.error());
+  } else {
+    try_later(run, render(ok.error()));
+  }
+  if (who) who->answer(document_of(run).dump());
+}
+
+void handoff_state::try_later(const std::string& run, const std::string& why) {
+  auto& x = courses_[run];
+  x.trouble = why;
+  auto pause = first_pause_ms << std::min<uint32_t>(x.tries, 10);
+  x.again_at = now() + std::min(pause, longest_pause_ms);
+  ++x.tries;
+}
+
+// -- groups -------------------------------------------------------------------------------------
+
+namespace {
+
+expected<settle_command> settled(rollout_host& host, const std::string& run, uint32_t group,
+                                 const std::string& form) {
+  auto x = host.read(run, group, form);
+  KM_TRY(x);
+  return settle_command{run, group, x->delivered, std::move(x->versions), std::move(x->flaw)};
+}
+
+} // namespace
+
+void handoff_state::on_group(const std::string& run, uint32_t group) {
+  auto of = book_.find(run);
+  if (!of || group >= of->groups.size() || of->groups[group].state != group_state::open) return;
+  lend_hand(
+      self_, reader_, reading_deadline,
+      [host = settings_.host, run, group, form = of->what.form] {
+        return settled(*host, run, group, form);
+      },
+      [this, run](expected<settle_command> x) {
+        if (x) {
+          settle(*x);
+        } else {
+          tell(log_level::warn, "failed to read a group: " + render(x.error()), run);
+          try_later(run, render(x.error()));
+        }
+        serve();
+      });
+}
+
+void handoff_state::settle(const settle_command& x) {
+  if (auto ok = keep(book_.check(x, now())); !ok) {
+    tell(log_level::warn, render(ok.error()), x.order);
+    return try_later(x.order, render(ok.error()));
+  }
+  courses_[x.order].tries = 0;
+}
+
+void handoff_state::on_end(const std::string& run) {
+  if (!book_.find(run)) return;
+  courses_[run].begun = false;
+  take_stock(run);
+}
+
+// Holds what is stored against the book: after a start, after the end of a run, after a failure.
+void handoff_state::take_stock(const std::string& run) {
+  auto of = book_.find(run);
+  if (!of) return;
+  auto& x = courses_[run];
+  if (x.busy) {
+    x.again = true;
+    return;
+  }
+  x.busy = true;
+  std::vector<uint32_t> open;
+  for (uint32_t i = 0; i < of->groups.size(); ++i)
+    if (of->groups[i].state == group_state::open) open.push_back(i);
+  lend_hand(
+      self_, reader_, reading_deadline,
+      [host = settings_.host, run, open, form = of->what.form]() -> expected<stock> {
+        stock result;
+        auto standing = host->look(run, open);
+        KM_TRY(standing);
+        result.standing = std::move(*standing);
+        for (auto group : result.standing.groups) {
+          auto x = settled(*host, run, group, form);
+          KM_TRY(x);
+          result.settled.push_back(std::move(*x));
+        }
+        return result;
+      },
+      [this, run](expected<stock> found) {
+        on_stock(run, std::move(found));
+        serve();
+      });
+}
+
+void handoff_state::on_stock(const std::string& run, expected<stock> found) {
+  auto& x = courses_[run];
+  x.busy = false;
+  if (!found) {
+    tell(log_level::warn, "failed to look at the run of an order: " + render(found.error()), run);
+    return try_later(run, render(found.error()));
+  }
+  for (const auto& one : found->settled) settle(one);
+  auto of = book_.find(run);
+  if (!of) return;
+  const auto& standing = found->standing;
+  auto close = [&](const char* reason) {
+    if (auto ok = keep(book_.check(close_command{run, reason}, now())); !ok)
+      try_later(run, render(ok.error()));
+  };
+  if (of->cancelled) return close(cancelled);
+  if (of->count(group_state::open) == 0) return;
+  if (standing.live) {
+    x.begun = true;
+    changed_ = true;
+    if (std::exchange(x.again, false)) take_stock(run);
+    return;
+  }
+  if (!standing.there || standing.ended.empty()) return begin(run, nullptr);
+  if (standing.ended == "cancelled") return close(cancelled);
+  if (standing.ended == "finished" || !standing.may_go_on) return close(incomplete);
+  if (x.tries >= most_tries) {
+    tell(log_level::warn, "the run of an order is given up: " + x.trouble, run);
+    return close(incomplete);
+  }
+  if (x.again_at == 0 && x.tries == 0) return try_later(run, "its run ended: " + standing.ended);
+  begin(run, nullptr);
+}
+
+void handoff_state::look_at_deadlines() {
+  std::vector<std::string> over;
+  for (const auto& [id, of] : book_.orders())
+    if (of.what.deadline_ms > 0 && of.what.deadline_ms <= now() && of.count(group_state::open) > 0)
+      over.push_back(id);
+  for (const auto& id : over) {
+    if (auto ok = keep(book_.check(close_command{id, deadline_passed}, now())); !ok) {
+      tell(log_level::error, render(ok.error()), id);
+      continue;
+    }
+    lend_hand(
+        self_, opener_, opening_deadline, [host = settings_.host, id] { return host->cancel(id); },
+        [this, id](expected<void> ok) {
+          if (!ok) tell(log_level::warn, render(ok.error()), id);
+        });
+  }
+}
+
+// Held at max_ready, let go below half of it: nobody waits for the run when trainers come again.
+void handoff_state::look_at_fill(const std::string& run, const order_entry& of) {
+  auto most = of.what.max_ready;
+  auto i = courses_.find(run);
+  if (most == 0 || i == courses_.end() || !i->second.begun) return;
+  auto ready = of.count(group_state::ready);
+  bool wanted = i->second.held ? ready * 2 > most : ready >= most;
+  if (wanted == i->second.held) return;
+  i->second.held = wanted;
+  settings_.host->hold(run, wanted);
+}
+
+} // namespace kernelmill::handoff

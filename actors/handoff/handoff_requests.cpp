@@ -1,0 +1,248 @@
+// What trainers ask for, and the documents that they get.
+
+#include <algorithm>
+#include <charconv>
+
+#include <caf/all.hpp>
+#include <nlohmann/json.hpp>
+
+#include "actors/handoff/handoff_state.hpp"
+
+namespace kernelmill::handoff {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+using namespace std::chrono_literals;
+
+constexpr auto batch_deadline = 10min; ///< for reading the groups of a lease
+constexpr auto cancel_deadline = 10min;
+constexpr int answer_version = 1;
+
+expected<uint32_t> number_of(const std::string& group, const std::string& order) {
+  auto prefix = order + "/g";
+  uint32_t number = 0;
+  auto* end = group.data() + group.size();
+  if (!group.starts_with(prefix))
+    return configuration_error("bad_request", "the lease is of groups of '" + order +
+                                                  "', and none of them is '" + group + "'");
+  auto [at, code] = std::from_chars(group.data() + prefix.size(), end, number);
+  if (code != std::errc{} || at != end)
+    return configuration_error("bad_request", "'" + group + "' is not the name of a group");
+  return number;
+}
+
+struct leased_group {
+  uint32_t number;
+  std::string oldest, newest;
+};
+
+json text_or_nothing(const std::string& x) {
+  return x.empty() ? json(nullptr) : json(x);
+}
+
+// Rows are text already: parsing them to print them again would take longer than reading them.
+expected<std::string> batch_text(rollout_host& host, json head, const std::string& order,
+                                 const std::string& form, uint32_t requested,
+                                 const std::vector<leased_group>& groups) {
+  auto result = head.dump();
+  result.pop_back();
+  result += ",\"groups\":[";
+  bool first = true;
+  for (const auto& x : groups) {
+    auto read = host.read(order, x.number, form);
+    KM_TRY(read);
+    json one{{"id", group_name(order, x.number)},
+             {"requested", requested},
+             {"delivered", read->delivered},
+             {"min_version", text_or_nothing(x.oldest)},
+             {"max_version", text_or_nothing(x.newest)}};
+    auto text = one.dump(-1, ' ', false, json::error_handler_t::replace);
+    text.pop_back();
+    result += (first ? "" : ",") + text + ",\"rows\":" + read->rows + "}";
+    first = false;
+  }
+  return result + "]}";
+}
+
+} // namespace
+
+// -- orders -------------------------------------------------------------------------------------
+
+json handoff_state::document_of(const std::string& order) const {
+  auto of = book_.find(order);
+  if (!of) return {{"schema_version", answer_version}, {"id", order}, {"state", "withdrawn"}};
+  auto i = courses_.find(order);
+  bool held = i != courses_.end() && i->second.held;
+  bool stuck = i != courses_.end() && !i->second.trouble.empty() && !i->second.begun;
+  json counts;
+  for (size_t x = 0; x < group_states; ++x)
+    counts[to_string(static_cast<group_state>(x))] = of->counts[x];
+  const auto& what = of->what;
+  return {{"schema_version", answer_version},
+          {"id", order},
+          {"run", order},
+          {"state", of->cancelled                       ? "cancelled"
+                    : of->count(group_state::open) == 0 ? "settled"
+                    : stuck                             ? "waiting"
+                    : held                              ? "held"
+                                                        : "running"},
+          {"over", of->over()},
+          {"requested", what.groups},
+          {"groups", counts},
+          {"dropped", of->reasons},
+          {"group_size", what.group_size},
+          {"form", what.form},
+          {"max_off_policy", what.max_off_policy < 0 ? json(nullptr) : json(what.max_off_policy)},
+          {"max_ready", what.max_ready},
+          {"deadline_s", what.deadline_ms == 0
+                             ? json(nullptr)
+                             : json(static_cast<double>(what.deadline_ms) / 1000)},
+          {"trouble", stuck || i == courses_.end() ? text_or_nothing(stuck ? i->second.trouble : "")
+                                                   : json(nullptr)}};
+}
+
+void handoff_state::do_it(const look_request& x, const request_ptr& who) {
+  if (x.order.empty()) {
+    json all = json::array();
+    for (const auto& [id, of] : book_.orders()) all.push_back(document_of(id));
+    return who->answer(json{{"schema_version", answer_version}, {"rollouts", all}}.dump());
+  }
+  if (!book_.find(x.order)) {
+    auto none = book_.cancel(x.order, now());
+    return who->answer(tl::unexpected(none.error()));
+  }
+  who->answer(document_of(x.order).dump());
+}
+
+void handoff_state::do_it(const cancel_request& x, const request_ptr& who) {
+  if (auto ok = keep(book_.cancel(x.order, now())); !ok)
+    return who->answer(tl::unexpected(ok.error()));
+  lend_hand(
+      self_, opener_, cancel_deadline,
+      [host = settings_.host, id = x.order] { return host->cancel(id); },
+      [this, id = x.order](expected<void> ok) {
+        if (!ok) tell(log_level::warn, render(ok.error()), id);
+      });
+  who->answer(document_of(x.order).dump());
+}
+
+// -- batches ------------------------------------------------------------------------------------
+
+void handoff_state::do_it(const batch_request& x, const request_ptr& who) {
+  if (try_batch(x, who)) return;
+  if (x.wait.count() == 0 || book_.find(x.what.order)->over()) return answer_empty(x, who);
+  waiting_.push_back({x, who, now() + x.wait.count()});
+}
+
+// True: it has its answer, or will have it as soon as its groups are read.
+bool handoff_state::try_batch(const batch_request& x, const request_ptr& who) {
+  auto before = book_.latest_lease();
+  if (auto ok = keep(book_.check(x.what, now())); !ok) {
+    who->answer(tl::unexpected(ok.error()));
+    return true;
+  }
+  auto lease = book_.latest_lease() > before ? book_.latest_lease()
+                                             : book_.open_lease(x.what.consumer, x.what.request);
+  if (lease == 0) return false;
+  deliver(lease, who);
+  return true;
+}
+
+void handoff_state::deliver(uint64_t number, const request_ptr& who) {
+  const auto& lease = *book_.find_lease(number);
+  const auto& of = *book_.find(lease.order);
+  std::vector<leased_group> groups;
+  for (auto group : lease.groups) {
+    const auto& entry = of.groups[group];
+    if (entry.state != group_state::leased || entry.lease != number) continue;
+    auto [oldest, newest] = book_.span(entry);
+    groups.push_back({group, oldest, newest});
+  }
+  json head{{"schema_version", answer_version},
+            {"order", lease.order},
+            {"lease", number},
+            {"consumer", lease.consumer},
+            {"generation", lease.generation},
+            {"until_s", static_cast<double>(lease.until_ms) / 1000},
+            {"over", false}};
+  lend_hand(
+      self_, reader_, batch_deadline,
+      [host = settings_.host, head, order = lease.order, form = of.what.form,
+       size = of.what.group_size,
+       groups] { return batch_text(*host, head, order, form, size, groups); },
+      [who](expected<std::string> text) { who->answer(std::move(text)); });
+}
+
+void handoff_state::answer_empty(const batch_request& x, const request_ptr& who) {
+  auto of = book_.find(x.what.order);
+  who->answer(json{{"schema_version", answer_version},
+                   {"order", x.what.order},
+                   {"lease", nullptr},
+                   {"consumer", x.what.consumer},
+                   {"generation", x.what.generation},
+                   {"until_s", nullptr},
+                   {"over", !of || of->over()},
+                   {"groups", json::array()}}
+                  .dump());
+}
+
+void handoff_state::do_it(const ack_request& x, const request_ptr& who) {
+  ack_command command{x.lease, {}, x.step};
+  auto lease = book_.find_lease(x.lease);
+  for (const auto& name : x.groups) {
+    if (!lease) break; // check() says what became of it
+    auto number = number_of(name, lease->order);
+    if (!number) return who->answer(tl::unexpected(number.error()));
+    command.groups.push_back(*number);
+  }
+  if (auto ok = keep(book_.check(command, now())); !ok)
+    return who->answer(tl::unexpected(ok.error()));
+  who->answer(json{{"schema_version", answer_version},
+                   {"lease", x.lease},
+                   {"optimizer_step", x.step},
+                   {"left", book_.find_lease(x.lease) ? book_.find_lease(x.lease)->held : 0}}
+                  .dump());
+}
+
+// -- consumers ----------------------------------------------------------------------------------
+
+namespace {
+
+std::string consumer_text(const std::string& name, const consumer_entry& x) {
+  return json{{"schema_version", answer_version},
+              {"consumer", name},
+              {"generation", x.generation},
+              {"committed_step", x.committed < 0 ? json(nullptr) : json(x.committed)},
+              {"acknowledged", x.acked.size()}}
+      .dump();
+}
+
+} // namespace
+
+void handoff_state::do_it(const commit_command& x, const request_ptr& who) {
+  if (auto ok = keep(book_.check(x, now())); !ok) return who->answer(tl::unexpected(ok.error()));
+  who->answer(consumer_text(x.consumer, book_.consumer(x.consumer)));
+}
+
+void handoff_state::do_it(const rollback_command& x, const request_ptr& who) {
+  if (auto ok = keep(book_.check(x, now())); !ok) return who->answer(tl::unexpected(ok.error()));
+  std::erase_if(waiting_, [&](const auto& w) { // of a trainer that is fenced now
+    if (w.what.what.consumer != x.consumer) return false;
+    auto fenced = book_.check(w.what.what, now());
+    if (!fenced) w.who->answer(tl::unexpected(fenced.error()));
+    return !fenced;
+  });
+  who->answer(consumer_text(x.consumer, book_.consumer(x.consumer)));
+}
+
+void handoff_state::do_it(const weights_request& x, const request_ptr& who) {
+  if (auto ok = keep(book_.declare(x.version, now())); !ok)
+    return who->answer(tl::unexpected(ok.error()));
+  who->answer(json{{"schema_version", answer_version},
+                   {"version", x.version},
+                   {"ordinal", book_.latest_ordinal()}}
+                  .dump());
+}
+
+} // namespace kernelmill::handoff

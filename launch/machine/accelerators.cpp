@@ -1,0 +1,79 @@
+#include "launch/machine/accelerators.hpp"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "gpu/cuda/runtime_compiler.hpp"
+#include "gpu/cuda/visible_gpus.hpp"
+#include "gpu/toolchain/compiler_facts.hpp"
+#include "launch/machine/programs.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+std::string found_library(const std::vector<const char*>& names) {
+  for (const char* name : names)
+    // Not unloaded: such libraries leave allocations and threads behind that would lose their code.
+    if (void* handle = ::dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE)) {
+      ::dlclose(handle);
+      return name;
+    }
+  return {};
+}
+
+/// "release 13.0, V13.0.88" of the lines that `nvcc --version` prints; empty when it does not run.
+std::string version_of_nvcc(const std::string& nvcc) {
+  auto processes = start_spawner();
+  if (nvcc.empty() || !processes) return {};
+  auto text = output_of(*processes, nvcc, "--version");
+  auto at = text.find("release ");
+  return at == text.npos ? std::string{} : text.substr(at, text.find('\n', at) - at);
+}
+
+/// With the toolkit as nvcc is, or in a folder of its own.
+std::string find_ncu() {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> places;
+  if (auto* home = std::getenv("CUDA_HOME")) places.push_back(fs::path{home} / "bin/ncu");
+  places.emplace_back("/usr/local/cuda/bin/ncu");
+  std::error_code code;
+  for (auto& x : fs::directory_iterator{"/opt/nvidia/nsight-compute", code})
+    places.push_back(x.path() / "ncu");
+  for (auto& x : places)
+    if (::access(x.c_str(), X_OK) == 0) return x.string();
+  return on_path("ncu");
+}
+
+} // namespace
+
+accelerator_facts find_accelerators() {
+  accelerator_facts x;
+  if (auto monitor = cuda::gpu_monitor::open()) {
+    x.driver_version = monitor->driver_version();
+    auto visible = cuda::visible_gpus(monitor->gpus(), std::getenv("CUDA_VISIBLE_DEVICES"));
+    if (visible)
+      x.gpus = std::move(*visible);
+    else
+      x.no_gpu = visible.error().message;
+    x.hidden_gpus = monitor->gpus().size() - x.gpus.size();
+  } else {
+    x.no_gpu = monitor.error().message;
+  }
+  if (auto nvrtc = cuda::find_runtime_compiler()) {
+    x.nvrtc = nvrtc->library;
+    x.nvrtc_version = nvrtc->version;
+  }
+  x.cuda_library = found_library({"libcuda.so.1"});
+  x.nvcc = find_nvcc();
+  x.nvcc_version = version_of_nvcc(x.nvcc);
+  x.ncu = find_ncu();
+  x.hip_library = found_library({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"});
+  x.hipcc = on_path("hipcc");
+  return x;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,31 @@
+#pragma once
+
+// What this machine has of GPUs, and of what it takes to use them.
+
+#include <string>
+#include <vector>
+
+#include "gpu/cuda/devices.hpp"
+
+namespace kernelmill {
+
+/// Everything about GPUs that a machine may have; what is empty was not found.
+struct accelerator_facts {
+  std::vector<cuda::gpu> gpus; ///< that CUDA_VISIBLE_DEVICES shows
+  size_t hidden_gpus = 0;      ///< that it does not
+  std::string driver_version;  ///< "570.124.06"
+  std::string no_gpu;          ///< why `gpus` is empty
+  std::string cuda_library;    ///< of the driver
+  std::string nvcc;
+  std::string nvcc_version;
+  std::string nvrtc;
+  std::string nvrtc_version;
+  std::string ncu;
+  std::string hip_library;
+  std::string hipcc;
+};
+
+/// Opens libraries, and makes no context on a GPU.
+accelerator_facts find_accelerators();
+
+} // namespace kernelmill

@@ -1,0 +1,164 @@
+#include "launch/node/run_rights.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "launch/config/paths.hpp"
+#include "retrieval/knowledge.hpp"
+#include "storage/files.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+namespace fs = std::filesystem;
+using rights_json = nlohmann::ordered_json;
+
+std::vector<std::string> licence_folders() {
+  std::vector<std::string> result;
+  if (auto home = data_directory(); !home.empty()) result.push_back(home + "/configs/licences");
+  // Beside the user's tasks.
+  if (auto own = user_tasks_root(); !own.empty())
+    result.push_back(fs::path{own}.parent_path().string() + "/licences");
+  return result;
+}
+
+const char* word_of(const licence_decision& x) {
+  if (x.allowed) return x.terms.empty() ? "yes" : "yes, on its terms";
+  return x.terms.empty() ? "no" : "once its terms are accepted";
+}
+
+std::string source_of_cards(const loaded_index& index) {
+  static const auto ours = [] {
+    auto cards = load_cards(default_corpus());
+    return cards ? corpus_digest(*cards) : std::string{};
+  }();
+  return !ours.empty() && index.manifest().corpus_digest == ours ? "kernelmill-cards" : "own-cards";
+}
+
+} // namespace
+
+expected<licence_book> installed_licences() {
+  std::vector<licence> all;
+  for (const auto& folder : licence_folders()) {
+    std::error_code code;
+    std::vector<std::string> files;
+    for (const auto& x : fs::directory_iterator{folder, code})
+      if (x.path().extension() == ".json") files.push_back(x.path().string());
+    std::sort(files.begin(), files.end());
+    for (const auto& file : files) {
+      auto text = read_file(file);
+      KM_TRY(text);
+      auto one = parse_licence(*text, file);
+      KM_TRY(one);
+      all.push_back(std::move(*one));
+    }
+  }
+  return licence_book::of(std::move(all));
+}
+
+const task_rights* run_rights::find(const std::string& task) const {
+  auto i = std::find_if(tasks.begin(), tasks.end(),
+                        [&](const task_rights& x) { return x.what.id == task; });
+  return i == tasks.end() ? nullptr : &*i;
+}
+
+run_rights rights_of(const licence_book& book, const std::vector<origin_facts>& tasks,
+                     std::set<std::string> accepted) {
+  run_rights result;
+  for (const auto& x : tasks)
+    result.tasks.push_back({x, decide(book, x, purpose::evaluate, accepted),
+                            decide(book, x, purpose::train, accepted),
+                            decide(book, x, purpose::share, accepted)});
+  result.accepted = std::move(accepted);
+  return result;
+}
+
+origin_facts origin_of(const task& x) {
+  return {x.id, x.digest, x.source};
+}
+
+std::vector<origin_facts> origins_of(const rights_json& manifest) {
+  std::vector<origin_facts> result;
+  for (const auto& x : manifest.value("tasks", rights_json::array()))
+    result.push_back({x.value("id", std::string{}), x.value("digest", std::string{}),
+                      x.value("source", std::string{})});
+  return result;
+}
+
+expected<void> may_run(const run_rights& x) {
+  for (const auto& one : x.tasks)
+    if (!one.evaluate.allowed)
+      return configuration_error(
+          "licence_forbids", "failed to start the run: " + one.evaluate.reason, one.evaluate.hint);
+  return {};
+}
+
+rights_json retrieval_json(const licence_book& book, const loaded_index* index, bool live) {
+  rights_json result = {{"live", live}, {"cards", nullptr}, {"examples", rights_json::array()}};
+  if (!index) return result;
+  result["cards"] = source_of_cards(*index);
+  for (size_t i = 0; i < index->size(); ++i) {
+    const auto& x = index->entry(i);
+    if (x.kind != "kernel") continue;
+    origin_facts what{x.task, {}, x.rights_source};
+    auto train = decide(book, what, purpose::train, {});
+    auto share = decide(book, what, purpose::share, {});
+    if (train.allowed && share.allowed) continue;
+    result["examples"].push_back({{"id", x.id}, {"task", x.task}, {"source", x.rights_source}});
+  }
+  return result;
+}
+
+namespace {
+
+/// Tasks of one source and one answer, in the order of the first.
+std::vector<std::pair<const task_rights*, size_t>> by_source(const run_rights& x) {
+  std::vector<std::pair<const task_rights*, size_t>> result;
+  for (const auto& one : x.tasks) {
+    auto i = std::find_if(result.begin(), result.end(), [&](const auto& known) {
+      const auto& a = *known.first;
+      return a.train.source == one.train.source && a.train.allowed == one.train.allowed &&
+             a.share.allowed == one.share.allowed;
+    });
+    if (i == result.end())
+      result.emplace_back(&one, 1);
+    else
+      ++i->second;
+  }
+  return result;
+}
+
+} // namespace
+
+rights_json to_json(const run_rights& x) {
+  auto result = rights_json::array();
+  for (const auto& [one, tasks] : by_source(x))
+    result.push_back({{"source", one->train.source},
+                      {"licence", one->train.licence},
+                      {"tasks", tasks},
+                      {"evaluate", one->evaluate.allowed},
+                      {"train", one->train.allowed},
+                      {"share", one->share.allowed},
+                      {"reason", one->train.reason}});
+  return result;
+}
+
+std::vector<std::string> lines_of(const run_rights& x) {
+  std::vector<std::string> result;
+  for (const auto& [one, tasks] : by_source(x)) {
+    auto source = one->train.source.empty() ? "unknown" : one->train.source;
+    result.push_back(fmt::format("licence of {} ({} task{}): {}; train: {}; share: {}", source,
+                                 tasks, tasks == 1 ? "" : "s",
+                                 one->train.licence.empty() ? "unknown" : one->train.licence,
+                                 word_of(one->train), word_of(one->share)));
+    if (!one->train.allowed)
+      result.push_back("exports for training will be refused: " + one->train.reason + " (" +
+                       one->train.hint + ")");
+  }
+  return result;
+}
+
+} // namespace kernelmill

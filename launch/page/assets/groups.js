@@ -1,0 +1,29 @@
+// The groups of a run: what a trainer holds against each other.
+
+import {get, path} from './api.js';
+import {strip} from './charts.js';
+import {count, el, number, plain, table} from './parts.js';
+import {filterBar, PAGE, pager, sorting} from './run.js';
+
+export async function groups(page, run) {
+  const {query} = page;
+  const x = await get(path('runs', run, 'groups'), {where: query.where, sort: query.sort, offset: query.offset, limit: PAGE}, page.signal);
+  const rewards = x.groups.flatMap((g) => g.episodes.map((e) => e.best_reward)).filter((v) => v !== null);
+  const [low, high] = [Math.min(0, ...rewards), Math.max(0, ...rewards)];
+  const to = (id) => page.address(['runs', run, 'episodes', id]);
+  const columns = [['group', 'Group', plain, false, 'group'], ['task', 'Task', plain, false, 'task'],
+    ['episodes', 'Best reward of each member', (all, g) => strip(g.group, all, low, high, to)],
+    ['reward', 'Mean', (v) => number(v), true, 'reward'], ['deviation', 'Deviation', (v) => number(v), true, 'deviation'],
+    ['best_speedup', 'Best speedup', (v) => (v ? `${number(v)}×` : '–'), true, 'best_speedup'],
+    ['accepted', 'Accepted', (v, g) => `${count(v)} of ${count(g.members)}`, true, 'accepted'], ['turns', 'Turns', count, true, 'turns'],
+    ['ended', 'Best and worst', (_, g) => againstEachOther(page, run, g)]];
+  return [filterBar(page, 'group, task, members, ended, accepted, rejected, infrastructure, turns, reward, deviation, low, high, best_speedup'),
+    x.groups.length ? table('Groups', columns, x.groups, sorting(page)) : el('p', {}, 'No group matches.'), pager(page, x)];
+}
+
+function againstEachOther(page, run, group) {
+  const paid = group.episodes.filter((e) => e.best_reward !== null).sort((a, b) => b.best_reward - a.best_reward);
+  if (paid.length < 2) return '–';
+  const [a, b] = [paid[paid.length - 1].id, paid[0].id];
+  return el('a', {href: page.address(['compare'], {a: `${run}/${a}`, b: `${run}/${b}`}), 'aria-label': `Compare ${a} with ${b}`}, `${plain(a)} – ${plain(b)}`);
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+// The runs of orders of rollouts, in this process and on this machine: what the HANDOFF of
+// `kernelmill serve` begins, holds and reads.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <caf/fwd.hpp>
+
+#include "actors/handoff/handoff.hpp"
+#include "actors/head/members.hpp"
+#include "launch/machine/backend.hpp"
+#include "messages/actors.hpp"
+#include "messages/log/logger.hpp"
+
+namespace kernelmill::rollouts {
+
+struct local_options {
+  std::string root; ///< folder of the runs, absolute
+  cluster_actor queues;
+  lane_facts lane;
+  chosen_backend backend;
+  std::string tasks_root; ///< of orders that name none; empty: the installation's
+  logger log;
+};
+
+/// Also what its runs tell: before the first submit(), tell_to() says whom.
+class local_rollouts : public handoff::rollout_host {
+public:
+  virtual void tell_to(const handoff::handoff_actor& who) = 0;
+};
+
+/// The system outlives it.
+std::shared_ptr<local_rollouts> make_local_rollouts(caf::actor_system& system,
+                                                    local_options options);
+
+} // namespace kernelmill::rollouts

@@ -1,0 +1,71 @@
+#include "storage/export/gates.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "storage/export/split.hpp"
+
+namespace kernelmill::exports {
+
+split_table::split_table(const std::vector<source>& from, report& done) {
+  std::set<std::string> all;
+  for (const auto& x : from) {
+    for (const auto& [task, unused] : x.splits) all.insert(task);
+    for (const auto& [task, unused] : x.may.tasks) all.insert(task);
+  }
+  for (const auto& task : all) choose(task, from, done);
+}
+
+chosen_split split_table::operator()(const std::string& task) const {
+  auto found = chosen_.find(task);
+  return found == chosen_.end() ? chosen_split{split_of(task, ""), false} : found->second;
+}
+
+bool split_table::has_dev() const {
+  return std::any_of(chosen_.begin(), chosen_.end(),
+                     [](const auto& x) { return x.second.split == "dev"; });
+}
+
+void split_table::choose(const std::string& task, const std::vector<source>& from, report& done) {
+  split_conflict seen;
+  bool own = false, differ = false;
+  for (const auto& x : from) {
+    auto said = x.splits.find(task);
+    bool says = said != x.splits.end();
+    if (!says && !x.may.tasks.contains(task)) continue;
+    auto split = split_of(task, says ? said->second : "");
+    own = own || says;
+    differ = differ || (!seen.taken.empty() && seen.taken != split);
+    if (seen.taken != "dev") seen.taken = split;
+    seen.by_run[x.run] = std::move(split);
+  }
+  chosen_[task] = {seen.taken, own};
+  if (differ) done.split_conflicts[task] = std::move(seen);
+}
+
+licence_gate::licence_gate(const std::vector<source>& from) {
+  for (const auto& x : from)
+    for (const auto& [task, may] : x.may.tasks)
+      if (!may.allowed && !may.digest.empty()) refused_.emplace(may.digest, may);
+}
+
+permit licence_gate::of_task(const source& from, const std::string& task) const {
+  auto result = permit_of(from.may, task);
+  auto twin = refused_.find(result.digest);
+  return result.allowed && twin != refused_.end() ? twin->second : result;
+}
+
+expected<void> licence_gate::check(const std::vector<source>& from) const {
+  std::optional<permit> first;
+  for (const auto& x : from)
+    for (const auto& [task, unused] : x.may.tasks) {
+      auto may = of_task(x, task);
+      if (may.allowed) return {};
+      if (!first) first = std::move(may);
+    }
+  if (!first) return {}; // no run has a task
+  return configuration_error("licence_forbids", "failed to export: " + first->reason, first->hint);
+}
+
+} // namespace kernelmill::exports

@@ -1,0 +1,43 @@
+#pragma once
+
+// What the licences of a run's sources say of an export. Whoever exports decides and hands the
+// answers in; what is not among them is refused.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "messages/error.hpp"
+
+namespace kernelmill::exports {
+
+struct permit {
+  bool allowed = false;
+  std::string source;  ///< empty: none is known
+  std::string licence; ///< its name
+  std::string url;
+  std::string terms;  ///< that this use needs; accepted where it is allowed
+  std::string reason; ///< why not
+  std::string hint;   ///< what can be done about it
+  std::string digest; ///< of the task, for tasks of one content and two names
+  bool shared = true; ///< may be passed on, too
+};
+
+struct permits {
+  std::map<std::string, permit> tasks; ///< by id
+  std::map<std::string, permit>
+      examples;   ///< by id, "kernel:TURN": those that differ from `kernels`
+  permit kernels; ///< of all other retrieved kernels
+  permit cards;
+
+  /// Of a retrieved example, by its id.
+  const permit& of_example(const std::string& id) const;
+};
+
+/// Errors: "licence_forbids", where one of the tasks may not be used so: for what cannot be parted.
+expected<void> check_all(const permits& x, const std::string& failed);
+
+/// Of a task by its id; one that nobody has decided about is refused.
+permit permit_of(const permits& x, const std::string& task);
+
+} // namespace kernelmill::exports

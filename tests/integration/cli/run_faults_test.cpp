@@ -1,0 +1,115 @@
+// What befalls a run from outside: signals, and a store that somebody cuts while it is open.
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/cli/program.hpp"
+
+namespace kernelmill::test {
+namespace {
+
+using testing::HasSubstr;
+
+/// A run whose policy takes its time: it is in its first turns when something befalls it.
+std::vector<std::string> slow_run(const std::string& name, int latency_ms, int turns) {
+  auto script =
+      write_file(name + ".json", R"({"model": "m", "latency_ms": )" + std::to_string(latency_ms) +
+                                     R"(, "replies": [{"text": "no kernel"}]})");
+  return {"run",
+          source_file("configs/quickstart.json"),
+          "tasks.ids=[\"native/row_sum\"]",
+          "tasks.group_size=2",
+          "tasks.max_turns=" + std::to_string(turns),
+          "profile.enabled=false",
+          "policy.script=" + script,
+          "run.dir=" + name};
+}
+
+/// A shell that ends its terminal's programs has not said nohup.
+class heard_hangup {
+public:
+  heard_hangup() : before_(std::signal(SIGHUP, SIG_DFL)) {
+    // nop
+  }
+  ~heard_hangup() { std::signal(SIGHUP, before_); }
+
+private:
+  void (*before_)(int);
+};
+
+TEST(run_faults, the_end_of_a_terminal_asks_as_sigterm_does) {
+  heard_hangup hears;
+  running_program started{slow_run("hung_up", 1500, 2)};
+  started.wait_for_error("run hung_up");
+  nlohmann::json episodes;
+  while (episodes.empty() && started.running()) {
+    auto asked = kernelmill({"ps", "hung_up", "--json"});
+    if (asked.code == 0) episodes = asked.document()["episodes"];
+  }
+  auto x = started.stop(SIGHUP);
+  EXPECT_EQ(x.code, 128 + SIGHUP) << x.err;
+  EXPECT_THAT(x.out, HasSubstr("cancelled: "));
+  EXPECT_THAT(x.err, HasSubstr("kernelmill resume hung_up"));
+  EXPECT_THAT(kernelmill({"show", "hung_up"}).out, HasSubstr("\ncancelled\n"));
+  auto resumed = kernelmill({"resume", "hung_up", "--json"});
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(resumed.document()["totals"]["episodes"], 2);
+}
+
+TEST(run_faults, a_store_that_is_cut_while_it_is_open_ends_the_run_with_a_word) {
+  running_program started{slow_run("cut", 500, 40)};
+  auto file = scratch() + "/cut/lineage/data.mdb";
+  nlohmann::json shown;
+  while (started.running() && shown["tasks"].empty())
+    shown = kernelmill({"show", "cut", "--json"}).document();
+  std::filesystem::resize_file(file, 0);
+  auto x = started.stop(0);
+  EXPECT_EQ(x.code, 1) << x.err;
+  EXPECT_THAT(x.err, HasSubstr("failed to read the store " + scratch() + "/cut/lineage"));
+  EXPECT_THAT(x.err, HasSubstr("was cut off while it was open"));
+  EXPECT_THAT(x.err, HasSubstr("kernelmill fsck"));
+}
+
+std::set<std::string> layers_in(const nlohmann::json& list) {
+  return list.get<std::set<std::string>>();
+}
+
+TEST(verdict, names_the_layers_of_the_sandbox_that_stood) {
+  std::set<std::string> stand;
+  for (const auto& x : kernelmill({"doctor", "--json"}).document()["findings"])
+    if (std::string name = x["name"]; name.starts_with("sandbox: ") && x["state"] == "ok")
+      stand.insert(name.substr(9));
+  ASSERT_TRUE(stand.contains("seccomp"));
+  auto kernel = source_file("configs/policies/quickstart/row_sum/plain.cpp");
+  auto x = kernelmill({"eval", "--task", "native/row_sum", "--json", kernel});
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_EQ(layers_in(x.document()["layers"]), stand);
+}
+
+TEST(verdict, in_the_traces_of_a_run_names_them_too) {
+  auto words = slow_run("layered", 1, 1);
+  words.insert(words.end(),
+               {"evaluation.timing.enabled=false",
+                "policy.script=" + source_file("configs/policies/quickstart/script.json")});
+  auto x = kernelmill(words);
+  ASSERT_EQ(x.code, 0) << x.err;
+  std::ifstream traces{scratch() + "/layered/traces.jsonl"};
+  size_t evaluated = 0;
+  for (std::string line; std::getline(traces, line);) {
+    auto turn = nlohmann::json::parse(line);
+    if (turn["kind"] != "turn" || turn["eval_result"]["cases_total"] == 0) continue;
+    ++evaluated;
+    EXPECT_TRUE(layers_in(turn["eval_result"]["sandbox_layers"]).contains("seccomp")) << line;
+  }
+  EXPECT_GT(evaluated, 0u);
+}
+
+} // namespace
+} // namespace kernelmill::test

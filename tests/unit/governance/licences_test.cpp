@@ -1,0 +1,187 @@
+#include "actors/governance/licences.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace kernelmill {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+licence read(const std::string& text) {
+  auto x = parse_licence(text, "x.json");
+  if (!x) throw std::runtime_error(render(x.error()));
+  return *x;
+}
+
+std::string why_not(const std::string& text) {
+  auto x = parse_licence(text, "x.json");
+  return x ? "it was read" : render(x.error());
+}
+
+std::string document(const std::string& source, const std::string& train,
+                     const std::string& more = "") {
+  return R"({"schema_version": 1, "source": ")" + source + R"(", "title": "The )" + source +
+         R"( set", "licence": "L", "match": [")" + source + R"(/*"], )" + more +
+         R"("allows": {"evaluate": true, "train": )" + train + R"(, "share": true}})";
+}
+
+licence_book book(const std::vector<std::string>& documents) {
+  std::vector<licence> all;
+  for (const auto& x : documents) all.push_back(read(x));
+  auto result = licence_book::of(std::move(all));
+  if (!result) throw std::runtime_error(render(result.error()));
+  return *result;
+}
+
+const std::string digest(64, 'a');
+
+licence_book three() {
+  return book({document("free", "true"),
+               document("bound", "false", R"("digests": [")" + digest + R"("], )"),
+               document("asks", R"("terms")", R"("terms": "asks-1.0", "since": "2026-06-09", )")});
+}
+
+TEST(licences, are_read_from_json_with_comments) {
+  auto x = read("// ours\n" + document("asks", R"("terms")", R"("terms": "asks-1.0", )"));
+  EXPECT_EQ(x.source, "asks");
+  EXPECT_EQ(x.of(purpose::train), allowance::on_terms);
+  EXPECT_EQ(x.of(purpose::share), allowance::yes);
+  EXPECT_EQ(x.terms, "asks-1.0");
+}
+
+TEST(licences, name_file_and_key_of_what_is_wrong) {
+  struct {
+    std::string text;
+    const char* said;
+  } cases[] = {{"{\n\n]", "x.json:3"},
+               {"[]", "must hold an object"},
+               {R"({"schema_version": 1, "sauce": "x"})", "unknown key \"sauce\""},
+               {R"({"source": "x"})", "\"schema_version\" must be 1"},
+               {document("Big", "true"), "small letters"},
+               {document("x", "\"maybe\""), "\"allows.train\" must be true, false or \"terms\""},
+               {document("x", "\"terms\""), "no \"terms\" are named"},
+               {document("x", "true", R"("since": "June", )"), "\"since\" must be a date"},
+               {document("x", "true", R"("digests": ["abc"], )"), "\"digests\" takes SHA-256"},
+               {document("x", "true", R"("match": "x/*", )"), "\"match\" must be a list"},
+               {R"({"schema_version": 1, "source": "x", "title": "X", "licence": "L",
+           "allows": {"evaluate": true, "train": true}})",
+                "\"allows.share\" is missing"}};
+  for (const auto& [text, said] : cases)
+    EXPECT_THAT(why_not(text), AllOf(HasSubstr("x.json"), HasSubstr(said))) << text;
+}
+
+TEST(licences, of_one_source_are_one_file) {
+  auto x = licence_book::of({read(document("x", "false")), read(document("x", "true"))});
+  ASSERT_FALSE(x);
+  EXPECT_EQ(x.error().category, "bad_licence");
+}
+
+TEST(licences, decide_by_source_id_and_digest) {
+  auto all = three();
+  EXPECT_TRUE(decide(all, {"free/a", {}, {}}, purpose::train, {}).allowed);
+  EXPECT_TRUE(decide(all, {"mine/a", {}, "free"}, purpose::train, {}).allowed);
+  for (const origin_facts& x :
+       {origin_facts{"bound/a", {}, {}}, {"mine/a", {}, "bound"}, {"mine/a", digest, {}}}) {
+    auto said = decide(all, x, purpose::train, {});
+    EXPECT_FALSE(said.allowed) << x.id;
+    EXPECT_EQ(said.source, "bound");
+    EXPECT_THAT(said.reason,
+                HasSubstr(x.id + " is of The bound set, which must not be trained on"));
+    EXPECT_TRUE(decide(all, x, purpose::evaluate, {}).allowed);
+  }
+}
+
+TEST(licences, take_the_strictest_of_those_that_fit) {
+  auto all = three();
+  EXPECT_FALSE(decide(all, {"bound/a", {}, "free"}, purpose::train, {}).allowed);
+  EXPECT_FALSE(decide(all, {"free/a", digest, "free"}, purpose::train, {}).allowed);
+  EXPECT_FALSE(decide(all, {"asks/a", {}, "free"}, purpose::train, {}).allowed);
+}
+
+TEST(licences, that_ask_for_terms_allow_once_they_are_accepted) {
+  auto all = three();
+  auto before = decide(all, {"asks/a", {}, {}}, purpose::train, {});
+  EXPECT_FALSE(before.allowed);
+  EXPECT_THAT(before.reason, HasSubstr("since 2026-06-09 without its terms"));
+  EXPECT_THAT(before.hint, HasSubstr("--accept-terms asks-1.0"));
+  auto after = decide(all, {"asks/a", {}, {}}, purpose::train, {"asks-1.0"});
+  EXPECT_TRUE(after.allowed);
+  EXPECT_EQ(after.terms, "asks-1.0") << "what was accepted is told";
+}
+
+TEST(licences, that_forbid_are_lifted_by_no_terms) {
+  auto said = decide(three(), {"bound/a", {}, {}}, purpose::train, {"asks-1.0"});
+  EXPECT_FALSE(said.allowed);
+  EXPECT_THAT(said.hint, HasSubstr("no terms that are accepted change that"));
+}
+
+TEST(licences, that_nobody_knows_allow_to_evaluate_alone) {
+  auto all = three();
+  for (const origin_facts& x :
+       {origin_facts{"mine/a", {}, {}}, {"mine/a", {}, "nobody"}, {"free/a", {}, "nobody"}}) {
+    EXPECT_TRUE(decide(all, x, purpose::evaluate, {}).allowed);
+    auto said = decide(all, x, purpose::train, {});
+    EXPECT_FALSE(said.allowed) << x.id << " " << x.source;
+    EXPECT_THAT(said.hint, AllOf(HasSubstr("`source` in task.json"), HasSubstr(x.id)));
+  }
+}
+
+TEST(licences, of_terms_that_nobody_has_are_refused) {
+  auto ok = three().check_terms({"asks-1.0", "asks-2.0"});
+  ASSERT_FALSE(ok);
+  EXPECT_EQ(ok.error().category, "unknown_terms");
+  EXPECT_THAT(ok.error().hint, HasSubstr("asks-1.0"));
+}
+
+class shipped_licences : public ::testing::Test {
+protected:
+  shipped_licences() {
+    std::vector<licence> all;
+    auto folder = std::string{std::getenv("KERNELMILL_SOURCE_DIR")} + "/configs/licences";
+    for (const auto& x : std::filesystem::directory_iterator{folder}) {
+      std::ifstream in{x.path()};
+      std::ostringstream text;
+      text << in.rdbuf();
+      auto one = parse_licence(text.str(), x.path().string());
+      if (!one) throw std::runtime_error(render(one.error()));
+      EXPECT_EQ(one->source + ".json", x.path().filename().string());
+      all.push_back(std::move(*one));
+    }
+    book_ = *licence_book::of(std::move(all));
+  }
+
+  bool may(const std::string& task, purpose wanted, std::set<std::string> accepted = {}) {
+    return decide(book_, {task, {}, {}}, wanted, accepted).allowed;
+  }
+
+  licence_book book_;
+};
+
+TEST_F(shipped_licences, keep_evaluation_sets_out_of_training_whatever_is_accepted) {
+  std::set<std::string> everything;
+  for (const auto& x : book_.all())
+    if (!x.terms.empty()) everything.insert(x.terms);
+  EXPECT_FALSE(everything.empty());
+  for (const auto* task : {"compute-eval/CUDA/16", "sol-execbench/L1/1"}) {
+    EXPECT_TRUE(may(task, purpose::evaluate)) << task;
+    EXPECT_FALSE(may(task, purpose::train, everything)) << task;
+    EXPECT_FALSE(may(task, purpose::share, everything)) << task;
+  }
+}
+
+TEST_F(shipped_licences, allow_what_is_free_and_ask_where_terms_are_to_be_read) {
+  for (const auto* task : {"native/row_sum", "torch/lstm_last", "kernelbench/level1/19_ReLU"})
+    for (auto wanted : all_purposes) EXPECT_TRUE(may(task, wanted)) << task;
+  EXPECT_FALSE(may("reference-kernels/amd/gemm", purpose::train));
+  EXPECT_TRUE(may("reference-kernels/amd/gemm", purpose::train, {"researcher-reciprocity-1.0"}));
+  EXPECT_FALSE(may("somebody/task", purpose::train));
+}
+
+} // namespace
+} // namespace kernelmill
