@@ -49,7 +49,7 @@ public:
     auto line = [&](const char* suffix, const std::string& key, const std::string& more,
                     double value) {
       text +=
-          fmt::format("{}{}{{{}=\"{}\"{}}} {}\n", name, suffix, label, quoted(key), more, value);
+          fmt::format("{}{}{{{}=\"{}\"{}}} {}\n", name, suffix, label, escaped(key), more, value);
     };
     for (const auto& [key, x] : values) {
       uint64_t below = 0;
