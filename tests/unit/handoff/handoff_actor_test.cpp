@@ -169,6 +169,7 @@ TEST_F(Handoff, GivesABatchToWhoeverWaitedForIt) {
 TEST_F(Handoff, AnswersNothingWhenTheTimeIsOver) {
   order("run", 2);
   auto waiting = send(batch("run", 1, 500));
+  ask(look_request{"run"}); // it waits by now
   clock_ += 500;
   caf::anon_send(who_, atom::tick_v);
   auto got = json::parse(*waiting.get());
