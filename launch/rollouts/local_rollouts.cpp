@@ -169,6 +169,7 @@ public:
     auto directory = open_run(folder(run));
     KM_TRY(directory);
     auto from = records(*directory);
+    if (!from && from.error().category == "not_found") return result; // killed before it had one
     KM_TRY(from);
     auto ending = latest_ending(**from, run);
     KM_TRY(ending);

@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -29,8 +31,9 @@ class Place:
                 {"task": TASK, "member": member,
                  "text": f"<think>\nt\n</think>\n<KERNEL>\n```cpp\n{GOOD}```\n</KERNEL>\n"}
                 for member in (0, 2)]}))
-        self.policy = self.line(self.start(
-            "policy", "scripted", "--script", str(folder / "script.json"), "--kind", "sglang"))
+        self.policy_server = self.start("policy", "scripted", "--script", str(folder / "script.json"),
+                                        "--kind", "sglang")
+        self.policy = self.line(self.policy_server)
         self.server = None
         self.serve()
 
@@ -160,6 +163,21 @@ class Rollouts(unittest.TestCase):
         self.assertEqual(len(rest["groups"]), 3)
         again = at.ask("GET", "/v1/rollouts/long")["groups"]
         self.assertEqual((again["committed"], again["leased"]), (1, 3))
+
+    def test_a_run_without_a_store_is_begun(self):
+        at = self.at
+        at.policy_server.send_signal(signal.SIGSTOP)  # nothing is committed meanwhile
+        try:
+            at.order(id="torn", groups=1)
+            at.server.kill()
+            at.server.wait()
+        finally:
+            at.policy_server.send_signal(signal.SIGCONT)
+        run = at.folder / "runs" / "torn"
+        shutil.rmtree(run / "lineage")  # as if it had been killed before it was made
+        self.assertEqual((run / "traces.jsonl").read_text(), "")
+        at.serve()
+        self.assertEqual(len(at.batch("torn", "r1")["groups"]), 1)
 
     def test_a_lease_that_expires_goes_to_another(self):
         at = self.at
