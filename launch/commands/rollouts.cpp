@@ -24,7 +24,7 @@ json counts_of(const handoff::order_entry& x) {
 
 /// One event, without the configuration that an order brings along.
 json event_json(uint64_t number, wire::HandoffEvent::Reader x) {
-  auto result = to_json(capnp::DynamicStruct::Reader{x});
+  auto result = kernelmill::to_json(capnp::DynamicStruct::Reader{x});
   if (result.contains("order") && result["order"].is_object()) result["order"].erase("config");
   json numbered{{"number", number}};
   numbered.update(result);
