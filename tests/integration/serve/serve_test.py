@@ -138,7 +138,7 @@ class Serve(unittest.TestCase):
 
         one = {"task": TASK, "source": GOOD}
         self.assertIn('unknown field "sauce"', refused({**one, "sauce": 1}))
-        self.assertIn("did you mean 'source'", refused({"task": TASK, "sorce": GOOD}))
+        self.assertIn("did you mean 'source'", refused({"task": TASK, "source1": GOOD}))
         self.assertIn('"candidates[1].source"',
                       refused({"candidates": [one, {"task": TASK, "source": 1}]}))
         self.assertIn('"task" is missing', refused({"source": GOOD}))
