@@ -107,7 +107,7 @@ TEST_F(Retriever, AnswersWithExamplesAndCountsThem) {
 
 TEST_F(Retriever, KernelsOfTheFeedServeOtherTasksOnly) {
   auto aut = spawn();
-  feed->push({"native/row_sum", "reduction", "cpu", test::row_sum_kernel, "t1", 2.0});
+  feed->push({"native/row_sum", "reduction", "cpu", test::row_sum_kernel, "t1", 2.0, "cpp", "train", ""});
   auto own = query(aut, "row_sum rows cols", "native/row_sum");
   EXPECT_EQ(own.open()->getExamples().size(), 1U);
   EXPECT_EQ(own.open()->getWithheld(), 1U);
@@ -120,7 +120,7 @@ TEST_F(Retriever, KernelsOfTheFeedServeOtherTasksOnly) {
 TEST_F(Retriever, AnEmbedderThatIsDownIsAFaultInTheAnswer) {
   auto aut = spawn();
   embedding->down = true;
-  feed->push({"native/row_sum", "reduction", "cpu", test::row_sum_kernel, "t1", 2.0});
+  feed->push({"native/row_sum", "reduction", "cpu", test::row_sum_kernel, "t1", 2.0, "cpp", "train", ""});
   auto answer = query(aut, "sum of rows", "native/row_sum");
   auto x = answer.open();
   EXPECT_EQ(x->getExamples().size(), 0U);
