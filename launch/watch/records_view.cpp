@@ -1,5 +1,6 @@
 #include "launch/watch/records.hpp"
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -57,20 +58,27 @@ std::string bytes64(const Message<T>& x) {
   return to_base64({x.data(), x.size()});
 }
 
+// In place of a text: that there was one is evidence.
+constexpr const char* left_out = "...";
+
+void leave_mark(wire::Content::Builder x) {
+  if (x.isInline() && x.getInline().size() > 0) x.setInline(left_out);
+}
+
 // Of most of a record nobody reads a table.
 Message<wire::Record> without_texts(wire::TurnRecord::Reader turn) {
   auto blank = build<wire::Record>([&](wire::Record::Builder record) {
     record.setTurn(turn);
     auto to = record.getTurn();
-    to.initPrompt(0);
-    to.initCandidate().setInline("");
-    to.initFeedback().setInline("");
+    to.initPrompt(std::min(turn.getPrompt().size(), 1U));
+    leave_mark(to.getCandidate());
+    leave_mark(to.getFeedback());
     auto completion = to.getCompletion();
-    completion.initText().setInline("");
+    leave_mark(completion.getText());
     completion.initPromptTokenIds(0);
     completion.initTokenIds(0);
     completion.initLogprobs(0);
-    to.getFacts().getBuild().setLog("");
+    to.getFacts().getBuild().setLog(turn.getFacts().getBuild().getLog().size() > 0 ? left_out : "");
     to.getFacts().getEvaluation().setOutput("");
   });
   // A copy has no holes where the texts were.

@@ -21,7 +21,7 @@ enum class finding_state : unsigned char {
 /// "note", "damage", "repaired" or "lost".
 const char* to_string(finding_state x) noexcept;
 
-struct finding {
+struct fsck_finding {
   finding_state state = finding_state::note;
   std::string kind; ///< docs/reference/store.md lists them
   std::string what;
@@ -32,7 +32,7 @@ struct fsck_report {
   uint64_t turns = 0;     ///< of this run
   uint64_t artifacts = 0; ///< that records name and that are whole
   uint64_t lines = 0;     ///< of both journals
-  std::vector<finding> findings;
+  std::vector<fsck_finding> findings;
   std::string quarantine; ///< the folder of what was put aside; empty: nothing
 
   bool has(finding_state x) const;

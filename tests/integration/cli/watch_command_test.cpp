@@ -131,7 +131,8 @@ TEST(explain_command, a_compiler_that_cannot_be_run_is_named_while_and_after) {
   auto over = kernelmill({"explain", "uncompiled", "--json"});
   ASSERT_EQ(over.code, 0) << over.err;
   bool named = false;
-  for (const auto& one : over.document()["findings"])
+  auto told = over.document();
+  for (const auto& one : told["findings"])
     named |= one["resource"] == "compiler" && one["text"].get<std::string>().find(
                                                   "compiler (toolchain_missing)") != std::string::npos;
   EXPECT_TRUE(named) << over.out;

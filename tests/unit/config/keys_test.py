@@ -108,7 +108,7 @@ def members_of(structs):
 def sources_of(entry):
     """The sources of one compile command: several where KERNELMILL_UNITY makes one unit of them."""
     path = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
-    if path.parent.name == "Unity" and path.exists():
+    if path.parent.name == "Unity" and path.suffix == ".cxx" and path.exists():
         return [pathlib.Path(x).resolve() for x in re.findall(r'^#include "(.*\.cpp)"', path.read_text(), re.M)]
     return [path] if path.suffix == ".cpp" and path.exists() else []
 
