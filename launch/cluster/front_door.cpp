@@ -130,7 +130,11 @@ void front_door::state::admit(descriptor fd, const sockaddr_storage& from) {
   visitor who;
   who.from = origin_of(from);
   who.link.fd = std::move(fd);
-  if (!tls && hear_greeting(who) == tls_step::done) return let_through(std::move(who.link));
+  if (!tls) { // what it said may be here already, and is then not heard again
+    auto step = hear_greeting(who);
+    if (step == tls_step::done) return let_through(std::move(who.link));
+    if (step == tls_step::failed) return;
+  }
   make_room(who.from);
   if (tls) {
     who.link.session = tls->session(who.link.fd.get(), true);

@@ -15,6 +15,7 @@
 #include "launch/node/run_rights.hpp"
 #include "launch/rollouts/group_rows.hpp"
 #include "storage/group_reader.hpp"
+#include "storage/page_check.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill::rollouts {
@@ -69,6 +70,13 @@ expected<ended_run> latest_ending(const store& from, const std::string& run) {
     return true;
   }));
   return result;
+}
+
+/// Whether whoever made the store was killed before anything was written to it.
+bool is_unborn_store(const std::string& directory) {
+  auto file = directory + "/data.mdb";
+  std::error_code code;
+  return (fs::file_size(file, code) == 0 && !code) || is_unborn(file);
 }
 
 /// Whoever takes batches trains on them. Errors: "licence_forbids", "unknown_terms".
@@ -169,7 +177,8 @@ public:
     auto directory = open_run(folder(run));
     KM_TRY(directory);
     auto from = records(*directory);
-    if (!from && from.error().category == "not_found") return result; // killed before it had one
+    if (!from && (from.error().category == "not_found" || is_unborn_store(directory->store)))
+      return result; // killed before it had one
     KM_TRY(from);
     auto ending = latest_ending(**from, run);
     KM_TRY(ending);

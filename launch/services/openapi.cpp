@@ -63,6 +63,7 @@ const char* words_of(int status) {
     case 404: return "There is none of that name.";
     case 409: return "It contradicts an earlier request; the message says which.";
     case 413: return "The body is too large.";
+    case 415: return "The body is not said to be JSON.";
     case 429: return "The queue is full; come again after Retry-After seconds.";
     case 503: return "Not now.";
     default: return "";
@@ -99,7 +100,7 @@ json operation_json(const operation& x) {
                                 {"content", content_of(x.answer, x.list)}};
   auto statuses = x.statuses;
   if (!x.open) statuses.insert(statuses.begin(), {400, 401});
-  if (*x.body != 0) statuses.push_back(413);
+  if (*x.body != 0) statuses.insert(statuses.end(), {413, 415});
   for (int status : statuses)
     result["responses"][std::to_string(status)] = {
         {"description", words_of(status)},

@@ -178,6 +178,7 @@ std::vector<schema> rollout_schemas() {
           {"WeightsDeclared", "It is known.", declared_fields()}};
 }
 
+// 404 for all: a server without --runs has none of them.
 std::vector<operation> rollout_operations() {
   return {
       {"order_rollouts",
@@ -188,8 +189,8 @@ std::vector<operation> rollout_operations() {
        "RolloutOrder",
        "Rollouts",
        false,
-       {409}},
-      {"list_rollouts", "GET", "/v1/rollouts", "All orders.", {}, "", "RolloutList"},
+       {404, 409}},
+      {"list_rollouts", "GET", "/v1/rollouts", "All orders.", {}, "", "RolloutList", false, {404}},
       {"rollout_batch",
        "GET",
        "/v1/rollouts/batch",
@@ -243,7 +244,7 @@ std::vector<operation> rollout_operations() {
        "RolloutCommit",
        "RolloutConsumer",
        false,
-       {409}},
+       {404, 409}},
       {"roll_back_rollouts",
        "POST",
        "/v1/rollouts/rollback",
@@ -251,14 +252,18 @@ std::vector<operation> rollout_operations() {
        "used its name before is fenced.",
        {},
        "RolloutRollback",
-       "RolloutConsumer"},
+       "RolloutConsumer",
+       false,
+       {404}},
       {"declare_weights",
        "POST",
        "/v1/weights",
        "Tells of a new version of the weights.",
        {},
        "Weights",
-       "WeightsDeclared"}};
+       "WeightsDeclared",
+       false,
+       {404}}};
 }
 
 } // namespace kernelmill::services

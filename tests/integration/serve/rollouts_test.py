@@ -166,18 +166,26 @@ class Rollouts(unittest.TestCase):
 
     def test_a_run_without_a_store_is_begun(self):
         at = self.at
+        names = ["torn-before", "torn-within"]
         at.policy_server.send_signal(signal.SIGSTOP)  # nothing is committed meanwhile
         try:
-            at.order(id="torn", groups=1)
+            for name in names:
+                at.order(id=name, groups=1)
             at.server.kill()
             at.server.wait()
         finally:
             at.policy_server.send_signal(signal.SIGCONT)
-        run = at.folder / "runs" / "torn"
-        shutil.rmtree(run / "lineage")  # as if it had been killed before it was made
-        self.assertEqual((run / "traces.jsonl").read_text(), "")
+        for name in names:  # as if it had been killed before the store was made: that comes before the journal
+            run = at.folder / "runs" / name
+            shutil.rmtree(run / "lineage")
+            self.assertEqual((run / "traces.jsonl").read_text(), "")
+            for journal in ("traces.jsonl", "metrics.jsonl"):
+                (run / journal).unlink()
+        (run / "lineage").mkdir()
+        (run / "lineage" / "data.mdb").touch()  # of the last one: LMDB had made its file and written nothing
         at.serve()
-        self.assertEqual(len(at.batch("torn", "r1")["groups"]), 1)
+        for name in names:
+            self.assertEqual(len(at.batch(name, "r1", wait_s=30)["groups"]), 1, at.ask("GET", "/v1/rollouts/" + name))
 
     def test_a_lease_that_expires_goes_to_another(self):
         at = self.at

@@ -194,7 +194,7 @@ class Serve(unittest.TestCase):
         """Each path with its method is there, and nothing else; answers have the named fields."""
         done = self.client.evaluate(TASK, GOOD)
         ids = {"/v1/evaluations/{id}": done.id, "/status/{id}": "gym", "/results/{id}": "gym",
-               "/workflow/results/{id}": "gym", "/tasks/{id}": "gym"}
+               "/workflow/results/{id}": "gym", "/tasks/{id}": "gym", "/v1/rollouts/{id}": "none"}
         gym = {"task_id": "gym", "reference_code": reference_code(), "kernel_code": GOOD}
         bodies = {"/v1/evaluate": {"candidates": [{"task": TASK, "source": GOOD}]},
                   "/evaluate": gym, "/evaluate/batch": {"tasks": [gym]},
@@ -212,6 +212,11 @@ class Serve(unittest.TestCase):
                 name = (content["items"] if many else content)["$ref"].rsplit("/", 1)[1]
                 for one in document if many else [document]:
                     hold(self, one, name)
+            if "requestBody" in methods.get("post", {}):
+                status, document = ask(self.client, "POST", real)
+                self.assertEqual(status, 415, path)
+                self.assertIn("415", methods["post"]["responses"], path)
+                hold(self, document, "Error")
             status, _ = ask(self.client, "PUT", real, {})
             self.assertEqual(status, 405, path)
 
