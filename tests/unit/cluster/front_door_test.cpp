@@ -16,12 +16,13 @@ protected:
 
   void open(const door_limits& limits, const shared_tls& tls) {
     auto made = front_door::open("127.0.0.1", 0, tls, limits, [this](link_socket x) {
+      // Who has the answer is counted.
+      std::lock_guard guard{mutex};
       // A head greets first.
       if (x.session)
         EXPECT_EQ(SSL_write(x.session.get(), "hello", 5), 5);
       else
         EXPECT_EQ(::send(x.fd.get(), "hello", 5, MSG_NOSIGNAL), 5);
-      std::lock_guard guard{mutex};
       inside.push_back(std::move(x));
     });
     ASSERT_TRUE(made) << made.error().message;
