@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "messages/base/base64.hpp"
 #include "messages/base/utf8.hpp"
 
 namespace kernelmill {
@@ -84,36 +85,10 @@ bool worth_another_try(const embedder_answer& x) {
   return x.status == 0 || x.status == 408 || x.status == 429 || x.status >= 500;
 }
 
-int base64_value(char c) {
-  if (c >= 'A' && c <= 'Z') return c - 'A';
-  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-  if (c >= '0' && c <= '9') return c - '0' + 52;
-  if (c == '+' || c == '-') return 62;
-  if (c == '/' || c == '_') return 63;
-  return -1;
-}
-
-expected<std::string> decode_base64(std::string_view text) {
-  while (text.ends_with('=')) text.remove_suffix(1);
-  std::string bytes;
-  bytes.reserve(text.size() * 3 / 4);
-  uint32_t window = 0;
-  int bits = 0;
-  for (char c : text) {
-    int value = base64_value(c);
-    if (value < 0) return failed("the answer holds malformed base64");
-    window = (window << 6) | static_cast<uint32_t>(value);
-    if ((bits += 6) < 8) continue;
-    bits -= 8;
-    bytes += static_cast<char>((window >> bits) & 0xFFU);
-  }
-  return bytes;
-}
-
 expected<std::vector<float>> row_from_base64(const std::string& text) {
   static_assert(std::endian::native == std::endian::little, "rows travel as little-endian floats");
-  auto bytes = decode_base64(text);
-  KM_TRY(bytes);
+  auto bytes = from_base64(text, base64_letters::any);
+  if (!bytes) return failed("the answer holds malformed base64");
   if (bytes->size() % sizeof(float) != 0)
     return failed(fmt::format("a row of {} base64 bytes is no array of floats", bytes->size()));
   std::vector<float> row(bytes->size() / sizeof(float));

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "messages/base/descriptor.hpp"
 #include "messages/base/files.hpp"
 
 namespace kernelmill {
@@ -83,6 +84,15 @@ expected<void> make_directories(const std::string& path) {
     return failure("create", path);
   }
   return sync_directory(parent);
+}
+
+expected<void> write_all(int fd, std::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    auto n = write_retrying(fd, bytes.data(), bytes.size());
+    if (n < 0) return failure("write", path);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
 }
 
 expected<void> write_file(const std::string& path, std::string_view bytes) {

@@ -18,6 +18,9 @@ expected<std::string> read_file(const std::string& path);
 /// Returns when the new content is on disk; the old one stays when it fails.
 expected<void> write_file(const std::string& path, std::string_view bytes);
 
+/// Writes all bytes to an open file. `path`: what errors call it.
+expected<void> write_all(int fd, std::string_view bytes, const std::string& path);
+
 /// Creates a folder and its parents and syncs what it added.
 expected<void> make_directories(const std::string& path);
 

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "messages/base/clock.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {
@@ -27,14 +28,6 @@ bool is_run_name(const std::string& name) {
 std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
-}
-
-std::string utc_now() {
-  auto now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts));
 }
 
 bool exists(const std::string& path) {
@@ -135,7 +128,7 @@ expected<run_directory> create_run(const new_run& what, const ordered_json& conf
   for (const auto& folder : {run.path, run.logs(), run.artifacts}) KM_TRY(make_directories(folder));
   KM_TRY(write_json(run.config_file(), config));
   ordered_json full = {{"schema_version", run_schema_version}, {"run", run.name}};
-  full["created_at"] = utc_now();
+  full["created_at"] = utc_text(std::time(nullptr));
   full["store"] = shared.empty() ? ordered_json("lineage") : ordered_json(shared);
   if (manifest.is_object()) full.update(manifest);
   KM_TRY(write_json(run.manifest_file(), full));

@@ -8,6 +8,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "messages/base/clock.hpp"
 #include "messages/base/digest.hpp"
 #include "storage/files.hpp"
 
@@ -151,13 +152,12 @@ expected<verdict_version> begin_verdicts(const run_directory& run, const std::st
   }
   auto path = folder_of(run) + "/" + chosen;
   KM_TRY(make_directories(path));
-  json document = {
-      {"schema_version", verdicts_schema_version},
-      {"name", chosen},
-      {"number", number},
-      {"digest", digest},
-      {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
-      {"rules", rules}};
+  json document = {{"schema_version", verdicts_schema_version},
+                   {"name", chosen},
+                   {"number", number},
+                   {"digest", digest},
+                   {"created_at", utc_text(std::time(nullptr))},
+                   {"rules", rules}};
   KM_TRY(write_json(path + "/rules.json", document));
   return read_version(path);
 }

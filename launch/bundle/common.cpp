@@ -2,6 +2,7 @@
 #include <ctime>
 
 #include "launch/bundle/documents.hpp"
+#include "messages/base/clock.hpp"
 #include "messages/identity.hpp"
 #include "messages/json.hpp"
 
@@ -59,14 +60,9 @@ std::string run_id(wire::TurnRecord::Reader x) {
          short_name({{}, {}, e.getGroup(), e.getMember()}, x.getTurn());
 }
 
-std::string utc_text(double seconds) {
+std::string time_or_nothing(double seconds) {
   if (!std::isfinite(seconds) || seconds <= 0 || seconds > 1e11) return {};
-  auto whole = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  ::gmtime_r(&whole, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  return utc_text(static_cast<std::time_t>(seconds));
 }
 
 json gate_word(wire::TurnRecord::Reader x, std::string_view gate) {

@@ -64,7 +64,7 @@ json not_run(const char* reason);
 expected<void> put_json(const file_put& put, const std::string& path, const json& x);
 
 std::string run_id(wire::TurnRecord::Reader x);  ///< "RUN/g3.e1.t2"
-std::string utc_text(double seconds_since_1970); ///< empty for 0
+std::string time_or_nothing(double seconds_since_1970); ///< empty for 0
 json gate_word(wire::TurnRecord::Reader x, std::string_view gate);
 std::string status_of(wire::TurnRecord::Reader x); ///< "ok", "failed" or "error"
 std::string candidate_status(wire::TurnRecord::Reader x);

@@ -97,7 +97,7 @@ private:
       bool begins = x.getState() == "running";
       whole_.status = begins ? "open" : x.getState().cStr();
       whole_.events.push_back(
-          {{"ts", utc_text(x.getAt())},
+          {{"ts", time_or_nothing(x.getAt())},
            {"scope", "run"},
            {"kind", begins ? "started" : "completed"},
            {"payload", {{"opening", x.getOpening()}, {"state", x.getState().cStr()}}}});
@@ -139,7 +139,7 @@ private:
     if (of_turn() || !episode.end) return {};
     auto end = episode.end->open();
     auto x = end->getEpisode();
-    whole_.events.push_back({{"ts", utc_text(x.getCommittedAt())},
+    whole_.events.push_back({{"ts", time_or_nothing(x.getCommittedAt())},
                              {"scope", "episode"},
                              {"kind", "completed"},
                              {"payload",

@@ -42,7 +42,7 @@ json manifest_of(const turn_material& x, const run_facts& of) {
   return document_of(
       {{"run_id", run_id(turn)},
        {"parent_run_id", parent_run(x)},
-       {"created_at", utc_text(turn.getStartedAt())},
+       {"created_at", time_or_nothing(turn.getStartedAt())},
        {"engine_version", "kernelmill " + of.program},
        {"task_ref", str(turn.getEpisode().getTask())},
        {"mode", "agent"},
@@ -128,7 +128,7 @@ json event(const std::string& of, size_t number, const std::string& at, const ch
 std::string events_of(const turn_material& x) {
   auto turn = x.record;
   auto id = run_id(turn);
-  auto began = utc_text(turn.getStartedAt()), ended = utc_text(turn.getCommittedAt());
+  auto began = time_or_nothing(turn.getStartedAt()), ended = time_or_nothing(turn.getCommittedAt());
   auto seconds = turn.getSeconds();
   struct {
     const char* name;

@@ -10,6 +10,7 @@
 #include "launch/services/api_fields.hpp"
 #include "launch/services/evaluation_api.hpp"
 #include "launch/services/kernelgym_documents.hpp"
+#include "messages/base/clock.hpp"
 
 namespace kernelmill::services {
 
@@ -19,11 +20,12 @@ using json = nlohmann::ordered_json;
 using http::exchange_ptr;
 using http::request;
 
-constexpr size_t most_tasks = 1024; // of one request
-constexpr size_t most_ids = 65536;  // that are remembered
+constexpr size_t most_tasks = 1024;                 // of one request
+constexpr size_t most_ids = 65536;                  // that are remembered
 constexpr std::chrono::seconds longest_answer{600}; // then the client is told that it goes on
 
-/// Without what KernelGYM's clients send and nothing here reads, and without what they send as null.
+/// Without what KernelGYM's clients send and nothing here reads, and without what they send as
+/// null.
 nlohmann::json read_fields(const nlohmann::json& task, const fields& members) {
   auto result = nlohmann::json::object();
   for (const auto& one : members)
@@ -47,8 +49,8 @@ expected<evaluation_order> order_of_task(const api& x, const nlohmann::json& giv
   if (!given.is_object()) return tl::unexpected{bad_field("a task must be an object")};
   auto task = read_fields(given, kernelgym_task_fields());
   KM_TRY(check_fields(task, kernelgym_task_fields(), where));
-  if (auto workflow = given.value("workflow", nlohmann::json{}); workflow.is_string() &&
-                                                                 workflow != "kernelbench")
+  if (auto workflow = given.value("workflow", nlohmann::json{});
+      workflow.is_string() && workflow != "kernelbench")
     return tl::unexpected{bad_field("the field \"" + where +
                                     "workflow\" must be kernelbench: no other is known here")};
   auto known = x.tasks->by_reference(task["reference_code"].get<std::string>());
@@ -100,7 +102,8 @@ void remember(api& x, const std::vector<std::string>& ids, const std::vector<jso
 
 using answer_maker = std::function<json(const std::vector<std::string>&, const std::vector<json>&)>;
 
-/// Enters the tasks of a request, and answers when they are judged. A client that leaves finds them by their ids.
+/// Enters the tasks of a request, and answers when they are judged. A client that leaves finds them
+/// by their ids.
 void enter(const api_ptr& x, const std::vector<nlohmann::json>& tasks, const std::string& place,
            const exchange_ptr& to, const answer_maker& say) {
   auto entry = std::make_shared<desk_entry>();
@@ -119,8 +122,7 @@ void enter(const api_ptr& x, const std::vector<nlohmann::json>& tasks, const std
     std::vector<std::string> ours;
     for (const auto& one : *all) ours.push_back(one["id"].get<std::string>());
     when_over(x, ours, [ids, to, say](const gathering& found) {
-      to->answer(found.fault ? response_of(*found.fault)
-                             : json_response(200, say(ids, found.all)));
+      to->answer(found.fault ? response_of(*found.fault) : json_response(200, say(ids, found.all)));
     });
   };
   caf::anon_send(x->desk, atom::evaluate_v, std::move(entry));
@@ -132,8 +134,8 @@ void evaluate_one(const api_ptr& x, const nlohmann::json& body, const exchange_p
 }
 
 void evaluate_batch(const api_ptr& x, const nlohmann::json& given, const exchange_ptr& to) {
-  auto body = read_fields(given.is_object() ? given : nlohmann::json::object(),
-                          kernelgym_batch_fields());
+  auto body =
+      read_fields(given.is_object() ? given : nlohmann::json::object(), kernelgym_batch_fields());
   if (auto ok = check_fields(body, kernelgym_batch_fields()); !ok)
     return to->answer(refusal_of(ok.error()));
   const auto& tasks = body["tasks"];
@@ -188,18 +190,9 @@ void ask(const api_ptr& x, Atom what, const std::string& task_id, const exchange
   caf::anon_send(x->desk, what, std::move(question));
 }
 
-std::string timestamp() {
-  auto now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  auto length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text, length};
-}
-
 json health_json(const desk_load& load) {
   return {{"status", "healthy"},
-          {"timestamp", timestamp()},
+          {"timestamp", utc_text(std::time(nullptr))},
           {"gpu_status", json::object()},
           {"queue_status",
            {{"pending", load.waiting.load()},
@@ -214,11 +207,11 @@ json health_json(const desk_load& load) {
 json metrics_json(const desk_load& load) {
   auto done = static_cast<double>(load.done.load());
   auto uptime = load.uptime_s();
-  return {{"timestamp", timestamp()},
+  return {{"timestamp", utc_text(std::time(nullptr))},
           {"performance_metrics",
            {{"throughput_per_hour", uptime > 0 ? done / uptime * 3600 : 0},
-            {"success_rate", done > 0 ? json(static_cast<double>(load.accepted.load()) / done)
-                                      : json(nullptr)}}},
+            {"success_rate",
+             done > 0 ? json(static_cast<double>(load.accepted.load()) / done) : json(nullptr)}}},
           {"resource_metrics", json::object()},
           {"queue_metrics",
            {{"pending_tasks", load.waiting.load()},

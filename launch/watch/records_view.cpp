@@ -9,6 +9,7 @@
 
 #include "launch/watch/query.hpp"
 #include "launch/watch/stored.hpp"
+#include "messages/base/base64.hpp"
 #include "messages/identity.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/group_reader.hpp"
@@ -18,39 +19,11 @@ namespace kernelmill::watch {
 namespace {
 
 constexpr size_t most_part_bytes = size_t{8} << 20;
-constexpr std::string_view digits64 =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// JSON holds no bytes.
-std::string to_base64(std::string_view bytes) {
-  std::string result;
-  result.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t word = 0;
-    size_t count = std::min<size_t>(3, bytes.size() - i);
-    for (size_t k = 0; k < 3; ++k)
-      word = word << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0);
-    for (size_t k = 0; k < 4; ++k)
-      result.push_back(k <= count ? digits64[word >> (18 - 6 * k) & 63] : '=');
-  }
-  return result;
-}
-
-expected<std::string> from_base64(std::string_view text) {
-  std::string result;
-  uint32_t word = 0;
-  unsigned bits = 0;
-  for (char c : text) {
-    if (c == '=') break;
-    auto digit = digits64.find(c);
-    if (digit == digits64.npos)
-      return infrastructure_error("malformed_message", "failed to read a record from afar: it has "
-                                                       "a byte that is none of base64");
-    word = word << 6 | static_cast<uint32_t>(digit);
-    bits += 6;
-    if (bits >= 8) result.push_back(static_cast<char>(word >> (bits -= 8) & 0xff));
-  }
-  return result;
+expected<std::string> bytes_of(const std::string& text) {
+  if (auto result = from_base64(text)) return std::move(*result);
+  return infrastructure_error("malformed_message", "failed to read a record from afar: it has "
+                                                   "a byte that is none of base64");
 }
 
 template <class T>
@@ -226,14 +199,14 @@ expected<far_records> read_far_records(const json& document) {
     result.config = document.at("config");
     result.manifest = document.at("manifest");
     for (const auto& x : document.at("records")) {
-      auto bytes = from_base64(x.get<std::string>());
+      auto bytes = bytes_of(x.get<std::string>());
       KM_TRY(bytes);
       auto record = Message<wire::Record>::from_bytes(bytes->data(), bytes->size());
       KM_TRY(record);
       result.records.push_back(std::move(*record));
     }
     for (const auto& x : document.at("texts")) {
-      auto bytes = from_base64(x.at("bytes").get<std::string>());
+      auto bytes = bytes_of(x.at("bytes").get<std::string>());
       KM_TRY(bytes);
       result.texts.emplace_back(x.at("sha256").get<std::string>(), std::move(*bytes));
     }

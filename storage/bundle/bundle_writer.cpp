@@ -22,15 +22,6 @@ std::string folder_of(const std::string& path) {
   return slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-expected<void> write_all(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    auto n = write_retrying(fd, bytes.data(), bytes.size());
-    if (n < 0) return tl::unexpected<error>{file_error(errno, "write", path)};
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return {};
-}
-
 /// A file as the archive holds it: header, bytes, zeros to the end of its block.
 template <class Put>
 expected<void> put_file(const std::string& path, std::string_view bytes, const Put& put) {

@@ -69,11 +69,7 @@ expected<void> write_new(const std::string& path, std::string_view text, mode_t 
                                "failed to write the key " + path + ": the file is there",
                                "use it, or name another file with --out");
   if (!file) return tl::unexpected<error>{file_error(errno, "write", path)};
-  for (size_t at = 0; at < text.size();) {
-    auto n = write_retrying(file.get(), text.data() + at, text.size() - at);
-    if (n <= 0) return tl::unexpected<error>{file_error(errno, "write", path)};
-    at += static_cast<size_t>(n);
-  }
+  KM_TRY(write_all(file.get(), text, path));
   if (::fsync(file.get()) != 0) return tl::unexpected<error>{file_error(errno, "sync", path)};
   return {};
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "messages/base/clock.hpp"
 #include "messages/base/digest.hpp"
 
 namespace kernelmill::exports {
@@ -25,12 +26,7 @@ sol_json sol_number(double x) {
 }
 
 std::string iso_time(double seconds) {
-  auto whole = static_cast<std::time_t>(std::isfinite(seconds) ? std::max(seconds, 0.0) : 0);
-  std::tm parts{};
-  ::gmtime_r(&whole, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  return utc_text(static_cast<std::time_t>(std::isfinite(seconds) ? std::max(seconds, 0.0) : 0));
 }
 
 struct source_form {

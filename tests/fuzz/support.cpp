@@ -5,7 +5,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -74,6 +77,22 @@ void write_file(const std::string& path, std::string_view bytes) {
 void read_all(capnp::DynamicStruct::Reader x) {
   auto text = to_json(x).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   promise(!text.empty(), "a message can be shown");
+}
+
+// From one address after another: what is closed keeps its port for a minute.
+int call_loopback(uint16_t port) {
+  static uint32_t count = 0;
+  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in from{};
+  from.sin_family = AF_INET;
+  from.sin_addr.s_addr = htonl(0x7f000002 + count++ % 60000);
+  ::bind(fd, reinterpret_cast<sockaddr*>(&from), sizeof from);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  promise(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0, "the server accepts");
+  return fd;
 }
 
 } // namespace kernelmill::fuzz

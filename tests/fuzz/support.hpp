@@ -2,6 +2,7 @@
 
 // What the targets share: promises, pieces of an input, and files to read it from.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,9 @@ private:
   int fd_;
   std::string path_;
 };
+
+/// A connection to a server of this process.
+int call_loopback(uint16_t port);
 
 /// A folder of this process in memory, removed at its end.
 const std::string& scratch_folder();

@@ -1,8 +1,6 @@
 // Bytes on a connection of our HTTP server, as it listens: every connection is answered or closed,
 // and none ends the server.
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -46,24 +44,8 @@ http::server& server() {
   return **started;
 }
 
-// From one address after another: what is closed keeps its port for a minute.
-int connect_to(uint16_t port) {
-  static uint32_t count = 0;
-  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in from{};
-  from.sin_family = AF_INET;
-  from.sin_addr.s_addr = htonl(0x7f000002 + count++ % 60000);
-  ::bind(fd, reinterpret_cast<sockaddr*>(&from), sizeof from);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  promise(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0, "the server accepts");
-  return fd;
-}
-
 std::string exchange_bytes(std::string_view bytes) {
-  int fd = connect_to(server().port());
+  int fd = call_loopback(server().port());
   std::string answer;
   char part[16384];
   bool sent_all = false;

@@ -5,8 +5,6 @@
 #include <chrono>
 #include <string>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -47,26 +45,10 @@ http::server& environment() {
   return **started;
 }
 
-// From one address after another: what is closed keeps its port for a minute.
-int call(uint16_t port) {
-  static uint32_t count = 0;
-  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in from{};
-  from.sin_family = AF_INET;
-  from.sin_addr.s_addr = htonl(0x7f000002 + count++ % 60000);
-  ::bind(fd, reinterpret_cast<sockaddr*>(&from), sizeof from);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  promise(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0, "the server accepts");
-  return fd;
-}
-
 /// Sends bytes and then says that no more come; returns all that comes back until the other side
 /// hangs up.
 std::string talk(std::string bytes) {
-  int fd = call(environment().port());
+  int fd = call_loopback(environment().port());
   std::string answer;
   char part[16384];
   size_t sent = 0;

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "messages/base/base64.hpp"
+#include "messages/base/clock.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/base/text.hpp"
@@ -117,6 +119,29 @@ TEST(base_files, a_file_of_many_pieces_comes_back_whole) {
   std::ofstream{path, std::ios::binary} << content;
   EXPECT_EQ(read_whole(path.string()), content);
   std::filesystem::remove(path);
+}
+
+TEST(base64, comes_back_as_it_went) {
+  EXPECT_EQ(to_base64(""), "");
+  EXPECT_EQ(to_base64("f"), "Zg==");
+  EXPECT_EQ(to_base64("fo"), "Zm8=");
+  EXPECT_EQ(to_base64("foobar"), "Zm9vYmFy");
+  std::string all;
+  for (int i = 0; i < 256; ++i) all.push_back(static_cast<char>(i));
+  EXPECT_EQ(from_base64(to_base64(all)), all);
+  EXPECT_EQ(from_base64("Zm8"), "fo") << "without what fills it up";
+}
+
+TEST(base64, has_one_alphabet_unless_both_are_asked_for) {
+  EXPECT_EQ(from_base64("-_8="), std::nullopt);
+  EXPECT_EQ(from_base64("-_8=", base64_letters::any), from_base64("+/8="));
+  EXPECT_EQ(from_base64("Zm 8"), std::nullopt);
+  EXPECT_EQ(from_base64("Zg==Zg=="), std::nullopt);
+}
+
+TEST(utc, is_written_as_records_hold_it) {
+  EXPECT_EQ(utc_text(0), "1970-01-01T00:00:00Z");
+  EXPECT_EQ(utc_text(1795510800), "2026-11-24T09:00:00Z");
 }
 
 } // namespace
