@@ -126,7 +126,8 @@ ex::contamination_check contamination_of(const invocation& in) {
   result.then = word == "drop"     ? ex::on_contamination::drop
                 : word == "refuse" ? ex::on_contamination::refuse
                                    : ex::on_contamination::report;
-  if (in.value("--form") != "kernelbench") result.memory = make_code_memory();
+  if (in.value("--form") != "kernelbench" && !in.has("--follow"))
+    result.memory = make_code_memory();
   return result;
 }
 
@@ -238,8 +239,7 @@ expected<int> export_runs(const invocation& in) {
                    .wanted = std::move(*wanted),
                    .zstd = in.has("--zstd"),
                    .accepted_terms = runs->accepted_terms,
-                   .contamination =
-                       in.has("--follow") ? ex::contamination_check{} : contamination_of(in),
+                   .contamination = contamination_of(in),
                    .force = in.has("--force"),
                    .directory = stream ? std::string{} : in.value("--out"),
                    .stream = to_stdout,

@@ -15,9 +15,6 @@ expected<int> export_harbor_tasks(const cli::invocation& in, const exported_runs
 expected<int> export_following(const cli::invocation& in, exported_runs& runs,
                                const exports::request& what);
 
-/// Errors: "licence_forbids" where every task of the runs is refused.
-expected<void> check_licences(const exported_runs& runs);
-
 /// Refuses a folder that is not empty, unless --force.
 expected<void> prepare_folder(const cli::invocation& in);
 

@@ -10,6 +10,7 @@
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/export_folders.hpp"
 #include "launch/config/paths.hpp"
+#include "storage/export/gates.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill::commands {
@@ -156,7 +157,8 @@ expected<void> write_task(harbor_task& x, const exported_run& run, const task_ro
 } // namespace
 
 expected<int> export_harbor_tasks(const cli::invocation& in, const exported_runs& runs) {
-  KM_TRY(check_licences(runs));
+  exports::licence_gate gate{runs.sources};
+  KM_TRY(gate.check(runs.sources));
   KM_TRY(prepare_folder(in));
   std::vector<std::string> written, forbidden;
   for (size_t i = 0; i < runs.opened.size(); ++i) {
@@ -166,7 +168,7 @@ expected<int> export_harbor_tasks(const cli::invocation& in, const exported_runs
     auto roots = roots_of(run);
     KM_TRY(roots);
     for (auto& [id, x] : tasks) {
-      if (!exports::permit_of(runs.sources[i].may, id).allowed) {
+      if (!gate.of_task(runs.sources[i], id).allowed) {
         forbidden.push_back(id);
         continue;
       }

@@ -1,11 +1,10 @@
 #include "launch/commands/export_kernelbench.hpp"
 
-#include <filesystem>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "launch/cli/terminal.hpp"
+#include "launch/commands/export_folders.hpp"
 #include "launch/report/kernelbench_folder.hpp"
 #include "launch/report/run_samples.hpp"
 
@@ -66,12 +65,7 @@ expected<int> export_kernelbench(const cli::invocation& in, const exported_runs&
   KM_TRY(set);
   const auto& directory = in.value("--out");
   if (directory == "-") return print_results(*set);
-  std::error_code code;
-  if (std::filesystem::exists(directory, code) && !std::filesystem::is_empty(directory, code) &&
-      !in.has("--force"))
-    return configuration_error("directory_not_empty",
-                               "failed to export to " + directory + ": there is something already",
-                               "name another folder, or add --force to replace its files");
+  KM_TRY(prepare_folder(in));
   auto written = rp::write_kernelbench_folder(set->samples, directory);
   KM_TRY(written);
   if (in.json) {

@@ -7,6 +7,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/export_folders.hpp"
+#include "storage/export/gates.hpp"
 #include "storage/export/sol_files.hpp"
 #include "storage/files.hpp"
 
@@ -28,8 +29,8 @@ public:
   explicit sol_folder(std::string directory) : directory_(std::move(directory)) {}
 
   expected<void> take(wire::TurnRecord::Reader turn, const artifact_store& artifacts,
-                      const exports::permits& may) {
-    if (!exports::permit_of(may, turn.getEpisode().getTask()).allowed) {
+                      const exports::permit& may) {
+    if (!may.allowed) {
       ++counts_.left_out["turns_forbidden_by_licence"];
       return {};
     }
@@ -74,17 +75,6 @@ private:
 
 } // namespace
 
-expected<void> check_licences(const exported_runs& runs) {
-  expected<void> refused;
-  for (const auto& x : runs.sources) {
-    if (x.may.tasks.empty()) return {};
-    for (const auto& [task, may] : x.may.tasks)
-      if (may.allowed) return {};
-    if (refused) refused = exports::check_all(x.may, "failed to export");
-  }
-  return refused;
-}
-
 expected<void> prepare_folder(const cli::invocation& in) {
   const auto& directory = in.value("--out");
   if (directory == "-")
@@ -101,7 +91,8 @@ expected<void> prepare_folder(const cli::invocation& in) {
 }
 
 expected<int> export_sol(const cli::invocation& in, const exported_runs& runs) {
-  KM_TRY(check_licences(runs));
+  exports::licence_gate gate{runs.sources};
+  KM_TRY(gate.check(runs.sources));
   KM_TRY(prepare_folder(in));
   const auto& directory = in.value("--out");
   KM_TRY(make_directories(directory + "/traces"));
@@ -117,7 +108,9 @@ expected<int> export_sol(const cli::invocation& in, const exported_runs& runs) {
           for (const auto& episode : group.episodes)
             for (const auto& record : episode.turns) {
               auto opened = record.open();
-              KM_TRY(to.take(opened->getTurn(), run.artifacts, runs.sources[i].may));
+              auto turn = opened->getTurn();
+              KM_TRY(to.take(turn, run.artifacts,
+                             gate.of_task(runs.sources[i], turn.getEpisode().getTask())));
             }
           return {};
         }));

@@ -348,9 +348,10 @@ expected<report> write_dataset(const std::vector<source>& from, const request& w
 }
 
 expected<void> write_group(const source& from, uint32_t group, const request& what, report& done) {
-  split_table splits{{from}, done};
-  licence_gate gate{{from}};
-  KM_TRY(gate.check({from}));
+  const std::vector<source> all{from};
+  split_table splits{all, done};
+  licence_gate gate{all};
+  KM_TRY(gate.check(all));
   exporter one{what, done, splits, gate};
   if (auto ok = one.read_one(from, group); !ok) return ok;
   return one.finish();

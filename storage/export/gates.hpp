@@ -1,6 +1,6 @@
 #pragma once
 
-// INTERNAL to storage/export: what is decided over all runs of an export before a group is read.
+// What is decided over all runs of an export before a group is read.
 
 #include <map>
 #include <string>

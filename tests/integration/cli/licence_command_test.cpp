@@ -23,8 +23,8 @@ using testing::Not;
 namespace fs = std::filesystem;
 
 const std::vector<std::string> forms = {
-    "sft",   "trajectories", "preference", "rl",       "trl",    "verl",       "prime-rl",
-    "skyrl", "tinker",       "nemo-gym",   "megatron", "harbor", "kernelbench"};
+    "sft",    "trajectories", "preference", "rl",     "trl",         "verl", "prime-rl",    "skyrl",
+    "tinker", "nemo-gym",     "megatron",   "harbor", "kernelbench", "sol",  "harbor-tasks"};
 
 json read_file_json(const std::string& name) {
   std::ifstream in{scratch() + "/" + name};
@@ -119,6 +119,9 @@ TEST(licence_command, a_bound_run_says_so_before_it_starts_and_is_exported_in_no
                    {"--accept-terms", "researcher-reciprocity-1.0,kernelbook-rows"});
   expect_no_export(bound_run(), {"trl"}, {"--zstd"});
   expect_refused({"export", bound_run(), "--form", "verl", "--split", "train", "--out", "-"});
+  expect_refused({"export", bound_run(), "--form", "trajectories", "--follow", "--out", "-"});
+  expect_refused({"bundle", "make", bound_run(), "--out", "never.tar.zst"});
+  EXPECT_FALSE(fs::exists(scratch() + "/never.tar.zst"));
 }
 
 TEST(licence_command, new_verdicts_forks_and_indexes_lift_nothing) {
