@@ -119,25 +119,6 @@ std::optional<double> behind(const std::vector<double>& x, const std::vector<dou
   return by;
 }
 
-// How much slower one kind is than all others, or than one of them that has blocks enough: where
-// most kinds are slow and one is fast, each slow one is like most others.
-std::optional<double> behind_others(const std::vector<kind_blocks>& kinds, size_t which,
-                                    double noise, double errors) {
-  auto mine = log_ratios(kinds[which].blocks);
-  std::vector<double> others;
-  std::optional<double> most;
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    if (i == which || kinds[i].blocks.empty()) continue;
-    auto theirs = log_ratios(kinds[i].blocks);
-    others.insert(others.end(), theirs.begin(), theirs.end());
-    if (theirs.size() < confirming_blocks) continue;
-    if (auto by = behind(mine, theirs, noise, errors)) most = std::max(most.value_or(0), *by);
-  }
-  if (others.empty()) return std::nullopt;
-  if (auto by = behind(mine, others, noise, errors)) most = std::max(most.value_or(0), *by);
-  return most;
-}
-
 // Logarithm of the candidate's own seconds, median.
 double own_time(const std::vector<timed_block>& blocks) {
   std::vector<double> result;
@@ -146,20 +127,45 @@ double own_time(const std::vector<timed_block>& blocks) {
   return median_in_place(result);
 }
 
-// Whether the candidate itself takes longer on one kind than on others: where its baseline is
-// faster there, that is no shortcut of the candidate's.
-bool takes_longer(const std::vector<kind_blocks>& kinds, size_t which) {
-  double mine = own_time(kinds[which].blocks);
-  std::vector<timed_block> others;
-  double least = mine;
+// Whether the candidate itself takes longer on `x` than on `others`: where its baseline is faster
+// there, that is no shortcut of the candidate's.
+bool takes_longer(const std::vector<timed_block>& x, const std::vector<timed_block>& others) {
+  return own_time(x) - own_time(others) > std::log1p(least_difference);
+}
+
+// Both of the same two: less of a speedup, and a candidate that takes longer.
+std::optional<double> slower_than(const std::vector<timed_block>& x,
+                                  const std::vector<timed_block>& others, double noise,
+                                  double errors) {
+  if (x.empty() || others.empty() || !takes_longer(x, others)) return std::nullopt;
+  return behind(log_ratios(x), log_ratios(others), noise, errors);
+}
+
+// With what a kind is compared: with all others, and with each that has blocks enough, for where
+// most kinds are slow and one is fast, each slow one is like most others. What is paid is the task's
+// own kind: one on which the candidate is plainly faster than there makes no other slow.
+std::vector<std::vector<timed_block>> compared_with(const std::vector<kind_blocks>& kinds,
+                                                    size_t which, double noise) {
+  const auto& own = kinds.front().blocks;
+  std::vector<std::vector<timed_block>> result{{}};
   for (size_t i = 0; i < kinds.size(); ++i) {
     const auto& theirs = kinds[i].blocks;
     if (i == which || theirs.empty()) continue;
-    others.insert(others.end(), theirs.begin(), theirs.end());
-    if (theirs.size() >= confirming_blocks) least = std::min(least, own_time(theirs));
+    if (i > 0 && which > 0 && slower_than(own, theirs, noise, standard_errors)) continue;
+    result.front().insert(result.front().end(), theirs.begin(), theirs.end());
+    if (which > 0 && theirs.size() >= confirming_blocks) result.push_back(theirs);
   }
-  if (!others.empty()) least = std::min(least, own_time(others));
-  return mine - least > std::log1p(least_difference);
+  return result;
+}
+
+// How much slower one kind is, in logarithms.
+std::optional<double> slower_by(const std::vector<kind_blocks>& kinds, size_t which, double noise,
+                                double errors) {
+  std::optional<double> most;
+  for (const auto& others : compared_with(kinds, which, noise))
+    if (auto by = slower_than(kinds[which].blocks, others, noise, errors))
+      most = std::max(most.value_or(0), *by);
+  return most;
 }
 
 // Of the task's own kind, and those whose speedup is the same but for noise: a baseline that is
@@ -172,7 +178,8 @@ std::vector<kind_blocks> alike(const std::vector<kind_blocks>& kinds) {
     if (i > 0 && !kinds.front().blocks.empty() && noise) {
       auto mine = log_ratios(kinds[i].blocks);
       auto own = log_ratios(kinds.front().blocks);
-      if (behind(own, mine, *noise) || (behind(mine, own, *noise) && !takes_longer(kinds, i)))
+      if (behind(own, mine, *noise)) continue;
+      if (behind(mine, own, *noise) && !takes_longer(kinds[i].blocks, kinds.front().blocks))
         continue;
     }
     result.push_back(kinds[i]);
@@ -197,8 +204,8 @@ struct slower_kind {
   double by; // logarithm
 };
 
-// The kind with the lowest speedup, from one on, of those that are slower than others by more than
-// so many standard errors, and on which the candidate itself takes longer.
+// The kind with the lowest speedup, from one on, of those that are slower by more than so many
+// standard errors.
 std::optional<slower_kind> slowest_of(const std::vector<kind_blocks>& kinds, size_t from,
                                       double errors) {
   auto noise = noise_of(kinds);
@@ -207,8 +214,8 @@ std::optional<slower_kind> slowest_of(const std::vector<kind_blocks>& kinds, siz
   double lowest = std::numeric_limits<double>::infinity();
   for (size_t i = from; i < kinds.size(); ++i) {
     if (kinds[i].blocks.empty()) continue;
-    auto by = behind_others(kinds, i, *noise, errors);
-    if (!by || !takes_longer(kinds, i)) continue;
+    auto by = slower_by(kinds, i, *noise, errors);
+    if (!by) continue;
     double speedup = median(log_ratios(kinds[i].blocks));
     if (speedup >= lowest) continue;
     result = slower_kind{i, *by};

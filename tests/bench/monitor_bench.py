@@ -66,7 +66,14 @@ class Run:
              "policy.timeout_ms=36000000", "episode.turn_deadline_ms=50000000",
              "episode.deadline_ms=500000000", "retrieval.enabled=false", *more, "--monitor", "0"],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        self.url = next(x for x in self.process.stderr if x.startswith("page: ")).split()[1]
+        said = []
+        for line in self.process.stderr:
+            said.append(line)
+            if line.startswith("page: "):
+                break
+        else:
+            sys.exit("monitor_bench: the run did not start: " + "".join(said))
+        self.url = said[-1].split()[1]
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def turns(self):
@@ -253,7 +260,7 @@ def latency(home, rows):
     fresh = late[len(late) // 2:]  # the first ones were there before it was started
     rows.append(("from commit to `watch`", spread(fresh)))
     run.end()
-    run = Run(home, "paged", 1, 3, 400, 250)  # Chromium takes its time to start
+    run = Run(home, "paged", 1, 3, 256, 250)  # Chromium takes its time to start
     late = in_the_page(f"{run.url}/#/runs/paged")
     if late:
         rows.append(("from commit to the page, drawn by Chromium", spread(late)))

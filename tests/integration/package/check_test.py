@@ -27,12 +27,12 @@ HARD = ["-O2", "-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOUR
 class Check(unittest.TestCase):
     """Small programs, each without one of the flags."""
 
-    def build(self, name, flags):
+    def build(self, name, flags, program=PROGRAM):
         """A package of one program."""
         folder = self.new_folder()
         path = folder / "bin" / name
         path.parent.mkdir()
-        subprocess.run(["g++", "-x", "c++", "-", "-o", path, *flags], input=PROGRAM, text=True, check=True)
+        subprocess.run(["g++", "-x", "c++", "-", "-o", path, *flags], input=program, text=True, check=True)
         return folder
 
     def new_folder(self):
@@ -67,6 +67,12 @@ class Check(unittest.TestCase):
         self.broken_without({HARD[-1]}, ["-Wl,-z,relro,-z,now,-z,execstack"], "stack can be executed")
         self.broken_without({"-fstack-protector-strong"}, ["-fno-stack-protector"], "no stack protector")
         self.broken_without({"-D_FORTIFY_SOURCE=2"}, [], "no fortified call")
+
+    def test_a_program_that_only_copies_strings_may_lack_fortified_calls(self):
+        program = "#include <string>\nint main(int count, char** words) { char room[64]; room[count % 64] = words[0][0]; " \
+                  "return std::string(words[0]).append(room, 1).append(words[count - 1]).size() > 1000; }\n"
+        code, text = self.check(self.build("kernelmill-x", [*HARD, "-fstack-protector-all"], program))
+        self.assertEqual(code, 0, text)
 
     def test_folders_of_libraries_lie_in_the_package(self):
         for path in ("/home/builder/lib", "$ORIGIN/../../lib", "/tmp", "."):
