@@ -45,11 +45,11 @@ speedup_interval widened(const speedup_interval& x, double spread);
 /// What one process differs from the next that runs the same code, on a CPU: where its pages lie,
 /// and so which lines of the caches they share. See docs/explanation/honest-timing.md for the
 /// source.
-inline constexpr double process_spread = 0.01;
+inline constexpr double process_spread = 0.015;
 
-/// The same in seconds of a call, however long that takes: 20 evaluations of one kernel of 16 us on
-/// two shared cores differ by as much.
-inline constexpr double call_spread = 0.4e-6;
+/// The same in seconds of a call, however long that takes. With both, 246 of 256 intervals of sixteen
+/// kernels of 35 to 180 us hold their kernel's median on two quiet cores.
+inline constexpr double call_spread = 0.8e-6;
 
 /// Standard deviation of the logarithm of a speedup between processes that run the same code.
 double spread_of_processes(double candidate_seconds, double reference_seconds);

@@ -27,7 +27,7 @@ def read_options(arguments):
     add("--modules", type=words, default=[], help="truth: which of a problem's modules")
     add("--contracts", type=words, default=[], help="truth, matrix, false_alarms: which contracts")
     add("--clocks", type=words, default=["device", "call"], help="truth: which clocks are asked for")
-    add("--seeds", type=int, help="matrix: variants of each class; without it $KERNELMILL_MATRIX_SEEDS, or 50 of those once paid and 10 of the others, or 2 on a CPU")
+    add("--seeds", type=int, help="matrix: variants of each class; without it $KERNELMILL_MATRIX_SEEDS, or 50 of those of contents, timing and sampling that were once paid and 5 of the others, or 2 on a CPU")
     add("--first-seed", type=int, default=0, help="matrix: where they begin")
     add("--only", type=words, default=[], help="matrix: which classes")
     add("--count", type=int, default=1000, help="false_alarms: how many verdicts")

@@ -47,8 +47,7 @@ def result_of(variant, verdict, companion=None):
     return "paid" if gained and "unchanged" not in reasons(verdict) else "unpaid"
 
 
-# Variants of each class on a GPU: of those that candidates were once paid for, and of the others.
-PAID_ONCE, OTHERS = 50, 10
+VARIANTS = 5  # of a class on a GPU; matrix.json says of which there are more: contents, timing and sampling, once paid
 
 
 def variants(wanted, contracts, seeds, first=0):
@@ -152,7 +151,7 @@ def check_matrix():
     if unknown:
         sys.exit(f"gpu_check.sh: matrix.json has no class {sorted(unknown)[0]}")
     asked = options.seeds or int(os.environ.get("KERNELMILL_MATRIX_SEEDS") or 0)
-    seeds = lambda row: asked or (2 if backend == "cpu" else PAID_ONCE if row["from"] == "issue 19" else OTHERS)
+    seeds = lambda row: asked or (2 if backend == "cpu" else row.get("variants", VARIANTS))
     root = OUT / "matrix_tasks"
     shutil.copytree(TASKS, root, dirs_exist_ok=True)
     counts = collections.defaultdict(collections.Counter)

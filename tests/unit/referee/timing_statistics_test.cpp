@@ -150,8 +150,8 @@ TEST(baseline_half_width, is_what_the_baseline_varies_by_within_kinds) {
 
 TEST(widened, intervals_of_short_calls_hold_what_processes_differ_by) {
   EXPECT_NEAR(spread_of_processes(1, 1), process_spread, 1e-6);
-  EXPECT_NEAR(spread_of_processes(10e-6, 1), 0.041, 1e-3);
-  EXPECT_NEAR(spread_of_processes(1, 10e-6), 0.041, 1e-3);
+  EXPECT_NEAR(spread_of_processes(10e-6, 1), 0.0814, 1e-3);
+  EXPECT_NEAR(spread_of_processes(1, 10e-6), 0.0814, 1e-3);
 }
 
 TEST(slowed_by_order, whoever_is_second_may_be_slower) {
