@@ -1,5 +1,7 @@
 #include "launch/page/journal.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 #include <fcntl.h>
@@ -16,12 +18,17 @@ namespace {
 
 /// A line as run_journal writes it, without reading what stands behind its first fields: at
 /// thousands of turns a second, that would take a good part of a core.
-bool read_quickly(event& to, const std::string& line) {
+std::string_view kind_of(std::string_view line) {
   constexpr std::string_view begin = R"({"schema_version":)", kind = R"(,"kind":")";
-  auto at = line.find(kind);
-  if (!line.starts_with(begin) || !line.ends_with('}') || at > begin.size() + 8) return false;
+  auto at = line.substr(0, begin.size() + 8 + kind.size()).find(kind);
+  if (!line.starts_with(begin) || at == std::string_view::npos) return {};
   at += kind.size();
-  to.name = line.substr(at, line.find('"', at) - at);
+  return line.substr(at, line.find('"', at) - at);
+}
+
+bool read_quickly(event& to, const std::string& line) {
+  if (!line.ends_with('}')) return false;
+  to.name = kind_of(line);
   if (to.name != "turn" && to.name != "group") return false;
   // By the folder's name, as in every other answer. Names hold no character that JSON escapes.
   constexpr std::string_view named = R"(,"run":")";
@@ -47,7 +54,7 @@ bool read_slowly(event& to, const std::string& line) {
 } // namespace
 
 journal_part read_journal(const std::string& path, const std::string& run, uint64_t from,
-                          size_t most) {
+                          size_t most, size_t newest) {
   journal_part result{{}, from};
   descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!file) return result;
@@ -55,6 +62,7 @@ journal_part read_journal(const std::string& path, const std::string& run, uint6
   auto n = ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(from));
   if (n <= 0) return result;
   text.resize(static_cast<size_t>(n));
+  auto lines = newest == SIZE_MAX ? 0 : static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
   for (size_t at = 0;;) {
     auto end = text.find('\n', at);
     if (end == std::string::npos) {
@@ -62,9 +70,15 @@ journal_part read_journal(const std::string& path, const std::string& run, uint6
       if (at == 0 && text.size() == most) result.next += most;
       return result;
     }
-    auto line = text.substr(at, end - at);
+    std::string_view seen{text.data() + at, end - at};
     at = end + 1;
     result.next = from + at;
+    if (lines > newest && kind_of(seen) == "turn") {
+      --lines;
+      ++result.left_out;
+      continue;
+    }
+    std::string line{seen};
     event x{"", run, result.next, {}};
     if (read_quickly(x, line) || read_slowly(x, line))
       result.events.push_back(std::make_shared<const event>(std::move(x)));

@@ -21,11 +21,12 @@ using event_ptr = std::shared_ptr<const event>;
 struct journal_part {
   std::vector<event_ptr> events;
   uint64_t next = 0;
+  uint64_t left_out = 0; ///< turns
 };
 
-/// Reads at most so many bytes.
+/// Reads at most so many bytes. Of turns only the newest become events.
 journal_part read_journal(const std::string& path, const std::string& run, uint64_t from,
-                          size_t most);
+                          size_t most, size_t newest = SIZE_MAX);
 
 /// 0 when it is not there.
 uint64_t journal_size(const std::string& path);

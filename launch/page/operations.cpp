@@ -105,6 +105,7 @@ const std::vector<operation>& operations() {
        "where a reader left.",
        {of_run,
         {"topics", "string", "`turns`, `runs`, `live`, or several with commas; `turns` unless told."},
+        {"most", "integer", "Turns a second, the newest; the others are counted by `dropped`. All unless told."},
         {"since", "string", "An event id, for those who cannot send Last-Event-ID."}},
        "text/event-stream"},
       {"metrics", "GET", "/metrics", "For Prometheus.", {}, "text/plain; version=0.0.4"},

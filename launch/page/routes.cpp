@@ -213,7 +213,8 @@ http::handler streaming(const desk_ptr& x) {
       auto i = r.query.find(name);
       return i == r.query.end() ? std::string{} : i->second;
     };
-    subscription what{value("run"), {}, {}};
+    subscription what;
+    what.run = value("run");
     auto topics = value("topics");
     if (topics.empty()) topics = "turns";
     for (size_t at = 0; at <= topics.size();) {
@@ -225,6 +226,11 @@ http::handler streaming(const desk_ptr& x) {
                                   "topics are turns, runs and live"));
       what.topics.insert(one);
     }
+    auto most = value("most");
+    auto [end, bad] = std::from_chars(most.data(), most.data() + most.size(), what.most);
+    if (!most.empty() && (bad != std::errc{} || end != most.data() + most.size() || what.most == 0))
+      return to->answer(refusal(400, "bad_query", "most is \"" + most + "\"",
+                                "most is a number of turns a second, from 1 on"));
     const auto& last = r.header("last-event-id");
     auto places = read_event_id(last.empty() ? value("since") : last);
     if (!places) return to->answer(refusal(places.error()));

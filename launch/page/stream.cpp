@@ -26,6 +26,7 @@ using clock = std::chrono::steady_clock;
 using places = std::map<std::string, uint64_t>;
 
 constexpr auto look_every = 50ms; // at the journals: an event is out within 200 ms of its commit
+constexpr uint32_t looks_a_second = 1s / look_every;
 constexpr auto search_every = 1s; // for runs that began
 constexpr auto live_every = 1s;
 constexpr auto breath_every = 10s; // a comment, so that both ends see whether the other is there
@@ -54,6 +55,15 @@ struct reader {
   size_t queued_bytes = 0;
   uint64_t lost = 0;
   clock::time_point breathed;
+
+  bool wants_turns_of(const std::string& run) const {
+    return what.topics.contains("turns") && (what.run.empty() || what.run == run);
+  }
+
+  /// Of what comes in one look.
+  size_t most_turns() const {
+    return what.most == 0 ? SIZE_MAX : std::max(1u, what.most / looks_a_second);
+  }
 
   bool wants(const event& x) const {
     if (!what.run.empty() && !x.run.empty() && x.run != what.run) return false;
@@ -96,6 +106,7 @@ struct event_stream::impl {
   void add_live(std::vector<event_ptr>& out, const std::set<std::string>& runs);
   void push(reader& x, const event_ptr& what);
   void hand_out(const std::vector<event_ptr>& events);
+  void hand_to(reader& x, const std::vector<event_ptr>& events);
   bool pump(reader& x, clock::time_point now);
   std::string text_of(reader& x, const event& what) const;
 
@@ -110,6 +121,8 @@ struct event_stream::impl {
   // -- the thread's own ------------------------------------------------------------------------
   std::map<std::string, run_directory> followed;
   places at;   ///< how far each journal is read
+  places left_out; ///< turns of the last look that nobody wanted
+  size_t newest = SIZE_MAX; ///< turns of a look that somebody wants
   places idle; ///< sizes of those that nobody follows
   std::set<std::string> rewritten;
   std::map<std::string, bool> worked_on; ///< all runs; whether a process works on them
@@ -206,6 +219,7 @@ void event_stream::impl::search(std::vector<event_ptr>& out) {
 }
 
 void event_stream::impl::follow(std::vector<event_ptr>& out) {
+  left_out.clear();
   for (const auto& [name, run] : followed) {
     auto& place = at[name];
     auto size = journal_size(run.metrics_file());
@@ -214,8 +228,9 @@ void event_stream::impl::follow(std::vector<event_ptr>& out) {
       rewritten.insert(name);
     }
     if (size == place) continue;
-    auto part = read_journal(run.metrics_file(), name, place, read_bytes);
+    auto part = read_journal(run.metrics_file(), name, place, read_bytes, newest);
     place = part.next;
+    if (part.left_out > 0) left_out[name] = part.left_out;
     out.insert(out.end(), part.events.begin(), part.events.end());
   }
 }
@@ -238,7 +253,8 @@ void event_stream::impl::catch_up(reader& x) {
     auto i = followed.find(name);
     x.behind.erase(x.behind.begin());
     if (i == followed.end()) continue;
-    auto part = read_journal(i->second.metrics_file(), name, from, missed_bytes);
+    auto part = read_journal(i->second.metrics_file(), name, from, missed_bytes, x.most_turns());
+    x.lost += part.left_out;
     for (const auto& one : part.events)
       if (one->place <= at[name] && x.wants(*one)) push(x, one);
     if (part.next > from && part.next < at[name]) x.behind.emplace(name, part.next);
@@ -305,9 +321,31 @@ bool event_stream::impl::pump(reader& x, clock::time_point now) {
 void event_stream::impl::hand_out(const std::vector<event_ptr>& events) {
   auto news = [](const event_ptr& x) { return x->name != "live"; };
   if (std::any_of(events.begin(), events.end(), news)) ++told;
-  for (auto& x : readers)
-    for (const auto& one : events)
-      if (x.wants(*one) && (one->name != "live" || one->run == x.what.run)) push(x, one);
+  for (auto& x : readers) hand_to(x, events);
+}
+
+void event_stream::impl::hand_to(reader& x, const std::vector<event_ptr>& events) {
+  auto wanted = [&](const event_ptr& one) {
+    return x.wants(*one) && (one->name != "live" || one->run == x.what.run);
+  };
+  size_t too_many = 0;
+  if (x.what.most > 0) {
+    for (const auto& [run, turns] : left_out)
+      if (x.wants_turns_of(run)) x.lost += turns;
+    auto turns = static_cast<size_t>(std::count_if(events.begin(), events.end(), [&](auto& one) {
+      return one->name == "turn" && wanted(one);
+    }));
+    too_many = turns - std::min(turns, x.most_turns());
+  }
+  for (const auto& one : events) {
+    if (!wanted(one)) continue;
+    if (too_many > 0 && one->name == "turn") {
+      --too_many;
+      ++x.lost;
+    } else {
+      push(x, one);
+    }
+  }
 }
 
 void event_stream::impl::work() {
@@ -329,8 +367,11 @@ void event_stream::impl::work() {
     bool newcomers = first_fresh != fresh.end();
     readers.splice(readers.end(), fresh);
     std::set<std::string> live;
-    for (const auto& x : readers)
+    newest = 0;
+    for (const auto& x : readers) {
       if (x.what.topics.contains("live")) live.insert(x.what.run);
+      newest = std::max(newest, x.most_turns());
+    }
     auto now = clock::now();
     std::vector<event_ptr> events, of_runs;
     if (newcomers || now - searched > search_every) {

@@ -7,7 +7,7 @@
 //   turn, group   a line of the journal
 //   run           a run began to be worked on, or nobody works on it any longer
 //   live          a document of `top` once a second, for those who ask for it
-//   dropped       so many events were left out since this reader was too slow
+//   dropped       so many events were left out: this reader was too slow, or wants no more a second
 
 #include <cstdint>
 #include <map>
@@ -26,6 +26,7 @@ namespace kernelmill::page {
 struct subscription {
   std::string run;                        ///< name of a folder below the root; empty: every run
   std::set<std::string> topics;           ///< "turns", "runs", "live"
+  uint32_t most = 0;                      ///< turns a second, the newest; 0: all
   std::map<std::string, uint64_t> places; ///< by run: where to go on in its journal
 };
 

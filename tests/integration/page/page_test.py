@@ -219,6 +219,31 @@ class Page(unittest.TestCase):
         every = events(self.url, "/api/v1/events?run=noisy&since=noisy%3D0", lines)
         self.assertEqual({x[0] for x in every}, {"turn", "group"})
 
+    def test_a_reader_that_wants_few_turns_a_second_gets_the_newest_and_the_number_of_the_others(self):
+        busy = self.root / "busy"
+        shutil.copytree(self.root / "first", busy)
+        self.addCleanup(shutil.rmtree, busy)
+        journal = busy / "metrics.jsonl"
+        line = json.loads(journal.read_text().splitlines()[0])
+        lines = [json.dumps(line | {"turn_id": f"g0.e0.t{i}"}, separators=(",", ":")) for i in range(500)]
+        before = journal.stat().st_size
+        with stream(self.url, f"/api/v1/events?run=busy&most=40&since=busy%3D{before}") as file:
+            with journal.open("a") as to:
+                to.write("\n".join(lines) + "\n")
+            seen, lost = [], 0
+            for words in file:
+                data = json.loads(words[6:]) if words.startswith(b"data: ") else {}
+                lost += data.get("dropped", 0)
+                if "turn_id" in data:
+                    seen.append(data["turn_id"])
+                if "g0.e0.t499" in seen:
+                    break
+        self.assertEqual(len(seen) + lost, 500)
+        self.assertLess(len(seen), 20)  # two a look, and all of them come in few looks
+        self.assertEqual(seen, sorted(seen, key=lambda x: int(x[7:])))
+        for most in ("0", "many", "-1", "1.5"):
+            self.refused(400, "bad_query", "GET", f"/api/v1/events?most={most}")
+
     def dropped(self):
         text = request(self.url, "GET", "/metrics")[2]
         return int(float(next(x.split()[1] for x in text.splitlines()
