@@ -68,7 +68,7 @@ export function table(caption, columns, rows, sorting = null) {
          title, order === 'ascending' ? ' ▲' : order === 'descending' ? ' ▼' : ''));
   });
   const body = rows.map((row) => el('tr', {}, columns.map(([key, , show, isNumber]) =>
-    el('td', {class: isNumber ? 'number' : 'words'}, show ? show(row[key], row) : plain(row[key] ?? '–')))));
+    el('td', {class: isNumber ? 'number' : /\S{41}/.test(String(row[key])) ? 'words long' : 'words'}, show ? show(row[key], row) : plain(row[key] ?? '–')))));
   return el('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption},
     el('table', {}, el('caption', {}, caption), el('thead', {}, el('tr', {}, head)), el('tbody', {}, body)));
 }
