@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpu/candidate/protocol.hpp"
+#include "gpu/process/awake_time.hpp"
 #include "gpu/process/standstill.hpp"
 #include "gpu/referee/buffers.hpp"
 #include "gpu/sandbox/sandbox.hpp"
@@ -96,6 +97,10 @@ public:
     rest_.release_waiter();
   }
   bool stopped() const noexcept { return rest_.stopped(); }
+
+  /// Whether its main thread, which is kept on a core, may leave that as soon as it was told to go
+  /// on with a command.
+  void roam(bool yes) noexcept { roams_ = yes; }
   double worked_while_stopped() const noexcept { return rest_.worked(); }
 
   const std::optional<candidate_ending>& ending() const noexcept { return ending_; }
@@ -129,6 +134,7 @@ private:
   expected<void> await_byte(char wanted, int deadline_ms);
   void force_gate() noexcept;
   bool is_held() const;
+  core_seconds cores_so_far() const;
   std::optional<double> give_up(uint32_t sequence, double started, int deadline_ms);
   void note_memory() noexcept;
   void conclude();
@@ -156,6 +162,8 @@ private:
   bool gate_forced_ = false;
   int pid_ = 0;
   standstill rest_;
+  int cores_ = 1; // that it may have
+  bool roams_ = false;
   bool loading_ = false; // its own code has been near
   double lost_seconds_ = 0;
   std::vector<std::string> names_;

@@ -83,6 +83,10 @@ void keep_beside(int pid) noexcept {
   ::sched_setaffinity(pid, sizeof one, &one);
 }
 
+void let_go(int pid) noexcept {
+  if (moved) ::sched_setaffinity(pid, sizeof original_cpus, &original_cpus);
+}
+
 void let_roam(int pid) noexcept {
   if (moved)
     for_each_thread(

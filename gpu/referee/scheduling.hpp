@@ -23,6 +23,9 @@ void run_beside(int pid) noexcept;
 /// on any other core that is idle. Without the right to do so nothing happens.
 void keep_beside(int pid) noexcept;
 
+/// Undoes keep_beside() for the main thread of a process, which takes 1 us.
+void let_go(int pid) noexcept;
+
 /// Undoes keep_beside() for all threads of a process.
 void let_roam(int pid) noexcept;
 

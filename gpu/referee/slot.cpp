@@ -77,7 +77,8 @@ std::optional<std::string> slot::deliver(const workload& work, bool cold) {
     cpu_mark_ = process_.cpu_seconds();
   }
   auto changed = changed_since();
-  if (cold) beside_ ? keep_beside(process_.pid()) : run_beside(process_.pid());
+  if (cold) rests_ ? keep_beside(process_.pid()) : run_beside(process_.pid());
+  process_.roam(cold && !beside_);
   called_ = false;
   place(work, cold);
   return changed;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "gpu/referee/disturbance.hpp"
 #include "gpu/referee/measured_run.hpp"
 
 namespace kernelmill {
@@ -17,8 +18,9 @@ struct pair_times {
   double reference = 0;
   double candidate = 0;
   double reference_waited = 0;
-  bool candidate_disturbed = false;
-  bool disturbed = false; ///< either
+  bool reference_disturbed = false;
+  bool candidate_disturbed = false; ///< and excused for it
+  bool disturbed = false;           ///< either
 };
 
 /// The pair that counts where a kind is met for the first time. One that was disturbed is taken
@@ -55,6 +57,9 @@ public:
 
   const seen_in_calls& seen() const noexcept { return seen_; }
 
+  /// Calls so far were no timed ones: who waited in them needs no excuse.
+  void forget_waits() { excused_ = {}; }
+
 private:
   void fill(const task_case& kind);
   bool time_reference(pair_times& times);
@@ -66,6 +71,7 @@ private:
   measured_run& run_;
   double fixed_;
   seen_in_calls seen_;
+  excused_waits excused_;
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls
   uint64_t next_call_ = first_timed_call;
 

@@ -58,6 +58,7 @@ public:
       pair_times unused;
       if (!pairs_.take(kinds_[0], i == 0, unused)) return;
     }
+    pairs_.forget_waits();
     bool alone = !pairs_.seen().in_parallel; // what has threads needs its cores
     run_.candidate.stay_beside(alone);
     run_.prepared.baseline()->stay_beside(alone);
@@ -150,7 +151,7 @@ private:
   // Repeats a pair in which one of the two had to wait for a core that somebody else had: which of
   // them it hits depends on where the scheduler has put them, and stays so for a whole
   // evaluation. Such time is never subtracted, only measured again with contents of the same kind,
-  // so nobody gains by waiting.
+  // and for the candidate no more often than for the baseline, so nobody gains by waiting.
   bool undisturbed_pair(size_t kind, bool reference_first, timed_block& block, int index) {
     while (!out_of_time()) {
       pair_times times;

@@ -53,6 +53,8 @@ TEST(scheduling, two_processes_are_kept_on_one_core_and_let_go) {
   let_roam(candidate.pid());
   EXPECT_EQ(cores_of(candidate.pid()), all);
   EXPECT_EQ(cores_of(baseline.pid()), 1);
+  let_go(baseline.pid());
+  EXPECT_EQ(cores_of(baseline.pid()), all);
   run_anywhere();
   EXPECT_EQ(cores_of(0), all);
 }
