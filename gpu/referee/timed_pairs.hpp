@@ -49,11 +49,12 @@ public:
   timed_pairs(measured_run& run, double fixed) : run_(run), fixed_(fixed) {}
 
   /// One call of each, on the same fresh contents. False when timing cannot go on: the record says
-  /// why.
-  bool take(const task_case& kind, bool reference_first, pair_times& times);
+  /// why. `share` of its bounds is the candidate's.
+  bool take(const task_case& kind, bool reference_first, pair_times& times, double share = 1);
 
-  /// A call of the candidate alone, on contents of a kind that is not timed. False as above.
-  bool check_alone(const task_case& kind);
+  /// A call of the candidate alone, on contents of a kind that is not timed, and its seconds. False
+  /// as above.
+  bool check_alone(const task_case& kind, double& seconds);
 
   const seen_in_calls& seen() const noexcept { return seen_; }
 
@@ -63,7 +64,7 @@ public:
 private:
   void fill(const task_case& kind);
   bool time_reference(pair_times& times);
-  bool time_candidate(pair_times& times);
+  bool time_candidate(pair_times& times, double share);
   bool is_right(double share_of_bounds);
   bool blame_task(const std::string& cause);
   double without_fixed(double seconds) const;
