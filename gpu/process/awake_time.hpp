@@ -5,6 +5,7 @@
 // is waited for had the cores meanwhile.
 
 #include <algorithm>
+#include <optional>
 
 namespace kernelmill {
 
@@ -25,14 +26,16 @@ public:
   static constexpr double longest_look = 0.1; ///< more between two looks was not our doing
   static constexpr double most_patience = 4;  ///< deadlines' worth of time without a core
 
-  explicit awake_time(double now, core_seconds so_far = {}) noexcept
+  /// Without `so_far`, cores count from the first look on.
+  explicit awake_time(double now, std::optional<core_seconds> so_far = std::nullopt) noexcept
       : seen_(now), so_far_(so_far) {}
 
   /// Looks; returns the seconds that count so far. `paused`: since the last look nothing counts.
   double look(double now, bool paused = false, core_seconds so_far = {}) noexcept {
     double passed = now - seen_;
-    double worked = std::max(0.0, so_far.worked - so_far_.worked);
-    double starved = std::max(0.0, so_far.starved - so_far_.starved);
+    auto before = so_far_.value_or(so_far);
+    double worked = std::max(0.0, so_far.worked - before.worked);
+    double starved = std::max(0.0, so_far.starved - before.starved);
     seen_ = now;
     so_far_ = so_far;
     double counts =
@@ -55,7 +58,7 @@ public:
 
 private:
   double seen_;
-  core_seconds so_far_;
+  std::optional<core_seconds> so_far_;
   double counted_ = 0;
   double worked_ = 0; // of that
   double lost_ = 0;

@@ -155,7 +155,8 @@ std::optional<double> candidate_process::run(candidate_command command,
   page.command = command;
   loading_ = loading_ || command == candidate_command::load;
   bool rested = rest_.stopped();
-  auto cores = cores_so_far();
+  // Where calls are handed over in rows, between the clock's two looks, nothing is asked before.
+  auto cores = spinning_ ? std::nullopt : std::optional{cores_so_far()};
   if (rested) page.sequence.store(sequence_, std::memory_order_release);
   double started = now_seconds();
   if (!rested) page.sequence.store(sequence_, std::memory_order_release);

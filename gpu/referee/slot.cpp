@@ -78,7 +78,7 @@ std::optional<std::string> slot::deliver(const workload& work, bool cold) {
   }
   auto changed = changed_since();
   if (cold) rests_ ? keep_beside(process_.pid()) : run_beside(process_.pid());
-  process_.roam(cold && !beside_);
+  process_.roam(rests_ && cold && !beside_);
   called_ = false;
   place(work, cold);
   return changed;

@@ -391,7 +391,7 @@ TEST(awake_time, counts_no_time_in_which_a_process_had_no_core) {
 }
 
 TEST(awake_time, counts_what_a_process_worked_although_its_first_thread_had_no_core) {
-  awake_time x{0, {5, 0}};
+  awake_time x{0, core_seconds{5, 0}};
   double now = 0;
   EXPECT_FALSE(x.late(1, 0));
   for (int look = 1; look <= 9; ++look) x.look(now += 0.1, false, {5 + 0.1 * look, 0});
@@ -401,7 +401,7 @@ TEST(awake_time, counts_what_a_process_worked_although_its_first_thread_had_no_c
 }
 
 TEST(awake_time, counts_the_time_in_which_a_process_left_no_core_to_who_looks) {
-  awake_time x{0};
+  awake_time x{0, core_seconds{}};
   EXPECT_DOUBLE_EQ(x.look(3, false, {2.9, 2.8}), 2.8);
   EXPECT_DOUBLE_EQ(x.lost(), 3 - 2.8);
   // Who looks was stopped, or all of the machine; or other programs had the cores.
