@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
+
 #include "gpu/candidate/protocol.hpp"
 #include "gpu/process/awake_time.hpp"
 #include "gpu/process/standstill.hpp"
@@ -162,7 +164,7 @@ private:
   bool gate_forced_ = false;
   int pid_ = 0;
   standstill rest_;
-  int cores_ = 1; // that it may have
+  int cores_ = CPU_SETSIZE; // that it may have; until that is known, more
   bool roams_ = false;
   bool loading_ = false; // its own code has been near
   double lost_seconds_ = 0;

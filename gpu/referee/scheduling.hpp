@@ -23,7 +23,9 @@ void run_beside(int pid) noexcept;
 /// on any other core that is idle. Without the right to do so nothing happens.
 void keep_beside(int pid) noexcept;
 
-/// Undoes keep_beside() for the main thread of a process, which takes 1 us.
+/// The main thread of a process that is kept beside the calling one does not push that from the core
+/// when it is woken; until let_go(), which undoes both and takes 2 us.
+void hold_back(int pid) noexcept;
 void let_go(int pid) noexcept;
 
 /// Undoes keep_beside() for all threads of a process.
