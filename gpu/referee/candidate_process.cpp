@@ -16,7 +16,6 @@
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/candidate_walls.hpp"
 #include "gpu/referee/clock.hpp"
-#include "gpu/referee/scheduling.hpp"
 
 namespace kernelmill {
 
@@ -155,15 +154,12 @@ std::optional<double> candidate_process::run(candidate_command command,
   page.command = command;
   loading_ = loading_ || command == candidate_command::load;
   bool rested = rest_.stopped();
-  bool let_leave = rested && roams_;
-  if (let_leave) hold_back(pid_); // or its threads would stay on the core, like itself
   // Where calls are handed over in rows, between the clock's two looks, nothing is asked before.
   auto cores = spinning_ ? std::nullopt : std::optional{cores_so_far()};
   if (rested) page.sequence.store(sequence_, std::memory_order_release);
   double started = now_seconds();
   if (!rested) page.sequence.store(sequence_, std::memory_order_release);
   rested ? rest_.go_on() : futex_wake(&page.sequence);
-  if (let_leave) let_go(pid_);
   awake_time awake{started, cores};
   double spent = 0;
   for (;;) {

@@ -99,10 +99,6 @@ public:
     rest_.release_waiter();
   }
   bool stopped() const noexcept { return rest_.stopped(); }
-
-  /// Whether its main thread, which is kept on a core, may leave that as soon as it was told to go
-  /// on with a command.
-  void roam(bool yes) noexcept { roams_ = yes; }
   double worked_while_stopped() const noexcept { return rest_.worked(); }
 
   const std::optional<candidate_ending>& ending() const noexcept { return ending_; }
@@ -165,7 +161,6 @@ private:
   int pid_ = 0;
   standstill rest_;
   int cores_ = CPU_SETSIZE; // that it may have; until that is known, more
-  bool roams_ = false;
   bool loading_ = false; // its own code has been near
   double lost_seconds_ = 0;
   std::vector<std::string> names_;

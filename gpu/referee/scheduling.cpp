@@ -83,17 +83,6 @@ void keep_beside(int pid) noexcept {
   ::sched_setaffinity(pid, sizeof one, &one);
 }
 
-void hold_back(int pid) noexcept {
-  sched_param none{};
-  ::sched_setscheduler(pid, SCHED_BATCH, &none);
-}
-
-void let_go(int pid) noexcept {
-  sched_param none{};
-  if (moved) ::sched_setaffinity(pid, sizeof original_cpus, &original_cpus);
-  ::sched_setscheduler(pid, SCHED_OTHER, &none);
-}
-
 void let_roam(int pid) noexcept {
   if (moved)
     for_each_thread(

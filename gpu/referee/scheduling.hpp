@@ -23,11 +23,6 @@ void run_beside(int pid) noexcept;
 /// on any other core that is idle. Without the right to do so nothing happens.
 void keep_beside(int pid) noexcept;
 
-/// The main thread of a process that is kept beside the calling one does not push that from the core
-/// when it is woken; until let_go(), which undoes both and takes 2 us.
-void hold_back(int pid) noexcept;
-void let_go(int pid) noexcept;
-
 /// Undoes keep_beside() for all threads of a process.
 void let_roam(int pid) noexcept;
 

@@ -77,8 +77,7 @@ std::optional<std::string> slot::deliver(const workload& work, bool cold) {
     cpu_mark_ = process_.cpu_seconds();
   }
   auto changed = changed_since();
-  if (cold) rests_ ? keep_beside(process_.pid()) : run_beside(process_.pid());
-  process_.roam(rests_ && cold && !beside_);
+  if (cold) beside_ ? keep_beside(process_.pid()) : run_beside(process_.pid());
   called_ = false;
   place(work, cold);
   return changed;

@@ -32,9 +32,8 @@ public:
   /// Seconds of a command that does nothing, before the library is loaded: the lower quartile.
   std::optional<double> measure_overhead();
 
-  /// Whether the process's main thread stays on the referee's core. Threads that it starts meanwhile
-  /// stay there, too. It is woken there in any case, where that always costs the same, but else it
-  /// may leave it at once. REQUIRES: a slot that rests.
+  /// Whether the process's main thread stays on the referee's core, where waking it always costs
+  /// the same. Threads that it starts meanwhile stay there, too. REQUIRES: a slot that rests.
   void stay_beside(bool yes);
 
   /// Loads the library. An empty result means that it is in.
