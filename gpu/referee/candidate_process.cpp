@@ -7,11 +7,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gpu/process/awake_time.hpp"
 #include "gpu/process/core_use.hpp"
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/candidate_walls.hpp"
@@ -104,6 +104,8 @@ expected<void> candidate_process::settle(int deadline_ms) {
   if (pid_ <= 0)
     return infrastructure_error("sandbox_failed", "failed to find the pid of a candidate process");
   rest_ = standstill{pid_};
+  cpu_set_t set;
+  if (::sched_getaffinity(pid_, sizeof set, &set) == 0) cores_ = std::max(1, CPU_COUNT(&set));
   return {};
 }
 
@@ -152,11 +154,13 @@ std::optional<double> candidate_process::run(candidate_command command,
   page.command = command;
   loading_ = loading_ || command == candidate_command::load;
   bool rested = rest_.stopped();
+  // Where calls are handed over in rows, between the clock's two looks, nothing is asked before.
+  auto cores = spinning_ ? std::nullopt : std::optional{cores_so_far()};
   if (rested) page.sequence.store(sequence_, std::memory_order_release);
   double started = now_seconds();
   if (!rested) page.sequence.store(sequence_, std::memory_order_release);
   rested ? rest_.go_on() : futex_wake(&page.sequence);
-  awake_time awake{started};
+  awake_time awake{started, cores};
   double spent = 0;
   for (;;) {
     uint32_t done = page.done.load(std::memory_order_acquire);
@@ -174,11 +178,17 @@ std::optional<double> candidate_process::run(candidate_command command,
     note_memory();
     if (rest_.gone()) rest_.release_waiter(); // it tells how
     double lost = awake.lost();
-    spent = awake.look(now_seconds(), spent > unwatched_seconds && is_held());
+    spent = awake.look(now_seconds(), spent > unwatched_seconds && is_held(), cores_so_far());
     lost_seconds_ += awake.lost() - lost;
     bool late = awake.late(deadline_ms * 1e-3, seconds_without_core(pid_));
     if (late || !child_.running()) return give_up(before + 1, started, late ? deadline_ms : 0);
   }
+}
+
+// Only who has a core can take it from the referee: what a process worked while the referee had none
+// is no time that the machine took.
+core_seconds candidate_process::cores_so_far() const {
+  return {cpu_seconds() / cores_, seconds_without_core(::getpid())};
 }
 
 // On a CPU no candidate can stop itself (seccomp). On a GPU its driver's timers could do it. Nobody

@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
+
 #include "gpu/candidate/protocol.hpp"
+#include "gpu/process/awake_time.hpp"
 #include "gpu/process/standstill.hpp"
 #include "gpu/referee/buffers.hpp"
 #include "gpu/sandbox/sandbox.hpp"
@@ -129,6 +132,7 @@ private:
   expected<void> await_byte(char wanted, int deadline_ms);
   void force_gate() noexcept;
   bool is_held() const;
+  core_seconds cores_so_far() const;
   std::optional<double> give_up(uint32_t sequence, double started, int deadline_ms);
   void note_memory() noexcept;
   void conclude();
@@ -156,6 +160,7 @@ private:
   bool gate_forced_ = false;
   int pid_ = 0;
   standstill rest_;
+  int cores_ = CPU_SETSIZE; // that it may have; until that is known, more
   bool loading_ = false; // its own code has been near
   double lost_seconds_ = 0;
   std::vector<std::string> names_;

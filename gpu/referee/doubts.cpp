@@ -13,7 +13,7 @@ public:
 
   std::optional<slow_kind> run() {
     // A candidate may be slow where that leaves no time for anything else.
-    while (!knows_noise(blocks_) && !far_slower(all_of(blocks_)) && take_(0)) {
+    while (needs_noise(blocks_) && take_(0)) {
     }
     auto left = blocks_; // kinds that nothing is known against
     while (!all_of(blocks_).empty()) {
@@ -111,6 +111,10 @@ std::optional<slow_kind> settle_doubts(std::vector<kind_blocks>& blocks,
 
 bool far_slower(const std::vector<timed_block>& blocks) {
   return !blocks.empty() && estimate_speedup(blocks).high < 0.5;
+}
+
+bool needs_noise(const std::vector<kind_blocks>& kinds) {
+  return !knows_noise(kinds) && !far_slower(all_of(kinds));
 }
 
 std::vector<timed_block> all_of(const std::vector<kind_blocks>& kinds) {

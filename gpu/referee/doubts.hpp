@@ -26,6 +26,11 @@ std::optional<slow_kind> settle_doubts(std::vector<kind_blocks>& blocks,
 /// Whether these blocks show a candidate that takes twice as long as the baseline and more.
 bool far_slower(const std::vector<timed_block>& blocks);
 
+/// Whether more blocks of the task's own kind are to be timed, whatever time that takes: while noise
+/// is unknown, no kind is slower than others, and who uses up the time could see to that. Not where
+/// the candidate is far slower in any case.
+bool needs_noise(const std::vector<kind_blocks>& kinds);
+
 /// The blocks of all kinds, one kind after the other.
 std::vector<timed_block> all_of(const std::vector<kind_blocks>& kinds);
 

@@ -18,6 +18,7 @@ namespace {
 
 constexpr timespec late_write_pause{0, 1'000'000};
 constexpr int most_late_looks = 50;
+constexpr double late_seconds = 0.5;        // in which they are made, also by who gets no core
 constexpr double background_seconds = 0.05; // looked at who works on
 constexpr double background_share = 0.02;   // of a core; who has nothing to do takes none at all
 
@@ -166,7 +167,8 @@ void measured_run::look_for_late_writes() {
   // As long as a thread has something left to do, up to a limit; an honest process sleeps.
   auto& process = candidate.process();
   process.go_on();
-  for (int look = 0; look < most_late_looks; ++look) {
+  double until = now_seconds() + late_seconds;
+  for (int look = 0; look < most_late_looks && now_seconds() < until; ++look) {
     ::nanosleep(&late_write_pause, nullptr);
     if (auto changed = candidate.changed_since())
       return find("late_write", severity::critical, *changed);

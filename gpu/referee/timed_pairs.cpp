@@ -35,19 +35,25 @@ std::optional<pair_times> meet_kind(const std::function<bool(pair_times&)>& take
   return met;
 }
 
-bool timed_pairs::take(const task_case& kind, bool reference_first, pair_times& times) {
+bool timed_pairs::take(const task_case& kind, bool reference_first, pair_times& times,
+                       double share) {
   fill(kind);
-  return reference_first ? time_reference(times) && time_candidate(times)
-                         : time_candidate(times) && time_reference(times);
+  bool taken = reference_first ? time_reference(times) && time_candidate(times, share)
+                               : time_candidate(times, share) && time_reference(times);
+  times.candidate_disturbed =
+      excused_.excuses(times.reference_disturbed, times.candidate_disturbed);
+  times.disturbed = times.reference_disturbed || times.candidate_disturbed;
+  return taken;
 }
 
-bool timed_pairs::check_alone(const task_case& kind) {
+bool timed_pairs::check_alone(const task_case& kind, double& seconds) {
   fill(kind);
-  call_measure unused;
-  if (!run_.call_candidate(true, unused)) {
+  call_measure measure;
+  if (!run_.call_candidate(true, measure)) {
     run_.record.correct = false;
     return false;
   }
+  seconds = without_fixed(measure.seconds);
   return is_right(wide_bound);
 }
 
@@ -72,10 +78,9 @@ bool timed_pairs::time_reference(pair_times& times) {
     return false;
   }
   times.reference = without_fixed(done->seconds);
-  bool disturbed = was_disturbed(*done, done->cpu_seconds);
-  times.disturbed = times.disturbed || disturbed;
+  times.reference_disturbed = was_disturbed(*done, done->cpu_seconds);
   ++run_.record.timing.baseline.calls;
-  run_.record.timing.baseline.disturbed += disturbed ? 1 : 0;
+  run_.record.timing.baseline.disturbed += times.reference_disturbed ? 1 : 0;
   times.reference_waited = done->waited;
   seen_.in_parallel = seen_.in_parallel || works_in_parallel(*done);
   seen_.reference_late.push_back(done->late_cpu);
@@ -84,7 +89,7 @@ bool timed_pairs::time_reference(pair_times& times) {
   return result.pass() || blame_task("is wrong: " + result.first_bad);
 }
 
-bool timed_pairs::time_candidate(pair_times& times) {
+bool timed_pairs::time_candidate(pair_times& times, double share) {
   call_measure measure;
   if (!run_.call_candidate(true, measure)) {
     run_.record.correct = false;
@@ -94,10 +99,9 @@ bool timed_pairs::time_candidate(pair_times& times) {
   least_cpu_ = std::min(least_cpu_, measure.cpu_seconds);
   seen_.in_parallel = seen_.in_parallel || works_in_parallel(measure);
   times.candidate_disturbed = was_disturbed(measure, least_cpu_);
-  times.disturbed = times.disturbed || times.candidate_disturbed;
   seen_.worked_on += would_not_stop(measure) ? 1 : 0;
   seen_.measures.push_back(measure);
-  return is_right(1);
+  return is_right(share);
 }
 
 bool timed_pairs::is_right(double share_of_bounds) {

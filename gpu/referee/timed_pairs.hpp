@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "gpu/referee/disturbance.hpp"
 #include "gpu/referee/measured_run.hpp"
 
 namespace kernelmill {
@@ -17,8 +18,9 @@ struct pair_times {
   double reference = 0;
   double candidate = 0;
   double reference_waited = 0;
-  bool candidate_disturbed = false;
-  bool disturbed = false; ///< either
+  bool reference_disturbed = false;
+  bool candidate_disturbed = false; ///< and excused for it
+  bool disturbed = false;           ///< either
 };
 
 /// The pair that counts where a kind is met for the first time. One that was disturbed is taken
@@ -47,18 +49,22 @@ public:
   timed_pairs(measured_run& run, double fixed) : run_(run), fixed_(fixed) {}
 
   /// One call of each, on the same fresh contents. False when timing cannot go on: the record says
-  /// why.
-  bool take(const task_case& kind, bool reference_first, pair_times& times);
+  /// why. `share` of its bounds is the candidate's.
+  bool take(const task_case& kind, bool reference_first, pair_times& times, double share = 1);
 
-  /// A call of the candidate alone, on contents of a kind that is not timed. False as above.
-  bool check_alone(const task_case& kind);
+  /// A call of the candidate alone, on contents of a kind that is not timed, and its seconds. False
+  /// as above.
+  bool check_alone(const task_case& kind, double& seconds);
 
   const seen_in_calls& seen() const noexcept { return seen_; }
+
+  /// Calls so far were no timed ones: who waited in them needs no excuse.
+  void forget_waits() { excused_ = {}; }
 
 private:
   void fill(const task_case& kind);
   bool time_reference(pair_times& times);
-  bool time_candidate(pair_times& times);
+  bool time_candidate(pair_times& times, double share);
   bool is_right(double share_of_bounds);
   bool blame_task(const std::string& cause);
   double without_fixed(double seconds) const;
@@ -66,6 +72,7 @@ private:
   measured_run& run_;
   double fixed_;
   seen_in_calls seen_;
+  excused_waits excused_;
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls
   uint64_t next_call_ = first_timed_call;
 

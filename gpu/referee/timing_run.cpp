@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/referee/device/kind_looks.hpp"
 #include "gpu/referee/doubts.hpp"
 #include "gpu/referee/scheduling.hpp"
 #include "gpu/referee/timing_findings.hpp"
@@ -43,13 +44,15 @@ class timing {
 public:
   timing(measured_run& run, double fixed)
       : run_(run), record_(run.record.timing), pairs_(run, fixed), kinds_(run.prepared.kinds),
-        checked_(run.prepared.checked_kinds) {
+        timed_(kinds_.size()), looked_(run.prepared.checked_kinds.size()) {
+    const auto& checked = run.prepared.checked_kinds;
+    kinds_.insert(kinds_.end(), checked.begin(), checked.end());
     for (const auto& kind : kinds_) blocks_.push_back({kind.name, {}});
-    for (size_t i = 1; i < kinds_.size() + checked_.size(); ++i) met_order_.push_back(i);
+    for (size_t i = 1; i < kinds_.size(); ++i) met_order_.push_back(i);
     for (size_t i = met_order_.size(); i > 1; --i)
       std::swap(met_order_[i - 1], met_order_[run_.next_order() % i]);
     std::copy_if(met_order_.begin(), met_order_.end(), std::back_inserter(others_),
-                 [&](size_t kind) { return kind < kinds_.size(); });
+                 [&](size_t kind) { return kind < timed_; });
   }
 
   void measure() {
@@ -58,6 +61,7 @@ public:
       pair_times unused;
       if (!pairs_.take(kinds_[0], i == 0, unused)) return;
     }
+    pairs_.forget_waits();
     bool alone = !pairs_.seen().in_parallel; // what has threads needs its cores
     run_.candidate.stay_beside(alone);
     run_.prepared.baseline()->stay_beside(alone);
@@ -80,8 +84,8 @@ private:
         is_short_ = true;
         return false;
       }
-      if (kind >= kinds_.size()) {
-        if (!check_alone(checked_[kind - kinds_.size()])) return false;
+      if (kind >= timed_) {
+        if (!check_alone(kind)) return false;
         continue;
       }
       reference_first = !reference_first;
@@ -93,7 +97,7 @@ private:
 
   bool meet(size_t kind, bool reference_first) {
     auto met = meet_kind(
-        [&](pair_times& times) { return pairs_.take(kinds_[kind], reference_first, times); },
+        [&](pair_times& times) { return take_pair(kind, reference_first, times); },
         [&] { return run_.expired(); });
     if (!met) return false;
     blocks_[kind].blocks.push_back(
@@ -107,8 +111,8 @@ private:
   // come in between by chance, or who counts calls would know when they are over.
   void take_blocks() {
     for (size_t i = 0; !is_over(now_seconds() - started_); ++i) {
-      if (!checked_.empty() && !run_.expired() && run_.next_order() % 2 == 0 &&
-          !check_alone(checked_[run_.next_order() % checked_.size()]))
+      if (!looked_.empty() && !run_.expired() && run_.next_order() % 2 == 0 &&
+          !check_alone(timed_ + run_.next_order() % looked_.size()))
         return;
       size_t kind = i % 2 == 0 || others_.empty() ? 0 : others_[i / 2 % others_.size()];
       if (!take_block(kind)) return;
@@ -150,11 +154,11 @@ private:
   // Repeats a pair in which one of the two had to wait for a core that somebody else had: which of
   // them it hits depends on where the scheduler has put them, and stays so for a whole
   // evaluation. Such time is never subtracted, only measured again with contents of the same kind,
-  // so nobody gains by waiting.
+  // and for the candidate no more often than for the baseline, so nobody gains by waiting.
   bool undisturbed_pair(size_t kind, bool reference_first, timed_block& block, int index) {
     while (!out_of_time()) {
       pair_times times;
-      if (!pairs_.take(kinds_[kind], reference_first, times)) return false;
+      if (!take_pair(kind, reference_first, times)) return false;
       if (times.disturbed) {
         disturbed_.push_back(
             {{times.reference, times.reference}, {times.candidate, times.candidate}});
@@ -179,20 +183,60 @@ private:
     blocks_[kind].blocks.push_back({{reference, reference}, {times.candidate, times.candidate}});
   }
 
+  // Nearer to its bounds than the others is a kind that is only checked, for a baseline too.
+  bool take_pair(size_t kind, bool reference_first, pair_times& times) {
+    return pairs_.take(kinds_[kind], reference_first, times, kind < timed_ ? 1 : wide_bound);
+  }
+
   // It takes none of the budget: who is slow in it leaves no fewer blocks.
-  bool check_alone(const task_case& kind) {
+  bool check_alone(size_t kind) {
     double started = now_seconds();
-    if (!pairs_.check_alone(kind)) return false;
+    double seconds = 0;
+    if (!pairs_.check_alone(kinds_[kind], seconds)) return false;
+    looked_[kind - timed_].push_back(seconds);
     started_ += now_seconds() - started;
+    return true;
+  }
+
+  // Contents tell a candidate which kinds are only checked: where it is slow on one, a pair of that
+  // is timed. False when timing is over.
+  bool meet_slow_looks() {
+    auto row = [](double seconds) {
+      row_times result;
+      result.calls = 1;
+      result.done = seconds;
+      return result;
+    };
+    kind_looks looks;
+    for (size_t i = 0; i < looked_.size(); ++i)
+      if (!looked_[i].empty()) looks.saw(timed_ + i, row(median(looked_[i])));
+    std::vector<double> usual;
+    for (const auto& x : blocks_[0].blocks)
+      usual.insert(usual.end(), std::begin(x.candidate), std::end(x.candidate));
+    if (usual.empty()) return true;
+    auto slow = looks.slow_kinds(
+        median(usual), [](size_t, const row_times& x) { return x.row(); },
+        [&](size_t kind) -> std::optional<looked_row> {
+          if (run_.expired()) return std::optional<looked_row>{std::in_place};
+          if (!check_alone(kind)) return std::nullopt;
+          return looked_row{row(looked_[kind - timed_].back())};
+        });
+    if (!slow) return false;
+    for (size_t kind : *slow) {
+      is_short_ = is_short_ || run_.expired();
+      if (is_short_ || !meet(kind, run_.next_order() % 2 == 0)) return false;
+    }
     return true;
   }
 
   // This has a budget of its own, so that nobody is paid for having spent it.
   void settle() {
+    if (!meet_slow_looks()) return;
     started_ = now_seconds();
     auto note = record_.note;
     slow_ = settle_doubts(blocks_, [this](size_t kind) { return take_block(kind); });
     record_.note = note;
+    is_short_ = is_short_ || (run_.expired() && needs_noise(blocks_));
   }
 
   void summarize() {
@@ -258,10 +302,11 @@ private:
   measured_run& run_;
   timing_record& record_;
   timed_pairs pairs_;
-  const std::vector<task_case>& kinds_;   // the task's own first
-  const std::vector<task_case>& checked_; // kinds that are not timed
-  std::vector<size_t> met_order_; // of all but the own, in secret; those of checked_ behind kinds_
-  std::vector<size_t> others_;    // of them those that are timed
+  std::vector<task_case> kinds_; // the task's own first; behind those that are timed, the checked
+  size_t timed_;
+  std::vector<std::vector<double>> looked_; // seconds of calls on those that are checked
+  std::vector<size_t> met_order_;           // of all but the own, in secret
+  std::vector<size_t> others_;              // of them those that are timed
   std::vector<kind_blocks> blocks_;    // one entry a kind
   std::vector<timed_block> ordered_;   // of two pairs each, reference first and candidate first
   std::vector<timed_block> disturbed_; // both halves of a block are the one pair

@@ -17,6 +17,7 @@
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/timed_rows.hpp"
+#include "gpu/referee/doubts.hpp"
 
 namespace kernelmill {
 
@@ -29,6 +30,7 @@ constexpr size_t apart_in_doubt = 12;
 // lies elsewhere (copies of the baselines on an H200).
 constexpr double process_spread = 0.008;
 constexpr int most_lengthened = 3;
+constexpr int most_for_noise = 12; // pairs
 constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
 constexpr double delayed_factor = 1.15;  // of contents, by a candidate whose launches wait
 
@@ -185,7 +187,7 @@ private:
   // A kind that seems to be slower is timed until that is known, whatever the budget is.
   bool confirm() {
     auto clock = paid_;
-    if (!time_slow_looks()) return false;
+    if (!know_noise() || !time_slow_looks()) return false;
     for (size_t i = 0; i < timed_.candidates().kinds().size() && !run_.expired(); ++i) {
       auto times = evaluate(paid_);
       if (!times || times->kinds.empty() || paid_ != clock) return true;
@@ -196,6 +198,20 @@ private:
       while (kind + 1 < kinds.size() && kinds[kind].name != *paid.in_doubt) ++kind;
       for (size_t k = 0; k < confirming_blocks && !run_.expired(); ++k)
         if (!pair(paid_, kind)) return false;
+    }
+    return true;
+  }
+
+  // Rows that are left out as disturbed may have used up the time, and few are left then. Without
+  // time for more nothing is known of any kind.
+  bool know_noise() {
+    auto clock = paid_;
+    for (int i = 0; i < most_for_noise && paid_ == clock; ++i) {
+      auto times = evaluate(paid_);
+      if (!times || !needs_noise(times->kinds)) return true;
+      if (run_.expired()) is_short_ = true;
+      if (is_short_) return true;
+      if (!pair(paid_, 0)) return false;
     }
     return true;
   }

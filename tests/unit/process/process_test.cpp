@@ -389,3 +389,23 @@ TEST(awake_time, counts_no_time_in_which_a_process_had_no_core) {
   pass(10);
   EXPECT_TRUE(x.late(1, 1000)) << "it may lack cores by its own threads";
 }
+
+TEST(awake_time, counts_what_a_process_worked_although_its_first_thread_had_no_core) {
+  awake_time x{0, core_seconds{5, 0}};
+  double now = 0;
+  EXPECT_FALSE(x.late(1, 0));
+  for (int look = 1; look <= 9; ++look) x.look(now += 0.1, false, {5 + 0.1 * look, 0});
+  EXPECT_FALSE(x.late(1, 0.9));
+  for (int look = 10; look <= 11; ++look) x.look(now += 0.1, false, {5 + 0.1 * look, 0});
+  EXPECT_TRUE(x.late(1, 1.1)) << "its threads keep the first from a core";
+}
+
+TEST(awake_time, counts_the_time_in_which_a_process_left_no_core_to_who_looks) {
+  awake_time x{0, core_seconds{}};
+  EXPECT_DOUBLE_EQ(x.look(3, false, {2.9, 2.8}), 2.8);
+  EXPECT_DOUBLE_EQ(x.lost(), 3 - 2.8);
+  // Who looks was stopped, or all of the machine; or other programs had the cores.
+  EXPECT_DOUBLE_EQ(x.look(6, false, {5.9, 2.8}), 2.8 + awake_time::longest_look);
+  EXPECT_DOUBLE_EQ(x.look(9, false, {5.9, 5.8}), 2.8 + 2 * awake_time::longest_look);
+  EXPECT_DOUBLE_EQ(x.look(12, true, {8.9, 8.8}), 2.8 + 2 * awake_time::longest_look);
+}

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/referee/device/clocked_rows.hpp"
+#include "gpu/referee/doubts.hpp"
 
 using namespace kernelmill;
 
@@ -135,6 +136,32 @@ TEST(times_of, what_keeping_calls_apart_costs_is_nobodys_work) {
   auto rows = rows_of([](unsigned, unsigned calls) { return row(calls, 25e-6); });
   rows.apart.assign(4, {0, row(50, 100e-6), row(50, 50e-6)});
   EXPECT_NEAR(paid(rows).speedup.estimate, 50 / 48.0, 0.01);
+}
+
+TEST(times_of, a_kind_is_not_hidden_by_rows_that_are_left_out) {
+  // One round of pairs, of which three with the task's own contents used up the time.
+  clocked_rows rows;
+  auto add = [&](size_t kind, double candidate, double more) {
+    rows.pairs.push_back({kind, row(50, 50e-6), row(50, candidate, more)});
+    rows.baseline.push_back(row(50, 50e-6));
+    rows.baseline.push_back(row(15, 50e-6));
+  };
+  for (size_t i = 0; i < 6; ++i) {
+    add(0, (25 + 0.1 * static_cast<double>(i % 2)) * 1e-6, i < 3 ? 0.6 : 0);
+    add(i + 1, i < 2 ? 60e-6 : 25e-6, 0);
+  }
+  std::vector<std::string> names{"normal", "a", "b", "c", "d", "e", "f"};
+  auto times = [&] {
+    return times_of(rows, quiet, names, [](size_t) { return 1.05 * usual_contents; });
+  };
+  ASSERT_TRUE(needs_noise(times()->kinds));
+  for (size_t i = 0; needs_noise(times()->kinds); ++i) {
+    ASSERT_LT(i, 4u);
+    add(0, (25 + 0.1 * static_cast<double>(i % 2)) * 1e-6, 0);
+  }
+  auto paid = pay_slowest(times()->kinds);
+  EXPECT_TRUE(paid.in_doubt || paid.slowest);
+  EXPECT_LT(paid.speedup.low, 0.9);
 }
 
 TEST(is_longer, looks_at_either_side_beside_rows_with_the_tasks_own_contents) {

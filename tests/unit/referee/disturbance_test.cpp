@@ -36,6 +36,24 @@ TEST(disturbance, a_slow_call_that_also_waits_is_slow) {
   EXPECT_FALSE(was_disturbed(x, 100e-6));
 }
 
+TEST(disturbance, who_waits_more_often_than_the_baseline_is_not_excused) {
+  excused_waits quiet;
+  int excused = 0;
+  for (int i = 0; i < 30; ++i) excused += quiet.excuses(false, i % 2 == 0) ? 1 : 0;
+  EXPECT_EQ(excused, 3);
+  EXPECT_FALSE(quiet.excuses(false, false));
+}
+
+TEST(disturbance, who_waits_as_often_as_the_baseline_is_excused) {
+  excused_waits busy;
+  for (int i = 0; i < 300; ++i) {
+    bool excused = busy.excuses(i % 3 == 0, i % 3 == 1);
+    EXPECT_EQ(excused, i % 3 == 1) << i;
+  }
+  for (int i = 0; i < 300; ++i) busy.excuses(false, true); // a debt is not forgotten
+  EXPECT_FALSE(busy.excuses(true, true));
+}
+
 TEST(disturbance, who_works_on_when_told_to_stop_is_told_from_who_waits_to_stop) {
   auto x = waiting(0);
   EXPECT_FALSE(would_not_stop(x));

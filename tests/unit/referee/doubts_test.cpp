@@ -124,6 +124,17 @@ TEST(settle_doubts, without_time_only_what_is_plain_is_believed) {
   EXPECT_GT(rates_of(plain, 3).right, 0.95);
 }
 
+TEST(needs_noise, unless_it_is_known_or_the_candidate_is_far_slower) {
+  simulated x{5, 0, honest};
+  EXPECT_FALSE(needs_noise(x.blocks));
+  for (auto& kind : x.blocks) kind.blocks.resize(kind.name == "k0" ? 3 : 1);
+  EXPECT_TRUE(needs_noise(x.blocks));
+  for (auto& kind : x.blocks)
+    for (auto& block : kind.blocks)
+      for (auto& seconds : block.candidate) seconds *= 10;
+  EXPECT_FALSE(needs_noise(x.blocks));
+}
+
 TEST(settle_doubts, a_kind_that_is_slow_is_paid_by_blocks_of_its_own) {
   simulated x{7, 400, [](size_t kind, std::mt19937&) { return kind == the_slow_one ? 1. : 0.5; }};
   auto slow = x.settle();
