@@ -54,6 +54,9 @@ class Judgement(Timing):
         """The model with its parameters, made in a place."""
         seed = self.bench.baseline_seed
         self.bench.problem.build(seed, place)
+        # What another candidate saw of hidden contents, or this one before, may be left in sets that no row used.
+        self.bench.arena.memory.clear()
+        self.bench.synchronize()
         said = self.bench.attach(self.process, self.bench.arena, "ModelNew", seed, place, self.left())
         missing = Counter(fingerprints(self.bench.problem.models[self.bench.problem.dtype])) - Counter(said)
         self.same_parameters = not missing
