@@ -351,13 +351,14 @@ class KindsThatNoBlockHad(unittest.TestCase):
 
     def test_who_begins_slowly_hides_no_kind(self):
         for slow_rows in ([9.0] * 2, [1.0, 9.0, 9.0]):  # of these some may have been taken again
-            own = iter(slow_rows)
-            x = self.judged(lambda kind, own=own: next(own, 1.0) if kind == "own" else 3.0 if kind == "rising" else 1.0)
-            x.plan = iter(["own"] * 9)
-            blocks = [x.block() for _ in range(5)]
-            self.assertEqual([b["candidate"] for b in blocks if b["kind"] == "rising"], [[3.0, 3.0]])
-            self.assertEqual(x.asked.count("rising"), 2)
-            self.assertEqual(blocks[-1]["unmet"], 0)
+            for slow in self.KINDS:
+                own = iter(slow_rows)
+                x = self.judged(lambda kind, own=own, slow=slow: {"own": next(own, 1.0) if kind == "own" else 1.0, slow: 3.0}.get(kind, 1.0))
+                x.plan = iter(["own"] * 9)
+                blocks = [x.block() for _ in range(6)]
+                self.assertEqual([b["candidate"] for b in blocks if b["kind"] == slow], [[3.0, 3.0]], slow)
+                self.assertEqual(x.asked.count(slow), 2)
+                self.assertEqual(blocks[-1]["unmet"], 0)
 
     def test_what_was_met_by_another_clock_comes_again(self):
         x = self.judged(lambda _kind: 1.0)
