@@ -121,6 +121,13 @@ class SharedMemory:
             raise MemoryError(lib.km_gpu_problem().decode())
         return SharedMemory(lib, device, capacity, -1, address, None)
 
+    def clear(self) -> None:
+        """Nothing is left of what was written there."""
+        if self._mapping is not None:
+            self._mapping.madvise(mmap.MADV_REMOVE)  # gives the pages back, so that it takes no time and no memory
+        else:
+            self.bytes.zero_()
+
     def close(self) -> None:
         """Gives the memory back once nobody maps it. REQUIRES: no tensor of it is used any more."""
         self.bytes = None

@@ -20,6 +20,7 @@ from kernelmill_torch.timing import Timing
 TRIALS = {"honest": 2, "kernelbench": 5}
 LARGE = 1 << 30  # bytes of one set of buffers
 AFTER_TIMED = 1 << 32  # numbers of contents below are those of timed rows
+OVERTIME = 1.0  # seconds after the deadline, for which no wait for a candidate goes on
 LEAST_HIDDEN = 9  # trials of other kinds, whatever they take
 LEAST_OF_LARGE = 3  # of large problems
 HIDDEN_SECONDS = {"cuda": 0.3, "cpu": 2.0}  # after which there are no more
@@ -38,6 +39,7 @@ class Judgement(Timing):
         """The module first, then the secret: nothing that it made at import can know what comes."""
         self.artifact = artifact
         self.process = self.pool.take("the candidate")
+        self.process.until = self.deadline + OVERTIME
         self.lap("process")
         self.loaded = True
         self.process.ask({"op": "load", "class": "ModelNew"}, self.left(), (artifact,))
@@ -52,6 +54,9 @@ class Judgement(Timing):
         """The model with its parameters, made in a place."""
         seed = self.bench.baseline_seed
         self.bench.problem.build(seed, place)
+        # What another candidate saw of hidden contents, or this one before, may be left in sets that no row used.
+        self.bench.arena.memory.clear()
+        self.bench.synchronize()
         said = self.bench.attach(self.process, self.bench.arena, "ModelNew", seed, place, self.left())
         missing = Counter(fingerprints(self.bench.problem.models[self.bench.problem.dtype])) - Counter(said)
         self.same_parameters = not missing

@@ -1,11 +1,15 @@
 """Kinds of contents that no block had yet. A few blocks make a verdict, and each has one kind: who is slow on a kind that is
 not among them would be paid as if it were fast. So each other kind comes in a row of the candidate alone, whose outputs are
-checked. Where that is slow, a block of it is timed next."""
+checked. Where that is slow, a block of it is timed next.
+
+All come at once, as soon as a block shows what is usual: a candidate that uses up the time has no row less. What is usual is
+asked again after each block, for a candidate could begin with slow rows, beside which nothing else is slow."""
 
 import random
 from typing import Callable
 
-AT_ONCE = 2  # kinds after a block
+from kernelmill_torch.intercept import without
+
 SLOW = 1.25  # times what a row takes on the problem's own contents
 TRIES = 2    # rows that must be slow, for somebody else may have had the core
 
@@ -14,7 +18,8 @@ class Looks:
     def __init__(self, kinds: list[str], dice: random.Random):
         self.unmet = list(kinds)
         dice.shuffle(self.unmet)
-        self.doubted: list[str] = []  # to be timed
+        self.seen: dict[str, list[float]] = {}  # what rows of the others took
+        self.doubted: list[str] = []  # of those seen, to be timed
 
     @property
     def left(self) -> int:
@@ -23,15 +28,22 @@ class Looks:
 
     def met(self, kind: str) -> None:
         """A block had it."""
+        self.seen.pop(kind, None)
         for kinds in (self.unmet, self.doubted):
             if kind in kinds:
                 kinds.remove(kind)
 
-    def look(self, usual: float, seconds_on: Callable[[str], float]) -> None:
-        """At the next kinds. `usual` is what the candidate's calls take on the problem's own contents, `seconds_on` makes a row
-        and says what they take there."""
-        for kind in self.unmet[:AT_ONCE]:
-            is_slow = all(seconds_on(kind) > SLOW * usual for _ in range(TRIES))
+    def look(self, usual: float, fixed: float, seconds_on: Callable[[str], float]) -> None:
+        """At all kinds that are left, and once more at what was seen. `usual` is what a row of the candidate takes on the problem's own
+        contents, `fixed` what of it is none of its calls', both as far as is known now; `seconds_on` makes a row and says what it
+        takes. All are seconds a call."""
+        def are_slow(rows: list[float]) -> bool:
+            return without(fixed, min(rows)) > SLOW * without(fixed, usual)
+
+        for kind in list(self.unmet):
+            self.seen[kind] = [seconds_on(kind)]
             self.unmet.remove(kind)
-            if is_slow:
-                self.doubted.append(kind)
+        for kind, rows in self.seen.items():
+            while are_slow(rows) and len(rows) < TRIES:
+                rows.append(seconds_on(kind))
+        self.doubted = [kind for kind, rows in self.seen.items() if are_slow(rows)]

@@ -1,5 +1,6 @@
 """The referee's end of the processes that the warm one forks: start ahead, command, clock, end."""
 
+import math
 import os
 import select
 import signal
@@ -23,6 +24,9 @@ SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
 OWN_FAULTS = frozenset({"extension_not_built", "import_error", "init_error", "missing_model", "out_of_memory",
                         "runtime_error", "wrong_dtype", "wrong_shape", "wrong_type"})
 MOST_PATIENCE = 4.0  # deadlines' worth of time in which a process was ready and had no core; it can bring that about itself
+ENDING_SECONDS = 10.0  # in which a process that was killed is gone
+ENDING_LOOK = 0.1      # seconds between two looks at one that is not
+AT_REST_SECONDS = 3.0  # without any work, also on a busy machine: it waits for something
 MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
 
 
@@ -124,7 +128,9 @@ class Process:
         self.reach: Optional["Reach"] = None  # of what its calls return
         self.place = 0  # of the layouts of its sets, the one that its next calls use
         self._given = 0.0  # seconds by which its deadlines were prolonged
+        self.until = math.inf  # when all its time is over: each wait for it may be as long as one deadline, and prolonged
         self.gate = 0   # how often calls were queued behind it
+        self.is_working = False  # though it was killed; see ends()
 
     def settle(self, seconds: float = START_SECONDS) -> None:
         """Waits until it is behind its walls and has its GPU. Raises Fault, of the infrastructure."""
@@ -162,9 +168,13 @@ class Process:
             raise self.told(reply["error"])
         return reply
 
+    def _within(self, seconds: float) -> float:
+        """So many seconds, and none after all its time is over: the referee must answer then, whoever had the core."""
+        return max(0.0, min(seconds, self.until - time.monotonic()))
+
     def _receive(self, seconds: float) -> tuple[dict[str, Any], list[int]]:
         """Its next message. Raises TimedOut after `seconds` and those in which it had no core, and what receive() raises."""
-        more = seconds
+        more = self._within(seconds)
         while True:
             try:
                 return channel.receive(self.sock, more)
@@ -177,7 +187,7 @@ class Process:
         """Seconds by which a deadline that has passed is prolonged: those in which it had no core and that prolonged none
         yet. 0: it had its time."""
         without = min(seconds_without_core(self.number()), MOST_PATIENCE * deadline)
-        more = without - self._given
+        more = self._within(without - self._given)
         if more < 0.1:
             return 0.0
         self._given = without
@@ -190,7 +200,7 @@ class Process:
         if not self.clocked:
             self.ask({"op": "page"}, seconds)
             self.clocked = True
-        taken = self.lib.km_page_call(self.page, self.pidfd, command, first, count, self.place, seed, seconds, spin)
+        taken = self.lib.km_page_call(self.page, self.pidfd, command, first, count, self.place, seed, self._within(seconds), spin)
         if taken >= 0 and self.lib.km_page_status(self.page) != 0:
             taken = native.FAILED
         return self._well(taken, seconds)
@@ -199,7 +209,7 @@ class Process:
         """Has it queue calls on the GPU behind the gate. False where it does not say that it has within some seconds, because
         it waits for the GPU in a call, or cannot; then release() still lets it finish. Raises Fault where it ended."""
         self.gate += 1
-        taken = self.lib.km_page_call(self.page, self.pidfd, command, 0, count, self.place, seed, seconds, SPIN)
+        taken = self.lib.km_page_call(self.page, self.pidfd, command, 0, count, self.place, seed, self._within(seconds), SPIN)
         if taken == native.ENDED:
             raise self.ended()
         return taken >= 0 and self.lib.km_page_status(self.page) == 0
@@ -211,7 +221,7 @@ class Process:
         if is_queued:
             self.call(native.WAKE, 0, 0, seconds)
             return time.monotonic() - started
-        taken = self.lib.km_page_await(self.page, self.pidfd, seconds, SPIN)
+        taken = self.lib.km_page_await(self.page, self.pidfd, self._within(seconds), SPIN)
         if taken >= 0 and self.lib.km_page_status(self.page) != 0:
             taken = native.FAILED
         return self._well(taken, seconds)
@@ -380,12 +390,32 @@ class Process:
         poll.register(self.pidfd, select.POLLIN)
         return not poll.poll(0)
 
-    def close(self, seconds: float = 10.0) -> bool:
-        """Ends it; False when it is still there after `seconds`."""
-        self.kill()
+    def ends(self, seconds: float, working: float = 0.0) -> bool:
+        """Whether it, which was killed, is gone within so many seconds, or more while it works: to give back what it had mapped
+        takes a processor's time, and a candidate maps what it likes. `is_working` says whether it did at last."""
         poll = select.poll()
         poll.register(self.pidfd, select.POLLIN)
-        gone = bool(poll.poll(seconds * 1000))
+        began = moved = time.monotonic()
+        worked = self._all_worked()
+        self.is_working = False
+        while not poll.poll(ENDING_LOOK * 1000):
+            now, latest = time.monotonic(), self._all_worked()
+            if latest != worked:
+                worked, moved = latest, now
+            self.is_working = now - moved < AT_REST_SECONDS
+            if now - began >= max(seconds, working if self.is_working else 0.0):
+                return False
+        self.is_working = False
+        return True
+
+    def _all_worked(self) -> dict[int, float]:
+        """Seconds of a processor of it and all that it started."""
+        return {x: processor_seconds(x) for x in self._numbers()}
+
+    def close(self, seconds: float = ENDING_SECONDS, working: float = 0.0) -> bool:
+        """Ends it; False when it is still there after that time, as of ends()."""
+        self.kill()
+        gone = self.ends(seconds, working)
         self.sock.close()
         os.close(self.pidfd)
         if self._firstfd >= 0:

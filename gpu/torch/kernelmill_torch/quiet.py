@@ -31,8 +31,10 @@ class Quiet(Judged):
                 raise Fault("infrastructure", "gpu_contended", "somebody used the GPU until there was no time left")
         is_there = self.process is not None
         if is_there:
-            self.process.close()
-            self.process = None
+            process, self.process = self.process, None
+            process.close()
+            if process.is_working:
+                self.background_work(self.long_flush(usual, "and the candidate is still at work on its end"))
         if not is_there or not self.bench.flushes_settle() or not self.is_quiet_alone():
             raise Fault("infrastructure", "gpu_disturbed", "somebody else uses the GPU, also without the candidate")
         self.background_work(self.long_flush(usual, "until the candidate was ended"))

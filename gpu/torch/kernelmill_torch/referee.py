@@ -23,15 +23,17 @@ from kernelmill_torch import blame, channel, kernels, native, problem_check
 from kernelmill_torch.artifact import read
 from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
+from kernelmill_torch.judged import PLAN_BYTES
 from kernelmill_torch.judgement import Judgement
 from kernelmill_torch.problem import OUT_OF_MEMORY
-from kernelmill_torch.processes import Fault, Pool, Process, Zygote
+from kernelmill_torch.processes import ENDING_SECONDS, Fault, Pool, Process, Zygote
 
 MOST_BENCHES = {"cuda": 16, "cpu": 4}
 LEAST_FREE = 0.5       # of a GPU's memory, while several benches are kept
 SMALL_BENCH = 4 << 30  # bytes; on a CPU larger ones are not kept beside others
 START_SECONDS = 180.0
 CONTROL_SECONDS = 20.0
+LINGERING_SECONDS = 60.0  # in which a candidate that was ended gives back what it had mapped
 # The least share of the GPU's time that the candidate's own kernels must have, where a language is asked for.
 LEAST_SHARE = {2: 0.05, 3: 0.05, 4: 0.05}  # several operators, of which some may stay the framework's
 LEAST_SHARE_ELSEWHERE = 0.5
@@ -61,6 +63,7 @@ class Referee:
         self.source = ""
         self.artifact = -1
         self.options: dict[str, Any] = {}
+        self.deadline = 0.0  # of the latest request to begin
 
     def bench(self, directory: str, digest: str, precision: str) -> Bench:
         """The bench of a problem; the ones that were used longest ago make room."""
@@ -97,7 +100,8 @@ class Referee:
         if self.crowded:
             self.close_benches()
             self.crowded = False
-        self.options = request
+        # Once for all that comes of the request: who is judged once more has no time more.
+        self.options, self.deadline = request, time.monotonic() + float(request["seconds"])
         if self.artifact >= 0:
             os.close(self.artifact)
         self.artifact = descriptors[0]
@@ -118,9 +122,12 @@ class Referee:
         return blame.blamed(fault, self.control_works(x))
 
     def control_works(self, x: Judgement) -> bool:
-        """Whether the problem's own model runs in a fresh process, now that the candidate is gone."""
+        """Whether the problem's own model runs in a fresh process, now that the candidate is gone. One that takes its time to go
+        is at fault without that."""
         bench = x.bench
         x.put_away_into(self.ending)
+        if self.lingers():
+            return True
         try:
             self.await_ended()
             bench.close_baseline()
@@ -144,13 +151,20 @@ class Referee:
             others = self.benches.keys() - {(self.options["directory"], self.options.get("digest", ""))}
             if not others or isinstance(e, Fault) and e.category not in ("out_of_memory", "unsupported_problem"):
                 raise
+            x = self.judgement
+            if x is not None:
+                x.put_away_into(self.ending)
+                if self.lingers():
+                    raise
+                if x.loaded and x.secret:
+                    self.options = {**self.options, "plan": x.secret[:PLAN_BYTES].hex()}  # nobody draws kinds twice
         self.drop()
         self.close_benches()
         return self.judge()
 
     def judge(self) -> bool:
         """Whether the candidate is right."""
-        request, started = self.options, time.monotonic()
+        request, started = {**self.options, "seconds": self.deadline - time.monotonic()}, time.monotonic()
         bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
         self.judgement = Judgement(bench, self.pool, self.core, request, kernels.may_compile_when_called(self.source))
         self.judgement.mark = started
@@ -267,9 +281,13 @@ class Referee:
     def await_ended(self) -> None:
         """Waits until candidates that were ended hold nothing of the GPU any longer. Raises Fault."""
         while self.ending:
-            if not self.ending.pop().close():
+            if not self.ending.pop().close(working=LINGERING_SECONDS):
                 raise Fault("infrastructure", "gpu_stuck", "failed to end a candidate's process within 10 s",
                             "`nvidia-smi` shows the GPU's state")
+
+    def lingers(self) -> bool:
+        """Whether a candidate that was ended is still at work on its own end: that is how much it had mapped, and no GPU's fault."""
+        return any(not x.ends(ENDING_SECONDS) and x.is_working for x in self.ending)
 
 
 def main() -> None:

@@ -1,7 +1,6 @@
 """A candidate against the clock: which rows come, by which clock and on which contents, and what they say."""
 
 import os
-import statistics
 from typing import Any, Iterator, Optional
 
 from kernelmill_torch.contents import OWN, plan
@@ -10,7 +9,7 @@ from kernelmill_torch.intercept import Intercept, without
 from kernelmill_torch.looks import Looks
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import LEARNING_ROWS, Gateless
-from kernelmill_torch.timed_rows import TimedRows
+from kernelmill_torch.timed_rows import TimedRows, usual_of_few
 from kernelmill_torch.watch import CANDIDATE, Watch
 
 APART_ROWS = 2   # of each, after a block
@@ -213,13 +212,13 @@ class Timing(TimedRows):
             self.rows_apart()
 
     def look_at_kinds(self) -> None:
-        """At some that no block had, the present one among them. Raises Fault and Gateless."""
+        """At those that no block had, once there was one of the problem's own. Raises Fault and Gateless."""
         if self.looks is None:
             self.looks = Looks(self.kinds, self.plan_dice("looks"))
         self.looks.met(self.kind)
         if own := self.rows.get(OWN):
             timed = self.kind
             try:
-                self.looks.look(without(self.fixed()[0], statistics.median(own[CANDIDATE])), self.seconds_alone)
+                self.looks.look(usual_of_few(own[CANDIDATE]), self.fixed()[0], self.seconds_alone)
             finally:
                 self.kind = timed

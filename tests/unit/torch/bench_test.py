@@ -13,7 +13,7 @@ try:
     from kernelmill_torch import rows as rows_module
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.rows import Gateless, has_changed
-    from kernelmill_torch.buffers import BufferSet, Layout, TensorSpec
+    from kernelmill_torch.buffers import BufferSet, Layout, SharedMemory, TensorSpec
     from kernelmill_torch.processes import Fault, Row
     from kernelmill_torch.watch import Free
 except ImportError:
@@ -343,6 +343,16 @@ class Arenas(unittest.TestCase):
         self.assertEqual(bench.own_arena.find_changed(contents), [])
         self.assertTrue(torch.equal(bench.arena.memory.bytes, before))
         self.assertEqual((bench.notes, bench.shares_arena), ([], False))
+
+    def test_nothing_is_left_there_for_the_next_candidate(self):
+        arena = Arena(None, "cpu", Layout([], [TensorSpec((4096,), (1,), torch.uint8)], sets=3))
+        theirs = SharedMemory.attach(None, "cpu", os.dup(arena.memory.fd), arena.memory.capacity)
+        theirs.bytes.fill_(7)
+        arena.memory.clear()
+        self.assertEqual(int(arena.memory.bytes.count_nonzero()), 0)
+        self.assertEqual(int(theirs.bytes.count_nonzero()), 0)
+        arena.poison(1)
+        self.assertEqual(int(theirs.bytes[0]), 0xA7)
 
     def test_a_problem_too_large_for_two_has_one_and_says_so(self):
         _, _, bench = self.memories()

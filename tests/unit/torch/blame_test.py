@@ -1,5 +1,6 @@
 """No word of a process that has loaded a candidate decides whose fault something was; a control does."""
 
+import time
 import types
 import unittest
 import unittest.mock
@@ -8,7 +9,7 @@ try:
     import torch
     from kernelmill_torch import blame
     from kernelmill_torch import referee as referee_module
-    from kernelmill_torch.judged import Judged
+    from kernelmill_torch.judged import PLAN_BYTES, Judged
     from kernelmill_torch.processes import Fault, Process
     from kernelmill_torch.referee import Referee
 except ImportError:
@@ -17,7 +18,7 @@ except ImportError:
 
 class FakeProcess:
     def __init__(self, words="", works=True):
-        self.words, self.works, self.killed = words, works, False
+        self.words, self.works, self.killed, self.is_working = words, works, False, False
 
     def output(self):
         return self.words
@@ -25,8 +26,11 @@ class FakeProcess:
     def kill(self):
         self.killed = True
 
-    def close(self):
-        return True
+    def ends(self, _seconds):
+        return not self.is_working
+
+    def close(self, working=0.0):
+        return not self.is_working
 
     def stop(self):
         pass
@@ -102,6 +106,49 @@ class Settled(unittest.TestCase):
         self.assertTrue(process.killed)
         self.assertIsNone(x.judgement.process)
         self.assertEqual(x.judgement.words, "words")
+
+
+    def test_one_that_takes_its_time_to_go_is_at_fault_without_a_control(self):
+        for problem in (Fault("candidate", "crashed", ""), Fault("infrastructure", "gpu_memory", "")):
+            x = referee(False)
+            x.judgement.process.is_working = True
+            self.assertEqual(x.settled(problem).cls, "candidate")
+            self.assertEqual(x.judgement.bench.started, 0)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class JudgedOnceMore(unittest.TestCase):
+    """A candidate that finds too little memory beside what is kept of other problems."""
+
+    def judged(self, lingers=False):
+        x, seen = Referee(None, None, "cpu", 0), []
+
+        class Short(Judged):
+            clock = "call"
+
+            def load(self, _artifact):
+                seen.append(self)
+                self.process, self.loaded = FakeProcess(), True
+                self.process.is_working = lingers
+                self.draw_secret()
+                time.sleep(0.05)
+                raise Fault("candidate", "out_of_memory", "")
+
+        x.benches = {("other", ""): types.SimpleNamespace(close=lambda: None)}
+        x.bench = lambda *_: FakeBench(True)
+        x.options, x.deadline = {"directory": "some"}, time.monotonic() + 60
+        with unittest.mock.patch.object(referee_module, "Judgement", Short), self.assertRaises(Fault):
+            x.judge_with_room()
+        return seen
+
+    def test_has_no_more_time_and_no_other_draw_of_kinds(self):
+        first, second = self.judged()
+        self.assertAlmostEqual(first.deadline, second.deadline, delta=0.01)
+        self.assertEqual(first.secret[:PLAN_BYTES], second.secret[:PLAN_BYTES])
+        self.assertNotEqual(first.secret, second.secret)
+
+    def test_only_when_it_has_made_way(self):
+        self.assertEqual(len(self.judged(lingers=True)), 1)
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

@@ -1,14 +1,17 @@
 """What a process works while it is stopped is seen, and what is started meanwhile is stopped too."""
 
+import math
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+import types
 import unittest
 
 try:
-    from kernelmill_torch import processes, stillness
+    from kernelmill_torch import native, processes, stillness
     from kernelmill_torch.processes import Fault, Process
     from kernelmill_torch.stillness import processor_seconds, seconds_without_core, stands_still
     from kernelmill_torch.watch import AWAKE_SECONDS
@@ -33,7 +36,7 @@ class Stop(unittest.TestCase):
     def setUp(self):
         self.children = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(2)]
         self.process = Process.__new__(Process)
-        self.process.who, self.process._rested = "the candidate", None
+        self.process.who, self.process._rested, self.process.until = "the candidate", None, math.inf
         self.process._first = self.children[0].pid
 
     def tearDown(self):
@@ -126,6 +129,57 @@ class Stop(unittest.TestCase):
         without = 1000.0
         self.assertEqual(self.process._more_time(1.0), processes.MOST_PATIENCE - 0.5)
         self.assertEqual(self.process._more_time(1.0), 0.0)
+
+    def test_whose_time_is_over_has_no_more_whatever_it_waited_for(self):
+        self.addCleanup(setattr, processes, "seconds_without_core", processes.seconds_without_core)
+        processes.seconds_without_core = lambda number: 1000.0
+        self.process._given = 0.0
+        self.process.until = time.monotonic() + 2.0
+        self.assertLessEqual(self.process._within(60.0), 2.0)
+        self.assertEqual(self.process._within(0.5), 0.5)
+        self.assertLessEqual(self.process._more_time(60.0), 2.0)
+        self.process.until = time.monotonic()
+        self.assertEqual((self.process._within(60.0), self.process._more_time(60.0)), (0.0, 0.0))
+
+    def test_no_wait_for_it_goes_on_when_its_time_is_over(self):
+        asked = []
+
+        def call(_page, _pidfd, _command, _first, _count, _place, _seed, seconds, _spin):
+            asked.append(seconds)
+            return native.TIMED_OUT
+
+        self.process.lib = types.SimpleNamespace(km_page_call=call, km_page_status=lambda _page: 0)
+        self.process.page, self.process.pidfd, self.process.place, self.process.clocked = None, -1, 0, True
+        self.process._given, self.process.until = 0.0, time.monotonic()
+        self.process.kill = lambda: asked.append("killed")
+        with self.assertRaises(Fault) as caught:
+            self.process.call(native.CALL, 0, 1, 60.0)
+        self.assertEqual((caught.exception.category, asked), ("timed_out", [0.0, "killed"]))
+
+    def ends(self, child, working=0.0):
+        self.process.pidfd = os.pidfd_open(child.pid)
+        self.addCleanup(os.close, self.process.pidfd)
+        self.process._numbers = lambda: [child.pid]
+        return self.process.ends(0.3, working), self.process.is_working
+
+    def test_who_is_gone_has_ended(self):
+        self.children[0].kill()
+        self.assertEqual(self.ends(self.children[0]), (True, False))
+
+    def test_who_does_not_end_is_at_work_or_waits(self):
+        self.addCleanup(setattr, processes, "AT_REST_SECONDS", processes.AT_REST_SECONDS)
+        self.wait_until_it_works(self.children[0])
+        self.assertEqual(self.ends(self.children[0]), (False, True))
+        processes.AT_REST_SECONDS = 0.05
+        self.children[1].send_signal(signal.SIGSTOP)
+        os.waitpid(self.children[1].pid, os.WUNTRACED)
+        self.assertEqual(self.ends(self.children[1], working=60.0), (False, False))
+
+    def test_who_works_at_its_end_is_waited_for(self):
+        child = self.children[0]
+        self.wait_until_it_works(child)
+        threading.Timer(0.6, child.kill).start()
+        self.assertEqual(self.ends(child, working=60.0), (True, False))
 
     def test_who_shares_a_core_waits_for_it(self):
         core = {min(os.sched_getaffinity(0))}

@@ -23,7 +23,7 @@ except ImportError:
 
 class Ended:
     def __init__(self):
-        self.closed = False
+        self.closed = self.is_working = False
 
     def output(self):
         return ""
@@ -224,6 +224,11 @@ class BusyGpu(unittest.TestCase):
     def test_who_comes_again_with_the_candidate_alone_is_the_candidate(self):
         self.assertEqual(self.work([[[2.0]]] * RETAKES, [True] * (RETAKES + 1))[0], self.BLAMED)
 
+    def test_who_is_still_at_work_on_its_end_is_the_candidate(self):
+        x = judgement(BusyBench([False, False]))
+        x.process.is_working = True
+        self.assertEqual(self.outcome(x, lambda: x.quietly(lambda: [[2.0]])), self.BLAMED)
+
     def test_who_is_there_before_there_is_a_candidate_is_somebody_else(self):
         x = judgement(BusyBench([False]))
         x.process = None
@@ -337,6 +342,23 @@ class KindsThatNoBlockHad(unittest.TestCase):
         while x.block()["unmet"]:
             pass
         self.assertEqual(x.asked.count("rising"), 2)
+
+    def test_all_come_at_once_after_the_first_block_of_the_problems_own_contents(self):
+        x = self.judged(lambda _kind: 1.0)
+        x.plan = iter(["held", "own"])
+        self.assertEqual(x.block()["unmet"], len(self.KINDS) - 1)
+        self.assertEqual(x.block()["unmet"], 0)
+
+    def test_who_begins_slowly_hides_no_kind(self):
+        for slow_rows in ([9.0] * 2, [1.0, 9.0, 9.0]):  # of these some may have been taken again
+            for slow in self.KINDS:
+                own = iter(slow_rows)
+                x = self.judged(lambda kind, own=own, slow=slow: {"own": next(own, 1.0) if kind == "own" else 1.0, slow: 3.0}.get(kind, 1.0))
+                x.plan = iter(["own"] * 9)
+                blocks = [x.block() for _ in range(6)]
+                self.assertEqual([b["candidate"] for b in blocks if b["kind"] == slow], [[3.0, 3.0]], slow)
+                self.assertEqual(x.asked.count(slow), 2)
+                self.assertEqual(blocks[-1]["unmet"], 0)
 
     def test_what_was_met_by_another_clock_comes_again(self):
         x = self.judged(lambda _kind: 1.0)

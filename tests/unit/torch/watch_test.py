@@ -25,6 +25,12 @@ class Findings(unittest.TestCase):
     def test_work_while_stopped_is_found_where_it_is_usual(self):
         self.assertEqual(self.rules("awake", [], [1e-3] * 4), ["ran_while_stopped"])
 
+    def test_who_works_ahead_in_a_part_of_the_rows_is_found(self):
+        for rows in ([1e-3, 0.0] * 8, [0.0, 1e-3, 0.0] * 5, [1e-3] * 4 + [0.0] * 12):
+            self.assertEqual(self.rules("awake", [], rows), ["ran_while_stopped"], rows)
+        self.assertEqual(self.rules("awake", [], [1e-3] * 3 + [0.0] * 13), [])
+        self.assertEqual(self.rules("awake", [], [4e-5] * 16), [])
+
     def test_what_a_busy_machine_does_once_is_not(self):
         self.assertEqual(self.rules("awake", [], [1e-3, 0.0, 0.0, 2e-5]), [])
         self.assertEqual(self.rules("awake", [], [1e-3] * 3), [])
