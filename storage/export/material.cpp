@@ -209,8 +209,9 @@ std::vector<message> conversation(const episode& x, size_t end) {
   return result;
 }
 
-expected<group> read_material(const stored_group& from, const artifact_store& artifacts,
+expected<group> read_material(const admitted_group& admitted, const artifact_store& artifacts,
                               const std::string& run) {
+  const auto& from = *admitted;
   group result;
   result.run = run;
   result.number = from.group;
