@@ -14,10 +14,9 @@ namespace {
 
 using licence_json = nlohmann::json;
 
-const std::vector<std::string> licence_keys = {"schema_version", "source",  "title", "match",
-                                               "digests",        "models",  "licence", "url",
-                                               "since",          "terms",   "note",    "confirmed",
-                                               "allows"};
+const std::vector<std::string> licence_keys = {
+    "schema_version", "source", "title", "match",     "digests", "models", "licence", "url",
+    "since",          "terms",  "note",  "confirmed", "allows"};
 
 tl::unexpected<error> bad_licence(const std::string& file, const std::string& cause,
                                   std::string hint = {}) {

@@ -1,9 +1,10 @@
 #pragma once
 
-// What may be done with a task or a model's answer: plain functions on plain values. A file of configs/licences says of
-// one source what its licence allows; a decision is made of a task's id, digest and source, of what
-// it is wanted for, and of the terms that somebody has accepted. Whatever says least counts:
-// neither another id nor a source that is named beside lifts what a licence forbids.
+// What may be done with a task or a model's answer: plain functions on plain values. A file of
+// configs/licences says of one source what its licence allows; a decision is made of a task's id,
+// digest and source, of what it is wanted for, and of the terms that somebody has accepted.
+// Whatever says least counts: neither another id nor a source that is named beside lifts what a
+// licence forbids.
 
 #include <array>
 #include <optional>
@@ -33,9 +34,9 @@ struct licence {
   std::vector<std::string> models;  ///< globs of names of models whose answers are of this source
   std::string name;                 ///< SPDX's where there is one
   std::string url;
-  std::string since; ///< a date; empty: from the first
-  std::string terms; ///< the id of what is to be accepted; empty: nothing can be
-  std::string note;  ///< one sentence: where the limits come from
+  std::string since;     ///< a date; empty: from the first
+  std::string terms;     ///< the id of what is to be accepted; empty: nothing can be
+  std::string note;      ///< one sentence: where the limits come from
   std::string confirmed; ///< a date: when somebody read the licence at `url`; empty: nobody did
   std::array<allowance, 3> allows{};
 
@@ -57,9 +58,9 @@ struct licence_decision {
   std::string source;  ///< that decided; empty: none is known
   std::string licence; ///< its name
   std::string url;
-  std::string terms;  ///< that this use needs, accepted or not
-  std::string reason; ///< why not
-  std::string hint;   ///< what can be done about it
+  std::string terms;     ///< that this use needs, accepted or not
+  std::string reason;    ///< why not
+  std::string hint;      ///< what can be done about it
   bool confirmed = true; ///< somebody has read the licence
 };
 

@@ -32,8 +32,8 @@ struct made_bundle {
 };
 
 /// Errors: "not_found" (nothing of that name is stored), "licence_forbids" (a task, an example that
-/// a prompt shows or a model's answers must not be passed on), those of the store, the artifacts and the
-/// disk. Nothing stands under `out` when it fails.
+/// a prompt shows or a model's answers must not be passed on), those of the store, the artifacts
+/// and the disk. Nothing stands under `out` when it fails.
 expected<made_bundle> make_bundle(const bundle_request& what);
 
 } // namespace kernelmill::bundles

@@ -60,14 +60,11 @@ expected<int> bundle_make(const invocation& in) {
   auto config = read_json(at->run.config_file());
   KM_TRY(config);
   artifact_store artifacts{at->run.artifacts};
-  bundles::bundle_request what{&*lineage,
-                               &artifacts,
-                               &*may,
-                               {at->run.name, std::move(*manifest), std::move(*config), build_id()},
-                               std::nullopt,
-                               in.value("--form") == "proof",
-                               out,
-                               key->get()};
+  bundles::bundle_request what{
+      &*lineage,    &artifacts,
+      &*may,        {at->run.name, std::move(*manifest), std::move(*config), build_id()},
+      std::nullopt, in.value("--form") == "proof",
+      out,          key->get()};
   if (!at->whole_run) what.part = at->name;
   auto made = bundles::make_bundle(what);
   KM_TRY(made);

@@ -42,18 +42,18 @@ expected<void> copy_task(const std::string& from, const std::string& to) {
 expected<void> collect(const exported_run& run, const exports::licence_gate& gate,
                        const exports::permits& may, std::map<std::string, exports::harbor_task>& to,
                        exports::refusals& forbidden) {
-  return for_each_group(
-      run.lineage, run.where.name, [&](const stored_group& group) -> expected<void> {
-        auto admitted = gate.admit(may, group);
-        if (!admitted) {
-          exports::note(forbidden, admitted.error());
-          return {};
-        }
-        auto task = exports::harbor_task_of(*admitted, run.artifacts);
-        KM_TRY(task);
-        if (*task) to.emplace((*task)->id, std::move(**task));
-        return {};
-      });
+  return for_each_group(run.lineage, run.where.name,
+                        [&](const stored_group& group) -> expected<void> {
+                          auto admitted = gate.admit(may, group);
+                          if (!admitted) {
+                            exports::note(forbidden, admitted.error());
+                            return {};
+                          }
+                          auto task = exports::harbor_task_of(*admitted, run.artifacts);
+                          KM_TRY(task);
+                          if (*task) to.emplace((*task)->id, std::move(**task));
+                          return {};
+                        });
 }
 
 expected<task_roots> roots_of(const exported_run& run) {

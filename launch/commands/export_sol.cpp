@@ -82,18 +82,17 @@ expected<int> export_sol(const cli::invocation& in, const exported_runs& runs) {
     auto about = runs.sources[i].facts;
     about["run"] = run.where.name;
     facts.push_back(std::move(about));
-    KM_TRY(for_each_group(run.lineage, run.where.name,
-                          [&](const stored_group& group) -> expected<void> {
-                            auto admitted = gate.admit(runs.sources[i].may, group);
-                            if (!admitted) {
-                              ++without[admitted.error().counted];
-                              exports::note(refused, admitted.error());
-                              return {};
-                            }
-                            return exports::sol_turns(
-                                *admitted, run.artifacts, build_id(), without,
-                                [&](const exports::sol_turn& x) { return to.take(x); });
-                          }));
+    KM_TRY(for_each_group(
+        run.lineage, run.where.name, [&](const stored_group& group) -> expected<void> {
+          auto admitted = gate.admit(runs.sources[i].may, group);
+          if (!admitted) {
+            ++without[admitted.error().counted];
+            exports::note(refused, admitted.error());
+            return {};
+          }
+          return exports::sol_turns(*admitted, run.artifacts, build_id(), without,
+                                    [&](const exports::sol_turn& x) { return to.take(x); });
+        }));
   }
   auto traces = to.finish();
   KM_TRY(traces);

@@ -122,8 +122,8 @@ expected<permits> permits_of(const run_directory& run, const licence_book& book,
           ? std::string{setting("corpus", std::string{}).empty() ? "kernelmill-cards" : "own-cards"}
           : retrieval["cards"].get<std::string>();
   result.cards = make.of({"a knowledge card", {}, cards});
-  make.add_models(result, manifest->value(permit_json::json_pointer{"/policy/licence"},
-                                          std::string{}));
+  make.add_models(result,
+                  manifest->value(permit_json::json_pointer{"/policy/licence"}, std::string{}));
   return result;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the licences of a stored run allow whoever takes something out of it: an export, a bundle, an
-// index, a trainer.
+// What the licences of a stored run allow whoever takes something out of it: an export, a bundle,
+// an index, a trainer.
 
 #include <set>
 #include <string>

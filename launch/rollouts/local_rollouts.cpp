@@ -91,8 +91,8 @@ expected<void> may_train(const std::vector<std::shared_ptr<const task>>& tasks,
   for (const auto& x : tasks) origins.push_back(origin_of(*x));
   if (auto x = rights_of_answers(*book, policy.model, policy.licence, accepted);
       x && !x->train.allowed)
-    return configuration_error("licence_forbids",
-                               "failed to plan the rollouts: " + x->train.reason, x->train.hint);
+    return configuration_error("licence_forbids", "failed to plan the rollouts: " + x->train.reason,
+                               x->train.hint);
   for (const auto& x : rights_of(*book, origins, std::move(accepted)).tasks)
     if (!x.train.allowed)
       return configuration_error("licence_forbids",

@@ -230,8 +230,7 @@ private:
         KM_TRY(code);
         if (code->empty()) continue;
         what_.contamination.memory->remember(
-            *code,
-            from.run + "/" + short_name({{}, {}, stored.group, e.member}, turn.getTurn()));
+            *code, from.run + "/" + short_name({{}, {}, stored.group, e.member}, turn.getTurn()));
       }
     return {};
   }

@@ -22,8 +22,7 @@ std::string task_toml(const harbor_task& x, const std::string& run, const std::s
                      "run = {}\nmade_by = {}\n\n[agent]\ntimeout_sec = 1800.0\n\n[verifier]\n"
                      "timeout_sec = 900.0\n\n[environment]\nbuild_timeout_sec = 1200.0\n{}",
                      quoted_toml(x.id), quoted_toml(x.digest), quoted_toml(run),
-                     quoted_toml("kernelmill " + program),
-                     x.backend == "cpu" ? "" : "gpus = 1\n");
+                     quoted_toml("kernelmill " + program), x.backend == "cpu" ? "" : "gpus = 1\n");
 }
 
 std::string instruction_of(const harbor_task& x) {
@@ -79,8 +78,8 @@ expected<std::optional<harbor_task>> harbor_task_of(const admitted_group& from,
     auto turn = view->getTurn();
     if (turn.getTurn() != 0) continue;
     auto facts = turn.getFacts();
-    harbor_task result{turn.getEpisode().getTask(), {}, {}, facts.getContract(),
-                       facts.getBackend()};
+    harbor_task result{
+        turn.getEpisode().getTask(), {}, {}, facts.getContract(), facts.getBackend()};
     for (auto part : turn.getPrompt()) {
       if (part.getRole() != "user") continue;
       auto words = artifacts.text(part.getContent());

@@ -31,9 +31,9 @@ private:
 /// Why a group does not leave.
 struct denial {
   permit may;
-  std::string key;           ///< the task, the example or the model
-  std::string what;          ///< "the task native/x", "the example kernel:...", "the model m"
-  const char* counted = "";  ///< the reason under which `left_out` counts such groups
+  std::string key;          ///< the task, the example or the model
+  std::string what;         ///< "the task native/x", "the example kernel:...", "the model m"
+  const char* counted = ""; ///< the reason under which `left_out` counts such groups
 };
 
 /// Denials of an export, by what they are of.

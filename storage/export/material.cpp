@@ -111,8 +111,8 @@ private:
       KM_TRY(content);
       x.added.push_back({text_of(part.getRole()), std::move(*content)});
     }
-    for (auto [content, into] : {std::pair{from.getCompletion().getText(), &x.answer},
-                                 {from.getFeedback(), &feedback}}) {
+    for (auto [content, into] :
+         {std::pair{from.getCompletion().getText(), &x.answer}, {from.getFeedback(), &feedback}}) {
       auto read = text_(content);
       KM_TRY(read);
       *into = std::move(*read);

@@ -18,11 +18,11 @@ struct permit {
   std::string source;  ///< empty: none is known
   std::string licence; ///< its name
   std::string url;
-  std::string terms;  ///< that this use needs; accepted where it is allowed
-  std::string reason; ///< why not
-  std::string hint;   ///< what can be done about it
-  std::string digest; ///< of the task, for tasks of one content and two names
-  bool shared = true; ///< may be passed on, too
+  std::string terms;     ///< that this use needs; accepted where it is allowed
+  std::string reason;    ///< why not
+  std::string hint;      ///< what can be done about it
+  std::string digest;    ///< of the task, for tasks of one content and two names
+  bool shared = true;    ///< may be passed on, too
   bool confirmed = true; ///< somebody has read the licence; else it is known by hearsay
 };
 

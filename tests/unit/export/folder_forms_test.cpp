@@ -144,21 +144,23 @@ TEST_F(folder_forms, a_gate_admits_no_group_with_a_refused_task_example_or_model
     const char* of;
     std::function<void(permits&)> refuse;
     const char *what, *counted;
-  } cases[] = {
-      {"task", [](permits& x) { x.tasks["native/row_sum"] = refused("a"); },
-       "the task native/row_sum", "groups_forbidden_by_licence"},
-      {"unknown task", [](permits& x) { x.tasks.clear(); }, "the task native/row_sum",
-       "groups_forbidden_by_licence"},
-      {"example", [](permits& x) { x.examples["kernel:bad"] = refused("b"); },
-       "the example kernel:bad", "groups_with_forbidden_examples"},
-      {"all kernels", [](permits& x) { x.kernels = refused("b"); }, "the example kernel:bad",
-       "groups_with_forbidden_examples"},
-      {"cards", [](permits& x) { x.cards = refused("c"); }, "the example card:sums",
-       "groups_with_forbidden_examples"},
-      {"model", [](permits& x) { x.models = {{"scr*", refused("d")}}; },
-       "answers of the model scripted", "groups_of_forbidden_models"},
-      {"own model", [](permits& x) { x.answers = refused("d"); }, "answers of the model scripted",
-       "groups_of_forbidden_models"}};
+  } cases[] = {{"task", [](permits& x) { x.tasks["native/row_sum"] = refused("a"); },
+                "the task native/row_sum", "groups_forbidden_by_licence"},
+               {"unknown task", [](permits& x) { x.tasks.clear(); }, "the task native/row_sum",
+                "groups_forbidden_by_licence"},
+               {"example", [](permits& x) { x.examples["kernel:bad"] = refused("b"); },
+                "the example kernel:bad", "groups_with_forbidden_examples"},
+               {"all kernels", [](permits& x) { x.kernels = refused("b"); },
+                "the example kernel:bad", "groups_with_forbidden_examples"},
+               {"cards", [](permits& x) { x.cards = refused("c"); }, "the example card:sums",
+                "groups_with_forbidden_examples"},
+               {"model",
+                [](permits& x) {
+                  x.models = {{"scr*", refused("d")}};
+                },
+                "answers of the model scripted", "groups_of_forbidden_models"},
+               {"own model", [](permits& x) { x.answers = refused("d"); },
+                "answers of the model scripted", "groups_of_forbidden_models"}};
   EXPECT_TRUE(licence_gate{{&open}}.admit(open, group));
   for (const auto& one : cases) {
     auto may = open;

@@ -40,8 +40,7 @@ TEST(schemas, that_are_shipped_have_an_id_with_a_version) {
     auto id = nlohmann::json::parse(text_of_file(file.path())).value("$id", std::string{});
     ASSERT_TRUE(id.starts_with(prefix)) << name << " has the $id \"" << id << "\"";
     auto version = id.substr(prefix.size());
-    EXPECT_TRUE(!version.empty() &&
-                version.find_first_not_of("0123456789") == std::string::npos)
+    EXPECT_TRUE(!version.empty() && version.find_first_not_of("0123456789") == std::string::npos)
         << id;
     ++seen;
   }

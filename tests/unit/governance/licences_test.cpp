@@ -191,7 +191,8 @@ TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {
     auto said = decide_answers(book_, model, named, purpose::train, accepted);
     return !said || said->allowed;
   };
-  for (const auto* model : {"gpt-5.5", "openai/gpt-4.1", "o3-mini", "claude-opus-4-7", "gemini-3-pro"})
+  for (const auto* model :
+       {"gpt-5.5", "openai/gpt-4.1", "o3-mini", "claude-opus-4-7", "gemini-3-pro"})
     EXPECT_FALSE(may_train(model)) << model;
   for (const auto* model : {"gpt-oss-120b", "openai/gpt-oss-20b", "Qwen/Qwen3-8B", "m", "olmo", ""})
     EXPECT_TRUE(may_train(model)) << model;

@@ -23,9 +23,9 @@ protected:
     may_.tasks["native/row_sum"] = may_.cards = may_.kernels = open;
     turn_options with;
     with.examples = {"card:sums", "kernel:k1"};
-    EXPECT_TRUE(lineage_.commit({make_turn(0, 0, 0, with), make_episode(0, 0, {0.3}, with),
-                                 make_turn(0, 1, 0), make_episode(0, 1, {0.3}),
-                                 make_group(0, {-1, 1})}));
+    EXPECT_TRUE(
+        lineage_.commit({make_turn(0, 0, 0, with), make_episode(0, 0, {0.3}, with),
+                         make_turn(0, 1, 0), make_episode(0, 1, {0.3}), make_group(0, {-1, 1})}));
   }
 
   handoff::group_rows read() {
