@@ -217,7 +217,8 @@ class Bundles(unittest.TestCase):
             ours = json.loads(files[name])
             for path in paths_of(json.loads(theirs.read_text())):
                 at = ours
-                for key in path:
+                # Parts of a reward and tools are those of the run: docs/reference/bundles.md.
+                for key in path[:1] if path[0] in ("reward_components", "tool_versions") else path:
                     self.assertIn(key, at, f"{name}: {'.'.join(path)}")
                     at = at[key]
                 seen += 1

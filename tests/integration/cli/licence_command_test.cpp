@@ -108,7 +108,7 @@ void expect_no_export(const std::string& run, const std::vector<std::string>& wh
 TEST(licence_command, a_bound_run_says_so_before_it_starts_and_is_exported_in_no_form) {
   auto manifest = read_file_json(bound_run() + "/manifest.json");
   EXPECT_EQ(manifest["tasks"][0]["source"], "sol-execbench");
-  EXPECT_EQ(manifest["tasks"][0]["licence"], "LicenseRef-SOL-ExecBench-data");
+  EXPECT_EQ(manifest["tasks"][0]["licence"], "LicenseRef-NVIDIA-Evaluation");
   auto again = kernelmill({"resume", bound_run(), "--json"});
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(again.document()["licences"][0]["train"], false);

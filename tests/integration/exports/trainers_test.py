@@ -4,8 +4,9 @@ byte, so no run is needed; classes come from the trainers' own sources."""
 import copy
 import dataclasses
 import importlib
+import importlib.machinery
+import importlib.util
 import sys
-import types
 import typing
 import unittest
 
@@ -130,12 +131,27 @@ class Trainers(unittest.TestCase):
             for before, after in zip(prompts, prompts[1:]):
                 self.assertEqual(after[:len(before)], before, "each prompt goes on from the turn before")
 
+    def test_nemo_gym_reads_each_row_as_a_response_of_its_verifiers(self):
+        path = self.file("nemo_gym", "nemo_gym/base_resources_server.py")
+        sys.path.append(str(path.parents[1]))
+        try:
+            from nemo_gym.base_resources_server import BaseVerifyResponse
+        except ImportError as x:
+            self.skipTest(str(x))
+        for row in golden_rows("nemo-gym"):
+            read = BaseVerifyResponse.model_validate(row)
+            self.assertEqual(read.reward, row["reward"])
+            self.assertEqual([x.role for x in read.response.output], [x["role"] for x in row["response"]["output"]])
+            self.assertEqual(read.response.output[0].generation_token_ids, row["response"]["output"][0]["generation_token_ids"])
+
 
 def stand_in(folder, *packages):
     """Packages whose own __init__ files import clouds are their folders alone."""
     for name in packages:
         path = folder.joinpath(*name.split("."))
-        sys.modules.setdefault(name, types.ModuleType(name)).__path__ = [str(path)]
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(path)]
+        sys.modules.setdefault(name, importlib.util.module_from_spec(spec))
 
 
 def golden_files(name):
