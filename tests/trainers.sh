@@ -2,7 +2,7 @@
 # Makes a Python that has the trainers which the tests of exports hand rows to, and prints how to use it.
 #   tests/trainers.sh [DIR]     /tmp/kernelmill-trainers; 6 GB, some minutes
 # verl, SkyRL, prime-rl, Megatron and Harbor are not installed, since they want a cluster's worth of packages: unpack their
-# sources into one folder (DIR/verl/verl/..., DIR/skyrl/skyrl/..., DIR/prime_rl/prime_rl/..., DIR/megatron/megatron/...,
+# wheels (`pip download --no-deps`: verl, skyrl, harbor) or sources into one folder (DIR/verl/verl/..., DIR/skyrl/skyrl/..., DIR/prime_rl/prime_rl/..., DIR/megatron/megatron/...,
 # DIR/harbor/harbor/...)
 # and set KERNELMILL_TRAINER_SOURCES to it.
 set -euo pipefail

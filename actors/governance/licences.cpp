@@ -14,9 +14,9 @@ namespace {
 
 using licence_json = nlohmann::json;
 
-const std::vector<std::string> licence_keys = {"schema_version", "source",  "title", "match",
-                                               "digests",        "licence", "url",   "since",
-                                               "terms",          "note",    "allows"};
+const std::vector<std::string> licence_keys = {
+    "schema_version", "source", "title", "match",     "digests", "models", "licence", "url",
+    "since",          "terms",  "note",  "confirmed", "allows"};
 
 tl::unexpected<error> bad_licence(const std::string& file, const std::string& cause,
                                   std::string hint = {}) {
@@ -104,6 +104,8 @@ expected<void> check_words(const licence& x, const std::string& file) {
                                  x.source + "\"");
   if (!x.since.empty() && !is_date(x.since))
     return bad_licence(file, "\"since\" must be a date such as 2026-06-09");
+  if (!x.confirmed.empty() && !is_date(x.confirmed))
+    return bad_licence(file, "\"confirmed\" must be a date such as 2026-11-24");
   for (const auto& digest : x.digests)
     if (digest.size() != 64 || digest.find_first_not_of("0123456789abcdef") != digest.npos)
       return bad_licence(file, "\"digests\" takes SHA-256 as 64 hex digits, not \"" + digest + "\"",
@@ -184,6 +186,8 @@ expected<licence> parse_licence(const std::string& text, const std::string& file
   KM_TRY(from.text("note", result.note, false));
   KM_TRY(from.texts("match", result.match));
   KM_TRY(from.texts("digests", result.digests));
+  KM_TRY(from.texts("models", result.models));
+  KM_TRY(from.text("confirmed", result.confirmed, false));
   KM_TRY(from.allows(result));
   KM_TRY(check_words(result, file));
   return result;
@@ -234,12 +238,23 @@ expected<void> licence_book::check_terms(const std::set<std::string>& accepted) 
   return {};
 }
 
-licence_decision decide(const licence_book& book, const origin_facts& what, purpose wanted,
-                        const std::set<std::string>& accepted) {
-  auto found = book.of_task(what);
-  // A source that nobody describes is not made good by an id that fits.
-  if (found.empty() || (!what.source.empty() && book.find(what.source) == nullptr))
-    if (found.empty() || wanted != purpose::evaluate) return undecided(what, wanted);
+std::vector<const licence*> licence_book::of_answers(const std::string& model,
+                                                     const std::string& named) const {
+  std::vector<const licence*> result;
+  for (const auto& one : all_)
+    if (one.source == named ||
+        std::any_of(one.models.begin(), one.models.end(), [&](const std::string& glob) {
+          return ::fnmatch(glob.c_str(), model.c_str(), 0) == 0;
+        }))
+      result.push_back(&one);
+  return result;
+}
+
+namespace {
+
+/// By the strictest. REQUIRES: there is one
+licence_decision decide_among(const std::vector<const licence*>& found, const std::string& what,
+                              purpose wanted, const std::set<std::string>& accepted) {
   const auto& least =
       **std::min_element(found.begin(), found.end(), [&](const licence* a, const licence* b) {
         return says_less(a, b, wanted);
@@ -248,6 +263,7 @@ licence_decision decide(const licence_book& book, const origin_facts& what, purp
   result.source = least.source;
   result.licence = least.name;
   result.url = least.url;
+  result.confirmed = !least.confirmed.empty();
   auto allows = least.of(wanted);
   if (allows == allowance::on_terms) result.terms = least.terms;
   result.allowed =
@@ -261,7 +277,7 @@ licence_decision decide(const licence_book& book, const origin_facts& what, purp
   if (result.allowed) return result;
   auto since = least.since.empty() ? std::string{} : " since " + least.since;
   result.reason =
-      fmt::format("{} is of {}, which must not {}{}{} ({})", what.id, least.title, verb_of(wanted),
+      fmt::format("{} is of {}, which must not {}{}{} ({})", what, least.title, verb_of(wanted),
                   since, result.terms.empty() ? "" : " without its terms", least.name);
   result.hint = result.terms.empty()
                     ? "no terms that are accepted change that; " +
@@ -269,6 +285,26 @@ licence_decision decide(const licence_book& book, const origin_facts& what, purp
                     : fmt::format("read {} and add --accept-terms {}",
                                   least.url.empty() ? "its terms" : least.url, result.terms);
   return result;
+}
+
+} // namespace
+
+licence_decision decide(const licence_book& book, const origin_facts& what, purpose wanted,
+                        const std::set<std::string>& accepted) {
+  auto found = book.of_task(what);
+  // A source that nobody describes is not made good by an id that fits.
+  if (found.empty() || (!what.source.empty() && book.find(what.source) == nullptr))
+    if (found.empty() || wanted != purpose::evaluate) return undecided(what, wanted);
+  return decide_among(found, what.id, wanted, accepted);
+}
+
+std::optional<licence_decision> decide_answers(const licence_book& book, const std::string& model,
+                                               const std::string& named, purpose wanted,
+                                               const std::set<std::string>& accepted) {
+  auto found = book.of_answers(model, named);
+  if (found.empty()) return std::nullopt;
+  return decide_among(found, "an answer by " + (model.empty() ? "this model" : model), wanted,
+                      accepted);
 }
 
 } // namespace kernelmill

@@ -1,11 +1,13 @@
 #pragma once
 
-// What may be done with a task: plain functions on plain values. A file of configs/licences says of
-// one source what its licence allows; a decision is made of a task's id, digest and source, of what
-// it is wanted for, and of the terms that somebody has accepted. Whatever says least counts:
-// neither another id nor a source that is named beside lifts what a licence forbids.
+// What may be done with a task or a model's answer: plain functions on plain values. A file of
+// configs/licences says of one source what its licence allows; a decision is made of a task's id,
+// digest and source, of what it is wanted for, and of the terms that somebody has accepted.
+// Whatever says least counts: neither another id nor a source that is named beside lifts what a
+// licence forbids.
 
 #include <array>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,11 +31,13 @@ struct licence {
   std::string title;                ///< for people
   std::vector<std::string> match;   ///< globs of ids of tasks
   std::vector<std::string> digests; ///< of tasks, whatever their ids
+  std::vector<std::string> models;  ///< globs of names of models whose answers are of this source
   std::string name;                 ///< SPDX's where there is one
   std::string url;
-  std::string since; ///< a date; empty: from the first
-  std::string terms; ///< the id of what is to be accepted; empty: nothing can be
-  std::string note;  ///< one sentence: where the limits come from
+  std::string since;     ///< a date; empty: from the first
+  std::string terms;     ///< the id of what is to be accepted; empty: nothing can be
+  std::string note;      ///< one sentence: where the limits come from
+  std::string confirmed; ///< a date: when somebody read the licence at `url`; empty: nobody did
   std::array<allowance, 3> allows{};
 
   allowance of(purpose x) const { return allows[static_cast<size_t>(x)]; }
@@ -54,9 +58,10 @@ struct licence_decision {
   std::string source;  ///< that decided; empty: none is known
   std::string licence; ///< its name
   std::string url;
-  std::string terms;  ///< that this use needs, accepted or not
-  std::string reason; ///< why not
-  std::string hint;   ///< what can be done about it
+  std::string terms;     ///< that this use needs, accepted or not
+  std::string reason;    ///< why not
+  std::string hint;      ///< what can be done about it
+  bool confirmed = true; ///< somebody has read the licence
 };
 
 class licence_book {
@@ -70,6 +75,10 @@ public:
   /// The licences that a task falls under, by its source, id and digest.
   std::vector<const licence*> of_task(const origin_facts& x) const;
 
+  /// The licences that a model's answers fall under, by its name and by the source that a
+  /// configuration names as its licence.
+  std::vector<const licence*> of_answers(const std::string& model, const std::string& named) const;
+
   /// Errors: "unknown_terms", for ids that no licence asks for.
   expected<void> check_terms(const std::set<std::string>& accepted) const;
 
@@ -80,5 +89,11 @@ private:
 /// A task of which nothing is known may be measured, and nothing else.
 licence_decision decide(const licence_book& book, const origin_facts& what, purpose wanted,
                         const std::set<std::string>& accepted);
+
+/// Of a model's answers, by its name and by the source that `policy.licence` may name. Nothing: no
+/// file speaks of it, and its answers are whose model it is.
+std::optional<licence_decision> decide_answers(const licence_book& book, const std::string& model,
+                                               const std::string& named, purpose wanted,
+                                               const std::set<std::string>& accepted);
 
 } // namespace kernelmill

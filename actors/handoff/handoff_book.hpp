@@ -38,6 +38,8 @@ inline constexpr const char* without_token_ids = "without_token_ids";
 inline constexpr const char* without_logprobs = "without_logprobs";
 inline constexpr const char* not_compared = "not_compared"; ///< no member has an advantage
 inline constexpr const char* incomplete = "incomplete";     ///< the run ended before the group
+inline constexpr const char* licence_forbids =
+    "licence_forbids"; ///< what it shows or who answered must not be trained on
 inline constexpr const char* deadline_passed = "deadline";
 inline constexpr const char* cancelled = "cancelled";
 

@@ -22,7 +22,8 @@ std::string name_of_part(const name_parts& x) {
 /// One pass over what is asked for.
 class making {
 public:
-  making(const bundle_request& what, bundle_writer to) : what_(what), to_(std::move(to)) {
+  making(const bundle_request& what, bundle_writer to)
+      : what_(what), to_(std::move(to)), gate_({what.may}) {
     whole_.what = what.facts.run;
     if (what.part) whole_.what += "/" + name_of_part(*what.part);
     whole_.status = "open";
@@ -33,10 +34,10 @@ public:
     if (what_.part) {
       auto group = read_group(*what_.lineage, what_.facts.run, what_.part->group);
       KM_TRY(group);
-      KM_TRY(take_group(*group));
+      KM_TRY(admit(*group));
     } else {
       KM_TRY(for_each_group(*what_.lineage, what_.facts.run,
-                            [&](const stored_group& x) { return take_group(x); }));
+                            [&](const stored_group& x) { return admit(x); }));
     }
     if (turns_ == 0)
       return configuration_error("not_found",
@@ -107,12 +108,21 @@ private:
     return kept;
   }
 
-  expected<void> take_group(const stored_group& group) {
-    for (const auto& episode : group.episodes)
+  // A bundle is of all that it is asked for, or it is not made.
+  expected<void> admit(const stored_group& group) {
+    auto admitted = gate_.admit(*what_.may, group);
+    if (!admitted)
+      return tl::unexpected<error>{
+          exports::to_error(admitted.error(), "failed to make a bundle of " + whole_.what)};
+    return take_group(*admitted);
+  }
+
+  expected<void> take_group(const exports::admitted_group& group) {
+    for (const auto& episode : group->episodes)
       if (!what_.part || !what_.part->member || *what_.part->member == episode.member)
-        KM_TRY(take_episode(group.group, episode));
+        KM_TRY(take_episode(group->group, episode));
     bool all = !what_.part || !what_.part->member;
-    return all && group.end ? keep(*group.end) : expected<void>{};
+    return all && group->end ? keep(*group->end) : expected<void>{};
   }
 
   expected<void> take_episode(uint32_t group, const stored_episode& episode) {
@@ -188,6 +198,7 @@ private:
 
   const bundle_request& what_;
   bundle_writer to_;
+  exports::licence_gate gate_;
   whole_facts whole_;
   json records_ = json::array();
   std::set<std::string> artifacts_;

@@ -8,6 +8,7 @@
 #include "messages/identity.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/bundle/bundle_file.hpp"
+#include "storage/export/licence_gate.hpp"
 #include "storage/store.hpp"
 
 namespace kernelmill::bundles {
@@ -15,6 +16,7 @@ namespace kernelmill::bundles {
 struct bundle_request {
   const store* lineage = nullptr;
   const artifact_store* artifacts = nullptr;
+  const exports::permits* may = nullptr; ///< what may be passed on
   run_facts facts;
   std::optional<name_parts> part; ///< nothing: the whole run
   bool proof = false;             ///< records and artifacts as they are, too
@@ -29,8 +31,9 @@ struct made_bundle {
   uint64_t episodes = 0, turns = 0;
 };
 
-/// Errors: "not_found" (nothing of that name is stored), those of the store, the artifacts and the
-/// disk. Nothing stands under `out` when it fails.
+/// Errors: "not_found" (nothing of that name is stored), "licence_forbids" (a task, an example that
+/// a prompt shows or a model's answers must not be passed on), those of the store, the artifacts
+/// and the disk. Nothing stands under `out` when it fails.
 expected<made_bundle> make_bundle(const bundle_request& what);
 
 } // namespace kernelmill::bundles

@@ -33,14 +33,12 @@ expected<bundles::key_ptr> signing_key(const invocation& in) {
 }
 
 /// A bundle holds prompts and answers, and is made to be passed on.
-expected<void> check_passing_on(const invocation& in, const run_directory& run) {
+expected<exports::permits> passing_on(const invocation& in, const run_directory& run) {
   auto book = installed_licences();
   KM_TRY(book);
   auto accepted = accepted_terms(in, *book);
   KM_TRY(accepted);
-  auto may = permits_of(run, *book, purpose::share, *accepted);
-  KM_TRY(may);
-  return exports::check_all(*may, "failed to make a bundle of " + run.name);
+  return permits_of(run, *book, purpose::share, *accepted);
 }
 
 expected<int> bundle_make(const invocation& in) {
@@ -53,7 +51,8 @@ expected<int> bundle_make(const invocation& in) {
                                "name another file, or replace it with --force");
   auto key = signing_key(in);
   KM_TRY(key);
-  KM_TRY(check_passing_on(in, at->run));
+  auto may = passing_on(in, at->run);
+  KM_TRY(may);
   auto lineage = open_for_reading(at->run);
   KM_TRY(lineage);
   auto manifest = read_json(at->run.manifest_file());
@@ -61,13 +60,11 @@ expected<int> bundle_make(const invocation& in) {
   auto config = read_json(at->run.config_file());
   KM_TRY(config);
   artifact_store artifacts{at->run.artifacts};
-  bundles::bundle_request what{&*lineage,
-                               &artifacts,
-                               {at->run.name, std::move(*manifest), std::move(*config), build_id()},
-                               std::nullopt,
-                               in.value("--form") == "proof",
-                               out,
-                               key->get()};
+  bundles::bundle_request what{
+      &*lineage,    &artifacts,
+      &*may,        {at->run.name, std::move(*manifest), std::move(*config), build_id()},
+      std::nullopt, in.value("--form") == "proof",
+      out,          key->get()};
   if (!at->whole_run) what.part = at->name;
   auto made = bundles::make_bundle(what);
   KM_TRY(made);

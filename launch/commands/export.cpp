@@ -174,10 +174,6 @@ json document_of(const ex::report& x, const invocation& in) {
                      {"rows", f.rows},
                      {"bytes", f.bytes},
                      {"sha256", f.sha256}});
-  auto refused = json::array();
-  for (const auto& [key, r] : x.refused)
-    refused.push_back(
-        {{"what", r.what}, {"groups", r.groups}, {"reason", r.may.reason}, {"hint", r.may.hint}});
   return {{"form", in.value("--form")},
           {"directory", in.value("--out")},
           {"rows", x.rows},
@@ -185,7 +181,7 @@ json document_of(const ex::report& x, const invocation& in) {
           {"turns", x.turns},
           {"files", std::move(files)},
           {"left_out", x.without},
-          {"refused", std::move(refused)},
+          {"refused", refusals_json(x.refused)},
           {"train_like_dev", x.contamination.train_like_dev},
           {"answers_like_example", x.contamination.answers_like_example}};
 }
@@ -208,9 +204,7 @@ void say_why_empty(const ex::report& x) {
 }
 
 void say_what_was_kept_out(const ex::report& x, const ex::request& what) {
-  for (const auto& [key, refused] : x.refused)
-    cli::talk(fmt::format("left out {} groups with {}: {} ({})", refused.groups, refused.what,
-                          refused.may.reason, refused.may.hint));
+  say_refusals(x.refused);
   for (const auto& [task, conflict] : x.split_conflicts)
     cli::talk(fmt::format("the runs differ on the split of {}: it is in {}", task, conflict.taken));
   const auto& found = x.contamination;

@@ -1,14 +1,15 @@
 #pragma once
 
-// What the licences of a stored run allow an export, an index or a report to take from it.
+// The terms that a command is given, and what it says of what licences kept in.
 
 #include <set>
 #include <string>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "launch/cli/command.hpp"
-#include "launch/node/run_rights.hpp"
-#include "storage/export/permits.hpp"
-#include "storage/run_directory.hpp"
+#include "launch/node/run_permits.hpp"
+#include "storage/export/licence_gate.hpp"
 
 namespace kernelmill::commands {
 
@@ -18,9 +19,10 @@ expected<std::set<std::string>> accepted_terms(const cli::invocation& in, const 
 /// The option itself.
 cli::option_spec accept_terms_option();
 
-/// By the run's manifest, whatever became of its tasks' files; of an older run without sources by
-/// the ids of its tasks. Errors: those of reading the run's folder.
-expected<exports::permits> permits_of(const run_directory& run, const licence_book& book,
-                                      purpose wanted, const std::set<std::string>& accepted);
+/// [{"what", "groups", "reason", "hint"}]
+nlohmann::ordered_json refusals_json(const exports::refusals& x);
+
+/// The same on stderr, a line each.
+void say_refusals(const exports::refusals& x);
 
 } // namespace kernelmill::commands

@@ -7,6 +7,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
 #include "launch/commands/export_folders.hpp"
+#include "launch/commands/export_permits.hpp"
 #include "storage/export/gates.hpp"
 #include "storage/export/sol_files.hpp"
 #include "storage/files.hpp"
@@ -17,52 +18,28 @@ namespace {
 
 using sol_document = nlohmann::ordered_json;
 
-struct sol_counts {
-  std::map<std::string, uint64_t> traces; ///< by definition
-  std::map<std::string, uint64_t> left_out;
-  uint64_t solutions = 0;
-};
-
 /// Writes as it reads; a file of traces is open a definition.
 class sol_folder {
 public:
   explicit sol_folder(std::string directory) : directory_(std::move(directory)) {}
 
-  expected<void> take(wire::TurnRecord::Reader turn, const artifact_store& artifacts,
-                      const exports::permit& may) {
-    if (!may.allowed) {
-      ++counts_.left_out["turns_forbidden_by_licence"];
-      return {};
-    }
-    std::string why;
-    auto trace = exports::sol_trace(turn, build_id(), why);
-    if (!trace) {
-      ++counts_.left_out[why];
-      return {};
-    }
-    auto code = artifacts.candidate(turn);
-    KM_TRY(code);
-    if (code->empty()) {
-      ++counts_.left_out["turns_without_kernel"];
-      return {};
-    }
-    auto definition = (*trace)["definition"].get<std::string>();
-    auto file = traces_.find(definition);
+  expected<void> take(const exports::sol_turn& x) {
+    auto file = traces_.find(x.definition);
     if (file == traces_.end()) {
-      KM_TRY(make_directories(directory_ + "/solutions/" + definition));
-      auto made = exports::row_file::create(directory_ + "/traces/" + definition + ".jsonl", false);
+      KM_TRY(make_directories(directory_ + "/solutions/" + x.definition));
+      auto made =
+          exports::row_file::create(directory_ + "/traces/" + x.definition + ".jsonl", false);
       KM_TRY(made);
-      file = traces_.emplace(definition, std::move(*made)).first;
+      file = traces_.emplace(x.definition, std::move(*made)).first;
     }
-    KM_TRY(file->second.append(*trace));
-    ++counts_.traces[definition];
-    ++counts_.solutions;
-    return write_json(directory_ + "/solutions/" + definition + "/" + exports::sol_name(turn) +
-                          ".json",
-                      exports::sol_solution(turn, *code));
+    KM_TRY(file->second.append(x.trace));
+    ++counts_[x.definition];
+    return write_json(directory_ + "/solutions/" + x.definition + "/" + x.name + ".json",
+                      x.solution);
   }
 
-  expected<sol_counts> finish() {
+  /// The number of traces, by definition.
+  expected<std::map<std::string, uint64_t>> finish() {
     for (auto& [definition, file] : traces_) KM_TRY(file.finish());
     return counts_;
   }
@@ -70,7 +47,7 @@ public:
 private:
   std::string directory_;
   std::map<std::string, exports::row_file> traces_;
-  sol_counts counts_;
+  std::map<std::string, uint64_t> counts_;
 };
 
 } // namespace
@@ -91,12 +68,14 @@ expected<void> prepare_folder(const cli::invocation& in) {
 }
 
 expected<int> export_sol(const cli::invocation& in, const exported_runs& runs) {
-  exports::licence_gate gate{runs.sources};
-  KM_TRY(gate.check(runs.sources));
+  auto gate = exports::gate_of(runs.sources);
+  KM_TRY(gate.check());
   KM_TRY(prepare_folder(in));
   const auto& directory = in.value("--out");
   KM_TRY(make_directories(directory + "/traces"));
   sol_folder to{directory};
+  exports::left_out without;
+  exports::refusals refused;
   sol_document facts = sol_document::array();
   for (size_t i = 0; i < runs.opened.size(); ++i) {
     const auto& run = runs.opened[i];
@@ -105,36 +84,41 @@ expected<int> export_sol(const cli::invocation& in, const exported_runs& runs) {
     facts.push_back(std::move(about));
     KM_TRY(for_each_group(
         run.lineage, run.where.name, [&](const stored_group& group) -> expected<void> {
-          for (const auto& episode : group.episodes)
-            for (const auto& record : episode.turns) {
-              auto opened = record.open();
-              auto turn = opened->getTurn();
-              KM_TRY(to.take(turn, run.artifacts,
-                             gate.of_task(runs.sources[i], turn.getEpisode().getTask())));
-            }
-          return {};
+          auto admitted = gate.admit(runs.sources[i].may, group);
+          if (!admitted) {
+            ++without[admitted.error().counted];
+            exports::note(refused, admitted.error());
+            return {};
+          }
+          return exports::sol_turns(*admitted, run.artifacts, build_id(), without,
+                                    [&](const exports::sol_turn& x) { return to.take(x); });
         }));
   }
-  auto counts = to.finish();
-  KM_TRY(counts);
+  auto traces = to.finish();
+  KM_TRY(traces);
+  uint64_t solutions = 0;
+  for (const auto& [definition, count] : *traces) solutions += count;
+  auto kept_out = refusals_json(refused);
   KM_TRY(write_json(directory + "/PROVENANCE.json", {{"schema_version", 1},
                                                      {"form", "sol"},
                                                      {"made_by", made_by()},
-                                                     {"solutions", counts->solutions},
-                                                     {"traces", counts->traces},
-                                                     {"left_out", counts->left_out},
+                                                     {"solutions", solutions},
+                                                     {"traces", *traces},
+                                                     {"left_out", without},
+                                                     {"refused", kept_out},
                                                      {"runs", std::move(facts)}}));
+  say_refusals(refused);
   if (in.json) {
     cli::print_json({{"form", "sol"},
                      {"directory", directory},
-                     {"solutions", counts->solutions},
-                     {"traces", counts->traces},
-                     {"left_out", counts->left_out}});
+                     {"solutions", solutions},
+                     {"traces", *traces},
+                     {"left_out", without},
+                     {"refused", std::move(kept_out)}});
     return 0;
   }
-  auto said =
-      fmt::format("wrote {}: {} solutions and as many traces\n", directory, counts->solutions);
-  for (const auto& [reason, count] : counts->left_out)
+  auto said = fmt::format("wrote {}: {} solutions and as many traces\n", directory, solutions);
+  for (const auto& [reason, count] : without)
     said += fmt::format("left out: {} {}\n", count, reason);
   cli::print(said);
   return 0;

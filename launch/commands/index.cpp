@@ -74,24 +74,26 @@ expected<found_kernels> kernels_of(const invocation& in) {
     ++x.kernels;
     x.why = std::move(why);
   };
-  auto add = [&](verified_kernel kernel) {
-    auto of = exports::permit_of(*may, kernel.task);
+  auto add = [&](verified_kernel kernel, const exports::permit* refused) {
     auto split = splits.find(kernel.task);
     kernel.split = split == splits.end() ? exports::split_of(kernel.task, "") : split->second;
-    kernel.rights_source = of.source;
-    if (!of.allowed) {
-      if (!result.refused) result.refused = of;
-      keep_out(kernel.task, of.reason + " (" + of.hint + ")");
+    kernel.rights_source = exports::permit_of(*may, kernel.task).source;
+    if (refused) {
+      if (!result.refused) result.refused = *refused;
+      keep_out(kernel.task, refused->reason + " (" + refused->hint + ")");
     } else if (!kernel.is_shown()) {
       keep_out(kernel.task, "its task is held out (dev)");
     } else {
       result.kernels.push_back(std::move(kernel));
     }
   };
+  const exports::licence_gate gate{{&*may}};
   auto done = for_each_group(*from, run->name, [&](const stored_group& group) -> expected<void> {
+    auto admitted = gate.admit(*may, group);
     for (const auto& episode : group.episodes)
       for (const auto& record : episode.turns)
-        if (auto kernel = verified_of(artifacts, record.open()->getTurn())) add(std::move(*kernel));
+        if (auto kernel = verified_of(artifacts, record.open()->getTurn()))
+          add(std::move(*kernel), admitted ? nullptr : &admitted.error().may);
     return {};
   });
   KM_TRY(done);

@@ -124,7 +124,10 @@ run_rights stored_rights(const run_options& options) {
   auto book = installed_licences(); // read before, when the run was planned
   auto manifest = read_json(options.directory + "/manifest.json");
   if (!book || !manifest) return {};
-  return rights_of(*book, origins_of(*manifest), {terms.begin(), terms.end()});
+  auto result = rights_of(*book, origins_of(*manifest), {terms.begin(), terms.end()});
+  const auto& policy = options.config.policy;
+  result.answers = rights_of_answers(*book, policy.model, policy.licence, result.accepted);
+  return result;
 }
 
 /// --accept-terms is a short name for run.accepted_terms.

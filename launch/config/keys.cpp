@@ -100,7 +100,8 @@ void add_policy_keys(std::vector<config_key>& k) {
           "Address with its version path, e.g. http://host:8000/v1; keys never belong in it.")));
   k.push_back(KEY(policy.model, "Model to ask for, as the server names it."));
   k.push_back(KEY(policy.licence, "Licence of the model, for the data card of an export, such as "
-                                  "Apache-2.0; empty: not known."));
+                                  "Apache-2.0; a source of configs/licences binds exports of its "
+                                  "answers. Empty: not known."));
   k.push_back(file(KEY(policy.script, "Script of the `scripted` kind.")));
   k.push_back(variable_name(
       KEY(policy.api_key_env, "Name of the environment variable that holds the API key.")));

@@ -30,6 +30,10 @@ const char* word_of(const licence_decision& x) {
   return x.terms.empty() ? "no" : "once its terms are accepted";
 }
 
+std::string refusal_line(const licence_decision& x) {
+  return "exports for training will be refused: " + x.reason + " (" + x.hint + ")";
+}
+
 std::string source_of_cards(const loaded_index& index) {
   static const auto ours = [] {
     auto cards = load_cards(default_corpus());
@@ -74,6 +78,15 @@ run_rights rights_of(const licence_book& book, const std::vector<origin_facts>& 
                             decide(book, x, purpose::share, accepted)});
   result.accepted = std::move(accepted);
   return result;
+}
+
+std::optional<answer_rights> rights_of_answers(const licence_book& book, const std::string& model,
+                                               const std::string& named,
+                                               const std::set<std::string>& accepted) {
+  auto train = decide_answers(book, model, named, purpose::train, accepted);
+  auto share = decide_answers(book, model, named, purpose::share, accepted);
+  if (!train || !share) return std::nullopt;
+  return answer_rights{model, std::move(*train), std::move(*share)};
 }
 
 origin_facts origin_of(const task& x) {
@@ -143,6 +156,13 @@ rights_json to_json(const run_rights& x) {
                       {"train", one->train.allowed},
                       {"share", one->share.allowed},
                       {"reason", one->train.reason}});
+  if (x.answers)
+    result.push_back({{"source", x.answers->train.source},
+                      {"licence", x.answers->train.licence},
+                      {"model", x.answers->model},
+                      {"train", x.answers->train.allowed},
+                      {"share", x.answers->share.allowed},
+                      {"reason", x.answers->train.reason}});
   return result;
 }
 
@@ -154,9 +174,13 @@ std::vector<std::string> lines_of(const run_rights& x) {
                                  tasks, tasks == 1 ? "" : "s",
                                  one->train.licence.empty() ? "unknown" : one->train.licence,
                                  word_of(one->train), word_of(one->share)));
-    if (!one->train.allowed)
-      result.push_back("exports for training will be refused: " + one->train.reason + " (" +
-                       one->train.hint + ")");
+    if (!one->train.allowed) result.push_back(refusal_line(one->train));
+  }
+  if (x.answers) {
+    result.push_back(fmt::format("licence of answers by {}: {}; train: {}; share: {}",
+                                 x.answers->model, x.answers->train.licence,
+                                 word_of(x.answers->train), word_of(x.answers->share)));
+    if (!x.answers->train.allowed) result.push_back(refusal_line(x.answers->train));
   }
   return result;
 }

@@ -4,6 +4,7 @@
 // and what its manifest keeps of that. Exports, indexes and other commands decide from the
 // manifest, since files of a task may change or go after the run.
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,15 +27,27 @@ struct task_rights {
   licence_decision evaluate, train, share;
 };
 
+/// Of what the policy's model answers.
+struct answer_rights {
+  std::string model;
+  licence_decision train, share;
+};
+
 struct run_rights {
   std::vector<task_rights> tasks;
-  std::set<std::string> accepted; ///< terms
+  std::optional<answer_rights> answers; ///< nothing: no file of licences speaks of the model
+  std::set<std::string> accepted;       ///< terms
 
   const task_rights* find(const std::string& task) const;
 };
 
 run_rights rights_of(const licence_book& book, const std::vector<origin_facts>& tasks,
                      std::set<std::string> accepted);
+
+/// `named`: a source that `policy.licence` may name.
+std::optional<answer_rights> rights_of_answers(const licence_book& book, const std::string& model,
+                                               const std::string& named,
+                                               const std::set<std::string>& accepted);
 
 origin_facts origin_of(const task& x);
 
@@ -50,7 +63,8 @@ expected<void> may_run(const run_rights& x);
 nlohmann::ordered_json retrieval_json(const licence_book& book, const loaded_index* index,
                                       bool live);
 
-/// One entry a source: {"source", "licence", "tasks", "evaluate", "train", "share", "reason"}.
+/// One entry a source: {"source", "licence", "tasks", "evaluate", "train", "share", "reason"}; of a
+/// model {"model", ...} without tasks.
 nlohmann::ordered_json to_json(const run_rights& x);
 
 /// The same for people, a line a source.

@@ -48,14 +48,17 @@ expected<exports::form> trainer_form(const std::string& name) {
 }
 
 expected<handoff::group_rows> read_rows(const store& from, const artifact_store& artifacts,
-                                        const std::string& run, uint32_t group,
-                                        const row_options& options) {
+                                        const exports::permits& may, const std::string& run,
+                                        uint32_t group, const row_options& options) {
   auto stored = read_group(from, run, group);
   KM_TRY(stored);
   if (!stored->end)
     return infrastructure_error("not_found",
                                 "group " + std::to_string(group) + " of " + run + " has not ended");
-  auto material = exports::read_material(*stored, artifacts, run);
+  const exports::licence_gate gate{{&may}};
+  auto admitted = gate.admit(may, *stored);
+  if (!admitted) return handoff::group_rows{0, {}, handoff::licence_forbids, "[]"};
+  auto material = exports::read_material(*admitted, artifacts, run);
   KM_TRY(material);
   material->split = exports::split_of(material->task, "");
   material->temperature = options.temperature;

@@ -8,6 +8,7 @@
 #include "actors/handoff/rollout_host.hpp"
 #include "storage/artifacts.hpp"
 #include "storage/export/forms.hpp"
+#include "storage/export/permits.hpp"
 #include "storage/store.hpp"
 
 namespace kernelmill::rollouts {
@@ -18,10 +19,11 @@ struct row_options {
   double temperature = 1; ///< that the run asked its policy for
 };
 
-/// Errors: "not_found" when the group has no record; those of the store and of artifacts.
+/// A group that a licence keeps in has a flaw and no row. Errors: "not_found" when the group has no
+/// record; those of the store and of artifacts.
 expected<handoff::group_rows> read_rows(const store& from, const artifact_store& artifacts,
-                                        const std::string& run, uint32_t group,
-                                        const row_options& options);
+                                        const exports::permits& may, const std::string& run,
+                                        uint32_t group, const row_options& options);
 
 /// The forms whose rows a trainer learns from, for messages: "rl, trl, verl, ...".
 std::string form_names();

@@ -12,6 +12,7 @@
 #include "launch/cluster/head_runs.hpp"
 #include "launch/config/keys.hpp"
 #include "launch/node/node_plan.hpp"
+#include "launch/node/run_permits.hpp"
 #include "launch/node/run_rights.hpp"
 #include "launch/rollouts/group_rows.hpp"
 #include "storage/group_reader.hpp"
@@ -81,18 +82,30 @@ bool is_unborn_store(const std::string& directory) {
 
 /// Whoever takes batches trains on them. Errors: "licence_forbids", "unknown_terms".
 expected<void> may_train(const std::vector<std::shared_ptr<const task>>& tasks,
-                         const std::vector<std::string>& terms) {
+                         const policy_section& policy, const std::vector<std::string>& terms) {
   auto book = installed_licences();
   KM_TRY(book);
   std::set<std::string> accepted{terms.begin(), terms.end()};
   KM_TRY(book->check_terms(accepted));
   std::vector<origin_facts> origins;
   for (const auto& x : tasks) origins.push_back(origin_of(*x));
+  if (auto x = rights_of_answers(*book, policy.model, policy.licence, accepted);
+      x && !x->train.allowed)
+    return configuration_error("licence_forbids", "failed to plan the rollouts: " + x->train.reason,
+                               x->train.hint);
   for (const auto& x : rights_of(*book, origins, std::move(accepted)).tasks)
     if (!x.train.allowed)
       return configuration_error("licence_forbids",
                                  "failed to plan the rollouts: " + x.train.reason, x.train.hint);
   return {};
+}
+
+/// Of a run's turns, with the terms that its order accepted.
+expected<exports::permits> may_be_trained_on(const run_directory& run, const json& config) {
+  auto book = installed_licences();
+  KM_TRY(book);
+  auto terms = config.value(json::json_pointer{"/run/accepted_terms"}, std::vector<std::string>{});
+  return permits_of(run, *book, purpose::train, {terms.begin(), terms.end()});
 }
 
 class local_host final : public local_rollouts, public std::enable_shared_from_this<local_host> {
@@ -123,7 +136,7 @@ public:
     KM_TRY(advantage_of(loaded->advantage));
     auto tasks = load_tasks(*loaded, options_.backend);
     KM_TRY(tasks);
-    KM_TRY(may_train(*tasks, loaded->run.accepted_terms));
+    KM_TRY(may_train(*tasks, loaded->policy, loaded->run.accepted_terms));
     auto planned = plan_of(*loaded, *tasks);
     return handoff::rollout_plan{to_json(*loaded).dump(),
                                  static_cast<uint32_t>(planned.groups.size()), planned.group_size};
@@ -208,7 +221,9 @@ public:
     KM_TRY(from);
     row_options options{*as, 1};
     options.temperature = config->value(json::json_pointer{"/policy/sampling/temperature"}, 1.0);
-    return read_rows(**from, artifact_store{directory->artifacts}, run, group, options);
+    auto may = may_be_trained_on(*directory, *config);
+    KM_TRY(may);
+    return read_rows(**from, artifact_store{directory->artifacts}, *may, run, group, options);
   }
 
 private:

@@ -121,7 +121,8 @@ json licences_json(const request& what, const report& done) {
                        {"licence", x.licence},
                        {"url", x.url},
                        {"terms", x.terms.empty() ? json(nullptr) : json(x.terms)},
-                       {"share", x.shared}});
+                       {"share", x.shared},
+                       {"confirmed", x.confirmed}});
   for (const auto& [key, x] : done.refused)
     refused.push_back({{"what", x.what},
                        {"source", x.may.source},
@@ -188,6 +189,7 @@ json provenance(const std::vector<source>& from, const request& what, const repo
                      {"sha256", x.sha256}});
   return {{"schema_version", 1},
           {"form", std::string{to_string(what.as)}},
+          {"row_schema", schema_id(what.as)},
           {"made_by", what.made_by},
           {"filter", filter_json(filter_of(what))},
           {"split_rule", std::string{split_rule}},

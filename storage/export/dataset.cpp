@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "messages/identity.hpp"
 #include "storage/export/gates.hpp"
 #include "storage/files.hpp"
 #include "storage/run_directory.hpp"
@@ -139,38 +140,41 @@ private:
     return merged ? take(from, *merged, why) : unexpected(merged.error());
   }
 
-  // Every form comes through here, and no row is made before the gate.
+  // Every form comes through here; without the gate there is no material to make rows of.
   expected<void> take(const source& from, const stored_group& stored, pass why) {
-    if (why == pass::held_out && task_split(stored) != "dev") return {};
-    auto material = read_material(stored, *from.artifacts, from.run);
-    if (!material) return unexpected(material.error());
-    if (material->task.empty()) return {}; // no turn was committed
-    auto split = splits_(material->task);
-    material->split = split.split;
-    material->temperature = from.temperature;
-    share_first(*material, from.shared_turns);
-    if (why == pass::held_out) return remember(*material);
-    if (!takes(what_.wanted, *material)) {
+    auto [task, verb] = task_of(stored);
+    if (task.empty()) return {}; // no turn was committed
+    auto split = splits_(task);
+    if (why == pass::held_out)
+      return split.split == "dev" ? remember(from, stored) : expected<void>{};
+    if (!takes(what_.wanted, split.split, verb)) {
       if (why == pass::write) ++done_.without["groups_of_other_tasks"];
       return {};
     }
-    auto may = gate_.of_task(from, material->task);
-    if (!passes(from, *material, may, why == pass::write)) return {};
+    auto admitted = gate_.admit(from.may, stored);
+    if (!admitted) {
+      if (why == pass::write) refuse(admitted.error());
+      return {};
+    }
+    auto material = read_material(*admitted, *from.artifacts, from.run);
+    if (!material) return unexpected(material.error());
+    material->split = split.split;
+    material->temperature = from.temperature;
+    share_first(*material, from.shared_turns);
     bool clean = is_clean(*material, why == pass::write);
     if (why == pass::look) return {};
     if (!clean && what_.contamination.then == on_contamination::drop) {
       ++done_.without["contaminated_groups"];
       return {};
     }
-    return write(from, *material, split, std::move(may));
+    return write(from, *material, split);
   }
 
-  expected<void> write(const source& from, const group& material, const chosen_split& split,
-                       permit may) {
+  expected<void> write(const source& from, const group& material, const chosen_split& split) {
     auto& task = done_.tasks[material.task];
     task.split = split.split;
     task.own_split = split.own;
-    task.may = std::move(may);
+    task.may = gate_.of_task(from.may, material.task);
     note_sources(from, material, task.may);
     count(material);
     row_context in{what_.wanted, done_.groups++, &done_.without,
@@ -184,28 +188,9 @@ private:
 
   // -- licences
 
-  /// A prompt with an example that may not be used spoils its episode, and a group without one of
-  /// its episodes is another comparison: it goes as a whole.
-  bool passes(const source& from, const group& x, const permit& may, bool say) {
-    if (!may.allowed)
-      return refuse(x.task, "the task " + x.task, may, "groups_forbidden_by_licence", say);
-    for (const auto& e : x.episodes)
-      for (const auto& t : e.turns)
-        for (const auto& id : t.examples)
-          if (const auto& of = from.may.of_example(id); !of.allowed)
-            return refuse(id, "the example " + id, of, "groups_with_forbidden_examples", say);
-    return true;
-  }
-
-  bool refuse(const std::string& key, std::string what, const permit& may, const char* why,
-              bool say) {
-    if (!say) return false;
-    ++done_.without[why];
-    auto& x = done_.refused[key];
-    x.may = may;
-    x.what = std::move(what);
-    ++x.groups;
-    return false;
+  void refuse(const denial& why) {
+    ++done_.without[why.counted];
+    note(done_.refused, why);
   }
 
   void note_sources(const source& from, const group& x, const permit& may) {
@@ -213,27 +198,40 @@ private:
     if (auto model = from.facts.value("model_licence", std::string{}); !model.empty())
       done_.model_licences.emplace(from.run, std::move(model));
     for (const auto& e : x.episodes)
-      for (const auto& t : e.turns)
+      for (const auto& t : e.turns) {
         for (const auto& id : t.examples) {
           const auto& of = from.may.of_example(id);
           done_.sources.emplace(of.source, of);
         }
+        if (const auto* of = from.may.of_model(t.model)) done_.sources.emplace(of->source, *of);
+      }
   }
 
   // -- contamination
 
-  std::string task_split(const stored_group& stored) const {
+  static std::pair<std::string, std::string> task_of(const stored_group& stored) {
     for (const auto& e : stored.episodes)
-      for (const auto& record : e.turns)
-        return splits_(record.open()->getTurn().getEpisode().getTask().cStr()).split;
+      for (const auto& record : e.turns) {
+        auto view = record.open();
+        auto turn = view->getTurn();
+        return {turn.getEpisode().getTask().cStr(), turn.getFacts().getVerb().cStr()};
+      }
     return {};
   }
 
-  expected<void> remember(const group& x) {
-    for (const auto& e : x.episodes)
-      for (const auto& t : e.turns)
-        if (t.accepted() && !t.code.empty())
-          what_.contamination.memory->remember(t.code, name_of(x, e, t));
+  // Held-out code is compared with and leaves nowhere, so that no licence is asked.
+  expected<void> remember(const source& from, const stored_group& stored) {
+    for (const auto& e : stored.episodes)
+      for (const auto& record : e.turns) {
+        auto view = record.open();
+        auto turn = view->getTurn();
+        if (turn.getVerdict().getOutcome() != wire::Outcome::ACCEPTED) continue;
+        auto code = from.artifacts->candidate(turn);
+        KM_TRY(code);
+        if (code->empty()) continue;
+        what_.contamination.memory->remember(
+            *code, from.run + "/" + short_name({{}, {}, stored.group, e.member}, turn.getTurn()));
+      }
     return {};
   }
 
@@ -332,8 +330,8 @@ expected<void> look_before(exporter& all, const std::vector<source>& from, const
 expected<report> write_dataset(const std::vector<source>& from, const request& what) {
   report result;
   split_table splits{from, result};
-  licence_gate gate{from};
-  KM_TRY(gate.check(from));
+  auto gate = gate_of(from);
+  KM_TRY(gate.check());
   exporter all{what, result, splits, gate};
   KM_TRY(look_before(all, from, what, splits.has_dev(), result));
   bool folder = !what.directory.empty();
@@ -350,8 +348,8 @@ expected<report> write_dataset(const std::vector<source>& from, const request& w
 expected<void> write_group(const source& from, uint32_t group, const request& what, report& done) {
   const std::vector<source> all{from};
   split_table splits{all, done};
-  licence_gate gate{all};
-  KM_TRY(gate.check(all));
+  auto gate = gate_of(all);
+  KM_TRY(gate.check());
   exporter one{what, done, splits, gate};
   if (auto ok = one.read_one(from, group); !ok) return ok;
   return one.finish();

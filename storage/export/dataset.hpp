@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/export/contamination.hpp"
-#include "storage/export/permits.hpp"
+#include "storage/export/licence_gate.hpp"
 #include "storage/export/row_file.hpp"
 #include "storage/export/rows.hpp"
 #include "storage/store.hpp"
@@ -60,20 +60,13 @@ struct split_conflict {
   std::string taken;
 };
 
-/// Groups that a licence keeps out, by what it is of.
-struct refusal {
-  permit may;
-  std::string what; ///< "the task native/x", "the example kernel:..."
-  uint64_t groups = 0;
-};
-
 struct report {
   std::vector<written_file> files;
   std::map<std::string, task_facts> tasks;
   std::set<std::string> models;
   left_out without;
   std::map<std::string, split_conflict> split_conflicts; ///< by task
-  std::map<std::string, refusal> refused;                ///< by task or example
+  refusals refused;                                      ///< by task, example or model
   std::map<std::string, permit> sources;                 ///< of what was exported, by source
   std::map<std::string, std::string> model_licences;     ///< that runs name, by run
   contamination_report contamination;

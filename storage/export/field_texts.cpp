@@ -94,8 +94,14 @@ void add_lines(std::string& to, const std::vector<field>& fields, const std::str
 
 } // namespace
 
+std::string schema_id(form x) {
+  return "urn:kernelmill:schema:export-" + std::string{to_string(x)} + ":" +
+         std::to_string(row_version);
+}
+
 std::string json_schema(form x) {
   json result = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+                 {"$id", schema_id(x)},
                  {"title", "A row of the export " + std::string{to_string(x)}},
                  {"description", std::string{summary_of(x)}}};
   result.update(object_schema(fields_of(x)));

@@ -17,8 +17,8 @@ bool is_better(const turn& a, const turn& b) {
 
 } // namespace
 
-bool takes(const filter& f, const group& x) {
-  return holds(f.splits, x.split) && holds(f.verbs, x.verb);
+bool takes(const filter& f, const std::string& split, const std::string& verb) {
+  return holds(f.splits, split) && holds(f.verbs, verb);
 }
 
 bool takes(const filter& f, const episode& x) {

@@ -24,7 +24,8 @@ struct filter {
   }
 };
 
-bool takes(const filter& f, const group& x);
+/// Of a group, by its task's split and verb.
+bool takes(const filter& f, const std::string& split, const std::string& verb);
 bool takes(const filter& f, const episode& x); ///< by its governance alone
 
 /// By everything but best_of_episode; never a turn that the infrastructure lost, or that a fork

@@ -65,6 +65,12 @@ struct field {
 /// The fields of a row, in the order in which they are written.
 const std::vector<field>& fields_of(form x);
 
+/// Goes up with every change of a field that a reader of the rows before could not take.
+inline constexpr int row_version = 1;
+
+/// "urn:kernelmill:schema:export-sft:1"
+std::string schema_id(form x);
+
 /// A JSON Schema (2020-12) of one row.
 std::string json_schema(form x);
 

@@ -1,7 +1,6 @@
 #include "storage/export/gates.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "storage/export/split.hpp"
@@ -44,28 +43,10 @@ void split_table::choose(const std::string& task, const std::vector<source>& fro
   if (differ) done.split_conflicts[task] = std::move(seen);
 }
 
-licence_gate::licence_gate(const std::vector<source>& from) {
-  for (const auto& x : from)
-    for (const auto& [task, may] : x.may.tasks)
-      if (!may.allowed && !may.digest.empty()) refused_.emplace(may.digest, may);
-}
-
-permit licence_gate::of_task(const source& from, const std::string& task) const {
-  auto result = permit_of(from.may, task);
-  auto twin = refused_.find(result.digest);
-  return result.allowed && twin != refused_.end() ? twin->second : result;
-}
-
-expected<void> licence_gate::check(const std::vector<source>& from) const {
-  std::optional<permit> first;
-  for (const auto& x : from)
-    for (const auto& [task, unused] : x.may.tasks) {
-      auto may = of_task(x, task);
-      if (may.allowed) return {};
-      if (!first) first = std::move(may);
-    }
-  if (!first) return {}; // no run has a task
-  return configuration_error("licence_forbids", "failed to export: " + first->reason, first->hint);
+licence_gate gate_of(const std::vector<source>& from) {
+  std::vector<const permits*> all;
+  for (const auto& x : from) all.push_back(&x.may);
+  return licence_gate{std::move(all)};
 }
 
 } // namespace kernelmill::exports

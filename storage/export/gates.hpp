@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "storage/export/dataset.hpp"
+#include "storage/export/licence_gate.hpp"
 
 namespace kernelmill::exports {
 
@@ -33,18 +34,7 @@ private:
   std::map<std::string, chosen_split> chosen_;
 };
 
-/// What is refused as a task of one run is refused under another name, too.
-class licence_gate {
-public:
-  explicit licence_gate(const std::vector<source>& from);
-
-  permit of_task(const source& from, const std::string& task) const;
-
-  /// Errors: "licence_forbids" when every task of the runs is refused, with the first's reason.
-  expected<void> check(const std::vector<source>& from) const;
-
-private:
-  std::map<std::string, permit> refused_; ///< by digest
-};
+/// The gate of all runs of an export.
+licence_gate gate_of(const std::vector<source>& from);
 
 } // namespace kernelmill::exports

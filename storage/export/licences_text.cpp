@@ -19,6 +19,7 @@ void add_part(std::string& to, const permit& x, const std::vector<std::string>& 
   to += fmt::format("\n{}\n  licence: {}\n", x.source.empty() ? "unknown source" : x.source,
                     x.licence.empty() ? "unknown" : x.licence);
   if (!x.url.empty()) to += fmt::format("  see: {}\n", x.url);
+  if (!x.confirmed) to += "  not confirmed: read it there before you rely on it\n";
   if (!x.terms.empty()) to += fmt::format("  terms that were accepted: {}\n", x.terms);
   to += fmt::format("  may be passed on: {}\n", x.shared ? "yes" : "no");
   if (!tasks.empty()) to += fmt::format("  tasks: {}\n", joined(tasks));

@@ -111,8 +111,8 @@ private:
       KM_TRY(content);
       x.added.push_back({text_of(part.getRole()), std::move(*content)});
     }
-    for (auto [content, into] : {std::pair{from.getCompletion().getText(), &x.answer},
-                                 {from.getFeedback(), &feedback}}) {
+    for (auto [content, into] :
+         {std::pair{from.getCompletion().getText(), &x.answer}, {from.getFeedback(), &feedback}}) {
       auto read = text_(content);
       KM_TRY(read);
       *into = std::move(*read);
@@ -209,8 +209,9 @@ std::vector<message> conversation(const episode& x, size_t end) {
   return result;
 }
 
-expected<group> read_material(const stored_group& from, const artifact_store& artifacts,
+expected<group> read_material(const admitted_group& admitted, const artifact_store& artifacts,
                               const std::string& run) {
+  const auto& from = *admitted;
   group result;
   result.run = run;
   result.number = from.group;

@@ -11,7 +11,7 @@
 
 #include "messages/common.capnp.h"
 #include "storage/artifacts.hpp"
-#include "storage/group_reader.hpp"
+#include "storage/export/licence_gate.hpp"
 
 namespace kernelmill::exports {
 
@@ -99,7 +99,7 @@ std::vector<message> conversation(const episode& x, size_t end);
 
 /// Reads texts and copies numbers. `split` and `temperature` are the caller's. Errors: those of the
 /// artifacts.
-expected<group> read_material(const stored_group& from, const artifact_store& artifacts,
+expected<group> read_material(const admitted_group& from, const artifact_store& artifacts,
                               const std::string& run);
 
 } // namespace kernelmill::exports

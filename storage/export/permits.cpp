@@ -1,11 +1,21 @@
 #include "storage/export/permits.hpp"
 
+#include <fnmatch.h>
+
 namespace kernelmill::exports {
 
 const permit& permits::of_example(const std::string& id) const {
   if (id.starts_with("card:")) return cards;
   auto found = examples.find(id);
   return found == examples.end() ? kernels : found->second;
+}
+
+const permit* permits::of_model(const std::string& name) const {
+  const permit* result = answers ? &*answers : nullptr;
+  for (const auto& [glob, may] : models)
+    if ((!result || result->allowed) && ::fnmatch(glob.c_str(), name.c_str(), 0) == 0)
+      result = &may;
+  return result;
 }
 
 expected<void> check_all(const permits& x, const std::string& failed) {

@@ -4,7 +4,9 @@
 // answers in; what is not among them is refused.
 
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "messages/error.hpp"
@@ -16,11 +18,12 @@ struct permit {
   std::string source;  ///< empty: none is known
   std::string licence; ///< its name
   std::string url;
-  std::string terms;  ///< that this use needs; accepted where it is allowed
-  std::string reason; ///< why not
-  std::string hint;   ///< what can be done about it
-  std::string digest; ///< of the task, for tasks of one content and two names
-  bool shared = true; ///< may be passed on, too
+  std::string terms;     ///< that this use needs; accepted where it is allowed
+  std::string reason;    ///< why not
+  std::string hint;      ///< what can be done about it
+  std::string digest;    ///< of the task, for tasks of one content and two names
+  bool shared = true;    ///< may be passed on, too
+  bool confirmed = true; ///< somebody has read the licence; else it is known by hearsay
 };
 
 struct permits {
@@ -29,9 +32,15 @@ struct permits {
       examples;   ///< by id, "kernel:TURN": those that differ from `kernels`
   permit kernels; ///< of all other retrieved kernels
   permit cards;
+  std::vector<std::pair<std::string, permit>> models; ///< by globs of names
+  std::optional<permit> answers; ///< of the run's model, where its configuration names a source
 
   /// Of a retrieved example, by its id.
   const permit& of_example(const std::string& id) const;
+
+  /// Of a model's answers: the first that is refused, else one that fits. Null: no source speaks of
+  /// it, and answers are whose model it is.
+  const permit* of_model(const std::string& name) const;
 };
 
 /// Errors: "licence_forbids", where one of the tasks may not be used so: for what cannot be parted.

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <ctime>
+#include <optional>
 
 #include "messages/base/clock.hpp"
 #include "messages/base/digest.hpp"
@@ -114,8 +115,6 @@ sol_json correctness_of(wire::EvaluateResult::Reader x) {
             {"max_relative_error", "not measured: each element has a bound of its own"}}}};
 }
 
-} // namespace
-
 std::string sol_definition(const std::string& task) {
   auto result = task;
   for (auto& c : result)
@@ -129,6 +128,7 @@ std::string sol_name(wire::TurnRecord::Reader turn) {
          std::to_string(e.getMember()) + "_t" + std::to_string(turn.getTurn());
 }
 
+/// REQUIRES: the turn has a candidate, which is `code`
 sol_json sol_solution(wire::TurnRecord::Reader turn, const std::string& code) {
   auto form = form_of_source(turn);
   auto model = sol_text(turn.getCompletion().getModel());
@@ -150,6 +150,7 @@ sol_json sol_solution(wire::TurnRecord::Reader turn, const std::string& code) {
                               sol_text(turn.getCandidateSha256())}};
 }
 
+/// Nothing of a turn that says nothing of a kernel; `why` is then the reason.
 std::optional<sol_json> sol_trace(wire::TurnRecord::Reader turn, const std::string& program,
                                   std::string& why) {
   const auto* status = status_of_turn(turn, why);
@@ -183,6 +184,33 @@ std::optional<sol_json> sol_trace(wire::TurnRecord::Reader turn, const std::stri
                     {"uuid", workload_uuid(task, shape)}}},
                   {"solution", sol_name(turn)},
                   {"evaluation", std::move(result)}};
+}
+
+} // namespace
+
+expected<void> sol_turns(const admitted_group& from, const artifact_store& artifacts,
+                         const std::string& program, left_out& without,
+                         const std::function<expected<void>(const sol_turn&)>& to) {
+  for (const auto& episode : from->episodes)
+    for (const auto& record : episode.turns) {
+      auto view = record.open();
+      auto turn = view->getTurn();
+      std::string why;
+      auto trace = sol_trace(turn, program, why);
+      if (!trace) {
+        ++without[why];
+        continue;
+      }
+      auto code = artifacts.candidate(turn);
+      KM_TRY(code);
+      if (code->empty()) {
+        ++without["turns_without_kernel"];
+        continue;
+      }
+      KM_TRY(to({sol_definition(sol_text(turn.getEpisode().getTask())), sol_name(turn),
+                 sol_solution(turn, *code), std::move(*trace)}));
+    }
+  return {};
 }
 
 } // namespace kernelmill::exports

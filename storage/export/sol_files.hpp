@@ -4,27 +4,27 @@
 // to build them) and a Trace (what came of one workload). docs/reference/exports.md says what is
 // left open: a relative error and names of inputs, which a record does not have.
 
-#include <optional>
+#include <functional>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
-#include "messages/lineage.capnp.h"
+#include "storage/artifacts.hpp"
+#include "storage/export/rows.hpp"
 
 namespace kernelmill::exports {
 
-/// A task's id as a name of a definition: "native_row_sum".
-std::string sol_definition(const std::string& task);
+struct sol_turn {
+  std::string definition; ///< the task's id as a name: "native_row_sum"
+  std::string name;       ///< of the solution: "first_g3_e1_t2"
+  nlohmann::ordered_json solution, trace;
+};
 
-/// "first_g3_e1_t2".
-std::string sol_name(wire::TurnRecord::Reader turn);
-
-/// REQUIRES: the turn has a candidate, which is `code`
-nlohmann::ordered_json sol_solution(wire::TurnRecord::Reader turn, const std::string& code);
-
-/// Nothing of a turn that says nothing of a kernel: it was lost, not timed or not honest, or had no
-/// kernel; `why` is then the reason.
-std::optional<nlohmann::ordered_json> sol_trace(wire::TurnRecord::Reader turn,
-                                                const std::string& program, std::string& why);
+/// Hands on the turns of a group, in order. One that says nothing of a kernel is counted in
+/// `without`: it was lost, not timed or not honest, or had no kernel. Errors: those of `to` and of
+/// the artifacts.
+expected<void> sol_turns(const admitted_group& from, const artifact_store& artifacts,
+                         const std::string& program, left_out& without,
+                         const std::function<expected<void>(const sol_turn&)>& to);
 
 } // namespace kernelmill::exports

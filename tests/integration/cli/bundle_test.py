@@ -37,6 +37,13 @@ def found(condition, run):
     return [json.loads(x) for x in call("query", condition, run, "--json").stdout.splitlines()]
 
 
+def paths_of(value, before=()):
+    """Keys down to what is no object: ("seed_pack", "global_seed")."""
+    if not isinstance(value, dict) or not value:
+        return [before]
+    return [x for key, item in value.items() for x in paths_of(item, (*before, key))]
+
+
 class Bundles(unittest.TestCase):
     folder = None
 
@@ -85,6 +92,12 @@ class Bundles(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(json.loads(done.stdout)["good"])
 
+    def solutions(self):
+        folder = self.folder / "sol"
+        if not folder.exists():
+            call("export", "first", "--form", "sol", "--out", folder)
+        return folder
+
     def test_documents_are_as_their_schemas_say(self):
         out = self.folder / "documents"
         call("export", "first", "--form", "sft", "--out", out)
@@ -98,6 +111,8 @@ class Bundles(unittest.TestCase):
             "bundle-hashes": [json.loads(proof["hashes.json"]), json.loads(self.unpack("turn.tar.zst")["hashes.json"])],
             "bundle-signature": [json.loads(proof["signature.json"])],
             "bundle-verify": [document("bundle", "verify", "proof.tar.zst")],
+            "sol-solution": [json.loads(x.read_text()) for x in (self.solutions() / "solutions").rglob("*.json")],
+            "sol-trace": [json.loads(x) for f in (self.solutions() / "traces").iterdir() for x in f.read_text().splitlines()],
             "query-line": found("turn >= 0", "first"),
             "compare": [document("compare", "first/g0.e0.t1", "first/g0.e1.t1"), document("compare", "first/g0.e0", "first/g0.e1")],
             "replay": [document("replay", "first/g0.e0.t1", "--no-timing")],
@@ -112,9 +127,8 @@ class Bundles(unittest.TestCase):
             self.assertTrue(list(json_schema.problems(schema, broken)), name)
 
     def test_solutions_and_traces_of_flashinfers_family(self):
-        call("export", "first", "--form", "sol", "--out", "sol")
-        solutions = [json.loads(x.read_text()) for x in (self.folder / "sol/solutions").rglob("*.json")]
-        traces = [json.loads(x) for f in (self.folder / "sol/traces").iterdir() for x in f.read_text().splitlines()]
+        solutions = [json.loads(x.read_text()) for x in (self.solutions() / "solutions").rglob("*.json")]
+        traces = [json.loads(x) for f in (self.solutions() / "traces").iterdir() for x in f.read_text().splitlines()]
         self.assertEqual(sorted(x["name"] for x in solutions), sorted(x["solution"] for x in traces))
         states = sorted(x["evaluation"]["status"] for x in traces)
         self.assertEqual(states, ["COMPILE_ERROR", "INCORRECT_NUMERICAL", "PASSED", "PASSED"])
@@ -194,6 +208,51 @@ class Bundles(unittest.TestCase):
         everything = b"".join(files.values())
         self.assertNotIn(b"base_url", everything)
         self.assertNotIn(str(self.folder).encode(), everything)
+
+    def test_every_key_of_gpu_rls_own_files_is_produced(self):
+        files = self.unpack("turn.tar.zst")
+        seen = 0
+        for theirs in sorted((FIXTURES / "gpu_rl/run_b").rglob("*.json")):
+            name = theirs.relative_to(FIXTURES / "gpu_rl/run_b").as_posix()
+            ours = json.loads(files[name])
+            for path in paths_of(json.loads(theirs.read_text())):
+                at = ours
+                # Parts of a reward and tools are those of the run: docs/reference/bundles.md.
+                for key in path[:1] if path[0] in ("reward_components", "tool_versions") else path:
+                    self.assertIn(key, at, f"{name}: {'.'.join(path)}")
+                    at = at[key]
+                seen += 1
+        self.assertGreater(seen, 50)
+        self.assertIn("patches/unified_diff.patch", files)
+
+    def test_every_key_of_kernel_rls_traces_has_its_place_in_ours_and_on_the_page(self):
+        """OTHERWISE is the table of docs/reference/imports.md; what is not in it has the same name."""
+        otherwise = {
+            ("level",): ("task",), ("problem_id",): ("task",),
+            ("eval_result", "correctness"): ("eval_result", "correct"),
+            ("eval_result", "tests_passed"): ("eval_result", "cases_passed"),
+            ("eval_result", "tests_total"): ("eval_result", "cases_total"),
+            ("eval_result", "runtime_ms"): ("eval_result", "candidate_ms"),
+            ("eval_result", "baseline_runtime_ms"): ("eval_result", "reference_ms"),
+            ("eval_result", "error_message"): ("eval_result", "error"),
+            ("eval_result", "code_length"): ("response", "kernel"), ("eval_result", "metadata"): ("metrics",)}
+        not_ours = {"mode", "dataset_src", "prompt_option", "raicl_k", "renderer", "history_entry"}
+        lines = [json.loads(x) for x in (self.folder / "runs/first/traces.jsonl").read_text().splitlines()]
+        turns = [x for x in lines if x["kind"] == "turn" and x["eval_result"].get("speedup")]
+        ends = [x for x in lines if x["kind"] == "episode"]
+        ours = {**ends[0], **turns[-1]}  # the state is told when the episode has ended
+        page = (SOURCE / "docs/reference/imports.md").read_text()
+        theirs = {tuple(p[:2]) for x in (FIXTURES / "kernel_rl/traces.jsonl").read_text().splitlines()
+                  for p in paths_of(json.loads(x))}
+        for path in sorted(theirs):
+            self.assertRegex(page, rf"`(?:{path[0]}\.)?{path[-1] if path[0] != 'reward_breakdown' and path[0] != 'metrics' else path[0]}`",
+                             path)
+            if path[0] in not_ours:
+                continue
+            at = ours
+            for key in otherwise.get(path, path[:1] if path[0] in ("reward_breakdown", "metrics") else path):
+                self.assertIn(key, at, path)
+                at = at[key]
 
     def test_each_opening_has_its_fingerprint(self):
         shutil.copytree(self.folder / "runs/first", self.folder / "runs/copy")

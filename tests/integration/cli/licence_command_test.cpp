@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 
@@ -107,7 +108,7 @@ void expect_no_export(const std::string& run, const std::vector<std::string>& wh
 TEST(licence_command, a_bound_run_says_so_before_it_starts_and_is_exported_in_no_form) {
   auto manifest = read_file_json(bound_run() + "/manifest.json");
   EXPECT_EQ(manifest["tasks"][0]["source"], "sol-execbench");
-  EXPECT_EQ(manifest["tasks"][0]["licence"], "LicenseRef-SOL-ExecBench-data");
+  EXPECT_EQ(manifest["tasks"][0]["licence"], "LicenseRef-NVIDIA-Evaluation");
   auto again = kernelmill({"resume", bound_run(), "--json"});
   ASSERT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(again.document()["licences"][0]["train"], false);
@@ -184,6 +185,61 @@ TEST(licence_command, terms_are_accepted_by_name_and_written_down) {
   auto wrong = kernelmill(
       {"export", run, "--form", "rl", "--out", "never", "--accept-terms", "everything", "--json"});
   EXPECT_EQ(wrong.fault()["category"], "unknown_terms");
+}
+
+/// Says in a run's manifest that its cards, or one model's answers, are of another source, as a
+/// foreign index or a server would.
+void rewrite_manifest(const std::string& run, const std::function<void(json&)>& change) {
+  auto manifest = read_file_json(run + "/manifest.json");
+  change(manifest);
+  write_file(run + "/manifest.json", manifest.dump());
+}
+
+/// The task is free, and something in each of its groups is not.
+void expect_nothing_leaves(const std::string& run, const std::string& what) {
+  for (const auto& form : forms) {
+    if (form == "kernelbench") continue; // figures without a text
+    fs::remove_all(scratch() + "/empty");
+    auto x = kernelmill({"export", run, "--form", form, "--out", "empty", "--json"});
+    ASSERT_EQ(x.code, 0) << form << x.err;
+    auto refused = x.document()["refused"];
+    ASSERT_EQ(refused.size(), 1u) << form << x.out;
+    EXPECT_THAT(refused[0]["what"].get<std::string>(), HasSubstr(what)) << form;
+    EXPECT_THAT(refused[0]["reason"].get<std::string>(), HasSubstr("must not")) << form;
+    for (const auto& file : fs::recursive_directory_iterator{scratch() + "/empty"})
+      EXPECT_TRUE(file.is_directory() || file.path().extension() == ".md" ||
+                  file.path().filename() == "LICENSES" ||
+                  file.path().filename() == "PROVENANCE.json")
+          << form << " wrote " << file.path();
+  }
+  auto rows = kernelmill({"export", run, "--form", "trajectories", "--follow", "--out", "-"});
+  EXPECT_EQ(rows.out, "") << rows.err;
+  expect_refused({"bundle", "make", run, "--out", "never.tar.zst"});
+  expect_refused({"bundle", "make", run + "/g0.e0.t0", "--out", "never.tar.zst"});
+  EXPECT_FALSE(fs::exists(scratch() + "/never.tar.zst"));
+  expect_refused({"index", "build", "never-index", "--kernels", run});
+}
+
+TEST(licence_command, a_bound_example_in_a_prompt_keeps_its_group_from_every_way_out) {
+  auto run = run_over("shown", add_task("mine/shown", "own"), {"tasks.group_size=1"});
+  EXPECT_EQ(kernelmill({"bundle", "make", run, "--out", "shown.tar.zst"}).code, 0);
+  rewrite_manifest(run, [](json& x) { x["retrieval"]["cards"] = "compute-eval"; });
+  expect_nothing_leaves(run, "the example card:");
+}
+
+TEST(licence_command, answers_of_a_bound_model_leave_nowhere_until_its_terms_are_accepted) {
+  auto run = run_over("answered", add_task("mine/answered", "own"),
+                      {"tasks.group_size=1", "policy.licence=openai-answers"});
+  EXPECT_THAT(kernelmill({"resume", run}).err, HasSubstr("licence of answers by"));
+  auto asked = kernelmill({"export", run, "--form", "sft", "--out", "no-answers"});
+  EXPECT_THAT(asked.err, AllOf(HasSubstr("left out 1 groups with answers of the model m"),
+                               HasSubstr("--accept-terms")));
+  auto x = kernelmill({"export", run, "--form", "sft", "--out", "answers", "--accept-terms",
+                       "openai-answers", "--json"});
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_GT(x.document()["rows"], 0);
+  rewrite_manifest(run, [](json& x) { x["policy"]["licence"] = "sol-execbench"; });
+  expect_nothing_leaves(run, "answers of the model m");
 }
 
 TEST(licence_command, of_two_runs_the_free_one_is_exported_and_the_other_is_named) {

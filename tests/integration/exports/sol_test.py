@@ -25,6 +25,13 @@ def models(name: str):
 
 @unittest.skipUnless(support.has("flashinfer_bench", "pydantic"), support.missing("flashinfer_bench"))
 class Sol(unittest.TestCase):
+    def test_their_models_take_the_golden_files(self):
+        solution, trace = models("solution").Solution, models("trace").Trace
+        solutions = [solution.model_validate(x) for x in support.golden_rows("sol-solutions")]
+        traces = [trace.model_validate(x) for x in support.golden_rows("sol-traces")]
+        self.assertEqual([x.name for x in solutions], [x.solution for x in traces])
+        self.assertEqual([x.evaluation.status.value for x in traces], ["INCORRECT_NUMERICAL", "PASSED", "COMPILE_ERROR"])
+
     def test_their_models_take_every_file(self):
         solution, trace = models("solution").Solution, models("trace").Trace
         folder = support.the_run().export("sol")

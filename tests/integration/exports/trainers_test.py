@@ -4,12 +4,13 @@ byte, so no run is needed; classes come from the trainers' own sources."""
 import copy
 import dataclasses
 import importlib
+import importlib.machinery
+import importlib.util
 import sys
-import types
 import typing
 import unittest
 
-from support import classes_of, go_on_with_trainers_python, golden_rows, has, missing, source_of
+from support import SOURCE, classes_of, go_on_with_trainers_python, golden_rows, has, missing, source_of
 
 SKYRL_CHECKS = ["validate_generator_output", "_validate_per_token_side_channels", "_validate_step_wise_fields"]
 
@@ -96,13 +97,24 @@ class Trainers(unittest.TestCase):
     @unittest.skipUnless(has("pydantic"), missing("pydantic"))
     def test_harbor_reads_each_row_as_a_trajectory(self):
         package = self.file("harbor", "harbor/models/trajectories/trajectory.py").parent
-        # The packages above it are stood in for: their own files import clouds.
-        for module, folder in (("harbor", package.parents[1]), ("harbor.models", package.parent),
-                               ("harbor.models.trajectories", package)):
-            sys.modules.setdefault(module, types.ModuleType(module)).__path__ = [str(folder)]
+        stand_in(package.parents[2], "harbor", "harbor.models.trajectories")
         kind = importlib.import_module("harbor.models.trajectories.trajectory").Trajectory
         for row in golden_rows("harbor"):
             self.assertEqual(kind.model_validate(row).to_json_dict()["steps"][-1]["message"], row["steps"][-1]["message"])
+
+    @unittest.skipUnless(has("pydantic"), missing("pydantic"))
+    def test_harbor_reads_the_settings_of_a_task(self):
+        path = self.file("harbor", "harbor/models/task/config.py")
+        stand_in(path.parents[3], "harbor")
+        try:
+            kind = importlib.import_module("harbor.models.task.config").TaskConfig
+        except ImportError as x:
+            self.skipTest(str(x))
+        files = golden_files("harbor-tasks.txt")
+        self.assertEqual(list(files), ["task.toml", "instruction.md", "environment/Dockerfile", "tests/test.sh"])
+        task = kind.model_validate_toml(files["task.toml"])
+        self.assertEqual(task.metadata["kernelmill_task"], "native/row_sum")
+        self.assertEqual((task.agent.timeout_sec, task.verifier.timeout_sec, task.environment.build_timeout_sec), (1800, 900, 1200))
 
     @unittest.skipUnless(has("openai"), missing("openai"))
     def test_openai_reads_the_answers_of_nemo_gym_rows(self):
@@ -118,6 +130,40 @@ class Trainers(unittest.TestCase):
             prompts = [x["prompt_token_ids"] + x["generation_token_ids"] for x in answers]
             for before, after in zip(prompts, prompts[1:]):
                 self.assertEqual(after[:len(before)], before, "each prompt goes on from the turn before")
+
+    def test_nemo_gym_reads_each_row_as_a_response_of_its_verifiers(self):
+        path = self.file("nemo_gym", "nemo_gym/base_resources_server.py")
+        sys.path.append(str(path.parents[1]))
+        try:
+            from nemo_gym.base_resources_server import BaseVerifyResponse
+        except ImportError as x:
+            self.skipTest(str(x))
+        for row in golden_rows("nemo-gym"):
+            read = BaseVerifyResponse.model_validate(row)
+            self.assertEqual(read.reward, row["reward"])
+            self.assertEqual([x.role for x in read.response.output], [x["role"] for x in row["response"]["output"]])
+            self.assertEqual(read.response.output[0].generation_token_ids, row["response"]["output"][0]["generation_token_ids"])
+
+
+def stand_in(folder, *packages):
+    """Packages whose own __init__ files import clouds are their folders alone."""
+    for name in packages:
+        path = folder.joinpath(*name.split("."))
+        spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(path)]
+        sys.modules.setdefault(name, importlib.util.module_from_spec(spec))
+
+
+def golden_files(name):
+    """A golden file that holds several: {path: text}."""
+    result, path = {}, None
+    for line in (SOURCE / "tests/unit/export/golden" / name).read_text().splitlines(keepends=True):
+        if line.startswith("== "):
+            path = line[3:].split(" (")[0].strip()
+            result[path] = ""
+        else:
+            result[path] += line
+    return result
 
 
 def keys_of_typed_dict(path, name):

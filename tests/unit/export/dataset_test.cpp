@@ -100,6 +100,7 @@ TEST_F(written_dataset, has_a_file_a_split_a_card_and_its_provenance) {
   EXPECT_THAT(read("README.md"), HasSubstr("  - split: dev\n    path: data/dev.jsonl\n"));
   auto x = provenance_file();
   EXPECT_EQ(x["form"], "sft");
+  EXPECT_EQ(x["row_schema"], "urn:kernelmill:schema:export-sft:1");
   EXPECT_EQ(x["rows"], 4);
   EXPECT_EQ(x["tasks"][1]["split_by"], "task");
   EXPECT_EQ(x["files"][0]["sha256"], done.files[0].sha256);
@@ -326,6 +327,44 @@ TEST_F(written_dataset, leaves_out_groups_whose_prompts_show_a_forbidden_example
   from_.may.examples.clear();
   what_.force = true;
   EXPECT_TRUE(write().tasks.contains("native/third"));
+}
+
+TEST_F(written_dataset, leaves_a_group_with_a_forbidden_example_out_in_every_form) {
+  add_group(2, {.task = "native/third", .examples = {"card:sums", "kernel:bad"}});
+  from_.may.examples["kernel:bad"] = forbidden("bound");
+  from_.splits["native/third"] = "train";
+  std::string streamed;
+  for_each_way(what_, streamed, [&](const request& what) {
+    auto done = write_dataset({from_}, what);
+    ASSERT_TRUE(done) << render(done.error());
+    EXPECT_EQ(done->without["groups_with_forbidden_examples"], 1u) << to_string(what.as);
+    EXPECT_EQ(done->refused["kernel:bad"].groups, 1u);
+    EXPECT_FALSE(done->tasks.contains("native/third"));
+    EXPECT_TRUE(done->tasks.contains("native/first"));
+    EXPECT_EQ(streamed.find("native/third"), std::string::npos);
+  });
+}
+
+TEST_F(written_dataset, leaves_out_answers_of_a_forbidden_model) {
+  from_.may.models = {{"other-*", forbidden("bound")}};
+  EXPECT_EQ(write().rows, 4u);
+  what_.force = true;
+  from_.may.models = {{"script*", forbidden("bound")}};
+  auto done = write();
+  EXPECT_EQ(done.rows, 0u);
+  EXPECT_EQ(done.without["groups_of_forbidden_models"], 2u);
+  EXPECT_EQ(done.refused["model scripted"].what, "answers of the model scripted");
+  from_.may.models.clear();
+  from_.may.answers = forbidden("bound"); // policy.licence names a source
+  EXPECT_EQ(write().rows, 0u);
+}
+
+TEST_F(written_dataset, names_the_model_s_source_where_one_speaks_of_it) {
+  from_.may.answers = everything().cards;
+  from_.may.answers->source = "their-model";
+  from_.may.answers->confirmed = false;
+  write();
+  EXPECT_THAT(read("LICENSES"), HasSubstr("their-model\n  licence: Apache-2.0\n  not confirmed"));
 }
 
 TEST_F(written_dataset, names_licences_in_its_card_and_in_a_file) {

@@ -49,12 +49,12 @@ TEST(filter, puts_a_right_answer_without_a_time_behind_a_paid_one) {
 TEST(filter, takes_groups_by_split_and_verb) {
   auto x = make_group();
   filter f;
-  EXPECT_TRUE(takes(f, x));
+  EXPECT_TRUE(takes(f, x.split, x.verb));
   f.splits = {"dev"};
-  EXPECT_FALSE(takes(f, x));
+  EXPECT_FALSE(takes(f, x.split, x.verb));
   f = {};
   f.verbs = {"debug", "optimize"};
-  EXPECT_TRUE(takes(f, x));
+  EXPECT_TRUE(takes(f, x.split, x.verb));
 }
 
 // These sides are frozen: a task that changed sides would leak from train into dev.

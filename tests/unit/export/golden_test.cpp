@@ -2,23 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "golden.hpp"
 #include "material.hpp"
-#include "storage/files.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill::exports {
 namespace {
 
 using namespace testing;
-
-void expect_golden(const std::string& name, const std::string& text) {
-  auto path = source_file("tests/unit/export/golden/" + name);
-  if (std::getenv("KERNELMILL_WRITE_GOLDEN")) {
-    ASSERT_TRUE(write_file(path, text));
-    return;
-  }
-  EXPECT_EQ(text_of_file(path), text) << path;
-}
 
 class golden : public ::testing::TestWithParam<form> {};
 

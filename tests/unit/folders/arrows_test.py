@@ -81,7 +81,7 @@ ARROWS = {
     " launch/config launch/machine launch/node launch/watch storage",
     "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine storage",
-    "launch/bundle": "launch/study storage storage/bundle",
+    "launch/bundle": "launch/study storage storage/bundle storage/export",
     "launch/page": "launch/config launch/http launch/study launch/watch storage",
     "launch/rollouts": "actors/handoff actors/head launch/cluster launch/config launch/machine launch/node"
     " storage storage/export",

@@ -67,6 +67,8 @@ TEST(licences, name_file_and_key_of_what_is_wrong) {
                {document("x", "\"maybe\""), "\"allows.train\" must be true, false or \"terms\""},
                {document("x", "\"terms\""), "no \"terms\" are named"},
                {document("x", "true", R"("since": "June", )"), "\"since\" must be a date"},
+               {document("x", "true", R"("confirmed": "yes", )"), "\"confirmed\" must be a date"},
+               {document("x", "true", R"("models": "x*", )"), "\"models\" must be a list"},
                {document("x", "true", R"("digests": ["abc"], )"), "\"digests\" takes SHA-256"},
                {document("x", "true", R"("match": "x/*", )"), "\"match\" must be a list"},
                {R"({"schema_version": 1, "source": "x", "title": "X", "licence": "L",
@@ -181,6 +183,77 @@ TEST_F(shipped_licences, allow_what_is_free_and_ask_where_terms_are_to_be_read) 
   EXPECT_FALSE(may("reference-kernels/amd/gemm", purpose::train));
   EXPECT_TRUE(may("reference-kernels/amd/gemm", purpose::train, {"researcher-reciprocity-1.0"}));
   EXPECT_FALSE(may("somebody/task", purpose::train));
+}
+
+TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {
+  auto may_train = [&](const std::string& model, const std::string& named = {},
+                       std::set<std::string> accepted = {}) {
+    auto said = decide_answers(book_, model, named, purpose::train, accepted);
+    return !said || said->allowed;
+  };
+  for (const auto* model :
+       {"gpt-5.5", "openai/gpt-4.1", "o3-mini", "claude-opus-4-7", "gemini-3-pro"})
+    EXPECT_FALSE(may_train(model)) << model;
+  for (const auto* model : {"gpt-oss-120b", "openai/gpt-oss-20b", "Qwen/Qwen3-8B", "m", "olmo", ""})
+    EXPECT_TRUE(may_train(model)) << model;
+  EXPECT_TRUE(may_train("gpt-5.5", {}, {"openai-answers"}));
+  EXPECT_FALSE(may_train("behind-a-proxy", "openai-answers")) << "policy.licence names the source";
+  EXPECT_TRUE(may_train("m", "Apache-2.0")) << "no source: a licence for the data card";
+  auto said = decide_answers(book_, "gpt-5.5", {}, purpose::train, {});
+  EXPECT_THAT(said->reason, HasSubstr("an answer by gpt-5.5 is of OpenAI's models, which must not "
+                                      "be trained on without its terms"));
+}
+
+// -- the page -----------------------------------------------------------------------------------
+
+std::string quoted_list(const std::vector<std::string>& xs) {
+  std::string result;
+  for (const auto& x : xs) result += (result.empty() ? "`" : ", `") + x + "`";
+  return result;
+}
+
+const char* word_of(allowance x) {
+  return x == allowance::yes ? "yes" : x == allowance::no ? "no" : "with terms";
+}
+
+std::string page_of(const licence_book& book) {
+  std::string result = "| source | of | licence | train | share | terms | read on |\n"
+                       "|---|---|---|---|---|---|---|\n";
+  for (const auto& x : book.all()) {
+    EXPECT_EQ(x.of(purpose::evaluate), allowance::yes) << x.source << ": the page says all may be";
+    auto tasks = quoted_list(x.match), models = quoted_list(x.models);
+    auto of = tasks + (models.empty() ? "" : (tasks.empty() ? "models " : "; models ") + models);
+    result += "| `" + x.source + "` | " + (of.empty() ? "-" : of) + " | " +
+              (x.url.empty() ? x.name : "[" + x.name + "](" + x.url + ")") +
+              (x.since.empty() ? "" : " since " + x.since) + " | " + word_of(x.of(purpose::train)) +
+              " | " + word_of(x.of(purpose::share)) + " | " +
+              (x.terms.empty() ? "-" : "`" + x.terms + "`") + " | " +
+              (x.confirmed.empty() ? "not confirmed" : x.confirmed) + " |\n";
+  }
+  return result;
+}
+
+TEST_F(shipped_licences, are_those_of_the_reference_page) {
+  auto path = std::string{std::getenv("KERNELMILL_SOURCE_DIR")} + "/docs/reference/licences.md";
+  std::ifstream in{path};
+  std::ostringstream text;
+  text << in.rdbuf();
+  auto page = text.str();
+  auto begin = page.find("| source | of |");
+  ASSERT_NE(begin, std::string::npos);
+  auto end = page.find("\n\n", begin);
+  ASSERT_NE(end, std::string::npos);
+  auto table = page.substr(begin, end + 1 - begin);
+  if (std::getenv("KERNELMILL_WRITE_GOLDEN"))
+    std::ofstream{path} << page.substr(0, begin) + page_of(book_) + page.substr(end + 1);
+  else
+    EXPECT_EQ(table, page_of(book_))
+        << "KERNELMILL_WRITE_GOLDEN=1 build/tests/governance_logic_test writes it anew";
+}
+
+TEST_F(shipped_licences, name_where_they_can_be_read) {
+  for (const auto& x : book_.all())
+    EXPECT_TRUE(x.source.starts_with("own") || x.url.starts_with("https://")) << x.source;
 }
 
 } // namespace

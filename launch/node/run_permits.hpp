@@ -1,0 +1,20 @@
+#pragma once
+
+// What the licences of a stored run allow whoever takes something out of it: an export, a bundle,
+// an index, a trainer.
+
+#include <set>
+#include <string>
+
+#include "launch/node/run_rights.hpp"
+#include "storage/export/permits.hpp"
+#include "storage/run_directory.hpp"
+
+namespace kernelmill {
+
+/// By the run's manifest, whatever became of its tasks' files; of an older run without sources by
+/// the ids of its tasks. Errors: those of reading the run's folder.
+expected<exports::permits> permits_of(const run_directory& run, const licence_book& book,
+                                      purpose wanted, const std::set<std::string>& accepted);
+
+} // namespace kernelmill
