@@ -14,6 +14,7 @@
 #include "launch/node/node_plan.hpp"
 #include "launch/node/run_rights.hpp"
 #include "launch/rollouts/group_rows.hpp"
+#include "launch/rollouts/weight_loading.hpp"
 #include "storage/group_reader.hpp"
 #include "storage/page_check.hpp"
 #include "storage/run_directory.hpp"
@@ -209,6 +210,11 @@ public:
     row_options options{*as, 1};
     options.temperature = config->value(json::json_pointer{"/policy/sampling/temperature"}, 1.0);
     return read_rows(**from, artifact_store{directory->artifacts}, run, group, options);
+  }
+
+  expected<std::vector<handoff::loaded_server>>
+  load_weights(const handoff::weights_wish& x) override {
+    return load_weights_at_all(x);
   }
 
 private:
