@@ -329,7 +329,9 @@ class Client:
             try:
                 link.request(method, self._parts.path.rstrip("/") + path, text, sent)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # it refused the body before it had all of it; its answer says why
+                if link.sock is None:
+                    raise  # it was lost before it was there: a server that ends
+                # It refused the body before it had all of it; its answer says why.
             answer = link.getresponse()
             data = answer.read()
             try:
