@@ -135,6 +135,9 @@ constexpr error_category table[] = {
      "an order, a request or an acknowledgement of groups came with other content before, or after "
      "its step was committed",
      "the message says what came before"},
+    {"weights_refused",
+     "a policy server has no route that loads weights, or refuses those that were named",
+     "the message names the server, the hint what it needs"},
     {"lease_lost",
      "groups are acknowledged whose lease has expired, or whose trainer has gone back since",
      "do not train on them; ask for others"},
@@ -144,6 +147,8 @@ constexpr error_category table[] = {
      "the token file is missing, or `serve` is to listen beyond this machine without one",
      "`--token-file FILE`"},
     {"token_exposed", "everybody on the machine may read the token file", "`chmod 600` it"},
+    {"bad_clients", "the file of `serve --clients` cannot be read as a list of clients",
+     "the message names what is wrong"},
     {"token_malformed", "the token file is empty or holds more than one word",
      "the hint writes a new one"},
     {"read_only", "a folder cannot be written to", "choose another, or correct its rights"},

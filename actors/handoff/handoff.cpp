@@ -39,6 +39,7 @@ void handoff_state::take(handoff_settings settings) {
   book_ = std::move(settings_.known);
   opener_ = spawn_hand(self_, settings_.own_threads);
   reader_ = spawn_hand(self_, settings_.own_threads);
+  loader_ = spawn_hand(self_, settings_.own_threads);
 }
 
 void handoff_state::start() {

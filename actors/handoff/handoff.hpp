@@ -44,6 +44,7 @@ struct batch_request {
 
 struct weights_request {
   std::string version;
+  weights_wish wish = {}; ///< without a path nobody is asked to load anything
 };
 
 /// Groups of a lease by name, "RUN/g3".

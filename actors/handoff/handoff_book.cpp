@@ -198,6 +198,20 @@ expected<events> book::check(const close_command& x, int64_t now) const {
   return events{dropped_event(now, x.order, open, known->cancelled ? cancelled : x.reason)};
 }
 
+events book::give_up(uint64_t number, uint32_t group, int64_t now) const {
+  auto lease = find_lease(number);
+  if (!lease) return {};
+  const auto& entry = orders_.at(lease->order).groups.at(group);
+  if (entry.state != group_state::leased || entry.lease != number) return {};
+  return {made(now,
+               [&](wire::HandoffEvent::Builder e) {
+                 auto to = e.initReleased();
+                 to.setLease(number);
+                 to.setWhy(unreadable);
+               }),
+          dropped_event(now, lease->order, {group}, unreadable)};
+}
+
 // What is leased may still be acknowledged; what a trainer gives back by going back is ready again.
 expected<events> book::cancel(const std::string& order, int64_t now) const {
   auto known = find(order);

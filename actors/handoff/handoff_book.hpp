@@ -40,6 +40,7 @@ inline constexpr const char* not_compared = "not_compared"; ///< no member has a
 inline constexpr const char* incomplete = "incomplete";     ///< the run ended before the group
 inline constexpr const char* licence_forbids =
     "licence_forbids"; ///< what it shows or who answered must not be trained on
+inline constexpr const char* unreadable = "unreadable";     ///< its records or artifacts are lost
 inline constexpr const char* deadline_passed = "deadline";
 inline constexpr const char* cancelled = "cancelled";
 
@@ -156,6 +157,8 @@ public:
   /// long as fewer groups are ready than are asked for and others may come.
   expected<events> check(const lease_command& x, int64_t now) const;
   events withdraw(const std::string& order, int64_t now) const;
+  /// A leased group that nobody can read: the lease is released, and the group dropped.
+  events give_up(uint64_t lease, uint32_t group, int64_t now) const;
   expected<events> cancel(const std::string& order, int64_t now) const;
   events declare(const std::string& version, int64_t now) const;
   events expire(int64_t now) const; ///< leases whose time is over

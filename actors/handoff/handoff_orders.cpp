@@ -16,10 +16,15 @@ using namespace std::chrono_literals;
 // Loading tasks and an index takes minutes at worst, and so does reading a long run.
 constexpr auto opening_deadline = 30min;
 constexpr auto reading_deadline = 30min;
-constexpr uint32_t most_tries = 10; ///< to go on with a run that brings no group
+constexpr uint32_t most_tries = 10; ///< to go on with a run that brings no group: five minutes
 constexpr int64_t first_pause_ms = 1'000, longest_pause_ms = 60'000;
 
 } // namespace
+
+bool is_lost(const error& x) {
+  return x.cls == fault_class::configuration || x.category == "store_damaged" ||
+         x.category == "invalid_artifact" || x.category == "invalid_record";
+}
 
 void handoff_state::do_it(const order_request& x, const request_ptr& who) {
   const auto& id = x.what.id;
@@ -86,10 +91,19 @@ void handoff_state::on_begun(const std::string& run, const expected<void>& ok,
     }
     auto closed = keep(book_.check(close_command{run, incomplete}, now()));
     x.trouble = render(closed ? ok.error() : closed.error());
+  } else if (x.tries >= most_tries && is_lost(ok.error())) {
+    close(run, unreadable);
+    x.trouble = render(ok.error());
   } else {
     try_later(run, render(ok.error()));
   }
   if (who) who->answer(document_of(run).dump());
+}
+
+// No more groups will come of it.
+void handoff_state::close(const std::string& run, const char* reason) {
+  if (auto ok = keep(book_.check(close_command{run, reason}, now())); !ok)
+    try_later(run, render(ok.error()));
 }
 
 void handoff_state::try_later(const std::string& run, const std::string& why) {
@@ -161,15 +175,19 @@ void handoff_state::take_stock(const std::string& run) {
     if (of->groups[i].state == group_state::open) open.push_back(i);
   lend_hand(
       self_, reader_, reading_deadline,
-      [host = settings_.host, run, open, form = of->what.form]() -> expected<stock> {
+      [host = settings_.host, run, open, form = of->what.form,
+       last = x.tries >= most_tries]() -> expected<stock> {
         stock result;
         auto standing = host->look(run, open);
         KM_TRY(standing);
         result.standing = std::move(*standing);
         for (auto group : result.standing.groups) {
           auto x = settled(*host, run, group, form);
-          KM_TRY(x);
-          result.settled.push_back(std::move(*x));
+          if (!x && last && is_lost(x.error())) x = settle_command{run, group, 0, {}, unreadable};
+          if (x)
+            result.settled.push_back(std::move(*x));
+          else
+            result.unread = x.error(); // the others do not wait for it
         }
         return result;
       },
@@ -184,17 +202,20 @@ void handoff_state::on_stock(const std::string& run, expected<stock> found) {
   x.busy = false;
   if (!found) {
     tell(log_level::warn, "failed to look at the run of an order: " + render(found.error()), run);
-    return try_later(run, render(found.error()));
+    if (x.tries < most_tries || !is_lost(found.error()))
+      return try_later(run, render(found.error()));
+    x.trouble = render(found.error());
+    return close(run, unreadable);
   }
   for (const auto& one : found->settled) settle(one);
   auto of = book_.find(run);
   if (!of) return;
+  if (found->unread) {
+    tell(log_level::warn, "failed to read a group: " + render(*found->unread), run);
+    return try_later(run, render(*found->unread));
+  }
   const auto& standing = found->standing;
-  auto close = [&](const char* reason) {
-    if (auto ok = keep(book_.check(close_command{run, reason}, now())); !ok)
-      try_later(run, render(ok.error()));
-  };
-  if (of->cancelled) return close(cancelled);
+  if (of->cancelled) return close(run, cancelled);
   if (of->count(group_state::open) == 0) return;
   if (standing.live) {
     x.begun = true;
@@ -203,11 +224,11 @@ void handoff_state::on_stock(const std::string& run, expected<stock> found) {
     return;
   }
   if (!standing.there || standing.ended.empty()) return begin(run, nullptr);
-  if (standing.ended == "cancelled") return close(cancelled);
-  if (standing.ended == "finished" || !standing.may_go_on) return close(incomplete);
+  if (standing.ended == "cancelled") return close(run, cancelled);
+  if (standing.ended == "finished" || !standing.may_go_on) return close(run, incomplete);
   if (x.tries >= most_tries) {
     tell(log_level::warn, "the run of an order is given up: " + x.trouble, run);
-    return close(incomplete);
+    return close(run, incomplete);
   }
   if (x.again_at == 0 && x.tries == 0) return try_later(run, "its run ended: " + standing.ended);
   begin(run, nullptr);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <memory>
 
 #include <caf/all.hpp>
 #include <nlohmann/json.hpp>
@@ -17,6 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr auto batch_deadline = 10min; ///< for reading the groups of a lease
 constexpr auto cancel_deadline = 10min;
+constexpr auto weights_deadline = 60min; ///< for all servers to load them
 constexpr int answer_version = 1;
 
 expected<uint32_t> number_of(const std::string& group, const std::string& order) {
@@ -42,14 +45,16 @@ json text_or_nothing(const std::string& x) {
 }
 
 // Rows are text already: parsing them to print them again would take longer than reading them.
+// `reading` is the group that an error is about.
 expected<std::string> batch_text(rollout_host& host, json head, const std::string& order,
                                  const std::string& form, uint32_t requested,
-                                 const std::vector<leased_group>& groups) {
+                                 const std::vector<leased_group>& groups, uint32_t& reading) {
   auto result = head.dump();
   result.pop_back();
   result += ",\"groups\":[";
   bool first = true;
   for (const auto& x : groups) {
+    reading = x.number;
     auto read = host.read(order, x.number, form);
     KM_TRY(read);
     json one{{"id", group_name(order, x.number)},
@@ -166,12 +171,26 @@ void handoff_state::deliver(uint64_t number, const request_ptr& who) {
             {"generation", lease.generation},
             {"until_s", static_cast<double>(lease.until_ms) / 1000},
             {"over", false}};
+  auto reading = std::make_shared<uint32_t>(0);
   lend_hand(
       self_, reader_, batch_deadline,
       [host = settings_.host, head, order = lease.order, form = of.what.form,
-       size = of.what.group_size,
-       groups] { return batch_text(*host, head, order, form, size, groups); },
-      [who](expected<std::string> text) { who->answer(std::move(text)); });
+       size = of.what.group_size, groups,
+       reading] { return batch_text(*host, head, order, form, size, groups, *reading); },
+      [this, who, number, order = lease.order, reading](expected<std::string> text) {
+        if (!text && is_lost(text.error())) give_up(number, order, *reading, text.error());
+        who->answer(std::move(text));
+        serve();
+      });
+}
+
+// It was there when it was settled, and is lost since. Whoever asks again gets other groups.
+void handoff_state::give_up(uint64_t lease, const std::string& order, uint32_t group, error& why) {
+  tell(log_level::warn, group_name(order, group) + " is dropped: " + render(why), order);
+  if (auto ok = keep(book_.give_up(lease, group, now())); !ok)
+    tell(log_level::error, render(ok.error()), order);
+  why.cls = fault_class::infrastructure;
+  why.hint = "ask again: the group is dropped, and others are given";
 }
 
 void handoff_state::answer_empty(const batch_request& x, const request_ptr& who) {
@@ -239,10 +258,45 @@ void handoff_state::do_it(const rollback_command& x, const request_ptr& who) {
 void handoff_state::do_it(const weights_request& x, const request_ptr& who) {
   if (auto ok = keep(book_.declare(x.version, now())); !ok)
     return who->answer(tl::unexpected(ok.error()));
-  who->answer(json{{"schema_version", answer_version},
-                   {"version", x.version},
-                   {"ordinal", book_.latest_ordinal()}}
-                  .dump());
+  json answer{{"schema_version", answer_version},
+              {"version", x.version},
+              {"ordinal", book_.latest_ordinal()},
+              {"servers", json::array()}};
+  if (x.wish.path.empty()) return who->answer(answer.dump());
+  auto wish = x.wish;
+  wish.version = x.version;
+  if (wish.servers.empty()) wish.servers = servers_under_way();
+  if (wish.servers.empty())
+    return who->answer(configuration_error("weights_refused",
+                                           "no order under way has a server that can load weights",
+                                           "name the `servers`"));
+  lend_hand(
+      self_, loader_, weights_deadline,
+      [host = settings_.host, wish] { return host->load_weights(wish); },
+      [who, answer](expected<std::vector<loaded_server>> all) mutable {
+        if (!all) return who->answer(tl::unexpected(all.error()));
+        for (const auto& one : *all)
+          answer["servers"].push_back({{"base_url", one.base_url},
+                                       {"kind", one.kind},
+                                       {"weight_version", text_or_nothing(one.told)}});
+        who->answer(answer.dump(-1, ' ', false, json::error_handler_t::replace));
+      });
+}
+
+// The policy servers of runs that are still to make groups, each once.
+std::vector<std::string> handoff_state::servers_under_way() const {
+  std::map<std::string, std::string> result;
+  for (const auto& [id, of] : book_.orders()) {
+    if (of.count(group_state::open) == 0) continue;
+    auto config = json::parse(of.what.config, nullptr, false);
+    if (!config.is_object() || !config.contains("policy")) continue;
+    const auto& policy = config["policy"];
+    if (auto kind = policy.value("kind", ""); kind == "vllm" || kind == "sglang")
+      result.emplace(policy.value("base_url", ""), policy.dump());
+  }
+  std::vector<std::string> all;
+  for (auto& [url, policy] : result) all.push_back(std::move(policy));
+  return all;
 }
 
 } // namespace kernelmill::handoff

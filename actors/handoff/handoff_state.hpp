@@ -3,6 +3,7 @@
 // What the HANDOFF owns. Everything here happens on its thread.
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,10 @@
 #include "actors/handoff/handoff.hpp"
 
 namespace kernelmill::handoff {
+
+/// Whether what says this will say so for ever: a record that is damaged or gone, not a machine
+/// that is busy.
+bool is_lost(const error& x);
 
 class handoff_state {
 public:
@@ -49,6 +54,7 @@ private:
   struct stock {
     run_standing standing;
     std::vector<settle_command> settled;
+    std::optional<error> unread; ///< why a group could not be read
   };
 
   int64_t now() const { return settings_.now(); }
@@ -65,6 +71,7 @@ private:
   void on_stock(const std::string& run, expected<stock> found);
   void try_later(const std::string& run, const std::string& why);
   void settle(const settle_command& x);
+  void close(const std::string& run, const char* reason);
   void look_at_deadlines();
   void look_at_fill(const std::string& run, const order_entry& of);
   nlohmann::ordered_json document_of(const std::string& order) const;
@@ -79,6 +86,8 @@ private:
   void do_it(const weights_request& x, const request_ptr& who);
   bool try_batch(const batch_request& x, const request_ptr& who);
   void deliver(uint64_t lease, const request_ptr& who);
+  void give_up(uint64_t lease, const std::string& order, uint32_t group, error& why);
+  std::vector<std::string> servers_under_way() const;
   void answer_empty(const batch_request& x, const request_ptr& who);
 
   handoff_actor::pointer self_;
@@ -86,6 +95,7 @@ private:
   book book_;
   hand_actor opener_; ///< begins runs, which may take minutes
   hand_actor reader_; ///< reads groups
+  hand_actor loader_; ///< has policy servers load weights
   std::map<std::string, course> courses_;
   std::vector<waiting_batch> waiting_;
   bool changed_ = false; ///< the book, since serve()

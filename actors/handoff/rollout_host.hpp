@@ -34,6 +34,19 @@ struct group_rows {
   std::string rows;                  ///< a JSON array
 };
 
+/// Weights that policy servers are to load.
+struct weights_wish {
+  std::string version;
+  std::string path;                 ///< a checkpoint's folder, as the servers see it
+  std::string adapter;              ///< name of the LoRA adapter that it is; "": it is whole
+  std::vector<std::string> servers; ///< each as `policy` of a configuration, as JSON
+};
+
+struct loaded_server {
+  std::string base_url, kind;
+  std::string told; ///< the version that its answers tell from now on; "": they tell none
+};
+
 class rollout_host {
 public:
   virtual ~rollout_host() = default;
@@ -55,6 +68,10 @@ public:
 
   virtual expected<group_rows> read(const std::string& run, uint32_t group,
                                     const std::string& form) = 0;
+
+  /// Has all servers load the weights, at once. Errors: "weights_refused", "weights_not_loaded";
+  /// some may have loaded them all the same.
+  virtual expected<std::vector<loaded_server>> load_weights(const weights_wish& x) = 0;
 };
 
 } // namespace kernelmill::handoff

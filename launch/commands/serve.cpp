@@ -55,6 +55,20 @@ expected<void> read_limits(const invocation& in, http::limits& bounds,
   return {};
 }
 
+/// Clients with tokens and bounds of their own.
+expected<void> read_clients(const invocation& in, http::server_options& web,
+                            services::evaluation_book::limits& book) {
+  if (!in.has("--clients")) return {};
+  if (in.has("--token-file"))
+    return configuration_error("usage", "both --clients and --token-file are given",
+                               "each client has its token in the file of --clients");
+  auto clients = http::load_clients(in.value("--clients"));
+  KM_TRY(clients);
+  for (const auto& one : *clients) book.clients[one.name] = {one.evaluations, one.share};
+  web.clients = std::move(*clients);
+  return {};
+}
+
 /// Tasks of the contract `torch` need an interpreter. Without --python there may be none: then
 /// they are left out.
 expected<bool> find_torch(const invocation& in, const task_roots& roots, chosen_backend& backend) {
@@ -168,6 +182,7 @@ expected<int> serve(const invocation& in) {
     KM_TRY(token);
     web.token = *token;
   }
+  KM_TRY(read_clients(in, web, desk_settings.limits));
   web.certificate_file = in.value("--tls-certificate");
   web.key_file = in.value("--tls-key");
   if (web.certificate_file.empty() != web.key_file.empty())
@@ -208,12 +223,15 @@ expected<int> serve(const invocation& in) {
   shared->rules = rules_text(in, *backend);
   shared->load = desk_settings.load;
   shared->desk = system.spawn(services::evaluation_desk, std::move(desk_settings), cluster);
+  shared->seats = system.spawn(services::seat_keeper);
+  shared->secure = !web.key_file.empty();
   auto rollouts = start_rollouts(in, system, cluster, *backend, *slots, {});
   if (rollouts) shared->handoff = *rollouts;
   auto server = rollouts ? http::server::start(services::evaluation_routes(shared), std::move(web))
                          : tl::unexpected<error>{rollouts.error()};
   if (!server) {
     caf::anon_send_exit(shared->desk, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(shared->seats, caf::exit_reason::user_shutdown);
     if (shared->handoff) caf::anon_send_exit(shared->handoff, caf::exit_reason::user_shutdown);
     for (auto& who : workers) caf::anon_send_exit(who, caf::exit_reason::user_shutdown);
     caf::anon_send_exit(cluster, caf::exit_reason::user_shutdown);
@@ -253,6 +271,14 @@ cli::command serve_row() {
             "FILE",
             "Clients must send the token in it as a bearer token; others must not be able to read "
             "it.",
+            "",
+            false,
+            {},
+            completes::file},
+           {"--clients",
+            "FILE",
+            "Clients with a token, bounds and a share of the slots each (JSON); others must not be "
+            "able to read it.",
             "",
             false,
             {},

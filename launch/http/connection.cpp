@@ -132,7 +132,29 @@ kj::Promise<void> connection::request(kj::HttpMethod method, kj::StringPtr url,
                                       const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
                                       Response& to) {
   stream_.begin_request();
-  return take(method, url, headers, body, to).attach(kj::defer([this] { stream_.end_request(); }));
+  return take(method, url, headers, body, to).attach(kj::defer([this] {
+    leave();
+    stream_.end_request();
+  }));
+}
+
+// One request after the other: a connection is in for one client at most.
+std::optional<response> connection::enter(const http::request& x) {
+  if (!x.client_number || parts_.clients == nullptr) return std::nullopt;
+  auto no = parts_.clients->enter(*x.client_number, std::chrono::steady_clock::now());
+  if (!no) {
+    inside_ = x.client_number;
+    return std::nullopt;
+  }
+  auto result = error_response(429, {fault_class::infrastructure, "quota", no->why,
+                                     "ask again after the time that Retry-After says"});
+  result.headers.emplace_back("Retry-After", std::to_string(no->after_s));
+  return result;
+}
+
+void connection::leave() {
+  if (inside_) parts_.clients->leave(*inside_);
+  inside_.reset();
 }
 
 kj::Promise<void> connection::take(kj::HttpMethod method, kj::StringPtr url,
@@ -151,6 +173,7 @@ kj::Promise<void> connection::take(kj::HttpMethod method, kj::StringPtr url,
   auto chosen = parts_.routes.choose(x->request, text_of(url));
   if (auto* no = std::get_if<response>(&chosen)) return refuse(std::move(*no), body, to);
   x->to = std::get<const route*>(chosen);
+  if (auto no = enter(x->request)) return refuse(std::move(*no), body, to);
   if (x->to->socket) return talk(std::move(x->request), *x->to, to);
   KJ_IF_MAYBE (size, body.tryGetLength()) {
     if (*size > parts_.bounds.body_bytes) return refuse(body_too_large(), body, to);

@@ -3,6 +3,7 @@
 // One connection's requests, from their heads to the last byte of their answers. Only launch/http
 // includes it.
 
+#include <optional>
 #include <utility>
 
 #include <kj/async-io.h>
@@ -70,6 +71,7 @@ struct shared_parts {
   kj::UnixEventPort& events;
   kj::Timer& timer;
   uint64_t body_bytes = 0; ///< of requests that are being received
+  client_gate* clients = nullptr;
   closing close = {};
 };
 
@@ -92,6 +94,8 @@ private:
   struct incoming;
   kj::Promise<void> take(kj::HttpMethod method, kj::StringPtr url, const kj::HttpHeaders& headers,
                          kj::AsyncInputStream& body, Response& to);
+  std::optional<response> enter(const http::request& x);
+  void leave();
   kj::Promise<void> read_body(incoming& x, kj::AsyncInputStream& body);
   response body_too_large() const;
   kj::Promise<void> refuse(response x, kj::AsyncInputStream& body, Response& to);
@@ -107,6 +111,7 @@ private:
   shared_parts& parts_;
   client_stream& stream_;
   bool close_ = false; ///< after this request
+  std::optional<size_t> inside_; ///< the client that this request counts for
 };
 
 #pragma GCC diagnostic pop

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,8 @@ struct request {
   std::map<std::string, std::string> query;   ///< decoded; only those that the route names
   std::map<std::string, std::string> headers; ///< names in lower case
   std::string body;
+  std::string client = {};                  ///< whose token it has; "": all have one, or none
+  std::optional<size_t> client_number = {}; ///< in the server's list of clients
 
   /// The value of a header, or "".
   const std::string& header(const std::string& name) const;

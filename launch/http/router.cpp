@@ -106,7 +106,7 @@ const route* router::find(request& x, std::set<std::string>& methods) const {
   return result;
 }
 
-std::optional<response> router::check_access(const route& to, const request& x) const {
+std::optional<response> router::check_access(const route& to, request& x) const {
   bool changes = changes_state(x.method) || to.socket;
   // A page of another site can make a browser ask, and a name can be made to point here: neither
   // may change anything.
@@ -125,8 +125,14 @@ std::optional<response> router::check_access(const route& to, const request& x) 
         (scheme == origin.npos || lowered(origin.substr(scheme + 3)) != lowered(x.header("host"))))
       return refuse(403, "wrong_origin", "a page of \"" + origin + "\" may change nothing here");
   }
-  if (access_.token == nullptr || to.open) return std::nullopt;
-  if (same(x.header("authorization"), "Bearer " + std::string{access_.token->reveal()}))
+  if (to.open || (access_.token == nullptr && access_.clients == nullptr)) return std::nullopt;
+  if (access_.clients) {
+    x.client_number = access_.clients->find(x.header("authorization"));
+    if (x.client_number) {
+      x.client = access_.clients->rules(*x.client_number).name;
+      return std::nullopt;
+    }
+  } else if (same(x.header("authorization"), "Bearer " + std::string{access_.token->reveal()}))
     return std::nullopt;
   auto result =
       refuse(401, "unauthorized",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "actors/policy_client/http/secret.hpp"
+#include "launch/http/clients.hpp"
 #include "launch/http/exchange.hpp"
 
 namespace kernelmill::http {
@@ -25,6 +26,7 @@ struct route {
 /// Who may ask.
 struct access {
   secret_ptr token; ///< null: nobody is asked for one
+  std::shared_ptr<client_gate> clients; ///< null: `token` is that of all
   /// Names by which this server may be called where something changes; empty: any.
   std::set<std::string> hosts;
   /// Also where nothing changes: a name that was made to point here must not read either.
@@ -40,10 +42,11 @@ public:
   std::variant<const route*, response> choose(request& x, const std::string& target) const;
 
   const std::vector<route>& routes() const noexcept { return routes_; }
+  client_gate* clients() const noexcept { return access_.clients.get(); }
 
 private:
   const route* find(request& x, std::set<std::string>& methods) const;
-  std::optional<response> check_access(const route& to, const request& x) const;
+  std::optional<response> check_access(const route& to, request& x) const;
 
   std::vector<route> routes_;
   access access_;

@@ -154,6 +154,7 @@ private:
 access access_of(const server_options& x) {
   access result;
   result.token = x.token;
+  if (!x.clients.empty()) result.clients = std::make_shared<client_gate>(x.clients);
   result.guard_reads = x.guard_reads;
   // Beyond the loopback interface a token is asked for, which no foreign page has.
   if (network_address{x.host, x.port}.is_loopback())
@@ -212,7 +213,8 @@ private:
   void run(kj::AsyncIoContext& io, kj::ConnectionReceiver& receiver,
            const listening_thread::serving& serve) {
     kj::HttpHeaderTable table;
-    shared_parts parts{router_, options_.bounds, table, io.unixEventPort, io.provider->getTimer()};
+    shared_parts parts{router_, options_.bounds,  table, io.unixEventPort, io.provider->getTimer(),
+                       0,       router_.clients()};
     errors on_errors{parts};
     kj::HttpServerSettings settings;
     settings.headerTimeout = duration_of(options_.bounds.header_time);
@@ -243,7 +245,8 @@ server::server(std::unique_ptr<thread> impl) : thread_(std::move(impl)) {
 server::~server() = default;
 
 expected<std::unique_ptr<server>> server::start(std::vector<route> routes, server_options options) {
-  if (options.token == nullptr && !network_address{options.host, options.port}.is_loopback())
+  if (options.token == nullptr && options.clients.empty() &&
+      !network_address{options.host, options.port}.is_loopback())
     return configuration_error(
         "token_missing",
         "failed to listen on " + options.host +

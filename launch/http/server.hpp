@@ -32,10 +32,11 @@ struct limits {
 struct server_options {
   std::string host = "127.0.0.1"; ///< an address of this machine, or localhost
   uint16_t port = 0;              ///< 0: any free one
-  secret_ptr token;               ///< required where `host` is not of the loopback interface
+  secret_ptr token;               ///< or clients: required where `host` is not of loopback
   limits bounds;
   std::string certificate_file = {}; ///< PEM; with its key: HTTPS in place of HTTP
   std::string key_file = {};
+  std::vector<client_rules> clients = {}; ///< each with a token of its own, and bounds
   bool guard_reads = false; ///< on loopback, foreign names in `Host` are refused for reads too
 };
 

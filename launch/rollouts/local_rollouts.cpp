@@ -15,6 +15,7 @@
 #include "launch/node/run_permits.hpp"
 #include "launch/node/run_rights.hpp"
 #include "launch/rollouts/group_rows.hpp"
+#include "launch/rollouts/weight_loading.hpp"
 #include "storage/group_reader.hpp"
 #include "storage/page_check.hpp"
 #include "storage/run_directory.hpp"
@@ -224,6 +225,11 @@ public:
     auto may = may_be_trained_on(*directory, *config);
     KM_TRY(may);
     return read_rows(**from, artifact_store{directory->artifacts}, *may, run, group, options);
+  }
+
+  expected<std::vector<handoff::loaded_server>>
+  load_weights(const handoff::weights_wish& x) override {
+    return load_weights_at_all(x);
   }
 
 private:

@@ -2,6 +2,7 @@
 
 #include "launch/services/api_fields.hpp"
 #include "launch/services/rollout_fields.hpp"
+#include "launch/services/seat_api.hpp"
 
 namespace kernelmill::services {
 
@@ -163,6 +164,7 @@ const std::vector<operation>& operations() {
   static const std::vector<operation> all = [] {
     auto result = evaluation_operations();
     for (auto& x : rollout_operations()) result.push_back(std::move(x));
+    for (auto& x : seat_operations()) result.push_back(std::move(x));
     return result;
   }();
   return all;

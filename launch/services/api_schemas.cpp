@@ -3,6 +3,7 @@
 #include "launch/services/api_fields.hpp"
 #include "launch/services/kernelgym_fields.hpp"
 #include "launch/services/rollout_fields.hpp"
+#include "launch/services/seat_api.hpp"
 
 namespace kernelmill::services {
 
@@ -204,6 +205,7 @@ const std::vector<schema>& schemas() {
         {"KernelGymQueue", "How many wait.", kernelgym_queue_fields()},
         {"Error", "What went wrong, and the next step.", error_fields()}};
     for (const auto& x : rollout_schemas()) result.push_back(x);
+    for (const auto& x : seat_schemas()) result.push_back(x);
     return result;
   }();
   return all;

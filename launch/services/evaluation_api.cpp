@@ -8,6 +8,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/services/api_fields.hpp"
 #include "launch/services/openenv.hpp"
+#include "launch/services/seat_api.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/json_depth.hpp"
 
@@ -73,9 +74,14 @@ void evaluate(const api_ptr& x, const request& r, const exchange_ptr& to) {
   if (!orders) return to->answer(response_of(orders.error()));
   bool wait = body->value("wait", false);
   auto entry = std::make_shared<desk_entry>();
-  for (auto& order : *orders) order.allow_cache = body->value("cache", "refuse") == "allow";
+  for (auto& order : *orders) {
+    order.allow_cache = body->value("cache", "refuse") == "allow";
+    order.client = r.client;
+  }
   entry->entry.orders = std::move(*orders);
   entry->entry.key = r.header("idempotency-key");
+  if (!entry->entry.key.empty() && !r.client.empty()) // two clients may have the same
+    entry->entry.key = r.client + " " + entry->entry.key;
   entry->entry.digest = entry->entry.key.empty() ? "" : sha256_hex(r.body);
   entry->entry.kept = !wait || body->value("on_disconnect", "cancel") == "continue";
   entry->entry.waiter = wait ? x->next_waiter++ : 0;
@@ -199,6 +205,7 @@ expected<body_json> read_json(const std::string& text) {
 std::vector<http::route> evaluation_routes(const api_ptr& x) {
   auto handlers = kernelgym_handlers(x);
   handlers.merge(rollout_handlers(x));
+  handlers.merge(seat_handlers(x));
   handlers["evaluate"] = [x](request r, exchange_ptr to) { evaluate(x, r, to); };
   handlers["evaluation"] = [x](request r, exchange_ptr to) { look(x, r, to); };
   handlers["cancel"] = [x](request r, exchange_ptr to) { cancel(x, r, to); };
@@ -219,6 +226,7 @@ std::vector<http::route> evaluation_routes(const api_ptr& x) {
     result.push_back({one.method, one.path, std::move(query), handlers.at(one.id), one.open});
   }
   for (auto& one : openenv_routes(x)) result.push_back(std::move(one));
+  for (auto& one : seat_routes(x)) result.push_back(std::move(one));
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "actors/handoff/handoff.hpp"
 #include "launch/http/router.hpp"
 #include "launch/services/evaluation_desk.hpp"
+#include "launch/services/seat_keeper.hpp"
 #include "launch/services/task_shelf.hpp"
 
 namespace kernelmill::services {
@@ -20,6 +21,8 @@ struct api {
   std::string rules; ///< what else than candidate and task an answer depends on, for the cache
   std::shared_ptr<desk_load> load;
   handoff::handoff_actor handoff; ///< null: this server has no rollouts
+  seat_keeper_actor seats;
+  bool secure = false; ///< clients come by https
   std::atomic<uint64_t> next_waiter = 1;
   std::mutex kernelgym_mutex;
   std::map<std::string, std::string> kernelgym_ids; ///< its task_id -> ours

@@ -52,12 +52,7 @@ expected<std::vector<std::string>> evaluation_book::enter(entry x, steady_time n
   auto ids = known(x, found);
   if (!ids) return ids;
   if (!found) {
-    if (waiting_.size() + x.orders.size() > limits_.waiting)
-      return infrastructure_error("queue_full",
-                                  "the queue is full: " + std::to_string(waiting_.size()) +
-                                      " evaluations wait, of at most " +
-                                      std::to_string(limits_.waiting),
-                                  "try again later");
+    KM_TRY(check_room(x.orders));
     ids->clear();
     for (auto& order : x.orders) {
       evaluation one;
@@ -67,6 +62,10 @@ expected<std::vector<std::string>> evaluation_book::enter(entry x, steady_time n
       one.kept = x.kept;
       ids->push_back(one.id);
       auto& placed = all_.emplace(one.id, std::move(one)).first->second;
+      auto& of = clients_[placed.order.client];
+      if (of.here == 0) of.passed = std::max(of.passed, passed_); // who was away saved nothing
+      ++of.here;
+      ++of.waiting;
       if (!answer_from_cache(placed, now)) waiting_.push_back(placed.id);
     }
     if (!x.key.empty()) keys_[x.key] = {x.digest, *ids};
@@ -80,6 +79,34 @@ expected<std::vector<std::string>> evaluation_book::enter(entry x, steady_time n
   return ids;
 }
 
+double evaluation_book::share_of(const std::string& client) const {
+  auto i = limits_.clients.find(client);
+  return i == limits_.clients.end() ? 1 : i->second.share;
+}
+
+// One request has one client.
+expected<void> evaluation_book::check_room(const std::vector<evaluation_order>& orders) const {
+  if (waiting_.size() + orders.size() > limits_.waiting)
+    return infrastructure_error("queue_full",
+                                "the queue is full: " + std::to_string(waiting_.size()) +
+                                    " evaluations wait, of at most " +
+                                    std::to_string(limits_.waiting),
+                                "try again later");
+  if (orders.empty()) return {};
+  const auto& client = orders.front().client;
+  auto rules = limits_.clients.find(client);
+  auto i = clients_.find(client);
+  auto here = i == clients_.end() ? 0 : i->second.here;
+  if (rules == limits_.clients.end() || rules->second.most == 0 ||
+      here + orders.size() <= rules->second.most)
+    return {};
+  return infrastructure_error("queue_full",
+                              client + " has " + std::to_string(here) +
+                                  " evaluations that wait or run, of at most " +
+                                  std::to_string(rules->second.most),
+                              "try again later");
+}
+
 bool evaluation_book::answer_from_cache(evaluation& x, steady_time now) {
   if (!x.order.allow_cache) return false;
   auto i = cache_.find(x.order.same);
@@ -91,27 +118,48 @@ bool evaluation_book::answer_from_cache(evaluation& x, steady_time now) {
   return true;
 }
 
-evaluation* evaluation_book::begin(steady_time now) {
-  if (running_ >= limits_.running) return nullptr;
-  for (size_t i = 0; i < waiting_.size();) {
+// The place in the queue of what is next.
+std::optional<size_t> evaluation_book::choose(steady_time now) {
+  auto others = static_cast<size_t>(std::count_if(
+      clients_.begin(), clients_.end(), [](const auto& c) { return c.second.waiting > 0; }));
+  std::set<std::string> seen; // whose first in the queue was found
+  std::optional<size_t> best;
+  double least = 0;
+  for (size_t i = 0; i < waiting_.size() && seen.size() < others;) {
     auto& x = *at(waiting_[i]);
     if (answer_from_cache(x, now)) {
       waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
     }
-    if (x.order.allow_cache && same_begun_.contains(x.order.same)) {
-      ++i;
-      continue;
+    bool shares = x.order.allow_cache && same_begun_.contains(x.order.same);
+    if (!shares && seen.insert(x.order.client).second) {
+      auto passed = clients_[x.order.client].passed;
+      if (!best || passed < least) {
+        best = i;
+        least = passed;
+      }
     }
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
-    x.state = evaluation_state::building;
-    x.begun = now;
-    ++running_;
-    ++same_begun_[x.order.same];
-    under_way_.insert(x.id);
-    return &x;
+    ++i;
   }
-  return nullptr;
+  return best;
+}
+
+evaluation* evaluation_book::begin(steady_time now) {
+  if (running_ >= limits_.running) return nullptr;
+  auto place = choose(now);
+  if (!place) return nullptr;
+  auto& x = *at(waiting_[*place]);
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(*place));
+  x.state = evaluation_state::building;
+  x.begun = now;
+  auto& of = clients_[x.order.client];
+  --of.waiting;
+  passed_ = of.passed;
+  of.passed += 1 / share_of(x.order.client);
+  ++running_;
+  ++same_begun_[x.order.same];
+  under_way_.insert(x.id);
+  return &x;
 }
 
 void evaluation_book::evaluating(const std::string& id) {
@@ -161,6 +209,10 @@ void evaluation_book::leave(uint64_t waiter, steady_time now) {
 
 void evaluation_book::end(evaluation& x, evaluation_state how, steady_time now) {
   if (x.begun == steady_time{}) x.begun = now;
+  if (auto i = clients_.find(x.order.client); i != clients_.end()) {
+    if (x.state == evaluation_state::waiting) --i->second.waiting;
+    --i->second.here;
+  }
   x.state = how;
   x.ended = now;
   x.waiters.clear();
@@ -195,8 +247,20 @@ const evaluation* evaluation_book::find(const std::string& id) const {
   return i == all_.end() ? nullptr : &i->second;
 }
 
+// Of its own client those before it, of others what their shares bring until then.
 size_t evaluation_book::position(const evaluation& x) const {
-  return static_cast<size_t>(std::find(waiting_.begin(), waiting_.end(), x.id) - waiting_.begin());
+  const auto& client = x.order.client;
+  size_t own = 0;
+  for (const auto& id : waiting_) {
+    if (id == x.id) break;
+    if (find(id)->order.client == client) ++own;
+  }
+  auto result = own;
+  for (const auto& [name, of] : clients_)
+    if (name != client)
+      result += std::min(of.waiting, static_cast<size_t>(static_cast<double>(own + 1) *
+                                                         share_of(name) / share_of(client)));
+  return result;
 }
 
 // One is begun whenever one of those that run ends.

@@ -25,6 +25,7 @@ using steady_time = std::chrono::steady_clock::time_point;
 struct evaluation_order {
   std::shared_ptr<const offered_candidate> candidate;
   std::string name;
+  std::string client; ///< who asked; "": nobody in particular
   std::string same; ///< equal texts: the same candidate, task, device and rules
   bool allow_cache = false;
 };
@@ -60,9 +61,14 @@ public:
     size_t waiting = 1024; ///< evaluations that wait to be begun
     size_t running = 1;
     size_t finished = 4096; ///< that are remembered, and the cache's size
+    struct client {
+      size_t most = 0;  ///< that wait or run; 0: any number
+      double share = 1; ///< of the slots, where others want them too
+    };
+    std::map<std::string, client> clients = {};
   };
 
-  explicit evaluation_book(limits x) : limits_(x) {}
+  explicit evaluation_book(limits x) : limits_(std::move(x)) {}
 
   struct entry {
     std::vector<evaluation_order> orders;
@@ -76,7 +82,8 @@ public:
   expected<std::vector<std::string>> enter(entry x, steady_time now);
 
   /// The next to begin, now `building`; null when there is none, or no room. One whose like is
-  /// under way and that may share its answer waits for that.
+  /// under way and that may share its answer waits for that. Clients take turns by their shares;
+  /// of each, the first comes first.
   evaluation* begin(steady_time now);
   void evaluating(const std::string& id);
   /// Ends one that was begun: with a result, or cancelled where there is none.
@@ -103,6 +110,9 @@ private:
   evaluation* at(const std::string& id);
   void end(evaluation& x, evaluation_state how, steady_time now);
   bool answer_from_cache(evaluation& x, steady_time now);
+  double share_of(const std::string& client) const;
+  expected<void> check_room(const std::vector<evaluation_order>& orders) const;
+  std::optional<size_t> choose(steady_time now);
   expected<std::vector<std::string>> known(const entry& x, bool& found);
   void forget_oldest();
 
@@ -111,6 +121,13 @@ private:
   std::deque<std::string> waiting_;
   std::deque<std::string> over_; ///< oldest first
   size_t running_ = 0;
+  struct turns {
+    size_t here = 0;    ///< that wait or run
+    size_t waiting = 0; ///< of them
+    double passed = 0;  ///< what was begun, each 1 / share: who has least is next
+  };
+  std::map<std::string, turns> clients_;
+  double passed_ = 0; ///< of the latest that was begun: who comes new begins there
   std::optional<double> mean_seconds_;       ///< that one takes; the latest count most
   std::set<std::string> under_way_;          ///< begun, though perhaps cancelled since
   std::map<std::string, size_t> same_begun_; ///< `same` of those under way

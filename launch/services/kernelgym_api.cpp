@@ -104,14 +104,15 @@ using answer_maker = std::function<json(const std::vector<std::string>&, const s
 
 /// Enters the tasks of a request, and answers when they are judged. A client that leaves finds them
 /// by their ids.
-void enter(const api_ptr& x, const std::vector<nlohmann::json>& tasks, const std::string& place,
-           const exchange_ptr& to, const answer_maker& say) {
+void enter(const api_ptr& x, const std::string& client, const std::vector<nlohmann::json>& tasks,
+           const std::string& place, const exchange_ptr& to, const answer_maker& say) {
   auto entry = std::make_shared<desk_entry>();
   std::vector<std::string> ids;
   for (size_t i = 0; i < tasks.size(); ++i) {
     auto where = place.empty() ? place : place + "[" + std::to_string(i) + "].";
     auto order = order_of_task(*x, tasks[i], where);
     if (!order) return to->answer(refusal_of(order.error()));
+    order->client = client;
     ids.push_back(order->name);
     entry->entry.orders.push_back(std::move(*order));
   }
@@ -128,12 +129,14 @@ void enter(const api_ptr& x, const std::vector<nlohmann::json>& tasks, const std
   caf::anon_send(x->desk, atom::evaluate_v, std::move(entry));
 }
 
-void evaluate_one(const api_ptr& x, const nlohmann::json& body, const exchange_ptr& to) {
-  enter(x, {body}, "", to,
+void evaluate_one(const api_ptr& x, const std::string& client, const nlohmann::json& body,
+                  const exchange_ptr& to) {
+  enter(x, client, {body}, "", to,
         [](auto& ids, auto& all) { return kernelgym_result(ids.front(), all.front()); });
 }
 
-void evaluate_batch(const api_ptr& x, const nlohmann::json& given, const exchange_ptr& to) {
+void evaluate_batch(const api_ptr& x, const std::string& client, const nlohmann::json& given,
+                    const exchange_ptr& to) {
   auto body =
       read_fields(given.is_object() ? given : nlohmann::json::object(), kernelgym_batch_fields());
   if (auto ok = check_fields(body, kernelgym_batch_fields()); !ok)
@@ -142,7 +145,7 @@ void evaluate_batch(const api_ptr& x, const nlohmann::json& given, const exchang
   if (tasks.empty() || tasks.size() > most_tasks)
     return to->answer(refusal_of(bad_field("the field \"tasks\" must hold 1 to 1024")));
   auto name = body.value("batch_id", "");
-  enter(x, {tasks.begin(), tasks.end()}, "tasks", to, [name](auto& ids, auto& all) {
+  enter(x, client, {tasks.begin(), tasks.end()}, "tasks", to, [name](auto& ids, auto& all) {
     auto results = json::array();
     size_t failed = 0;
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -158,7 +161,8 @@ void evaluate_batch(const api_ptr& x, const nlohmann::json& given, const exchang
   });
 }
 
-void submit_workflow(const api_ptr& x, const nlohmann::json& given, const exchange_ptr& to) {
+void submit_workflow(const api_ptr& x, const std::string& client, const nlohmann::json& given,
+                     const exchange_ptr& to) {
   auto body = read_fields(given.is_object() ? given : nlohmann::json::object(),
                           kernelgym_workflow_fields());
   if (auto ok = check_fields(body, kernelgym_workflow_fields()); !ok)
@@ -167,7 +171,7 @@ void submit_workflow(const api_ptr& x, const nlohmann::json& given, const exchan
   task["workflow"] = body.value("workflow", "kernelbench");
   for (const char* name : {"task_id", "force_refresh"})
     if (body.contains(name)) task[name] = body[name];
-  enter(x, {task}, "", to,
+  enter(x, client, {task}, "", to,
         [](auto& ids, auto& all) { return kernelgym_workflow(ids.front(), all.front()); });
 }
 
@@ -234,7 +238,7 @@ std::map<std::string, http::handler> kernelgym_handlers(const api_ptr& x) {
     return [x, then](const request& r, exchange_ptr to) {
       auto body = read_json(r.body);
       if (!body) return to->answer(response_of(body.error()));
-      then(*body, to);
+      then(x, r.client, *body, to);
     };
   };
   auto of_load = [x](json (*say)(const desk_load&)) {
@@ -242,12 +246,9 @@ std::map<std::string, http::handler> kernelgym_handlers(const api_ptr& x) {
       to->answer(json_response(200, say(*x->load)));
     };
   };
-  result["kernelgym_evaluate"] = with_body(
-      [x](const nlohmann::json& body, const exchange_ptr& to) { evaluate_one(x, body, to); });
-  result["kernelgym_batch"] = with_body(
-      [x](const nlohmann::json& body, const exchange_ptr& to) { evaluate_batch(x, body, to); });
-  result["kernelgym_submit"] = with_body(
-      [x](const nlohmann::json& body, const exchange_ptr& to) { submit_workflow(x, body, to); });
+  result["kernelgym_evaluate"] = with_body(evaluate_one);
+  result["kernelgym_batch"] = with_body(evaluate_batch);
+  result["kernelgym_submit"] = with_body(submit_workflow);
   result["kernelgym_status"] = [x](request r, exchange_ptr to) {
     ask(x, atom::read_v, r.parts["id"], to, kernelgym_status);
   };

@@ -45,7 +45,8 @@ json largest_error(const json& verdict) {
 // One connection's episode. Messages come on the server's thread, verdicts on the desk's.
 class session : public std::enable_shared_from_this<session> {
 public:
-  session(api_ptr x, http::exchange_ptr to) : api_(std::move(x)), to_(std::move(to)) {}
+  session(api_ptr x, std::string client, http::exchange_ptr to)
+      : api_(std::move(x)), client_(std::move(client)), to_(std::move(to)) {}
 
   void take(std::string text) {
     std::unique_lock lock{mutex_};
@@ -131,6 +132,7 @@ private:
     auto order =
         order_of(*api_, {{"task", task_->id}, {whole ? "completion" : "source", code}}, "");
     if (!order) return say(error_json(code_of(order.error()), words_of(order.error())));
+    order->client = client_;
     auto entry = std::make_shared<desk_entry>();
     entry->entry.orders.push_back(std::move(*order));
     entry->entry.kept = false;
@@ -215,6 +217,7 @@ private:
   }
 
   api_ptr api_;
+  std::string client_;
   std::mutex mutex_;
   http::exchange_ptr to_;
   std::shared_ptr<const task> task_;
@@ -266,8 +269,8 @@ json schema_document() {
 } // namespace
 
 std::vector<http::route> openenv_routes(const api_ptr& x) {
-  auto socket = [x](const http::request&, const http::exchange_ptr& to) {
-    auto made = std::make_shared<session>(x, to);
+  auto socket = [x](const http::request& r, const http::exchange_ptr& to) {
+    auto made = std::make_shared<session>(x, r.client, to);
     to->on_text([made](std::string text) { made->take(std::move(text)); });
     to->on_gone([made] { made->gone(); });
   };

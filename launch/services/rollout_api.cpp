@@ -235,7 +235,22 @@ expected<handoff::weights_request> weights_in(const request& r) {
   auto version = (*body)["version"].get<std::string>();
   if (version.empty() || version.size() > 1024)
     return bad_rollouts("the field \"version\" must have 1 to 1024 bytes");
-  return handoff::weights_request{std::move(version)};
+  handoff::weights_wish wish;
+  wish.path = body->value("path", "");
+  wish.adapter = body->value("adapter", "");
+  if (wish.path.empty() &&
+      (body->contains("path") || !wish.adapter.empty() || body->contains("servers")))
+    return bad_rollouts("the field \"path\" must name the checkpoint that servers are to load");
+  if (body->contains("servers")) {
+    const auto& servers = (*body)["servers"];
+    if (servers.empty()) return bad_rollouts("the field \"servers\" must name a server");
+    for (size_t i = 0; i < servers.size(); ++i) {
+      KM_TRY(
+          check_fields(servers[i], weights_server_fields(), "servers[" + std::to_string(i) + "]."));
+      wish.servers.push_back(servers[i].dump());
+    }
+  }
+  return handoff::weights_request{std::move(version), std::move(wish)};
 }
 
 /// A handler that reads a request and has the HANDOFF answer it.

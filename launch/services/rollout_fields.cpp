@@ -93,7 +93,23 @@ const fields& consumer_fields() {
 const fields& declared_fields() {
   static const fields all{{"schema_version", kind::whole, "Of this document.", must},
                           {"version", kind::text, "", must},
-                          {"ordinal", kind::whole, "How many versions were declared.", must}};
+                          {"ordinal", kind::whole, "How many versions were declared.", must},
+                          {"servers",
+                           kind::list,
+                           "That have loaded it now; none without `path`.",
+                           must,
+                           false,
+                           {},
+                           "WeightsLoaded"}};
+  return all;
+}
+
+const fields& loaded_fields() {
+  static const fields all{{"base_url", kind::text, "", must},
+                          {"kind", kind::text, "", must},
+                          {"weight_version", kind::text,
+                           "That it tells with its tokens from now on; null: it tells none.", must,
+                           or_null}};
   return all;
 }
 
@@ -157,7 +173,26 @@ const fields& rollout_rollback_fields() {
 const fields& weights_fields() {
   static const fields all{
       {"version", kind::text,
-       "Name of the version that the policy servers have from now on, as they tell it.", must}};
+       "Name of the version that the policy servers have from now on, as they tell it.", must},
+      {"path", kind::text,
+       "Folder of the checkpoint, as the servers see it: they are made to load it. Default: they "
+       "have it already."},
+      {"adapter", kind::text, "Name of the LoRA adapter that `path` is. Default: whole weights."},
+      {"servers",
+       kind::list,
+       "Default: vLLM and SGLang servers of orders under way.",
+       false,
+       false,
+       {},
+       "WeightsServer"}};
+  return all;
+}
+
+const fields& weights_server_fields() {
+  static const fields all{
+      {"kind", kind::text, "", must, false, {"vllm", "sglang", "llamacpp", "openai"}},
+      {"base_url", kind::text, "As of a policy: http://host:port/v1.", must},
+      {"api_key", kind::text, "Sent as a bearer token; never stored."}};
   return all;
 }
 
@@ -175,7 +210,9 @@ std::vector<schema> rollout_schemas() {
           {"RolloutRollback", "A trainer goes on from a checkpoint.", rollout_rollback_fields()},
           {"RolloutConsumer", "A trainer, as the server knows it.", consumer_fields()},
           {"Weights", "A new version of the weights.", weights_fields()},
-          {"WeightsDeclared", "It is known.", declared_fields()}};
+          {"WeightsServer", "A policy server that is to load weights.", weights_server_fields()},
+          {"WeightsDeclared", "It is known.", declared_fields()},
+          {"WeightsLoaded", "A policy server that has loaded weights.", loaded_fields()}};
 }
 
 // 404 for all: a server without --runs has none of them.
@@ -258,7 +295,7 @@ std::vector<operation> rollout_operations() {
       {"declare_weights",
        "POST",
        "/v1/weights",
-       "Tells of a new version of the weights.",
+       "Tells of a new version of the weights, and has policy servers load it.",
        {},
        "Weights",
        "WeightsDeclared",

@@ -11,6 +11,7 @@ const fields& rollout_ack_fields();
 const fields& rollout_commit_fields();
 const fields& rollout_rollback_fields();
 const fields& weights_fields();
+const fields& weights_server_fields();
 
 /// Rows of schemas() and of operations().
 std::vector<schema> rollout_schemas();

@@ -61,7 +61,8 @@ class Checkpoint:
 
 def order(client, name: str, policy: str) -> None:
     client.order([TASK], id=name, groups=GROUPS_OF_AN_ORDER, group_size=GROUP_SIZE, max_turns=1, form="trl",
-                 policy={"kind": "sglang", "base_url": policy, "model": "m", "tokens": "exact"},
+                 policy={"kind": "sglang", "base_url": policy, "model": "m", "tokens": "exact",
+                         "first_contact_ms": 600_000},  # on a busy machine a restart may take long
                  sampling={"logprobs": True}, max_ready=6,
                  config={"retrieval": {"enabled": False}, "evaluation": {"timing": {"enabled": False}},
                          "run": {"max_infrastructure": 1.0}})

@@ -13,9 +13,10 @@ from .environment import Environment, MachineFault, Step
 from .program import find_program
 from .records import Run, export, export_rows, runs
 from .rollouts import Batch, Group, Rollouts
+from .seat import Inexact, Seat
 from .server import serve
 
 __all__ = ["Batch", "Busy", "Candidate", "Client", "Environment", "Evaluation", "Fenced", "Group",
-           "KernelmillError", "LeaseLost", "MachineFault", "NotFound", "RequestError", "Rollouts",
-           "Run", "Step", "Task", "Unauthorized", "Unavailable", "export", "export_rows",
+           "Inexact", "KernelmillError", "LeaseLost", "MachineFault", "NotFound", "RequestError", "Rollouts",
+           "Run", "Seat", "Step", "Task", "Unauthorized", "Unavailable", "export", "export_rows",
            "find_program", "runs", "serve"]

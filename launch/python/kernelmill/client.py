@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence,
 
 if TYPE_CHECKING:
     from .rollouts import Rollouts
+    from .seat import Seat
 
 
 class KernelmillError(Exception):
@@ -258,9 +259,31 @@ class Client:
 
         return Rollouts(self, order, **options)
 
-    def declare_weights(self, version: str) -> None:
-        """Says which version of the weights the policy servers have from now on."""
-        self._ask("POST", "/v1/weights", {"version": version})
+    def declare_weights(self, version: str, path: str = "", *, adapter: str = "",
+                        servers: Sequence[Dict[str, str]] = ()) -> Dict[str, Any]:
+        """Says which version of the weights the policy servers have from now on. With `path`, the folder of
+        a checkpoint as they see it, they are made to load it: those of the orders under way, or `servers`,
+        each with `kind`, `base_url` and perhaps `api_key`. `adapter` names it as a LoRA adapter."""
+        body: Dict[str, Any] = {"version": version}
+        for key, value in (("path", path), ("adapter", adapter), ("servers", list(servers))):
+            if value:
+                body[key] = value
+        return self._ask("POST", "/v1/weights", body,  # type: ignore[no-any-return]
+                         extra_s=3600.0 if path else 0.0)
+
+    # -- seats --------------------------------------------------------------------------------
+
+    def seat(self, kind: str, base_url: str, *, model: str = "", api_key: str = "") -> "Seat":
+        """Opens an OpenAI-compatible address for one episode of an agent, before the server at `base_url`
+        (vllm, sglang, llamacpp or openai), which captures token ids and log-probabilities."""
+        from .seat import Seat
+
+        body = {"kind": kind, "base_url": base_url}
+        for key, value in (("model", model), ("api_key", api_key)):
+            if value:
+                body[key] = value
+        made = self._ask("POST", "/v1/seats", body)
+        return Seat(self, made["id"], made["base_url"], made["model"])
 
     # -- HTTP ---------------------------------------------------------------------------------
 
@@ -306,7 +329,9 @@ class Client:
             try:
                 link.request(method, self._parts.path.rstrip("/") + path, text, sent)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # it refused the body before it had all of it; its answer says why
+                if link.sock is None:
+                    raise  # it was lost before it was there: a server that ends
+                # It refused the body before it had all of it; its answer says why.
             answer = link.getresponse()
             data = answer.read()
             try:

@@ -96,6 +96,12 @@ class Client(unittest.TestCase):
         self.answers = [(0, {})]
         self.assertFalse(self.client.ready())
 
+    def test_a_connection_that_is_reset_before_it_is_there_is_asked_again(self):
+        client = kernelmill.Client("http://127.0.0.1:1", patience=0)
+        with mock.patch("http.client.HTTPConnection.connect", side_effect=ConnectionResetError("reset")):
+            with self.assertRaisesRegex(kernelmill.Unavailable, "does not answer: reset"):
+                client.tasks()
+
     def test_no_url_and_no_program_are_said(self):
         with self.assertRaises(ValueError):
             kernelmill.Client("localhost:80")

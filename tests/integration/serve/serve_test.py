@@ -194,7 +194,8 @@ class Serve(unittest.TestCase):
         """Each path with its method is there, and nothing else; answers have the named fields."""
         done = self.client.evaluate(TASK, GOOD)
         ids = {"/v1/evaluations/{id}": done.id, "/status/{id}": "gym", "/results/{id}": "gym",
-               "/workflow/results/{id}": "gym", "/tasks/{id}": "gym", "/v1/rollouts/{id}": "none"}
+               "/workflow/results/{id}": "gym", "/tasks/{id}": "gym", "/v1/rollouts/{id}": "none",
+               "/v1/seats/{id}": "none", "/v1/seats/{id}/trace": "none"}
         gym = {"task_id": "gym", "reference_code": reference_code(), "kernel_code": GOOD}
         bodies = {"/v1/evaluate": {"candidates": [{"task": TASK, "source": GOOD}]},
                   "/evaluate": gym, "/evaluate/batch": {"tasks": [gym]},
@@ -368,6 +369,77 @@ class FullServer(unittest.TestCase):
         self.assertFalse(client.ready())
 
 
+@contextlib.contextmanager
+def clients(**rules):
+    """A server with clients of these names and rules; each as a Client."""
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["XDG_CACHE_HOME"] = home
+        tokens = {name: f"the-token-of-{name}-alone" for name in rules}
+        with open(os.open(home + "/clients", os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            json.dump({"clients": [{"name": x, "token": tokens[x], **rules[x]} for x in rules]}, file)
+        with kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), patience=0, with_token=False,
+                              options=["--no-timing", "--clients", home + "/clients"]) as one:
+            yield {x: kernelmill.Client(one.url, token, patience=0) for x, token in tokens.items()}
+
+
+class Quotas(unittest.TestCase):
+    """Clients with a token each."""
+
+    fill = FullServer.fill
+
+    def test_requests_a_minute(self):
+        with clients(a={"per_minute": 3}, b={}) as who:
+            for _ in range(3):
+                who["a"].tasks()
+            status, after, document = who["a"]._once("GET", "/v1/tasks", None, {}, 0)
+            self.assertEqual((status, document["error"]["category"]), (429, "quota"))
+            self.assertIn("a may send 3 requests a minute", document["error"]["message"])
+            self.assertTrue(1 <= after <= 20, after)
+            for _ in range(5):
+                who["b"].tasks()
+            self.assertTrue(who["a"].ready(), "without a token, and not counted")
+            with self.assertRaises(kernelmill.Unauthorized):
+                kernelmill.Client(who["a"].url, "the-token-of-nobody", patience=0).tasks()
+
+    def test_requests_in_flight(self):
+        with clients(a={"in_flight": 1}, b={}) as who:
+            self.fill(who["b"])
+            with connected(who["a"]) as link:
+                link.sendall(post(who["a"], {"task": TASK, "source": GOOD, "wait": True}))
+                with self.assertRaisesRegex(kernelmill.Busy, "a has 1 requests in flight"):
+                    while True:
+                        who["a"].tasks()
+                who["b"].tasks()
+            while True:  # it has left
+                with contextlib.suppress(kernelmill.Busy):
+                    who["a"].tasks()
+                    break
+
+    def test_evaluations_that_wait_or_run(self):
+        with clients(a={"evaluations": 3}, b={}) as who:
+            self.fill(who["b"])
+            mine = who["a"].submit([kernelmill.Candidate(TASK, source=GOOD)] * 3)
+            with self.assertRaisesRegex(kernelmill.Busy, "a has 3 evaluations that wait or run, of at most 3"):
+                who["a"].submit([kernelmill.Candidate(TASK, source=GOOD)])
+            who["b"].submit([kernelmill.Candidate(TASK, source=GOOD)])
+            who["a"].cancel(mine[0].id)
+            who["a"].submit([kernelmill.Candidate(TASK, source=GOOD)])
+
+    def test_who_comes_late_waits_for_no_other_clients_queue(self):
+        with clients(a={}, b={}, c={"share": 2}) as who:
+            self.fill(who["b"])
+            many = who["a"].submit([kernelmill.Candidate(TASK, source=GOOD)] * 20)
+            [late] = who["c"].submit([kernelmill.Candidate(TASK, source=GOOD)])
+            self.assertGreaterEqual(many[-1].document["position"], 19)
+            self.assertLessEqual(late.document["position"], 2)
+
+    def test_the_same_idempotency_key_of_two_clients_is_two(self):
+        with clients(a={}, b={}) as who:
+            ids = {ask(x, "POST", "/v1/evaluate", {"task": TASK, "source": GOOD}, Idempotency_Key="k")[1]["id"]
+                   for x in who.values()}
+            self.assertEqual(len(ids), 2)
+
+
 class Starting(unittest.TestCase):
     def refused(self, *options):
         said = subprocess.run([PROGRAM, "serve", "--root", str(TASKS), "--json", *options],
@@ -380,6 +452,8 @@ class Starting(unittest.TestCase):
         self.assertEqual(self.refused("--listen", "0.0.0.0:0", "--backend", "cpu"),
                          "token_missing")
         self.assertEqual(self.refused("--token-file", "/nowhere"), "token_missing")
+        self.assertEqual(self.refused("--clients", "/nowhere"), "token_missing")
+        self.assertEqual(self.refused("--clients", "/nowhere", "--token-file", "/nowhere"), "token_missing")
         self.assertEqual(self.refused("--listen", "127.0.0.1:x"), "usage")
         self.assertEqual(self.refused("--queue", "0"), "usage")
 

@@ -83,9 +83,10 @@ ARROWS = {
     " launch/config launch/machine storage",
     "launch/bundle": "launch/study storage storage/bundle storage/export",
     "launch/page": "launch/config launch/http launch/study launch/watch storage",
-    "launch/rollouts": "actors/handoff actors/head launch/cluster launch/config launch/machine launch/node"
+    "launch/rollouts": "actors/handoff actors/head actors/policy_client actors/policy_client/http launch/cluster launch/config launch/machine launch/node"
     " storage storage/export",
-    "launch/services": "actors actors/episode actors/governance actors/handoff gpu/task launch/cli launch/config"
+    "launch/services": "actors actors/episode actors/governance actors/handoff actors/policy_client actors/policy_client/http"
+    " actors/policy_client/protocol gpu/task launch/cli launch/config"
     " launch/http launch/judging launch/rollouts",
     "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/handoff actors/policy_client gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"

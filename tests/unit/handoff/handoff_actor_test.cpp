@@ -55,11 +55,25 @@ public:
     std::lock_guard guard{mutex};
     holds.push_back(run + (on ? " held" : " let go"));
   }
-  expected<run_standing> look(const std::string& run, const std::vector<uint32_t>&) override {
+  expected<run_standing> look(const std::string& run, const std::vector<uint32_t>& open) override {
     std::lock_guard guard{mutex};
-    return standings[run];
+    auto result = standings[run];
+    std::erase_if(result.groups,
+                  [&](uint32_t x) { return std::find(open.begin(), open.end(), x) == open.end(); });
+    if (store_lost) return configuration_error("not_found", "there is no store");
+    return result;
+  }
+  expected<std::vector<loaded_server>> load_weights(const weights_wish& x) override {
+    if (x.path == "/gone") return configuration_error("weights_refused", "no such folder");
+    std::vector<loaded_server> result;
+    for (const auto& one : x.servers)
+      result.push_back({json::parse(one)["base_url"].get<std::string>(), "sglang", x.version});
+    return result;
   }
   expected<group_rows> read(const std::string& run, uint32_t group, const std::string&) override {
+    std::lock_guard guard{mutex};
+    if (damaged.contains(group))
+      return infrastructure_error("store_damaged", "a record does not match its checksum");
     return group_rows{2, {"v1"}, "", "[\"" + group_name(run, group) + "\"]"};
   }
 
@@ -68,6 +82,8 @@ public:
   std::map<std::string, int> submits;
   std::set<std::string> cancelled;
   std::vector<std::string> holds;
+  std::set<uint32_t> damaged;
+  bool store_lost = false;
   fault_class fault = fault_class::none;
   bool refuses = false;
 };
@@ -251,6 +267,71 @@ TEST_F(Handoff, ADeadlineEndsTheRunAndKeepsWhatIsReady) {
   EXPECT_EQ(until("run", "dropped", 2)["dropped"]["deadline"], 2);
   EXPECT_EQ(ask(batch("run", 4))["groups"].size(), 1u);
   while (host_->cancelled.empty()) ask(look_request{"run"});
+}
+
+TEST_F(Handoff, AGroupThatIsLostIsDroppedAfterABound) {
+  order("run", 2);
+  {
+    std::lock_guard guard{host_->mutex};
+    host_->damaged = {1};
+    host_->standings["run"].groups = {0, 1};
+  }
+  finish("run", 1);
+  for (json now; now["dropped"]["unreadable"] != 1; now = ask(look_request{"run"})) {
+    clock_ += 60'000;
+    caf::anon_send(who_, atom::tick_v);
+  }
+  EXPECT_EQ(ask(look_request{"run"})["groups"]["ready"], 1);
+}
+
+TEST_F(Handoff, AnOrderWhoseStoreIsLostEnds) {
+  order("run", 3);
+  {
+    std::lock_guard guard{host_->mutex};
+    host_->store_lost = true;
+  }
+  caf::anon_send(who_, atom::finished_v, std::string{"run"});
+  json now;
+  do {
+    clock_ += 60'000;
+    caf::anon_send(who_, atom::tick_v);
+    now = ask(look_request{"run"});
+  } while (!now["over"]);
+  EXPECT_EQ(now["dropped"]["unreadable"], 3);
+  EXPECT_EQ(now["trouble"], "there is no store");
+}
+
+TEST_F(Handoff, AReadyGroupThatIsLostIsDroppedWhenItIsGiven) {
+  order("run", 2);
+  finish("run", 0);
+  finish("run", 1);
+  until("run", "ready", 2);
+  {
+    std::lock_guard guard{host_->mutex};
+    host_->damaged = {0};
+  }
+  auto first = send(batch("run", 2)).get();
+  ASSERT_FALSE(first);
+  EXPECT_EQ(first.error().cls, fault_class::infrastructure); // so that clients ask again
+  auto second = json::parse(*send(batch("run", 2)).get());
+  ASSERT_EQ(second["groups"].size(), 1u);
+  EXPECT_EQ(second["groups"][0]["id"], "run/g1");
+  EXPECT_EQ(ask(look_request{"run"})["dropped"]["unreadable"], 1);
+}
+
+TEST_F(Handoff, HasTheServersOfOrdersLoadWeights) {
+  EXPECT_EQ(ask(weights_request{"v1"})["servers"].size(), 0u);
+  EXPECT_EQ(ask(weights_request{"v2", {"", "/w", "", {}}})["category"], "weights_refused");
+  order_request x;
+  x.what.id = "run";
+  x.what.form = "rl";
+  x.config = R"({"groups": 1, "policy": {"kind": "sglang", "base_url": "http://a/v1"}})";
+  ask(x);
+  auto loaded = ask(weights_request{"v2", {"", "/w", "", {}}});
+  EXPECT_EQ(loaded["ordinal"], 2);
+  EXPECT_EQ(loaded["servers"][0]["base_url"], "http://a/v1");
+  EXPECT_EQ(loaded["servers"][0]["weight_version"], "v2");
+  EXPECT_EQ(ask(weights_request{"v2", {"", "/gone", "", {}}})["category"], "weights_refused");
 }
 
 TEST_F(Handoff, GoingBackFencesWhoWaits) {

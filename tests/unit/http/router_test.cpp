@@ -67,7 +67,7 @@ TEST(Router, RefusesUnknownPathsMethodsAndParametersByName) {
 }
 
 TEST(Router, WhatChangesSomethingMustCallTheServerByItsName) {
-  auto by = some_routes({nullptr, {"localhost", "127.0.0.1", "::1"}});
+  auto by = some_routes({nullptr, nullptr, {"localhost", "127.0.0.1", "::1"}});
   auto post = [&](const char* host, const char* origin) {
     request x;
     x.method = "POST";
@@ -89,7 +89,7 @@ TEST(Router, WhatChangesSomethingMustCallTheServerByItsName) {
 
 TEST(Router, AsksForTheTokenAndForJson) {
   router by{{to("GET", "/v1/tasks"), {"GET", "/healthz", {}, {}, true}, to("POST", "/v1/things")},
-            {token("s3cret"), {}}};
+            {token("s3cret"), nullptr, {}}};
   auto ask = [&](const char* method, const char* path, const char* authorization) {
     request x;
     x.method = method;
