@@ -26,7 +26,10 @@ error file_error(int code, const char* verb, const std::string& path) {
       return {fault_class::infrastructure, "disk_full", std::move(text),
               "free some space or raise the quota, then resume"};
     case ENOENT:
-    case ENOTDIR: return {fault_class::configuration, "not_found", std::move(text), {}};
+    case ENOTDIR:
+      return {fault_class::configuration, "not_found", std::move(text),
+              std::string_view{verb} == "create" ? "choose a path whose folders are all folders"
+                                                 : ""};
     case EROFS:
     case EACCES:
     case EPERM:

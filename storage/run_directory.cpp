@@ -40,7 +40,7 @@ expected<void> check_vacant(const run_directory& run) {
   if (exists(run.manifest_file()))
     return configuration_error(
         "run_exists", "failed to create the run " + run.path + ": there is a run already",
-        "continue it: kernelmill resume " + run.path + "; or choose another run.dir");
+        "continue it: kernelmill resume " + run.path + "; or choose another run.name or run.dir");
   std::error_code status;
   for (fs::directory_iterator i{run.path, status}, end; !status && i != end; i.increment(status)) {
     auto name = i->path().filename().string();

@@ -157,6 +157,7 @@ private:
   std::string describe(const job& x) const;
   void tell(log_level level, const job& x, const std::string& what) const;
   void tell_retry(const job& x, std::chrono::milliseconds wait) const;
+  void tell_route(const job& x, const completion_answer& answer);
 
   policy_client_actor::pointer self_;
   policy_config config_;
@@ -180,6 +181,7 @@ private:
   time_point held_until_{};
   bool reached_ = false;
   bool model_known_ = false;
+  bool told_route_ = false; ///< that ids were asked for and chat answered
   bool probed_ = false;
   std::optional<time_point> first_attempt_;
 

@@ -34,7 +34,18 @@ void http_policy_client_state::succeed(job& x, const completion_answer& answer) 
     tell(log_level::info, x,
          fmt::format("{} answered at attempt {}, after {:.1f} s", config_.base_url, x.attempts,
                      seconds));
+  tell_route(x, answer);
   finish(x, completed_result(answer, x.request_id, x.attempts, seconds));
+}
+
+// Once: a run whose ids a trainer counts on would else end as any other.
+void http_policy_client_state::tell_route(const job& x, const completion_answer& answer) {
+  if (!x.tokens || told_route_ || !answer.route.starts_with("chat")) return;
+  told_route_ = true;
+  tell(log_level::warn, x,
+       config_.base_url + ": policy.tokens is exact, but the server answers by " + answer.route +
+           "; turns without token ids are not exact (`kernelmill policy probe " + config_.base_url +
+           "` shows what is lost)");
 }
 
 void http_policy_client_state::fail(job& x, error why) {

@@ -43,7 +43,8 @@ struct nvml {
 
 tl::unexpected<error> missing(const std::string& cause) {
   return infrastructure_error("nvml_missing", "failed to ask for GPUs: " + cause,
-                              "install the NVIDIA driver, or use --backend cpu");
+                              "install the NVIDIA driver, or judge on the CPU: --backend cpu, of a run "
+                              "evaluation.backend=cpu");
 }
 
 expected<nvml> load() {

@@ -12,7 +12,8 @@ expected<driver> load() {
   if (library == nullptr)
     return infrastructure_error("cuda_missing",
                                 std::string{"failed to open the CUDA driver: "} + ::dlerror(),
-                                "install the NVIDIA driver, or use --backend cpu");
+                                "install the NVIDIA driver, or judge on the CPU: --backend cpu, of a run "
+                                "evaluation.backend=cpu");
   driver result;
   link_map* where = nullptr;
   if (::dlinfo(library, RTLD_DI_LINKMAP, &where) == 0 && where != nullptr)

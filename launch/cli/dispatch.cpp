@@ -12,6 +12,7 @@
 #include "launch/cli/command.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
+#include "launch/config/keys.hpp"
 #include "launch/config/suggest.hpp"
 #include "messages/base/text.hpp"
 #include "messages/without_stack.hpp"
@@ -98,15 +99,46 @@ std::vector<std::string> option_names(const command& x) {
   return names;
 }
 
+/// Dashes count for nothing: every option has them.
+std::string closest_option(const std::string& name, std::vector<std::string> names) {
+  auto bare = [](const std::string& x) {
+    auto begin = x.find_first_not_of('-');
+    return begin == std::string::npos ? std::string{} : x.substr(begin);
+  };
+  for (auto& x : names) x = bare(x);
+  auto meant = closest(bare(name), names);
+  return meant.empty() ? meant : "--" + meant;
+}
+
+bool takes_overrides(const command& x) {
+  return std::any_of(x.arguments.begin(), x.arguments.end(),
+                     [](const auto& a) { return a.name == "CONFIG" || a.name == "OVERRIDE"; });
+}
+
+/// Returns the key that `--max-turns` or `--tasks.max_turns` is meant for, or an empty text.
+std::string key_written_as_option(std::string name) {
+  name.erase(0, name.find_first_not_of('-'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  if (name.empty()) return {};
+  const auto& keys = config_key_names();
+  auto at = std::find_if(keys.begin(), keys.end(), [&](const std::string& key) {
+    return key == name || key.ends_with("." + name);
+  });
+  return at == keys.end() ? std::string{} : *at;
+}
+
 tl::unexpected<error> unexpected_argument(const command& x, const std::string& word) {
   auto help = "`kernelmill " + x.name + " --help` shows the usage";
   if (!word.starts_with("-"))
     return usage_error(
         "failed to run '" + x.name + "': '" + clean(word) + "' is one argument too many", help);
   auto name = word.substr(0, word.find('='));
-  auto meant = closest(name, option_names(x));
+  auto key = takes_overrides(x) ? key_written_as_option(name) : std::string{};
+  auto meant = closest_option(name, option_names(x));
   return usage_error("failed to run '" + x.name + "': there is no option '" + clean(name) + "'",
-                     meant.empty() ? help : "did you mean '" + meant + "'?");
+                     !key.empty()    ? "settings are written without dashes: " + key + "=VALUE"
+                     : meant.empty() ? help
+                                     : "did you mean '" + meant + "'?");
 }
 
 /// Adds one option, bound to `store`.
@@ -270,6 +302,14 @@ int dispatch(const command_table& commands, const std::vector<std::string>& argu
       print(text);
       return exit_ok;
     }
+    auto unknown = std::find_if(words.begin(), words.end(), [](const std::string& x) {
+      return x.starts_with("-") && x != "--json" && x != "--color";
+    });
+    if (selected->noun.empty() && unknown != words.end())
+      return fail({fault_class::configuration, "usage",
+                   "failed to run: there is no option '" + clean(*unknown) + "' without a command",
+                   "`kernelmill --help` lists the commands, `kernelmill --version` the versions"},
+                  json);
     if (json)
       return fail({fault_class::configuration, "usage", "failed to run: no command is given",
                    "`kernelmill --help` lists the commands"},

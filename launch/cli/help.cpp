@@ -53,10 +53,13 @@ std::string indented(const std::string& text) {
 }
 
 std::string command_lines(const command_table& commands, const std::string& prefix) {
+  auto shown = [&](const command& x) { return !x.hidden && x.name.starts_with(prefix); };
+  size_t width = 0;
+  for (const auto& x : commands)
+    if (shown(x)) width = std::max(width, x.name.size());
   std::string result;
   for (const auto& x : commands)
-    if (!x.hidden && x.name.starts_with(prefix))
-      result += hanging(fmt::format("  {:<18}", x.name), 20, x.summary);
+    if (shown(x)) result += hanging(fmt::format("  {:<{}}  ", x.name, width), width + 4, x.summary);
   return result;
 }
 

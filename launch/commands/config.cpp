@@ -86,7 +86,7 @@ expected<int> config_validate(const invocation& in) {
     for (const auto& x : report.problems) cli::print_error(x, false, in.colour_err);
     if (valid) cli::print("valid\n");
   }
-  return valid ? cli::exit_ok : cli::exit_usage;
+  return valid ? cli::exit_ok : cli::exit_code(report.problems.front());
 }
 
 expected<int> config_schema(const invocation& in) {

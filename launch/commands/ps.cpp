@@ -95,7 +95,9 @@ expected<int> runs(const invocation& in) {
                     number_cell(x, "best_speedup"), number_cell(x, "evidence"),
                     seconds_cell(x, "seconds"), cell(x, "failure")});
   if (rows.empty())
-    cli::talk("no run " + std::string{in.has("--where") ? "matches" : "is there"});
+    cli::talk(in.has("--where")  ? "no run matches"
+              : in.has("--head") ? "the head has no run"
+                                 : "no run is below " + in.value("--root"));
   else
     cli::print(cli::format_table({"RUN", "STATE", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>",
                                   "INFRA>", "REWARD>", "SPEEDUP>", "EVIDENCE>", "TIME>", "WHY"},

@@ -104,7 +104,7 @@ cli::command task_import_row() {
       "finds them. Each task is written atomically. A second import changes nothing. Exit code 4 "
       "when existing tasks\n"
       "differ and were not replaced.",
-      {{"SUITE", "Benchmark.", true, false, nothing, {"kernelbench"}},
+      {{"SUITE", "Benchmark: kernelbench.", true, false, nothing, {"kernelbench"}},
        {"PATH",
         "Checkout of KernelBench, or its problems.jsonl. Default: $KERNELBENCH_ROOT.",
         false,

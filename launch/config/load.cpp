@@ -24,10 +24,29 @@ std::string absolute_path(const std::string& path, const std::string& directory)
   return std::filesystem::absolute(base / path, code).lexically_normal().string();
 }
 
+/// What was meant by a list that is no JSON: `a`, `a,b`, or `[a, b]`, whose quotes a shell took.
+nlohmann::json as_list(std::string text) {
+  if (text.starts_with('[') && text.ends_with(']')) text = text.substr(1, text.size() - 2);
+  auto result = nlohmann::json::array();
+  for (size_t begin = 0; begin <= text.size();) {
+    auto end = std::min(text.find(',', begin), text.size());
+    auto word = text.substr(begin, end - begin);
+    auto first = word.find_first_not_of(" \"'");
+    if (first != std::string::npos)
+      result.push_back(word.substr(first, word.find_last_not_of(" \"'") - first + 1));
+    begin = end + 1;
+  }
+  return result;
+}
+
 std::string hint_for(const config_key& key, const nlohmann::json& value) {
   if (key.kind == value_kind::text_list && value.is_string() && !key.sensitive)
-    return "write a list, on a command line in quotes: '" + key.name + "=[" +
-           value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "]'";
+    return "write a list, on a command line in quotes: '" + key.name + "=" +
+           as_list(value.get<std::string>())
+               .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+           "'";
+  if (key.name == "run.name")
+    return "use letters, digits, '.', '_' and '-', and begin with a letter, a digit or '_'";
   return "`kernelmill config schema` lists what each key takes";
 }
 
@@ -117,8 +136,15 @@ void check_groups(const tasks_section& tasks, std::vector<error>& problems) {
 }
 
 error with_near_preset(error x, const std::string& path) {
-  if (x.category != "config_not_found" || path.find('/') != std::string::npos) return x;
+  if (x.category != "config_not_found") return x;
   auto presets = preset_names();
+  if (path.find('/') != std::string::npos) {
+    // Help and documents name presets by the file that they are in the source.
+    auto name = std::filesystem::path{path}.stem().string();
+    if (std::find(presets.begin(), presets.end(), name) != presets.end())
+      x.hint += ", or the preset '" + name + "', which needs no file";
+    return x;
+  }
   auto meant = closest(path, presets);
   x.hint = meant.empty() ? "give the path of a configuration file, or a preset"
                          : "did you mean '" + meant + "'?";

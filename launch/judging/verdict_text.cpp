@@ -166,7 +166,7 @@ std::string timing_text(wire::Timing::Reader t) {
     return fmt::format("\nnot timed, for which the {} is the cause\n", word(t.getNotTimed()));
   if (!t.getMeasured()) return {};
   return fmt::format(
-      "\ntiming at {}: {} against {} of the reference, speedup {}, {} samples, outside clock\n",
+      "\ntiming at {}: {} against {} of the baseline, speedup {}, {} samples, outside clock\n",
       str(t.getShape()), cli::format_seconds(t.getCandidateMs() / 1e3),
       cli::format_seconds(t.getReferenceMs() / 1e3), interval_text(t.getSpeedup()), t.getSamples());
 }

@@ -73,6 +73,25 @@ TEST(config_command, a_list_on_the_command_line_is_shown_as_it_must_be_written) 
   auto x = kernelmill({"config", "validate", "quickstart", "tasks.ids=native/row_sum"});
   EXPECT_EQ(x.code, 2);
   EXPECT_THAT(x.err, HasSubstr(R"('tasks.ids=["native/row_sum"]')"));
+  // A shell has taken the quotes.
+  x = kernelmill({"config", "validate", "quickstart", "tasks.ids=[native/row_sum, native/gelu]"});
+  EXPECT_THAT(x.err, HasSubstr(R"('tasks.ids=["native/row_sum","native/gelu"]')"));
+}
+
+TEST(config_command, validate_ends_as_run_does_when_a_file_is_missing) {
+  EXPECT_EQ(kernelmill({"config", "validate", "no-such.json"}).code, 3);
+}
+
+TEST(config_command, a_file_of_the_source_that_is_missing_here_names_its_preset) {
+  auto x = kernelmill({"run", "configs/quickstart.json"});
+  EXPECT_EQ(x.code, 3);
+  EXPECT_THAT(x.err, HasSubstr("the preset 'quickstart'"));
+}
+
+TEST(config_command, a_wrong_name_of_a_run_is_told_what_names_are_made_of) {
+  auto x = kernelmill({"config", "validate", "quickstart", "run.name=a b"});
+  EXPECT_EQ(x.code, 2);
+  EXPECT_THAT(x.err, HasSubstr("use letters, digits"));
 }
 
 TEST(config_command, environment_counts_and_its_mistakes_are_named) {

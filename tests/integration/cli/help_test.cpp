@@ -47,6 +47,11 @@ TEST(help, of_the_program_lists_the_commands) {
     EXPECT_THAT(x.out, HasSubstr(name));
 }
 
+TEST(help, keeps_the_longest_name_apart_from_its_summary) {
+  EXPECT_THAT(kernelmill({"--help"}).out, HasSubstr("  import kernel-rl-traces  Imports "));
+  EXPECT_THAT(kernelmill({"import", "--help"}).out, HasSubstr("  import kernel-rl-traces  Imports "));
+}
+
 TEST(help, works_as_a_command_and_for_a_noun) {
   EXPECT_EQ(kernelmill({"help", "eval"}).out, kernelmill({"eval", "--help"}).out);
   EXPECT_THAT(kernelmill({"task", "--help"}).out, HasSubstr("task check"));

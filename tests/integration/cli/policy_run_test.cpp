@@ -176,6 +176,17 @@ TEST(policy_run_retried, what_the_server_answers_is_in_ps_in_the_progress_and_in
   EXPECT_THAT(shown.out, Not(HasSubstr("TASK")));
 }
 
+TEST(policy_run_by_chat, is_told_once_where_exact_tokens_were_asked_for) {
+  auto script = script_of("plain.json", "");
+  running_program server{{"policy", "scripted", "--script", script, "--kind", "openai"}};
+  auto x = kernelmill(run_of("plain", {"policy.kind=vllm", "policy.tokens=exact",
+                                       "policy.base_url=" + server.first_line()}));
+  EXPECT_EQ(x.code, 0) << x.err;
+  auto at = x.err.find("policy.tokens is exact, but the server answers by chat: the server ");
+  ASSERT_NE(at, std::string::npos) << x.err;
+  EXPECT_EQ(x.err.find("policy.tokens is exact", at + 1), std::string::npos) << x.err;
+}
+
 TEST(policy_run_refused, exact_tokens_need_a_server_that_takes_them) {
   auto x = kernelmill(run_of("refused", {"policy.kind=openai", "policy.tokens=exact",
                                          "policy.base_url=http://127.0.0.1:9/v1"}));

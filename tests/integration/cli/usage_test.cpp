@@ -11,6 +11,7 @@ namespace kernelmill::test {
 
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -43,6 +44,43 @@ TEST(usage, a_misspelt_option_names_the_right_one) {
   EXPECT_EQ(x.code, 2);
   EXPECT_THAT(x.err, HasSubstr("there is no option '--tsk'"));
   EXPECT_THAT(x.err, HasSubstr("did you mean '--task'?"));
+}
+
+TEST(usage, dashes_alone_make_no_option_alike) {
+  EXPECT_THAT(kernelmill({"version", "--root"}).err,
+              AllOf(HasSubstr("there is no option '--root'"), Not(HasSubstr("--json"))));
+}
+
+TEST(usage, a_setting_that_is_written_as_an_option_is_told_how_it_is_written) {
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"--name", "run.name=VALUE"},
+      {"--max-turns", "tasks.max_turns=VALUE"},
+      {"--policy.model=big", "policy.model=VALUE"}};
+  for (const auto& [typed, meant] : mistakes)
+    EXPECT_THAT(kernelmill({"run", "quickstart", typed}).err,
+                HasSubstr("settings are written without dashes: " + std::string{meant}));
+  EXPECT_THAT(kernelmill({"doctor", "--name"}).err, Not(HasSubstr("run.name")));
+}
+
+TEST(usage, an_option_without_a_command_is_named) {
+  auto x = kernelmill({"-v"});
+  EXPECT_EQ(x.code, 2);
+  EXPECT_THAT(x.err, AllOf(HasSubstr("there is no option '-v'"), Not(HasSubstr("Usage:"))));
+}
+
+TEST(usage, places_where_no_run_can_be_are_told_with_a_way_out) {
+  write_file("taken/manifest.json", "{}");
+  auto run = [](const std::string& place) {
+    return kernelmill({"run", "quickstart", "tasks.ids=[\"native/row_sum\"]", "run.dir=" + place});
+  };
+  auto x = run("taken");
+  EXPECT_EQ(x.code, 4);
+  EXPECT_THAT(x.err, HasSubstr("choose another run.name or run.dir"));
+  x = run("taken/manifest.json/below");
+  EXPECT_EQ(x.code, 3);
+  EXPECT_THAT(x.err, HasSubstr("choose a path whose folders are all folders"));
+  EXPECT_THAT(kernelmill({"runs", "--root", "nothing_is_here"}).err,
+              HasSubstr("no run is below nothing_is_here"));
 }
 
 TEST(usage, missing_and_surplus_arguments_are_2_with_a_next_step) {

@@ -34,6 +34,18 @@ TEST(verdict_text, a_slow_candidate_that_is_accepted_fails_nothing) {
                     HasSubstr("\naccepted, slower than asked for, reward 1.250\n")));
 }
 
+TEST(verdict_text, times_are_held_against_the_baseline) {
+  auto facts = build<wire::TurnFacts>([](wire::TurnFacts::Builder x) {
+    auto timing = x.initEvaluation().initTiming();
+    timing.setMeasured(true);
+    timing.setCandidateMs(1);
+    timing.setReferenceMs(2);
+  });
+  auto verdict = build<wire::Verdict>([](wire::Verdict::Builder) {});
+  EXPECT_THAT(verdict_text(*facts.open(), *verdict.open(), false),
+              HasSubstr("1 ms against 2 ms of the baseline"));
+}
+
 TEST(verdict_text, a_gate_that_rejects_fails) {
   EXPECT_THAT(told(wire::Outcome::REJECTED, "wrong_result", "correctness"),
               AllOf(HasSubstr("  fail     correctness"), Not(HasSubstr("rejects nothing")),

@@ -37,6 +37,7 @@ TEST(gpu_monitor, without_nvml_is_the_machines_fault_and_has_a_next_step) {
   EXPECT_EQ(x.error().cls, fault_class::infrastructure);
   if (x.error().category == "no_gpu") GTEST_SKIP() << "this machine has a driver and no GPU";
   EXPECT_EQ(x.error().category, "nvml_missing");
+  EXPECT_NE(x.error().hint.find("evaluation.backend=cpu"), std::string::npos);
   EXPECT_THAT(x.error().message, HasSubstr("libnvidia-ml.so.1"));
   EXPECT_THAT(x.error().hint, HasSubstr("--backend cpu"));
 }

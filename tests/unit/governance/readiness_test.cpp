@@ -225,6 +225,8 @@ TEST(judge_run, a_missing_wall_and_an_empty_run_are_good_for_nothing) {
     EXPECT_FALSE(x.sft_collection.eligible);
     EXPECT_FALSE(x.rl_reward_trace.eligible);
   }
+  EXPECT_THAT(readiness_of_run(counts).sft_collection.reasons,
+              Contains(::testing::HasSubstr("`kernelmill doctor`")));
 }
 
 } // namespace
