@@ -16,8 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Above the deadlines of the slots, which are above that of the request.
-constexpr std::chrono::seconds patience{120};
+// Above the lease of the node's own cluster, which ends what the slots cannot.
+constexpr std::chrono::seconds patience{720};
 // A job that the head sent before it heard of the end is still on its way.
 constexpr milliseconds farewell{500};
 

@@ -58,7 +58,7 @@ class ClusterChaos(Chaos):
 
     def start_node(self, name: str) -> None:
         self.start(name, [binary, "node", "--head", f"127.0.0.1:{self.wires[name].port}", "--name", name,
-                          "--compilers", "1", "evaluation.python=/bin/false"])
+                          "--compilers", "1", "evaluation.python=/bin/false", f"compile.cache_dir={self.folder}/cache"])
 
     def said(self, name: str) -> str:
         return (self.folder / f"{name}.out").read_text()
