@@ -36,7 +36,7 @@ struct slot_state {
   }
 };
 
-/// Hands a request to the worker and counts what comes back. `limit`: a duration or caf::infinite;
+/// Hands a request to the worker and counts what comes back. `limit`: a duration, or without end;
 /// the worker keeps the deadline in the request, and the lease above it ends what the worker
 /// cannot.
 template <class Result, class Self, class Atom, class Request, class Limit, class... Extra>

@@ -130,7 +130,7 @@ class Chaos:
                 self.told["resumes"] += resumes
                 with started(words, self.folder, self.folder / f"{name}.log",
                              stdout=subprocess.DEVNULL) as process:
-                    code = self.disturb(process, server, evaluated)
+                    code = self.disturb(process, server, evaluated, 1 + attempt / 10)
                 self.check(name, traces)
                 if code == 0:
                     break
@@ -144,12 +144,13 @@ class Chaos:
         """Whether one more action is."""
         return self.struck.total() < self.wanted or evaluated and self.struck_evaluated < self.wanted_evaluated
 
-    def disturb(self, process, server, evaluated: bool) -> int:
-        """Strikes until the process has ended; returns how it did."""
+    def disturb(self, process, server, evaluated: bool, calm: float) -> int:
+        """Strikes until the process has ended; returns how it did. `calm`: times the usual time between two strikes,
+        so that a run gets on however busy the machine is."""
         watch = select.poll()
         watch.register(os.pidfd_open(process.pid), select.POLLIN)
         end = time.monotonic() + PATIENCE
-        while not watch.poll(self.dice.uniform(5, 250)):
+        while not watch.poll(self.dice.uniform(5, 250 * calm)):
             if time.monotonic() > end:
                 raise Broken(f"{process.args} does not end")
             if not self.is_wanted(evaluated):
