@@ -36,17 +36,18 @@ struct slot_state {
   }
 };
 
-/// Hands a request to the worker and counts what comes back. No deadline of its own: the worker
-/// keeps the one in the request, and the lease above it ends what the worker cannot.
-template <class Result, class Self, class Atom, class Request, class... Extra>
+/// Hands a request to the worker and counts what comes back. `limit`: a duration, or without end;
+/// the worker keeps the deadline in the request, and the lease above it ends what the worker
+/// cannot.
+template <class Result, class Self, class Atom, class Request, class Limit, class... Extra>
 caf::result<Message<Result>> work(Self* self, std::string doing, Atom what, const envelope& where,
-                                  const Message<Request>& request,
-                                  std::chrono::milliseconds timeout, const Extra&... extra) {
+                                  const Message<Request>& request, Limit limit,
+                                  const Extra&... extra) {
   auto& state = self->state;
   if (state.busy++ == 0) state.since = std::chrono::steady_clock::now();
   state.doing = std::move(doing);
   auto answer = self->template make_response_promise<Message<Result>>();
-  self->request(state.worker, timeout, what, where, request, extra...)
+  self->request(state.worker, limit, what, where, request, extra...)
       .then(
           [self, answer](const Message<Result>& result) mutable {
             auto& s = self->state;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include <fcntl.h>
@@ -148,13 +150,13 @@ void close_on_exec(const std::string& directory) {
       std::unique_ptr<char, void (*)(void*)>{::realpath(directory.c_str(), nullptr), std::free};
   if (!real) return;
   std::string prefix = std::string{real.get()} + "/";
-  for (int fd = 0, misses = 0; misses < 256; ++fd) {
+  std::error_code problem;
+  for (std::filesystem::directory_iterator i{"/proc/self/fd", problem}, end; !problem && i != end;
+       i.increment(problem)) {
     char target[4096];
-    auto link = "/proc/self/fd/" + std::to_string(fd);
-    auto size = ::readlink(link.c_str(), target, sizeof target);
-    misses = size < 0 ? misses + 1 : 0;
+    auto size = ::readlink(i->path().c_str(), target, sizeof target);
     if (size > 0 && std::string_view{target, static_cast<size_t>(size)}.starts_with(prefix))
-      ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+      ::fcntl(std::atoi(i->path().filename().c_str()), F_SETFD, FD_CLOEXEC);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "actors/cluster/node_gate.hpp"
 
+#include <list>
 #include <optional>
 #include <set>
 
@@ -15,17 +16,23 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Above the deadlines of the slots, which are above that of the request.
-constexpr std::chrono::seconds patience{120};
+// Above the lease of the node's own cluster, which ends what the slots cannot.
+constexpr std::chrono::seconds patience{720};
 // A job that the head sent before it heard of the end is still on its way.
 constexpr milliseconds farewell{500};
+
+struct open_job {
+  caf::actor_addr asker;
+  envelope where;
+};
 
 struct node_gate_state {
   std::string name_of_node;
   cluster_actor slots;
   std::shared_ptr<const parcel_shelf> shelf;
   status_actor monitor;
-  uint32_t open = 0;
+  std::list<open_job> jobs;          // that are not answered yet
+  std::set<caf::actor_addr> watched; // those who asked
   uint64_t done = 0;
   bool draining = false;
   std::optional<uint64_t> epoch;    // of the head that the node has joined
@@ -70,24 +77,44 @@ expected<void> unpack(const parcel_shelf& shelf, wire::Parcel::Reader parcel,
 
 void look_whether_done(node_side self) {
   auto& s = self->state;
-  if (s.draining && s.open == 0) self->delayed_send(self, farewell, atom::drain_v);
+  if (s.draining && s.jobs.empty()) self->delayed_send(self, farewell, atom::drain_v);
+}
+
+// Whoever asks is gone with its head, or with the wire to it. Nobody hears what its candidates do.
+void end_jobs_of(node_side self, const caf::actor_addr& asker) {
+  auto& s = self->state;
+  s.watched.erase(asker);
+  for (auto& x : s.jobs)
+    if (x.asker == asker) self->send(s.slots, atom::cancel_v, x.where);
+}
+
+std::list<open_job>::iterator begin_job(node_side self, const caf::actor_addr& asker,
+                                        const envelope& where) {
+  auto& s = self->state;
+  if (asker && s.watched.insert(asker).second) self->monitor(asker);
+  return s.jobs.insert(s.jobs.end(), open_job{asker, where});
+}
+
+// Of the message at hand, before its promise is made: that takes the sender away.
+caf::actor_addr asker_of(node_side self) {
+  return caf::actor_cast<caf::actor_addr>(self->current_sender());
 }
 
 // Hands a job to the slots; `deliver` answers the head.
 template <class Result, class Atom, class Request, class Deliver>
-void hand_over(node_side self, Atom what, const envelope& where, const Message<Request>& request,
-               uint32_t deadline_ms, Deliver deliver) {
-  ++self->state.open;
+void hand_over(node_side self, const caf::actor_addr& asker, Atom what, const envelope& where,
+               const Message<Request>& request, uint32_t deadline_ms, Deliver deliver) {
+  auto job = begin_job(self, asker, where);
   self->request(self->state.slots, milliseconds{deadline_ms} + patience, what, where, request)
       .then(
-          [self, deliver](const Message<Result>& result) mutable {
-            --self->state.open;
+          [self, deliver, job](const Message<Result>& result) mutable {
+            self->state.jobs.erase(job);
             ++self->state.done;
             deliver(result);
             look_whether_done(self);
           },
-          [self, deliver](caf::error& why) mutable {
-            --self->state.open;
+          [self, deliver, job](caf::error& why) mutable {
+            self->state.jobs.erase(job);
             deliver(fault_result<Result>(
                 {fault_class::infrastructure, "worker_lost",
                  "failed on node " + self->state.name_of_node + ": " + self->system().render(why),
@@ -99,6 +126,7 @@ void hand_over(node_side self, Atom what, const envelope& where, const Message<R
 caf::result<Message<wire::BuildResult>, Message<wire::Parcel>>
 build_here(node_side self, const envelope& where, const Message<wire::BuildRequest>& request,
            const Message<wire::Parcel>& parcel) {
+  auto asker = asker_of(self);
   auto answer = self->make_response_promise<Message<wire::BuildResult>, Message<wire::Parcel>>();
   auto deliver = [answer](const Message<wire::BuildResult>& result) mutable {
     auto x = result.open();
@@ -123,7 +151,8 @@ build_here(node_side self, const envelope& where, const Message<wire::BuildReque
     }
     local = changed(request, [&](wire::BuildRequest::Builder x) { x.setTaskDir(*task); });
   }
-  hand_over<wire::BuildResult>(self, atom::build_v, where, local, view->getDeadlineMs(), deliver);
+  hand_over<wire::BuildResult>(self, asker, atom::build_v, where, local, view->getDeadlineMs(),
+                               deliver);
   return answer;
 }
 
@@ -132,6 +161,7 @@ template <class Result, class Atom, class Request, class Part>
 caf::result<Message<Result>> run_here(node_side self, Atom what, const envelope& where,
                                       const Message<Request>& request,
                                       const Message<wire::Parcel>& parcel, Part part) {
+  auto asker = asker_of(self);
   auto answer = self->make_response_promise<Message<Result>>();
   if (auto ok = self->state.check(where); !ok) {
     answer.deliver(fault_result<Result>(ok.error()));
@@ -145,7 +175,7 @@ caf::result<Message<Result>> run_here(node_side self, Atom what, const envelope&
     ok = unpack(*self->state.shelf, *parcel.open(), evaluation);
   });
   if (ok)
-    hand_over<Result>(self, what, where, local, deadline_ms,
+    hand_over<Result>(self, asker, what, where, local, deadline_ms,
                       [answer](const auto& x) mutable { answer.deliver(x); });
   else
     answer.deliver(fault_result<Result>(ok.error()));
@@ -159,12 +189,13 @@ node_gate_actor::behavior_type node_gate(node_side self, std::string name, clust
   self->state.name_of_node = std::move(name);
   self->state.slots = std::move(slots);
   self->state.shelf = std::move(shelf);
+  self->set_down_handler([self](caf::down_msg& down) { end_jobs_of(self, down.source); });
   return {
       [self](atom::status) -> caf::result<Message<wire::Snapshot>> {
         auto& s = self->state;
         auto own =
             signed_by(self, snapshot_of("node", s.name_of_node, s.draining ? "draining" : "serving",
-                                        {}, {{"open", s.open}, {"done", s.done}}));
+                                        {}, {{"open", s.jobs.size()}, {"done", s.done}}));
         if (!s.monitor) return own;
         return self->delegate(
             spawn_gatherer(self->system(), {s.monitor}, own,
@@ -196,7 +227,7 @@ node_gate_actor::behavior_type node_gate(node_side self, std::string name, clust
         s.draining = true;
         if (asked)
           look_whether_done(self);
-        else if (s.open == 0)
+        else if (s.jobs.empty())
           self->quit(caf::exit_reason::normal);
       },
   };

@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // Above what the node allows itself, which is above the deadline in the request.
-constexpr std::chrono::seconds answer_patience{150};
+constexpr std::chrono::seconds answer_patience{750};
 
 struct remote_worker_state {
   std::shared_ptr<remote_node> node;

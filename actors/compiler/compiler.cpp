@@ -20,9 +20,6 @@ build_worker_actor::behavior_type build_worker(build_worker_actor::pointer,
   };
 }
 
-// Above the deadline in the request, so that the toolchain's own verdict comes first.
-constexpr std::chrono::seconds patience{30};
-
 struct sandboxed_compiler_state : slot_state<build_worker_actor> {
   static inline const char* name = "sandboxed-compiler";
 };
@@ -37,10 +34,11 @@ sandboxed_compiler(compiler_actor::stateful_pointer<sandboxed_compiler_state> se
         return signed_by(self, self->state.snapshot("compiler", "building"));
       },
       [self](atom::build, const envelope& where, const Message<wire::BuildRequest>& request) {
-        auto view = request.open();
-        auto deadline = std::chrono::milliseconds{view->getDeadlineMs()} + patience;
-        return work<wire::BuildResult>(self, view->getTask(), atom::build_v, where, request,
-                                       deadline);
+        // No limit here: the first build waits for headers, which take minutes on a busy machine,
+        // and the request's deadline counts the compiler's own time alone. The lease ends what must
+        // end.
+        return work<wire::BuildResult>(self, request.open()->getTask(), atom::build_v, where,
+                                       request, caf::infinite);
       },
   };
 }

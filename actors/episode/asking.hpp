@@ -17,6 +17,7 @@ void refining_episode_state::ask(const Handle& dest, std::chrono::milliseconds t
                                  loss_handler when_lost, F on_answer, const Ts&... request) {
   auto number = ++question;
   answer_due = now() + timeout;
+  line_asked = false;
   on_loss = std::move(when_lost);
   // Finite all the same: look_at_clock() gives up at answer_due (docs/decisions/0006).
   self->request(dest, caf::infinite, request...)

@@ -19,13 +19,6 @@ namespace kernelmill {
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-namespace {
-
-// What a compiler or a GPU still works on is worth this long; where nobody does there is no end.
-constexpr std::chrono::seconds cancel_patience{8};
-
-} // namespace
-
 const char* to_string(episode_phase x) noexcept {
   switch (x) {
     case episode_phase::admitted: return "admitted";
@@ -141,24 +134,6 @@ Message<wire::Snapshot> refining_episode_state::snapshot() const {
       numbers[i].setValue(all[i].second);
     }
   });
-}
-
-void refining_episode_state::give_up_waiting(const caf::error& why) {
-  ++question; // an answer that comes now is nobody's
-  auto lost = std::move(on_loss);
-  lost(why);
-}
-
-void refining_episode_state::look_at_clock() {
-  if (phase == episode_phase::admitted || phase == episode_phase::ended) return;
-  if (cancelled && waits_for_work() && now() >= cancelled_at + cancel_patience)
-    return leave(wire::Outcome::INFRASTRUCTURE, cancellation());
-  if (now() >= answer_due) give_up_waiting(caf::make_error(caf::sec::request_timeout));
-}
-
-bool refining_episode_state::waits_for_work() const {
-  return phase == episode_phase::building || phase == episode_phase::evaluating ||
-         phase == episode_phase::profiling;
 }
 
 refining_episode_state::loss_handler refining_episode_state::turn_lost_to(const char* whom) {

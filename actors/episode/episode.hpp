@@ -142,6 +142,7 @@ struct refining_episode_state {
 
   void give_up_waiting(const caf::error& why);
   void look_at_clock();
+  void ask_about_line();
   bool waits_for_work() const; // of a compiler, a GPU or a profiler
   loss_handler turn_lost_to(const char* whom);
   loss_handler commit_lost();
@@ -209,6 +210,7 @@ struct refining_episode_state {
   std::map<std::string, double> slot_seconds; // parts of evaluations
   uint32_t question = 0;                      // number of the request that is being waited for
   clock::time_point answer_due;
+  bool line_asked = false; // whether anybody works off the line in which the job waits
   loss_handler on_loss;
   struct {
     double policy = 0, build = 0, evaluate = 0, profile = 0, judge = 0, commit = 0;

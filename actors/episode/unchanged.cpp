@@ -57,6 +57,7 @@ std::string normalized_cpp(std::string_view text) {
   std::string out;
   bool blank = false;
   bool directive = false; // whose end is a line's end
+  bool begins = true;     // nothing but blanks and comments is before it on its line
   for (size_t i = 0; i < text.size();) {
     char c = text[i];
     auto two = text.substr(i, 2);
@@ -72,20 +73,22 @@ std::string normalized_cpp(std::string_view text) {
     } else if (is_blank(c)) {
       if (c == '\n' && directive) out += '\n';
       directive = directive && c != '\n';
+      begins = begins || c == '\n';
       blank = true;
       ++i;
     } else if (c == '"' || (c == '\'' && (out.empty() || !is_word(out.back())))) {
       bool raw = c == '"' && !blank && !out.empty() && out.back() == 'R';
       auto end = raw ? end_of_raw_literal(text, i) : end_of_literal(text, i);
       out += text.substr(i, end - i);
-      blank = false;
+      blank = begins = false;
       i = end;
     } else {
-      if (c == '#' && !directive) {
+      if (c == '#' && begins && !directive) {
         if (!out.empty() && out.back() != '\n') out += '\n';
         directive = true;
       }
       put(out, c, blank);
+      begins = false;
       ++i;
     }
   }

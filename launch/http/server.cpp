@@ -71,6 +71,10 @@ public:
                               error_response(501, {fault_class::configuration, "bad_request",
                                                    "this transfer encoding is not known here",
                                                    "send the body chunked, or with its length"}));
+      if (description(e).find("invalid Content-Length") != std::string::npos)
+        return write_response(parts_, *out,
+                              error_response(400, {fault_class::configuration, "bad_request",
+                                                   "the body's length is no number", ""}));
       return write_response(parts_, *out,
                             error_response(500, {fault_class::infrastructure, "no_answer",
                                                  "failed to answer: " + description(e), ""}));

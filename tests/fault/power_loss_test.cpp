@@ -2,12 +2,16 @@
 // was synced is there; of the rest nothing, all, or some sectors of 512 bytes. Each time the store
 // opens, holds whole commits alone, all that was acknowledged among them, once, with their
 // artifacts, and goes on. KERNELMILL_COMMITS says how many commits are recorded (30 without it).
+// Two disks with the same store are opened once; what is asked of them is asked of both.
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <map>
+#include <filesystem>
+#include <memory>
+#include <optional>
 #include <random>
+#include <unordered_map>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +19,7 @@
 #include "storage/artifacts.hpp"
 #include "storage/files.hpp"
 #include "storage/store.hpp"
+#include "tests/fault/cut_disk.hpp"
 #include "tests/fault/disk_calls.hpp"
 #include "tests/unit/storage/fixtures.hpp"
 
@@ -24,9 +29,10 @@ namespace {
 using namespace testing;
 using disk_calls::call;
 using disk_calls::kind;
+using power_cut::disk;
+using power_cut::fate;
 namespace fs = std::filesystem;
 
-constexpr size_t sector = 512;
 constexpr uint32_t turns_each = 4;
 
 uint32_t commits_wanted() {
@@ -84,95 +90,10 @@ recording record_commits(const std::string& folder, uint32_t commits) {
   return result;
 }
 
-// -- what a disk holds --------------------------------------------------------------------------
-
-enum class fate { dropped, kept, torn };
-
-class disk {
-public:
-  /// `unsynced` calls happen to this copy of a disk as the power goes.
-  void take(const call& x) {
-    switch (x.what) {
-      case kind::write:
-      case kind::cut: pending_[x.file].push_back(&x); break;
-      case kind::sync:
-        for (auto* earlier : pending_[x.file]) apply(*earlier, 0, earlier->bytes.size());
-        pending_.erase(x.file);
-        break;
-      case kind::link:
-      case kind::unlink: names_pending_.push_back(&x); break;
-      case kind::sync_directory:
-        std::erase_if(names_pending_, [&](auto* name) {
-          bool of_it =
-              fs::path{name->path}.parent_path() == fs::path{x.path.empty() ? "/" : x.path};
-          if (of_it) rename(*name);
-          return of_it;
-        });
-        break;
-      case kind::mark: break;
-    }
-  }
-
-  /// What is there once the power is back.
-  disk after(fate how, std::mt19937& random) const {
-    disk result = *this;
-    if (how != fate::dropped) {
-      auto luck = [&] { return how == fate::kept || random() % 2 == 0; };
-      for (auto& [file, calls] : pending_)
-        for (auto* x : calls) {
-          if (x->what == kind::cut && luck()) result.apply(*x, 0, 0);
-          for (size_t at = 0; at < x->bytes.size(); at += sector - (x->offset + at) % sector)
-            if (luck()) result.apply(*x, at, sector - (x->offset + at) % sector);
-        }
-      for (auto* x : names_pending_)
-        if (luck()) result.rename(*x);
-    }
-    return result;
-  }
-
-  bool changes_nothing() const { return pending_.empty() && names_pending_.empty(); }
-
-  /// Nothing when there is no such name, or a folder above it has none.
-  const std::string* find(const std::string& path) const {
-    for (auto folder = fs::path{path}.parent_path(); folder != "/"; folder = folder.parent_path())
-      if (!names_.contains(folder.string())) return nullptr;
-    auto name = names_.find(path);
-    if (name == names_.end()) return nullptr;
-    auto content = contents_.find(name->second);
-    static const std::string empty;
-    return content == contents_.end() ? &empty : &content->second;
-  }
-
-private:
-  void apply(const call& x, size_t from, size_t size) {
-    auto& content = contents_[x.file];
-    if (x.what == kind::cut) {
-      content.resize(x.offset);
-      return;
-    }
-    auto part = std::string_view{x.bytes}.substr(from, size);
-    if (content.size() < x.offset + from + part.size())
-      content.resize(x.offset + from + part.size());
-    content.replace(x.offset + from, part.size(), part);
-  }
-
-  void rename(const call& x) {
-    if (x.what == kind::link)
-      names_[x.path] = x.file;
-    else
-      names_.erase(x.path);
-  }
-
-  std::map<uint64_t, std::string> contents_; // by inode
-  std::map<std::string, uint64_t> names_;
-  std::map<uint64_t, std::vector<const call*>> pending_;
-  std::vector<const call*> names_pending_;
-};
-
 // -- what must be true of it --------------------------------------------------------------------
 
 struct tally {
-  uint64_t images = 0, corrupt = 0, lost = 0, doubled = 0;
+  uint64_t images = 0, opened = 0, corrupt = 0, lost = 0, doubled = 0;
 };
 
 class power_loss : public ::testing::Test {
@@ -184,8 +105,19 @@ protected:
                               : fs::temp_directory_path() / "kernelmill-power-XXXXXX";
     return ::mkdtemp(pattern.data());
   }
-  void SetUp() override { images_ = folder_for_images(); }
-  void TearDown() override { fs::remove_all(images_); }
+
+  void SetUp() override {
+    images_ = folder_for_images();
+    recorded_ = images_ + "/recorded";
+    store_folder_ = images_ + "/lineage";
+    fs::create_directories(recorded_);
+    fs::create_directories(store_folder_);
+    data_ = std::make_unique<power_cut::image_file>(store_folder_ + "/data.mdb");
+  }
+  void TearDown() override {
+    data_.reset();
+    fs::remove_all(images_);
+  }
 
   // The numbers of the turns that are there, in order; each is read and checked.
   std::vector<uint32_t> turns_of(const store& from) {
@@ -199,27 +131,51 @@ protected:
     return result;
   }
 
-  void check_store(const disk& image, uint32_t acknowledged, bool goes_on) {
-    auto folder = images_ + "/lineage";
-    fs::remove_all(folder);
-    fs::create_directories(folder);
-    if (auto* data = image.find("/lineage/data.mdb")) std::ofstream{folder + "/data.mdb"} << *data;
-    auto lineage = store::open({.directory = folder, .map_bytes = 64 << 10, .durable = false});
-    EXPECT_TRUE(lineage) << render(lineage.error());
-    if (!lineage) {
-      ++counts_.corrupt;
-      return;
+  // How many turns the store holds that the data file of an image makes.
+  std::optional<uint32_t> open_and_count(const power_cut::content* data) {
+    EXPECT_TRUE(data_->hold(data)) << "the image is not what it should be";
+    for (auto* name : {"/lock.mdb", "/writer.lock"}) fs::remove(store_folder_ + name);
+    bool goes_on = ++counts_.opened % 16 == 0;
+    disk_calls::record(store_folder_);
+    std::optional<uint32_t> count;
+    {
+      auto lineage =
+          store::open({.directory = store_folder_, .map_bytes = 64 << 10, .durable = false});
+      EXPECT_TRUE(lineage) << render(lineage.error());
+      if (lineage) {
+        count = look_through(*lineage);
+        if (goes_on) check_going_on(*lineage, *count);
+      } else {
+        ++counts_.corrupt;
+      }
     }
-    auto there = turns_of(*lineage);
+    data_->note(disk_calls::stop());
+    return count;
+  }
+
+  uint32_t look_through(const store& lineage) {
+    auto there = turns_of(lineage);
     auto count = static_cast<uint32_t>(there.size());
-    for (uint32_t i = 0; i < count; ++i) counts_.doubled += there[i] < i;
-    counts_.lost += acknowledged - std::min(count, acknowledged);
-    EXPECT_GE(count, acknowledged) << "acknowledged turns are lost";
-    for (uint32_t i = 0; i < count; ++i) EXPECT_EQ(there[i], i);
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      counts_.doubled += there[i] < i;
+      wrong += there[i] != i;
+    }
+    EXPECT_EQ(wrong, 0u) << "turns are not where they were written";
     EXPECT_TRUE(count == 0 || std::binary_search(boundaries_.begin(), boundaries_.end(), count))
         << "half a commit of " << count;
-    EXPECT_EQ(lineage->record_count(), count);
-    if (goes_on) check_going_on(*lineage, count);
+    EXPECT_EQ(lineage.record_count(), count);
+    return count;
+  }
+
+  void check_store(const disk& image, uint32_t acknowledged) {
+    auto* data = image.find("/lineage/data.mdb");
+    auto [known, fresh] = turns_in_.try_emplace(data != nullptr ? data->print() : UINT64_MAX);
+    if (fresh) known->second = open_and_count(data);
+    auto count = known->second;
+    if (!count) return;
+    counts_.lost += acknowledged - std::min(*count, acknowledged);
+    EXPECT_GE(*count, acknowledged) << "acknowledged turns are lost";
   }
 
   void check_going_on(store& lineage, uint32_t count) {
@@ -234,32 +190,49 @@ protected:
     EXPECT_EQ(turns_of(lineage).size(), count + 2);
   }
 
+  struct artifact_file {
+    std::string name, bytes;
+  };
+
+  // As it was written; the same for every image.
+  const artifact_file& artifact_of(uint32_t turn) {
+    auto& x = artifacts_[turn];
+    if (x.name.empty()) {
+      auto sha256 = sha256_hex(long_text(turn));
+      x.name = "/artifacts/" + sha256.substr(0, 2) + "/" + sha256.substr(2) + ".zst";
+      x.bytes = read_file(recorded_ + x.name).value_or("");
+      EXPECT_FALSE(x.bytes.empty()) << x.name << " was never written";
+    }
+    return x;
+  }
+
   void check_artifacts(const disk& image, uint32_t acknowledged) {
     for (uint32_t i = acknowledged; i-- > 0 && acknowledged - i < 64;) {
       if (!has_artifact(i)) continue;
-      auto sha256 = sha256_hex(long_text(i));
-      auto name = "/artifacts/" + sha256.substr(0, 2) + "/" + sha256.substr(2) + ".zst";
-      auto* content = image.find(name);
-      bool whole = content != nullptr && *content == *read_file(recorded_ + name);
+      const auto& written = artifact_of(i);
+      auto* content = image.find(written.name);
+      bool whole = content != nullptr && content->text() == written.bytes;
       EXPECT_TRUE(whole) << "the artifact of turn " << i << " is lost";
       counts_.lost += !whole;
     }
   }
 
   void check(const disk& image, uint32_t acknowledged) {
-    check_store(image, acknowledged, ++counts_.images % 16 == 0);
+    ++counts_.images;
+    check_store(image, acknowledged);
     check_artifacts(image, acknowledged);
   }
 
-  std::string images_, recorded_;
+  std::string images_, recorded_, store_folder_;
   std::vector<uint32_t> boundaries_;
+  std::unique_ptr<power_cut::image_file> data_;
+  std::unordered_map<uint64_t, std::optional<uint32_t>> turns_in_; // by the data file's print
+  std::unordered_map<uint32_t, artifact_file> artifacts_;          // by turn
   tally counts_;
 };
 
 TEST_F(power_loss, after_any_call_loses_and_doubles_nothing_that_was_acknowledged) {
   auto commits = commits_wanted();
-  recorded_ = images_ + "/recorded";
-  fs::create_directories(recorded_);
   auto said = record_commits(recorded_, commits);
   boundaries_ = said.boundaries;
   std::mt19937 random{17};
@@ -282,9 +255,13 @@ TEST_F(power_loss, after_any_call_loses_and_doubles_nothing_that_was_acknowledge
     fresh = next.what == kind::mark || next.what == kind::sync || next.what == kind::sync_directory;
   }
   EXPECT_GE(said.calls.size(), 4 * commits);
+  std::printf("  %u commits of %u turns, %zu calls, %llu images, %llu stores opened\n", commits,
+              acknowledged, said.calls.size(), static_cast<unsigned long long>(counts_.images),
+              static_cast<unsigned long long>(counts_.opened));
   RecordProperty("commits", std::to_string(commits));
   RecordProperty("calls", std::to_string(said.calls.size()));
   RecordProperty("images", std::to_string(counts_.images));
+  RecordProperty("opened", std::to_string(counts_.opened));
   RecordProperty("corrupt", std::to_string(counts_.corrupt));
   RecordProperty("lost", std::to_string(counts_.lost));
   RecordProperty("doubled", std::to_string(counts_.doubled));

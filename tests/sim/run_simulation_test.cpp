@@ -262,6 +262,42 @@ TEST(Simulation, APolicyThatNeverAnswersEndsTheRunAsFailedAndResumable) {
   EXPECT_EQ(states, (std::vector<std::string>{"running", "failed"}));
 }
 
+/// The categories of the faults that turns of a run without faults ended with; one worker of each
+/// kind for many episodes whose jobs take up to 20 s.
+std::multiset<std::string> lost_in_line(uint32_t workers) {
+  plan what;
+  what.groups = 4;
+  what.group_size = 6;
+  what.max_turns = 1;
+  what.max_live = 24;
+  what.workers = workers;
+  what.lease_slack_ms = 1000;
+  faults how;
+  how.slowest_answer_ms = 20'000;
+  auto sink = std::make_shared<unreliable_sink>(3);
+  EXPECT_TRUE(run_node(3, what, how, sink, false).ended);
+  std::multiset<std::string> result;
+  for (const auto& [key, record] : sink->records()) {
+    auto view = record.open();
+    if (!view->isTurn()) continue;
+    auto facts = view->getTurn().getFacts();
+    for (auto fault :
+         {facts.getFault(), facts.getBuild().getFault(), facts.getEvaluation().getFault()})
+      if (fault.getClass() == wire::FaultClass::INFRASTRUCTURE) result.insert(fault.getCategory().cStr());
+  }
+  return result;
+}
+
+TEST(Waiting, InLineBehindOthersIsNoLateAnswer) {
+  EXPECT_EQ(lost_in_line(1), std::multiset<std::string>{});
+}
+
+TEST(Waiting, InALineThatNobodyWorksOffEnds) {
+  auto lost = lost_in_line(0);
+  EXPECT_GT(lost.count("compiler_lost"), 0u);
+  EXPECT_EQ(lost.count("compiler_lost"), lost.size());
+}
+
 // No profiler is here: a turn that asked for one would wait for its deadline and say nothing.
 TEST(Profile, OfATurnOnAGpuIsNotAskedForAndTheTurnSaysSo) {
   plan what;

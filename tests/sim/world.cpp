@@ -363,6 +363,7 @@ private:
     settings->profile_accepted = !what.profiled_backend.empty();
     if (settings->profile_accepted) settings->backend = what.profiled_backend;
     settings->policy_deadline = 60s;
+    if (what.lease_slack_ms > 0) settings->lease_slack = milliseconds{what.lease_slack_ms};
     run_plan batch;
     batch.name = "sim";
     batch.opening = opening;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include <unistd.h>
 
@@ -9,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "actors/cluster/cluster.hpp"
+#include "gpu/task/task.hpp"
+#include "messages/base/digest.hpp"
 
 namespace kernelmill {
 namespace {
@@ -33,6 +36,27 @@ protected:
                 x.getFault().setCategory("compile_error");
               });
             }};
+  }
+
+  struct patient_state {
+    caf::typed_response_promise<Message<wire::EvaluateResult>> answer;
+    static inline const char* name = "patient-runner";
+  };
+
+  /// Works on what it is given until nobody waits for it; tells `listener` of both.
+  static gpu_runner_actor::behavior_type
+  patient_runner(gpu_runner_actor::stateful_pointer<patient_state> self, caf::actor listener) {
+    return {
+        [](atom::status) { return Message<wire::Snapshot>{}; },
+        [self, listener](atom::evaluate, const envelope&, const Message<wire::EvaluateRequest>&) {
+          self->state.answer = self->make_response_promise<Message<wire::EvaluateResult>>();
+          caf::anon_send(listener, atom::start_v);
+          return self->state.answer;
+        },
+        [self, listener](atom::cancel, const envelope& where) {
+          self->state.answer.deliver(Message<wire::EvaluateResult>{});
+          caf::anon_send(listener, atom::cancel_v, where);
+        }};
   }
 
   node_gate() {
@@ -70,6 +94,19 @@ protected:
     return result;
   }
 
+  /// What an evaluation of a task needs, as a head sends it.
+  Message<wire::Parcel> parcel() const {
+    std::filesystem::create_directories(folder_);
+    std::string library = "not really a library",
+                task = std::string{KERNELMILL_TASKS} + "/native/row_sum";
+    std::ofstream{folder_ + "/library.so"} << library;
+    parcel_packer packer;
+    return packer
+        .pack({"native/row_sum", load_task_folder(task).value()->digest, task, sha256_hex(library),
+               folder_ + "/library.so"})
+        .value();
+  }
+
   configuration config_;
   caf::actor_system system_{config_};
   caf::scoped_actor self_{system_};
@@ -94,6 +131,28 @@ TEST_F(node_gate, refuses_jobs_of_a_head_that_the_node_has_left) {
 TEST_F(node_gate, refuses_jobs_of_another_protocol) {
   EXPECT_EQ(build_of(1, protocol_version + 1), "protocol_differs");
   EXPECT_EQ(build_of(1), "compile_error");
+}
+
+TEST_F(node_gate, ends_the_candidates_of_a_head_that_is_gone) {
+  auto runner = system_.spawn(patient_runner, caf::actor_cast<caf::actor>(self_));
+  caf::anon_send(slots_, atom::lease_v, gpu_runner_actor{runner}, uint32_t{1});
+  auto head = system_.spawn([this](caf::event_based_actor* self) -> caf::behavior {
+    envelope where;
+    where.episode = 5;
+    self->request(gate_, caf::infinite, atom::evaluate_v, where, Message<wire::EvaluateRequest>{},
+                  parcel())
+        .then([](const Message<wire::EvaluateResult>&) {});
+    return {[](atom::drain) {}}; // stays
+  });
+  bool begun = false;
+  self_->receive([&](atom::start) { begun = true; }, caf::after(60s) >> [] {});
+  ASSERT_TRUE(begun);
+  caf::anon_send_exit(head, caf::exit_reason::kill);
+  uint64_t ended = 0;
+  self_->receive([&](atom::cancel, const envelope& where) { ended = where.episode; },
+                 caf::after(60s) >> [] {});
+  EXPECT_EQ(ended, 5u);
+  caf::anon_send_exit(runner, caf::exit_reason::kill);
 }
 
 } // namespace

@@ -50,6 +50,8 @@ TEST(unchanged, comments_and_spaces_of_cpp_say_nothing) {
   EXPECT_NE(normalized_cpp("f(\"a b\")"), normalized_cpp("f(\"ab\")"));
   EXPECT_NE(normalized_cpp("x = R\"(// a)\";"), normalized_cpp("x = R\"(// b)\";"));
   EXPECT_EQ(normalized_cpp("int x = 1'000;"), "int x=1'000;");
+  EXPECT_EQ(normalized_cpp("int a;\n  #define A 1\nint b;"), "int a;\n#define A 1\nint b;");
+  EXPECT_EQ(normalized_cpp("a # b\nc # d"), "a#b c#d") << "only a line begins with a directive";
 }
 
 TEST(unchanged, comments_blank_lines_and_docstrings_of_python_say_nothing) {

@@ -271,6 +271,13 @@ TEST_F(HttpServer, RefusesABodyThatIsNotEncodedAsItsHeadSays) {
       << "and the connection is closed: nobody knows where the next request begins";
 }
 
+TEST_F(HttpServer, RefusesALengthThatIsNoNumber) {
+  start();
+  talker x{port};
+  x.say(std::string{post_size} + "\r\nHost: localhost\r\nContent-Length: two\r\n\r\n{}");
+  EXPECT_THAT(x.hear(), AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("bad_request")));
+}
+
 TEST(HttpServerStart, RefusesWhatItCannotOrMustNotDo) {
   server_options options;
   options.host = "0.0.0.0";
