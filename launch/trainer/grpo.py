@@ -61,7 +61,7 @@ def sequences_of(group: Dict[str, Any], least_deviation: float) -> List[Sequence
                 if turn["mask"] and turn["sequence"] == number:
                     span = range(turn["start"] - 1, turn["end"] - 1)
                     for i in span:
-                        advantages[i], learned[i] = (turn["return"] - mean) / deviation, 1
+                        advantages[i], learned[i] = (turn["return"] - mean) / max(deviation, 1e-6), 1
             if any(learned):
                 result.append(Sequence(x["token_ids"], x["logprobs"][1:], advantages, learned))
     return result
@@ -113,7 +113,7 @@ def measures(rewards: Dict[str, List[float]]) -> Dict[str, float]:
     fewest = min(map(len, rewards.values()))
     return {"reward": mean_of(statistics.fmean), "pass@1": mean_of(lambda x: right(x) / len(x)),
             f"pass@{fewest}": mean_of(lambda x: pass_at(fewest, len(x), right(x))),
-            **{f"fast_{p:g}": mean_of(lambda x, p=p: sum(r - CORRECT >= p for r in x) / len(x)) for p in (1.0, 1.5, 2.0, 4.0)}}
+            **{f"fast_{p:g}": mean_of(lambda x, p=p: sum(r - CORRECT >= p - 1e-9 for r in x) / len(x)) for p in (1.0, 1.5, 2.0, 4.0)}}
 
 
 def with_intervals(rewards: Dict[str, List[float]], draws: int = 1000) -> Dict[str, List[float]]:

@@ -1,6 +1,7 @@
 """A small decoder-only transformer, its vocabulary, and sampling in batches."""
 
 import collections
+import contextlib
 import json
 import math
 import os
@@ -140,6 +141,10 @@ class Policy(nn.Module):
         return functional.linear(self.last(x), self.embedding.weight)
 
 
+def arithmetic(device: torch.device) -> Any:
+    return torch.autocast("cuda", torch.bfloat16) if device.type == "cuda" else contextlib.nullcontext()
+
+
 def causal(length: int, device: Any) -> torch.Tensor:
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
 
@@ -149,7 +154,7 @@ def logprobs_of(policy: Policy, sequences: Sequence[Sequence[int]], temperature:
     device = policy.embedding.weight.device
     length = max(map(len, sequences))
     ids = torch.tensor([[*x, *[PAD] * (length - len(x))] for x in sequences], device=device)
-    with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
+    with arithmetic(device):
         logits = policy(ids[:, :-1], causal(length - 1, device))
     scores = torch.log_softmax(logits.float() / temperature, -1)
     return scores.gather(2, ids[:, 1:, None])[:, :, 0]
@@ -171,7 +176,7 @@ def sample(policy: Policy, prompts: Sequence[Sequence[int]], most: Sequence[int]
     kept: List[List[torch.Tensor]] = [[] for _ in policy.blocks]
     first = 0
     while True:
-        with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
+        with arithmetic(device):
             logits = policy(ids, mask, first, kept)[:, -1].float()
         likely = torch.log_softmax(logits / warmth.clamp(min=1e-6), -1)
         drawn = torch.where(warmth[:, 0] > 0, torch.multinomial(likely.exp(), 1)[:, 0], likely.argmax(-1))

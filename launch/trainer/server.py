@@ -47,7 +47,7 @@ class Sampler:
         policy, vocabulary, kept = model.load(weights, self.device)
         with self.changing:
             self.policy, self.vocabulary, self.path = policy.eval(), vocabulary, weights
-            self.version = version or kept.get("version", "step-0")
+            self.version = version or kept.get("version", "pretrained")
 
     def sample(self) -> None:
         while True:
@@ -89,9 +89,23 @@ class Sampler:
             "id": body.get("rid", ""), "finish_reason": finish, "prompt_tokens": len(prompt), "completion_tokens": len(ids),
             "weight_version": version, "output_token_logprobs": [[score, x, None] for score, x in zip(scores, ids)]}}
 
+    def chat(self, body: Dict[str, Any]) -> Dict[str, Any]:
+        """The same by messages, for whoever asks so; without streams."""
+        asked = {"max_new_tokens": body.get("max_completion_tokens") or body.get("max_tokens", 128),
+                 "temperature": body.get("temperature", 1.0), "top_p": body.get("top_p", 1.0), "stop": body.get("stop")}
+        made = self.complete({"input_ids": self.vocabulary.render(body["messages"]), "sampling_params": asked})
+        meta = made["meta_info"]
+        return {"object": "chat.completion", "model": self.name, "choices": [{
+            "index": 0, "message": {"role": "assistant", "content": made["text"]}, "finish_reason": meta["finish_reason"]["type"],
+            "logprobs": {"content": [{"token": self.vocabulary.decode([x]), "logprob": score, "top_logprobs": []}
+                                     for score, x, _ in meta["output_token_logprobs"]]} if body.get("logprobs") else None}],
+            "usage": {k: meta[k] for k in ("prompt_tokens", "completion_tokens")}}
+
     def answer(self, path: str, body: Dict[str, Any]) -> Any:
         if path == "/generate":
             return self.complete(body)
+        if path == "/v1/chat/completions":
+            return self.chat(body)
         if path in ("/v1/tokenize", "/tokenize"):
             ids = (self.vocabulary.render(body["messages"], body.get("add_generation_prompt", True)) if "messages" in body
                    else self.vocabulary.encode(body["prompt"]))

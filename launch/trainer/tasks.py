@@ -95,6 +95,11 @@ def reference(task: Task) -> str:
                    f"    y[i] = result;\n    y_scale[i] = {scale};\n  }}\n}}\n")
 
 
+def baseline(task: Task) -> str:
+    """What speedups are measured against: right, and in an order of memory that is easy to improve on."""
+    return kernel(task, "plain" if task.family == "turned" else "order", 0)
+
+
 def write_task(root: pathlib.Path, task: Task) -> None:
     folder = root / task.id
     folder.mkdir(parents=True, exist_ok=True)
@@ -115,7 +120,7 @@ def write_task(root: pathlib.Path, task: Task) -> None:
     (folder / "prompt.md").write_text(WORDS[task.family] + f"\n\n```cpp\nfloat f(float v) {{ return {task.f}; }}\n```\n\n"
                                       "`rows` and `cols` are at least 1 and otherwise arbitrary.\n")
     (folder / "reference.cpp").write_text(reference(task))
-    (folder / "baseline.cpp").write_text(kernel(task, "plain", 0))
+    (folder / "baseline.cpp").write_text(baseline(task))
 
 
 # -- answers ----------------------------------------------------------------------------------------

@@ -14,7 +14,9 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.error
 import urllib.request
+from unittest import mock
 
 if wanted := os.environ.pop("KERNELMILL_TRAINER_PYTHON", ""):
     os.execv(wanted, [wanted, "-B", *sys.argv])
@@ -138,16 +140,23 @@ class Steps(unittest.TestCase):
 
 @unittest.skipUnless(HAS_TORCH, NO_TORCH)
 class Loop(unittest.TestCase):
-    """A real `kernelmill serve --runs` and the policy's server; the policy says what its templates said."""
+    """A real `kernelmill serve --runs` and the policy's server. The policy knows nothing, so its rewards are made to differ."""
 
     def setUp(self):
+        judged = grpo.sequences_of
+
+        def differ(group, least):
+            for i, episode in enumerate(group["episodes"]):
+                episode["turns"][0]["return"] = float(i)
+            return judged(group, least)
+
         self.stack = contextlib.ExitStack()
         self.addCleanup(self.stack.close)
         self.folder = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
         os.environ["XDG_CACHE_HOME"] = str(self.folder / "cache")
         config = {"seed": 1, "device": "cpu", "teaching": {
             "preset": "single_turn", "steps": 3, "groups": 1, "group_size": 2, "rate": 1e-3, "evaluate_every": 100, "samples": 2,
-            "max_tokens": 4, "least_deviation": -1.0, "timing": {"enabled": False}}}
+            "max_tokens": 4, "timing": {"enabled": False}}}
         (self.folder / "config.json").write_text(json.dumps(config))
         for part in ("train", "held_out"):
             tasks.write_task(self.folder / "tasks", tasks.make_tasks(part, 1, 1)[0])
@@ -155,6 +164,7 @@ class Loop(unittest.TestCase):
         sampler = server.Sampler(str(self.folder / "pretrained.pt"), "cpu", 8, 8192, "policy")
         self.policy = server.Server(("127.0.0.1", 0), server.handler_of(sampler))
         threading.Thread(target=self.policy.serve_forever, daemon=True).start()
+        self.stack.enter_context(mock.patch.object(grpo, "sequences_of", differ))
         self.stack.callback(self.policy.server_close)
         self.stack.callback(self.policy.shutdown)
         self.client = self.stack.enter_context(kernelmill.serve("cpu", program=PROGRAM, tasks=str(self.folder / "tasks"),
@@ -174,6 +184,7 @@ class Loop(unittest.TestCase):
         first.teach()
         # It ends after it has acknowledged a batch and before its checkpoint is written: the batch comes again.
         lost = self.teacher()
+        lost.serve_weights()
         stream, batch = lost.take(lost.order_step(1), "trainer", 0, 1)
         again = self.teacher()
         self.assertEqual(again.step, 0)
@@ -181,14 +192,11 @@ class Loop(unittest.TestCase):
         again.teach()
         self.assertEqual(again.lines[1]["groups"], [x.id for x in batch.groups])
         self.assertEqual(again.lines[1]["versions"], ["step-0"])
+        self.assertFalse(torch.equal(again.policy.last.weight, lost.policy.last.weight))  # it did learn
         # It ends after its checkpoint is written and before it is committed: the batch does not come again.
         last = self.teacher()
-        commit, kernelmill.Rollouts.commit = kernelmill.Rollouts.commit, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
-        try:
-            with self.assertRaises(KeyboardInterrupt):
-                last.teach()
-        finally:
-            kernelmill.Rollouts.commit = commit
+        with mock.patch("kernelmill.rollouts.Rollouts.commit", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            last.teach()
         self.assertEqual(len((self.folder / "checkpoints.jsonl").read_text().splitlines()), 2)
         resumed = self.teacher()
         self.assertEqual(resumed.step, 2)
