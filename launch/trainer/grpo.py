@@ -8,7 +8,6 @@ and the rollback gives back what was taken after it. checkpoints.jsonl has a lin
 
 import argparse
 import json
-import math
 import os
 import pathlib
 import random
@@ -21,11 +20,12 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 import torch
 
 from . import model
+from .measures import CORRECT, rewards_of, with_intervals
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+LAUNCH = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(LAUNCH / "python"), str(LAUNCH.parent / "client")]  # in the source, and where it is installed
 import kernelmill  # noqa: E402
 
-CORRECT = 0.3  # what a right kernel is worth; its speedup comes on top
 PRESETS: Dict[str, Dict[str, Any]] = {
     "single_turn": {"max_turns": 1},
     "kevin": {"max_turns": 4, "group_size": 16},
@@ -97,47 +97,6 @@ def learn(policy: model.Policy, optimizer: torch.optim.Optimizer, sequences: Lis
     return {k: round(v, 6) for k, v in said.items()}
 
 
-# -- what is measured --------------------------------------------------------------------------------
-
-
-def pass_at(k: int, samples: int, right: int) -> float:
-    return 1.0 - math.comb(samples - right, k) / math.comb(samples, k)
-
-
-def measures(rewards: Dict[str, List[float]]) -> Dict[str, float]:
-    """Of the rewards of each task's samples; each task counts alike. Speedups are lower bounds."""
-    def mean_of(what: Any) -> float:
-        return statistics.fmean(what(x) for x in rewards.values())
-
-    right = lambda x: sum(r >= CORRECT for r in x)  # noqa: E731
-    fewest = min(map(len, rewards.values()))
-    return {"reward": mean_of(statistics.fmean), "pass@1": mean_of(lambda x: right(x) / len(x)),
-            f"pass@{fewest}": mean_of(lambda x: pass_at(fewest, len(x), right(x))),
-            **{f"fast_{p:g}": mean_of(lambda x, p=p: sum(r - CORRECT >= p - 1e-9 for r in x) / len(x)) for p in (1.0, 1.5, 2.0, 4.0)}}
-
-
-def with_intervals(rewards: Dict[str, List[float]], draws: int = 1000) -> Dict[str, List[float]]:
-    """[measure, 2.5 %, 97.5 %]: samples are drawn again within each task, so this is about these tasks."""
-    draw = random.Random(0)
-    again = [measures({k: draw.choices(x, k=len(x)) for k, x in rewards.items()}) for _ in range(draws)]
-    result = {}
-    for name, value in measures(rewards).items():
-        ordered = sorted(x[name] for x in again)
-        result[name] = [round(x, 4) for x in (value, ordered[int(0.025 * draws)], ordered[int(0.975 * draws) - 1])]
-    return result
-
-
-def rewards_of(groups: List[Any]) -> Dict[str, List[float]]:
-    """The best turn of each judged episode, by task."""
-    result: Dict[str, List[float]] = {}
-    for row in (row for group in groups for row in group.rows):
-        for episode in row["episodes"]:
-            rewards = [t["reward"] for t in episode["turns"] if t.get("reward") is not None]
-            if rewards:
-                result.setdefault(row["task"], []).append(max(rewards))
-    return result
-
-
 # -- the loop ----------------------------------------------------------------------------------------
 
 
@@ -193,7 +152,7 @@ class Teacher:
                           policy={"kind": "sglang", "base_url": self.policy_url + "/v1", "model": "policy", "tokens": "exact"},
                           sampling={"temperature": 1.0, "max_tokens": self.teaching.get("max_tokens", 512), "logprobs": True},
                           config={"retrieval": {"enabled": False}, "profile": {"enabled": False}, "episode": {"gamma": 0.4},
-                                  "reward": {"preset": "kevin", "correct": CORRECT, "speed": 1.0, **stage},
+                                  "reward": {"preset": "kevin", "correct": CORRECT, **stage},
                                   "evaluation": {"timing": self.teaching.get("timing", {})}})
         return name
 

@@ -32,7 +32,7 @@ from trainer import tasks  # noqa: E402
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 if HAS_TORCH:
     import torch
-    from trainer import grpo, model, pretrain, server
+    from trainer import grpo, measures, model, server
 
     torch.set_num_threads(1)
 
@@ -122,9 +122,9 @@ class Steps(unittest.TestCase):
         self.assertGreater(found.advantages[4], 1.0)
 
     def test_measures(self):
-        found = grpo.measures({"a": [0.0, 2.3], "b": [0.3, 0.0]})
+        found = measures.measures({"a": [0.0, 2.3], "b": [0.3, 0.0]})
         self.assertEqual((found["pass@1"], found["pass@2"], found["fast_2"]), (0.5, 1.0, 0.25))
-        self.assertEqual(grpo.pass_at(2, 4, 1), 0.5)
+        self.assertEqual(measures.pass_at(2, 4, 1), 0.5)
 
     def test_ids_give_back_every_text_and_sampling_says_its_own_log_probabilities(self):
         vocabulary = model.Vocabulary.learned(["a prompt of some length\nfor all\n"] * 3, ["for (int i = 0; i < n; ++i) s += 1;\n"] * 3, 4)
