@@ -19,14 +19,14 @@ import torch
 from . import model, tasks
 
 
-def prompts_of(program: str, root: pathlib.Path) -> Dict[str, List[Dict[str, str]]]:
+def prompts_of(program: str, root: pathlib.Path, backend: str) -> Dict[str, List[Dict[str, str]]]:
     """The messages of the first turn of each practice task, as Kernelmill sends them."""
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder, "script.json")
         script.write_text(json.dumps({"model": "silent", "replies": [{"text": "-"}]}))
         subprocess.run([program, "run", f"run.dir={folder}/run", f"tasks.root={root}", 'tasks.ids=["practice/*"]', "tasks.group_size=1",
                         "tasks.max_turns=1", "policy.kind=scripted", f"policy.script={script}", "policy.model=silent",
-                        "retrieval.enabled=false", "evaluation.backend=cpu", "trackers.tensorboard=false"],
+                        "retrieval.enabled=false", f"evaluation.backend={backend}", "trackers.tensorboard=false"],
                        check=True, stdout=subprocess.DEVNULL)
         lines = [json.loads(x) for x in pathlib.Path(folder, "run/traces.jsonl").read_text().splitlines()]
     return {x["task"]: x["prompt_messages"] for x in lines if x["kind"] == "turn"}
@@ -77,8 +77,10 @@ def main() -> None:
     words.add_argument("--config", type=pathlib.Path, required=True)
     given = words.parse_args()
     config = json.loads(given.config.read_text())
-    parts = tasks.write_all(given.folder / "tasks", **config["tasks"], seed=config["seed"])
-    texts = make_texts(parts, prompts_of(given.program, given.folder / "tasks"), config["pretraining"].pop("answers"), config["seed"])
+    backend = config.get("backend", "cpu")
+    parts = tasks.write_all(given.folder / "tasks", **config["tasks"], seed=config["seed"], backend=backend)
+    prompts = prompts_of(given.program, given.folder / "tasks", backend)
+    texts = make_texts(parts, prompts, config["pretraining"].pop("answers"), config["seed"])
     pretrain(given.folder, texts, config["model"], device=config["device"], seed=config["seed"], **config["pretraining"])
 
 

@@ -11,6 +11,8 @@ import random
 import re
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
+from . import cuda_answers
+
 ATOMS = ["v", "v * v", "std::fabs(v)", "std::max(v, 0.0f)", "std::min(v, 1.0f)", "std::max(v, -0.5f)"]
 FACTORS = ["", "0.25f * ", "0.5f * ", "0.75f * ", "1.5f * ", "2.0f * ", "3.0f * "]
 SIZES = [2, 4, 8, 16, 32, 64]
@@ -21,6 +23,7 @@ WORDS = {
     "turned": "Apply a function to a matrix and transpose it: `y[j * rows + i]` is `f(x[i * cols + j])`.",
 }
 OUTPUT = {"row_sum": "rows", "row_max": "rows", "col_sum": "cols", "turned": "cols * rows"}
+WITHOUT_SIZE = {"plain": "in order", "order": "the other order", "simd": "simd", "warp": "a warp"}
 HEAD = '#include <algorithm>\n#include <cmath>\n\nstatic float f(float v) {{ return {}; }}\n\n'
 SOLVE = 'extern "C" void solve(const float* x, float* y, int rows, int cols) {\n'
 
@@ -31,6 +34,7 @@ class Task(NamedTuple):
     terms: Tuple[str, ...]  # f is their sum
     rows: int
     cols: int
+    backend: str = "cpu"
 
     @property
     def f(self) -> str:
@@ -50,7 +54,7 @@ def make_terms(draw: random.Random, family: str) -> Tuple[str, ...]:
     return tuple(draw.choice(FACTORS) + draw.choice(atoms) for _ in range(draw.randint(1, 3)))
 
 
-def make_tasks(part: str, count: int, seed: int, taken: Sequence[Task] = ()) -> List[Task]:
+def make_tasks(part: str, count: int, seed: int, taken: Sequence[Task] = (), backend: str = "cpu") -> List[Task]:
     """`count` tasks of every family. None has the function or the timed shape of a task that is `taken`."""
     draw = random.Random(f"{part}/{seed}")
     functions, shapes = {x.f for x in taken}, {(x.rows, x.cols) for x in taken}
@@ -62,11 +66,11 @@ def make_tasks(part: str, count: int, seed: int, taken: Sequence[Task] = ()) -> 
                 terms = make_terms(draw, family)
             shape = (0, 0)
             while shape in shapes or not shape[0]:
-                shape = draw.randrange(128, 321, 16), draw.randrange(512, 1025, 16)
+                shape = draw.randrange(128, 321, 16) * (8 if backend == "cuda" else 1), draw.randrange(512, 1025, 16) * (4 if backend == "cuda" else 1)
             if part != "practice":  # tasks that count differ from each other too
                 functions.add(" + ".join(terms))
                 shapes.add(shape)
-            result.append(Task(f"{part}/{family}_{number}", family, terms, *shape))
+            result.append(Task(f"{part}/{family}_{number}", family, terms, *shape, backend))
     return result
 
 
@@ -74,10 +78,13 @@ def in_double(code: str) -> str:
     return re.sub(r"(\d)f\b", r"\1", code)
 
 
+def truth(task: Task) -> Tuple[str, str]:
+    """f, and the scale of the error that honest float arithmetic makes: f's terms may cancel, their sizes do not."""
+    return in_double(task.f), " + ".join(f"std::fabs({in_double(x)})" for x in task.terms)
+
+
 def reference(task: Task) -> str:
-    """The truth, and the scale of the error that honest float arithmetic makes: f's terms may cancel, their sizes do not."""
-    value = in_double(task.f)
-    size = " + ".join(f"std::fabs({in_double(x)})" for x in task.terms)
+    value, size = truth(task)
     head = ("#include <algorithm>\n#include <cmath>\n\n"
             f"static double f(double v) {{ return {value}; }}\nstatic double size(double v) {{ return {size}; }}\n\n"
             'extern "C" void reference(const double* x, double* y, double* y_scale, int rows, int cols) {\n')
@@ -95,32 +102,37 @@ def reference(task: Task) -> str:
                    f"    y[i] = result;\n    y_scale[i] = {scale};\n  }}\n}}\n")
 
 
-def baseline(task: Task) -> str:
+def baseline(task: Task, backend: str) -> str:
     """What speedups are measured against: right, and in an order of memory that is easy to improve on."""
-    return kernel(task, "plain" if task.family == "turned" else "order", 0)
+    return kernel(task._replace(backend=backend), "plain" if task.family == "turned" else "order", 0)
 
 
 def write_task(root: pathlib.Path, task: Task) -> None:
     folder = root / task.id
     folder.mkdir(parents=True, exist_ok=True)
+    cuda = task.backend == "cuda"
+    timed = {"scalars": {"rows": task.rows, "cols": task.cols}}
     case = lambda name, rows, cols, fill="", hidden=True: {  # noqa: E731
         "name": name, "scalars": {"rows": rows, "cols": cols}, **({"hidden": True} if hidden else {}),
         **({"fills": {"x": fill}} if fill else {})}
     (folder / "task.json").write_text(json.dumps({
         "schema_version": 1, "id": task.id, "title": WORDS[task.family].split(":")[0], "verb": "optimize", "source": "own",
-        "operator_family": "layout" if task.family == "turned" else "reduction", "backends": ["cpu"],
+        "operator_family": "layout" if task.family == "turned" else "reduction", "backends": ["cpu"] + ["cuda"] * cuda,
         "arguments": [{"name": "x", "role": "input", "type": "f32", "shape": ["rows", "cols"], "fill": "normal"},
                       {"name": "y", "role": "output", "type": "f32", "shape": [OUTPUT[task.family]]},
                       {"name": "rows", "role": "scalar", "type": "i32"}, {"name": "cols", "role": "scalar", "type": "i32"}],
         "cases": [case("small", 4, 8, hidden=False), case("odd", 5, 37, hidden=False), case("one", 1, 1), case("primes", 67, 127),
                   case("tail", 33, 259, "outlier"), case("tall", 1021, 3, "positive"), case("wide", 3, 1025, "signs"),
                   case("beyond", 65, 33, "sparse")],
-        "timed": {"scalars": {"rows": task.rows, "cols": task.cols}}, "tolerance": 8,
+        **({"timed": {"scalars": {"rows": 97, "cols": 401}}, "timed_gpu": timed} if cuda else {"timed": timed}), "tolerance": 8,
         "bytes": f"4*rows*cols + 4*{OUTPUT[task.family].replace(' ', '')}", "flops": "rows*cols"}, indent=1))
     (folder / "prompt.md").write_text(WORDS[task.family] + f"\n\n```cpp\nfloat f(float v) {{ return {task.f}; }}\n```\n\n"
                                       "`rows` and `cols` are at least 1 and otherwise arbitrary.\n")
     (folder / "reference.cpp").write_text(reference(task))
-    (folder / "baseline.cpp").write_text(baseline(task))
+    (folder / "baseline.cpp").write_text(baseline(task, "cpu"))
+    if cuda:
+        (folder / "reference.cu").write_text(cuda_answers.reference(task, *truth(task)))
+        (folder / "baseline.cu").write_text(baseline(task, "cuda"))
 
 
 # -- answers ----------------------------------------------------------------------------------------
@@ -175,6 +187,8 @@ def turned_body(kind: str) -> str:
 
 
 def kernel(task: Task, kind: str, size: int) -> str:
+    if task.backend == "cuda":
+        return cuda_answers.kernel(task, kind, size)
     body = {"col_sum": column_body, "turned": turned_body}.get(task.family, lambda x: row_body(task, x))(kind)
     return HEAD.format(task.f) + SOLVE + (f"  constexpr int n = {size};\n" if size else "") + body + "}\n"
 
@@ -182,10 +196,13 @@ def kernel(task: Task, kind: str, size: int) -> str:
 def answer(task: Task, draw: random.Random) -> str:
     """An answer in the form that Kernelmill asks for: right or wrong, fast or slow, as it comes."""
     kinds = ["plain", "order", "parts", "parts", "parts", "no tail"] + (["simd"] if task.family.startswith("row") else [])
+    sizes, language = SIZES, "cpp"
+    if task.backend == "cuda":
+        kinds, sizes, language = cuda_answers.kinds(task.family), cuda_answers.sizes(task.family), "cuda"
     kind = draw.choice(kinds)
-    size = draw.choice(SIZES) if kind in ("parts", "no tail") else 0
-    plan = f"{size} at a time" if size else {"plain": "in order", "order": "the other order", "simd": "simd"}[kind]
-    return f"<think>\n{plan}\n</think>\n<KERNEL>\n```cpp\n{kernel(task, kind, size)}```\n</KERNEL>\n"
+    size = draw.choice(sizes) if kind not in WITHOUT_SIZE else 0
+    plan = ("split, " if kind == "split" else "") + f"{size} at a time" if size else WITHOUT_SIZE[kind]
+    return f"<think>\n{plan}\n</think>\n<KERNEL>\n```{language}\n{kernel(task, kind, size)}```\n</KERNEL>\n"
 
 
 # -- what must stay unseen ---------------------------------------------------------------------------
@@ -207,11 +224,11 @@ def check_held_out(texts: Sequence[str], held_out: Sequence[Task]) -> int:
     return len(texts)
 
 
-def write_all(root: pathlib.Path, train: int = 3, held_out: int = 1, practice: int = 100, seed: int = 1) -> Dict[str, Any]:
+def write_all(root: pathlib.Path, train: int = 3, held_out: int = 1, practice: int = 100, seed: int = 1, backend: str = "cpu") -> Dict[str, Any]:
     """Writes the folders of all tasks; returns them by part: held_out, train, and practice for the texts."""
-    parts = {"held_out": make_tasks("held_out", held_out, seed)}
-    parts["train"] = make_tasks("train", train, seed, parts["held_out"])
-    parts["practice"] = make_tasks("practice", practice, seed, parts["held_out"])
+    parts = {"held_out": make_tasks("held_out", held_out, seed, (), backend)}
+    parts["train"] = make_tasks("train", train, seed, parts["held_out"], backend)
+    parts["practice"] = make_tasks("practice", practice, seed, parts["held_out"], backend)
     for tasks in parts.values():
         for task in tasks:
             write_task(root, task)
