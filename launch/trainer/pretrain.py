@@ -43,18 +43,25 @@ def make_texts(parts: Dict[str, List[tasks.Task]], prompts: Dict[str, List[Dict[
 
 def pretrain(folder: pathlib.Path, texts: List[Tuple[List[Dict[str, str]], str]], shape: Dict[str, int], steps: int, batch: int,
              rate: float, device: str, seed: int) -> None:
-    vocabulary = model.Vocabulary.learned(["".join(x["content"] for x in prompt) for prompt, _ in texts], [x for _, x in texts])
-    torch.manual_seed(seed)
-    policy = model.Policy({"vocabulary": len(vocabulary), **shape}).to(device)
+    part, start = folder / "pretraining.pt", 0
+    if part.exists():
+        policy, vocabulary, kept = model.load(str(part), device)
+        start = kept["step"] + 1
+    else:
+        vocabulary = model.Vocabulary.learned(["".join(x["content"] for x in prompt) for prompt, _ in texts], [x for _, x in texts])
+        torch.manual_seed(seed)
+        policy, kept = model.Policy({"vocabulary": len(vocabulary), **shape}).to(device), {}
     rows = [(vocabulary.render(prompt), [*vocabulary.encode(said), model.END]) for prompt, said in texts]
     print(f"{len(rows)} texts, {len(vocabulary)} words, {sum(x.numel() for x in policy.parameters())} weights, the longest text has "
           f"{max(len(a) + len(b) for a, b in rows)} ids", flush=True)
     optimizer = torch.optim.AdamW(policy.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.01)
-    draw, begun = random.Random(seed), time.monotonic()
-    for step in range(steps):
+    if kept:
+        optimizer.load_state_dict(kept["optimizer"])
+    begun = time.monotonic()
+    for step in range(start, steps):
         for group in optimizer.param_groups:
             group["lr"] = rate * min(1, (step + 1) / 50) * (1 - 0.9 * step / steps)
-        chosen = draw.sample(rows, batch)
+        chosen = random.Random(f"{seed}/{step}").sample(rows, batch)
         scores = model.logprobs_of(policy, [a + b for a, b in chosen])
         learned = torch.zeros_like(scores)
         for i, (prompt, said) in enumerate(chosen):
@@ -66,7 +73,7 @@ def pretrain(folder: pathlib.Path, texts: List[Tuple[List[Dict[str, str]], str]]
         optimizer.step()
         if step % 50 == 0 or step + 1 == steps:
             print(json.dumps({"step": step, "loss": round(loss.item(), 4), "seconds": round(time.monotonic() - begun, 1)}), flush=True)
-            model.save(str(folder / "pretraining.pt"), policy, vocabulary)
+            model.save(str(part), policy, vocabulary, step=step, optimizer=optimizer.state_dict())
     model.save(str(folder / "pretrained.pt"), policy, vocabulary)
 
 

@@ -5,6 +5,7 @@ Needs torch: of $KERNELMILL_TRAINER_PYTHON, else of python3 or /usr/bin/python3.
 
 import contextlib
 import importlib.util
+import io
 import json
 import os
 import pathlib
@@ -32,7 +33,7 @@ from trainer import tasks  # noqa: E402
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 if HAS_TORCH:
     import torch
-    from trainer import grpo, measures, model, server
+    from trainer import grpo, measures, model, pretrain, server
 
     torch.set_num_threads(1)
 
@@ -121,6 +122,23 @@ class Steps(unittest.TestCase):
         self.assertAlmostEqual(found.advantages[1], 0.0, places=6)  # 0.5 is the mean of 0.5, 1 and 0
         self.assertGreater(found.advantages[4], 1.0)
 
+    def test_pretraining_learns_goes_on_and_refuses_what_is_held_out(self):
+        parts = {"held_out": tasks.make_tasks("held_out", 1, 1)}
+        parts["practice"] = tasks.make_tasks("practice", 2, 1, parts["held_out"])
+        prompts = {x.id: [{"role": "user", "content": f"[task: {x.id}]\nfloat f(float v) {{ return {x.f}; }}\n"}] for x in parts["practice"]}
+        texts = pretrain.make_texts(parts, prompts, 2, 1)
+        with tempfile.TemporaryDirectory() as folder:
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said):
+                for steps in (2, 30):
+                    pretrain.pretrain(pathlib.Path(folder), texts, TINY, steps, 4, 3e-3, "cpu", 1)
+            lines = [json.loads(x) for x in said.getvalue().splitlines() if x.startswith("{")]
+            self.assertEqual([x["step"] for x in lines], [0, 1, 29])  # the second goes on after the first
+            self.assertLess(lines[-1]["loss"], lines[0]["loss"] - 0.2)
+        prompts[parts["practice"][0].id][0]["content"] += f"return {parts['held_out'][2].f};"
+        with self.assertRaises(tasks.Leak):
+            pretrain.make_texts(parts, prompts, 2, 1)
+
     def test_measures(self):
         found = measures.measures({"a": [0.0, 2.3], "b": [0.3, 0.0]})
         self.assertEqual((found["pass@1"], found["pass@2"], found["fast_2"]), (0.5, 1.0, 0.25))
@@ -156,7 +174,7 @@ class Loop(unittest.TestCase):
         os.environ["XDG_CACHE_HOME"] = str(self.folder / "cache")
         config = {"seed": 1, "device": "cpu", "teaching": {
             "preset": "single_turn", "steps": 3, "groups": 1, "group_size": 2, "rate": 1e-3, "evaluate_every": 100, "samples": 2,
-            "max_tokens": 4, "timing": {"enabled": False}}}
+            "max_turns": 2, "max_tokens": 4, "timing": {"enabled": False}}}
         (self.folder / "config.json").write_text(json.dumps(config))
         for part in ("train", "held_out"):
             tasks.write_task(self.folder / "tasks", tasks.make_tasks(part, 1, 1)[0])
@@ -186,6 +204,9 @@ class Loop(unittest.TestCase):
         lost = self.teacher()
         lost.serve_weights()
         stream, batch = lost.take(lost.order_step(1), "trainer", 0, 1)
+        episodes = [x for row in batch.rows for x in row["episodes"]]
+        self.assertEqual([[t["token_audit"] for t in x["turns"]] for x in episodes], [["exact", "exact"]] * 2)
+        self.assertEqual([len(x["sequences"]) for x in episodes], [1, 1])  # the second turn continues the first one's ids
         again = self.teacher()
         self.assertEqual(again.step, 0)
         again.serve_weights()
