@@ -34,9 +34,12 @@ def prompts_of(program: str, root: pathlib.Path, backend: str) -> Dict[str, List
 
 def make_texts(parts: Dict[str, List[tasks.Task]], prompts: Dict[str, List[Dict[str, str]]], answers: int,
                seed: int) -> List[Tuple[List[Dict[str, str]], str]]:
-    """Conversations to learn from; raises tasks.Leak where one has what is held out."""
-    draw = random.Random(seed)
-    texts = [(prompts[x.id], tasks.answer(x, draw)) for x in parts["practice"] for _ in range(answers)]
+    """Conversations to learn from, each with a function of its own; raises tasks.Leak where one has what is held out."""
+    draw, texts, held_out = random.Random(seed), [], {x.f for x in parts["held_out"]}
+    for task in (x for x in parts["practice"] for _ in range(answers)):
+        other = task._replace(terms=tasks.make_terms(draw, task.family, held_out))
+        prompt = [{**x, "content": x["content"].replace(f"return {task.f};", f"return {other.f};")} for x in prompts[task.id]]
+        texts.append((prompt, tasks.answer(other, draw)))
     tasks.check_held_out(["\n".join([*(m["content"] for m in prompt), said]) for prompt, said in texts], parts["held_out"])
     return texts
 
@@ -48,7 +51,8 @@ def pretrain(folder: pathlib.Path, texts: List[Tuple[List[Dict[str, str]], str]]
         policy, vocabulary, kept = model.load(str(part), device)
         start = kept["step"] + 1
     else:
-        vocabulary = model.Vocabulary.learned(["".join(x["content"] for x in prompt) for prompt, _ in texts], [x for _, x in texts])
+        some = random.Random(seed).sample(texts, min(1000, len(texts)))
+        vocabulary = model.Vocabulary.learned(["".join(x["content"] for x in prompt) for prompt, _ in some], [x for _, x in some])
         torch.manual_seed(seed)
         policy, kept = model.Policy({"vocabulary": len(vocabulary), **shape}).to(device), {}
     rows = [(vocabulary.render(prompt), [*vocabulary.encode(said), model.END]) for prompt, said in texts]
@@ -60,7 +64,7 @@ def pretrain(folder: pathlib.Path, texts: List[Tuple[List[Dict[str, str]], str]]
     begun = time.monotonic()
     for step in range(start, steps):
         for group in optimizer.param_groups:
-            group["lr"] = rate * min(1, (step + 1) / 50) * (1 - 0.9 * step / steps)
+            group["lr"] = rate * min(1, (step + 1) / 100) * (1 - 0.9 * step / steps)
         chosen = random.Random(f"{seed}/{step}").sample(rows, batch)
         scores = model.logprobs_of(policy, [a + b for a, b in chosen])
         learned = torch.zeros_like(scores)

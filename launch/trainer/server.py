@@ -122,7 +122,8 @@ class Sampler:
         if path == "/v1/models":
             return {"object": "list", "data": [{"id": self.name, "object": "model", "max_model_len": self.most_ids}]}
         if path == "/metrics":
-            return f"sglang:num_running_reqs {self.running}\nsglang:num_queue_reqs {self.wishes.qsize()}\n"
+            return "".join(f"# TYPE sglang:{name} gauge\nsglang:{name} {value}\n" for name, value in
+                           (("num_running_reqs", self.running), ("num_queue_reqs", self.wishes.qsize())))
         return None
 
 

@@ -9,7 +9,7 @@ import json
 import pathlib
 import random
 import re
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Set, Tuple
 
 from . import cuda_answers
 
@@ -48,10 +48,14 @@ class Task(NamedTuple):
 # -- what there is ----------------------------------------------------------------------------------
 
 
-def make_terms(draw: random.Random, family: str) -> Tuple[str, ...]:
+def make_terms(draw: random.Random, family: str, taken: Set[str]) -> Tuple[str, ...]:
+    """Terms of a function that is not taken."""
     # The maximum of what is cut off above would be the same on every row.
     atoms = [x for x in ATOMS if family != "row_max" or "min" not in x]
-    return tuple(draw.choice(FACTORS) + draw.choice(atoms) for _ in range(draw.randint(1, 3)))
+    while True:
+        terms = tuple(draw.choice(FACTORS) + draw.choice(atoms) for _ in range(draw.randint(1, 2)))
+        if len(set(terms)) == len(terms) and " + ".join(terms) not in taken:
+            return terms
 
 
 def make_tasks(part: str, count: int, seed: int, taken: Sequence[Task] = (), backend: str = "cpu") -> List[Task]:
@@ -61,12 +65,12 @@ def make_tasks(part: str, count: int, seed: int, taken: Sequence[Task] = (), bac
     result = []
     for family in WORDS:
         for number in range(count):
-            terms = make_terms(draw, family)
-            while len(set(terms)) < len(terms) or " + ".join(terms) in functions:
-                terms = make_terms(draw, family)
+            terms = make_terms(draw, family, functions)
             shape = (0, 0)
             while shape in shapes or not shape[0]:
-                shape = draw.randrange(128, 321, 16) * (8 if backend == "cuda" else 1), draw.randrange(512, 1025, 16) * (4 if backend == "cuda" else 1)
+                # Rows that are a power of two times a line's floats share places of the cache when they are walked down.
+                rows = draw.choice([256, 384, 512]) if family == "turned" else draw.randrange(128, 321, 16)
+                shape = (rows, draw.randrange(512, 1025, 16)) if backend == "cpu" else (8 * rows, 4 * draw.randrange(512, 1025, 16))
             if part != "practice":  # tasks that count differ from each other too
                 functions.add(" + ".join(terms))
                 shapes.add(shape)
