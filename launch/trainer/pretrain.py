@@ -18,6 +18,8 @@ import torch
 
 from . import model, tasks
 
+NAME = "abcdefghijklmnopqrstuvwxyz_0123456789"
+
 
 def prompts_of(program: str, root: pathlib.Path, backend: str) -> Dict[str, List[Dict[str, str]]]:
     """The messages of the first turn of each practice task, as Kernelmill sends them."""
@@ -34,11 +36,13 @@ def prompts_of(program: str, root: pathlib.Path, backend: str) -> Dict[str, List
 
 def make_texts(parts: Dict[str, List[tasks.Task]], prompts: Dict[str, List[Dict[str, str]]], answers: int,
                seed: int) -> List[Tuple[List[Dict[str, str]], str]]:
-    """Conversations to learn from, each with a function of its own; raises tasks.Leak where one has what is held out."""
+    """Conversations to learn from, each with a function and a name of its own; raises tasks.Leak where one has what is held out."""
     draw, texts, held_out = random.Random(seed), [], {x.f for x in parts["held_out"]}
     for task in (x for x in parts["practice"] for _ in range(answers)):
         other = task._replace(terms=tasks.make_terms(draw, task.family, held_out))
-        prompt = [{**x, "content": x["content"].replace(f"return {task.f};", f"return {other.f};")} for x in prompts[task.id]]
+        name = "/".join("".join(draw.choices(NAME, k=draw.randint(3, 9))) for _ in range(2))  # no name must confuse it
+        prompt = [{**x, "content": x["content"].replace(f"return {task.f};", f"return {other.f};").replace(task.id, name)}
+                  for x in prompts[task.id]]
         texts.append((prompt, tasks.answer(other, draw)))
     tasks.check_held_out(["\n".join([*(m["content"] for m in prompt), said]) for prompt, said in texts], parts["held_out"])
     return texts
