@@ -44,6 +44,12 @@ install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/local_cluster.sh
   DESTINATION share/kernelmill/launch COMPONENT programs)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/slurm ${CMAKE_SOURCE_DIR}/launch/kubernetes
   DESTINATION share/kernelmill/launch COMPONENT programs)
+# The reference trainer.
+install(PROGRAMS ${CMAKE_SOURCE_DIR}/launch/teach.sh
+  DESTINATION share/kernelmill/launch COMPONENT programs)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/trainer
+  DESTINATION share/kernelmill/launch COMPONENT programs
+  PATTERN "__pycache__" EXCLUDE)
 install(FILES ${CMAKE_SOURCE_DIR}/launch/systemd/kernelmill-head.service
     ${CMAKE_SOURCE_DIR}/launch/systemd/kernelmill-node.service
   DESTINATION lib/systemd/system COMPONENT programs)
