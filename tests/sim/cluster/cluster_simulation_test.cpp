@@ -3,6 +3,7 @@
 // KERNELMILL_SIM_SEED=N build/tests/cluster_simulation_test. KERNELMILL_SIM_SEEDS=10000 is a
 // night's.
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -20,6 +21,7 @@ constexpr uint64_t seeds_in_ci = 1000;
 // have to reach the writer at one virtual moment. A timer's interval moves all of them, and of 300
 // seeds one time in six none would show it; of these, one time in 400.
 constexpr uint64_t seeds_for_a_defect = 1000;
+constexpr size_t few_faults = 4;
 
 uint64_t number_of(const char* variable, uint64_t otherwise) {
   auto* text = std::getenv(variable);
@@ -149,16 +151,27 @@ TEST_F(cluster_simulation, TheSameSeedTakesTheSameStepsAtTheSameTimes) {
 TEST_F(cluster_simulation, EveryBuiltInDefectIsFound) {
   for (unsigned i = 1; i < defects; ++i) {
     auto broken = static_cast<defect>(i);
-    uint64_t seed = 0;
     std::vector<std::string> found;
-    for (; seed < seeds_for_a_defect && found.empty(); ++seed)
-      found = broken_promises(lived(seed, draw_faults(seed), broken), calm());
+    std::vector<fault> fewest;
+    uint64_t by = 0;
+    // A defect that needs two records at one moment may need many faults in one seed, and few in
+    // the next that shows it.
+    for (uint64_t seed = 0; seed < seeds_for_a_defect; ++seed) {
+      auto seen = broken_promises(lived(seed, draw_faults(seed), broken), calm());
+      if (seen.empty()) continue;
+      auto shown_by = smallest(seed, broken);
+      if (found.empty() || shown_by.size() < fewest.size()) {
+        found = std::move(seen);
+        fewest = std::move(shown_by);
+        by = seed;
+      }
+      if (fewest.size() <= few_faults) break;
+    }
     ASSERT_FALSE(found.empty()) << to_string(broken) << " is not found";
-    auto fewest = smallest(seed - 1, broken);
     std::printf("  %s is found by seed %llu: %s\n", to_string(broken),
-                static_cast<unsigned long long>(seed - 1), found.front().c_str());
+                static_cast<unsigned long long>(by), found.front().c_str());
     print(fewest);
-    EXPECT_LE(fewest.size(), 4u) << to_string(broken);
+    EXPECT_LE(fewest.size(), few_faults) << to_string(broken);
   }
 }
 
