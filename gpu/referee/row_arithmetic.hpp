@@ -58,8 +58,9 @@ double free_intercept(const row_line& now, const row_line& quiet);
 double call_seconds(const row_times& x, double intercept, double charged);
 
 /// The baseline's time of a call is not believed beyond this multiple of what it was while no
-/// candidate was there: a card that heats up gets slower by less.
-inline constexpr double believed_slowdown = 1.1;
+/// candidate was there: a card that heats up gets slower by less. What a candidate can gain by
+/// slowing its baseline in a way that nobody finds is no more than that.
+inline constexpr double believed_slowdown = 1.05;
 
 /// By what the baseline's times are multiplied: 1, or less where they are not believed.
 double believed_share(double call_now, double call_quiet);
