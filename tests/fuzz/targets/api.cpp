@@ -30,7 +30,7 @@ const services::api_ptr& service() {
 }
 
 const http::router& routes() {
-  static const http::router one{services::evaluation_routes(service()), {nullptr, {"localhost"}}};
+  static const http::router one{services::evaluation_routes(service()), {nullptr, nullptr, {"localhost"}}};
   return one;
 }
 
