@@ -116,6 +116,7 @@ class Teacher:
         self.optimizer = torch.optim.AdamW(self.policy.parameters(), lr=self.teaching["rate"], betas=(0.9, 0.95), weight_decay=0.0)
         if "optimizer" in kept:
             self.optimizer.load_state_dict(kept["optimizer"])
+            self.optimizer.param_groups[0]["lr"] = self.teaching["rate"]
         self.lines: List[Dict[str, Any]] = json.loads(kept.get("lines", "[]"))
         self.learned = {x for line in self.lines for x in line["groups"]}
         self.write_lines()
