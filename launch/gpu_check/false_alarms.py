@@ -9,7 +9,7 @@ from gpu_check import common, rates
 from gpu_check.common import CPU_CORPUS, OUT, TORCH_CORPUS, honest_set, note_tried, promise, reasons, say, verdicts_of
 
 BUSY = 16
-ROUND = 120   # verdicts of one command: quiet and busy take turns, so that a limit of time meets both alike
+ROUND = 125   # verdicts of one command: quiet and busy take turns, so that a limit of time meets both alike
 ALLOWED = 0.001
 
 

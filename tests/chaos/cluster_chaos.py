@@ -96,11 +96,18 @@ class ClusterChaos(Chaos):
             time.sleep(0.05)
 
     def state_of(self, name: str) -> str:
-        """Of a run; empty while the head cannot be asked."""
+        """Of a run; empty while the head cannot be asked. One that had ended before the head was killed is in no list of the new one."""
         done = self.ask("status", "--json")
         if done.returncode != 0:
             return ""
-        return next((x["state"] for x in json.loads(done.stdout)["runs"] if x["run"] == name), "")
+        known = next((x["state"] for x in json.loads(done.stdout)["runs"] if x["run"] == name), "")
+        return known or self.state_on_disk(name)
+
+    def state_on_disk(self, name: str) -> str:
+        done = subprocess.run([binary, "runs", "--root", "runs", "--json"], cwd=self.folder, env=self.environment,
+                              capture_output=True, text=True, check=False, timeout=PATIENCE)
+        found = next((x["state"] for x in json.loads(done.stdout)["runs"] if x["run"] == name), "") if done.returncode == 0 else ""
+        return found if found == "finished" else ""
 
     # -- one run ----------------------------------------------------------------------------------
 
