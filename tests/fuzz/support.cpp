@@ -1,5 +1,6 @@
 #include "tests/fuzz/support.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -93,6 +94,14 @@ int call_loopback(uint16_t port) {
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   promise(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0, "the server accepts");
   return fd;
+}
+
+// libFuzzer looks at its clock by a signal, which ends poll() early.
+bool poll_a_minute(pollfd& entry) {
+  int n = 0;
+  do n = ::poll(&entry, 1, 60'000);
+  while (n < 0 && errno == EINTR);
+  return n > 0;
 }
 
 } // namespace kernelmill::fuzz

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <poll.h>
+
 #include <capnp/dynamic.h>
 
 #include "messages/error.hpp"
@@ -48,6 +50,9 @@ private:
 
 /// A connection to a server of this process.
 int call_loopback(uint16_t port);
+
+/// Waits for what `entry` asks for; false after a minute.
+bool poll_a_minute(pollfd& entry);
 
 /// A folder of this process in memory, removed at its end.
 const std::string& scratch_folder();

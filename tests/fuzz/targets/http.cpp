@@ -1,7 +1,6 @@
 // Bytes on a connection of our HTTP server, as it listens: every connection is answered or closed,
 // and none ends the server.
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -60,7 +59,7 @@ std::string exchange_bytes(std::string_view bytes) {
       ::shutdown(fd, SHUT_WR);
     }
     pollfd entry{fd, static_cast<short>(POLLIN | (bytes.empty() ? 0 : POLLOUT)), 0};
-    promise(::poll(&entry, 1, 60'000) > 0, "a connection is answered or closed within a minute");
+    promise(poll_a_minute(entry), "a connection is answered or closed within a minute");
     if ((entry.revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
     auto n = ::recv(fd, part, sizeof part, MSG_DONTWAIT);
     if (n > 0) answer.append(part, static_cast<size_t>(n));

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <string>
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -58,7 +57,7 @@ std::string talk(std::string bytes) {
       ::shutdown(fd, SHUT_WR);
     }
     pollfd entry{fd, static_cast<short>(POLLIN | (over ? 0 : POLLOUT)), 0};
-    promise(::poll(&entry, 1, 60'000) > 0, "a connection is answered or closed within a minute");
+    promise(poll_a_minute(entry), "a connection is answered or closed within a minute");
     if (!over && (entry.revents & POLLOUT) != 0) {
       auto n = ::send(fd, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (n > 0) sent += static_cast<size_t>(n);
