@@ -62,7 +62,8 @@ journal_part read_journal(const std::string& path, const std::string& run, uint6
   auto n = ::pread(file.get(), text.data(), text.size(), static_cast<off_t>(from));
   if (n <= 0) return result;
   text.resize(static_cast<size_t>(n));
-  auto lines = newest == SIZE_MAX ? 0 : static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  auto lines = std::count(text.begin(), text.end(), '\n'); // left
+  auto few = static_cast<ptrdiff_t>(std::min<size_t>(newest, PTRDIFF_MAX));
   for (size_t at = 0;;) {
     auto end = text.find('\n', at);
     if (end == std::string::npos) {
@@ -73,8 +74,7 @@ journal_part read_journal(const std::string& path, const std::string& run, uint6
     std::string_view seen{text.data() + at, end - at};
     at = end + 1;
     result.next = from + at;
-    if (lines > newest && kind_of(seen) == "turn") {
-      --lines;
+    if (lines-- > few && kind_of(seen) == "turn") {
       ++result.left_out;
       continue;
     }
