@@ -144,8 +144,33 @@ Message<wire::Snapshot> handoff_state::snapshot() const {
 
 void handoff_state::obey(const request_ptr& x) {
   if (auto ok = keep(book_.expire(now())); !ok) return x->answer(tl::unexpected(ok.error()));
+  if (!may_see(owner_of(*x), x->client))
+    return x->answer(configuration_error("not_found", "there is no such order or lease of yours"));
   std::visit([&](const auto& what) { do_it(what, x); }, x->what);
   serve();
+}
+
+std::string handoff_state::owner_of(const request& x) const {
+  struct {
+    const book& known;
+    std::string of(const std::string& order) const {
+      auto entry = known.find(order);
+      return entry ? entry->what.client : std::string{};
+    }
+    std::string operator()(const look_request& what) const { return of(what.order); }
+    std::string operator()(const cancel_request& what) const { return of(what.order); }
+    std::string operator()(const batch_request& what) const { return of(what.what.order); }
+    std::string operator()(const ack_request& what) const {
+      auto lease = known.find_lease(what.lease);
+      return lease ? of(lease->order) : std::string{};
+    }
+    // An order's name may be taken: the book says so. Consumers bear their client's name.
+    std::string operator()(const order_request&) const { return {}; }
+    std::string operator()(const commit_command&) const { return {}; }
+    std::string operator()(const rollback_command&) const { return {}; }
+    std::string operator()(const weights_request&) const { return {}; }
+  } owner{book_};
+  return std::visit(owner, x.what);
 }
 
 // -- behavior -----------------------------------------------------------------------------------

@@ -148,6 +148,8 @@ bool book::others_lease(const std::string& order, const std::string& consumer) c
 
 expected<events> book::check(const order_command& x, int64_t now) const {
   if (auto known = find(x.id)) {
+    if (known->what.client != x.client)
+      return conflict("the name '" + x.id + "' is taken", "another order takes another id");
     if (known->what.digest == x.digest) return events{};
     return conflict("the order '" + x.id + "' was made with other content",
                     "another order takes another id");
@@ -164,6 +166,7 @@ expected<events> book::check(const order_command& x, int64_t now) const {
     to.setMaxOffPolicy(x.max_off_policy);
     to.setMaxReady(x.max_ready);
     to.setDeadlineMs(x.deadline_ms);
+    to.setClient(x.client);
   })};
 }
 

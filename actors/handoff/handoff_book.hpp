@@ -52,6 +52,7 @@ struct order_command {
   int64_t max_off_policy = -1; ///< in versions; below 0: any
   uint32_t max_ready = 0;      ///< 0: any number
   int64_t deadline_ms = 0;     ///< since 1970; 0: none
+  std::string client;          ///< whose it is; empty: anybody's
 };
 
 /// What a committed group holds.

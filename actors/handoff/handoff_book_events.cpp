@@ -119,7 +119,8 @@ expected<void> book::apply_order(wire::HandoffOrder::Reader x) {
              x.getGroupSize(),
              x.getMaxOffPolicy(),
              x.getMaxReady(),
-             x.getDeadlineMs()};
+             x.getDeadlineMs(),
+             text_of(x.getClient())};
   to.groups.resize(x.getGroups());
   to.counts[static_cast<size_t>(group_state::open)] = x.getGroups();
   orders_.emplace(id, std::move(to));

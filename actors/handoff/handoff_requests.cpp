@@ -110,7 +110,8 @@ json handoff_state::document_of(const std::string& order) const {
 void handoff_state::do_it(const look_request& x, const request_ptr& who) {
   if (x.order.empty()) {
     json all = json::array();
-    for (const auto& [id, of] : book_.orders()) all.push_back(document_of(id));
+    for (const auto& [id, of] : book_.orders())
+      if (may_see(of.what.client, who->client)) all.push_back(document_of(id));
     return who->answer(json{{"schema_version", answer_version}, {"rollouts", all}}.dump());
   }
   if (!book_.find(x.order)) {
@@ -265,7 +266,7 @@ void handoff_state::do_it(const weights_request& x, const request_ptr& who) {
   if (x.wish.path.empty()) return who->answer(answer.dump());
   auto wish = x.wish;
   wish.version = x.version;
-  if (wish.servers.empty()) wish.servers = servers_under_way();
+  if (wish.servers.empty()) wish.servers = servers_under_way(who->client);
   if (wish.servers.empty())
     return who->answer(configuration_error("weights_refused",
                                            "no order under way has a server that can load weights",
@@ -283,11 +284,11 @@ void handoff_state::do_it(const weights_request& x, const request_ptr& who) {
       });
 }
 
-// The policy servers of runs that are still to make groups, each once.
-std::vector<std::string> handoff_state::servers_under_way() const {
+// The policy servers of a client's runs that are still to make groups, each once.
+std::vector<std::string> handoff_state::servers_under_way(const std::string& client) const {
   std::map<std::string, std::string> result;
   for (const auto& [id, of] : book_.orders()) {
-    if (of.count(group_state::open) == 0) continue;
+    if (of.count(group_state::open) == 0 || !may_see(of.what.client, client)) continue;
     auto config = json::parse(of.what.config, nullptr, false);
     if (!config.is_object() || !config.contains("policy")) continue;
     const auto& policy = config["policy"];

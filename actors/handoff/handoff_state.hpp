@@ -77,6 +77,11 @@ private:
   nlohmann::ordered_json document_of(const std::string& order) const;
 
   // -- what else clients ask for
+  /// Whose order a request is about; empty: anybody's, or it is about none.
+  std::string owner_of(const request& x) const;
+  static bool may_see(const std::string& owner, const std::string& client) {
+    return owner.empty() || client.empty() || owner == client;
+  }
   void do_it(const look_request& x, const request_ptr& who);
   void do_it(const cancel_request& x, const request_ptr& who);
   void do_it(const batch_request& x, const request_ptr& who);
@@ -87,7 +92,7 @@ private:
   bool try_batch(const batch_request& x, const request_ptr& who);
   void deliver(uint64_t lease, const request_ptr& who);
   void give_up(uint64_t lease, const std::string& order, uint32_t group, error& why);
-  std::vector<std::string> servers_under_way() const;
+  std::vector<std::string> servers_under_way(const std::string& client) const;
   void answer_empty(const batch_request& x, const request_ptr& who);
 
   handoff_actor::pointer self_;

@@ -97,6 +97,7 @@ void evaluate(const api_ptr& x, const request& r, const exchange_ptr& to) {
 void look(const api_ptr& x, request& r, const exchange_ptr& to) {
   auto question = std::make_shared<desk_question>();
   question->id = r.parts["id"];
+  question->client = r.client;
   if (auto i = r.query.find("wait_s"); i != r.query.end()) {
     double seconds = 0;
     const auto& text = i->second;
@@ -118,6 +119,7 @@ void look(const api_ptr& x, request& r, const exchange_ptr& to) {
 void cancel(const api_ptr& x, request& r, const exchange_ptr& to) {
   auto question = std::make_shared<desk_question>();
   question->id = r.parts["id"];
+  question->client = r.client;
   question->reply = [to](const documents& all) { to->answer(answer_of(all, false, 200)); };
   caf::anon_send(x->desk, atom::cancel_v, std::move(question));
 }

@@ -160,6 +160,12 @@ tl::unexpected<error> no_such(const std::string& id) {
                              "only the latest that ended are remembered");
 }
 
+/// What a question is about; null where there is none, or another client's.
+const evaluation* asked(desk_pointer self, const desk_question& x) {
+  const auto* one = self->state.book->find(x.id);
+  return one != nullptr && one->order.client == x.client ? one : nullptr;
+}
+
 void enter(desk_pointer self, const desk_entry_ptr& x) {
   auto waiter = x->entry.waiter;
   auto ids = self->state.book->enter(std::move(x->entry), now());
@@ -173,8 +179,7 @@ void enter(desk_pointer self, const desk_entry_ptr& x) {
 }
 
 void look(desk_pointer self, const desk_question_ptr& x) {
-  auto& s = self->state;
-  const auto* one = s.book->find(x->id);
+  const auto* one = asked(self, *x);
   if (one == nullptr) return x->reply(no_such(x->id));
   if (one->over() || x->wait.count() == 0) return answer_now(self, {x->id}, x->reply);
   wait_for(self, x->waiter, {x->id}, std::move(x->reply));
@@ -198,7 +203,7 @@ evaluation_desk_actor::behavior_type evaluation_desk(desk_pointer self, desk_opt
       [self](atom::evaluate, const desk_entry_ptr& x) { enter(self, x); },
       [self](atom::read, const desk_question_ptr& x) { look(self, x); },
       [self](atom::cancel, const desk_question_ptr& x) {
-        if (self->state.book->find(x->id) == nullptr) return x->reply(no_such(x->id));
+        if (asked(self, *x) == nullptr) return x->reply(no_such(x->id));
         self->state.book->cancel(x->id, now());
         answer_now(self, {x->id}, x->reply);
         begin_more(self);

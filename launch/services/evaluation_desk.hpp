@@ -26,6 +26,7 @@ struct desk_entry {
 
 struct desk_question {
   std::string id;
+  std::string client;                ///< who asks: each finds its own alone
   std::chrono::milliseconds wait{0}; ///< for its end
   uint64_t waiter = 0;
   std::function<void(documents)> reply; ///< with one, or the error not_found

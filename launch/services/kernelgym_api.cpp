@@ -73,7 +73,7 @@ struct gathering {
 };
 
 /// The documents of evaluations when all are over, or have taken too long.
-void when_over(const api_ptr& x, const std::vector<std::string>& ids,
+void when_over(const api_ptr& x, const std::string& client, const std::vector<std::string>& ids,
                std::function<void(const gathering&)> then) {
   auto so_far = std::make_shared<gathering>();
   so_far->all.resize(ids.size());
@@ -81,6 +81,7 @@ void when_over(const api_ptr& x, const std::vector<std::string>& ids,
   for (size_t i = 0; i < ids.size(); ++i) {
     auto question = std::make_shared<desk_question>();
     question->id = ids[i];
+    question->client = client;
     question->wait = longest_answer;
     question->waiter = x->next_waiter++;
     question->reply = [so_far, i, then](const documents& found) {
@@ -94,10 +95,17 @@ void when_over(const api_ptr& x, const std::vector<std::string>& ids,
   }
 }
 
-void remember(api& x, const std::vector<std::string>& ids, const std::vector<json>& all) {
+/// A client's name for a task: two clients may have the same.
+std::string own_name(const std::string& client, const std::string& task_id) {
+  return client.empty() ? task_id : client + " " + task_id;
+}
+
+void remember(api& x, const std::string& client, const std::vector<std::string>& ids,
+              const std::vector<json>& all) {
   std::lock_guard lock{x.kernelgym_mutex};
   if (x.kernelgym_ids.size() > most_ids) x.kernelgym_ids.clear();
-  for (size_t i = 0; i < ids.size(); ++i) x.kernelgym_ids[ids[i]] = all[i]["id"].get<std::string>();
+  for (size_t i = 0; i < ids.size(); ++i)
+    x.kernelgym_ids[own_name(client, ids[i])] = all[i]["id"].get<std::string>();
 }
 
 using answer_maker = std::function<json(const std::vector<std::string>&, const std::vector<json>&)>;
@@ -117,12 +125,12 @@ void enter(const api_ptr& x, const std::string& client, const std::vector<nlohma
     entry->entry.orders.push_back(std::move(*order));
   }
   entry->entry.kept = true;
-  entry->reply = [x, ids, to, say](const documents& all) {
+  entry->reply = [x, client, ids, to, say](const documents& all) {
     if (!all) return to->answer(response_of(all.error()));
-    remember(*x, ids, *all);
+    remember(*x, client, ids, *all);
     std::vector<std::string> ours;
     for (const auto& one : *all) ours.push_back(one["id"].get<std::string>());
-    when_over(x, ours, [ids, to, say](const gathering& found) {
+    when_over(x, client, ours, [ids, to, say](const gathering& found) {
       to->answer(found.fault ? response_of(*found.fault) : json_response(200, say(ids, found.all)));
     });
   };
@@ -177,12 +185,14 @@ void submit_workflow(const api_ptr& x, const std::string& client, const nlohmann
 
 /// Asks the desk of a task by the client's id; `say` makes the answer of its document.
 template <class Atom>
-void ask(const api_ptr& x, Atom what, const std::string& task_id, const exchange_ptr& to,
+void ask(const api_ptr& x, Atom what, const request& r, const exchange_ptr& to,
          json (*say)(const std::string&, const json&)) {
+  const auto& task_id = r.parts.at("id");
   auto question = std::make_shared<desk_question>();
+  question->client = r.client;
   {
     std::lock_guard lock{x->kernelgym_mutex};
-    if (auto i = x->kernelgym_ids.find(task_id); i != x->kernelgym_ids.end())
+    if (auto i = x->kernelgym_ids.find(own_name(r.client, task_id)); i != x->kernelgym_ids.end())
       question->id = i->second;
   }
   if (question->id.empty())
@@ -249,17 +259,17 @@ std::map<std::string, http::handler> kernelgym_handlers(const api_ptr& x) {
   result["kernelgym_evaluate"] = with_body(evaluate_one);
   result["kernelgym_batch"] = with_body(evaluate_batch);
   result["kernelgym_submit"] = with_body(submit_workflow);
-  result["kernelgym_status"] = [x](request r, exchange_ptr to) {
-    ask(x, atom::read_v, r.parts["id"], to, kernelgym_status);
+  result["kernelgym_status"] = [x](const request& r, const exchange_ptr& to) {
+    ask(x, atom::read_v, r, to, kernelgym_status);
   };
-  result["kernelgym_result"] = [x](request r, exchange_ptr to) {
-    ask(x, atom::read_v, r.parts["id"], to, kernelgym_result);
+  result["kernelgym_result"] = [x](const request& r, const exchange_ptr& to) {
+    ask(x, atom::read_v, r, to, kernelgym_result);
   };
-  result["kernelgym_workflow"] = [x](request r, exchange_ptr to) {
-    ask(x, atom::read_v, r.parts["id"], to, kernelgym_workflow);
+  result["kernelgym_workflow"] = [x](const request& r, const exchange_ptr& to) {
+    ask(x, atom::read_v, r, to, kernelgym_workflow);
   };
-  result["kernelgym_cancel"] = [x](request r, exchange_ptr to) {
-    ask(x, atom::cancel_v, r.parts["id"], to, kernelgym_status);
+  result["kernelgym_cancel"] = [x](const request& r, const exchange_ptr& to) {
+    ask(x, atom::cancel_v, r, to, kernelgym_status);
   };
   result["kernelgym_health"] = of_load(health_json);
   result["kernelgym_metrics"] = of_load(metrics_json);

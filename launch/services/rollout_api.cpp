@@ -80,8 +80,10 @@ expected<std::vector<std::string>> texts_in(const nlohmann::json& body, const ch
 
 /// Asks the HANDOFF; what comes back is the answer.
 template <class What>
-void ask(const api_ptr& x, What what, const exchange_ptr& to, uint64_t waiter = 0) {
+void ask(const api_ptr& x, const request& r, What what, const exchange_ptr& to,
+         uint64_t waiter = 0) {
   auto wish = std::make_shared<handoff::request>();
+  wish->client = r.client;
   wish->what = std::move(what);
   wish->waiter = waiter;
   wish->answer = [to](expected<std::string> text) {
@@ -107,6 +109,11 @@ std::string made_name() {
   auto now = std::chrono::system_clock::now().time_since_epoch();
   auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
   return "rollouts-" + std::to_string(ms) + "-" + std::to_string(++count);
+}
+
+/// What the book calls a client's consumer: two clients may have the same name for one.
+std::string own_consumer(const request& r, const std::string& name) {
+  return r.client.empty() ? name : r.client + "/" + name;
 }
 
 /// The configuration that an order asks for.
@@ -138,6 +145,7 @@ expected<handoff::order_request> order_in(const request& r) {
   auto id = checked_name(body->value("id", made_name()), "the field \"id\"");
   KM_TRY(id);
   result.what.id = *id;
+  result.what.client = r.client;
   result.what.digest = sha256_hex(body->dump());
   auto config = config_of(*body);
   KM_TRY(config);
@@ -180,7 +188,7 @@ expected<handoff::batch_request> batch_in(const request& r) {
   auto lease = number_in(r, "lease_s", usual_lease_s, 0.001, longest_lease_s, false);
   KM_TRY(lease);
   result.what = {*order,
-                 *consumer,
+                 own_consumer(r, *consumer),
                  text("request"),
                  static_cast<uint64_t>(*generation),
                  static_cast<uint32_t>(*groups),
@@ -216,7 +224,8 @@ expected<handoff::commit_command> commit_in(const request& r) {
   KM_TRY(generation);
   auto step = whole_in(*body, "optimizer_step", 0, 0, INT64_MAX);
   KM_TRY(step);
-  return handoff::commit_command{*consumer, static_cast<uint64_t>(*generation), *step};
+  return handoff::commit_command{own_consumer(r, *consumer), static_cast<uint64_t>(*generation),
+                                 *step};
 }
 
 expected<handoff::rollback_command> rollback_in(const request& r) {
@@ -226,7 +235,7 @@ expected<handoff::rollback_command> rollback_in(const request& r) {
   KM_TRY(consumer);
   auto step = whole_in(*body, "optimizer_step", 0, -1, INT64_MAX);
   KM_TRY(step);
-  return handoff::rollback_command{*consumer, *step};
+  return handoff::rollback_command{own_consumer(r, *consumer), *step};
 }
 
 expected<handoff::weights_request> weights_in(const request& r) {
@@ -263,7 +272,7 @@ http::handler handler_of(const api_ptr& x, Read read) {
                        "start it with --runs DIR, where runs are kept"}));
     auto what = read(r);
     if (!what) return to->answer(response_of(what.error()));
-    ask(x, std::move(*what), to);
+    ask(x, r, std::move(*what), to);
   };
 }
 
@@ -291,7 +300,7 @@ std::map<std::string, http::handler> rollout_handlers(const api_ptr& x) {
     auto what = x->handoff ? batch_in(r) : expected<handoff::batch_request>{};
     if (!x->handoff || !what) return plain(r, to);
     auto waiter = x->next_waiter++;
-    ask(x, std::move(*what), to, waiter);
+    ask(x, r, std::move(*what), to, waiter);
     to->on_gone([who = x->handoff, waiter] { caf::anon_send(who, atom::drop_v, waiter); });
   };
   return result;

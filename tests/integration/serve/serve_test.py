@@ -433,6 +433,23 @@ class Quotas(unittest.TestCase):
             self.assertGreaterEqual(many[-1].document["position"], 19)
             self.assertLessEqual(late.document["position"], 2)
 
+    def test_each_finds_its_own_evaluations_alone(self):
+        with clients(a={}, b={}) as who:
+            mine = who["a"].submit([kernelmill.Candidate(TASK, source=GOOD)])[0].id
+            for method in ("GET", "DELETE"):
+                status, document = ask(who["b"], method, "/v1/evaluations/" + mine)
+                self.assertEqual((status, document["error"]["category"]), (404, "not_found"))
+            self.assertNotEqual(ask(who["a"], "GET", "/v1/evaluations/" + mine)[1]["state"], "cancelled")
+
+    def test_a_task_of_the_same_name_is_another_clients_own(self):
+        with clients(a={}, b={}) as who:
+            task = {"task_id": "t", "reference_code": reference_code(), "entry_point": "solve"}
+            for name, source, right in (("a", GOOD, True), ("b", WRONG, False)):
+                status, document = ask(who[name], "POST", "/evaluate", {**task, "kernel_code": source})
+                self.assertEqual((status, document["correctness"]), (200, right))
+            self.assertTrue(ask(who["a"], "GET", "/results/t")[1]["correctness"])
+            self.assertFalse(ask(who["b"], "GET", "/results/t")[1]["correctness"])
+
     def test_the_same_idempotency_key_of_two_clients_is_two(self):
         with clients(a={}, b={}) as who:
             ids = {ask(x, "POST", "/v1/evaluate", {"task": TASK, "source": GOOD}, Idempotency_Key="k")[1]["id"]

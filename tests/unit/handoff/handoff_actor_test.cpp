@@ -119,6 +119,7 @@ protected:
     auto place = std::make_shared<std::promise<expected<std::string>>>();
     auto x = std::make_shared<request>();
     x->what = std::move(what);
+    x->client = client_;
     x->waiter = waiter;
     x->answer = [place](expected<std::string> text) { place->set_value(std::move(text)); };
     caf::anon_send(who_, atom::query_v, std::move(x));
@@ -135,6 +136,7 @@ protected:
   json order(const std::string& id, uint32_t groups, uint32_t max_ready = 0, int64_t seconds = 0) {
     order_request x;
     x.what.id = id;
+    x.what.client = client_;
     x.what.digest = "d";
     x.what.form = "rl";
     x.what.max_ready = max_ready;
@@ -166,6 +168,7 @@ protected:
   std::shared_ptr<fake_host> host_ = std::make_shared<fake_host>();
   std::atomic<int64_t> clock_ = 1;
   handoff_actor who_;
+  std::string client_; ///< who asks
 };
 
 TEST_F(Handoff, GivesABatchToWhoeverWaitedForIt) {
@@ -332,6 +335,41 @@ TEST_F(Handoff, HasTheServersOfOrdersLoadWeights) {
   EXPECT_EQ(loaded["servers"][0]["base_url"], "http://a/v1");
   EXPECT_EQ(loaded["servers"][0]["weight_version"], "v2");
   EXPECT_EQ(ask(weights_request{"v2", {"", "/gone", "", {}}})["category"], "weights_refused");
+}
+
+TEST_F(Handoff, AClientFindsItsOwnOrdersAlone) {
+  client_ = "a";
+  order("run", 2);
+  finish("run", 0);
+  until("run", "ready", 1);
+  auto lease = ask(batch("run", 1))["lease"].get<uint64_t>();
+  client_ = "b";
+  EXPECT_EQ(ask(look_request{"run"})["category"], "not_found");
+  EXPECT_EQ(ask(look_request{})["rollouts"].size(), 0u);
+  EXPECT_EQ(ask(cancel_request{"run"})["category"], "not_found");
+  EXPECT_EQ(ask(batch("run", 1))["category"], "not_found");
+  EXPECT_EQ(ask(ack_request{lease, {}, 1})["category"], "not_found");
+  EXPECT_EQ(order("run", 2)["category"], "handoff_conflict");
+  end();
+  start(); // the log holds whose they are
+  EXPECT_EQ(ask(look_request{"run"})["category"], "not_found");
+  client_ = "";
+  EXPECT_EQ(ask(look_request{})["rollouts"].size(), 1u);
+  client_ = "a";
+  EXPECT_EQ(ask(ack_request{lease, {}, 1})["left"], 0);
+}
+
+TEST_F(Handoff, WeightsGoToAClientsOwnServers) {
+  order_request x;
+  x.what.id = "run";
+  x.what.client = "a";
+  x.what.form = "rl";
+  x.config = R"({"groups": 1, "policy": {"kind": "vllm", "base_url": "http://a/v1"}})";
+  ask(x);
+  client_ = "b";
+  EXPECT_EQ(ask(weights_request{"v2", {"", "/w", "", {}}})["category"], "weights_refused");
+  client_ = "a";
+  EXPECT_EQ(ask(weights_request{"v2", {"", "/w", "", {}}})["servers"].size(), 1u);
 }
 
 TEST_F(Handoff, GoingBackFencesWhoWaits) {
