@@ -58,8 +58,8 @@ struct request {
   std::variant<order_request, look_request, cancel_request, batch_request, ack_request,
                commit_command, rollback_command, weights_request>
       what;
-  std::string client; ///< who asks: each finds its own orders alone; empty: all
-  uint64_t waiter = 0;                               ///< of a batch: who may leave
+  std::string client;  ///< who asks: each finds its own orders alone; empty: all
+  uint64_t waiter = 0; ///< of a batch: who may leave
   std::function<void(expected<std::string>)> answer; ///< called once, with JSON; from any thread
 };
 using request_ptr = std::shared_ptr<request>;
