@@ -18,6 +18,7 @@ from kernelmill_torch.reading import floor_bytes
 from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
 from kernelmill_torch.rows import Rows
 from kernelmill_torch.watch import Free
+from kernelmill_torch.weights import least_bytes, read_rate, reads_of
 
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
 ROOM = 0.3                 # of it that a candidate finds free
@@ -133,6 +134,11 @@ class Bench(Rows):
             self.problem.exact = False
             self.problem.models.pop(torch.float64, None)
         self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
+        self.weight_bytes = self.read_rate = 0.0
+        reads = reads_of(self.problem)
+        self.problem.dense_terms = reads.terms if reads.has_weights else 0.0
+        if self.device == "cuda" and (found := least_bytes(self.problem, reads)):
+            self.weight_bytes, self.read_rate = found, read_rate(self.problem)
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
         self.sets_bytes = min(SETS_BYTES, total // 16)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
