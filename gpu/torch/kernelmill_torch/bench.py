@@ -136,7 +136,7 @@ class Bench(Rows):
         self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
         self.weight_bytes = self.read_rate = 0.0
         reads = reads_of(self.problem)
-        self.problem.dense_terms = reads.terms if reads.has_weights else 0.0
+        self.problem.dense_terms = reads.terms_of_weights
         if self.device == "cuda" and (found := least_bytes(self.problem, reads)):
             self.weight_bytes, self.read_rate = found, read_rate(self.problem)
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()

@@ -48,6 +48,7 @@ class Reads:
 
     operations: list[Operation] = field(default_factory=list)
     terms: float = 0.0  # of the longest sum of a dense operation; 0: not known
+    convolves: bool = False
 
     def bytes_read(self, x: torch.Tensor) -> int:
         """Of a parameter."""
@@ -61,13 +62,16 @@ class Reads:
         return total
 
     @property
-    def has_weights(self) -> bool:
-        return bool(self.operations)
+    def terms_of_weights(self) -> float:
+        """Terms of the longest sum where it tells how far honest answers are off; else 0. Convolutions by Winograd's transforms are
+        off by ten times as much as sums, and their weights are few."""
+        return self.terms if self.operations and not self.convolves else 0.0
 
 
 def place_of(x: torch.Tensor) -> tuple[int, int]:
     """The address of a tensor's memory, and its first byte there."""
-    return x.untyped_storage().data_ptr(), x.storage_offset() * x.element_size()
+    storage = x.untyped_storage() if hasattr(x, "untyped_storage") else x.storage()  # the first since torch 2.0
+    return storage.data_ptr(), x.storage_offset() * x.element_size()
 
 
 def tensors_in(x: Any) -> Iterator[torch.Tensor]:
@@ -98,7 +102,9 @@ class Watching(TorchDispatchMode):
         return result
 
     def take(self, name: str, args: tuple, given: list[torch.Tensor], results: list[torch.Tensor]) -> None:
-        is_dense = name in MATRIX or CONVOLUTION.search(name) is not None or RECURRENT.search(name) is not None
+        convolves = CONVOLUTION.search(name) is not None
+        self.reads.convolves |= convolves
+        is_dense = name in MATRIX or convolves or RECURRENT.search(name) is not None
         if is_dense or "attention" in name:
             self.reads.terms = max(self.reads.terms, terms_of(name, args, given))
         operations = self.followed_in(given)
