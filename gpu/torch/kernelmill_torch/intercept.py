@@ -11,7 +11,7 @@ LEAST_LEFT = 0.1       # of a row's time
 MOST_TO_KEEP_APART = 2e-6  # seconds of a call; an H200 takes 0.4 to 1.3 us
 BESIDE_SHARE = 0.01        # of a call, and seconds
 BESIDE_FLOOR = 0.8e-6
-LAUNCHING = 6e-5           # seconds that a call alone may take more, which in a row are hidden by the calls before
+LAUNCHING = 1e-4           # seconds that a call alone may take more, which in a row are hidden by the calls before
 TOGETHER_SHARE = 0.1       # of a call, and seconds: what rows of one call are not known better by
 TOGETHER_FLOOR = 5e-6
 
