@@ -224,7 +224,8 @@ def changes(problem: Problem, flat: torch.Tensor, inputs: list[Any], span: tuple
 
 def read_rate(problem: Problem) -> float:
     """Bytes a second that this GPU's memory gives when the largest parameter is read whole; 0 where nobody knows."""
-    largest: Optional[torch.Tensor] = max(parameters_of(problem), key=bytes_of, default=None)
+    known = [x for x in parameters_of(problem) if x.is_contiguous() and x.is_floating_point()]
+    largest: Optional[torch.Tensor] = max(known, key=bytes_of, default=None)
     if problem.device != "cuda" or largest is None or bytes_of(largest) < CACHES * cache_bytes(problem.device):
         return 0.0
     flat, best = largest.view(-1), 0.0
