@@ -30,7 +30,7 @@ SQUARE = "self.a = nn.Linear(512, 512, bias=False)"  # a mebibyte
 TWO = SQUARE + "; self.b = nn.Linear(512, 512, bias=False)"
 
 
-def problem(call, build=SQUARE, given="torch.randn(4, 512)", precision="fp32"):
+def problem(call, build=SQUARE, given="torch.rand(4, 512) + 0.5", precision="fp32"):
     with tempfile.TemporaryDirectory() as directory:
         with open(os.path.join(directory, "problem.py"), "w") as file:
             file.write(PROBLEM.replace("CALL", call).replace("INPUT", given).replace("BUILD", build))
@@ -65,7 +65,7 @@ class MustBeRead(unittest.TestCase):
 
     def test_what_does_not_change_the_output_need_not_be(self):
         self.assertEqual(self.mib("torch.clamp(self.a(x), 5e9, 6e9)"), 0.0)
-        self.assertEqual(self.mib("self.b(torch.relu(self.a(x)))", TWO, "torch.randn(1, 512)"), 1.0)  # half of its columns are met by zeros
+        self.assertEqual(self.mib("self.b(torch.relu(self.a(x)))", TWO, "torch.rand(1, 512) + 0.5"), 1.0)  # half of its columns are met by zeros
 
     def test_lookups_and_known_numbers_need_not_be(self):
         self.assertEqual(self.mib("self.a(x)", "self.a = nn.Embedding(4096, 64)", "torch.randint(0, 4096, (64,))"), 0.0)
