@@ -18,6 +18,7 @@
 #include "gpu/referee/second_look.hpp"
 #include "gpu/referee/task_check.hpp"
 #include "gpu/task/task.hpp"
+#include "gpu/torch/least_time.hpp"
 #include "gpu/torch/torch_blocks.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/fault.hpp"
@@ -35,7 +36,6 @@ constexpr uint32_t default_deadline_ms = 180'000;
 constexpr double most_reserve = 10; // seconds
 constexpr double reserve_share = 0.1;
 constexpr int grace_ms = 23'000;
-constexpr double roofline_margin = 1.1;
 // Standard deviations in seconds of a call between processes that run the same code: on one core,
 // of which their memory lies elsewhere, and on any, of which some are beside busy ones.
 constexpr double process_spread = 0.7e-6;
@@ -180,7 +180,8 @@ private:
     bool well = take(answer);
     if (answer) {
       keep_seed(text_in(*answer, "seed"));
-      floor_bytes_ = number_in(*answer, "floor_bytes");
+      must_move_ = {number_in(*answer, "floor_bytes"), number_in(*answer, "weight_bytes"),
+                    number_in(*answer, "read_rate")};
       record_.case_count = static_cast<uint32_t>(count_of(*answer, "planned"));
       record_.correct = record_.found_right = well && flag_in(*answer, "correct", false);
     }
@@ -324,14 +325,14 @@ private:
     for (const auto& x : timing.kinds)
       if (x.name == own_kind && timing.by_device.candidate == 0)
         seconds = std::min(seconds, x.candidate_seconds);
-    timing.roofline_seconds =
-        floor_bytes_ / parts_.gpu->memory_bytes_per_second() / roofline_margin;
+    timing.roofline_seconds = least_seconds(must_move_, parts_.gpu->memory_bytes_per_second());
     if (seconds >= timing.roofline_seconds) return;
     record_.findings.push_back(
         {"impossible_speed", severity::critical,
-         fmt::format("{:.6f} ms for {:.0f} bytes that must be read and written; this GPU's memory "
-                     "needs {:.6f} ms",
-                     seconds * 1e3, floor_bytes_, timing.roofline_seconds * 1e3)});
+         fmt::format("{:.6f} ms for {:.0f} bytes that must be read and written, {:.0f} of them of "
+                     "parameters; this GPU's memory needs {:.6f} ms",
+                     seconds * 1e3, must_move_.bytes + must_move_.weight_bytes,
+                     must_move_.weight_bytes, timing.roofline_seconds * 1e3)});
   }
 
   // Whose kernels ran matters only of what is right.
@@ -377,7 +378,7 @@ private:
   evaluation_record record_;
   std::vector<json> trials_;
   std::string inputs_;
-  double floor_bytes_ = 0;
+  must_move must_move_;
   torch_blocks blocks_;
 };
 

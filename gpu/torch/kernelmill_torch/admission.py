@@ -24,6 +24,8 @@ MOST_SECONDS = {"cuda": 40.0, "cpu": 60.0}  # also for kinds that come first: so
 ROUNDING = 2.0**-24
 LARGEST_FLOOR = 2.0**-15  # compare.FLOOR of float32
 LEAST_FLOOR = 2.0**-19
+LEAST_FLOOR_OF_WEIGHTS = 2.0**-17  # less than that, sums of products of halves that are split would be wrong
+LEVELS = 4.0              # times what torch's own arithmetic loses, which another order may; compare.ALLOWANCE comes on top
 MOST_TERMS = 2.0**20
 ALIKE = 8.0               # times as much at most, of sums of very many terms that are alike
 LEAST_TERMS = 64          # of a sum
@@ -121,12 +123,13 @@ def try_kind(problem: Problem, kind: contents.Kind, products: bool, result: Admi
     return ""
 
 
-def floor_of(terms: float, gauge: Gauge, output: int, is_plain: bool) -> float:
+def floor_of(terms: float, gauge: Gauge, output: int, is_plain: bool, dense_terms: float = 0.0, level: float = 0.0) -> float:
     """What honest float32 arithmetic loses at least, relative to an output.
 
     A sum of n terms of one size, rounded n times, is off by some sqrt(n) roundings, whatever its order. Who adds terms that
     are alike, or small ones to a large one, rounds the same way each time and loses more, of alike ones the more the more
-    partial sums there are. `is_plain`: outputs are made of inputs alone, each once."""
+    partial sums there are. `is_plain`: outputs are made of inputs alone, each once. `dense_terms`: of the longest sum of
+    products with parameters; signs of these differ, so that none are alike. What torch itself loses, `level`, tells of deep ones."""
     kind = KINDS[gauge.kind]
     floor = LARGEST_FLOOR
     if is_plain and terms >= LEAST_TERMS:
@@ -135,6 +138,9 @@ def floor_of(terms: float, gauge: Gauge, output: int, is_plain: bool) -> float:
             floor = min(max(LEAST_FLOOR, of_terms), LARGEST_FLOOR)
         elif kind.is_alike:
             floor = min(max(LARGEST_FLOOR, of_terms), ALIKE * LARGEST_FLOOR)
+    elif dense_terms and kind.is_even:
+        of_terms = LARGEST_FLOOR * math.sqrt(dense_terms / MOST_TERMS)
+        floor = min(max(LEVELS * level, of_terms, LEAST_FLOOR_OF_WEIGHTS), LARGEST_FLOOR)
     gain = min(MOST_GAIN, gauge.gain[output]) if gauge.kind != OWN and gauge.gain else 0.0
     return max(floor, gain * gain * ROUNDING)
 
@@ -143,7 +149,8 @@ def refine(truth: Truth, gauge: Gauge, problem: Problem, is_plain: bool) -> None
     """Adds what is known of a kind of contents: floors, and for outputs of a few elements, which may be near zero by chance,
     how large they are otherwise."""
     terms = sum(t.terms for t in problem.traits() if t is not None)
-    truth.floor = [floor_of(terms, gauge, i, is_plain) for i in range(len(truth.level))]
+    dense_terms = problem.dense_terms if problem.exact else 0.0  # else nobody knows what torch's own arithmetic loses
+    truth.floor = [floor_of(terms, gauge, i, is_plain, dense_terms, level) for i, level in enumerate(truth.level)]
     if gauge.shift:
         truth.spread = [max(x, shift) for x, shift in zip(truth.spread, gauge.shift)]
 

@@ -11,13 +11,14 @@ from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, refine
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import KINDS, OWN
-from kernelmill_torch.problem import BadProblem, Problem, Truth
+from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem, Truth
 from kernelmill_torch.processes import Fault, Pool, Process
 from kernelmill_torch.reach import Reach
 from kernelmill_torch.reading import floor_bytes
 from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
 from kernelmill_torch.rows import Rows
 from kernelmill_torch.watch import Free
+from kernelmill_torch.weights import least_bytes, read_rate, reads_of
 
 SHARE_OF_MEMORY = 0.8      # of a GPU's memory that a problem may need
 ROOM = 0.3                 # of it that a candidate finds free
@@ -133,6 +134,7 @@ class Bench(Rows):
             self.problem.exact = False
             self.problem.models.pop(torch.float64, None)
         self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
+        self._weigh()
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
         self.sets_bytes = min(SETS_BYTES, total // 16)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
@@ -143,6 +145,17 @@ class Bench(Rows):
             self.own_arena = Arena(self.lib, self.device, layout)
         else:
             self.notes.append("too large for buffers of the baseline's own")
+
+    def _weigh(self) -> None:
+        """What of the parameters a call must read, and how fast memory gives it; nothing where there is no room to find out."""
+        self.weight_bytes = self.read_rate = 0.0
+        try:
+            reads = reads_of(self.problem)
+            self.problem.dense_terms = reads.terms_of_weights
+            if self.device == "cuda" and (found := least_bytes(self.problem, reads)):
+                self.weight_bytes, self.read_rate = found, read_rate(self.problem)
+        except OUT_OF_MEMORY:
+            self.release()
 
     @property
     def was_short_of_memory(self) -> bool:

@@ -11,6 +11,9 @@ LEAST_LEFT = 0.1       # of a row's time
 MOST_TO_KEEP_APART = 2e-6  # seconds of a call; an H200 takes 0.4 to 1.3 us
 BESIDE_SHARE = 0.01        # of a call, and seconds
 BESIDE_FLOOR = 0.8e-6
+LAUNCHING = 1e-4           # seconds that a call alone may take more, which in a row are hidden by the calls before
+TOGETHER_SHARE = 0.1       # of a call, and seconds: what rows of one call are not known better by
+TOGETHER_FLOOR = 5e-6
 
 
 def short_length(count: int) -> int:
@@ -24,6 +27,15 @@ def beside_others(candidate: float, candidate_apart: float, baseline: float, bas
     cost = min(max(baseline_apart - baseline, 0.0), MOST_TO_KEEP_APART)
     beside = candidate_apart - cost - candidate
     return beside if beside > BESIDE_SHARE * candidate + BESIDE_FLOOR else 0.0
+
+
+def together_with_others(candidate: float, alone: float, baseline: float, baseline_alone: float, on_gpu: bool) -> float:
+    """Seconds of a candidate's call that it saves because the calls of a row are made together: with one read of weights for all, or
+    on what one call leaves idle. Who makes a call alone makes all of it. What is free is what the baseline's takes more alone
+    (caches are cold), or a launch: whoever launches while the GPU works takes at most twice as long alone."""
+    launching = min(candidate, LAUNCHING) if on_gpu else candidate
+    together = alone - candidate - max(launching, min(baseline_alone - baseline, baseline))
+    return together if together > TOGETHER_SHARE * candidate + TOGETHER_FLOOR else 0.0
 
 
 def without(fixed: float, seconds: float) -> float:

@@ -74,6 +74,7 @@ class Problem:
         self.has_been_exact = False  # it did
         self.was_short_of_memory = False  # and did not because of that
         self.is_random = False  # whether the model draws random numbers itself; the bench finds out
+        self.dense_terms = 0.0  # of the longest sum with its parameters; 0: not known, or there is none
         self.output_elements = 1
         self.has_integer_outputs = False
         self.known_traits: Optional[list[Optional[Traits]]] = None  # of the inputs

@@ -127,6 +127,7 @@ class Process:
         self.arena: Optional["Arena"] = None  # the bench's, which it maps
         self.reach: Optional["Reach"] = None  # of what its calls return
         self.place = 0  # of the layouts of its sets, the one that its next calls use
+        self._ending: list[int] = []  # numbers of all that it was when it was killed
         self._given = 0.0  # seconds by which its deadlines were prolonged
         self.until = math.inf  # when all its time is over: each wait for it may be as long as one deadline, and prolonged
         self.gate = 0   # how often calls were queued behind it
@@ -369,6 +370,7 @@ class Process:
 
     def kill(self) -> None:
         """Ends it, which is number 1 of its namespace, with all that it started, and who waits for it."""
+        self._ending = self._numbers() or self._ending  # whose waiter is gone has no known children
         for fd in (self._firstfd, self.pidfd):
             if fd < 0:
                 continue
@@ -392,13 +394,12 @@ class Process:
 
     def ends(self, seconds: float, working: float = 0.0) -> bool:
         """Whether it, which was killed, is gone within so many seconds, or more while it works: to give back what it had mapped
-        takes a processor's time, and a candidate maps what it likes. `is_working` says whether it did at last."""
-        poll = select.poll()
-        poll.register(self.pidfd, select.POLLIN)
+        takes a processor's time, and a candidate maps what it likes. `is_working` says whether it did at last. Its waiter is gone
+        at once; what it has on the GPU is gone when it is itself."""
         began = moved = time.monotonic()
         worked = self._all_worked()
         self.is_working = False
-        while not poll.poll(ENDING_LOOK * 1000):
+        while not self._is_gone(ENDING_LOOK):
             now, latest = time.monotonic(), self._all_worked()
             if latest != worked:
                 worked, moved = latest, now
@@ -408,9 +409,21 @@ class Process:
         self.is_working = False
         return True
 
+    def _is_gone(self, seconds: float) -> bool:
+        """Whether it and its waiter are, within so many seconds. Number 1 of a namespace is the last to go there."""
+        end = time.monotonic() + seconds
+        for fd in (self.pidfd, self._firstfd):
+            if fd < 0:
+                continue
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            if not poll.poll(max(0.0, end - time.monotonic()) * 1000):
+                return False
+        return True
+
     def _all_worked(self) -> dict[int, float]:
-        """Seconds of a processor of it and all that it started."""
-        return {x: processor_seconds(x) for x in self._numbers()}
+        """Seconds of a processor of it and all that it started, or was when it was killed."""
+        return {x: processor_seconds(x) for x in {*self._ending, *self._numbers()}}
 
     def close(self, seconds: float = ENDING_SECONDS, working: float = 0.0) -> bool:
         """Ends it; False when it is still there after that time, as of ends()."""

@@ -22,13 +22,17 @@ def bytes_of(x: torch.Tensor) -> int:
     return x.numel() * x.element_size()
 
 
+def cache_bytes(device: str) -> int:
+    """Of the last-level cache."""
+    if device != "cuda":
+        return L2_BYTES
+    return getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or L2_BYTES
+
+
 def floor_bytes(problem: Problem, outputs: int) -> float:
-    """Of one call on cold caches. `outputs`: bytes of these, which may stay in the L2 cache."""
+    """Of one call on cold caches, without parameters (weights.py). `outputs`: bytes of these, which may stay in the L2 cache."""
     end = time.monotonic() + SECONDS
-    cache = L2_BYTES
-    if problem.device == "cuda":
-        cache = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or L2_BYTES
-    total = max(0, outputs - cache)
+    total = max(0, outputs - cache_bytes(problem.device))
     if problem.is_random:
         return total
     inputs = problem.draw(SEED)
@@ -47,12 +51,15 @@ def floor_bytes(problem: Problem, outputs: int) -> float:
 def matters(problem: Problem, inputs: list, at: int, right: list[torch.Tensor], end: float) -> bool:
     """Whether each of some places of an input, and each of its blocks, changes the output. False where there is no time to
     tell."""
-    dice = random.SystemRandom()
-    n = inputs[at].numel()
-    spans = [(place, 1) for place in (dice.randrange(n) for _ in range(PLACES))]
-    spans += [(n // BLOCKS * k, n // BLOCKS) for k in range(BLOCKS)]
     return all(time.monotonic() < end and any(changes(problem, inputs, at, span, sign, right) for sign in (1, -1))
-               for span in spans)
+               for span in spans_of(inputs[at].numel()))
+
+
+def spans_of(n: int) -> list[tuple[int, int]]:
+    """Places that nobody chose, and whole blocks, of so many numbers: the first and how many."""
+    dice = random.SystemRandom()
+    spans = [(place, 1) for place in (dice.randrange(n) for _ in range(PLACES))]
+    return spans + [(n // BLOCKS * k, n // BLOCKS) for k in range(BLOCKS)]
 
 
 def changes(problem: Problem, inputs: list, at: int, span: tuple[int, int], sign: int, right: list[torch.Tensor]) -> bool:

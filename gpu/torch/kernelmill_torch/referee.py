@@ -192,6 +192,8 @@ class Referee:
                   "inputs": ", ".join(s.text() for s in layout.inputs if s),
                   "outputs": ", ".join(s.text() for s in layout.outputs), "notes": x.bench.notes,
                   "planned": x.planned, "floor_bytes": x.bench.floor_bytes}
+        if x.mode == "honest" and x.float32 == "fp32":  # else weights may be of a smaller type
+            result.update(weight_bytes=x.bench.weight_bytes, read_rate=x.bench.read_rate)
         x.trials, x.findings, x.spans = [], [], []
         return result
 

@@ -9,7 +9,7 @@ from kernelmill_torch import compare
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import OWN
-from kernelmill_torch.intercept import Intercept, beside_others, short_length, without
+from kernelmill_torch.intercept import Intercept, beside_others, short_length, together_with_others, without
 from kernelmill_torch.processes import Fault, Process, Row
 from kernelmill_torch.quiet import BASELINE_SECONDS, RETAKES, Quiet
 from kernelmill_torch.rows import Gateless
@@ -41,6 +41,7 @@ class TimedRows(Quiet):
         self.watch = Watch()
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
         self.apart: tuple[list[float], list[float]] = ([], [])  # the same, of calls that were kept apart
+        self.alone: tuple[list[Row], list[Row]] = ([], [])  # of one call
         self.intercept = Intercept()
         self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
 
@@ -73,6 +74,33 @@ class TimedRows(Quiet):
         reference, candidate = (without(fixed, statistics.median(x)) for x in known)
         reference_apart, apart = (without(fixed, usual_of_few(x)) for x in self.apart)
         return apart, beside_others(candidate, apart, reference, reference_apart), reference_apart - reference
+
+    def rows_of_one(self) -> None:
+        """A row of each with one call, of which the others cannot be made together; checked. Raises Fault and Gateless."""
+        def rows() -> None:
+            others, seeds = [self.number("inputs", self.timed)], [self.number("inputs", self.timed + 1)]
+            self.timed += 2
+            reference = self.baseline_row(others)
+            candidate, check = self.candidate_row(seeds)
+            self.watch.rows[CANDIDATE].pop()  # what comes before and after fewer calls is not like the others'
+            check()
+            self.alone[REFERENCE].append(reference)
+            self.alone[CANDIDATE].append(candidate)
+
+        self.again_where_it_counts_for_nothing(rows)
+
+    def made_together(self) -> tuple[float, float]:
+        """Seconds of one of the candidate's calls alone, and what it is charged because it makes those of a row together; 0
+        where nothing is known."""
+        known = self.rows.get(OWN)
+        if known is None or len(self.alone[CANDIDATE]) < FEWEST_APART:
+            return 0.0, 0.0
+        fixed, _ = self.fixed()
+        reference, candidate = (without(fixed, statistics.median(x)) for x in known)
+        reference_alone, alone = (without(fixed * self.row_length, usual_of_few([row.calls for row in x])) for x in self.alone)
+        before, own = (usual_of_few([row.besides for row in x]) for x in self.alone)
+        alone += max(0.0, own - before)
+        return alone, together_with_others(candidate, alone, reference, reference_alone, self.bench.device == "cuda")
 
     def seconds_alone(self, kind: str) -> float:
         """Seconds a call in a row of the candidate on contents of a kind; checked. Raises Fault and Gateless."""
@@ -169,7 +197,7 @@ class TimedRows(Quiet):
 
     def candidate_row(self, seeds: list[int], is_apart: bool = False) -> tuple[Row, Callable[[], None]]:
         """A row, and what checks its outputs."""
-        bench, count = self.bench, self.row_length
+        bench, count = self.bench, len(seeds)
         known = self.rows.get(self.kind)
         most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
         contents, seed = self.prepare_row(self.process, seeds), self.row_seed()

@@ -120,7 +120,7 @@ class Timing(TimedRows):
 
     def use_clock(self, is_gated: bool) -> None:
         self.is_gated, self.watch, self.rows, self.long_rows = is_gated, Watch(), {}, [0, 0]
-        self.apart, self.intercept, self.looks = ([], []), Intercept(), None
+        self.apart, self.alone, self.intercept, self.looks = ([], []), ([], []), Intercept(), None
 
     @property
     def clock(self) -> str:
@@ -164,7 +164,7 @@ class Timing(TimedRows):
         """Two pairs of rows, one in either order; which comes first nobody can know. Both have contents of one kind, that is
         asked for or comes next in the plan. Seconds a call, of which `fixed` are no call's in any row until now, give or take
         `fixed_error`. `apart` are seconds of one of the candidate's calls that were kept apart, `beside` those that
-        lie beside other calls, `cost` what the baseline's calls take more when they are kept apart."""
+        lie beside other calls or are saved by making them together, `cost` what the baseline's calls take more when they are kept apart."""
         self.seal()
         if not self.row_length:
             self.prepare_timing()
@@ -176,6 +176,8 @@ class Timing(TimedRows):
             mark = self.watch.mark()
             try:
                 pairs[:] = self.undisturbed_pair(reference_first), self.undisturbed_pair(not reference_first)
+                if self.are_long(flushes := self.watch.flushes(mark)):
+                    return flushes  # all of it will be done again
                 self.keep_apart()
                 self.look_at_kinds()
             except Gateless:  # both pairs of a block are timed by one clock
@@ -196,15 +198,24 @@ class Timing(TimedRows):
             self.find("left_its_core", "critical", "the candidate left the core on which it and the baseline take turns")
         fixed, error = self.fixed()
         apart, beside, cost = self.kept_apart()
+        alone, together = self.made_together()
+        if together > beside:
+            apart, beside = alone, together
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
                 "fixed": fixed, "fixed_error": error,
                 "apart": apart, "beside": beside, "cost": cost, "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
                 "unmet": self.looks.left}
 
     def keep_apart(self) -> None:
-        """Rows that show whether calls run side by side; by few nobody is charged. On a CPU one call is over when the next
-        begins. Raises Fault and Gateless."""
-        if self.bench.device != "cuda" or self.row_length < 2 or self.kind != OWN:
+        """Rows that show whether calls run side by side, or are made together; by few nobody is charged. On a CPU one call is
+        over when the next begins. Raises Fault and Gateless."""
+        if self.row_length < 2 or self.kind != OWN:
+            return
+        for _ in range(min(APART_ROWS, ALL_APART - len(self.alone[CANDIDATE]))):
+            self.rows_of_one()
+        while len(self.alone[CANDIDATE]) < APART_IN_DOUBT and self.made_together()[1] > 0:
+            self.rows_of_one()
+        if self.bench.device != "cuda":
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.apart[CANDIDATE]))):
             self.rows_apart()

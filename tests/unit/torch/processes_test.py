@@ -38,6 +38,7 @@ class Stop(unittest.TestCase):
         self.process = Process.__new__(Process)
         self.process.who, self.process._rested, self.process.until = "the candidate", None, math.inf
         self.process._first = self.children[0].pid
+        self.process._firstfd, self.process._ending = -1, []
 
     def tearDown(self):
         for child in self.children:
@@ -180,6 +181,19 @@ class Stop(unittest.TestCase):
         self.wait_until_it_works(child)
         threading.Timer(0.6, child.kill).start()
         self.assertEqual(self.ends(child, working=60.0), (True, False))
+
+    def test_whose_waiter_is_gone_is_not_gone_itself(self):
+        waiter, itself = self.children
+        self.wait_until_it_works(itself)
+        self.process.pidfd, self.process._firstfd = os.pidfd_open(waiter.pid), os.pidfd_open(itself.pid)
+        self.addCleanup(os.close, self.process.pidfd)
+        self.addCleanup(os.close, self.process._firstfd)
+        waiter.kill()
+        waiter.wait()
+        self.process._ending, self.process._numbers = [itself.pid], list
+        self.assertEqual((self.process.ends(0.3), self.process.is_working), (False, True))
+        itself.kill()
+        self.assertEqual((self.process.ends(10.0), self.process.is_working), (True, False))
 
     def test_who_shares_a_core_waits_for_it(self):
         core = {min(os.sched_getaffinity(0))}

@@ -187,7 +187,7 @@ class BusyBench(FakeBench):
         self.usual_flush, self.settles, self.alone = 0.5, settles, list(alone)
 
     def flushes_settle(self):
-        return self.settles.pop(0)
+        return self.settles.pop(0) if len(self.settles) > 1 else self.settles[0]
 
     def learn_costs(self, _process, _count, _seconds, _contents, _strict=False, _is_gated=False, _times=7):
         flushes = self.alone.pop(0) if len(self.alone) > 1 else self.alone[0]
@@ -245,6 +245,28 @@ class BusyGpu(unittest.TestCase):
     def test_who_is_there_without_it_too_is_somebody_else(self):
         self.assertEqual(self.work([[[2.0]]], [False, False])[0], self.NOBODY)
         self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOBODY)
+
+    def test_a_flush_that_a_busy_core_made_long_excuses_no_candidate(self):
+        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5] * 13 + [2.0]])[0], self.BLAMED)
+
+    def test_many_long_flushes_without_it_are_somebody_elses(self):
+        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5] * 9 + [2.0] * 5])[0], self.NOBODY)
+
+    def test_what_a_candidate_leaves_behind_for_a_while_is_its_own(self):
+        self.assertEqual(self.work([[[2.0]]], [False, False, True])[0], self.BLAMED)
+        self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[2.0], [0.5]])[0], self.BLAMED)
+
+    def test_nothing_more_is_measured_in_a_block_that_is_done_again(self):
+        x, done = judgement(BusyBench([False, True])), []
+        x.row_length = 1
+
+        def pair(_reference_first):
+            for side in (0, 1):
+                x.watch.rows[side].append(Row(flushing=2.0))
+            return 2.0, 1.0
+
+        x.undisturbed_pair, x.keep_apart, x.look_at_kinds = pair, lambda: done.append("apart"), lambda: done.append("looks")
+        self.assertEqual((self.outcome(x, x.block), done), (self.BLAMED, []))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")
@@ -370,11 +392,11 @@ class KindsThatNoBlockHad(unittest.TestCase):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class CallsApart(unittest.TestCase):
-    def judged(self, apart, reference_apart=51e-6, device="cuda", length=20):
+    def judged(self, apart, reference_apart=51e-6, device="cuda", length=20, alone=(26e-6,) * 12):
         bench = BusyBench([True] * 99)
         bench.device, bench.admitted, bench.free = device, types.SimpleNamespace(others=[]), Free(fixed=0.0)
         x = judgement(bench)
-        x.row_length, x.asked, times = length, [], list(apart)
+        x.row_length, x.asked, times, singles = length, [], list(apart), list(alone)
 
         def pair(_reference_first):
             for side in (0, 1):
@@ -383,13 +405,15 @@ class CallsApart(unittest.TestCase):
                 past.append(seconds)
             return 50e-6, 25e-6
 
-        def candidate_row(_seeds, is_apart=False):
-            assert is_apart
+        def candidate_row(seeds, is_apart=False):
             x.watch.rows[1].append(Row(flushing=0.5))
+            if len(seeds) == 1 < length:
+                return Row(calls=singles.pop(0)), lambda: None
+            assert is_apart
             return Row(calls=times.pop(0) * length), lambda: x.asked.append("audit")
 
         x.undisturbed_pair, x.candidate_row, x.quietly = pair, candidate_row, lambda work: work()
-        x.baseline_row = lambda _seeds, is_apart=False: Row(calls=reference_apart * length)
+        x.baseline_row = lambda seeds, is_apart=False: Row(calls=reference_apart * length if len(seeds) == length else 55e-6)
         x.plan = iter(["own"] * 9)
         return x
 
@@ -414,6 +438,38 @@ class CallsApart(unittest.TestCase):
         x = self.judged([26e-6] * 4)
         x.block()
         self.assertEqual(x.block()["beside"], 0.0)
+
+    def test_calls_that_are_made_together_are_paid_as_one_alone(self):
+        x = self.judged([26e-6] * 4, alone=[200e-6, 200e-6, 210e-6] + [200e-6] * 9)  # of 25 each in a row
+        self.assertEqual(x.block()["beside"], 0.0)
+        found = x.block()
+        self.assertAlmostEqual(found["apart"], 200e-6)
+        self.assertAlmostEqual(found["beside"], 150e-6)  # 25 are a launch's
+        self.assertEqual(len(x.alone[1]), 12)
+        self.assertEqual(len(x.watch.rows[1]), 8)  # two blocks' and four that are kept apart
+
+    def test_so_they_are_on_a_cpu(self):
+        x = self.judged([], device="cpu", alone=[200e-6] * 12)
+        x.block()
+        self.assertAlmostEqual(x.block()["beside"], 150e-6)
+
+    def test_a_launch_and_cold_caches_are_free(self):
+        for alone in 50e-6, 55e-6:
+            x = self.judged([26e-6] * 4, alone=[alone] * 12)
+            x.block()
+            self.assertEqual((x.block()["beside"], len(x.alone[1])), (0.0, 4))
+
+    def test_work_before_the_clock_is_part_of_a_call_alone(self):
+        x = self.judged([26e-6] * 4)
+        row_of = x.candidate_row
+
+        def early(seeds, is_apart=False):
+            row, check = row_of(seeds, is_apart)
+            return row._replace(revealing=1e-3 if len(seeds) == 1 else 0.0), check
+
+        x.candidate_row = early
+        x.block()
+        self.assertGreater(x.block()["beside"], 9e-4)
 
     def test_rows_of_one_call_and_a_cpu_have_no_calls_side_by_side(self):
         for x in (self.judged([], length=1), self.judged([], device="cpu")):
@@ -566,7 +622,7 @@ class Gate(unittest.TestCase):
                 kind.append(Row(flushing=0.5))
             return (3.0, 3.0) if x.is_gated else (2.0, 1.0)
 
-        x.rows_of_pair, x.rows_apart = rows, lambda: None
+        x.rows_of_pair, x.rows_apart, x.rows_of_one = rows, lambda: None, lambda: [kind.append(Row()) for kind in x.alone]
         return x, [x.block() for _ in range(count)]
 
     def test_a_candidate_that_waits_in_a_call_is_timed_with_launches_from_then_on(self):
