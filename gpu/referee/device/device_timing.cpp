@@ -18,6 +18,7 @@
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/timed_rows.hpp"
 #include "gpu/referee/doubts.hpp"
+#include "gpu/referee/scheduling.hpp"
 
 namespace kernelmill {
 
@@ -30,7 +31,7 @@ constexpr size_t apart_in_doubt = 12;
 // lies elsewhere (copies of the baselines on an H200).
 constexpr double process_spread = 0.008;
 constexpr int most_lengthened = 3;
-constexpr int most_for_noise = 12; // pairs
+constexpr int most_for_noise = 12;       // pairs
 constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
 constexpr double delayed_factor = 1.15;  // of contents, by a candidate whose launches wait
 
@@ -60,11 +61,14 @@ public:
       run_.record.fault = *fault;
       return;
     }
+    cores_apart cores{run_.parts.hardware.timed_cpus()};
+    cores.hold(timed_.process().pid());
+    cores.hold(timed_.baseline().pid());
     run_.candidate.forget();
     run_.prepared.arena()->gpu().rouse(); // it may have rested since the baseline was timed
     timed_.baseline().spin(true);
     if (warm_up()) time_all();
-    if (run_.program == nullptr) timed_.process().go_on();
+    timed_.let_both_go_on();
     timed_.baseline().spin(false);
     timed_.candidates().note_spans(run_.record.spans);
     if (sound()) summarize();
@@ -180,6 +184,7 @@ private:
 
   void forget_rows() {
     for (auto& x : rows_) x = {};
+    disturbed_ = 0;
     timed_.forget_longer();
     looks_.forget();
   }
@@ -261,20 +266,29 @@ private:
   bool pair(paid_clock clock, size_t kind) {
     auto& into = rows_[clock == paid_clock::device];
     row_pair x;
+    bool disturbed = false;
     auto make = [&]() -> std::optional<made_pair> {
       made_pair made;
       if (!timed_.long_rows(clock, kind, made.rows)) return std::nullopt;
       made.gate_held = clock != paid_clock::device || !timed_.gate_failed();
       return made;
     };
-    auto outcome = taking_.take(kind, into.pairs, make, x);
+    auto make_undisturbed = [&] {
+      return waits_.take(
+          make, quiet_.waited, [&] { return run_.expired(); }, disturbed);
+    };
+    auto outcome = taking_.take(kind, into.pairs, make_undisturbed, x);
     if (outcome == pair_outcome::ended) return false;
     if (outcome == pair_outcome::gate_lost) return lose_gate("launches did not wait in all rows");
     into.pairs.push_back(x);
+    if (clock == paid_) disturbed_ += disturbed ? 1 : 0;
     if (kind != 0) return true;
     into.baseline.push_back(x.reference);
     row_times short_row;
-    if (!timed_.reference_row(timed_.order_of(clock, 0, false), short_row)) return false;
+    for (int i = 0;
+         i == 0 || (i < pairs_that_wait::most_taken && lost_its_core(short_row, quiet_.waited));
+         ++i)
+      if (!timed_.reference_row(timed_.order_of(clock, 0, false), short_row)) return false;
     into.baseline.push_back(short_row);
     if (run_.program != nullptr || clock != paid_) return true;
     if (into.apart.size() >= apart_pairs && !seems_beside()) return true;
@@ -330,6 +344,15 @@ private:
       return;
     }
     const auto& pairs = rows_[paid_ == paid_clock::device].pairs;
+    auto again = fmt::format("{} pairs were disturbed by other programs", waits_.taken_again());
+    record_.baseline.calls = waits_.made();
+    record_.baseline.disturbed = waits_.baseline_waited();
+    if (2 * disturbed_ > pairs.size()) {
+      auto seconds = medians(times->kinds[0].blocks);
+      record_.baseline.behind = seconds.candidate / seconds.reference;
+      record_.note = "not measured, because the machine is too busy: " + again;
+      return;
+    }
     std::vector<row_times> candidate;
     std::vector<row_times> reference; // as long: samples of more calls take longer
     for (const auto& x : pairs) {
@@ -356,6 +379,7 @@ private:
     note_both_clocks();
     compare_with_roofline(run_, median(calls));
     note_conditions(run_.prepared.arena()->gpu(), run_.record);
+    if (waits_.taken_again() > 0) record_.note += "; " + again;
     if (times->share < 1)
       record_.note +=
           "; the baseline was slower than before the candidate came, and is not believed";
@@ -405,6 +429,8 @@ private:
   contents_plan plan_;
   paid_clock paid_;
   clocked_rows rows_[2]; // by call, by device
+  pairs_that_wait waits_;
+  size_t disturbed_ = 0; // pairs that count by the clock that is paid, although others had a core
   int lengthened_ = 0;
   pair_taking taking_;
   kind_looks looks_; // at kinds that are checked and not timed
