@@ -17,7 +17,7 @@ namespace {
 constexpr double valid_seconds = 300;
 constexpr unsigned first_sets = 8;
 constexpr int rounds = 5;                // of a long and a short row with each clock
-constexpr int tries = 3;                 // of a row in which others had the core
+constexpr int row_tries = 3;                 // of a row in which others had the core
 constexpr double longest_usual = 150e-6; // seconds of a row's wait, until it is known
 constexpr double most_share = 0.2;       // of a bound, as on a CPU (kind_choice.cpp)
 
@@ -113,7 +113,7 @@ private:
     order.calls = calls;
     order.clock = clock;
     std::optional<row_times> made;
-    for (int i = 0; i < tries && (!made || lost_its_core(*made, longest_usual)); ++i) {
+    for (int i = 0; i < row_tries && (!made || lost_its_core(*made, longest_usual)); ++i) {
       made = rows_.make({baseline_}, order);
       if (!made) return false;
     }
