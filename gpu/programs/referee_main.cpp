@@ -26,6 +26,7 @@ constexpr size_t gpu_tasks_kept = 24; // or fewer, when the GPU's memory is shor
 
 struct options {
   std::vector<int> cpus;
+  std::vector<int> timed_cpus;
   std::string cache;
   size_t pool = 2;
   std::string gpu_node;
@@ -116,7 +117,7 @@ expected<void> serve(const options& given) {
   prepared_tasks tasks{builder, gpu ? gpu_tasks_kept : tasks_kept, gpu.get()};
   candidate_pool pool{walls, of_candidates, given.pool};
   raise_priority(::getpid()); // after the spawner, so that nothing else inherits it
-  machine hardware{given.cpus};
+  machine hardware{given.cpus, given.timed_cpus};
   std::unique_ptr<torch_lane> torch;
   if (!given.python.empty())
     torch = std::make_unique<torch_lane>(
@@ -143,6 +144,9 @@ int main(int argc, char** argv) {
   kernelmill::options given;
   CLI::App app{"Judges candidates for a Kernelmill node, which starts it; it serves descriptor 3."};
   app.add_option("--cpus", given.cpus, "CPUs that candidates run on, as in 0,1")->delimiter(',');
+  app.add_option("--timed-cpus", given.timed_cpus,
+                 "on a GPU: the CPU of the referee while it times, and that of what it times")
+      ->delimiter(',');
   app.add_option("--cache", given.cache, "directory for built references and baselines");
   app.add_option("--pool", given.pool, "candidate processes kept warm")->check(CLI::Range(0, 64));
   app.add_option("--gpu-node", given.gpu_node,

@@ -83,12 +83,11 @@ private:
   // task's own is paid for that.
   std::optional<slow_kind> as_slow_on_both(size_t kind, const kind_blocks& before,
                                            const kind_blocks& own) {
-    auto again = blocks_[kind];
-    again.blocks.insert(again.blocks.end(), own.blocks.begin(), own.blocks.end());
-    auto seen = pay_slowest({before, again});
-    if (seen.slowest != again.name) return std::nullopt;
-    blocks_[kind] = again;
-    return slow_kind{kind, seen.times_slower};
+    auto by = slower_now(before, own);
+    if (!by) return std::nullopt;
+    auto& again = blocks_[kind].blocks;
+    again.insert(again.end(), own.blocks.begin(), own.blocks.end());
+    return slow_kind{kind, *by};
   }
 
   size_t index_of(const std::string& name) const {

@@ -266,7 +266,7 @@ void keep_output(evaluation_record& record, const candidate_process& process) {
 std::optional<error> look_at_baseline(referee_parts parts, prepared_task& prepared,
                                       const evaluation_options& options) {
   if (parts.gpu == nullptr || !options.timed || options.profiled) return std::nullopt;
-  return learn_quiet_baseline(prepared, parts.pool);
+  return learn_quiet_baseline(prepared, parts.pool, parts.hardware.timed_cpus());
 }
 
 } // namespace

@@ -19,7 +19,12 @@ struct machine_peaks {
 /// Thread safety: none.
 class machine {
 public:
-  explicit machine(std::vector<int> cpus) : cpus_(std::move(cpus)) {}
+  explicit machine(std::vector<int> cpus, std::vector<int> timed_cpus = {})
+      : cpus_(std::move(cpus)), timed_cpus_(std::move(timed_cpus)) {}
+
+  /// On a GPU: the core of the referee while it times, and that of what it times; empty: none to
+  /// spare.
+  const std::vector<int>& timed_cpus() const noexcept { return timed_cpus_; }
 
   const machine_peaks& peaks();
   void measure_again();
@@ -40,6 +45,7 @@ public:
 
 private:
   std::vector<int> cpus_;
+  std::vector<int> timed_cpus_;
   machine_peaks peaks_;
   std::optional<double> least_overhead_;
 };

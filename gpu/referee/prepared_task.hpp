@@ -33,6 +33,7 @@ struct quiet_baseline {
   std::optional<row_line> device;
   unsigned sets = 1;
   std::vector<double> contents; ///< by kind: seconds until they are there
+  double waited = 0;            ///< seconds of a row: usual_wait()
   double when = 0;              ///< by now_seconds()
 };
 

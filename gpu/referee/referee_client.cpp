@@ -33,6 +33,16 @@ struct referee_client::state {
                            const std::stop_token& stop);
 };
 
+namespace {
+
+void add_cores(std::vector<std::string>& into, const char* option, const std::vector<int>& cores) {
+  std::string list;
+  for (int x : cores) list += (list.empty() ? "" : ",") + std::to_string(x);
+  if (!list.empty()) into.insert(into.end(), {option, list});
+}
+
+} // namespace
+
 expected<void> referee_client::state::start() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -42,9 +52,8 @@ expected<void> referee_client::state::start() {
   descriptor theirs{ends[1]};
   process_spec spec;
   spec.argv = {program, "--pool", std::to_string(options.pool), "--cache", options.cache_directory};
-  std::string list;
-  for (int cpu : options.cpus) list += (list.empty() ? "" : ",") + std::to_string(cpu);
-  if (!list.empty()) spec.argv.insert(spec.argv.end(), {"--cpus", list});
+  add_cores(spec.argv, "--cpus", options.cpus);
+  add_cores(spec.argv, "--timed-cpus", options.timed_cpus);
   if (!options.python.empty()) spec.argv.insert(spec.argv.end(), {"--python", options.python});
   if (options.python_at_once) spec.argv.emplace_back("--python-at-once");
   spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};

@@ -16,6 +16,8 @@ namespace kernelmill {
 
 struct referee_options {
   std::vector<int> cpus;                ///< affinity of candidates; empty: every CPU
+  /// On a GPU: of the referee while it times, and of what it times; empty: none to spare.
+  std::vector<int> timed_cpus = {};
   std::string cache_directory;          ///< for built references and baselines
   unsigned pool = 2;                    ///< candidate processes kept warm
   std::string gpu_node = {};            ///< "/dev/nvidia0"; empty: a CPU slot

@@ -18,6 +18,9 @@ constexpr double least_share = 0.2;      // of a row that is always paid
 constexpr double contents_share = 0.005; // two stretches of memory are filled that much alike
 constexpr double contents_floor = 3e-6;  // seconds
 constexpr size_t fewest_for_a_median = 4;
+constexpr double row_wait_share = 0.03;  // of a row
+constexpr double row_wait_floor = 20e-6; // seconds
+constexpr double longest_usual_wait = 150e-6;
 constexpr double most_to_keep_apart = 2e-6; // seconds of a call; an H200 takes 0.4 to 1.3 us
 // Medians of a dozen rows of honest kernels on an H200 differ by less.
 constexpr double beside_share = 0.01;   // of a call, and
@@ -30,6 +33,16 @@ double quantile(std::vector<double> x, double share) {
 }
 
 } // namespace
+
+bool lost_its_core(const row_times& x, double usual) {
+  return x.waited - usual > std::max(row_wait_share * (x.row() - x.waited), row_wait_floor);
+}
+
+double usual_wait(const std::vector<row_times>& rows) {
+  std::vector<double> waits;
+  for (const auto& x : rows) waits.push_back(x.waited);
+  return std::min(quantile(waits, 0.25), longest_usual_wait);
+}
 
 unsigned sets_for(double fastest, double slowest, unsigned most) {
   double wanted = std::ceil(row_seconds / std::max(fastest, 1e-7) / 0.75) + 1;

@@ -18,6 +18,7 @@ struct row_times {
   double done = 0;      ///< from then until the process said that it was done
   double gap = 0;       ///< from there until the referee had samples of all outputs
   double by_events = 0; ///< by CUDA events, of device code behind a gate
+  double waited = 0;    ///< for a core, by the process and by the referee, until outputs were seen
 
   /// From the first moment at which all contents were there until outputs were seen.
   double row() const noexcept { return done + gap; }
@@ -29,6 +30,13 @@ struct row_line {
   double call = 0;
   double error = 0; ///< standard error of the intercept
 };
+
+/// Whether a process, or the referee, was ready for plainly longer than `usual` in a row and had no
+/// core: others had it, and what the row took says nothing.
+bool lost_its_core(const row_times& x, double usual);
+
+/// What rows of a baseline wait where nobody disturbs them: being woken takes a moment, too.
+double usual_wait(const std::vector<row_times>& rows);
 
 /// Calls that wait behind a gate, at most: the driver's queue has some 1,000 places, and a call may
 /// launch several times.

@@ -29,6 +29,14 @@ int last_core(int pid) {
   return at < text.size() ? std::atoi(text.c_str() + at + 1) : -1;
 }
 
+bool settle_on(int thread, int core) {
+  if (core < 0 || core >= CPU_SETSIZE) return false;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  return ::sched_setaffinity(thread, sizeof one, &one) == 0;
+}
+
 template <class F>
 void for_each_thread(int pid, F act) {
   char path[48];
@@ -67,26 +75,32 @@ void run_beside(int pid) noexcept {
   int core = last_core(pid);
   if (core < 0 || core >= CPU_SETSIZE) return;
   if (!moved) moved = ::sched_getaffinity(0, sizeof original_cpus, &original_cpus) == 0;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  if (moved) settled = ::sched_setaffinity(0, sizeof one, &one) == 0;
+  if (moved) settled = settle_on(0, core);
 }
 
 void keep_beside(int pid) noexcept {
   if (!settled) run_beside(pid);
   int core = ::sched_getcpu();
-  if (!settled || core < 0 || core >= CPU_SETSIZE) return;
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  ::sched_setaffinity(pid, sizeof one, &one);
+  if (settled) settle_on(pid, core);
 }
 
 void let_roam(int pid) noexcept {
   if (moved)
     for_each_thread(
         pid, [](int thread) { ::sched_setaffinity(thread, sizeof original_cpus, &original_cpus); });
+}
+
+cores_apart::cores_apart(const std::vector<int>& cores) noexcept {
+  if (cores.size() != 2 || ::sched_getaffinity(0, sizeof before_, &before_) != 0) return;
+  if (settle_on(0, cores[0])) timed_ = cores[1];
+}
+
+cores_apart::~cores_apart() {
+  if (timed_ >= 0) ::sched_setaffinity(0, sizeof before_, &before_);
+}
+
+void cores_apart::hold(int pid) const noexcept {
+  if (timed_ >= 0) settle_on(pid, timed_);
 }
 
 void run_anywhere() noexcept {

@@ -2,7 +2,9 @@
 
 // What the scheduler tells about a process from outside, and asking it for precedence.
 
-#include <string>
+#include <vector>
+
+#include <sched.h>
 
 namespace kernelmill {
 
@@ -25,6 +27,26 @@ void keep_beside(int pid) noexcept;
 
 /// Undoes keep_beside() for all threads of a process.
 void let_roam(int pid) noexcept;
+
+/// While one lives the calling thread has the first of two cores for itself, and those that it
+/// times take turns on the second. Both wait by looking: on one core each would keep the other from
+/// it until the scheduler's next tick, and a stopped process is put on any core when it goes on.
+/// Without cores, or without the right to it, nothing happens. Thread safety: none.
+class cores_apart {
+public:
+  explicit cores_apart(const std::vector<int>& cores) noexcept;
+  ~cores_apart();
+  cores_apart(const cores_apart&) = delete;
+  cores_apart& operator=(const cores_apart&) = delete;
+
+  /// Puts the main thread of a process, and threads that it starts from now on, on the second core,
+  /// for good. Threads that it has stay where they are.
+  void hold(int pid) const noexcept;
+
+private:
+  cpu_set_t before_{}; // of the calling thread
+  int timed_ = -1;     // core
+};
 
 /// Lets the calling thread run on every core again that it had before the first run_beside().
 void run_anywhere() noexcept;

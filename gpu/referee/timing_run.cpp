@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "gpu/referee/device/kind_looks.hpp"
 #include "gpu/referee/doubts.hpp"
+#include "gpu/referee/kind_looks.hpp"
 #include "gpu/referee/scheduling.hpp"
 #include "gpu/referee/timing_findings.hpp"
 
@@ -20,6 +20,7 @@ namespace kernelmill {
 namespace {
 
 constexpr uint32_t met_before_giving_up = 6; // kinds, a pair each: as much as three blocks
+constexpr size_t met_beside_own = 3;         // kinds
 constexpr size_t fewest_blocks = 2;
 constexpr size_t fewest_disturbed = 6;
 // Seconds for doubts about kinds, however short the budget is: a kind that is still in doubt is paid
@@ -82,6 +83,7 @@ private:
   // it is slow, and that leaves no kind out. False when there is no use in going on.
   bool meet_all_kinds() {
     bool reference_first = false;
+    size_t others = 0;
     for (size_t kind : met_order_) {
       if (run_.expired()) {
         is_short_ = true;
@@ -92,6 +94,8 @@ private:
         continue;
       }
       reference_first = !reference_first;
+      // Beside some of them the task's own, which tells at what pace the machine was.
+      if (others++ % met_beside_own == 0 && !meet(0, reference_first)) return false;
       if (!meet(kind, reference_first)) return false;
       if (met_ >= met_before_giving_up && is_over(0)) return false;
     }
@@ -104,7 +108,7 @@ private:
         [&] { return run_.expired(); });
     if (!met) return false;
     blocks_[kind].blocks.push_back(
-        {{met->reference, met->reference}, {met->candidate, met->candidate}});
+        {{met->reference, met->reference}, {met->candidate, met->candidate}, next_place_++});
     ++met_;
     disturbed_blocks_ += met->disturbed ? 1 : 0;
     return true;
@@ -124,6 +128,7 @@ private:
 
   bool take_block(size_t kind) {
     timed_block block{};
+    block.place = next_place_++;
     if (!undisturbed_pair(kind, true, block, 0)) return false;
     if (!undisturbed_pair(kind, false, block, 1)) {
       // Who used up the time in the first pair does not lose it.
@@ -182,7 +187,8 @@ private:
     if (times.candidate_disturbed) return;
     double least = (1 - largest_fixed_share) * times.reference;
     double reference = std::max(times.reference - times.reference_waited, least);
-    blocks_[kind].blocks.push_back({{reference, reference}, {times.candidate, times.candidate}});
+    blocks_[kind].blocks.push_back(
+        {{reference, reference}, {times.candidate, times.candidate}, next_place_++});
   }
 
   // Nearer to its bounds than the others is a kind that is only checked, for a baseline too.
@@ -203,26 +209,18 @@ private:
   // Contents tell a candidate which kinds are only checked: where it is slow on one, a pair of that
   // is timed. False when timing is over.
   bool meet_slow_looks() {
-    auto row = [](double seconds) {
-      row_times result;
-      result.calls = 1;
-      result.done = seconds;
-      return result;
-    };
-    kind_looks looks;
+    std::vector<kind_look> looks;
     for (size_t i = 0; i < looked_.size(); ++i)
-      if (!looked_[i].empty()) looks.saw(timed_ + i, row(median(looked_[i])));
+      if (!looked_[i].empty()) looks.push_back({timed_ + i, median(looked_[i])});
     std::vector<double> usual;
     for (const auto& x : blocks_[0].blocks)
       usual.insert(usual.end(), std::begin(x.candidate), std::end(x.candidate));
     if (usual.empty()) return true;
-    auto slow = looks.slow_kinds(
-        median(usual), [](size_t, const row_times& x) { return x.row(); },
-        [&](size_t kind) -> std::optional<looked_row> {
-          if (run_.expired()) return std::optional<looked_row>{std::in_place};
-          if (!check_alone(kind)) return std::nullopt;
-          return looked_row{row(looked_[kind - timed_].back())};
-        });
+    auto slow = slow_kinds(looks, median(usual), [&](size_t kind) -> std::optional<kind_look> {
+      if (run_.expired()) return kind_look{kind, {}};
+      if (!check_alone(kind)) return std::nullopt;
+      return kind_look{kind, looked_[kind - timed_].back()};
+    });
     if (!slow) return false;
     for (size_t kind : *slow) {
       is_short_ = is_short_ || run_.expired();
@@ -314,6 +312,7 @@ private:
   std::vector<timed_block> ordered_;   // of two pairs each, reference first and candidate first
   std::vector<timed_block> disturbed_; // both halves of a block are the one pair
   std::optional<slow_kind> slow_;      // paid alone
+  size_t next_place_ = 0;              // of a block
   size_t disturbed_blocks_ = 0;        // of kinds that were met in disturbed pairs alone
   uint32_t met_ = 0;                   // blocks of one pair each
   bool is_short_ = false;              // the evaluation is over, and not all kinds were met

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 namespace kernelmill {
 
@@ -73,6 +74,7 @@ constexpr double doubted_errors = 1.5;    // before it is timed again
 constexpr double told_apart = 0.1;        // of speedups, in logarithms
 constexpr size_t fewest_neighbours = 4;   // to know the noise
 constexpr double believed_noise = 2;      // times the baseline's
+constexpr size_t blocks_of_a_pace = 3;
 
 double log_reference(const timed_block& x) {
   return (std::log(x.reference[0]) + std::log(x.reference[1])) / 2;
@@ -119,51 +121,89 @@ std::optional<double> behind(const std::vector<double>& x, const std::vector<dou
   return by;
 }
 
-// Logarithm of the candidate's own seconds, median.
-double own_time(const std::vector<timed_block>& blocks) {
-  std::vector<double> result;
-  for (const auto& x : blocks)
-    result.push_back((std::log(x.candidate[0]) + std::log(x.candidate[1])) / 2);
-  return median_in_place(result);
+// Of the blocks of a kind.
+struct kind_logs {
+  std::vector<double> ratios; // of speedups
+  std::vector<double> own;    // of the candidate's seconds, by the machine's pace at that moment
+};
+
+// What the baseline took on the task's own contents in the blocks next to a place: a machine has
+// now one clock, now another, a third slower, and kinds that are timed at different moments would
+// look different by that.
+double pace_at(size_t place, const std::vector<timed_block>& own) {
+  auto off = [&](const timed_block& x) { return x.place > place ? x.place - place : place - x.place; };
+  std::vector<const timed_block*> near;
+  for (const auto& x : own) near.push_back(&x);
+  auto count = std::min(near.size(), blocks_of_a_pace);
+  std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(count), near.end(),
+                    [&](auto* a, auto* b) {
+                      return std::pair{off(*a), a->place} < std::pair{off(*b), b->place};
+                    });
+  std::vector<double> logs;
+  for (size_t i = 0; i < count; ++i) logs.push_back(log_reference(*near[i]));
+  return median(logs);
 }
 
-// Whether the candidate itself takes longer on `x` than on `others`: where its baseline is faster
+std::vector<kind_logs> logs_of(const std::vector<kind_blocks>& kinds) {
+  std::vector<kind_logs> result(kinds.size());
+  for (size_t i = 0; i < kinds.size(); ++i)
+    for (const auto& x : kinds[i].blocks) {
+      result[i].ratios.push_back(log_ratio(x));
+      result[i].own.push_back((std::log(x.candidate[0]) + std::log(x.candidate[1])) / 2 -
+                              pace_at(x.place, kinds.front().blocks));
+    }
+  return result;
+}
+
+// Those of several kinds together.
+std::vector<double> joined(const std::vector<kind_logs>& all, const std::vector<size_t>& which,
+                           std::vector<double> kind_logs::*values) {
+  std::vector<double> result;
+  for (size_t i : which) {
+    const auto& x = all[i].*values;
+    result.insert(result.end(), x.begin(), x.end());
+  }
+  return result;
+}
+
+// Whether the candidate itself takes longer on a kind than on others: where its baseline is faster
 // there, that is no shortcut of the candidate's.
-bool takes_longer(const std::vector<timed_block>& x, const std::vector<timed_block>& others) {
-  return own_time(x) - own_time(others) > std::log1p(least_difference);
+bool takes_longer(const std::vector<kind_logs>& all, size_t which,
+                  const std::vector<size_t>& others) {
+  return median(all[which].own) - median(joined(all, others, &kind_logs::own)) >
+         std::log1p(least_difference);
 }
 
 // Both of the same two: less of a speedup, and a candidate that takes longer.
-std::optional<double> slower_than(const std::vector<timed_block>& x,
-                                  const std::vector<timed_block>& others, double noise,
-                                  double errors) {
-  if (x.empty() || others.empty() || !takes_longer(x, others)) return std::nullopt;
-  return behind(log_ratios(x), log_ratios(others), noise, errors);
+std::optional<double> slower_than(const std::vector<kind_logs>& all, size_t which,
+                                  const std::vector<size_t>& others, double noise, double errors) {
+  auto theirs = joined(all, others, &kind_logs::ratios);
+  if (all[which].ratios.empty() || theirs.empty() || !takes_longer(all, which, others))
+    return std::nullopt;
+  return behind(all[which].ratios, theirs, noise, errors);
 }
 
 // With what a kind is compared: with all others, and with each that has blocks enough, for where
 // most kinds are slow and one is fast, each slow one is like most others. What is paid is the task's
 // own kind: one on which the candidate is plainly faster than there makes no other slow.
-std::vector<std::vector<timed_block>> compared_with(const std::vector<kind_blocks>& kinds,
-                                                    size_t which, double noise) {
-  const auto& own = kinds.front().blocks;
-  std::vector<std::vector<timed_block>> result{{}};
-  for (size_t i = 0; i < kinds.size(); ++i) {
-    const auto& theirs = kinds[i].blocks;
-    if (i == which || theirs.empty()) continue;
-    if (i > 0 && which > 0 && slower_than(own, theirs, noise, standard_errors)) continue;
-    result.front().insert(result.front().end(), theirs.begin(), theirs.end());
-    if (which > 0 && theirs.size() >= confirming_blocks) result.push_back(theirs);
+std::vector<std::vector<size_t>> compared_with(const std::vector<kind_logs>& all, size_t which,
+                                               double noise) {
+  std::vector<std::vector<size_t>> result{{}};
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i == which || all[i].ratios.empty()) continue;
+    if (i > 0 && which > 0 && slower_than(all, 0, {i}, noise, standard_errors)) continue;
+    result.front().push_back(i);
+    if (which > 0 && all[i].ratios.size() >= confirming_blocks) result.push_back({i});
   }
   return result;
 }
 
 // How much slower one kind is, in logarithms.
-std::optional<double> slower_by(const std::vector<kind_blocks>& kinds, size_t which, double noise,
+std::optional<double> slower_by(const std::vector<kind_logs>& all, size_t which, double noise,
                                 double errors) {
   std::optional<double> most;
-  for (const auto& others : compared_with(kinds, which, noise))
-    if (auto by = slower_than(kinds[which].blocks, others, noise, errors))
+  for (const auto& others : compared_with(all, which, noise))
+    if (auto by = slower_than(all, which, others, noise, errors))
       most = std::max(most.value_or(0), *by);
   return most;
 }
@@ -172,15 +212,13 @@ std::optional<double> slower_by(const std::vector<kind_blocks>& kinds, size_t wh
 // faster or slower on some contents says nothing of the candidate.
 std::vector<kind_blocks> alike(const std::vector<kind_blocks>& kinds) {
   auto noise = noise_of(kinds);
+  auto all = logs_of(kinds);
   std::vector<kind_blocks> result;
   for (size_t i = 0; i < kinds.size(); ++i) {
-    if (kinds[i].blocks.empty()) continue;
-    if (i > 0 && !kinds.front().blocks.empty() && noise) {
-      auto mine = log_ratios(kinds[i].blocks);
-      auto own = log_ratios(kinds.front().blocks);
-      if (behind(own, mine, *noise)) continue;
-      if (behind(mine, own, *noise) && !takes_longer(kinds[i].blocks, kinds.front().blocks))
-        continue;
+    if (all[i].ratios.empty()) continue;
+    if (i > 0 && !all[0].ratios.empty() && noise) {
+      if (behind(all[0].ratios, all[i].ratios, *noise)) continue;
+      if (behind(all[i].ratios, all[0].ratios, *noise) && !takes_longer(all, i, {0})) continue;
     }
     result.push_back(kinds[i]);
   }
@@ -210,13 +248,14 @@ std::optional<slower_kind> slowest_of(const std::vector<kind_blocks>& kinds, siz
                                       double errors) {
   auto noise = noise_of(kinds);
   if (!noise) return std::nullopt;
+  auto all = logs_of(kinds);
   std::optional<slower_kind> result;
   double lowest = std::numeric_limits<double>::infinity();
   for (size_t i = from; i < kinds.size(); ++i) {
-    if (kinds[i].blocks.empty()) continue;
-    auto by = slower_by(kinds, i, *noise, errors);
+    if (all[i].ratios.empty()) continue;
+    auto by = slower_by(all, i, *noise, errors);
     if (!by) continue;
-    double speedup = median(log_ratios(kinds[i].blocks));
+    double speedup = median(all[i].ratios);
     if (speedup >= lowest) continue;
     result = slower_kind{i, *by};
     lowest = speedup;
@@ -281,8 +320,8 @@ double baseline_half_width(const std::vector<kind_blocks>& kinds) {
 }
 
 double spread_of_processes(double candidate_seconds, double reference_seconds) {
-  return std::hypot(process_spread, call_spread / candidate_seconds,
-                    call_spread / reference_seconds);
+  return std::hypot(host_process_spread, host_call_spread / candidate_seconds,
+                    host_call_spread / reference_seconds);
 }
 
 std::optional<double> slowed_by_order(const std::vector<timed_block>& blocks) {
@@ -343,6 +382,13 @@ paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
 std::optional<std::string> doubtful_kind(const std::vector<kind_blocks>& kinds) {
   auto found = slowest_of(kinds, 1, doubted_errors);
   return found ? std::optional{kinds[found->index].name} : std::nullopt;
+}
+
+std::optional<double> slower_now(const kind_blocks& before, const kind_blocks& now) {
+  auto noise = noise_of({before, now});
+  if (!noise || before.blocks.empty() || now.blocks.empty()) return std::nullopt;
+  auto by = behind(log_ratios(now.blocks), log_ratios(before.blocks), *noise);
+  return by ? std::optional{std::exp(*by)} : std::nullopt;
 }
 
 bool tells_apart(const kind_blocks& own, const kind_blocks& other) {

@@ -3,6 +3,7 @@
 // From the times of interleaved calls to a speedup with an interval. One block is reference,
 // candidate, candidate, reference: drift that is linear in time cancels within it.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,9 @@ namespace kernelmill {
 struct timed_block {
   double reference[2]; ///< seconds
   double candidate[2];
+  /// Its place among all blocks of an evaluation, by which it is known what the machine did at that
+  /// moment; equal where nobody says.
+  size_t place = 0;
 };
 
 struct speedup_interval {
@@ -45,11 +49,11 @@ speedup_interval widened(const speedup_interval& x, double spread);
 /// What one process differs from the next that runs the same code, on a CPU: where its pages lie,
 /// and so which lines of the caches they share. See docs/explanation/honest-timing.md for the
 /// source.
-inline constexpr double process_spread = 0.015;
+inline constexpr double host_process_spread = 0.015;
 
 /// The same in seconds of a call, however long that takes. With both, 246 of 256 intervals of sixteen
 /// kernels of 35 to 180 us hold their kernel's median on two quiet cores.
-inline constexpr double call_spread = 0.8e-6;
+inline constexpr double host_call_spread = 0.8e-6;
 
 /// Standard deviation of the logarithm of a speedup between processes that run the same code.
 double spread_of_processes(double candidate_seconds, double reference_seconds);
@@ -108,6 +112,10 @@ paid_speedup pay_alike(const std::vector<kind_blocks>& kinds);
 /// now slow hides one of its kinds from four of them: so this is a reason to time a kind again, and
 /// none to pay it. Of several the one with the lowest speedup; nothing while noise is unknown.
 std::optional<std::string> doubtful_kind(const std::vector<kind_blocks>& kinds);
+
+/// How many times slower a candidate is on the same kind than it was before, by speedups; nothing where
+/// that may be noise. Its times say nothing of two moments: the machine's clock changes.
+std::optional<double> slower_now(const kind_blocks& before, const kind_blocks& now);
 
 /// Whether four standard errors of what two kinds differ by are less than 10 %.
 bool tells_apart(const kind_blocks& own, const kind_blocks& other);

@@ -228,6 +228,10 @@ expected<void> await_begin(start_pipes& pipes, const sandbox_spec& spec) {
 
 } // namespace
 
+void sandbox::keep_to(std::vector<int> cpus) {
+  state_->cpus = std::move(cpus);
+}
+
 expected<sandboxed_child> sandbox::start(const sandbox_spec& spec) {
   if (state_->machine.bwrap.empty())
     return unavailable("bubblewrap is not installed", "apt install bubblewrap");
@@ -246,7 +250,7 @@ expected<sandboxed_child> sandbox::start(const sandbox_spec& spec) {
   enter.environment = spec.environment;
   enter.argv = spec.argv;
   outer.argv = bubblewrap_arguments(state_->machine, spec, fds, enter);
-  outer.cpus = spec.cpus;
+  outer.cpus = spec.cpus.empty() ? state_->cpus : spec.cpus;
   outer.cgroups = group->directories();
   auto bwrap = state_->processes.start(outer);
   KM_TRY(bwrap);

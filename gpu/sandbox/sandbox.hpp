@@ -54,7 +54,7 @@ struct sandbox_spec {
   std::vector<std::string> devices; ///< nodes below /dev, besides the harmless ones
   std::string directory = "/tmp";
   std::vector<std::pair<int, int>> descriptors; ///< {ours, theirs}; 0 to 2 default to /dev/null
-  std::vector<int> cpus;
+  std::vector<int> cpus; ///< affinity; empty: as keep_to() says
   resource_limits limits;                     ///< 0: default_limits(); no_limit: none
   uint64_t memory_bytes = 0;                  ///< cgroup limit, where there is a cgroup
   uint64_t process_count = 0;                 ///< cgroup limit, where there is a cgroup
@@ -115,6 +115,9 @@ public:
 
   /// What starts its processes; trusted programs may be started by it without walls.
   spawner& processes() noexcept;
+
+  /// Where what it starts runs from now on, unless a spec says otherwise. Before the first start().
+  void keep_to(std::vector<int> cpus);
 
   /// Tries each layer by using it. Takes about 50 ms.
   std::vector<sandbox_layer> probe();

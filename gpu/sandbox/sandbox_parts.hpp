@@ -28,6 +28,7 @@ struct sandbox::state {
   sandbox_machine machine;
   cgroup_backend groups;
   std::atomic<unsigned> counter = 0;
+  std::vector<int> cpus; ///< where a spec names none
 
   /// A user and group that nobody else on the machine has, so that RLIMIT_NPROC counts this
   /// sandbox alone and nothing inside owns a file outside; below 0 when we are not root.

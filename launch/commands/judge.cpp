@@ -218,7 +218,7 @@ expected<int> judge_batch(const invocation& in) {
             {!in.has("--no-timing"), {}, {}, in.value("--clock")},
             std::move(*rules),
             std::move(*jobs)};
-  auto done = all.run(std::max(1u, std::thread::hardware_concurrency()));
+  auto done = all.run(bench->compilers());
   KM_TRY(done);
   return cli::exit_ok;
 }

@@ -48,6 +48,7 @@ expected<std::vector<referee_client*>> workbench::referees() {
     options.pool = warm_;
     options.layers = layers_that_stood(layers());
     backend_.apply(options, referees_.size());
+    if (!backend_.gpus.empty()) options.timed_cpus = cores_.timed[referees_.size()];
     auto client = referee_client::launch(*processes_, *program, options);
     KM_TRY(client);
     referees_.push_back(std::make_unique<referee_client>(std::move(*client)));

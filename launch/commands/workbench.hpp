@@ -2,10 +2,12 @@
 
 // One compiler and one evaluation slot, without a node: what `eval` and `task check` work with.
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "gpu/process/core_shares.hpp"
 #include "gpu/process/process.hpp"
 #include "gpu/referee/referee_client.hpp"
 #include "gpu/sandbox/sandbox.hpp"
@@ -24,6 +26,11 @@ public:
   expected<std::vector<referee_client*>> referees(); ///< one for each GPU, or one
   /// How many processes each referee keeps ready. Before the first is started.
   void keep_warm(unsigned count) noexcept { warm_ = count; }
+  /// How many compilers have a core each, beside what is timed.
+  size_t compilers() const {
+    return std::max<size_t>(1, cores_.compilers.empty() ? cores_of_this_process().size()
+                                                        : cores_.compilers.size());
+  }
   /// Compiles what tasks bring along, before a GPU is held for it.
   void build_ahead(const std::vector<std::string>& task_directories);
   /// Builds below `directory` and takes nothing from the machine's cache of builds, which has what
@@ -39,7 +46,9 @@ public:
 private:
   workbench(std::unique_ptr<spawner> processes, chosen_backend backend)
       : backend_(std::move(backend)), processes_(std::move(processes)),
-        walls_(std::make_unique<sandbox>(*processes_)) {}
+        walls_(std::make_unique<sandbox>(*processes_)), cores_(share_cores(backend_.gpus.size())) {
+    walls_->keep_to(cores_.compilers);
+  }
 
   chosen_backend backend_;
   unsigned warm_ = 1;
@@ -48,6 +57,7 @@ private:
   // On the heap: the sandbox and the referee keep references to what is above them.
   std::unique_ptr<spawner> processes_;
   std::unique_ptr<sandbox> walls_;
+  core_shares cores_;
   std::vector<sandbox_layer> layers_;
   std::unique_ptr<native_toolchain> toolchain_;
   std::vector<std::unique_ptr<referee_client>> referees_;

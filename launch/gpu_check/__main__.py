@@ -4,6 +4,7 @@ import argparse
 import os
 import subprocess
 import sys
+import time
 import traceback
 
 from gpu_check import clocks, common, copies, corpora, false_alarms, faults, matrix, runs, truth
@@ -12,6 +13,15 @@ PARTS = {"tasks": corpora.check_tasks, "exploits": corpora.check_exploits, "torc
          "clocks": clocks.check_clocks, "same": copies.check_same, "torch_same": copies.check_torch_same,
          "planted": copies.check_planted, "truth": truth.check_truth, "matrix": matrix.check_matrix,
          "false_alarms": false_alarms.check_false_alarms, "faults": faults.check_faults, "speed": faults.check_speed, "run": runs.check_run, "device_run": runs.check_device_run}
+
+# Seconds that parts usually take, by which they share the time where all of it is limited.
+USUALLY = {"tasks": 30, "exploits": 120, "torch_exploits": 200, "clocks": 60, "same": 60, "torch_same": 160, "planted": 50, "truth": 500,
+           "matrix": 500, "false_alarms": 350, "faults": 200, "speed": 100, "run": 60, "device_run": 60}
+
+
+def share_of(left, name, later):
+    """Seconds of a part, of those that are left for it and for the parts to come."""
+    return left * USUALLY[name] / sum(USUALLY[x] for x in (name, *later))
 
 
 def words(text):
@@ -23,10 +33,11 @@ def read_options(arguments):
     add = parser.add_argument
     add("parts", nargs="*", metavar="PART", help=f"all without one: {' '.join(PARTS)}")
     add("--seconds", type=float, help="time for each part; it then ends with what it has")
+    add("--total", type=float, metavar="SECONDS", help="time for all parts: each has a share, and leaves what it does not use to the others")
     add("--problems", type=words, default=[], help="truth: those whose names begin so, or how many")
     add("--modules", type=words, default=[], help="truth: which of a problem's modules")
     add("--contracts", type=words, default=[], help="truth, matrix, false_alarms: which contracts")
-    add("--clocks", type=words, default=["device", "call"], help="truth: which clocks are asked for")
+    add("--clocks", type=words, default=[], help="truth: which clocks are asked for, each of all kernels; without it each task has one, by turns")
     add("--seeds", type=int, help="matrix: variants of each class; without it $KERNELMILL_MATRIX_SEEDS, or 50 of those of contents, timing and sampling that were once paid and 5 of the others, or 2 on a CPU")
     add("--first-seed", type=int, default=0, help="matrix: where they begin")
     add("--only", type=words, default=[], help="matrix: which classes")
@@ -80,7 +91,11 @@ def main():
 
 
 def run_parts():
-    for name in common.options.parts or PARTS:
+    names = list(common.options.parts or PARTS)
+    until = time.monotonic() + (common.options.total or 0)
+    for number, name in enumerate(names):
+        if common.options.total:
+            common.options.seconds = share_of(max(1, until - time.monotonic()), name, names[number + 1:])
         common.parts.append(common.Part(name))
         common.say(f"-- {name}")
         try:

@@ -57,6 +57,40 @@ def time_plainly(task, library, calls=50):
     return tuple(map(float, done.stdout.split())) if done.returncode == 0 else None
 
 
+class PlainTimer:
+    """One process that times all libraries, for a context takes longer than their calls. Where one of them ends it, there is
+    another for the next. Close it before something else is timed."""
+
+    def __init__(self, program=None):
+        self.program, self.process = program, None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+            self.process.stdout.close()
+        self.process = None
+
+    def time(self, task, library, calls=50):
+        """As time_plainly does."""
+        if self.process is None:
+            self.process = subprocess.Popen([self.program or event_timer(), "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                            env=environment(first_gpu=True))
+        try:
+            self.process.stdin.write("\t".join([str(library), str(calls), *sizes_of(task)]) + "\n")
+            self.process.stdin.flush()
+            words = self.process.stdout.readline().split()
+        except BrokenPipeError:
+            words = []
+        if not words:  # it ended
+            self.process.kill()
+            self.__exit__()
+        return tuple(map(float, words)) if len(words) == 3 else None
+
+
 def by_events(task, source, calls=50):
     """The plain script: nvcc, a fresh process, CUDA events. Returns ms as time_plainly does."""
     return time_plainly(task, plain_library(source, OUT / "plain.so"), calls)

@@ -76,23 +76,38 @@ def write_variant(root, folder, x):
     return lines
 
 
-def judged(found, backend, root, seconds):
-    """Judges variants in as few commands as their options allow, and yields (variant, verdict, companion's)."""
-    folder = OUT / "matrix"
-    folder.mkdir(exist_ok=True)
+def commands(found):
+    """[((contract, language, preset, clock), variants)]: the first seed of all classes, by as few commands as options allow, before
+    any other seed, so that a run that ends early has tried every class. Then ten seeds of all classes before the next ten;
+    variants of one problem together, for it is kept while it is used."""
+    first = min((x["seed"] for x in found), default=0)
     groups = collections.defaultdict(list)
     for x in found:
-        groups[x["contract"], x["language"], x.get("preset", ""), x.get("clock", "")].append(x)
-    for number, ((contract, language, preset, clock), rows) in enumerate(groups.items()):
+        groups[x["seed"] > first, x["contract"], x["language"], x.get("preset", ""), x.get("clock", "")].append(x)
+    for rows in groups.values():
+        rows.sort(key=lambda x: ((x["seed"] - first) // 10, x["class"], str(x["task"])))
+    return [(key[1:], groups[key]) for key in sorted(groups, key=lambda key: key[0])]  # else as they came
+
+
+def share_of(seconds, rows, later):
+    """Of the time that is left, by how many are still to be judged; what is not used goes to the next."""
+    return seconds * len(rows) / max(1, len(rows) + sum(map(len, later)))
+
+
+def judged(found, backend, root, seconds):
+    """Judges variants and yields (variant, verdict, companion's)."""
+    folder = OUT / "matrix"
+    folder.mkdir(exist_ok=True)
+    batches = commands(found)
+    for number, ((contract, language, preset, clock), rows) in enumerate(batches):
         flags = ["--root", root] + [y for name, value in (("--preset", preset), ("--clock", clock)) if value for y in (name, value)]
         if contract.startswith("torch"):
             flags += ["--language", language]
-        # Ten seeds of all classes before the next ten; variants of one problem together, for it is kept while it is used.
-        rows.sort(key=lambda x: (x["seed"] // 10, x["class"], str(x["task"])))
         by_name = {x["name"]: x for x in rows}
         seen = {}
         lines = [line for x in rows for line in write_variant(root, folder, x)]
-        for verdict in verdicts_of(f"matrix-{contract}-{number}", lines, options=flags, seconds=seconds(), backend=backend):
+        limit = share_of(seconds(), rows, [later for _, later in batches[number + 1:]])
+        for verdict in verdicts_of(f"matrix-{contract}-{number}", lines, options=flags, seconds=limit, backend=backend):
             seen[verdict["name"]] = verdict
             name = verdict["name"].removesuffix(".companion")
             x = by_name[name]

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from typing import NamedTuple, Optional
 
 from gpu_check import common, truth_native, truth_problems
@@ -17,6 +18,7 @@ LONG_MS = 0.05          # calls of so much and more
 WITHIN = (0.03, 0.06)   # of those, of shorter ones
 COPIES_WITHIN = 0.02
 CLOCKS = ("device", "call")
+SHARES = {"torch": 5, "native": 3, "device": 2}  # of the time, where that is limited; what one leaves goes to the next
 
 
 class Range(NamedTuple):
@@ -185,22 +187,38 @@ TITLE = (f"{'problem and module':44} {'clock':6} {'true ref':>9} {'true cand':>9
          f"{'ratio':>7} {'off':>8}")
 
 
-def judged(name, candidates, flags):
-    """[(clock that was asked for, verdict)] of all candidates by each clock."""
-    result = []
-    for clock in common.options.clocks:
-        for verdict in verdicts_of(f"truth-{name}-{clock}", candidates, options=[*flags, "--clock", clock],
-                                   seconds=common.part().left() - 5, backend=backend(), first_gpu=True):
+def by_turns(candidates):
+    """{clock: candidates}. Every verdict has the times by both clocks, so each candidate is judged once: where no clock is named,
+    those of every other task by the one, and the rest by the other."""
+    named = common.options.clocks
+    if named:
+        return {clock: candidates for clock in named}
+    tasks = list(dict.fromkeys(x[1] for x in candidates))
+    return {clock: [x for x in candidates if tasks.index(x[1]) % 2 == i] for i, clock in enumerate(CLOCKS)}
+
+
+def judged(name, candidates, flags, until):
+    """[(clock that was asked for, verdict)] of all candidates."""
+    result, turns = [], by_turns(candidates)
+    for number, (clock, mine) in enumerate(turns.items()):
+        seconds = max(0, until - time.monotonic()) / (len(turns) - number)
+        count = len(result)
+        for verdict in verdicts_of(f"truth-{name}-{clock}", mine, options=[*flags, "--clock", clock],
+                                   seconds=seconds, backend=backend(), first_gpu=True):
             common.note_honest(verdict)
             if isinstance(verdict.get("timing"), dict):
                 verdict["timing"]["clock_asked"] = clock
             result.append((clock, verdict))
+        if len(result) - count < len(mine):
+            say(f"        asked for the clock `{clock}`: {len(result) - count} of {len(mine)} judged in {seconds:.0f} s")
     return result
 
 
 def compare_all(findings, verdicts, known):
     """`known` by clock and name of a candidate gives a Known or None."""
-    for asked in common.options.clocks:
+    for asked in CLOCKS:
+        if not any(clock == asked for clock, _ in verdicts):
+            continue
         say(f"\n        asked for the clock `{asked}`, ms\n{TITLE}")
         for verdict in (x for clock, x in verdicts if clock == asked):
             for clock in CLOCKS:
@@ -209,25 +227,30 @@ def compare_all(findings, verdicts, known):
     findings.promise()
 
 
-def check_torch_truth():
+def check_torch_truth(until):
     """The plain process sits before the verdicts and after them."""
     root, rows = write_problems()
+    began = time.monotonic()
     sittings = [plain_times(rows)]
+    sitting = time.monotonic() - began
     truth_native.say_alone([(x["device_ms"], x["alone_ms"]) for x in sittings[0].values()])
     candidates = [(f"{x['problem']} {x['module']}", x["task"], x["file"], "torch") for x in rows
                   if x["module"] != "model" and (x["problem"], x["module"]) in sittings[0]]
-    verdicts = judged("torch", candidates, ["--root", root, "--language", "any"])
+    verdicts = judged("torch", candidates, ["--root", root, "--language", "any"], until - sitting)
     sittings.append(plain_times(rows))
     compare_all(Findings("torch"), verdicts, lambda clock, name: known_by(clock, name, sittings))
 
 
 def check_truth():
-    wanted = common.options.contracts or ["torch", "native", "device"]
-    if "torch" in wanted:
-        check_torch_truth()
-    for contract in ("native", "device"):
-        if contract in wanted and backend() == "cuda":
-            truth, candidates = truth_native.prepare(contract, common.part().left() - 10)
-            verdicts = judged(contract, candidates, [])
+    wanted = [x for x in SHARES if x in (common.options.contracts or SHARES) and (x == "torch" or backend() == "cuda")]
+    for number, contract in enumerate(wanted):
+        left = min(common.part().left() - 10, 10**6)
+        share = left * SHARES[contract] / sum(SHARES[x] for x in wanted[number:])
+        until = time.monotonic() + share
+        if contract == "torch":
+            check_torch_truth(until)
+        else:
+            truth, candidates = truth_native.prepare(contract, share)
+            verdicts = judged(contract, candidates, [], until)
             compare_all(Findings(contract), verdicts,
                         lambda clock, name: clock in truth[name] and Known.of(*truth[name][clock]))

@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from gpu_check import common
-from gpu_check.clocks import event_timer, plain_library, time_plainly
+from gpu_check.clocks import PlainTimer, event_timer, plain_library
 from gpu_check.common import OUT, baseline, honest_set, say, task_spec
 
 KINDS = {"f32": "float", "i32": "int"}
@@ -125,14 +125,19 @@ def prepare(contract, seconds):
     event_timer()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         libraries = dict(zip(plain, pool.map(compiled, plain.values())))
-    truth, candidates, references, failed, alone = {}, [], {}, [], []
-    for name, task, *rest in rows:
-        if time.monotonic() > until:
-            say(f"        no time to measure {len(rows) - len(truth) - len(failed)} of {len(rows)}")
-            break
-        if task not in references:
-            references[task] = libraries[task] and time_plainly(task, libraries[task])
-        mine, model = libraries[name] and time_plainly(task, libraries[name]), references[task]
+    times, references = {}, {}  # ms; none of what failed
+    with PlainTimer() as timer:
+        for name, task, *_ in rows:
+            if time.monotonic() > until:
+                break
+            if task not in references:
+                references[task] = libraries[task] and timer.time(task, libraries[task])
+            times[name] = libraries[name] and timer.time(task, libraries[name])
+    if len(times) < len(rows):
+        say(f"        no time to measure {len(rows) - len(times)} of {len(rows)}")
+    truth, candidates, failed, alone = {}, [], [], []
+    for name, task, *rest in rows[:len(times)]:
+        mine, model = times[name], references[task]
         if not mine or not model:
             failed.append(name)
             continue

@@ -18,7 +18,9 @@ QUEUED_CALLS = 16
 DELAY_CYCLES = 20_000_000  # some 10 ms
 ROW_CALLS = 64
 ROUNDS = 12         # of short calls; each module has a row in each
-LONG_MS = 2         # calls of so much have fewer
+LONG_MS = 2         # calls of so much have fewer rounds
+ROW_MS = 100        # a row is no longer, but for the calls that it needs
+FEWEST_CALLS = 3
 FLUSH_BYTES = 256 << 20
 SETS_BYTES = 2 << 30
 
@@ -71,11 +73,11 @@ class Plain:
             found.append(self.between_events(call, sets, 1))
         return found
 
-    def queued(self, call, sets):
+    def queued(self, call, sets, calls):
         """Milliseconds a call, of a row of calls that the GPU finds all there."""
         self.flush()
         torch.cuda._sleep(DELAY_CYCLES)
-        return self.between_events(call, sets, QUEUED_CALLS)
+        return self.between_events(call, sets, calls)
 
     def row(self, call, sets, calls):
         """Milliseconds a call, by the host's clock."""
@@ -98,6 +100,11 @@ class Plain:
         return min(self.row(call, sets, 2) for _ in range(3))
 
 
+def calls_of(most, about_ms):
+    """How many calls make a row."""
+    return max(FEWEST_CALLS, min(most, int(ROW_MS / max(about_ms, 1e-3))))
+
+
 def measure(plain, rows, number):
     problem = load(rows[0]["model"], f"problem_{number}")
     sets = plain.inputs(problem)
@@ -116,9 +123,9 @@ def measure(plain, rows, number):
     for _ in range(ROUNDS // 3 if is_long else ROUNDS):
         for name, model in models.items():
             plain.row(model, sets, 2)
-            rows_of[name].append(plain.row(model, sets, ROW_CALLS // 4 if is_long else ROW_CALLS))
+            rows_of[name].append(plain.row(model, sets, calls_of(ROW_CALLS, about[name])))
             if plain.is_gpu:
-                queued[name].append(plain.queued(model, sets))
+                queued[name].append(plain.queued(model, sets, calls_of(QUEUED_CALLS, about[name])))
     middle = lambda x: statistics.median(x) if x else None
     ratio = lambda mine, own: middle([b / a for a, b in zip(mine, own)])
     for x in rows:

@@ -2,24 +2,12 @@
 
 #include <algorithm>
 
-#include <sched.h>
-
 #include "launch/config/paths.hpp"
 #include "launch/machine/build_ahead.hpp"
 
 namespace kernelmill {
 
 namespace {
-
-std::vector<int> cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
-  std::vector<int> result;
-  for (int i = 0; i < CPU_SETSIZE; ++i)
-    if (CPU_ISSET(i, &set)) result.push_back(i);
-  return result;
-}
 
 std::string slot_name(size_t number, const std::vector<int>& cpus) {
   std::string result = "cpu" + std::to_string(number) + " (cores ";
@@ -53,7 +41,7 @@ expected<void> check_layers(const std::vector<sandbox_layer>& layers,
 }
 
 std::vector<std::vector<int>> slot_cpus(const evaluation_section& config) {
-  auto all = cores();
+  auto all = cores_of_this_process();
   auto slots = config.slots > 0 ? config.slots : 1u;
   auto each = config.threads_per_slot > 0 ? size_t{config.threads_per_slot}
                                           : std::max<size_t>(1, all.size() / slots);
@@ -80,6 +68,9 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
   KM_TRY(processes);
   result.processes = std::make_shared<spawner>(std::move(*processes));
   result.walls = std::make_shared<sandbox>(*result.processes);
+  // A machine that only compiles has all cores for that.
+  result.cores = share_cores(evaluate ? backend.gpus.size() : 0);
+  result.walls->keep_to(result.cores.compilers);
   result.layers = result.walls->probe();
   KM_TRY(check_layers(result.layers, config.evaluation.required_layers));
   toolchain_options options;
@@ -89,20 +80,27 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
   options.deadline_ms = config.compile.deadline_ms;
   options.memory_bytes = uint64_t{config.compile.memory_mb} << 20;
   backend.apply(options);
-  result.compile_slots = config.compile.slots > 0
-                             ? config.compile.slots
-                             : static_cast<uint32_t>(std::max<size_t>(1, cores().size()));
+  result.compile_slots =
+      config.compile.slots > 0
+          ? config.compile.slots
+          : static_cast<uint32_t>(std::max<size_t>(1, result.cores.compilers.empty()
+                                                          ? cores_of_this_process().size()
+                                                          : result.cores.compilers.size()));
   result.toolchain = std::make_shared<native_toolchain>(*result.walls, options);
   build_ahead(*result.processes, backend, options.cache_directory, task_directories);
   if (!evaluate) return result;
-  // On GPUs the slots are the GPUs, and every core serves them all.
+  // On GPUs the slots are the GPUs, and every core serves them all but those on which they are
+  // timed.
   auto slots = backend.gpus.empty() ? slot_cpus(config.evaluation)
                                     : std::vector<std::vector<int>>(backend.gpus.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     referee_options referee;
     referee.cpus = slots[i];
     backend.apply(referee, i);
-    if (!backend.gpus.empty()) referee.pool = gpu_pool;
+    if (!backend.gpus.empty()) {
+      referee.pool = gpu_pool;
+      referee.timed_cpus = result.cores.timed[i];
+    }
     referee.cache_directory = options.cache_directory;
     referee.layers = layers_that_stood(result.layers);
     auto client =

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu/process/core_shares.hpp"
 #include "gpu/process/process.hpp"
 #include "gpu/referee/referee_client.hpp"
 #include "gpu/sandbox/sandbox.hpp"
@@ -31,6 +32,7 @@ struct node_slots {
   std::vector<sandbox_layer> layers;
   std::shared_ptr<native_toolchain> toolchain;
   uint32_t compile_slots = 1;
+  core_shares cores; ///< on GPUs
   std::vector<std::shared_ptr<referee_client>> referees;
   std::vector<std::string> referee_names; ///< "cpu0 (cores 0,1)"
 

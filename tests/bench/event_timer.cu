@@ -3,12 +3,17 @@
 // Prints milliseconds: the median of CALLS single calls, each after the caches were filled with clean lines; events around
 // 20 calls that were queued behind a delay, divided by 20; and the host's clock over 64 calls back to back until the GPU is
 // done, divided by 64. Of the last two, the median of 9 rows.
+//   event_timer -    does so for each line of its input, in one process: making a context takes longer than all calls. Words lie
+//                    between tabs; a library that does not load or finds no memory is answered by "failed", any other fault
+//                    ends the process.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
+#include <string>
 #include <vector>
 
 #include <dlfcn.h>
@@ -90,17 +95,38 @@ T median(std::vector<T> x) {
   return x[x.size() / 2];
 }
 
-int main(int argc, char** argv) {
-  void* library = dlopen(argv[1], RTLD_NOW);
-  if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), 1;
+// Memory of one job.
+class buffers {
+public:
+  ~buffers() {
+    for (void* x : all_) cudaFree(x);
+  }
+  void* get(size_t bytes) {
+    void* result = nullptr;
+    if (cudaMalloc(&result, bytes) != cudaSuccess) return nullptr;
+    all_.push_back(result);
+    return result;
+  }
+
+private:
+  std::vector<void*> all_;
+};
+
+enum outcome { done, failed, lost }; // lost: the context
+
+outcome time_one(const std::vector<std::string>& words) {
+  void* library = dlopen(words.at(0).c_str(), RTLD_NOW);
+  if (library == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), failed;
   auto solve = reinterpret_cast<any_function>(dlsym(library, "solve"));
-  int calls = std::atoi(argv[2]);
+  if (solve == nullptr) return std::fprintf(stderr, "%s\n", dlerror()), failed;
+  int calls = std::atoi(words.at(1).c_str());
   std::vector<argument> arguments;
   size_t bytes = 0;
-  for (int i = 3; i < argc && i < 15; ++i) {
-    arguments.push_back(parse(argv[i]));
+  for (size_t i = 2; i < words.size() && i < 14; ++i) {
+    arguments.push_back(parse(words[i].c_str()));
     bytes += 4 * arguments.back().count;
   }
+  buffers memory;
   // So many sets of buffers that a row finds nothing in the caches.
   int sets = int(std::clamp(bytes_of_sets / std::max(bytes, size_t(1)), size_t(4), size_t(most_sets)));
   std::vector<std::vector<int64_t>> a(sets, std::vector<int64_t>(12));
@@ -109,8 +135,8 @@ int main(int argc, char** argv) {
       const auto& x = arguments[i];
       a[s][i] = x.value;
       if (!x.is_buffer) continue;
-      void* buffer = nullptr;
-      if (cudaMalloc(&buffer, 4 * x.count) != cudaSuccess) return std::fprintf(stderr, "memory\n"), 1;
+      void* buffer = memory.get(4 * x.count);
+      if (buffer == nullptr) return std::fprintf(stderr, "memory\n"), failed;
       auto seed = unsigned(s * 100 + i);
       if (x.is_float)
         fill_f32<<<2048, 256>>>(static_cast<float*>(buffer), x.count, seed);
@@ -123,8 +149,8 @@ int main(int argc, char** argv) {
     auto& v = a[next++ % sets];
     solve(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]);
   };
-  uint4* flushed = nullptr;
-  cudaMalloc(&flushed, flushed_bytes);
+  auto* flushed = static_cast<uint4*>(memory.get(flushed_bytes));
+  if (flushed == nullptr) return std::fprintf(stderr, "memory\n"), failed;
   cudaMemset(flushed, 1, flushed_bytes);
   auto flush = [&] {
     read_all<<<2048, 256>>>(flushed, flushed_bytes / sizeof(uint4), reinterpret_cast<unsigned*>(flushed));
@@ -163,6 +189,32 @@ int main(int argc, char** argv) {
     walls.push_back(took.count() / 64);
   }
   if (auto code = cudaDeviceSynchronize(); code != cudaSuccess)
-    return std::fprintf(stderr, "%s\n", cudaGetErrorString(code)), 1;
+    return std::fprintf(stderr, "%s\n", cudaGetErrorString(code)), lost;
+  cudaEventDestroy(from);
+  cudaEventDestroy(to);
   std::printf("%.6f %.6f %.6f\n", median(alone), median(rows), median(walls));
+  return done;
+}
+
+std::vector<std::string> parts(const std::string& line) {
+  std::vector<std::string> result{""};
+  for (char c : line) {
+    if (c == '\t')
+      result.emplace_back();
+    else
+      result.back() += c;
+  }
+  return result;
+}
+
+int main(int argc, char** argv) {
+  if (argc < 2 || std::strcmp(argv[1], "-") != 0)
+    return argc < 3 || time_one({argv + 1, argv + argc}) != done ? 1 : 0;
+  for (std::string line; std::getline(std::cin, line);) {
+    auto words = parts(line);
+    auto found = words.size() < 2 ? failed : time_one(words);
+    if (found == lost) return 1;
+    if (found == failed) std::printf("failed\n");
+    std::fflush(stdout);
+  }
 }

@@ -114,7 +114,7 @@ std::optional<clocked_times> times_of(const clocked_rows& rows, const row_line& 
     const auto& x = rows.pairs[i];
     double reference = call_seconds(x.reference, result.intercept, 0) * result.share;
     double candidate = call_seconds(x.candidate, result.intercept, charged[i]);
-    blocks.push_back({{reference, reference}, {candidate, candidate}});
+    blocks.push_back({{reference, reference}, {candidate, candidate}, i});
   }
   auto counts = undisturbed(rows.pairs, blocks);
   keep_apart(rows, blocks, counts, result);

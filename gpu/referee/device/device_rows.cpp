@@ -2,8 +2,11 @@
 
 #include <numeric>
 
+#include <unistd.h>
+
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/slots.hpp"
+#include "gpu/referee/scheduling.hpp"
 
 namespace kernelmill {
 
@@ -12,6 +15,11 @@ namespace {
 constexpr uint64_t first_timed_row = 1'000'000; // contents of correctness cases have lower numbers
 constexpr unsigned sample_words = 512;          // of each output and set
 constexpr double gate_patience = 0.02;          // seconds; a launch takes microseconds
+
+// For a core, of who makes a row and of who waits for that.
+double waited_by_both(const row_maker& who) {
+  return waited_seconds(who.process.pid()) + waited_seconds(::getpid());
+}
 
 } // namespace
 
@@ -49,6 +57,7 @@ std::optional<row_times> device_rows::make(const row_maker& who, const row_order
   if (!call_alone(who, x)) return std::nullopt;
   bool gated = x.clock == paid_clock::device;
   if (gated && !close_gate(who, x)) return std::nullopt;
+  double waited = waited_by_both(who);
   result.contents = put_contents(x.kind);
   double there = now_seconds();
   filling_ += there - entered;
@@ -59,6 +68,7 @@ std::optional<row_times> device_rows::make(const row_maker& who, const row_order
   sample("take_sample", true);
   gpu_.synchronize();
   result.gap = now_seconds() - there - result.done;
+  result.waited = waited_by_both(who) - waited;
   calling_ += now_seconds() - there;
   return result;
 }

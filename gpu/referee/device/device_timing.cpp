@@ -12,12 +12,13 @@
 #include <fmt/format.h>
 
 #include "gpu/referee/device/clocked_rows.hpp"
-#include "gpu/referee/device/kind_looks.hpp"
 #include "gpu/referee/device/pair_taking.hpp"
 #include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/timed_rows.hpp"
 #include "gpu/referee/doubts.hpp"
+#include "gpu/referee/kind_looks.hpp"
+#include "gpu/referee/scheduling.hpp"
 
 namespace kernelmill {
 
@@ -28,9 +29,9 @@ constexpr size_t apart_pairs = 4;
 constexpr size_t apart_in_doubt = 12;
 // Deviation of the logarithm of a speedup between processes that run the same code: their memory
 // lies elsewhere (copies of the baselines on an H200).
-constexpr double process_spread = 0.008;
+constexpr double device_process_spread = 0.008;
 constexpr int most_lengthened = 3;
-constexpr int most_for_noise = 12; // pairs
+constexpr int most_for_noise = 12;       // pairs
 constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
 constexpr double delayed_factor = 1.15;  // of contents, by a candidate whose launches wait
 
@@ -43,6 +44,12 @@ both_seconds medians(const std::vector<timed_block>& blocks) {
   }
   return {median(candidate), median(reference)};
 }
+
+/// A row of a few calls.
+struct looked_row {
+  size_t kind = 0;
+  std::optional<row_times> row; ///< nothing where it could not be timed by the clock that is paid
+};
 
 class device_timing {
 public:
@@ -60,11 +67,14 @@ public:
       run_.record.fault = *fault;
       return;
     }
+    cores_apart cores{run_.parts.hardware.timed_cpus()};
+    cores.hold(timed_.process().pid());
+    cores.hold(timed_.baseline().pid());
     run_.candidate.forget();
     run_.prepared.arena()->gpu().rouse(); // it may have rested since the baseline was timed
     timed_.baseline().spin(true);
     if (warm_up()) time_all();
-    if (run_.program == nullptr) timed_.process().go_on();
+    timed_.let_both_go_on();
     timed_.baseline().spin(false);
     timed_.candidates().note_spans(run_.record.spans);
     if (sound()) summarize();
@@ -180,8 +190,9 @@ private:
 
   void forget_rows() {
     for (auto& x : rows_) x = {};
+    disturbed_ = 0;
     timed_.forget_longer();
-    looks_.forget();
+    looks_.clear();
   }
 
   // A kind that seems to be slower is timed until that is known, whatever the budget is.
@@ -237,17 +248,20 @@ private:
     auto times = evaluate(paid_);
     auto clock = paid_;
     double usual = times && !times->kinds.empty() ? medians(times->kinds[0].blocks).candidate : 0;
-    auto kinds = looks_.slow_kinds(
-        usual,
-        [&](size_t kind, const row_times& x) {
-          // Work on contents before the clock is no way to be fast.
-          double late = x.contents - 1.05 * timed_.quiet_contents(kind) - contents_slack;
-          return call_seconds(x, times ? times->intercept : 0, std::max(0.0, late));
-        },
-        [&](size_t kind) {
-          if (run_.expired()) return std::optional<looked_row>{std::in_place};
-          return look(kind);
-        });
+    auto look_of = [&](const looked_row& x) {
+      if (!x.row) return kind_look{x.kind, {}};
+      // Work on contents before the clock is no way to be fast.
+      double late = x.row->contents - 1.05 * timed_.quiet_contents(x.kind) - contents_slack;
+      return kind_look{
+          x.kind, call_seconds(*x.row, times ? times->intercept : 0, std::max(0.0, late))};
+    };
+    std::vector<kind_look> seen;
+    for (const auto& x : looks_) seen.push_back(look_of(x));
+    auto kinds = slow_kinds(seen, usual, [&](size_t kind) -> std::optional<kind_look> {
+      if (run_.expired()) return kind_look{kind, {}};
+      auto row = look(kind);
+      return row ? std::optional{look_of(*row)} : std::nullopt;
+    });
     if (!kinds) return false;
     for (size_t kind : *kinds) {
       if (run_.expired()) is_short_ = true;
@@ -261,20 +275,29 @@ private:
   bool pair(paid_clock clock, size_t kind) {
     auto& into = rows_[clock == paid_clock::device];
     row_pair x;
+    bool disturbed = false;
     auto make = [&]() -> std::optional<made_pair> {
       made_pair made;
       if (!timed_.long_rows(clock, kind, made.rows)) return std::nullopt;
       made.gate_held = clock != paid_clock::device || !timed_.gate_failed();
       return made;
     };
-    auto outcome = taking_.take(kind, into.pairs, make, x);
+    auto make_undisturbed = [&] {
+      return waits_.take(
+          make, quiet_.waited, [&] { return run_.expired(); }, disturbed);
+    };
+    auto outcome = taking_.take(kind, into.pairs, make_undisturbed, x);
     if (outcome == pair_outcome::ended) return false;
     if (outcome == pair_outcome::gate_lost) return lose_gate("launches did not wait in all rows");
     into.pairs.push_back(x);
+    if (clock == paid_) disturbed_ += disturbed ? 1 : 0;
     if (kind != 0) return true;
     into.baseline.push_back(x.reference);
     row_times short_row;
-    if (!timed_.reference_row(timed_.order_of(clock, 0, false), short_row)) return false;
+    for (int i = 0;
+         i == 0 || (i < pairs_that_wait::most_taken && lost_its_core(short_row, quiet_.waited));
+         ++i)
+      if (!timed_.reference_row(timed_.order_of(clock, 0, false), short_row)) return false;
     into.baseline.push_back(short_row);
     if (run_.program != nullptr || clock != paid_) return true;
     if (into.apart.size() >= apart_pairs && !seems_beside()) return true;
@@ -296,18 +319,19 @@ private:
     row_times row;
     if (!timed_.candidate_row(timed_.few_calls(paid_clock::call, kind), row)) return false;
     if (paid_ == paid_clock::call) {
-      looks_.saw(kind, row);
+      looks_.push_back({kind, row});
       return true;
     }
     auto seen = look(kind);
-    if (seen) looks_.saw(kind, *seen);
+    if (seen) looks_.push_back(*seen);
     return seen.has_value();
   }
 
   std::optional<looked_row> look(size_t kind) {
     row_times row;
     if (!timed_.candidate_row(timed_.few_calls(paid_, kind), row)) return std::nullopt;
-    return paid_ == paid_clock::device && timed_.gate_failed() ? looked_row{} : looked_row{row};
+    if (paid_ == paid_clock::device && timed_.gate_failed()) return looked_row{kind, {}};
+    return looked_row{kind, row};
   }
 
   // -- what they say --------------------------------------------------------------------------
@@ -330,6 +354,15 @@ private:
       return;
     }
     const auto& pairs = rows_[paid_ == paid_clock::device].pairs;
+    auto again = fmt::format("{} pairs were disturbed by other programs", waits_.taken_again());
+    record_.baseline.calls = waits_.made();
+    record_.baseline.disturbed = waits_.baseline_waited();
+    if (2 * disturbed_ > pairs.size()) {
+      auto seconds = medians(times->kinds[0].blocks);
+      record_.baseline.behind = seconds.candidate / seconds.reference;
+      record_.note = "not measured, because the machine is too busy: " + again;
+      return;
+    }
     std::vector<row_times> candidate;
     std::vector<row_times> reference; // as long: samples of more calls take longer
     for (const auto& x : pairs) {
@@ -347,7 +380,7 @@ private:
     record_.baseline.half_width = baseline_half_width(times->kinds);
     record_.reference_seconds = paid.reference_seconds;
     record_.candidate_seconds = paid.candidate_seconds;
-    record_.speedup = widened(paid.speedup, std::hypot(spread_of(*times, pairs), process_spread));
+    record_.speedup = widened(paid.speedup, std::hypot(spread_of(*times, pairs), device_process_spread));
     std::vector<double> calls;
     for (const auto& x : candidate) calls.push_back(x.calls);
     for (double x : calls) record_.samples += static_cast<uint32_t>(x);
@@ -356,6 +389,7 @@ private:
     note_both_clocks();
     compare_with_roofline(run_, median(calls));
     note_conditions(run_.prepared.arena()->gpu(), run_.record);
+    if (waits_.taken_again() > 0) record_.note += "; " + again;
     if (times->share < 1)
       record_.note +=
           "; the baseline was slower than before the candidate came, and is not believed";
@@ -405,9 +439,11 @@ private:
   contents_plan plan_;
   paid_clock paid_;
   clocked_rows rows_[2]; // by call, by device
+  pairs_that_wait waits_;
+  size_t disturbed_ = 0; // pairs that count by the clock that is paid, although others had a core
   int lengthened_ = 0;
   pair_taking taking_;
-  kind_looks looks_; // at kinds that are checked and not timed
+  std::vector<looked_row> looks_; // at kinds that are checked and not timed
   bool gate_lost_ = false;
   bool is_short_ = false; // the evaluation is over, and not all kinds were timed
 };

@@ -8,6 +8,22 @@ constexpr int retakes = 2; // of rows that are longer than those with the task's
 
 } // namespace
 
+std::optional<made_pair>
+pairs_that_wait::take(const std::function<std::optional<made_pair>()>& make, double usual,
+                      const std::function<bool()>& expired, bool& disturbed) {
+  for (int i = 1;; ++i) {
+    auto x = make();
+    if (!x) return std::nullopt;
+    ++made_;
+    bool theirs = lost_its_core(x->rows.reference, usual);
+    bool excused = excused_.excuses(theirs, lost_its_core(x->rows.candidate, usual));
+    baseline_waited_ += theirs ? 1 : 0;
+    disturbed = theirs || excused;
+    if (!disturbed || !x->gate_held || i == most_taken || expired()) return x;
+    ++taken_again_;
+  }
+}
+
 pair_outcome pair_taking::take(size_t kind, const std::vector<row_pair>& pairs,
                                const std::function<std::optional<made_pair>()>& make,
                                row_pair& into) {

@@ -2,10 +2,12 @@
 
 // Which of the rows of a pair count, where some are disturbed and some did not wait for the gate.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 
 #include "gpu/referee/device/clocked_rows.hpp"
+#include "gpu/referee/disturbance.hpp"
 
 namespace kernelmill {
 
@@ -13,6 +15,31 @@ struct made_pair {
   row_pair rows;
   bool gate_held =
       true; ///< by the clock of the GPU's work: all launches waited, and nothing is wrong
+};
+
+/// Pairs in which one of the two, or the referee, was ready and had no core are taken again: which
+/// of them that hits depends on where the scheduler has put them, and stays so for a whole
+/// evaluation. A candidate is excused no more often than its baseline waits, and what chance adds
+/// (excused_waits): else it could be rid of rows that it finds slow. Thread safety: none.
+class pairs_that_wait {
+public:
+  static constexpr int most_taken = 4; ///< times, of one pair
+
+  /// The first pair of `make` that nobody disturbed, or the last of so many, and whether that was.
+  /// One of which the gate failed counts for nothing anyway, and none is taken again once
+  /// `expired`. `usual`: seconds that a row waits in any case. Nothing when `make` says so.
+  std::optional<made_pair> take(const std::function<std::optional<made_pair>()>& make, double usual,
+                                const std::function<bool()>& expired, bool& disturbed);
+
+  uint32_t made() const noexcept { return made_; }
+  uint32_t baseline_waited() const noexcept { return baseline_waited_; } ///< in so many of them
+  uint32_t taken_again() const noexcept { return taken_again_; }
+
+private:
+  excused_waits excused_;
+  uint32_t made_ = 0;
+  uint32_t baseline_waited_ = 0;
+  uint32_t taken_again_ = 0;
 };
 
 enum class pair_outcome : unsigned char { counts, gate_lost, ended };

@@ -37,10 +37,12 @@ row_order timed_rows::few_calls(paid_clock clock, size_t kind) {
   return result;
 }
 
-// Who is not timed does not run.
+// Who is not timed does not run. Both have one core, where each would look for its next command
+// while the other works.
 bool timed_rows::reference_row(const row_order& order, row_times& into) {
-  if (run_.program == nullptr && !process().stopped() && process().stop() == standing::spawning)
+  if (!process().stopped() && process().stop() == standing::spawning)
     run_.find("background_work", severity::critical, "it started processes without end");
+  baseline().go_on();
   auto made = reference_rows_.make({baseline()}, order);
   if (!made) return blame_ending();
   into = *made;
@@ -49,10 +51,10 @@ bool timed_rows::reference_row(const row_order& order, row_times& into) {
 }
 
 bool timed_rows::candidate_row(const row_order& order, row_times& into) {
-  if (run_.program == nullptr) {
-    if (process().stopped()) worked_while_stopped_.push_back(process().worked_while_stopped());
-    process().go_on();
-  }
+  baseline().stop();
+  if (run_.program == nullptr && process().stopped())
+    worked_while_stopped_.push_back(process().worked_while_stopped());
+  process().go_on();
   auto made = candidate_rows_.make({process(), run_.program}, order);
   if (!made) {
     run_.record.correct = false;
@@ -66,6 +68,11 @@ bool timed_rows::candidate_row(const row_order& order, row_times& into) {
   if (!note_audit(run_, candidate_rows_, found, gated)) return false;
   if (gated) gate_failed_ = found.bad > 0 || found.late > 0 || candidate_rows_.gate_was_forced();
   return true;
+}
+
+void timed_rows::let_both_go_on() {
+  process().go_on();
+  baseline().go_on();
 }
 
 bool timed_rows::reference_is_right() {

@@ -32,6 +32,9 @@ public:
   bool reference_row(const row_order& order, row_times& into);
   bool candidate_row(const row_order& order, row_times& into); ///< checked
 
+  /// When timing is over.
+  void let_both_go_on();
+
   /// Whether the baseline's latest row was right; else it is the task's fault.
   bool reference_is_right();
 

@@ -1,7 +1,8 @@
 import unittest
 
+from gpu_check.__main__ import PARTS, USUALLY, share_of as share_of_part
 from gpu_check.false_alarms import rounds
-from gpu_check.matrix import result_of, variants
+from gpu_check.matrix import commands, result_of, share_of, variants
 
 
 def verdict(outcome, low=None, **more):
@@ -45,6 +46,30 @@ class Batches(unittest.TestCase):
         seeds = [x["seed"] for x in variants([], ["native-cpu"], lambda _row: 2)]
         self.assertEqual(seeds, sorted(seeds))
         self.assertEqual(set(seeds), {0, 1})
+
+    def test_the_first_seed_of_all_contracts_comes_before_any_other(self):
+        found = list(variants([], ["native-cpu", "torch-cpu"], lambda _row: 12, first=3))
+        batches = commands(found)
+        self.assertEqual(sum(len(rows) for _, rows in batches), len(found))
+        first = [x for _, rows in batches for x in rows if x["seed"] == 3]
+        begin = [x for _, rows in batches for x in rows][:len(first)]
+        self.assertEqual({x["seed"] for x in begin}, {3})
+        self.assertEqual({(x["class"], x["contract"]) for x in begin}, {(x["class"], x["contract"]) for x in found})
+
+    def test_time_is_shared_by_what_is_left(self):
+        self.assertEqual(share_of(90, [1], [[1, 1], []]), 30)
+        self.assertEqual(share_of(90, [1, 1], []), 90)
+        self.assertEqual(share_of(float("inf"), [1], [[1]]), float("inf"))
+
+    def test_parts_share_all_the_time_there_is(self):
+        self.assertEqual(set(USUALLY), set(PARTS))
+        left, given = 1650.0, []
+        names = ["planted", "torch_same", "truth", "matrix"]
+        for number, name in enumerate(names):
+            given.append(share_of_part(left, name, names[number + 1:]))
+            left -= given[-1] / 2  # each leaves a half
+        self.assertLess(given[0], given[1])
+        self.assertAlmostEqual(given[-1], left + given[-1] / 2)
 
     def test_quiet_and_busy_rounds_take_turns(self):
         rows = [("a", "t", "f", "native", "any"), ("b", "t", "f", "torch", "cuda")]

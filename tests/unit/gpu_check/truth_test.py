@@ -1,6 +1,12 @@
+import argparse
+import importlib.util
+import os
+import pathlib
+import tempfile
 import unittest
+from unittest import mock
 
-from gpu_check import truth, truth_native, truth_problems
+from gpu_check import clocks, common, truth, truth_native, truth_problems
 
 
 class Problems(unittest.TestCase):
@@ -75,6 +81,32 @@ class Sources(unittest.TestCase):
 
     def test_arguments_are_parted_where_no_bracket_is_open(self):
         self.assertEqual(truth_native.split("dim3(a, b), 256, f(c, d)"), ["dim3(a, b)", "256", "f(c, d)"])
+
+
+class Time(unittest.TestCase):
+    def test_each_task_has_one_clock_unless_they_are_named(self):
+        candidates = [(f"p{i} {module}", f"task{i}", "file") for i in range(4) for module in ("copy", "twice")]
+        with mock.patch.object(common, "options", argparse.Namespace(clocks=[])):
+            found = truth.by_turns(candidates)
+        self.assertEqual({x[1] for x in found["device"]}, {"task0", "task2"})
+        self.assertEqual(sorted(found["device"] + found["call"]), sorted(candidates))
+        with mock.patch.object(common, "options", argparse.Namespace(clocks=["call"])):
+            self.assertEqual(truth.by_turns(candidates), {"call": candidates})
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "there is no torch")
+    def test_rows_of_long_calls_have_few(self):
+        from gpu_check import truth_timer
+        self.assertEqual([truth_timer.calls_of(64, x) for x in (0.01, 1.0, 2.0, 31.0, 93.0)], [64, 64, 50, 3, 3])
+
+    def test_one_process_times_all_and_another_comes_after_its_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / "timer"
+            program.write_text("#!/bin/sh\nn=0\nwhile read -r line; do n=$((n + 1)); case $line in *end*) exit 1;; *none*) echo failed;; "
+                               "*) echo $n 2 3;; esac; done\n")
+            os.chmod(program, 0o755)
+            with mock.patch.object(clocks, "sizes_of", lambda task: ["1"]), clocks.PlainTimer(program) as timer:
+                self.assertEqual([timer.time("t", x) for x in ("a.so", "none.so", "b.so", "end.so", "c.so")],
+                                 [(1, 2, 3), None, (3, 2, 3), None, (1, 2, 3)])
 
 
 if __name__ == "__main__":

@@ -144,4 +144,37 @@ TEST(settle_doubts, a_kind_that_is_slow_is_paid_by_blocks_of_its_own) {
   EXPECT_GE(x.blocks[the_slow_one].blocks.size(), confirming_blocks);
 }
 
+// All kinds were met at one clock, and are timed again at another that is a third slower: the baseline
+// takes less on one of them, the candidate the same.
+TEST(settle_doubts, a_clock_that_changes_before_the_second_timing_makes_no_kind_slow) {
+  std::mt19937 dice{7};
+  std::normal_distribution<double> noise{1, 0.01};
+  size_t place = 0;
+  auto draw = [&](size_t kind, double pace) {
+    timed_block x{};
+    x.place = place++;
+    for (int i = 0; i < 2; ++i) {
+      x.reference[i] = (kind == the_slow_one ? 0.098 : 0.124) * pace * noise(dice);
+      x.candidate[i] = 0.08 * pace * noise(dice);
+    }
+    return x;
+  };
+  std::vector<kind_blocks> blocks;
+  for (size_t kind = 0; kind < kind_count; ++kind) blocks.push_back({"k" + std::to_string(kind), {}});
+  // The kind is met at the slower clock, most of the task's own blocks at the faster.
+  for (int i = 0; i < 4; ++i) blocks[0].blocks.push_back(draw(0, 1));
+  for (size_t kind = 1; kind < kind_count; ++kind) {
+    double pace = kind == the_slow_one ? 1.33 : 1;
+    blocks[kind].blocks.push_back(draw(kind, pace));
+    blocks[0].blocks.push_back(draw(0, pace));
+  }
+  size_t taken = 0;
+  auto slow = settle_doubts(blocks, [&](size_t kind) {
+    blocks[kind].blocks.push_back(draw(kind, 1.33));
+    return ++taken < 200;
+  });
+  EXPECT_FALSE(slow) << blocks[slow->kind].name;
+  EXPECT_NEAR(pay_slowest(blocks).speedup.estimate, 1.55, 0.02);
+}
+
 } // namespace

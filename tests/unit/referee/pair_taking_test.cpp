@@ -87,4 +87,75 @@ TEST(pair_taking, ends_with_the_candidate) {
   EXPECT_EQ(take(x, 1, {}).outcome, pair_outcome::ended);
 }
 
+// -- who waits for a core ------------------------------------------------------------------------
+
+made_pair waiting(double reference, double candidate) {
+  auto x = made(2e-6, 2e-6);
+  x.rows.reference.waited = reference;
+  x.rows.candidate.waited = candidate;
+  x.rows.reference.done += reference;
+  x.rows.candidate.done += candidate;
+  return x;
+}
+
+constexpr double slice = 3.6e-3; // of the scheduler's time, as rows beside compilers lost it
+
+struct kept {
+  std::optional<made_pair> rows;
+  bool disturbed = false;
+  size_t count = 0;
+};
+
+kept take_undisturbed(pairs_that_wait& x, const std::vector<made_pair>& pairs,
+                      bool expired = false) {
+  kept result;
+  auto make = [&]() -> std::optional<made_pair> {
+    if (result.count == pairs.size()) return std::nullopt;
+    return pairs[result.count++];
+  };
+  result.rows = x.take(
+      make, 10e-6, [&] { return expired; }, result.disturbed);
+  return result;
+}
+
+TEST(pairs_that_wait, a_row_that_lost_its_core_is_taken_again) {
+  pairs_that_wait x;
+  auto found = take_undisturbed(x, {waiting(0, slice), waiting(slice, 0), waiting(0, 0)});
+  EXPECT_EQ(found.count, 3u);
+  EXPECT_FALSE(found.disturbed);
+  EXPECT_EQ(found.rows->rows.candidate.done, row(2e-6).done);
+  EXPECT_EQ(x.taken_again(), 2u);
+  EXPECT_EQ(x.baseline_waited(), 1u);
+}
+
+TEST(pairs_that_wait, being_woken_is_no_loss) {
+  pairs_that_wait x;
+  EXPECT_EQ(take_undisturbed(x, {waiting(25e-6, 25e-6), waiting(0, 0)}).count, 1u);
+}
+
+TEST(pairs_that_wait, a_candidate_that_waits_by_itself_is_not_rid_of_its_rows) {
+  pairs_that_wait x;
+  size_t again = 0;
+  for (int i = 0; i < 40; ++i)
+    again += take_undisturbed(x, std::vector(8, waiting(0, slice))).count - 1;
+  EXPECT_EQ(again, 3u);
+  EXPECT_FALSE(take_undisturbed(x, {waiting(0, slice)}).disturbed); // it counts as it is
+}
+
+TEST(pairs_that_wait, where_all_are_disturbed_the_last_says_so) {
+  pairs_that_wait x;
+  auto found = take_undisturbed(x, std::vector(8, waiting(slice, slice)));
+  EXPECT_EQ(found.count, size_t{pairs_that_wait::most_taken});
+  EXPECT_TRUE(found.disturbed);
+  EXPECT_TRUE(take_undisturbed(x, {waiting(slice, 0)}, true).disturbed);
+  EXPECT_FALSE(take_undisturbed(x, {}).rows);
+}
+
+TEST(pairs_that_wait, where_the_gate_failed_nothing_is_excused) {
+  pairs_that_wait x;
+  auto failed = waiting(slice, slice);
+  failed.gate_held = false;
+  EXPECT_EQ(take_undisturbed(x, {failed, waiting(0, 0)}).count, 1u);
+}
+
 } // namespace

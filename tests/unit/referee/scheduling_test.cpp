@@ -1,4 +1,5 @@
 #include <csignal>
+#include <vector>
 
 #include <sched.h>
 #include <sys/wait.h>
@@ -55,6 +56,31 @@ TEST(scheduling, two_processes_are_kept_on_one_core_and_let_go) {
   EXPECT_EQ(cores_of(baseline.pid()), 1);
   run_anywhere();
   EXPECT_EQ(cores_of(0), all);
+}
+
+TEST(scheduling, a_referee_and_what_it_times_have_a_core_each) {
+  int all = cores_of(0);
+  if (all < 2) GTEST_SKIP() << "there is one core";
+  cpu_set_t set;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  std::vector<int> two;
+  for (int i = 0; i < CPU_SETSIZE && two.size() < 2; ++i)
+    if (CPU_ISSET(i, &set)) two.push_back(i);
+  sleeper candidate;
+  {
+    cores_apart cores{two};
+    cores.hold(candidate.pid());
+    ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+    EXPECT_TRUE(CPU_COUNT(&set) == 1 && CPU_ISSET(two[0], &set));
+    ASSERT_EQ(::sched_getaffinity(candidate.pid(), sizeof set, &set), 0);
+    EXPECT_TRUE(CPU_COUNT(&set) == 1 && CPU_ISSET(two[1], &set));
+  }
+  EXPECT_EQ(cores_of(0), all);
+  sleeper other;
+  cores_apart none{{}};
+  none.hold(other.pid());
+  EXPECT_EQ(cores_of(0), all);
+  EXPECT_EQ(cores_of(other.pid()), all);
 }
 
 } // namespace
