@@ -123,7 +123,8 @@ expected<void> serve(const options& given) {
     torch = std::make_unique<torch_lane>(
         *processes, walls,
         torch_lane_options{given.python, given.cpus, of_candidates.threads, given.gpu_node,
-                           of_candidates.driver, std::max<size_t>(1, (given.pool * 3) / 4)});
+                           of_candidates.driver, std::max<size_t>(1, (given.pool * 3) / 4),
+                           given.timed_cpus.empty() ? -1 : given.timed_cpus.back()});
   if (torch && given.python_at_once) torch->launch(); // what fails is told to who asks
   const lanes all{{tasks, pool, hardware, gpu.get()}, torch.get()};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for

@@ -33,6 +33,7 @@ void torch_blocks::take(const nlohmann::json& answer) {
   apart_ = {answer.at("apart").get<double>(), answer.at("beside").get<double>(),
             answer.at("cost").get<double>()};
   timed_block block{};
+  block.place = count(); // the kinds are compared by the machine's pace at that moment
   for (size_t i = 0; i < 2; ++i) {
     block.reference[i] = answer.at("reference").at(i).get<double>();
     block.candidate[i] = answer.at("candidate").at(i).get<double>();

@@ -22,23 +22,26 @@ class Core:
     """A core for the timed processes of one slot, while this object lives: other slots choose another, and this process
     keeps off it."""
 
-    def __init__(self):
+    def __init__(self, wanted: int = -1):
+        """`wanted`: that compilers keep off; below 0 there is none."""
         self.allowed = os.sched_getaffinity(0)
         self.mark: Optional[socket.socket] = None
         self.waker: Optional[Process] = None
-        self.number = self._choose()
+        self.number = self._choose(wanted)
         try:
             if self.number is not None:
                 os.sched_setaffinity(0, self.allowed - {self.number})
         except OSError:  # a container that refuses it
             self.number = None
 
-    def _choose(self) -> Optional[int]:
+    def _choose(self, wanted: int) -> Optional[int]:
         here = ctypes.CDLL(None).sched_getcpu()
         others = sorted(self.allowed - {here})
         if len(others) + 1 < FEWEST:
             return None
         random.shuffle(others)
+        if wanted in self.allowed:
+            others = [wanted, *(x for x in others if x != wanted)]
         for number in others:
             mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             try:

@@ -52,10 +52,10 @@ def fault_of(e: Exception) -> Fault:
 class Referee:
     """What outlives single requests."""
 
-    def __init__(self, lib, zygote: Zygote, device: str, pool_size: int):
+    def __init__(self, lib, zygote: Zygote, device: str, pool_size: int, core: int = -1):
         self.lib, self.zygote, self.device = lib, zygote, device
         self.pool = Pool(lib, zygote, pool_size)
-        self.core = Core() if device == "cuda" else None
+        self.core = Core(core) if device == "cuda" else None
         self.benches: dict[tuple[str, str], Bench] = {}  # latest last
         self.judgement: Optional[Judgement] = None
         self.ending: list[Process] = []  # candidates, killed
@@ -298,13 +298,14 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), required=True)
     parser.add_argument("--pool", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--core", type=int, default=-1)
     options = parser.parse_args()
     sys.dont_write_bytecode = True
     torch.set_num_threads(options.threads)
     lib = native.load(options.library)
     control = socket.socket(fileno=3)
     zygote = Zygote(socket.socket(fileno=4))
-    referee = Referee(lib, zygote, options.device, options.pool)
+    referee = Referee(lib, zygote, options.device, options.pool, options.core)
     try:
         if options.device == "cuda":
             torch.cuda.init()

@@ -46,9 +46,9 @@ class Cores(unittest.TestCase):
         for x in self.timed:
             self.addCleanup(x.close)
 
-    def core(self):
+    def core(self, wanted=-1):
         with mock.patch.object(cores, "FEWEST", 2):
-            return cores.Core()
+            return cores.Core(wanted)
 
     def test_timed_processes_share_a_core_that_this_one_leaves(self):
         core, pool = self.core(), Pool(self)
@@ -82,6 +82,15 @@ class Cores(unittest.TestCase):
         gone.close()
         self.assertFalse(core.take_turns(pool, self.timed[0], gone))
         self.assertEqual(os.sched_getaffinity(self.timed[0].number()), core.allowed)
+
+    def test_the_core_that_compilers_keep_off_is_taken(self):
+        for wanted in sorted(os.sched_getaffinity(0)):
+            core = self.core(wanted)
+            self.assertEqual(core.number, wanted)
+            core.mark.close()
+            os.sched_setaffinity(0, core.allowed)
+        first, second = self.core(wanted), self.core(wanted)
+        self.assertNotEqual(first.number, second.number)
 
     def test_no_two_slots_choose_the_same(self):
         found = [x for x in (self.core(), self.core(), self.core()) if x.number is not None]
