@@ -34,7 +34,8 @@ json read_file_json(const std::string& name) {
 }
 
 /// A copy of a task under another id; `source` may be empty.
-std::string add_task(const std::string& id, const std::string& source) {
+std::string add_task(const std::string& id, const std::string& source,
+                     const std::string& split = "train") {
   auto folder = scratch() + "/tasks/" + id;
   fs::create_directories(folder);
   fs::copy(source_file("configs/tasks/native/row_sum"), folder,
@@ -42,7 +43,7 @@ std::string add_task(const std::string& id, const std::string& source) {
   std::ifstream in{folder + "/task.json"};
   auto document = json::parse(in, nullptr, true, true);
   document["id"] = id;
-  document["split"] = "train";
+  document["split"] = split;
   if (!source.empty()) document["source"] = source;
   write_file("tasks/" + id + "/task.json", document.dump());
   return id;
@@ -367,6 +368,37 @@ TEST(licence_command, kernels_of_a_bound_model_bind_the_runs_that_show_them) {
   auto examples = read_file_json(shows + "/manifest.json")["retrieval"]["examples"];
   ASSERT_FALSE(examples.empty());
   EXPECT_EQ(examples[0]["source"], "reference-kernels");
+}
+
+/// Prompts of a run as one text.
+std::string prompts_of(const std::string& run) {
+  auto x = kernelmill({"export", run, "--form", "kernel-rl", "--out", "-"});
+  EXPECT_EQ(x.code, 0) << x.err;
+  std::string result;
+  std::istringstream lines{x.out};
+  for (std::string line; std::getline(lines, line);)
+    result += json::parse(line)["prompt_messages"].dump();
+  return result;
+}
+
+TEST(licence_command, what_is_held_out_is_never_an_example) {
+  auto shows = [](const std::string& name, const std::string& index) {
+    return prompts_of(run_over(name, add_task("mine/" + name, "own"),
+                               {"tasks.group_size=1", "retrieval.enabled=true",
+                                "retrieval.index=" + index}));
+  };
+  auto trained = run_over("trained", add_task("mine/trained", "own"));
+  auto held = run_over("held", add_task("mine/held", "own", "dev"));
+  for (const auto& [run, index] : {std::pair{trained, "index-trained"}, {held, "index-held"}}) {
+    auto built = kernelmill({"index", "build", index, "--kernels", run, "--json"});
+    ASSERT_EQ(built.code, 0) << built.err;
+    EXPECT_EQ(built.document()["kernels"] > 0, run == trained) << built.out;
+  }
+  auto x = kernelmill({"index", "build", "again", "--kernels", held, "--json"});
+  EXPECT_THAT(x.document()["left_out"]["mine/held"]["reason"].get<std::string>(),
+              HasSubstr("held out"));
+  EXPECT_THAT(shows("asks-trained", "index-trained"), HasSubstr("mine/trained"));
+  EXPECT_THAT(shows("asks-held", "index-held"), Not(HasSubstr("mine/held")));
 }
 
 TEST(licence_command, of_two_runs_the_free_one_is_exported_and_the_other_is_named) {
