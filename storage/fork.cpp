@@ -220,8 +220,9 @@ expected<fork_origin> fork_from(const run_directory& from, uint32_t group, uint3
   if (!policies)
     return configuration_error(
         "fork_origin_gone",
-        "failed to fork " + name + ": its run is a fork itself, of a run that is gone, and nothing "
-        "says whose answers its first turns are",
+        "failed to fork " + name +
+            ": its run is a fork itself, of a run that is gone, and nothing "
+            "says whose answers its first turns are",
         "put " + manifest->value(json::json_pointer{"/fork/directory"}, std::string{"it"}) +
             " back");
   x.policies = std::move(*policies);

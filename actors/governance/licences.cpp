@@ -292,8 +292,9 @@ licence_decision decide_among(const std::vector<const licence*>& found, const st
     }
   if (result.allowed) return result;
   if (!result.confirmed && wanted != purpose::evaluate) {
-    result.reason = fmt::format("{} is of {}, whose licence ({}) nobody has confirmed: it must not {}",
-                                what, least.title, least.name, verb_of(wanted));
+    result.reason =
+        fmt::format("{} is of {}, whose licence ({}) nobody has confirmed: it must not {}", what,
+                    least.title, least.name, verb_of(wanted));
     result.hint = fmt::format(
         "read {}; then copy its file {}.json to ~/.local/share/kernelmill/licences and add "
         "\"confirmed\" with the date",

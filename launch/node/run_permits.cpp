@@ -85,7 +85,8 @@ permit of_live_kernels(const permit_maker& make, const permits& of_run,
     at = &(*at)["of_origin"];
     for (const auto& what : origins_of(*at)) {
       auto may = make.of(what);
-      if (auto& known = tasks[what.id]; known.source.empty() || !may.allowed) known = std::move(may);
+      if (auto& known = tasks[what.id]; known.source.empty() || !may.allowed)
+        known = std::move(may);
     }
   }
   permit result;
@@ -196,11 +197,11 @@ expected<void> check_store_of(const run_directory& run, const store& from) {
     return true;
   }));
   if (!found || *found == wanted) return {};
-  return configuration_error(
-      "licence_forbids",
-      "failed to read " + run.path + ": its manifest is not of the run in " + run.store +
-          ", so nothing says whose its tasks are and what must not leave",
-      "restore the run's manifest.json and its store from one copy");
+  return configuration_error("licence_forbids",
+                             "failed to read " + run.path + ": its manifest is not of the run in " +
+                                 run.store +
+                                 ", so nothing says whose its tasks are and what must not leave",
+                             "restore the run's manifest.json and its store from one copy");
 }
 
 } // namespace kernelmill

@@ -18,8 +18,8 @@ namespace kernelmill {
 expected<exports::permits> permits_of(const run_directory& run, const licence_book& book,
                                       purpose wanted, const std::set<std::string>& accepted);
 
-/// Whether the manifest, which says whose the tasks are, is of the run that the store holds. Errors:
-/// "licence_forbids", those of the store.
+/// Whether the manifest, which says whose the tasks are, is of the run that the store holds.
+/// Errors: "licence_forbids", those of the store.
 expected<void> check_store_of(const run_directory& run, const store& from);
 
 } // namespace kernelmill

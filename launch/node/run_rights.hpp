@@ -36,7 +36,7 @@ struct answer_rights {
 struct run_rights {
   std::vector<task_rights> tasks;
   std::vector<answer_rights> answers; ///< of models that files of licences speak of
-  std::set<std::string> accepted;       ///< terms
+  std::set<std::string> accepted;     ///< terms
 
   const task_rights* find(const std::string& task) const;
 };

@@ -390,8 +390,9 @@ fields kernel_rl() {
           n("problem_id", integer, "of KernelBench; null for other tasks: see `task`"),
           f("backend", text, "`cpu` or `cuda`"),
           f("dataset_src", text, "`local`: tasks are folders"),
-          f("prompt_option", text, "`raicl` where the prompt shows retrieved examples, else "
-                                   "`zero_shot`"),
+          f("prompt_option", text,
+            "`raicl` where the prompt shows retrieved examples, else "
+            "`zero_shot`"),
           f("raicl_k", integer, "how many"),
           f("turn", integer, "number, from 0"),
           f("max_turns", integer, "that the episode could have"),
@@ -416,10 +417,9 @@ fields kernel_rl() {
 } // namespace
 
 const std::vector<field>& fields_of(form x) {
-  static const std::vector<fields> all = {sft(),    trajectories(), preference(), rl(),
-                                          trl(),    verl(),         prime_rl(),   skyrl(),
-                                          tinker(), nemo_gym(),     megatron(),   harbor(),
-                                          kernel_rl()};
+  static const std::vector<fields> all = {
+      sft(),   trajectories(), preference(), rl(),       trl(),    verl(),     prime_rl(),
+      skyrl(), tinker(),       nemo_gym(),   megatron(), harbor(), kernel_rl()};
   return all[static_cast<size_t>(x)];
 }
 

@@ -1,5 +1,5 @@
-// kernel_rl's line of traces.jsonl. What does not exist here is null: docs/reference/imports.md says
-// of each such key why.
+// kernel_rl's line of traces.jsonl. What does not exist here is null: docs/reference/imports.md
+// says of each such key why.
 
 #include <algorithm>
 #include <charconv>

@@ -63,10 +63,10 @@ struct turn {
   std::vector<component> components;
   bool format_ok = false, compiled = false, correct = false, terminal = false;
   uint32_t cases_passed = 0, cases_total = 0, max_turns = 0;
-  std::string error;       ///< of its fault; empty: none
-  double committed_at = 0; ///< seconds since 1970
-  double evidence = 0;                               ///< messages/evidence.hpp
-  std::string quality = "unusable";                  ///< "positive", "near_miss", ...
+  std::string error;                ///< of its fault; empty: none
+  double committed_at = 0;          ///< seconds since 1970
+  double evidence = 0;              ///< messages/evidence.hpp
+  std::string quality = "unusable"; ///< "positive", "near_miss", ...
   stage_seconds seconds;
   uint32_t prompt_tokens = 0, completion_tokens = 0; ///< as the server counted
 

@@ -33,7 +33,7 @@ struct permits {
   permit kernels; ///< of all other retrieved kernels
   permit cards;
   std::vector<std::pair<std::string, permit>> models; ///< by globs of names
-  std::optional<permit> answers; ///< of the run's model, where a source speaks of it
+  std::optional<permit> answers;        ///< of the run's model, where a source speaks of it
   std::optional<permit> shared_answers; ///< of a fork's first turns, which its origin's model wrote
   uint32_t shared_turns = 0;            ///< how many these are
 

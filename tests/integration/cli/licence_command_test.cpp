@@ -23,10 +23,10 @@ using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
-const std::vector<std::string> forms = {
-    "sft",    "trajectories", "preference", "rl",     "trl",         "verl", "prime-rl",    "skyrl",
-    "tinker", "nemo-gym",     "megatron",   "harbor", "kernel-rl",   "sol",  "harbor-tasks",
-    "kernelbench"};
+const std::vector<std::string> forms = {"sft",       "trajectories", "preference",   "rl",
+                                        "trl",       "verl",         "prime-rl",     "skyrl",
+                                        "tinker",    "nemo-gym",     "megatron",     "harbor",
+                                        "kernel-rl", "sol",          "harbor-tasks", "kernelbench"};
 
 json read_file_json(const std::string& name) {
   std::ifstream in{scratch() + "/" + name};
@@ -111,8 +111,8 @@ bool has_rows(const std::string& form) {
   return form != "kernelbench" && form != "sol" && form != "harbor-tasks";
 }
 
-/// One of each kind of them, which take seconds. A report in KernelBench's form holds figures alone,
-/// and asks for the tasks.
+/// One of each kind of them, which take seconds. A report in KernelBench's form holds figures
+/// alone, and asks for the tasks.
 std::vector<std::vector<std::string>> ways_out(const std::string& run, bool figures) {
   std::vector<std::vector<std::string>> result;
   for (const auto* form : {"rl", "kernel-rl", "sol", "harbor-tasks", "kernelbench"})
@@ -147,12 +147,11 @@ std::vector<std::vector<std::string>> every_way_out(const std::string& run) {
   return result;
 }
 
-void expect_no_way_out(const std::string& run, bool figures = true,
-                       const char* said = "must not") {
+void expect_no_way_out(const std::string& run, bool figures = true, const char* said = "must not") {
   static const auto key = kernelmill({"bundle", "keygen", "--out", "sign.pem"});
   ASSERT_EQ(key.code, 0) << key.err;
-  for (const auto& words : figures && run == bound_run() ? every_way_out(run)
-                                                         : ways_out(run, figures)) {
+  for (const auto& words :
+       figures&& run == bound_run() ? every_way_out(run) : ways_out(run, figures)) {
     expect_refused(words, said);
     for (const auto* left : {"never/data", "never/PROVENANCE.json", "never.tar.zst", "never-index"})
       EXPECT_FALSE(fs::exists(scratch() + "/" + left)) << words[3] << " " << left;
@@ -181,8 +180,8 @@ TEST(licence_command, a_bound_run_says_so_before_it_starts_and_is_exported_in_no
 TEST(licence_command, new_verdicts_forks_and_indexes_lift_nothing) {
   ASSERT_EQ(kernelmill({"rescore", bound_run(), "--reward", "sparse", "--name", "other"}).code, 0);
   expect_no_export(bound_run(), {"rl", "sft"}, {"--verdict", "other"});
-  auto fork = kernelmill({"fork", bound_run() + "/g0.e0.t1", "run.dir=runs/branch",
-                          "policy.licence=own", "--json"});
+  auto fork = kernelmill(
+      {"fork", bound_run() + "/g0.e0.t1", "run.dir=runs/branch", "policy.licence=own", "--json"});
   ASSERT_EQ(fork.code, 0) << fork.err;
   expect_no_export("runs/branch", {"rl", "trajectories"});
   expect_refused({"index", "build", "never-index", "--kernels", bound_run()});
@@ -305,8 +304,8 @@ TEST(licence_command, a_fork_asks_for_its_own_model_and_for_that_of_its_origin) 
   auto bound = run_over("origin-bound", task, {"policy.licence=sol-execbench"});
   auto free = run_over("origin-free", task);
   auto fork = [](const std::string& from, const std::string& name, const std::string& licence) {
-    auto x = kernelmill({"fork", from + "/g0.e0.t1", "run.dir=runs/" + name,
-                         "policy.licence=" + licence});
+    auto x = kernelmill(
+        {"fork", from + "/g0.e0.t1", "run.dir=runs/" + name, "policy.licence=" + licence});
     EXPECT_EQ(x.code, 0) << x.err;
     return std::pair{"runs/" + name, x.err};
   };
@@ -344,8 +343,8 @@ TEST(licence_command, what_is_imported_leaves_when_somebody_says_whose_it_is) {
   expect_no_way_out(import("forged.jsonl", "forged", ""));
   expect_no_export(import(bound_run() + "/traces.jsonl", "laundered", "own"), forms);
   auto own = import("forged.jsonl", "said", "own");
-  auto x = kernelmill({"export", own, "--form", "trajectories", "--governance", "unusable",
-                       "--out", "said-rows", "--json"});
+  auto x = kernelmill({"export", own, "--form", "trajectories", "--governance", "unusable", "--out",
+                       "said-rows", "--json"});
   ASSERT_EQ(x.code, 0) << "whoever imports it says so: " << x.err;
   EXPECT_GT(x.document()["rows"], 0);
   EXPECT_EQ(kernelmill({"import", "kernel-rl-traces", "forged.jsonl", "--out", "runs/never",
@@ -372,8 +371,8 @@ TEST(licence_command, a_store_under_the_manifest_of_another_run_is_refused) {
 
 // Terms that were accepted for an index do not go along with its kernels.
 TEST(licence_command, kernels_of_a_bound_model_bind_the_runs_that_show_them) {
-  auto run = run_over("writes", add_task("mine/writes", "own"),
-                      {"policy.licence=reference-kernels"});
+  auto run =
+      run_over("writes", add_task("mine/writes", "own"), {"policy.licence=reference-kernels"});
   expect_refused({"index", "build", "bound-index", "--kernels", run}, "--accept-terms");
   auto built = kernelmill({"index", "build", "bound-index", "--kernels", run, "--accept-terms",
                            "researcher-reciprocity-1.0", "--json"});

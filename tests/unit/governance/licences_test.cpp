@@ -27,8 +27,8 @@ std::string why_not(const std::string& text) {
 std::string document(const std::string& source, const std::string& train,
                      const std::string& more = "") {
   return R"({"schema_version": 1, "source": ")" + source + R"(", "title": "The )" + source +
-         R"( set", "licence": "L", "confirmed": "2026-11-24", "match": [")" + source + R"(/*"], )" + more +
-         R"("allows": {"evaluate": true, "train": )" + train + R"(, "share": true}})";
+         R"( set", "licence": "L", "confirmed": "2026-11-24", "match": [")" + source + R"(/*"], )" +
+         more + R"("allows": {"evaluate": true, "train": )" + train + R"(, "share": true}})";
 }
 
 licence_book book(const std::vector<std::string>& documents) {
@@ -218,8 +218,8 @@ TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {
   for (const auto* model : {"gpt-oss-120b", "openai/gpt-oss-20b", "Qwen/Qwen3-8B", "m", "olmo", ""})
     EXPECT_TRUE(may_train(model)) << model;
   for (const auto* model :
-       {"GPT-5.5", "azure/gpt-4.1", "openrouter/openai/o3", "ft:gpt-4.1:us", "us.anthropic.claude-3",
-        "openrouter/anthropic/claude-opus-4-7", "models/gemini-3-pro"})
+       {"GPT-5.5", "azure/gpt-4.1", "openrouter/openai/o3", "ft:gpt-4.1:us",
+        "us.anthropic.claude-3", "openrouter/anthropic/claude-opus-4-7", "models/gemini-3-pro"})
     EXPECT_FALSE(may_train(model)) << "behind a gateway: " << model;
   EXPECT_FALSE(may_train("behind-a-proxy", "openai-answers")) << "policy.licence names the source";
   EXPECT_TRUE(may_train("m", "Apache-2.0")) << "no source: a licence for the data card";
