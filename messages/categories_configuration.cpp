@@ -70,7 +70,8 @@ constexpr error_category table[] = {
     {"bad_licence", "a file of `configs/licences`, or of the user's, cannot be used",
      "the message names file and key; docs/reference/licences.md has them all"},
     {"licence_forbids",
-     "the licence of a task, or of a retrieved example, does not allow what was asked for",
+     "the licence of a task, of a retrieved example or of a model's answers does not allow what was "
+     "asked for, or nothing says whose they are",
      "the hint names the terms that can be accepted; where there are none, leave the tasks out"},
     {"unknown_terms", "`--accept-terms` names terms that no source has",
      "docs/reference/licences.md lists them"},

@@ -99,6 +99,42 @@ expected<run_directory> open_origin(const fork_origin& from) {
       "put it back there and resume; the fork needs it no more once its shared turns are copied");
 }
 
+json policies_json(const std::vector<asked_policy>& xs) {
+  auto result = json::array();
+  for (const auto& x : xs) result.push_back({{"model", x.model}, {"licence", x.licence}});
+  return result;
+}
+
+std::vector<asked_policy> policies_in(const json& listed) {
+  std::vector<asked_policy> result;
+  for (const auto& x : listed)
+    result.push_back({x.value("model", std::string{}), x.value("licence", std::string{})});
+  return result;
+}
+
+constexpr int longest_chain = 100; // of forks of forks; a circle would have no end
+
+/// A run's own policy, and those that wrote the turns that it shares.
+std::optional<std::vector<asked_policy>> policies_of(const json& manifest, int depth);
+
+std::optional<std::vector<asked_policy>> policies_of_origin(const json& manifest, int depth) {
+  auto fork = manifest.find("fork");
+  if (fork == manifest.end()) return std::vector<asked_policy>{};
+  if (!fork->is_object() || depth > longest_chain) return std::nullopt;
+  if (fork->contains("policies")) return policies_in((*fork)["policies"]);
+  // Of an older program: its origin says it, as long as that is there.
+  auto origin = read_json(fork->value("directory", std::string{}) + "/manifest.json");
+  return origin ? policies_of(*origin, depth + 1) : std::nullopt;
+}
+
+std::optional<std::vector<asked_policy>> policies_of(const json& manifest, int depth) {
+  auto result = policies_of_origin(manifest, depth);
+  if (!result) return result;
+  auto own = manifest.value("policy", json::object());
+  result->push_back({own.value("model", std::string{}), own.value("licence", std::string{})});
+  return result;
+}
+
 } // namespace
 
 json to_json(const fork_origin& x) {
@@ -106,7 +142,15 @@ json to_json(const fork_origin& x) {
           {"task", x.task},           {"task_digest", x.task_digest},
           {"group", x.group},         {"member", x.member},
           {"turns", x.turns},         {"turn_id", x.turn_id},
-          {"prompt", x.prompt}};
+          {"prompt", x.prompt},       {"policies", policies_json(x.policies)}};
+}
+
+std::optional<std::vector<asked_policy>> policies_of_shared_turns(const json& manifest) {
+  try {
+    return policies_of_origin(manifest, 0);
+  } catch (const json::exception&) { // of another version
+    return std::nullopt;
+  }
 }
 
 std::optional<fork_origin> fork_of(const json& manifest) {
@@ -123,6 +167,7 @@ std::optional<fork_origin> fork_of(const json& manifest) {
     x.turns = found->at("turns").get<uint32_t>();
     x.turn_id = found->at("turn_id").get<std::string>();
     x.prompt = found->value("prompt", std::string{});
+    x.policies = policies_in(found->value("policies", json::array()));
     return x.turns > 0 ? std::optional{x} : std::nullopt;
   } catch (const json::exception&) { // of another version
     return std::nullopt;
@@ -171,6 +216,16 @@ expected<fork_origin> fork_from(const run_directory& from, uint32_t group, uint3
   for (const auto& task : manifest->value("tasks", json::array()))
     if (task.value("id", std::string{}) == x.task)
       x.task_digest = task.value("digest", std::string{});
+  auto policies = policies_of(*manifest, 0);
+  if (!policies)
+    return configuration_error(
+        "fork_origin_gone",
+        "failed to fork " + name +
+            ": its run is a fork itself, of a run that is gone, and nothing "
+            "says whose answers its first turns are",
+        "put " + manifest->value(json::json_pointer{"/fork/directory"}, std::string{"it"}) +
+            " back");
+  x.policies = std::move(*policies);
   return x;
 }
 

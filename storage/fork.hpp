@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -16,6 +17,11 @@
 #include "storage/store.hpp"
 
 namespace kernelmill {
+
+/// Whose answers turns are: what a run's manifest says of its policy.
+struct asked_policy {
+  std::string model, licence;
+};
 
 struct fork_origin {
   std::string directory; ///< of the other run, absolute
@@ -26,11 +32,17 @@ struct fork_origin {
   uint32_t turns = 0;  ///< that are shared, from the first on
   std::string turn_id; ///< of the last of them, there
   std::string prompt;  ///< that the policy reads behind the last shared feedback; may be empty
+  std::vector<asked_policy> policies; ///< that may have written the shared turns
 };
 
 /// What stands under "fork" in a manifest.
 nlohmann::ordered_json to_json(const fork_origin& x);
 std::optional<fork_origin> fork_of(const nlohmann::ordered_json& manifest);
+
+/// The policies that may have written the turns that a fork shares: its origin's, and where that is
+/// a fork, those of its own origin. Nothing: a fork of an older program whose origin is gone.
+std::optional<std::vector<asked_policy>>
+policies_of_shared_turns(const nlohmann::ordered_json& manifest);
 
 /// The same of a run's folder; nothing when it is no fork. Errors: those of reading the manifest.
 expected<std::optional<fork_origin>> fork_of(const run_directory& run);

@@ -30,14 +30,6 @@ std::string word(Enum x) {
   return enum_name(capnp::DynamicEnum{std::move(x)});
 }
 
-std::string thought_in(const std::string& text) {
-  auto begin = text.find("<think>");
-  auto end = text.find("</think>");
-  if (begin == text.npos || end == text.npos || end < begin) return {};
-  begin += 7;
-  return text.substr(begin, end - begin);
-}
-
 // Cap'n Proto's iterators have no iterator_category, so no algorithm of <algorithm> takes them.
 bool cheated(wire::TurnRecord::Reader turn) {
   for (auto x : turn.getVerdict().getFindings())
@@ -213,6 +205,14 @@ std::string task_of(const stored_group& group) {
 }
 
 } // namespace
+
+std::string thought_in(const std::string& text) {
+  auto begin = text.find("<think>");
+  auto end = text.find("</think>");
+  if (begin == text.npos || end == text.npos || end < begin) return {};
+  begin += 7;
+  return text.substr(begin, end - begin);
+}
 
 expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_store& artifacts) {
   auto result = turn_line(turn);

@@ -24,6 +24,9 @@ inline constexpr int line_schema_version = 2;
 expected<nlohmann::ordered_json> turn_trace(wire::TurnRecord::Reader turn,
                                             const artifact_store& artifacts);
 
+/// What stands between <think> and </think>; empty when nothing does.
+std::string thought_in(const std::string& text);
+
 /// Of traces.jsonl, kind `episode`: how it ended, its returns and readiness.
 nlohmann::ordered_json episode_trace(wire::EpisodeRecord::Reader end);
 

@@ -118,6 +118,17 @@ bool says_less(const licence* a, const licence* b, purpose wanted) {
   return a->of(wanted) < b->of(wanted);
 }
 
+/// Whether `x` is `other` with the date on which somebody read the licence.
+bool confirms(const licence& x, licence other) {
+  if (x.confirmed.empty() || !other.confirmed.empty()) return false;
+  other.confirmed = x.confirmed;
+  return x == other;
+}
+
+bool fits(const std::string& glob, const std::string& name) {
+  return ::fnmatch(glob.c_str(), name.c_str(), FNM_CASEFOLD) == 0;
+}
+
 const char* verb_of(purpose x) noexcept {
   switch (x) {
     case purpose::evaluate: return "be evaluated";
@@ -196,12 +207,19 @@ expected<licence> parse_licence(const std::string& text, const std::string& file
 expected<licence_book> licence_book::of(std::vector<licence> all) {
   std::sort(all.begin(), all.end(),
             [](const licence& a, const licence& b) { return a.source < b.source; });
-  for (size_t i = 1; i < all.size(); ++i)
-    if (all[i].source == all[i - 1].source)
+  for (size_t i = 1; i < all.size();)
+    if (all[i].source != all[i - 1].source)
+      ++i;
+    else if (confirms(all[i], all[i - 1]))
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i) - 1);
+    else if (confirms(all[i - 1], all[i]))
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+    else
       return configuration_error(
           "bad_licence",
           "failed to read the licences: two files describe the source \"" + all[i].source + "\"",
-          "give yours another \"source\"; what ships with Kernelmill cannot be replaced");
+          "give yours another \"source\"; what ships with Kernelmill cannot be replaced, and a "
+          "file that confirms it differs in nothing but \"confirmed\"");
   licence_book result;
   result.all_ = std::move(all);
   return result;
@@ -216,9 +234,8 @@ const licence* licence_book::find(const std::string& source) const {
 std::vector<const licence*> licence_book::of_task(const origin_facts& x) const {
   std::vector<const licence*> result;
   for (const auto& one : all_) {
-    bool by_id = std::any_of(one.match.begin(), one.match.end(), [&](const std::string& glob) {
-      return ::fnmatch(glob.c_str(), x.id.c_str(), 0) == 0;
-    });
+    bool by_id = std::any_of(one.match.begin(), one.match.end(),
+                             [&](const std::string& glob) { return fits(glob, x.id); });
     bool by_digest = !x.digest.empty() && std::find(one.digests.begin(), one.digests.end(),
                                                     x.digest) != one.digests.end();
     if (by_id || by_digest || (!x.source.empty() && one.source == x.source)) result.push_back(&one);
@@ -243,9 +260,8 @@ std::vector<const licence*> licence_book::of_answers(const std::string& model,
   std::vector<const licence*> result;
   for (const auto& one : all_)
     if (one.source == named ||
-        std::any_of(one.models.begin(), one.models.end(), [&](const std::string& glob) {
-          return ::fnmatch(glob.c_str(), model.c_str(), 0) == 0;
-        }))
+        std::any_of(one.models.begin(), one.models.end(),
+                    [&](const std::string& glob) { return fits(glob, model); }))
       result.push_back(&one);
   return result;
 }
@@ -275,6 +291,16 @@ licence_decision decide_among(const std::vector<const licence*>& found, const st
       result.terms = x->terms;
     }
   if (result.allowed) return result;
+  if (!result.confirmed && wanted != purpose::evaluate) {
+    result.reason =
+        fmt::format("{} is of {}, whose licence ({}) nobody has confirmed: it must not {}", what,
+                    least.title, least.name, verb_of(wanted));
+    result.hint = fmt::format(
+        "read {}; then copy its file {}.json to ~/.local/share/kernelmill/licences and add "
+        "\"confirmed\" with the date",
+        least.url.empty() ? "the licence" : least.url, least.source);
+    return result;
+  }
   auto since = least.since.empty() ? std::string{} : " since " + least.since;
   result.reason =
       fmt::format("{} is of {}, which must not {}{}{} ({})", what, least.title, verb_of(wanted),

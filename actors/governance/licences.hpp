@@ -40,7 +40,13 @@ struct licence {
   std::string confirmed; ///< a date: when somebody read the licence at `url`; empty: nobody did
   std::array<allowance, 3> allows{};
 
-  allowance of(purpose x) const { return allows[static_cast<size_t>(x)]; }
+  /// Hearsay allows to evaluate, and nothing else.
+  allowance of(purpose x) const {
+    return confirmed.empty() && x != purpose::evaluate ? allowance::no
+                                                       : allows[static_cast<size_t>(x)];
+  }
+
+  bool operator==(const licence&) const = default;
 };
 
 /// Reads one file of configs/licences. Errors: "bad_licence", with file and key.
@@ -66,6 +72,7 @@ struct licence_decision {
 
 class licence_book {
 public:
+  /// A file that repeats another and says besides when somebody read the licence takes its place.
   /// Errors: "bad_licence" (two files describe one source).
   static expected<licence_book> of(std::vector<licence> all);
 

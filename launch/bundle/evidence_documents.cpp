@@ -85,11 +85,26 @@ expected<void> put_correctness(wire::TurnRecord::Reader turn, const std::string&
                   failure_localization(turn));
 }
 
-// EvalEnvelope; its components and score are those of the run's own reward.
-json envelope(wire::TurnRecord::Reader turn) {
-  json parts = json::object();
+/// 1 for a gate that passed, as gpu_rl counts; one that was not run counts nothing.
+double counted(wire::TurnRecord::Reader turn, const char* gate) {
+  return gate_word(turn, gate) == "pass" ? 1 : 0;
+}
+
+/// gpu_rl's three parts by its rules, and the run's own, which the score is made of.
+json reward_parts(wire::TurnRecord::Reader turn) {
+  bool all = true;
+  for (const auto* gate : {"build", "correctness", "determinism", "integrity"})
+    all = all && gate_word(turn, gate) == "pass";
+  json parts = {{"binary_pass", all ? 1.0 : 0.0},
+                {"determinism", counted(turn, "determinism")},
+                {"perf", counted(turn, "performance")}};
   for (auto x : turn.getVerdict().getComponents())
-    parts[text(x.getName())] = finite(x.getValue() * x.getWeight());
+    parts["kernelmill." + text(x.getName())] = finite(x.getValue() * x.getWeight());
+  return parts;
+}
+
+// EvalEnvelope; its score is the run's own reward.
+json envelope(wire::TurnRecord::Reader turn) {
   auto verdict = turn.getVerdict();
   return document_of(
       {{"compile_gate", gate_word(turn, "build")},
@@ -97,7 +112,7 @@ json envelope(wire::TurnRecord::Reader turn) {
        {"anti_hack_gate", gate_word(turn, "integrity")},
        {"determinism_gate", gate_word(turn, "determinism")},
        {"perf_gate", gate_word(turn, "performance")},
-       {"reward_components", std::move(parts)},
+       {"reward_components", reward_parts(turn)},
        {"final_score", is_paid(verdict) ? finite(verdict.getReward()) : json(nullptr)}});
 }
 

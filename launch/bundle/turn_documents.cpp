@@ -34,6 +34,16 @@ json hex_seed(wire::EvaluateResult::Reader x) {
   return text_or_null(result);
 }
 
+/// The compiler of this turn, and the tools of the opening in which it was done; null is what that
+/// machine does not have.
+json tool_versions(wire::TurnRecord::Reader turn, const run_facts& of) {
+  json result = {{"compiler", str(turn.getFacts().getBuild().getToolchain())}};
+  auto tools = fingerprint_at(of, turn.getStartedAt()).value("tool_versions", json::object());
+  for (const auto* name : {"nvcc", "nvrtc", "python", "torch", "triton"})
+    result[name] = tools.is_object() ? tools.value(name, json{}) : json{};
+  return result;
+}
+
 // RunSpec.
 json manifest_of(const turn_material& x, const run_facts& of) {
   auto turn = x.record;
@@ -50,7 +60,7 @@ json manifest_of(const turn_material& x, const run_facts& of) {
        {"target_vendor", vendor_of(backend)},
        {"executor", "kernelmill_sandbox"},
        {"image_digest", nullptr},
-       {"tool_versions", {{"compiler", str(facts.getBuild().getToolchain())}}},
+       {"tool_versions", tool_versions(turn, of)},
        {"policy_pack", str(turn.getCompletion().getModel())},
        {"budgets",
         {{"wall_seconds", nullptr},

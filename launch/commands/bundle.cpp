@@ -55,6 +55,7 @@ expected<int> bundle_make(const invocation& in) {
   KM_TRY(may);
   auto lineage = open_for_reading(at->run);
   KM_TRY(lineage);
+  KM_TRY(check_store_of(at->run, *lineage));
   auto manifest = read_json(at->run.manifest_file());
   KM_TRY(manifest);
   auto config = read_json(at->run.config_file());

@@ -10,7 +10,9 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/export_folders.hpp"
+#include "launch/commands/export_permits.hpp"
 #include "launch/commands/interrupt.hpp"
+#include "storage/export/gates.hpp"
 
 namespace kernelmill::commands {
 
@@ -66,6 +68,7 @@ expected<int> export_following(const cli::invocation& in, exported_runs& runs,
         "name one run, with --out - and without --zstd, --verdict and --on-contamination");
   interrupt signals;
   const auto& run = runs.opened.front();
+  KM_TRY(exports::gate_of(runs.sources).check()); // before the first group has ended
   exports::report done;
   std::set<uint32_t> told;
   for (;;) {
@@ -80,7 +83,11 @@ expected<int> export_following(const cli::invocation& in, exported_runs& runs,
       std::fflush(stdout);
       if (std::ferror(stdout)) return 0; // whoever read has enough
     }
-    if (*ended) return 0;
+    if (*ended) {
+      say_refusals(done.refused);
+      KM_TRY(exports::check_any_left(done.refused, done.groups > 0));
+      return 0;
+    }
     if (signals.token().stop_requested()) return 128 + interrupt::signal();
     std::this_thread::sleep_for(look_again);
   }

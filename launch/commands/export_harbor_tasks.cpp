@@ -109,6 +109,7 @@ expected<int> export_harbor_tasks(const cli::invocation& in, const exported_runs
       written.push_back(name);
     }
   }
+  KM_TRY(exports::check_any_left(forbidden, !written.empty()));
   say_refusals(forbidden);
   if (in.json)
     cli::print_json({{"form", "harbor-tasks"},

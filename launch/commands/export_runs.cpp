@@ -108,6 +108,7 @@ expected<exported_runs> open_runs(const cli::invocation& in, purpose wanted) {
                                    "name each run once");
     auto lineage = open_for_reading(*where);
     KM_TRY(lineage);
+    KM_TRY(check_store_of(*where, *lineage));
     auto artifacts = artifact_store{where->artifacts};
     result.opened.push_back({std::move(*where), std::move(*lineage), std::move(artifacts)});
     auto source = source_of(result.opened.back());

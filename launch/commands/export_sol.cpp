@@ -76,6 +76,7 @@ expected<int> export_sol(const cli::invocation& in, const exported_runs& runs) {
   sol_folder to{directory};
   exports::left_out without;
   exports::refusals refused;
+  bool any_left = false;
   sol_document facts = sol_document::array();
   for (size_t i = 0; i < runs.opened.size(); ++i) {
     const auto& run = runs.opened[i];
@@ -90,12 +91,14 @@ expected<int> export_sol(const cli::invocation& in, const exported_runs& runs) {
             exports::note(refused, admitted.error());
             return {};
           }
+          any_left = true;
           return exports::sol_turns(*admitted, run.artifacts, build_id(), without,
                                     [&](const exports::sol_turn& x) { return to.take(x); });
         }));
   }
   auto traces = to.finish();
   KM_TRY(traces);
+  KM_TRY(exports::check_any_left(refused, any_left));
   uint64_t solutions = 0;
   for (const auto& [definition, count] : *traces) solutions += count;
   auto kept_out = refusals_json(refused);

@@ -11,6 +11,7 @@
 #include "launch/commands/options.hpp"
 #include "launch/import/gpu_rl.hpp"
 #include "launch/import/kernel_rl.hpp"
+#include "launch/node/run_rights.hpp"
 
 namespace kernelmill::commands {
 
@@ -21,10 +22,32 @@ std::string name_of_source(const std::string& path) {
   return x.has_filename() ? x.filename().string() : x.parent_path().filename().string();
 }
 
+/// What a file says of its licence nobody can believe: whoever imports it says whose it is.
+expected<std::string> named_source(const invocation& in) {
+  if (!in.has("--source")) return std::string{};
+  auto book = installed_licences();
+  KM_TRY(book);
+  const auto& name = in.value("--source");
+  if (book->find(name)) return name;
+  std::vector<std::string> known;
+  for (const auto& x : book->all()) known.push_back(x.source);
+  return configuration_error("usage",
+                             "failed to run 'import': no file of licences describes the source '" +
+                                 cli::clean(name) + "'",
+                             fmt::format("there are: {}", fmt::join(known, ", ")));
+}
+
 expected<int> write_imported(const invocation& in, const char* system, const std::string& sha256,
-                             const std::vector<foreign_group>& groups) {
+                             const std::vector<foreign_group>& groups,
+                             nlohmann::ordered_json settings = {}) {
   const auto& out = in.value("--out");
-  auto counts = write_foreign_run(out, {system, name_of_source(in.value("PATH")), sha256}, groups);
+  auto source = named_source(in);
+  KM_TRY(source);
+  auto licence = source->empty() ? std::string{"unknown"} : *source;
+  auto counts = write_foreign_run(
+      out,
+      {system, name_of_source(in.value("PATH")), sha256, std::move(*source), std::move(settings)},
+      groups);
   KM_TRY(counts);
   if (in.json)
     cli::print_json({{"schema_version", 1},
@@ -35,12 +58,12 @@ expected<int> write_imported(const invocation& in, const char* system, const std
                      {"turns", counts->turns},
                      {"accepted", counts->accepted},
                      {"measured_here", false},
-                     {"licence", "unknown"}});
+                     {"licence", licence}});
   else
     cli::print(fmt::format("imported {} turns of {} episodes, {} accepted by {}: {}\nrewards and "
-                           "speedups are what {} said; nothing was measured here, and the licence "
-                           "is unknown\n",
-                           counts->turns, counts->episodes, counts->accepted, system, out, system));
+                           "speedups are what {} said; nothing was measured here; licence: {}\n",
+                           counts->turns, counts->episodes, counts->accepted, system, out, system,
+                           licence));
   return cli::exit_ok;
 }
 
@@ -53,15 +76,26 @@ expected<int> import_gpu_rl(const invocation& in) {
 expected<int> import_kernel_rl(const invocation& in) {
   auto read = read_kernel_rl_traces(in.value("PATH"));
   KM_TRY(read);
-  return write_imported(in, "kernel_rl", read->sha256, read->groups);
+  return write_imported(in, "kernel_rl", read->sha256, read->groups, std::move(read->settings));
 }
 
 constexpr const char* imported_details =
     "The run says that it is imported: each verdict has the finding `imported`, no turn has a "
     "timing, and every\n"
-    "episode is `unusable`, so exports take it only when asked with --governance unusable. "
-    "docs/reference/imports.md says\n"
-    "which file and key becomes what.";
+    "episode is `unusable`, so exports take it only when asked with --governance unusable, and "
+    "only when --source says\n"
+    "whose its tasks, prompts and answers are. docs/reference/imports.md says which file and key "
+    "becomes what.";
+
+cli::option_spec source_option() {
+  return {"--source",
+          "NAME",
+          "Whose all of it is: a source of docs/reference/licences.md; `own` is your own work.",
+          "",
+          false,
+          {},
+          completes::nothing};
+}
 
 cli::option_spec run_out() {
   return {"--out",
@@ -87,7 +121,7 @@ cli::command import_gpu_rl_row() {
             false,
             completes::file,
             {}}},
-          {run_out()},
+          {run_out(), source_option()},
           import_gpu_rl};
 }
 
@@ -97,7 +131,7 @@ cli::command import_kernel_rl_row() {
           "kernelmill import kernel-rl-traces traces.jsonl --out runs/old",
           imported_details,
           {{"PATH", "A traces.jsonl.", true, false, completes::file, {}}},
-          {run_out()},
+          {run_out(), source_option()},
           import_kernel_rl};
 }
 

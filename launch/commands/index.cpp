@@ -1,5 +1,6 @@
 #include <map>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -51,6 +52,22 @@ std::map<std::string, std::string> splits_of(const json& manifest) {
   return result;
 }
 
+/// The sources that bind whoever shows this kernel again: of its task, of the model that wrote it,
+/// and of kernels that its prompt showed.
+std::set<std::string> binding_sources(const exports::permits& may, wire::TurnRecord::Reader turn) {
+  std::set<std::string> result;
+  auto note = [&](const exports::permit& x) {
+    if (!x.terms.empty() || !x.shared) result.insert(x.source);
+  };
+  note(exports::permit_of(may, turn.getEpisode().getTask().cStr()));
+  if (const auto* of =
+          may.of_model(turn.getCompletion().getModel().cStr(), turn.getTurn() < may.shared_turns))
+    note(*of);
+  for (std::string id : turn.getExamples())
+    if (!id.starts_with("card:")) note(may.of_example(id));
+  return result;
+}
+
 /// The candidates of a run's accepted turns that may be shown: an example is part of what a model
 /// learns from, so its licence must allow training; and what is held out is never shown.
 expected<found_kernels> kernels_of(const invocation& in) {
@@ -58,6 +75,7 @@ expected<found_kernels> kernels_of(const invocation& in) {
   KM_TRY(run);
   auto from = open_for_reading(*run);
   KM_TRY(from);
+  KM_TRY(check_store_of(*run, *from));
   auto book = installed_licences();
   KM_TRY(book);
   auto accepted = accepted_terms(in, *book);
@@ -74,13 +92,18 @@ expected<found_kernels> kernels_of(const invocation& in) {
     ++x.kernels;
     x.why = std::move(why);
   };
-  auto add = [&](verified_kernel kernel, const exports::permit* refused) {
+  auto add = [&](verified_kernel kernel, const exports::permit* refused,
+                 const std::set<std::string>& binding) {
     auto split = splits.find(kernel.task);
     kernel.split = split == splits.end() ? exports::split_of(kernel.task, "") : split->second;
-    kernel.rights_source = exports::permit_of(*may, kernel.task).source;
+    kernel.rights_source =
+        binding.empty() ? exports::permit_of(*may, kernel.task).source : *binding.begin();
     if (refused) {
       if (!result.refused) result.refused = *refused;
       keep_out(kernel.task, refused->reason + " (" + refused->hint + ")");
+    } else if (binding.size() > 1) {
+      keep_out(kernel.task, fmt::format("several sources bind it, and an entry names one: {}",
+                                        fmt::join(binding, ", ")));
     } else if (!kernel.is_shown()) {
       keep_out(kernel.task, "its task is held out (dev)");
     } else {
@@ -90,10 +113,15 @@ expected<found_kernels> kernels_of(const invocation& in) {
   const exports::licence_gate gate{{&*may}};
   auto done = for_each_group(*from, run->name, [&](const stored_group& group) -> expected<void> {
     auto admitted = gate.admit(*may, group);
-    for (const auto& episode : group.episodes)
-      for (const auto& record : episode.turns)
-        if (auto kernel = verified_of(artifacts, record.open()->getTurn()))
-          add(std::move(*kernel), admitted ? nullptr : &admitted.error().may);
+    for (const auto& episode : group.episodes) {
+      std::set<std::string> binding; // what an earlier turn read, a later one has read, too
+      for (const auto& record : episode.turns) {
+        auto view = record.open();
+        binding.merge(binding_sources(*may, view->getTurn()));
+        if (auto kernel = verified_of(artifacts, view->getTurn()))
+          add(std::move(*kernel), admitted ? nullptr : &admitted.error().may, binding);
+      }
+    }
     return {};
   });
   KM_TRY(done);

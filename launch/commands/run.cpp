@@ -28,6 +28,7 @@
 #include "launch/node/run_rights.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
+#include "storage/fork.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill::commands {
@@ -125,8 +126,15 @@ run_rights stored_rights(const run_options& options) {
   auto manifest = read_json(options.directory + "/manifest.json");
   if (!book || !manifest) return {};
   auto result = rights_of(*book, origins_of(*manifest), {terms.begin(), terms.end()});
+  auto add = [&](const std::string& model, const std::string& licence) {
+    if (auto x = rights_of_answers(*book, model, licence, result.accepted))
+      result.answers.push_back(std::move(*x));
+  };
+  // The first turns of a fork are answers of its origin's model.
+  if (auto shared = policies_of_shared_turns(*manifest))
+    for (const auto& x : *shared) add(x.model, x.licence);
   const auto& policy = options.config.policy;
-  result.answers = rights_of_answers(*book, policy.model, policy.licence, result.accepted);
+  add(policy.model, policy.licence);
   return result;
 }
 

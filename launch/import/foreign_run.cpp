@@ -108,6 +108,10 @@ private:
     if (!x.code.empty()) to.setCandidateSha256(sha256_hex(x.code));
     KM_TRY(put_text(to.initCandidate(), x.code));
     KM_TRY(put_text(to.initFeedback(), x.feedback));
+    auto shown = to.initExamples(x.examples);
+    for (uint32_t i = 0; i < x.examples; ++i)
+      shown.set(i, origin_.system + ":example" + std::to_string(i));
+    to.initSeconds().setEvaluate(x.eval_seconds.value_or(0));
     fill_facts(to.initFacts(), x);
     fill_verdict(to.initVerdict(), x);
     to.setTerminal(last);
@@ -125,9 +129,11 @@ private:
     to.setBackend(x.backend);
     to.setContract(x.contract);
     to.setTurn(x.number);
+    to.setMaxTurns(x.max_turns);
     to.initParsed().setOk(x.format_ok);
     auto build = to.initBuild();
     build.setCompiled(x.compiled);
+    build.setToolchain(x.toolchain);
     if (!x.compiled) build.setLog(x.error_text);
     auto evaluation = to.initEvaluation();
     evaluation.setCorrect(x.correct);
@@ -170,6 +176,8 @@ private:
     auto text = origin_.system + " said: ";
     text += x.reward ? fmt::format("reward {:.6g}", *x.reward) : std::string{"no reward"};
     if (x.speedup) text += fmt::format(", speedup {:.6g}", *x.speedup);
+    if (x.runtime_ms && x.baseline_ms)
+      text += fmt::format(", {:.6g} ms against {:.6g} ms", *x.runtime_ms, *x.baseline_ms);
     if (x.cases_total > 0) text += fmt::format(", {} of {} cases", x.cases_passed, x.cases_total);
     if (!x.error_text.empty()) text += "; " + x.error_text.substr(0, 400);
     return text + ". Nothing of it was measured here";
@@ -198,7 +206,9 @@ private:
       readiness.setKind(wire::EpisodeKind::UNUSABLE);
       auto reasons = readiness.initReasons(2);
       reasons.set(0, "imported from " + origin_.system + ": its rewards were not measured here");
-      reasons.set(1, "the licence of its tasks and answers is unknown");
+      reasons.set(1, origin_.source.empty()
+                         ? "the licence of its tasks and answers is unknown"
+                         : "its tasks and answers are of " + origin_.source + ", as was said");
       to.setCommittedAt(now_);
     });
   }
@@ -215,14 +225,19 @@ nlohmann::ordered_json manifest_of(const foreign_origin& origin,
   auto tasks = nlohmann::ordered_json::array();
   std::set<std::string> seen;
   for (const auto& group : groups)
-    if (seen.insert(group.task).second) tasks.push_back({{"id", group.task}});
-  return {{"imported",
-           {{"system", origin.system},
-            {"file", origin.file},
-            {"sha256", origin.sha256},
-            {"measured_here", false},
-            {"licence", "unknown"}}},
-          {"tasks", std::move(tasks)}};
+    if (seen.insert(group.task).second) {
+      tasks.push_back({{"id", group.task}});
+      if (!origin.source.empty()) tasks.back()["source"] = origin.source;
+    }
+  nlohmann::ordered_json said = {{"system", origin.system},
+                                 {"file", origin.file},
+                                 {"sha256", origin.sha256},
+                                 {"measured_here", false},
+                                 {"licence", origin.source.empty() ? "unknown" : origin.source}};
+  if (!origin.settings.empty()) said["settings"] = origin.settings;
+  return {{"imported", std::move(said)},
+          {"tasks", std::move(tasks)},
+          {"policy", {{"model", ""}, {"licence", origin.source}}}};
 }
 
 } // namespace

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "messages/error.hpp"
 #include "storage/run_directory.hpp"
 
@@ -30,6 +32,9 @@ struct foreign_turn {
   std::optional<double> reward, speedup;
   std::vector<std::pair<std::string, double>> components;
   std::vector<foreign_gate> gates;
+  std::string toolchain;                ///< "triton 3.0.0"; empty: it does not say
+  uint32_t max_turns = 0, examples = 0; ///< of the episode, and that its prompt showed
+  std::optional<double> runtime_ms, baseline_ms, eval_seconds;
   std::string stop; ///< why the episode ended here; empty: it does not say
   double at = 0;    ///< seconds since 1970; 0: it does not say
 };
@@ -47,6 +52,8 @@ struct foreign_origin {
   std::string system; ///< "kernel_rl" or "gpu_rl"
   std::string file;   ///< its name, without the folders above it
   std::string sha256; ///< of what was read
+  std::string source; ///< of configs/licences: whose all of it is, as whoever imports it says
+  nlohmann::ordered_json settings; ///< what it says of itself as a whole, for the manifest
 };
 
 struct foreign_counts {

@@ -26,6 +26,7 @@ constexpr std::array bundle_files = {"manifest.json",           "summary.json",
                                      "eval/eval_envelope.json", "correctness/correctness.json",
                                      "perf/benchmark.json",     "build/build_record.json",
                                      "candidate/source.txt",    "patches/unified_diff.patch"};
+constexpr const char* own_component_prefix = "kernelmill."; // launch/bundle writes it
 constexpr uintmax_t largest_bundle_file = uintmax_t{64} << 20;
 
 /// The files of one bundle, by their names in it.
@@ -83,6 +84,29 @@ void read_gates(foreign_turn& to, const bundle_json& envelope) {
   to.cheated = text_at(envelope, "anti_hack_gate") == "fail";
 }
 
+// A bundle of ours has gpu_rl's three, which say again what the gates say, and the run's own beside
+// them: these alone add up to its reward.
+void read_components(foreign_turn& to, const bundle_json& parts) {
+  constexpr std::string_view prefix = own_component_prefix;
+  if (!parts.is_object()) return;
+  bool ours = false;
+  for (const auto& [name, value] : parts.items()) ours = ours || name.starts_with(prefix);
+  for (const auto& [name, value] : parts.items())
+    if (value.is_number() && name.starts_with(prefix) == ours)
+      to.components.emplace_back(ours ? name.substr(prefix.size()) : name, value.get<double>());
+}
+
+/// "triton 3.0.0, nvcc 12.8": a bundle of ours names its compiler whole.
+std::string toolchain_of(const bundle_json& versions) {
+  if (auto compiler = text_at(versions, "compiler"); !compiler.empty()) return compiler;
+  std::string result;
+  if (versions.is_object())
+    for (const auto& [name, value] : versions.items())
+      if (value.is_string())
+        result += (result.empty() ? "" : ", ") + name + " " + value.get<std::string>();
+  return result;
+}
+
 struct read_one {
   foreign_turn turn;
   std::string id, parent;
@@ -123,9 +147,10 @@ expected<read_one> turn_of_bundle(const bundle_folder& x, const std::string& whe
   turn.feedback = text_of_file(x, "prompt/feedback.txt");
   read_gates(turn, *envelope);
   turn.reward = number_at(*envelope, "final_score");
-  if (envelope->contains("reward_components") && (*envelope)["reward_components"].is_object())
-    for (const auto& [name, value] : (*envelope)["reward_components"].items())
-      if (value.is_number()) turn.components.emplace_back(name, value.get<double>());
+  if (envelope->contains("reward_components"))
+    read_components(turn, (*envelope)["reward_components"]);
+  if (manifest->contains("tool_versions"))
+    turn.toolchain = toolchain_of((*manifest)["tool_versions"]);
   turn.speedup = number_at(*perf, "speedup_vs_baseline");
   return result;
 }

@@ -1,5 +1,6 @@
 #include "launch/import/kernel_rl.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -15,6 +16,8 @@ namespace kernelmill {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+constexpr uint32_t most_examples = 100; // of a prompt: a file may say anything
 
 const json& member_of(const json& x, const char* key) {
   static const json none;
@@ -42,6 +45,12 @@ std::optional<double> figure(const json& x) {
 uint32_t count(const json& x, const char* key) {
   auto found = figure(member_of(x, key)).value_or(0);
   return found >= 0 && found < 1e9 ? static_cast<uint32_t>(found) : 0;
+}
+
+std::optional<double> at_path(const json& x, std::initializer_list<const char*> keys) {
+  const auto* at = &x;
+  for (const auto* key : keys) at = &member_of(*at, key);
+  return figure(*at);
 }
 
 std::string task_of(const json& line) {
@@ -90,11 +99,41 @@ foreign_turn turn_of(const json& line, const std::string& task) {
   x.error_text = word(result, "error_message") + word(result, "error");
   x.speedup = figure(member_of(result, "speedup"));
   x.reward = figure(member_of(line, "reward"));
+  for (const auto* key : {"runtime_ms", "candidate_ms"})
+    if (auto ms = figure(member_of(result, key))) x.runtime_ms = ms;
+  for (const auto* key : {"baseline_runtime_ms", "reference_ms"})
+    if (auto ms = figure(member_of(result, key))) x.baseline_ms = ms;
+  x.eval_seconds = at_path(line, {"metrics", "time/eval"});
+  if (!x.eval_seconds) x.eval_seconds = at_path(result, {"metadata", "timings", "total_eval_s"});
+  x.max_turns = count(line, "max_turns");
+  if (word(line, "prompt_option") == "raicl" && x.number == 0)
+    x.examples = std::min(count(line, "raicl_k"), most_examples);
   x.stop = word(line, "stop_condition");
   x.at = figure(member_of(line, "timestamp")).value_or(0);
   read_breakdown(x, member_of(line, "reward_breakdown"));
   return x;
 }
+
+/// What all lines of a file say of how they were made: each value once.
+class settings_reader {
+public:
+  void add(const json& line) {
+    for (const auto* key : {"mode", "dataset_src", "prompt_option", "raicl_k", "renderer"}) {
+      const auto& value = member_of(line, key);
+      if (value.is_null() || value.is_structured()) continue;
+      auto& known = settings_[key];
+      if (!known.is_array()) known = json::array();
+      if (known.size() < most_values && std::find(known.begin(), known.end(), value) == known.end())
+        known.push_back(value);
+    }
+  }
+
+  json take() { return std::move(settings_); }
+
+private:
+  static constexpr size_t most_values = 16;
+  json settings_ = json::object();
+};
 
 /// Puts turns into episodes. A line of kernel_rl does not name its episode, but says the scores of
 /// the turns before it; members of one problem are written in any order.
@@ -157,6 +196,7 @@ expected<foreign_traces> read_kernel_rl_traces(const std::string& path) {
   foreign_traces result;
   result.sha256 = sha256_hex(*text);
   sorter sorted;
+  settings_reader settings;
   std::string_view rest = *text;
   for (size_t number = 1; !rest.empty(); ++number) {
     auto line = trimmed(next_line(rest));
@@ -168,7 +208,9 @@ expected<foreign_traces> read_kernel_rl_traces(const std::string& path) {
     auto task = task_of(document);
     if (task.empty()) return bad(number, "has no `problem_id`");
     sorted.add(turn_of(document, task), document);
+    settings.add(document);
   }
+  result.settings = settings.take();
   result.groups = sorted.take();
   return result;
 }

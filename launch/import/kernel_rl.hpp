@@ -12,7 +12,8 @@ namespace kernelmill {
 
 struct foreign_traces {
   std::vector<foreign_group> groups;
-  std::string sha256; ///< of the file
+  std::string sha256;              ///< of the file
+  nlohmann::ordered_json settings; ///< `mode`, `renderer` and others: the values that lines have
 };
 
 /// Errors: "bad_import" with file, line and key; those of the disk.

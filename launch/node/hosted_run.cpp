@@ -176,7 +176,11 @@ hosted_run::state::retrieval_facts(const nlohmann::ordered_json& fork) const {
   auto result = retrieval_json(licences, retrieval.index.get(), config.enabled && config.live);
   if (!fork.is_object()) return result;
   auto origin = read_json(fork.value("directory", std::string{}) + "/manifest.json");
-  result["of_origin"] = origin ? origin->value("retrieval", nlohmann::ordered_json()) : nullptr;
+  auto& of_origin = result["of_origin"];
+  if (origin) of_origin = origin->value("retrieval", nlohmann::ordered_json());
+  // Kernels that it showed while it went on may solve any of its tasks.
+  if (of_origin.is_object())
+    of_origin["tasks"] = origin->value("tasks", nlohmann::ordered_json::array());
   return result;
 }
 

@@ -1,6 +1,12 @@
 #include "launch/node/run_permits.hpp"
 
+#include <limits>
+#include <optional>
+#include <vector>
+
 #include <nlohmann/json.hpp>
+
+#include "storage/fork.hpp"
 
 namespace kernelmill {
 
@@ -27,6 +33,15 @@ public:
               decide_answers(book_, model, named, purpose::share, accepted_)->allowed);
   }
 
+  /// Of answers of any of them: the strictest. Nothing: no source speaks of them.
+  std::optional<permit> of_policies(const std::vector<asked_policy>& all) const {
+    std::optional<permit> result;
+    for (const auto& x : all)
+      if (decide_answers(book_, x.model, x.licence, wanted_, accepted_))
+        if (!result || result->allowed) result = of_answers(x.model, x.licence);
+    return result;
+  }
+
   void add_examples(permits& to, const permit_json& retrieval) const {
     if (!retrieval.is_object()) return;
     for (const auto& x : retrieval.value("examples", permit_json::array()))
@@ -35,12 +50,10 @@ public:
     if (retrieval.contains("of_origin")) add_examples(to, retrieval["of_origin"]);
   }
 
-  /// Of the models that sources name, and of the run's own where its `policy.licence` names one.
-  void add_models(permits& to, const std::string& own) const {
+  void add_models(permits& to) const {
     for (const auto& source : book_.all())
       for (const auto& glob : source.models)
         to.models.emplace_back(glob, of_answers(glob, source.source));
-    if (book_.find(own)) to.answers = of_answers({}, own);
   }
 
 private:
@@ -63,11 +76,22 @@ private:
   const std::set<std::string>& accepted_;
 };
 
-/// Kernels that a run verified while it went on, and showed: they are of its own tasks.
-permit of_own_tasks(const permits& x) {
+/// Kernels that a run verified while it went on, and showed: they are of its own tasks, and in the
+/// prompts of a fork of its origin's.
+permit of_live_kernels(const permit_maker& make, const permits& of_run,
+                       const permit_json& retrieval) {
+  auto tasks = of_run.tasks;
+  for (const auto* at = &retrieval; at->is_object() && at->contains("of_origin");) {
+    at = &(*at)["of_origin"];
+    for (const auto& what : origins_of(*at)) {
+      auto may = make.of(what);
+      if (auto& known = tasks[what.id]; known.source.empty() || !may.allowed)
+        known = std::move(may);
+    }
+  }
   permit result;
   result.allowed = true;
-  for (const auto& [task, may] : x.tasks) {
+  for (const auto& [task, may] : tasks) {
     if (result.source.empty() || !may.allowed) result = may;
     if (!may.allowed) break;
   }
@@ -88,9 +112,43 @@ bool showed_live_kernels(const permit_json& retrieval) {
           (retrieval.contains("of_origin") && showed_live_kernels(retrieval["of_origin"])));
 }
 
+// Of a fork by an older program nobody wrote down which tasks its origin's live kernels solve.
 bool has_unknown_origin(const permit_json& retrieval) {
   if (!retrieval.is_object()) return true;
-  return retrieval.contains("of_origin") && has_unknown_origin(retrieval["of_origin"]);
+  if (!retrieval.contains("of_origin")) return false;
+  const auto& origin = retrieval["of_origin"];
+  return has_unknown_origin(origin) || (showed_live_kernels(origin) && !origin.contains("tasks"));
+}
+
+/// What a file says of itself binds, and frees nothing: whoever imports it says whose it is.
+void distrust_imported(permits& to, const std::vector<origin_facts>& tasks) {
+  for (const auto& what : tasks) {
+    auto& may = to.tasks[what.id];
+    if (!may.allowed || !what.source.empty()) continue;
+    may.allowed = may.shared = false;
+    may.reason = what.id + " was imported, and a file does not say whose it is: it must not leave";
+    may.hint = "import it again with --source NAME; \"own\" says that you hold the rights in it";
+  }
+}
+
+permit of_forgotten_answers() {
+  permit result;
+  result.reason = "its first turns are of a run that is gone, and nothing says whose answers they "
+                  "are: they must not leave";
+  result.hint = "put that run back where `fork` of the manifest names it";
+  return result;
+}
+
+void add_answers(permits& to, const permit_maker& make, const permit_json& manifest) {
+  const auto policy = manifest.value("policy", permit_json::object());
+  to.answers = make.of_policies(
+      {{policy.value("model", std::string{}), policy.value("licence", std::string{})}});
+  make.add_models(to);
+  if (!manifest.contains("fork")) return;
+  auto fork = fork_of(manifest);
+  auto policies = policies_of_shared_turns(manifest);
+  to.shared_turns = fork ? fork->turns : std::numeric_limits<uint32_t>::max();
+  to.shared_answers = fork && policies ? make.of_policies(*policies) : of_forgotten_answers();
 }
 
 } // namespace
@@ -103,7 +161,9 @@ expected<permits> permits_of(const run_directory& run, const licence_book& book,
   KM_TRY(config);
   permit_maker make{book, wanted, accepted};
   permits result;
-  for (const auto& what : origins_of(*manifest)) result.tasks[what.id] = make.of(what);
+  const auto tasks = origins_of(*manifest);
+  for (const auto& what : tasks) result.tasks[what.id] = make.of(what);
+  if (manifest->contains("imported")) distrust_imported(result, tasks);
   auto setting = [&](const char* key, auto otherwise) {
     return config->value(permit_json::json_pointer{std::string{"/retrieval/"} + key}, otherwise);
   };
@@ -114,7 +174,7 @@ expected<permits> permits_of(const run_directory& run, const licence_book& book,
   result.kernels.source = "retrieved-kernels";
   result.kernels.licence = "that of their tasks; what limits training or sharing is named apart";
   if (older ? setting("live", false) : showed_live_kernels(retrieval))
-    result.kernels = of_own_tasks(result);
+    result.kernels = of_live_kernels(make, result, retrieval);
   if (older ? !setting("index", std::string{}).empty() : has_unknown_origin(retrieval))
     result.kernels = of_unknown_index();
   auto cards =
@@ -122,9 +182,26 @@ expected<permits> permits_of(const run_directory& run, const licence_book& book,
           ? std::string{setting("corpus", std::string{}).empty() ? "kernelmill-cards" : "own-cards"}
           : retrieval["cards"].get<std::string>();
   result.cards = make.of({"a knowledge card", {}, cards});
-  make.add_models(result,
-                  manifest->value(permit_json::json_pointer{"/policy/licence"}, std::string{}));
+  add_answers(result, make, *manifest);
   return result;
+}
+
+expected<void> check_store_of(const run_directory& run, const store& from) {
+  auto manifest = read_json(run.manifest_file());
+  KM_TRY(manifest);
+  auto wanted = manifest->value("config_digest", std::string{});
+  std::optional<std::string> found;
+  KM_TRY(from.scan_openings(run.name, [&](wire::Record::Reader record) {
+    if (record.getRun().getOpening() == 0 && !found)
+      found = record.getRun().getConfigDigest().cStr();
+    return true;
+  }));
+  if (!found || *found == wanted) return {};
+  return configuration_error("licence_forbids",
+                             "failed to read " + run.path + ": its manifest is not of the run in " +
+                                 run.store +
+                                 ", so nothing says whose its tasks are and what must not leave",
+                             "restore the run's manifest.json and its store from one copy");
 }
 
 } // namespace kernelmill

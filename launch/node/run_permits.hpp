@@ -9,6 +9,7 @@
 #include "launch/node/run_rights.hpp"
 #include "storage/export/permits.hpp"
 #include "storage/run_directory.hpp"
+#include "storage/store.hpp"
 
 namespace kernelmill {
 
@@ -16,5 +17,9 @@ namespace kernelmill {
 /// the ids of its tasks. Errors: those of reading the run's folder.
 expected<exports::permits> permits_of(const run_directory& run, const licence_book& book,
                                       purpose wanted, const std::set<std::string>& accepted);
+
+/// Whether the manifest, which says whose the tasks are, is of the run that the store holds.
+/// Errors: "licence_forbids", those of the store.
+expected<void> check_store_of(const run_directory& run, const store& from);
 
 } // namespace kernelmill

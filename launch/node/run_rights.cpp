@@ -156,13 +156,13 @@ rights_json to_json(const run_rights& x) {
                       {"train", one->train.allowed},
                       {"share", one->share.allowed},
                       {"reason", one->train.reason}});
-  if (x.answers)
-    result.push_back({{"source", x.answers->train.source},
-                      {"licence", x.answers->train.licence},
-                      {"model", x.answers->model},
-                      {"train", x.answers->train.allowed},
-                      {"share", x.answers->share.allowed},
-                      {"reason", x.answers->train.reason}});
+  for (const auto& one : x.answers)
+    result.push_back({{"source", one.train.source},
+                      {"licence", one.train.licence},
+                      {"model", one.model},
+                      {"train", one.train.allowed},
+                      {"share", one.share.allowed},
+                      {"reason", one.train.reason}});
   return result;
 }
 
@@ -176,11 +176,10 @@ std::vector<std::string> lines_of(const run_rights& x) {
                                  word_of(one->train), word_of(one->share)));
     if (!one->train.allowed) result.push_back(refusal_line(one->train));
   }
-  if (x.answers) {
-    result.push_back(fmt::format("licence of answers by {}: {}; train: {}; share: {}",
-                                 x.answers->model, x.answers->train.licence,
-                                 word_of(x.answers->train), word_of(x.answers->share)));
-    if (!x.answers->train.allowed) result.push_back(refusal_line(x.answers->train));
+  for (const auto& one : x.answers) {
+    result.push_back(fmt::format("licence of answers by {}: {}; train: {}; share: {}", one.model,
+                                 one.train.licence, word_of(one.train), word_of(one.share)));
+    if (!one.train.allowed) result.push_back(refusal_line(one.train));
   }
   return result;
 }

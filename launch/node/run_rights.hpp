@@ -35,8 +35,8 @@ struct answer_rights {
 
 struct run_rights {
   std::vector<task_rights> tasks;
-  std::optional<answer_rights> answers; ///< nothing: no file of licences speaks of the model
-  std::set<std::string> accepted;       ///< terms
+  std::vector<answer_rights> answers; ///< of models that files of licences speak of
+  std::set<std::string> accepted;     ///< terms
 
   const task_rights* find(const std::string& task) const;
 };

@@ -224,6 +224,7 @@ public:
     options.temperature = config->value(json::json_pointer{"/policy/sampling/temperature"}, 1.0);
     auto may = may_be_trained_on(*directory, *config);
     KM_TRY(may);
+    KM_TRY(check_store_of(*directory, **from));
     return read_rows(**from, artifact_store{directory->artifacts}, *may, run, group, options);
   }
 

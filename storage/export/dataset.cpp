@@ -96,6 +96,12 @@ expected<void> prepare(const request& what) {
   return make_directories(what.directory + "/data");
 }
 
+/// The folders that `prepare` made, where nothing is in them.
+void remove_empty(const std::string& directory) {
+  std::error_code ignored;
+  for (const auto& x : {fs::path{directory} / "data", fs::path{directory}}) fs::remove(x, ignored);
+}
+
 expected<void> describe(const std::vector<source>& from, const request& what, const report& done) {
   if (auto ok = write_file(what.directory + "/" + card_name, data_card(from, what, done)); !ok)
     return ok;
@@ -203,7 +209,8 @@ private:
           const auto& of = from.may.of_example(id);
           done_.sources.emplace(of.source, of);
         }
-        if (const auto* of = from.may.of_model(t.model)) done_.sources.emplace(of->source, *of);
+        if (const auto* of = from.may.of_model(t.model, t.shared))
+          done_.sources.emplace(of->source, *of);
       }
   }
 
@@ -340,6 +347,11 @@ expected<report> write_dataset(const std::vector<source>& from, const request& w
   for (const auto& x : from)
     if (auto ok = all.read(x, pass::write); !ok) return unexpected(ok.error());
   if (auto ok = all.finish(); !ok) return unexpected(ok.error());
+  bool any_left = result.groups > 0 || result.without.contains("contaminated_groups");
+  if (auto ok = check_any_left(result.refused, any_left); !ok) {
+    if (folder) remove_empty(what.directory);
+    return unexpected(ok.error());
+  }
   if (folder)
     if (auto ok = describe(from, what, result); !ok) return unexpected(ok.error());
   return result;

@@ -31,7 +31,12 @@ json object_schema(const std::vector<field>& members) {
 
 json schema_of(const type& x) {
   if (x.name == "record") return object_schema(x.members);
-  if (x.name == "list") return {{"type", "array"}, {"items", schema_of(x.members.front().of)}};
+  if (x.name == "list") {
+    auto items = schema_of(x.members.front().of);
+    if (x.members.front().optional)
+      items = {{"anyOf", json::array({std::move(items), {{"type", "null"}}})}};
+    return {{"type", "array"}, {"items", std::move(items)}};
+  }
   if (x.name == "string") return {{"type", "string"}};
   if (x.name == "bool") return {{"type", "boolean"}};
   return {{"type", x.name.starts_with("int") ? "integer" : "number"}};

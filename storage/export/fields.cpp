@@ -348,12 +348,78 @@ fields harbor() {
         "")};
 }
 
+fields kernel_rl() {
+  auto response = record({f("raw", text, "the answer as the model wrote it"),
+                          f("thought", text, "what stands between `<think>` and `</think>`"),
+                          f("kernel", text, "the program in it; empty when there is none"),
+                          f("format_ok", flag, "one program could be taken from the answer")});
+  auto timings = record({n("reference_load_s", real, "null: the reference is built beforehand"),
+                         n("modal_eval_s", real, "null: nothing runs on Modal"),
+                         n("total_eval_s", real, "of the evaluation"),
+                         n("cache_hit", flag, "null: verdicts come from no cache")});
+  auto result =
+      record({f("format_ok", flag, "as above"), f("compiled", flag, "the kernel compiled"),
+              f("correctness", flag, "every case was right"),
+              f("tests_passed", integer, "cases that were right"),
+              f("tests_total", integer, "cases that ran; 0 in an imported turn"),
+              n("speedup", real, "the estimate over the task's baseline"),
+              n("runtime_ms", real, "of a call of the kernel"),
+              n("baseline_runtime_ms", real, "of a call of the baseline, in the same blocks"),
+              f("cheated", flag, "there is a critical finding"),
+              n("error_message", text, "of the first fault"),
+              f("code_length", integer, "bytes of `kernel`"),
+              f("metadata", record({f("timings", timings, "seconds")}), "")});
+  auto part = [](const char* name, const char* doc) { return n(name, real, doc); };
+  auto breakdown =
+      record({part("format", "weighted, as all parts; null where the run's reward has no such"),
+              part("compile", "`build` of the run"), part("correctness", "`correct` of the run"),
+              part("speed", "by the lower bound of the interval"),
+              part("length", "null: no reward here pays it"),
+              part("thinking", "null: no reward here pays it"), part("partial", "share of cases"),
+              part("diagnosis", "of tasks that ask for one"), part("integrity", "a penalty")});
+  auto metrics = record({n("time/retrieve", real, "seconds"), n("time/policy", real, "seconds"),
+                         n("time/build", real, "seconds"), n("time/eval", real, "seconds"),
+                         n("time/profile", real, "seconds"), n("time/judge", real, "seconds")});
+  type scores{"list", {{"", real, "", true}}};
+  auto state = record({f("turn_idx", integer, "number of the turn"),
+                       f("done", flag, "the episode ended with it"),
+                       f("success", flag, "it or a turn before was accepted"),
+                       f("step_scores", scores, "rewards of the turns before; null as `reward`")});
+  return {f("mode", text, "`train`, or `eval` for a task of `dev`"),
+          n("level", integer, "of KernelBench; null for other tasks"),
+          n("problem_id", integer, "of KernelBench; null for other tasks: see `task`"),
+          f("backend", text, "`cpu` or `cuda`"),
+          f("dataset_src", text, "`local`: tasks are folders"),
+          f("prompt_option", text,
+            "`raicl` where the prompt shows retrieved examples, else "
+            "`zero_shot`"),
+          f("raicl_k", integer, "how many"),
+          f("turn", integer, "number, from 0"),
+          f("max_turns", integer, "that the episode could have"),
+          f("prompt_messages", messages(), "that this turn added to the conversation"),
+          n("renderer", text, "null: the policy server renders"),
+          f("response", response, ""),
+          f("eval_result", result, "`KernelEvalResult`"),
+          reward,
+          f("reward_breakdown", breakdown, ""),
+          f("metrics", metrics, ""),
+          f("state", state, ""),
+          n("history_entry", text,
+            "null: what the policy reads of a turn is the next line's `prompt_messages`"),
+          n("timestamp", real, "of the commit, in seconds since 1970"),
+          n("stop_condition", text, "of the episode's last turn alone: `completed`, ..."),
+          f("task", text, "id of the task"),
+          f("split", text, "`train` or `dev`; all rows of a task are in one"),
+          f("episode", text, "`RUN/g3.e1`"),
+          model};
+}
+
 } // namespace
 
 const std::vector<field>& fields_of(form x) {
-  static const std::vector<fields> all = {sft(),    trajectories(), preference(), rl(),
-                                          trl(),    verl(),         prime_rl(),   skyrl(),
-                                          tinker(), nemo_gym(),     megatron(),   harbor()};
+  static const std::vector<fields> all = {
+      sft(),   trajectories(), preference(), rl(),       trl(),    verl(),     prime_rl(),
+      skyrl(), tinker(),       nemo_gym(),   megatron(), harbor(), kernel_rl()};
   return all[static_cast<size_t>(x)];
 }
 

@@ -36,6 +36,9 @@ constexpr entry entries[] = {
     {form::megatron, "megatron", "Megatron's `RolloutGroup` of `TokenRollout`, one a group.", true,
      by_task},
     {form::harbor, "harbor", "Harbor's trajectory (ATIF v1.7), one an episode.", false, by_turn},
+    {form::kernel_rl, "kernel-rl",
+     "kernel_rl's line of traces.jsonl, one a turn, with its keys; the last four are ours.", false,
+     by_turn},
 };
 
 const entry& entry_of(form x) noexcept {

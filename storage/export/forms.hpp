@@ -22,13 +22,14 @@ enum class form : unsigned char {
   tinker,
   nemo_gym,
   megatron,
-  harbor
+  harbor,
+  kernel_rl
 };
 
-inline constexpr std::array all_forms = {form::sft,      form::trajectories, form::preference,
-                                         form::rl,       form::trl,          form::verl,
-                                         form::prime_rl, form::skyrl,        form::tinker,
-                                         form::nemo_gym, form::megatron,     form::harbor};
+inline constexpr std::array all_forms = {
+    form::sft,      form::trajectories, form::preference, form::rl,     form::trl,
+    form::verl,     form::prime_rl,     form::skyrl,      form::tinker, form::nemo_gym,
+    form::megatron, form::harbor,       form::kernel_rl};
 
 /// "prime-rl".
 std::string_view to_string(form x) noexcept;

@@ -9,6 +9,18 @@ void note(refusals& to, const denial& why) {
   ++x.groups;
 }
 
+expected<void> check_any_left(const refusals& x, bool any_left) {
+  if (any_left || x.empty()) return {};
+  const auto& first = x.begin()->second;
+  uint64_t groups = 0;
+  for (const auto& [unused, why] : x) groups += why.groups;
+  return configuration_error("licence_forbids",
+                             "failed to export: licences keep all of " + std::to_string(groups) +
+                                 " groups in, the first for " + first.what + ": " +
+                                 first.may.reason,
+                             first.may.hint);
+}
+
 error to_error(const denial& why, const std::string& failed) {
   return configuration_error("licence_forbids", failed + ": " + why.may.reason, why.may.hint)
       .value();
@@ -45,7 +57,8 @@ std::optional<denial> licence_gate::of_turn(const permits& may,
       return denial{of, id.cStr(), std::string{"the example "} + id.cStr(),
                     "groups_with_forbidden_examples"};
   std::string model = turn.getCompletion().getModel();
-  if (const auto* of = may.of_model(model); of && !of->allowed)
+  bool shared = turn.getTurn() < may.shared_turns;
+  if (const auto* of = may.of_model(model, shared); of && !of->allowed)
     return denial{*of, "model " + model, "answers of the model " + model,
                   "groups_of_forbidden_models"};
   return std::nullopt;

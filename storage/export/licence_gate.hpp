@@ -46,6 +46,10 @@ using refusals = std::map<std::string, refusal>;
 
 void note(refusals& to, const denial& why);
 
+/// "licence_forbids" where all groups that were looked at stay in, with the first's reason: an
+/// export of nothing is no export.
+expected<void> check_any_left(const refusals& x, bool any_left);
+
 /// "licence_forbids", for what cannot be parted.
 error to_error(const denial& why, const std::string& failed);
 

@@ -15,9 +15,10 @@ expected<void> make_rows(form x, const group& from, const row_context& in, const
     case form::tinker: return tinker_rows(from, in, to);
     case form::nemo_gym: return nemo_gym_rows(from, in, to);
     case form::megatron: return megatron_rows(from, in, to);
-    case form::harbor: break;
+    case form::harbor: return harbor_rows(from, in, to);
+    case form::kernel_rl: break;
   }
-  return harbor_rows(from, in, to);
+  return kernel_rl_rows(from, in, to);
 }
 
 } // namespace kernelmill::exports

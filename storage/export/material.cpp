@@ -31,9 +31,23 @@ std::vector<T> values(List list) {
   return result;
 }
 
-double sum(wire::StageSeconds::Reader x) {
-  return x.getRetrieve() + x.getPolicy() + x.getBuild() + x.getEvaluate() + x.getProfile() +
-         x.getJudge();
+stage_seconds seconds_of(wire::StageSeconds::Reader x) {
+  return {x.getRetrieve(), x.getPolicy(),  x.getBuild(),
+          x.getEvaluate(), x.getProfile(), x.getJudge()};
+}
+
+void read_evaluation(turn& to, wire::TurnFacts::Reader facts) {
+  auto evaluation = facts.getEvaluation();
+  to.format_ok = facts.getParsed().getOk();
+  to.compiled = facts.getBuild().getCompiled();
+  to.correct = evaluation.getCorrect();
+  to.max_turns = facts.getMaxTurns();
+  to.cases_total = evaluation.getCases().size();
+  for (auto x : evaluation.getCases()) to.cases_passed += x.getPass();
+  if (auto timing = evaluation.getTiming(); timing.getMeasured()) {
+    to.candidate_ms = finite(timing.getCandidateMs());
+    to.reference_ms = finite(timing.getReferenceMs());
+  }
 }
 
 void read_tokens(turn& to, wire::Completion::Reader from) {
@@ -54,6 +68,9 @@ void read_verdict(turn& to, wire::TurnRecord::Reader from) {
   for (auto x : verdict.getFindings())
     to.findings.push_back({text_of(x.getRule()), word(x.getSeverity()), text_of(x.getEvidence())});
   if (is_paid(verdict)) to.reward = finite(verdict.getReward());
+  for (auto x : verdict.getComponents())
+    to.components.push_back({text_of(x.getName()), finite(x.getValue() * x.getWeight())});
+  to.error = text_of(verdict.getFault().getMessage());
   auto timing = from.getFacts().getEvaluation().getTiming();
   if (auto x = timing.getSpeedup(); timing.getMeasured())
     to.faster = speedup{x.getEstimate(), x.getLow(), x.getHigh()};
@@ -105,7 +122,8 @@ private:
     x.number = from.getTurn();
     x.id = text_of(from.getTurnId());
     x.parent_id = text_of(from.getParentTurnId());
-    if (to.turns.size() > 1) x.added.push_back({"user", std::move(feedback)});
+    // An imported conversation has it among its messages.
+    if (to.turns.size() > 1 && !feedback.empty()) x.added.push_back({"user", std::move(feedback)});
     for (auto part : from.getPrompt()) {
       auto content = text_(part.getContent());
       KM_TRY(content);
@@ -125,10 +143,13 @@ private:
     x.finish_reason = text_of(from.getCompletion().getFinishReason());
     x.model = text_of(from.getCompletion().getModel());
     x.transition = text_of(from.getTransition());
-    x.seconds = sum(from.getSeconds());
+    x.seconds = seconds_of(from.getSeconds());
+    x.terminal = from.getTerminal();
+    x.committed_at = from.getCommittedAt();
     x.evidence = evidence_score(evidence_parts_of(from));
     x.quality = to_string(quality_of(from));
     read_verdict(x, from);
+    read_evaluation(x, from.getFacts());
     read_tokens(x, from.getCompletion());
     return {};
   }

@@ -32,6 +32,17 @@ struct speedup {
   double estimate = 0, low = 0, high = 0;
 };
 
+/// A part of a reward, weighted.
+struct component {
+  std::string name;
+  std::optional<double> value;
+};
+
+struct stage_seconds {
+  double retrieve = 0, policy = 0, build = 0, evaluate = 0, profile = 0, judge = 0;
+  double sum() const { return retrieve + policy + build + evaluate + profile + judge; }
+};
+
 struct turn {
   uint32_t number = 0;
   bool shared = false; ///< with the episode that a fork began from: context, whose credit is there
@@ -48,9 +59,15 @@ struct turn {
   std::optional<double> reward; ///< none: lost to the infrastructure, or not timed
   std::optional<double> back;   ///< the discounted return from here on; none: a reward is missing
   std::optional<speedup> faster;
-  double evidence = 0;                               ///< messages/evidence.hpp
-  std::string quality = "unusable";                  ///< "positive", "near_miss", ...
-  double seconds = 0;                                ///< of all its stages
+  std::optional<double> candidate_ms, reference_ms;
+  std::vector<component> components;
+  bool format_ok = false, compiled = false, correct = false, terminal = false;
+  uint32_t cases_passed = 0, cases_total = 0, max_turns = 0;
+  std::string error;                ///< of its fault; empty: none
+  double committed_at = 0;          ///< seconds since 1970
+  double evidence = 0;              ///< messages/evidence.hpp
+  std::string quality = "unusable"; ///< "positive", "near_miss", ...
+  stage_seconds seconds;
   uint32_t prompt_tokens = 0, completion_tokens = 0; ///< as the server counted
 
   std::vector<int32_t> prompt_ids, ids; ///< empty: the server did not tell

@@ -10,10 +10,11 @@ const permit& permits::of_example(const std::string& id) const {
   return found == examples.end() ? kernels : found->second;
 }
 
-const permit* permits::of_model(const std::string& name) const {
-  const permit* result = answers ? &*answers : nullptr;
+const permit* permits::of_model(const std::string& name, bool shared) const {
+  const auto& named = shared ? shared_answers : answers;
+  const permit* result = named ? &*named : nullptr;
   for (const auto& [glob, may] : models)
-    if ((!result || result->allowed) && ::fnmatch(glob.c_str(), name.c_str(), 0) == 0)
+    if ((!result || result->allowed) && ::fnmatch(glob.c_str(), name.c_str(), FNM_CASEFOLD) == 0)
       result = &may;
   return result;
 }

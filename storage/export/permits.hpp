@@ -33,14 +33,17 @@ struct permits {
   permit kernels; ///< of all other retrieved kernels
   permit cards;
   std::vector<std::pair<std::string, permit>> models; ///< by globs of names
-  std::optional<permit> answers; ///< of the run's model, where its configuration names a source
+  std::optional<permit> answers;        ///< of the run's model, where a source speaks of it
+  std::optional<permit> shared_answers; ///< of a fork's first turns, which its origin's model wrote
+  uint32_t shared_turns = 0;            ///< how many these are
 
   /// Of a retrieved example, by its id.
   const permit& of_example(const std::string& id) const;
 
   /// Of a model's answers: the first that is refused, else one that fits. Null: no source speaks of
   /// it, and answers are whose model it is.
-  const permit* of_model(const std::string& name) const;
+  /// `shared`: in a turn that a fork has from its origin.
+  const permit* of_model(const std::string& name, bool shared) const;
 };
 
 /// Errors: "licence_forbids", where one of the tasks may not be used so: for what cannot be parted.

@@ -40,6 +40,7 @@ expected<void> sft_rows(const group& from, const row_context& in, const row_take
 expected<void> trajectory_rows(const group& from, const row_context& in, const row_taker& to);
 expected<void> preference_rows(const group& from, const row_context& in, const row_taker& to);
 expected<void> harbor_rows(const group& from, const row_context& in, const row_taker& to);
+expected<void> kernel_rl_rows(const group& from, const row_context& in, const row_taker& to);
 expected<void> rl_rows(const group& from, const row_context& in, const row_taker& to);
 
 // Of members that have an advantage and all of their token ids.

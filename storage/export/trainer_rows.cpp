@@ -73,7 +73,7 @@ row verl_row(const group& from, const row_context&, const trained_episode& e, co
     const auto& turn = e.of->turns[span.turn];
     if (turn.shared) continue;
     scores.push_back(*turn.reward);
-    seconds += turn.seconds;
+    seconds += turn.seconds.sum();
   }
   auto index = static_cast<size_t>(&x - e.sequences.data());
   auto length = x.prompt_length;

@@ -32,7 +32,7 @@ row step_json(const turn& x) {
           {"speedup", speedup_json(x.faster)},
           {"evidence_score", number(x.evidence)},
           {"quality", x.quality},
-          {"seconds", number(x.seconds)}};
+          {"seconds", number(x.seconds.sum())}};
 }
 
 row row_of(const group& from, const episode& e) {

@@ -217,8 +217,7 @@ class Bundles(unittest.TestCase):
             ours = json.loads(files[name])
             for path in paths_of(json.loads(theirs.read_text())):
                 at = ours
-                # Parts of a reward and tools are those of the run: docs/reference/bundles.md.
-                for key in path[:1] if path[0] in ("reward_components", "tool_versions") else path:
+                for key in path:
                     self.assertIn(key, at, f"{name}: {'.'.join(path)}")
                     at = at[key]
                 seen += 1
@@ -254,6 +253,54 @@ class Bundles(unittest.TestCase):
                 self.assertIn(key, at, path)
                 at = at[key]
 
+    def lines_of(self, run, *more):
+        return [json.loads(x) for x in
+                call("export", run, "--form", "kernel-rl", "--out", "-", *more).stdout.splitlines()]
+
+    def test_lines_of_kernel_rl_have_its_own_keys_and_come_back(self):
+        """An export has each key of kernel_rl's lines under its own name, and is read again."""
+        theirs = [json.loads(x) for x in (FIXTURES / "kernel_rl/traces.jsonl").read_text().splitlines()]
+        ours = self.lines_of("first")
+        self.assertEqual(len(ours), 4)
+        wanted = {path for x in theirs for path in paths_of(x)}
+        for line in ours:
+            for path in wanted:
+                at = line
+                for key in path:
+                    self.assertIn(key, at, path)
+                    at = at[key]
+        keys = list(theirs[-1])  # an episode's last turn has all of them
+        self.assertEqual(list(ours[0]), keys + ["task", "split", "episode", "model"])
+        (self.folder / "ours.jsonl").write_text("".join(json.dumps(x) + "\n" for x in ours))
+        call("import", "kernel-rl-traces", "ours.jsonl", "--source", "kernelmill", "--out", "runs/again")
+        again = self.lines_of("again", "--governance", "unusable")
+        for before, after in zip(ours, again, strict=True):
+            for key in ("turn", "max_turns", "prompt_messages", "response", "reward", "state", "task", "backend", "model"):
+                self.assertEqual(before[key], after[key], key)
+            for key in ("format_ok", "compiled", "correctness", "cheated", "code_length"):
+                self.assertEqual(before["eval_result"][key], after["eval_result"][key], key)
+
+    def test_kernel_rls_own_lines_come_back(self):
+        call("import", "kernel-rl-traces", FIXTURES / "kernel_rl/traces.jsonl", "--source", "kernelbench", "--out",
+             "runs/theirs")
+        theirs = [json.loads(x) for x in (FIXTURES / "kernel_rl/traces.jsonl").read_text().splitlines()]
+        ours = self.lines_of("theirs", "--governance", "unusable")
+        def order(x):
+            return (x["problem_id"], x["response"]["raw"])
+        for before, after in zip(sorted(theirs, key=order), sorted(ours, key=order), strict=True):
+            for key in ("level", "problem_id", "backend", "prompt_option", "raicl_k", "turn", "max_turns",
+                        "prompt_messages", "reward"):
+                self.assertEqual(before[key], after[key], key)
+            for key in ("raw", "kernel", "format_ok"):
+                self.assertEqual(before["response"][key], after["response"][key], key)
+            for key in ("compiled", "correctness", "cheated"):
+                self.assertEqual(before["eval_result"][key], after["eval_result"][key], key)
+            for key, value in before["reward_breakdown"].items():
+                self.assertEqual(after["reward_breakdown"][key], value)
+            self.assertEqual(after["metrics"]["time/eval"], before["metrics"]["time/eval"])
+            self.assertEqual(after["state"]["step_scores"], before["state"]["step_scores"])
+            self.assertEqual(after["state"]["done"], before["state"]["done"])
+
     def test_each_opening_has_its_fingerprint(self):
         shutil.copytree(self.folder / "runs/first", self.folder / "runs/copy")
         call("resume", "runs/copy")
@@ -267,6 +314,10 @@ class Bundles(unittest.TestCase):
         theirs = found("turn >= 0", "back")
         self.assertEqual(sorted(x["outcome"] for x in ours), sorted(x["outcome"] for x in theirs))
         self.assertEqual(sorted(x["reward"] for x in ours), sorted(x["reward"] for x in theirs))
+        for turn in document("show", "back/g0.e0")["turns"]:  # the run's own parts come back, gpu_rl's three are its gates
+            parts = sum(x["value"] * x["weight"] for x in turn["verdict"]["components"])
+            self.assertAlmostEqual(parts, turn["verdict"]["reward"])
+            self.assertIn("g++", turn["facts"]["build"]["toolchain"])
         self.assertIn("imported from gpu_rl", call("show", "back").stdout)
 
     def test_gpu_rls_own_folder_is_imported(self):
@@ -276,15 +327,22 @@ class Bundles(unittest.TestCase):
         self.assertEqual([x["verdict"]["reward"] for x in shown["turns"]], [0.0, 1.0])
         self.assertEqual(shown["turns"][1]["verdict"]["findings"][0]["rule"], "imported")
         self.assertFalse(shown["turns"][1]["facts"]["evaluation"]["timing"]["measured"])
+        self.assertEqual(shown["turns"][1]["facts"]["build"]["toolchain"], "triton 3.0.0")
+        self.assertEqual({x["name"]: x["value"] for x in shown["turns"][1]["verdict"]["components"]},
+                         {"imported.binary_pass": 1, "imported.determinism": 1, "imported.perf": 1})
 
     def test_kernel_rls_traces_are_imported_shown_queried_and_exported(self):
-        done = document("import", "kernel-rl-traces", FIXTURES / "kernel_rl/traces.jsonl", "--out", "runs/kernel_rl")
+        done = document("import", "kernel-rl-traces", FIXTURES / "kernel_rl/traces.jsonl", "--source", "kernelbench",
+                        "--out", "runs/kernel_rl")
         self.assertEqual((done["groups"], done["episodes"], done["turns"], done["accepted"]), (2, 3, 5, 2))
         self.assertEqual(document("show", "kernel_rl")["episodes"][0]["outcome"], "accepted")
         turns = found("accepted", "kernel_rl")
         self.assertEqual(sorted(x["reward"] for x in turns), [0.3, 1.8])
         call("export", "kernel_rl", "--form", "sft", "--out", "sft")
         self.assertEqual(json.loads((self.folder / "sft/PROVENANCE.json").read_text())["rows"], 0)
+        settings = json.loads((self.folder / "runs/kernel_rl/manifest.json").read_text())["imported"]["settings"]
+        self.assertEqual(settings, {"mode": ["train"], "dataset_src": ["huggingface"], "prompt_option": ["raicl"],
+                                    "raicl_k": [3], "renderer": ["qwen3"]})
         call("export", "kernel_rl", "--form", "trajectories", "--out", "trajectories", "--governance", "unusable")
         provenance = json.loads((self.folder / "trajectories/PROVENANCE.json").read_text())
         self.assertIn('"measured_here": false', json.dumps(provenance))

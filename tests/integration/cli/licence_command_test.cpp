@@ -23,9 +23,10 @@ using testing::HasSubstr;
 using testing::Not;
 namespace fs = std::filesystem;
 
-const std::vector<std::string> forms = {
-    "sft",    "trajectories", "preference", "rl",     "trl",         "verl", "prime-rl",    "skyrl",
-    "tinker", "nemo-gym",     "megatron",   "harbor", "kernelbench", "sol",  "harbor-tasks"};
+const std::vector<std::string> forms = {"sft",       "trajectories", "preference",   "rl",
+                                        "trl",       "verl",         "prime-rl",     "skyrl",
+                                        "tinker",    "nemo-gym",     "megatron",     "harbor",
+                                        "kernel-rl", "sol",          "harbor-tasks", "kernelbench"};
 
 json read_file_json(const std::string& name) {
   std::ifstream in{scratch() + "/" + name};
@@ -33,15 +34,16 @@ json read_file_json(const std::string& name) {
 }
 
 /// A copy of a task under another id; `source` may be empty.
-std::string add_task(const std::string& id, const std::string& source) {
+std::string add_task(const std::string& id, const std::string& source,
+                     const std::string& split = "train", const std::string& from = "row_sum") {
   auto folder = scratch() + "/tasks/" + id;
   fs::create_directories(folder);
-  fs::copy(source_file("configs/tasks/native/row_sum"), folder,
+  fs::copy(source_file("configs/tasks/native/" + from), folder,
            fs::copy_options::overwrite_existing | fs::copy_options::recursive);
   std::ifstream in{folder + "/task.json"};
   auto document = json::parse(in, nullptr, true, true);
   document["id"] = id;
-  document["split"] = "train";
+  document["split"] = split;
   if (!source.empty()) document["source"] = source;
   write_file("tasks/" + id + "/task.json", document.dump());
   return id;
@@ -105,6 +107,62 @@ void expect_no_export(const std::string& run, const std::vector<std::string>& wh
   }
 }
 
+bool has_rows(const std::string& form) {
+  return form != "kernelbench" && form != "sol" && form != "harbor-tasks";
+}
+
+/// One of each kind of them, which take seconds. A report in KernelBench's form holds figures
+/// alone, and asks for the tasks.
+std::vector<std::vector<std::string>> ways_out(const std::string& run, bool figures) {
+  std::vector<std::vector<std::string>> result;
+  for (const auto* form : {"rl", "kernel-rl", "sol", "harbor-tasks", "kernelbench"})
+    if (figures || std::string{form} != "kernelbench")
+      result.push_back({"export", run, "--form", form, "--force", "--out", "never"});
+  result.push_back({"export", run, "--form", "sft", "--split", "train", "--out", "-"});
+  result.push_back({"export", run, "--form", "trajectories", "--follow", "--out", "-"});
+  for (const auto* part : {"", "/g0.e0.t0"})
+    result.push_back({"bundle", "make", run + part, "--form", "proof", "--key", "sign.pem", "--out",
+                      "never.tar.zst"});
+  result.push_back({"index", "build", "never-index", "--kernels", run});
+  return result;
+}
+
+/// Every command by which something of a run could become data.
+std::vector<std::vector<std::string>> every_way_out(const std::string& run) {
+  std::vector<std::vector<std::string>> result;
+  auto add = [&](std::vector<std::string> words) { result.push_back(std::move(words)); };
+  for (const auto& form : forms) {
+    add({"export", run, "--form", form, "--force", "--out", "never"});
+    if (!has_rows(form)) continue;
+    add({"export", run, "--form", form, "--zstd", "--out", "never"});
+    add({"export", run, "--form", form, "--split", "train", "--out", "-"});
+    add({"export", run, "--form", form, "--split", "train", "--follow", "--out", "-"});
+  }
+  add({"export", run, "--form", "kernelbench", "--out", "-"});
+  for (const auto* part : {"", "/g0", "/g0.e0", "/g0.e0.t0"})
+    for (const auto* form : {"run", "proof"})
+      add({"bundle", "make", run + part, "--form", form, "--key", "sign.pem", "--out",
+           "never.tar.zst"});
+  add({"index", "build", "never-index", "--kernels", run});
+  return result;
+}
+
+void expect_no_way_out(const std::string& run, bool figures = true, const char* said = "must not") {
+  static const auto key = kernelmill({"bundle", "keygen", "--out", "sign.pem"});
+  ASSERT_EQ(key.code, 0) << key.err;
+  for (const auto& words :
+       figures&& run == bound_run() ? every_way_out(run) : ways_out(run, figures)) {
+    expect_refused(words, said);
+    for (const auto* left : {"never/data", "never/PROVENANCE.json", "never.tar.zst", "never-index"})
+      EXPECT_FALSE(fs::exists(scratch() + "/" + left)) << words[3] << " " << left;
+    fs::remove_all(scratch() + "/never"); // an empty folder
+  }
+}
+
+TEST(licence_command, a_bound_run_has_no_way_out) {
+  expect_no_way_out(bound_run());
+}
+
 TEST(licence_command, a_bound_run_says_so_before_it_starts_and_is_exported_in_no_form) {
   auto manifest = read_file_json(bound_run() + "/manifest.json");
   EXPECT_EQ(manifest["tasks"][0]["source"], "sol-execbench");
@@ -115,20 +173,15 @@ TEST(licence_command, a_bound_run_says_so_before_it_starts_and_is_exported_in_no
   EXPECT_EQ(again.document()["licences"][0]["evaluate"], true);
   EXPECT_THAT(kernelmill({"resume", bound_run()}).err,
               HasSubstr("exports for training will be refused"));
-  expect_no_export(bound_run(), forms);
   expect_no_export(bound_run(), {"sft", "kernelbench"},
                    {"--accept-terms", "researcher-reciprocity-1.0,kernelbook-rows"});
-  expect_no_export(bound_run(), {"trl"}, {"--zstd"});
-  expect_refused({"export", bound_run(), "--form", "verl", "--split", "train", "--out", "-"});
-  expect_refused({"export", bound_run(), "--form", "trajectories", "--follow", "--out", "-"});
-  expect_refused({"bundle", "make", bound_run(), "--out", "never.tar.zst"});
-  EXPECT_FALSE(fs::exists(scratch() + "/never.tar.zst"));
 }
 
 TEST(licence_command, new_verdicts_forks_and_indexes_lift_nothing) {
   ASSERT_EQ(kernelmill({"rescore", bound_run(), "--reward", "sparse", "--name", "other"}).code, 0);
   expect_no_export(bound_run(), {"rl", "sft"}, {"--verdict", "other"});
-  auto fork = kernelmill({"fork", bound_run() + "/g0.e0.t1", "run.dir=runs/branch", "--json"});
+  auto fork = kernelmill(
+      {"fork", bound_run() + "/g0.e0.t1", "run.dir=runs/branch", "policy.licence=own", "--json"});
   ASSERT_EQ(fork.code, 0) << fork.err;
   expect_no_export("runs/branch", {"rl", "trajectories"});
   expect_refused({"index", "build", "never-index", "--kernels", bound_run()});
@@ -197,27 +250,11 @@ void rewrite_manifest(const std::string& run, const std::function<void(json&)>& 
 
 /// The task is free, and something in each of its groups is not.
 void expect_nothing_leaves(const std::string& run, const std::string& what) {
-  for (const auto& form : forms) {
-    if (form == "kernelbench") continue; // figures without a text
-    fs::remove_all(scratch() + "/empty");
-    auto x = kernelmill({"export", run, "--form", form, "--out", "empty", "--json"});
-    ASSERT_EQ(x.code, 0) << form << x.err;
-    auto refused = x.document()["refused"];
-    ASSERT_EQ(refused.size(), 1u) << form << x.out;
-    EXPECT_THAT(refused[0]["what"].get<std::string>(), HasSubstr(what)) << form;
-    EXPECT_THAT(refused[0]["reason"].get<std::string>(), HasSubstr("must not")) << form;
-    for (const auto& file : fs::recursive_directory_iterator{scratch() + "/empty"})
-      EXPECT_TRUE(file.is_directory() || file.path().extension() == ".md" ||
-                  file.path().filename() == "LICENSES" ||
-                  file.path().filename() == "PROVENANCE.json")
-          << form << " wrote " << file.path();
-  }
-  auto rows = kernelmill({"export", run, "--form", "trajectories", "--follow", "--out", "-"});
-  EXPECT_EQ(rows.out, "") << rows.err;
-  expect_refused({"bundle", "make", run, "--out", "never.tar.zst"});
-  expect_refused({"bundle", "make", run + "/g0.e0.t0", "--out", "never.tar.zst"});
-  EXPECT_FALSE(fs::exists(scratch() + "/never.tar.zst"));
-  expect_refused({"index", "build", "never-index", "--kernels", run});
+  auto x = kernelmill({"export", run, "--form", "rl", "--out", "never", "--json"});
+  EXPECT_EQ(x.code, 2) << "as where every task is refused";
+  EXPECT_THAT(x.fault()["message"].get<std::string>(),
+              AllOf(HasSubstr("licences keep all of 1 groups in"), HasSubstr(what)));
+  expect_no_way_out(run, false);
 }
 
 TEST(licence_command, a_bound_example_in_a_prompt_keeps_its_group_from_every_way_out) {
@@ -229,17 +266,155 @@ TEST(licence_command, a_bound_example_in_a_prompt_keeps_its_group_from_every_way
 
 TEST(licence_command, answers_of_a_bound_model_leave_nowhere_until_its_terms_are_accepted) {
   auto run = run_over("answered", add_task("mine/answered", "own"),
-                      {"tasks.group_size=1", "policy.licence=openai-answers"});
+                      {"tasks.group_size=1", "policy.licence=reference-kernels"});
   EXPECT_THAT(kernelmill({"resume", run}).err, HasSubstr("licence of answers by"));
-  auto asked = kernelmill({"export", run, "--form", "sft", "--out", "no-answers"});
-  EXPECT_THAT(asked.err, AllOf(HasSubstr("left out 1 groups with answers of the model m"),
-                               HasSubstr("--accept-terms")));
+  expect_refused({"export", run, "--form", "sft", "--out", "never"},
+                 "--accept-terms researcher-reciprocity-1.0");
   auto x = kernelmill({"export", run, "--form", "sft", "--out", "answers", "--accept-terms",
-                       "openai-answers", "--json"});
+                       "researcher-reciprocity-1.0", "--json"});
   ASSERT_EQ(x.code, 0) << x.err;
   EXPECT_GT(x.document()["rows"], 0);
   rewrite_manifest(run, [](json& x) { x["policy"]["licence"] = "sol-execbench"; });
   expect_nothing_leaves(run, "answers of the model m");
+}
+
+TEST(licence_command, a_source_that_nobody_has_confirmed_is_for_evaluation_alone) {
+  auto run = run_over("hearsay", add_task("mine/hearsay", "own"),
+                      {"tasks.group_size=1", "policy.licence=openai-answers"});
+  expect_no_export(run, {"sft", "rl"}, {"--accept-terms", "openai-answers"});
+  expect_refused({"export", run, "--form", "sft", "--out", "never"}, "nobody has confirmed");
+  std::ifstream in{source_file("configs/licences/openai-answers.json")};
+  auto file = json::parse(in);
+  file["confirmed"] = "2026-12-01"; // by whoever has read it
+  fs::create_directories(scratch() + "/data/kernelmill/licences");
+  write_file("data/kernelmill/licences/openai-answers.json", file.dump());
+  program_options own;
+  own.environment = {"XDG_DATA_HOME=" + scratch() + "/data"};
+  auto asked = kernelmill({"export", run, "--form", "sft", "--out", "never"}, own);
+  EXPECT_THAT(asked.err, HasSubstr("--accept-terms openai-answers"));
+  auto x = kernelmill({"export", run, "--form", "sft", "--out", "read", "--accept-terms",
+                       "openai-answers", "--json"},
+                      own);
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_GT(x.document()["rows"], 0);
+}
+
+TEST(licence_command, a_fork_asks_for_its_own_model_and_for_that_of_its_origin) {
+  auto task = add_task("mine/forked", "own");
+  auto bound = run_over("origin-bound", task, {"policy.licence=sol-execbench"});
+  auto free = run_over("origin-free", task);
+  auto fork = [](const std::string& from, const std::string& name, const std::string& licence) {
+    auto x = kernelmill(
+        {"fork", from + "/g0.e0.t1", "run.dir=runs/" + name, "policy.licence=" + licence});
+    EXPECT_EQ(x.code, 0) << x.err;
+    return std::pair{"runs/" + name, x.err};
+  };
+  auto [freed, said] = fork(bound, "freed", "own");
+  EXPECT_THAT(said, HasSubstr("licence of answers by")) << "before it starts";
+  expect_no_way_out(freed, false);
+  fs::rename(scratch() + "/" + bound, scratch() + "/runs/gone");
+  expect_no_export(freed, {"rl"});
+  expect_no_way_out(fork(freed, "twig", "own").first, false);
+  expect_no_way_out(fork(free, "binds", "sol-execbench").first, false);
+  auto x = kernelmill({"export", fork(free, "both-free", "own").first, "--form", "trajectories",
+                       "--out", "both-free-rows", "--json"});
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_GT(x.document()["rows"], 0);
+}
+
+TEST(licence_command, what_is_imported_leaves_when_somebody_says_whose_it_is) {
+  auto sol = read_file_json(bound_run() + "/manifest.json")["tasks"][0]["id"];
+  ASSERT_EQ(sol, "sol-execbench/softmax");
+  auto import = [](const std::string& from, const std::string& name, const std::string& source) {
+    std::vector<std::string> words{"import", "kernel-rl-traces", from, "--out", "runs/" + name};
+    if (!source.empty()) words.insert(words.end(), {"--source", source});
+    auto x = kernelmill(words);
+    EXPECT_EQ(x.code, 0) << x.err;
+    return "runs/" + name;
+  };
+  // Whatever a file says of its task, it frees nothing: this one gives itself out for ours.
+  std::ifstream in{scratch() + "/" + bound_run() + "/traces.jsonl"};
+  std::ostringstream forged;
+  forged << in.rdbuf();
+  auto text = forged.str();
+  for (size_t at = 0; (at = text.find("sol-execbench/softmax", at)) != text.npos;)
+    text.replace(at, 21, "native/row_sum");
+  write_file("forged.jsonl", text);
+  expect_no_way_out(import("forged.jsonl", "forged", ""));
+  expect_no_export(import(bound_run() + "/traces.jsonl", "laundered", "own"), forms);
+  auto own = import("forged.jsonl", "said", "own");
+  auto x = kernelmill({"export", own, "--form", "trajectories", "--governance", "unusable", "--out",
+                       "said-rows", "--json"});
+  ASSERT_EQ(x.code, 0) << "whoever imports it says so: " << x.err;
+  EXPECT_GT(x.document()["rows"], 0);
+  EXPECT_EQ(kernelmill({"import", "kernel-rl-traces", "forged.jsonl", "--out", "runs/never",
+                        "--source", "nobody"})
+                .code,
+            2);
+}
+
+TEST(licence_command, a_store_under_the_manifest_of_another_run_is_refused) {
+  add_task("mine/twin", "compute-eval");
+  auto bound = run_over("twin-bound", "mine/twin");
+  add_task("mine/twin", "own");
+  auto free = run_over("twin-free", "mine/twin");
+  EXPECT_EQ(kernelmill({"bundle", "make", free, "--out", "twin.tar.zst"}).code, 0);
+  auto root = fs::path{scratch()};
+  fs::copy(root / free, root / "runs/liar", fs::copy_options::recursive);
+  rewrite_manifest("runs/liar", [](json& x) { x["run"] = "twin-bound"; });
+  for (const auto* part : {"lineage", "artifacts"}) {
+    fs::remove_all(root / "runs/liar" / part);
+    fs::create_directory_symlink(root / bound / part, root / "runs/liar" / part);
+  }
+  expect_no_way_out("runs/liar", true, "manifest is not of the run");
+}
+
+// Terms that were accepted for an index do not go along with its kernels.
+TEST(licence_command, kernels_of_a_bound_model_bind_the_runs_that_show_them) {
+  auto run =
+      run_over("writes", add_task("mine/writes", "own"), {"policy.licence=reference-kernels"});
+  expect_refused({"index", "build", "bound-index", "--kernels", run}, "--accept-terms");
+  auto built = kernelmill({"index", "build", "bound-index", "--kernels", run, "--accept-terms",
+                           "researcher-reciprocity-1.0", "--json"});
+  ASSERT_EQ(built.code, 0) << built.err;
+  ASSERT_GT(built.document()["kernels"], 0);
+  auto shows = run_over("shows", add_task("mine/shows", "own"),
+                        {"retrieval.enabled=true", "retrieval.index=bound-index"});
+  auto examples = read_file_json(shows + "/manifest.json")["retrieval"]["examples"];
+  ASSERT_FALSE(examples.empty());
+  EXPECT_EQ(examples[0]["source"], "reference-kernels");
+}
+
+/// Prompts of a run as one text.
+std::string prompts_of(const std::string& run) {
+  auto x = kernelmill({"export", run, "--form", "kernel-rl", "--out", "-"});
+  EXPECT_EQ(x.code, 0) << x.err;
+  std::string result;
+  std::istringstream lines{x.out};
+  for (std::string line; std::getline(lines, line);)
+    result += json::parse(line)["prompt_messages"].dump();
+  return result;
+}
+
+TEST(licence_command, what_is_held_out_is_never_an_example) {
+  auto shows = [](const std::string& name, const std::string& index) {
+    // Another problem: a task never sees what solves it.
+    return prompts_of(run_over(name, add_task("mine/" + name, "own", "train", "softmax"),
+                               {"tasks.group_size=1", "retrieval.enabled=true",
+                                "retrieval.count=32", "retrieval.index=" + index}));
+  };
+  auto trained = run_over("trained", add_task("mine/trained", "own"));
+  auto held = run_over("held", add_task("mine/held", "own", "dev"));
+  for (const auto& [run, index] : {std::pair{trained, "index-trained"}, {held, "index-held"}}) {
+    auto built = kernelmill({"index", "build", index, "--kernels", run, "--json"});
+    ASSERT_EQ(built.code, 0) << built.err;
+    EXPECT_EQ(built.document()["kernels"] > 0, run == trained) << built.out;
+  }
+  auto x = kernelmill({"index", "build", "again", "--kernels", held, "--json"});
+  EXPECT_THAT(x.document()["left_out"]["mine/held"]["reason"].get<std::string>(),
+              HasSubstr("held out"));
+  EXPECT_THAT(shows("asks-trained", "index-trained"), HasSubstr("mine/trained"));
+  EXPECT_THAT(shows("asks-held", "index-held"), Not(HasSubstr("mine/held")));
 }
 
 TEST(licence_command, of_two_runs_the_free_one_is_exported_and_the_other_is_named) {

@@ -139,6 +139,17 @@ class Rollouts(unittest.TestCase):
         self.assertEqual(sum(end["groups"].values()), end["requested"])
         hold(self, at.ask("GET", "/v1/rollouts"), "RolloutList")
 
+    def test_what_a_licence_binds_is_not_ordered(self):
+        at = self.at
+        policy = {"kind": "sglang", "base_url": at.policy, "model": "m", "tokens": "exact"}
+        for name, more in {"bound": {"licence": "sol-execbench"}, "hearsay": {"licence": "openai-answers"},
+                           "model": {"model": "openrouter/openai/gpt-5"}}.items():
+            with self.assertRaises(KernelmillError) as what:
+                at.order(id=name, policy=policy | more)
+            self.assertEqual(what.exception.category, "licence_forbids", str(what.exception))
+            self.assertFalse((at.folder / "runs" / name).exists())
+            self.refused("not_found", 404, at.ask, "GET", f"/v1/rollouts/{name}")
+
     def test_a_killed_server_goes_on_where_it_was(self):
         at = self.at
         at.order(id="long", groups=4)

@@ -78,6 +78,13 @@ protected:
     return *done;
   }
 
+  void expect_nothing_leaves(const std::string& said) {
+    auto done = write_dataset({from_}, what_);
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().category, "licence_forbids");
+    EXPECT_THAT(done.error().message, HasSubstr(said));
+  }
+
   std::string read(const std::string& name) { return text_of_file(what_.directory + "/" + name); }
   nlohmann::json provenance_file() { return nlohmann::json::parse(read("PROVENANCE.json")); }
 
@@ -349,14 +356,38 @@ TEST_F(written_dataset, leaves_out_answers_of_a_forbidden_model) {
   from_.may.models = {{"other-*", forbidden("bound")}};
   EXPECT_EQ(write().rows, 4u);
   what_.force = true;
-  from_.may.models = {{"script*", forbidden("bound")}};
-  auto done = write();
-  EXPECT_EQ(done.rows, 0u);
-  EXPECT_EQ(done.without["groups_of_forbidden_models"], 2u);
-  EXPECT_EQ(done.refused["model scripted"].what, "answers of the model scripted");
+  from_.may.models = {{"SCRIPT*", forbidden("bound")}};
+  expect_nothing_leaves("answers of the model scripted");
   from_.may.models.clear();
   from_.may.answers = forbidden("bound"); // policy.licence names a source
-  EXPECT_EQ(write().rows, 0u);
+  expect_nothing_leaves("answers of the model scripted");
+}
+
+// A fork's first turns are answers of another policy than the rest.
+TEST_F(written_dataset, of_a_fork_asks_for_both_policies) {
+  from_.shared_turns = from_.may.shared_turns = 1;
+  EXPECT_GT(write().rows, 0u);
+  what_.force = true;
+  from_.may.shared_answers = forbidden("of the origin");
+  expect_nothing_leaves("of the origin");
+  from_.may.shared_answers.reset();
+  from_.may.answers = forbidden("of the fork");
+  expect_nothing_leaves("of the fork");
+  from_.may.shared_turns = 2; // of which no turn is its own
+  EXPECT_GT(write().groups, 0u);
+}
+
+TEST_F(written_dataset, of_which_licences_keep_everything_in_is_no_dataset) {
+  from_.may.models = {{"scripted", forbidden("bound")}};
+  std::string streamed;
+  for_each_way(what_, streamed, [&](const request& what) {
+    auto done = write_dataset({from_}, what);
+    ASSERT_FALSE(done) << to_string(what.as);
+    EXPECT_EQ(done.error().category, "licence_forbids");
+    EXPECT_THAT(done.error().message, HasSubstr("keep all of 2 groups in"));
+    EXPECT_TRUE(streamed.empty());
+    EXPECT_FALSE(fs::exists(what.directory)) << "nothing is left behind";
+  });
 }
 
 TEST_F(written_dataset, names_the_model_s_source_where_one_speaks_of_it) {

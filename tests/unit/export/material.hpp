@@ -44,7 +44,21 @@ inline turn make_turn(uint32_t number, double reward, std::vector<int32_t> promp
     x.faster = speedup{1 + reward, 0.9 + reward, 1.1 + reward};
   x.evidence = outcome == wire::Outcome::ACCEPTED ? 0.95 : 0.7;
   x.quality = outcome == wire::Outcome::ACCEPTED ? "positive" : "near_miss";
-  x.seconds = 1.5;
+  x.seconds = {.policy = 1.125, .build = 0.25, .evaluate = 0.125};
+  x.components = {{"correct", outcome == wire::Outcome::ACCEPTED ? 0.25 : 0.0},
+                  {"speed", std::max(reward - 0.25, 0.0)}};
+  x.format_ok = x.compiled = true;
+  x.correct = outcome == wire::Outcome::ACCEPTED;
+  x.cases_total = 4;
+  x.cases_passed = x.correct ? 4 : 3;
+  x.max_turns = 2;
+  x.committed_at = 1765000000.5 + number;
+  if (x.correct) {
+    x.candidate_ms = 2;
+    x.reference_ms = 2 * (1 + reward);
+  } else {
+    x.error = "case 3 is wrong";
+  }
   x.prompt_tokens = static_cast<uint32_t>(prompt.size());
   x.completion_tokens = 2;
   x.prompt_ids = std::move(prompt);
@@ -64,6 +78,11 @@ inline turn lost(turn x) {
   x.quality = "unusable";
   x.reward = x.back = std::nullopt;
   x.faster = std::nullopt;
+  x.candidate_ms = x.reference_ms = std::nullopt;
+  x.components.clear();
+  x.correct = x.compiled = false;
+  x.cases_passed = x.cases_total = 0;
+  x.error = "the GPU is gone";
   return x;
 }
 
@@ -72,6 +91,7 @@ inline turn not_timed(turn x) {
   x.category = "not_timed";
   x.reward = x.back = std::nullopt;
   x.faster = std::nullopt;
+  x.candidate_ms = x.reference_ms = std::nullopt;
   return x;
 }
 
@@ -88,6 +108,7 @@ inline episode make_episode(uint32_t member, std::optional<double> advantage,
   x.seconds = 3;
   x.advantage = advantage;
   x.turns = std::move(turns);
+  if (!x.turns.empty()) x.turns.back().terminal = true;
   return x;
 }
 

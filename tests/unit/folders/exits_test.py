@@ -6,6 +6,7 @@ store takes an exports::admitted_group, which only a licence_gate makes. This te
 of a store without one, and the gate of those that let something out.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -71,6 +72,11 @@ class Exits(unittest.TestCase):
         for name, text in readers():
             if name in EXITS:
                 self.assertRegex(text, ASKS, f"{name} ({EXITS[name]}) lets something out beside the gate")
+
+    def test_the_page_shows_and_hands_nothing_out_as_data(self):
+        routes = json.loads((SOURCE / "docs/reference/page-openapi.json").read_text())["paths"]
+        self.assertGreater(len(routes), 20)
+        self.assertEqual([x for x in routes if re.search(r"export|bundle|dataset|rollout|batch|download", x)], [])
 
     def test_only_the_gate_admits(self):
         makers = []

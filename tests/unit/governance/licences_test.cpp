@@ -27,8 +27,8 @@ std::string why_not(const std::string& text) {
 std::string document(const std::string& source, const std::string& train,
                      const std::string& more = "") {
   return R"({"schema_version": 1, "source": ")" + source + R"(", "title": "The )" + source +
-         R"( set", "licence": "L", "match": [")" + source + R"(/*"], )" + more +
-         R"("allows": {"evaluate": true, "train": )" + train + R"(, "share": true}})";
+         R"( set", "licence": "L", "confirmed": "2026-11-24", "match": [")" + source + R"(/*"], )" +
+         more + R"("allows": {"evaluate": true, "train": )" + train + R"(, "share": true}})";
 }
 
 licence_book book(const std::vector<std::string>& documents) {
@@ -82,6 +82,27 @@ TEST(licences, of_one_source_are_one_file) {
   auto x = licence_book::of({read(document("x", "false")), read(document("x", "true"))});
   ASSERT_FALSE(x);
   EXPECT_EQ(x.error().category, "bad_licence");
+}
+
+TEST(licences, that_a_file_of_the_user_confirms_are_confirmed) {
+  auto shipped = read(document("asks", R"("terms")", R"("terms": "t", )"));
+  auto confirmed = shipped;
+  shipped.confirmed.clear();
+  for (auto both : {std::vector{shipped, confirmed}, {confirmed, shipped}}) {
+    auto x = licence_book::of(both);
+    ASSERT_TRUE(x);
+    ASSERT_EQ(x->all().size(), 1u);
+    EXPECT_TRUE(decide(*x, {"asks/a", {}, {}}, purpose::train, {"t"}).allowed);
+  }
+  auto looser = confirmed;
+  looser.allows[static_cast<size_t>(purpose::train)] = allowance::yes;
+  EXPECT_FALSE(licence_book::of({shipped, looser})) << "it says more than what ships";
+  EXPECT_FALSE(licence_book::of({confirmed, confirmed}));
+}
+
+TEST(licences, of_tasks_and_models_are_found_whatever_their_letters_are) {
+  auto all = three();
+  EXPECT_FALSE(decide(all, {"Bound/A", {}, "free"}, purpose::train, {}).allowed);
 }
 
 TEST(licences, decide_by_source_id_and_digest) {
@@ -196,12 +217,38 @@ TEST_F(shipped_licences, of_models_ask_for_terms_and_leave_open_weights_alone) {
     EXPECT_FALSE(may_train(model)) << model;
   for (const auto* model : {"gpt-oss-120b", "openai/gpt-oss-20b", "Qwen/Qwen3-8B", "m", "olmo", ""})
     EXPECT_TRUE(may_train(model)) << model;
-  EXPECT_TRUE(may_train("gpt-5.5", {}, {"openai-answers"}));
+  for (const auto* model :
+       {"GPT-5.5", "azure/gpt-4.1", "openrouter/openai/o3", "ft:gpt-4.1:us",
+        "us.anthropic.claude-3", "openrouter/anthropic/claude-opus-4-7", "models/gemini-3-pro"})
+    EXPECT_FALSE(may_train(model)) << "behind a gateway: " << model;
   EXPECT_FALSE(may_train("behind-a-proxy", "openai-answers")) << "policy.licence names the source";
   EXPECT_TRUE(may_train("m", "Apache-2.0")) << "no source: a licence for the data card";
   auto said = decide_answers(book_, "gpt-5.5", {}, purpose::train, {});
-  EXPECT_THAT(said->reason, HasSubstr("an answer by gpt-5.5 is of OpenAI's models, which must not "
-                                      "be trained on without its terms"));
+  EXPECT_THAT(said->reason, HasSubstr("an answer by gpt-5.5 is of OpenAI's models, whose licence "
+                                      "(LicenseRef-OpenAI-terms) nobody has confirmed"));
+}
+
+TEST_F(shipped_licences, that_nobody_has_confirmed_allow_to_evaluate_alone) {
+  std::set<std::string> everything;
+  for (const auto& x : book_.all())
+    if (!x.terms.empty()) everything.insert(x.terms);
+  size_t seen = 0;
+  for (const auto& x : book_.all()) {
+    if (!x.confirmed.empty()) continue;
+    ++seen;
+    origin_facts task{"mine/a", {}, x.source};
+    EXPECT_TRUE(decide(book_, task, purpose::evaluate, {}).allowed) << x.source;
+    for (auto wanted : {purpose::train, purpose::share}) {
+      auto said = decide(book_, task, wanted, everything);
+      EXPECT_FALSE(said.allowed) << x.source;
+      EXPECT_THAT(said.reason, AllOf(HasSubstr("nobody has confirmed"), HasSubstr("must not be")));
+      EXPECT_THAT(said.hint, AllOf(HasSubstr(x.url), HasSubstr(x.source + ".json")));
+      EXPECT_FALSE(decide_answers(book_, "m", x.source, wanted, everything)->allowed) << x.source;
+      for (const auto& glob : x.match)
+        EXPECT_FALSE(may(glob.substr(0, glob.find('*')) + "a", wanted, everything)) << glob;
+    }
+  }
+  EXPECT_GT(seen, 0u);
 }
 
 // -- the page -----------------------------------------------------------------------------------
