@@ -86,7 +86,7 @@ class Steps(unittest.TestCase):
         policy = tiny_policy()
         group = group_of(policy, [0.0, 0.3, 0.3, 2.3])
         before = [model.logprobs_of(policy, [e["sequences"][0]["token_ids"]])[0, 2].item() for e in group["episodes"]]
-        said = grpo.learn(policy, torch.optim.AdamW(policy.parameters(), lr=1e-3), grpo.sequences_of(group)
+        said = grpo.learn(policy, torch.optim.AdamW(policy.parameters(), lr=1e-3), grpo.sequences_of(group))
         after = [model.logprobs_of(policy, [e["sequences"][0]["token_ids"]])[0, 2].item() for e in group["episodes"]]
         self.assertAlmostEqual(said["ratio"], 1.0, places=4)  # the stored log-probabilities are the policy's
         self.assertEqual(said["clipped"], 0.0)
@@ -98,7 +98,7 @@ class Steps(unittest.TestCase):
         group = group_of(policy, [0.0, 1.0])
         for episode in group["episodes"]:  # sampled by weights that held every token to be far less likely
             episode["sequences"][0]["logprobs"] = [x - 2.0 if x else x for x in episode["sequences"][0]["logprobs"]]
-        best = [x for x in grpo.sequences_of(group if max(x.advantages) > 0]
+        best = [x for x in grpo.sequences_of(group) if max(x.advantages) > 0]
         said = grpo.learn(policy, torch.optim.SGD(policy.parameters(), lr=1.0), best)
         self.assertEqual((said["clipped"], said["gradient"]), (1.0, 0.0))
 
@@ -109,7 +109,7 @@ class Steps(unittest.TestCase):
         first["sequences"][0] = {**first["sequences"][0], "token_ids": [5, 9, 40, 1, 50, 41, 1], "logprobs": [0, 0, -1, -1, 0, -2, -2]}
         first["turns"] = [{"mask": 1, "sequence": 0, "start": 2, "end": 4, "return": 0.5, "reward": 0.1},
                           {"mask": 1, "sequence": 0, "start": 5, "end": 7, "return": 1.0, "reward": 1.0}]
-        found = grpo.sequences_of(group[0]
+        found = grpo.sequences_of(group)[0]
         self.assertEqual(found.learned, [0, 1, 1, 0, 1, 1])
         self.assertAlmostEqual(found.advantages[1], 0.0, places=6)  # 0.5 is the mean of 0.5, 1 and 0
         self.assertGreater(found.advantages[4], 1.0)
