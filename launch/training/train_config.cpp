@@ -115,7 +115,10 @@ const raw& part_of(const raw& all, const char* key) {
 
 std::string absolute_in(const std::string& directory, const std::string& path) {
   std::error_code code;
-  return path.empty() ? path : fs::absolute(fs::path{directory} / path, code).lexically_normal().string();
+  if (path.empty()) return path;
+  auto result = fs::absolute(fs::path{directory} / path, code).lexically_normal().string();
+  if (result.size() > 1 && result.ends_with('/')) result.pop_back(); // of "."
+  return result;
 }
 
 expected<void> read_parts(const json_text& text, section& top, train_config& to) {
