@@ -11,29 +11,29 @@ namespace kernelmill::commands {
 
 namespace {
 
-using summary_json = nlohmann::ordered_json;
+using train_json = nlohmann::ordered_json;
 
 constexpr double seconds_a_minute = 60;
 
-std::string number_text(const summary_json& x, const char* key) {
+std::string number_text(const train_json& x, const char* key) {
   auto i = x.find(key);
   return i == x.end() || !i->is_number() ? "-" : fmt::format("{:.3f}", i->get<double>());
 }
 
-std::string interval_text(const summary_json& x) {
+std::string interval_text(const train_json& x) {
   if (!x.is_array() || x.size() != 3) return "-";
   return fmt::format("{:.3f} [{:.3f}, {:.3f}]", x[0].get<double>(), x[1].get<double>(),
                      x[2].get<double>());
 }
 
-void add_findings(std::map<std::string, uint64_t>& to, const summary_json& line) {
+void add_findings(std::map<std::string, uint64_t>& to, const train_json& line) {
   if (!line.contains("findings")) return;
   for (const auto& [rule, count] : line["findings"].items()) to[rule] += count.get<uint64_t>();
 }
 
 } // namespace
 
-std::string training_line(const summary_json& x) {
+std::string training_line(const train_json& x) {
   if (x.contains("after")) {
     auto text = fmt::format("held out after {} steps:", x["after"].get<uint64_t>());
     for (const auto& [key, value] : x.items())
@@ -49,7 +49,7 @@ std::string training_line(const summary_json& x) {
                      number_text(x, "Timing/Train"));
 }
 
-summary_json training_summary(const training::training_record& record) {
+train_json training_summary(const training::training_record& record) {
   double rollouts = 0, learning = 0, all = 0, evaluations = 0;
   uint64_t episodes = 0, turns = 0, lost = 0;
   std::map<std::string, uint64_t> findings;
@@ -62,17 +62,17 @@ summary_json training_summary(const training::training_record& record) {
     lost += count_in(x, "infrastructure_turns", 0);
     add_findings(findings, x);
   }
-  summary_json held_out = summary_json::array();
+  train_json held_out = train_json::array();
   std::map<std::string, uint64_t> held_out_findings;
   for (const auto& x : record.evaluations()) {
-    summary_json one;
+    train_json one;
     for (const auto& [key, value] : x.items())
       if (key != "rewards" && key != "best" && key != "findings" && key != "timestamp") one[key] = value;
     held_out.push_back(std::move(one));
     evaluations += number_in(x, "seconds");
     add_findings(held_out_findings, x);
   }
-  auto rate = [&](double count) { return all > 0 ? summary_json(count * seconds_a_minute / all) : summary_json(nullptr); };
+  auto rate = [&](double count) { return all > 0 ? train_json(count * seconds_a_minute / all) : train_json(nullptr); };
   return {{"steps", record.steps().size()},
           {"episodes", episodes},
           {"turns", turns},
@@ -86,16 +86,16 @@ summary_json training_summary(const training::training_record& record) {
           {"findings", findings},
           {"held_out_findings", held_out_findings},
           {"held_out", held_out},
-          {"best", record.evaluations().empty() ? summary_json::object()
-                                                : record.evaluations().back().value("best", summary_json::object())}};
+          {"best", record.evaluations().empty() ? train_json::object()
+                                                : record.evaluations().back().value("best", train_json::object())}};
 }
 
-std::string training_text(const training::training_record& record, const summary_json& summary) {
+std::string training_text(const training::training_record& record, const train_json& summary) {
   std::string text;
   std::vector<std::vector<std::string>> rows;
   for (const auto& x : record.steps())
     rows.push_back({x["step"].dump(), number_text(x, "reward/mean"), number_text(x, "kernel/correct_rate"),
-                    number_text(x, "kernel/mean_speedup"), x.value("alike", summary_json(0)).dump(),
+                    number_text(x, "kernel/mean_speedup"), x.value("alike", train_json(0)).dump(),
                     number_text(x, "Timing/Rollout"), number_text(x, "Timing/Train")});
   if (!rows.empty())
     text += cli::format_table({"step>", "reward>", "right>", "speedup>", "alike>", "rollouts s>", "learning s>"}, rows) + "\n";
@@ -119,8 +119,8 @@ std::string training_text(const training::training_record& record, const summary
                             number_text(rate, "episodes"), number_text(rate, "verdicts"));
 }
 
-summary_json held_out_document(const training::held_out_report& x) {
-  summary_json leaks = summary_json::array();
+train_json held_out_document(const training::held_out_report& x) {
+  train_json leaks = train_json::array();
   for (const auto& one : x.leaks)
     leaks.push_back({{"task", one.task}, {"shown", one.shown}, {"where", one.where}});
   return {{"tasks", x.tasks}, {"runs", x.runs},   {"prompts", x.prompts},
