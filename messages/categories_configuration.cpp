@@ -136,6 +136,12 @@ constexpr error_category table[] = {
      "an order, a request or an acknowledgement of groups came with other content before, or after "
      "its step was committed",
      "the message says what came before"},
+    {"part_ended", "a program beside a training, the policy's server or the trainer, does not stay up",
+     "its log is in logs/ of the training's folder"},
+    {"trainer_failed", "the trainer answered a step with an error, or left no checkpoint",
+     "the message quotes it; the same command goes on from this step"},
+    {"training_damaged", "checkpoints.jsonl or evaluations.jsonl of a training cannot be read",
+     "remove the lines from the named one on: these steps are taken again"},
     {"weights_refused",
      "a policy server has no route that loads weights, or refuses those that were named",
      "the message names the server, the hint what it needs"},

@@ -26,7 +26,7 @@
 #include "launch/node/hosted_run.hpp"
 #include "launch/node/run_rights.hpp"
 #include "launch/node/slot_actors.hpp"
-#include "launch/rollouts/local_rollouts.hpp"
+#include "launch/rollouts/hosting.hpp"
 #include "launch/services/evaluation_api.hpp"
 
 namespace kernelmill::commands {
@@ -129,36 +129,15 @@ expected<handoff::handoff_actor> start_rollouts(const invocation& in, caf::actor
                                                 const chosen_backend& backend,
                                                 const node_slots& slots, const logger& log) {
   if (!in.has("--runs")) return handoff::handoff_actor{};
-  std::error_code code;
-  std::filesystem::create_directories(in.value("--runs"), code);
-  auto root = std::filesystem::canonical(in.value("--runs"), code).string();
-  if (code)
-    return configuration_error("io_error",
-                               "failed to use " + in.value("--runs") + ": " + code.message(),
-                               "name a folder for the runs with --runs");
-  auto opened = handoff_ledger::open({.directory = root + "/handoff"});
-  KM_TRY(opened);
-  handoff::handoff_settings settings;
-  settings.ledger = std::make_shared<handoff_ledger>(std::move(*opened));
-  auto known = handoff::read_book(*settings.ledger);
-  KM_TRY(known);
-  settings.known = std::move(*known);
-  settings.log = log;
   rollouts::local_options options;
-  options.root = root;
+  options.root = in.value("--runs");
   options.queues = queues;
-  options.lane = {backend.name + (backend.architecture.empty() ? "" : "/" + backend.architecture),
-                  hardware_text(backend), slots.toolchain->identity(), slots.referee_names,
-                  slots.sandbox_complete()};
+  options.lane = rollouts::lane_of(backend, slots);
   options.backend = backend;
+  std::error_code code;
   if (in.has("--root")) options.tasks_root = std::filesystem::absolute(in.value("--root"), code);
   options.log = log;
-  auto host = rollouts::make_local_rollouts(system, std::move(options));
-  settings.host = host;
-  auto result = handoff::spawn_handoff(system, std::move(settings));
-  host->tell_to(result);
-  caf::anon_send(result, atom::start_v);
-  return result;
+  return rollouts::start_handoff(system, std::move(options));
 }
 
 void announce(const invocation& in, const http::server& server) {

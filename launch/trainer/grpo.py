@@ -1,36 +1,20 @@
-"""GRPO on groups that `kernelmill serve --runs` hands over, each learned from once.
+"""GRPO as a trainer that `kernelmill train` asks: POST /step takes a batch and a checkpoint, and answers with the next checkpoint.
 
-    python -m trainer.grpo FOLDER --url KERNELMILL --policy SERVER
+    python -m trainer.grpo --port PORT --device cpu
 
-FOLDER has config.json, pretrained.pt and the tasks. Kill it whenever you like and start it again: checkpoint.pt says where it was,
-and the rollback gives back what was taken after it. checkpoints.jsonl has a line a step, evaluations.jsonl one a held-out evaluation.
+A step depends on its checkpoint and its batch alone: kill it whenever you like, it is asked again.
 """
 
 import argparse
+import http.server
 import json
-import os
 import pathlib
-import random
 import statistics
-import sys
-import time
-import urllib.request
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple
 
 import torch
 
 from . import model
-from .measures import CORRECT, rewards_of, with_intervals
-
-LAUNCH = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(LAUNCH / "python"), str(LAUNCH.parent / "client")]  # in the source, and where it is installed
-import kernelmill  # noqa: E402
-
-PRESETS: Dict[str, Dict[str, Any]] = {
-    "single_turn": {"max_turns": 1},
-    "kevin": {"max_turns": 4, "group_size": 16},
-}
-
 
 # -- what is learned from ----------------------------------------------------------------------------
 
@@ -44,12 +28,11 @@ class Sequence(NamedTuple):
     learned: List[int]
 
 
-def sequences_of(group: Dict[str, Any], least_deviation: float) -> List[Sequence]:
-    """A group in the form `rl`. Every turn's discounted return is compared with those of all turns of the group; a group whose
-    returns are alike teaches nothing, and is left out."""
+def sequences_of(group: Dict[str, Any]) -> List[Sequence]:
+    """A group in the form `rl`. Every turn's discounted return is compared with those of all turns of the group."""
     turns = [(e, t) for e in group["episodes"] for t in e["turns"] if t["mask"] and t["sequence"] is not None]
     returns = [t["return"] for _, t in turns]
-    if len(returns) < 2 or (deviation := statistics.pstdev(returns)) <= least_deviation:
+    if len(returns) < 2 or not (deviation := statistics.pstdev(returns)):
         return []
     mean = statistics.fmean(returns)
     result = []
@@ -97,152 +80,64 @@ def learn(policy: model.Policy, optimizer: torch.optim.Optimizer, sequences: Lis
     return {k: round(v, 6) for k, v in said.items()}
 
 
-# -- the loop ----------------------------------------------------------------------------------------
+# -- a step ------------------------------------------------------------------------------------------
 
 
-class Teacher:
-    """The policy, its optimizer, and how far they came; the folder's files are whole at any moment."""
+class Trainer:
+    """The policy and its optimizer, as the checkpoint that it was left with has them."""
 
-    def __init__(self, folder: pathlib.Path, client: kernelmill.Client, policy_url: str) -> None:
-        self.folder, self.client, self.policy_url = folder, client, policy_url
-        self.config = json.loads((folder / "config.json").read_text())
-        self.teaching = {"group_size": 8, **PRESETS[self.config["teaching"]["preset"]], **self.config["teaching"]}
-        found = {x.id for x in client.tasks()}
-        self.train = sorted(x for x in found if x.startswith("train/"))
-        self.held_out = sorted(x for x in found if x.startswith("held_out/"))
-        self.checkpoint = folder / "checkpoint.pt"
-        begin = self.checkpoint if self.checkpoint.exists() else folder / "pretrained.pt"
-        self.policy, self.vocabulary, kept = model.load(str(begin), self.config["device"])
-        self.optimizer = torch.optim.AdamW(self.policy.parameters(), lr=self.teaching["rate"], betas=(0.9, 0.95), weight_decay=0.0)
+    def __init__(self, device: str) -> None:
+        self.device, self.path = device, ""
+
+    def load(self, path: str) -> None:
+        self.policy, self.vocabulary, kept = model.load(path, self.device)
+        self.optimizer = torch.optim.AdamW(self.policy.parameters(), betas=(0.9, 0.95), weight_decay=0.0)
         if "optimizer" in kept:
             self.optimizer.load_state_dict(kept["optimizer"])
-            self.optimizer.param_groups[0]["lr"] = self.teaching["rate"]
-        self.lines: List[Dict[str, Any]] = json.loads(kept.get("lines", "[]"))
-        self.learned = {x for line in self.lines for x in line["groups"]}
-        self.write_lines()
+        self.path = path
 
-    @property
-    def step(self) -> int:
-        return len(self.lines) - 1  # the last one that is learned
+    def step(self, request: Dict[str, Any]) -> Dict[str, Any]:
+        settings, previous = request["settings"], request["previous"]["weights"]
+        if self.path != previous:
+            self.load(previous)
+        self.path = ""  # until the step is whole, what is here is no checkpoint's
+        self.optimizer.param_groups[0]["lr"] = settings["rate"]
+        groups = [json.loads(x) for x in pathlib.Path(request["batch"]).read_text().splitlines()]
+        sequences = [x for group in groups for x in sequences_of(group)]
+        said = learn(self.policy, self.optimizer, sequences, passes=settings.get("passes", 1),
+                     rows=settings.get("rows", 8)) if sequences else {}
+        path = request["checkpoint"] + ".pt"
+        model.save(path, self.policy, self.vocabulary, optimizer=self.optimizer.state_dict(), version=request["version"])
+        self.path = path
+        return {"weights": path, "metrics": {**said, "sequences": len(sequences), "Optimizer/LearningRate": settings["rate"]}}
 
-    @property
-    def version(self) -> str:
-        return f"step-{self.step}" if self.lines else "pretrained"
 
-    def write_lines(self) -> None:
-        new = self.folder / "checkpoints.jsonl.new"
-        new.write_text("".join(json.dumps(x) + "\n" for x in self.lines))
-        os.replace(new, self.folder / "checkpoints.jsonl")
-
-    def serve_weights(self) -> None:
-        """The policy server samples from the last checkpoint from now on, and Kernelmill knows."""
-        path = self.checkpoint if self.lines else self.folder / "pretrained.pt"
-        body = json.dumps({"model_path": str(path.resolve()), "weight_version": self.version}).encode()
-        for left in range(60, -1, -1):
+def handler_of(trainer: Trainer) -> Any:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
             try:
-                urllib.request.urlopen(urllib.request.Request(self.policy_url + "/update_weights_from_disk", body), timeout=60).close()
-                break
-            except OSError:  # it was killed; somebody starts it again
-                if not left:
-                    raise
-                time.sleep(1)
-        self.client.declare_weights(self.version)
+                answer, status = trainer.step(json.loads(self.rfile.read(int(self.headers["Content-Length"])))), 200
+            except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+                answer, status = {"error": {"message": f"failed to take the step: {error!r}"}}, 500
+            text = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
 
-    def order(self, name: str, tasks: List[str], size: int, stage: Dict[str, Any]) -> str:
-        self.client.order(tasks, id=name, groups=1, group_size=size, max_turns=self.teaching["max_turns"], form="rl",
-                          policy={"kind": "sglang", "base_url": self.policy_url + "/v1", "model": "policy", "tokens": "exact"},
-                          sampling={"temperature": 1.0, "max_tokens": self.teaching.get("max_tokens", 512), "logprobs": True},
-                          config={"retrieval": {"enabled": False}, "profile": {"enabled": False}, "episode": {"gamma": 0.4},
-                                  "reward": {"preset": "kevin", "correct": CORRECT, **stage},
-                                  "evaluation": {"timing": self.teaching.get("timing", {})}})
-        return name
+        def log_message(self, *_: Any) -> None:
+            pass
 
-    def order_step(self, step: int) -> str:
-        tasks = random.Random(f"{self.config['seed']}/{step}").sample(self.train, self.teaching["groups"])
-        stages = [x for x in self.teaching.get("stages", []) if x["from"] <= step]
-        return self.order(f"step-{step}", sorted(tasks), self.teaching["group_size"], stages[-1]["reward"] if stages else {})
-
-    def take(self, order: str, consumer: str, checkpoint: Any, step: int) -> Tuple[Any, Any]:
-        """The groups of an order, acknowledged."""
-        while True:
-            stream = self.client.rollouts(order, consumer=consumer, groups=64, checkpoint=checkpoint)
-            batch = stream.next()
-            if batch is None:
-                return stream, None
-            try:
-                stream.ack(batch, step)
-                return stream, batch
-            except kernelmill.LeaseLost:
-                continue
-
-    def teach(self) -> None:
-        step, begun = self.step + 1, time.monotonic()
-        name = self.order_step(step)
-        if self.teaching.get("ahead") and step + 1 < self.teaching["steps"]:
-            self.order_step(step + 1)  # its episodes go on while this one is learned from
-        stream, batch = self.take(name, "trainer", self.step if self.lines else None, step)
-        groups = batch.groups if batch else []
-        names = [x.id for x in groups]
-        if again := self.learned & set(names):
-            raise RuntimeError(f"these groups were learned from before: {sorted(again)}")
-        taken = time.monotonic()
-        kept = [sequences_of(x, self.teaching.get("least_deviation", 0.02)) for group in groups for x in group.rows]
-        sequences = [x for group in kept for x in group]
-        said = learn(self.policy, self.optimizer, sequences, passes=self.teaching.get("passes", 1),
-                     rows=self.teaching.get("rows", 8)) if sequences else {}
-        rewards = [x for task in rewards_of(groups).values() for x in task]
-        now = time.monotonic()
-        self.lines.append({
-            "step": step, "groups": names, "alike": sum(not x for x in kept), "episodes": len(rewards),
-            "reward": round(statistics.fmean(rewards), 4) if rewards else None,
-            "correct": round(statistics.fmean(x >= CORRECT for x in rewards), 4) if rewards else None, **said,
-            "rewards": {k: [round(x, 3) for x in v] for k, v in rewards_of(groups).items()},
-            "versions": sorted({x.max_version for x in groups if x.max_version}),
-            "seconds": {"rollouts": round(taken - begun, 2), "learning": round(now - taken, 2)}, "time": round(time.time(), 1)})
-        self.learned.update(names)
-        model.save(str(self.checkpoint), self.policy, self.vocabulary, optimizer=self.optimizer.state_dict(), version=self.version,
-                   lines=json.dumps(self.lines))
-        if batch:
-            stream.commit(step)
-        self.write_lines()
-        print(json.dumps({k: v for k, v in self.lines[-1].items() if k not in ("groups", "rewards")}), flush=True)
-
-    def evaluate(self) -> None:
-        """Samples all held-out tasks, once for each step that asks for it."""
-        path, at = self.folder / "evaluations.jsonl", self.step + 1
-        done = [json.loads(x) for x in path.read_text().splitlines() if x.endswith("}")] if path.exists() else []
-        if any(x["after"] == at for x in done):
-            return
-        name = self.order(f"held-out-{at}", self.held_out, self.teaching["samples"], {})
-        stream, batch = self.take(name, f"evaluator-{at}", None, at)
-        rewards = rewards_of(batch.groups)
-        line = {"after": at, "version": self.version, "samples": sum(map(len, rewards.values())), **with_intervals(rewards),
-                "rewards": {k: [round(x, 3) for x in v] for k, v in sorted(rewards.items())}, "time": round(time.time(), 1)}
-        stream.commit(at)
-        new = path.with_suffix(".new")
-        new.write_text("".join(json.dumps(x) + "\n" for x in [*done, line]))
-        os.replace(new, path)
-        print(json.dumps({k: v for k, v in line.items() if k != "rewards"}), flush=True)
-
-    def run(self) -> None:
-        self.serve_weights()
-        while True:
-            at, last = self.step + 1, self.teaching["steps"]
-            if at % self.teaching["evaluate_every"] == 0 or at == last:
-                self.evaluate()
-            if at >= last:
-                return
-            self.teach()
-            self.serve_weights()
+    return Handler
 
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("folder", type=pathlib.Path)
-    words.add_argument("--url", required=True, help="of kernelmill serve --runs")
-    words.add_argument("--policy", required=True, help="of the policy's server")
+    words.add_argument("--port", type=int, required=True)
+    words.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     given = words.parse_args()
-    Teacher(given.folder, kernelmill.Client(given.url, patience=3600), given.policy.rstrip("/")).run()
+    http.server.HTTPServer(("127.0.0.1", given.port), handler_of(Trainer(given.device))).serve_forever()
 
 
 if __name__ == "__main__":

@@ -96,6 +96,8 @@ def main() -> None:
     parts = tasks.write_all(given.folder / "tasks", **config["tasks"], seed=config["seed"], backend=backend)
     prompts = prompts_of(given.program, given.folder / "tasks", backend)
     texts = make_texts(parts, prompts, config["pretraining"].pop("answers"), config["seed"])
+    with open(given.folder / "pretraining.jsonl", "w") as file:  # for `kernelmill train check`
+        file.writelines(json.dumps([*(x["content"] for x in prompt), said]) + "\n" for prompt, said in texts)
     pretrain(given.folder, texts, config["model"], device=config["device"], seed=config["seed"], **config["pretraining"])
 
 

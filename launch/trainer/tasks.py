@@ -70,7 +70,9 @@ def make_tasks(part: str, count: int, seed: int, taken: Sequence[Task] = (), bac
             while shape in shapes or not shape[0]:
                 # Rows that are a power of two times a line's floats share places of the cache when they are walked down.
                 rows = draw.choice([256, 384, 512]) if family == "turned" else draw.randrange(128, 321, 16)
-                shape = (rows, draw.randrange(512, 1025, 16)) if backend == "cpu" else (8 * rows, 4 * draw.randrange(512, 1025, 16))
+                # An odd number of lines a row: walked down 144 rows of 52 lines, a baseline is at the edge of what its cache's sets
+                # hold, and slower after whoever ran before it (`slows_baseline`).
+                shape = (rows, draw.randrange(528, 1025, 32)) if backend == "cpu" else (8 * rows, 4 * draw.randrange(512, 1025, 16))
             if part != "practice":  # tasks that count differ from each other too
                 functions.add(" + ".join(terms))
                 shapes.add(shape)

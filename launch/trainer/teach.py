@@ -1,6 +1,6 @@
-"""Makes, pretrains and teaches a policy in FOLDER, and goes on where it stopped: launch/teach.sh.
+"""Makes and pretrains a policy in FOLDER, and teaches it with `kernelmill train`: launch/teach.sh.
 
-It starts `kernelmill serve --runs`, the policy's server and the trainer, and starts again whichever of them ends early.
+It writes FOLDER/training.json, the file of `kernelmill train`, from FOLDER/config.json.
 """
 
 import argparse
@@ -8,15 +8,12 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import socket
 import subprocess
 import sys
-import time
-from typing import Dict, List
+from typing import Any, Dict
 
 HERE = pathlib.Path(__file__).resolve().parent
-MOST_STARTS = 50  # of one part: something is wrong then
 
 
 def ports_of(folder: pathlib.Path) -> Dict[str, int]:
@@ -24,60 +21,37 @@ def ports_of(folder: pathlib.Path) -> Dict[str, int]:
     path = folder / "ports.json"
     if not path.exists():
         free = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        path.write_text(json.dumps(dict(zip(("serve", "policy"), (x.getsockname()[1] for x in free)))))
+        path.write_text(json.dumps(dict(zip(("policy", "trainer"), (x.getsockname()[1] for x in free)))))
         for x in free:
             x.close()
     return json.loads(path.read_text())  # type: ignore[no-any-return]
 
 
-class Parts:
-    def __init__(self, folder: pathlib.Path, program: str) -> None:
-        ports, config = ports_of(folder), json.loads((folder / "config.json").read_text())
-        url, policy = (f"http://127.0.0.1:{ports[x]}" for x in ("serve", "policy"))
-        python, self.folder = [sys.executable, "-B", "-m"], folder
-        self.commands: Dict[str, List[str]] = {
-            "serve": [program, "serve", "--backend", config.get("backend", "cpu"), "--runs", str(folder / "runs"),
-                      "--root", str(folder / "tasks"), "--listen", url.split("//")[1]],
-            "policy": [*python, "trainer.server", "WEIGHTS", "--port", str(ports["policy"]), "--device", config["device"]],
-            "trainer": [*python, "trainer.grpo", str(folder), "--url", url, "--policy", policy]}
-        self.running: Dict[str, subprocess.Popen] = {}  # type: ignore[type-arg]
-        self.starts = dict.fromkeys(self.commands, 0)
+def training_of(folder: pathlib.Path) -> Dict[str, Any]:
+    """What `kernelmill train` is told."""
+    config, ports = json.loads((folder / "config.json").read_text()), ports_of(folder)
+    teaching, device = config["teaching"], ["--device", config["device"]]
+    python = [sys.executable, "-B", "-m"]
 
-    def start(self, name: str) -> None:
-        self.starts[name] += 1
-        checkpoint = self.folder / "checkpoint.pt"
-        weights = checkpoint if checkpoint.exists() else self.folder / "pretrained.pt"
-        command = [str(weights) if x == "WEIGHTS" else x for x in self.commands[name]]
-        with open(self.folder / f"{name}.log", "ab") as log:
-            self.running[name] = subprocess.Popen(command, cwd=HERE.parent, stdin=subprocess.DEVNULL, stderr=log,
-                                                  stdout=None if name == "trainer" else log)
+    def given(*names: str) -> Dict[str, Any]:
+        return {k: teaching[k] for k in names if k in teaching}
 
-    def watch(self) -> int:
-        for name in self.commands:
-            self.start(name)
-        while True:
-            time.sleep(0.2)
-            for name, process in self.running.items():
-                code = process.poll()
-                if code == 0 and name == "trainer":
-                    return 0
-                if code is not None:
-                    print(f"teach: {name} ended with {code}; see {self.folder / f'{name}.log'}", file=sys.stderr, flush=True)
-                    if self.starts[name] >= MOST_STARTS or code in (1, 2, 3) and self.starts[name] > 3:
-                        return 1
-                    time.sleep(1)
-                    self.start(name)
-
-    def end(self) -> None:
-        for process in self.running.values():
-            if process.poll() is None:
-                process.terminate()
-        for process in self.running.values():
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    result = {
+        "dir": ".", "preset": teaching["preset"], "seed": config["seed"], "steps": teaching["steps"],
+        "backend": config.get("backend", "cpu"),
+        "tasks": {"root": "tasks", "train": ["train/*"], "held_out": ["held_out/*"], "texts": ["pretraining.jsonl"]},
+        "batch": given("groups", "group_size", "rounds", "least_deviation", "thinking", "ahead"),
+        "evaluation": {"every": teaching["evaluate_every"], "samples": teaching["samples"], "fast": [1, 1.5, 2, 4]},
+        "policy": {"command": [*python, "trainer.server", "{weights}", "--port", str(ports["policy"]), *device],
+                   "weights": "pretrained.pt", "version": "pretrained"},
+        "trainer": {"command": [*python, "trainer.grpo", "--port", str(ports["trainer"]), *device],
+                    "url": f"http://127.0.0.1:{ports['trainer']}/step", "settings": given("rate", "passes", "rows")},
+        "run": {"policy": {"kind": "sglang", "base_url": f"http://127.0.0.1:{ports['policy']}/v1", "model": "policy",
+                           "tokens": "exact",
+                           "sampling": {"temperature": 1.0, "max_tokens": teaching.get("max_tokens", 512), "logprobs": True}},
+                "tasks": given("max_turns"), "evaluation": {"timing": teaching.get("timing", {})}},
+        **given("stages")}
+    return result
 
 
 def main() -> int:
@@ -95,24 +69,20 @@ def main() -> int:
         if given.seed is not None:
             config["seed"] = given.seed
         if given.pretrained:
-            shutil.copytree(given.pretrained / "tasks", folder / "tasks")
-            shutil.copy(given.pretrained / "pretrained.pt", folder / "pretrained.pt")
+            shutil.copytree(given.pretrained / "tasks", folder / "tasks", dirs_exist_ok=True)
+            for name in ("pretraining.jsonl", "pretrained.pt"):
+                shutil.copy(given.pretrained / name, folder / name)
         (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     # Threads of small products wait for each other where verdicts have the cores: a step took 20 s with two, 1 s with one.
     os.environ.setdefault("OMP_NUM_THREADS", "1" if json.loads((folder / "config.json").read_text())["device"] == "cpu" else "8")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if not (folder / "pretrained.pt").exists():
         made = subprocess.run([sys.executable, "-B", "-m", "trainer.pretrain", str(folder), "--program", given.program,
                                "--config", str(folder / "config.json")], cwd=HERE.parent)
         if made.returncode:
             return made.returncode
-    parts = Parts(folder, given.program)
-    try:
-        return parts.watch()
-    except KeyboardInterrupt:
-        return 130
-    finally:
-        parts.end()
+    (folder / "training.json").write_text(json.dumps(training_of(folder), indent=2) + "\n")
+    sys.stdout.flush()
+    os.execv(given.program, [given.program, "train", str(folder / "training.json")])
 
 
 if __name__ == "__main__":

@@ -88,10 +88,12 @@ ARROWS = {
     "launch/services": "actors actors/episode actors/governance actors/handoff actors/policy_client actors/policy_client/http"
     " actors/policy_client/protocol gpu/task launch/cli launch/config"
     " launch/http launch/judging launch/rollouts",
+    "launch/training": "actors/handoff actors/policy_client/http gpu/process gpu/task launch/cli launch/config launch/machine"
+    " launch/node launch/report launch/study storage",
     "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/handoff actors/policy_client gpu/process"
     " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report launch/rollouts"
-    " launch/scripted_server launch/services launch/simulate launch/study launch/watch retrieval storage storage/export storage/fsck",
+    " launch/scripted_server launch/services launch/simulate launch/study launch/training launch/watch retrieval storage storage/export storage/fsck",
     "launch": "launch/cli launch/commands",
 }
 
