@@ -38,6 +38,7 @@ struct episode_settings {
   size_t feedback_bytes = defaults::feedback_bytes;
   uint32_t example_count = 0; ///< of retrieved examples in the first prompt
   bool profile_accepted = false;
+  profile_words profile_feedback = profile_words::card;
   bool resume = false; ///< look for committed turns first
   std::string backend = "cpu";
   std::chrono::milliseconds episode_deadline{defaults::episode_deadline_ms};
