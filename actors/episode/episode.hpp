@@ -15,6 +15,7 @@
 
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/episode_score.hpp"
+#include "actors/episode/prompt.hpp"
 #include "actors/episode/prompt_book.hpp"
 #include "actors/governance/judge.hpp"
 #include "actors/policy_client/protocol/token_thread.hpp"

@@ -77,7 +77,7 @@ public:
     // nop
   }
 
-  std::vector<kernel_listing> take() { return std::move(result_); }
+  std::vector<kernel_listing> listings() { return std::move(result_); }
 
 protected:
   void begin_kernel(std::string_view symbol) {
@@ -286,13 +286,13 @@ bool is_label(std::string_view x) {
 std::vector<kernel_listing> read_ptx(std::string_view text, std::string_view file) {
   ptx_reader reader{file};
   reader.read(text);
-  return reader.take();
+  return reader.listings();
 }
 
 std::vector<kernel_listing> read_sass(std::string_view text, std::string_view file) {
   sass_reader reader{file};
   reader.read(text);
-  return reader.take();
+  return reader.listings();
 }
 
 std::map<std::string, uint32_t> instruction_mix(const kernel_listing& x) {

@@ -219,7 +219,8 @@ double weigh_fp64(const declared_metrics& x, evidence_list& evidence) {
   say(evidence, "the units for double precision are busy for {:.0f} % of the time", *share);
   if (auto fma = x[m::fma_pipe])
     say(evidence, "those for single precision for {:.0f} %", *fma);
-  return *share < 20 ? 0.35 : 0.65 + 0.3 * above(*share, 20, 80);
+  // Conversions to and from double are slower than its arithmetic: a few percent cost much more.
+  return *share < 5 ? 0.35 : 0.65 + 0.3 * above(*share, 5, 60);
 }
 
 double weigh_tensor(const declared_metrics& x, evidence_list& evidence) {
@@ -227,8 +228,11 @@ double weigh_tensor(const declared_metrics& x, evidence_list& evidence) {
   if (!fma || !tensor || *fma < 50 || *tensor >= 1) return 0;
   say(evidence, "multiply-adds keep their units busy for {:.0f} %, tensor cores for {:.1f} %", *fma,
       *tensor);
-  // Only products of matrices could use them, and no counter says that it is one.
-  return 0.55;
+  // Only products of matrices could use them. Tiles in shared memory that many multiply-adds read
+  // are the sign of one; integer arithmetic keeps the same units busy, and has none.
+  auto passes = x[m::shared_wavefronts], count = x[m::instructions];
+  bool tiled = passes && count && *count > 0 && *passes / *count > 0.05;
+  return tiled && x[m::dram_throughput].value_or(0) < near_limit ? 0.7 : 0.35;
 }
 
 double weigh_overlap(const declared_metrics& x, evidence_list& evidence) {
@@ -317,7 +321,7 @@ std::vector<bottleneck_rule> make_rules() {
        "write constants with f and use the functions of single precision",
        weigh_fp64},
       {"no_tensor_cores", true,
-       {m::fma_pipe, m::tensor_pipe},
+       {m::fma_pipe, m::tensor_pipe, m::shared_wavefronts, m::instructions, m::dram_throughput},
        {"a product of matrices in ordinary multiply-adds",
         "types that the tensor cores do not take"},
        "where the tolerance allows it, use mma with TF32, BF16 or FP16",

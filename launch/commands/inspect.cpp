@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gpu/cuda/devices.hpp"
 #include "gpu/inspect/listed_build.hpp"
 #include "gpu/inspect/listing.hpp"
 #include "gpu/profiler/occupancy.hpp"
@@ -14,6 +13,7 @@
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/judging/candidate_judging.hpp"
+#include "launch/machine/accelerators.hpp"
 #include "launch/machine/programs.hpp"
 
 namespace kernelmill::commands {
@@ -28,8 +28,8 @@ constexpr size_t narrowest_two_columns = 100; // of a terminal
 // That of the first GPU, for what is not said.
 std::string architecture_of(const invocation& in) {
   if (auto wanted = in.value("--arch"); !wanted.empty()) return wanted;
-  if (auto monitor = cuda::gpu_monitor::open())
-    if (!monitor->gpus()[0].architecture.empty()) return monitor->gpus()[0].architecture;
+  for (const auto& gpu : find_accelerators().gpus)
+    if (!gpu.architecture.empty()) return gpu.architecture;
   return usual_architecture;
 }
 
