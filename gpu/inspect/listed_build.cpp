@@ -53,8 +53,8 @@ expected<compiler_outcome> compile_to(sandbox& walls, const listing_tools& tools
                                       const std::string& source, const std::string& architecture,
                                       const char* kind) {
   auto job = job_of(tools);
-  job.argv = {tools.nvcc, "-std=c++20", "-O3",        "-arch=" + architecture, "-lineinfo",
-              kind,       "-Xptxas=-v", "-o", product_path, listed_source_name};
+  job.argv = {tools.nvcc,   "-std=c++20", "-O3",        "-arch=" + architecture, "-lineinfo", kind,
+              "-Xptxas=-v", "-o",         product_path, listed_source_name};
   job.source_name = listed_source_name;
   job.source = source;
   return run_compiler(walls, job);
@@ -75,9 +75,9 @@ std::string disassemble(sandbox& walls, const listing_tools& tools, const std::s
     if (!lines) missing.emplace_back("lines of SASS: cuobjdump knows none; install nvdisasm");
     return outcome->text;
   }
-  missing.push_back("SASS: " + (outcome ? job.argv[0] + ": " +
-                                              outcome->text.substr(0, outcome->text.find('\n'))
-                                        : outcome.error().message));
+  missing.push_back(
+      "SASS: " + (outcome ? job.argv[0] + ": " + outcome->text.substr(0, outcome->text.find('\n'))
+                          : outcome.error().message));
   return {};
 }
 

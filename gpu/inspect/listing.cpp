@@ -179,8 +179,8 @@ private:
     take_instruction(line);
   }
 
-  // "//## File "/build/kernel.cu", line 5" and, of a header, " inlined at "/build/kernel.cu", line 9".
-  // Several such lines in a row tell one place from the innermost outwards.
+  // "//## File "/build/kernel.cu", line 5" and, of a header, " inlined at "/build/kernel.cu", line
+  // 9". Several such lines in a row tell one place from the innermost outwards.
   void take_place(std::string_view line) {
     if (!places_) line_ = 0;
     places_ = true;
@@ -241,9 +241,9 @@ const char* class_of_sass(std::string_view x) {
   if (begins_with_any(x, {"BAR", "WARPSYNC", "SYNCS", "MEMBAR", "DEPBAR"})) return "barriers";
   if (begins_with_any(x, {"BRA", "EXIT", "RET", "CALL", "BSSY", "BSYNC", "JMP", "BRX"}))
     return "control";
-  if (begins_with_any(x, {"IADD", "IMAD", "ISETP", "SHF", "LOP", "LEA", "IMNMX", "UIADD", "UIMAD",
-                          "USHF", "ULOP", "ULEA", "UISETP", "IABS", "SEL", "I2F", "F2I", "POPC",
-                          "PRMT", "VIADD"}))
+  if (begins_with_any(x, {"IADD",  "IMAD",  "ISETP", "SHF",  "LOP",  "LEA",    "IMNMX",
+                          "UIADD", "UIMAD", "USHF",  "ULOP", "ULEA", "UISETP", "IABS",
+                          "SEL",   "I2F",   "F2I",   "POPC", "PRMT", "VIADD"}))
     return "integer";
   return "other";
 }

@@ -12,8 +12,8 @@
 namespace kernelmill {
 
 struct bottleneck_finding {
-  std::string_view kind; ///< "memory_bandwidth", "bank_conflicts", ...
-  double confidence = 0; ///< 0 to 1: of this being what the kernel's time goes into
+  std::string_view kind;             ///< "memory_bandwidth", "bank_conflicts", ...
+  double confidence = 0;             ///< 0 to 1: of this being what the kernel's time goes into
   std::vector<std::string> evidence; ///< each names the numbers that it rests on
   std::array<std::string_view, 2> causes;
   std::string_view action; ///< one thing to try

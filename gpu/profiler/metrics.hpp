@@ -69,9 +69,9 @@ struct metric_row {
   std::string_view unit; ///< ours: "us", "%", "bytes", ""
   /// ncu's names for it, the first that a report has counts; chips and versions differ.
   std::array<std::string_view, 3> ncu;
-  double scale;       ///< from ncu's base unit to ours
-  bool is_of_tier0;   ///< builds and evaluations can tell it
-  bool is_in_quick;   ///< of the packs; `full` has all that ncu can tell
+  double scale;     ///< from ncu's base unit to ours
+  bool is_of_tier0; ///< builds and evaluations can tell it
+  bool is_in_quick; ///< of the packs; `full` has all that ncu can tell
   std::string_view meaning;
 };
 

@@ -20,10 +20,10 @@ std::vector<std::string> ncu_metrics(metric_pack pack,
                                      const std::set<std::string, std::less<>>& known = {});
 
 struct ncu_launches {
-  std::string kernel;     ///< a regular expression over demangled names; empty: all
-  unsigned skip = 0;      ///< launches to pass over first
-  unsigned count = 0;     ///< launches to profile; 0: all
-  std::string log_file;   ///< for the report; empty: stdout, where the program writes too
+  std::string kernel;   ///< a regular expression over demangled names; empty: all
+  unsigned skip = 0;    ///< launches to pass over first
+  unsigned count = 0;   ///< launches to profile; 0: all
+  std::string log_file; ///< for the report; empty: stdout, where the program writes too
 };
 
 /// ncu's arguments before the program's own. Clocks are left as they are, values come in base

@@ -18,14 +18,14 @@ enum class ncu_problem : unsigned char {
   no_permission, ///< the driver lets only administrators read counters: ERR_NVGPUCTRPERM
   no_profiler,   ///< counters cannot be read here at all
   unknown_metric,
-  no_kernels,    ///< nothing was launched, or nothing that was asked for
-  no_report,     ///< there is no table in the text
+  no_kernels, ///< nothing was launched, or nothing that was asked for
+  no_report,  ///< there is no table in the text
 };
 
 struct ncu_kernel {
   kernel_metrics metrics;
-  unsigned launch = 0;               ///< ncu's "ID", from 0
-  std::vector<std::string> missing;  ///< columns of ours that hold no number: "n/a", NaN, empty
+  unsigned launch = 0;              ///< ncu's "ID", from 0
+  std::vector<std::string> missing; ///< columns of ours that hold no number: "n/a", NaN, empty
 };
 
 struct ncu_report {

@@ -35,8 +35,7 @@ std::vector<std::string> lines_of(std::span<const bottleneck_finding> cards) {
   std::vector<std::string> result;
   if (cards.empty()) return result;
   result = cards[0].evidence;
-  result.push_back(
-      fmt::format("likely causes: {}; or {}", cards[0].causes[0], cards[0].causes[1]));
+  result.push_back(fmt::format("likely causes: {}; or {}", cards[0].causes[0], cards[0].causes[1]));
   for (const auto& other : cards.subspan(1)) {
     if (other.confidence < 0.3 || other.evidence.empty()) continue;
     result.push_back(fmt::format("also {} (confidence {:.2g}): {}", other.kind, other.confidence,

@@ -35,13 +35,13 @@ struct code_place {
 struct sanitizer_finding {
   memory_fault family = memory_fault::other;
   bool is_warning = false;
-  std::string words; ///< the tool's own first line
-  std::string space; ///< "global", "shared", "local"
+  std::string words;  ///< the tool's own first line
+  std::string space;  ///< "global", "shared", "local"
   std::string access; ///< "read", "write", "atomic"
   uint32_t bytes = 0;
   code_place at;
   std::vector<code_place> others; ///< of a race: the accesses on the other side
-  std::string thread; ///< "(31,0,0)"
+  std::string thread;             ///< "(31,0,0)"
   std::string block;
   std::string address;
   uint64_t hazards = 0; ///< of a race

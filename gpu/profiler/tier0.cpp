@@ -64,9 +64,9 @@ void add_launch(kernel_metrics& to, const launch_line& launch, const scalar_valu
   auto registers = to.values[m::registers];
   if (!limits || !registers || dynamic < 0 || dynamic > 1e6) return;
   auto shared = to.values[m::static_shared].value_or(0) + dynamic;
-  auto found = occupancy_of(*limits, {static_cast<uint32_t>(threads),
-                                      static_cast<uint32_t>(*registers),
-                                      static_cast<uint32_t>(shared)});
+  auto found =
+      occupancy_of(*limits, {static_cast<uint32_t>(threads), static_cast<uint32_t>(*registers),
+                             static_cast<uint32_t>(shared)});
   to.values.set(m::theoretical_occupancy, 100 * found.share);
   if (multiprocessors > 0 && found.blocks > 0)
     to.values.set(m::waves, blocks / (multiprocessors * found.blocks));
@@ -114,8 +114,7 @@ std::optional<Message<wire::ProfileResult>> tier0_profile(const task& what, std:
   if (what.terms.backend == "cpu" || !built.getCompiled()) return std::nullopt;
   auto kernels = built_kernels(built);
   auto call = call_values(what, evaluated);
-  auto architecture =
-      architecture_in({built.getToolchain().begin(), built.getToolchain().size()});
+  auto architecture = architecture_in({built.getToolchain().begin(), built.getToolchain().size()});
   if (what.contract == contract_kind::device) {
     auto count = add_launches(kernels, what, source, architecture,
                               counter_of(evaluated, "machine_multiprocessors"));

@@ -71,10 +71,10 @@ std::optional<occupancy> occupancy_for(const inspected& x, const kernel_resource
 json build_document(const inspected& x, uint32_t threads) {
   auto kernels = json::array();
   for (const auto& k : x.build.kernels) {
-    json one = {{"name", cli::clean(k.name)},        {"registers", k.registers},
-                {"spill_stores", k.spill_stores},    {"spill_loads", k.spill_loads},
-                {"stack_frame", k.stack_frame},      {"shared_bytes", k.shared_bytes},
-                {"block_threads", threads},          {"occupancy", nullptr},
+    json one = {{"name", cli::clean(k.name)},     {"registers", k.registers},
+                {"spill_stores", k.spill_stores}, {"spill_loads", k.spill_loads},
+                {"stack_frame", k.stack_frame},   {"shared_bytes", k.shared_bytes},
+                {"block_threads", threads},       {"occupancy", nullptr},
                 {"occupancy_limit", nullptr}};
     if (auto found = occupancy_for(x, k, threads)) {
       one["occupancy"] = found->share;
@@ -122,11 +122,11 @@ std::string build_text(const inspected& x, uint32_t threads) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& k : x.build.kernels) {
     auto found = occupancy_for(x, k, threads);
-    rows.push_back({cli::clean(k.name), std::to_string(k.registers),
-                    std::to_string(k.spill_stores + k.spill_loads), std::to_string(k.stack_frame),
-                    std::to_string(k.shared_bytes),
-                    found ? fmt::format("{:.0f} % ({})", found->share * 100, to_string(found->limit))
-                          : "-"});
+    rows.push_back(
+        {cli::clean(k.name), std::to_string(k.registers),
+         std::to_string(k.spill_stores + k.spill_loads), std::to_string(k.stack_frame),
+         std::to_string(k.shared_bytes),
+         found ? fmt::format("{:.0f} % ({})", found->share * 100, to_string(found->limit)) : "-"});
   }
   return cli::format_table({"KERNEL", "REGISTERS>", "SPILLED>", "STACK>", "SHARED>",
                             fmt::format("OCCUPANCY AT {} THREADS>", threads)},
@@ -145,9 +145,9 @@ std::string listing_text(const std::vector<kernel_listing>& list, bool colour) {
   for (const auto& x : list) {
     result += cli::paint(colour, cli::colour::bold, cli::clean(x.name)) + "  " + mix_text(x) + "\n";
     for (const auto& line : x.lines)
-      result += (line.source_line > 0 ? fmt::format("{:>5}  ", line.source_line)
-                                      : std::string(7, ' ')) +
-                cli::clean(line.text) + "\n";
+      result +=
+          (line.source_line > 0 ? fmt::format("{:>5}  ", line.source_line) : std::string(7, ' ')) +
+          cli::clean(line.text) + "\n";
   }
   return result;
 }
@@ -165,7 +165,8 @@ std::string code_text(const source_row& row, size_t width) {
     auto left = cli::shorten(i < row.ptx.size() ? cli::clean(row.ptx[i]) : "", half);
     auto right = cli::shorten(i < row.sass.size() ? cli::clean(row.sass[i]) : "", half);
     auto gap = half - std::min(half, cli::columns_of(left));
-    result += "       " + left + std::string(gap, ' ') + (right.empty() ? "" : " | " + right) + "\n";
+    result +=
+        "       " + left + std::string(gap, ' ') + (right.empty() ? "" : " | " + right) + "\n";
   }
   return result;
 }

@@ -85,8 +85,8 @@ std::string ncu_text(const ncu_report& report, bool colour) {
       result += "  no card: the report lacks what the rules read\n";
       continue;
     }
-    result += fmt::format("  limited by {} (confidence {:.2g})\n", cards[0].kind,
-                          cards[0].confidence);
+    result +=
+        fmt::format("  limited by {} (confidence {:.2g})\n", cards[0].kind, cards[0].confidence);
     for (const auto& line : lines_of(cards)) result += "  " + line + "\n";
     result += fmt::format("  try: {}\n", cards[0].action);
   }
@@ -166,15 +166,15 @@ expected<int> show_sanitizer(const invocation& in, const std::string& text) {
   auto report = read_sanitizer_report(text);
   bool clean = report.findings.empty() && report.errors == 0;
   if (in.json) {
-    cli::print_json({{"tool", "compute-sanitizer"},
-                     {"problem", report.problem == sanitizer_problem::none ? "none"
-                                 : report.problem == sanitizer_problem::not_supported
-                                     ? "not_supported"
-                                     : "no_report"},
-                     {"words", cli::clean(report.words)},
-                     {"errors", report.errors},
-                     {"warnings", report.warnings},
-                     {"findings", findings_json(report)}});
+    cli::print_json(
+        {{"tool", "compute-sanitizer"},
+         {"problem", report.problem == sanitizer_problem::none            ? "none"
+                     : report.problem == sanitizer_problem::not_supported ? "not_supported"
+                                                                          : "no_report"},
+         {"words", cli::clean(report.words)},
+         {"errors", report.errors},
+         {"warnings", report.warnings},
+         {"findings", findings_json(report)}});
   } else {
     for (const auto& x : report.findings) {
       cli::print(fmt::format("{} {}: {}\n  in {}\n", x.is_warning ? "warning" : "error",
@@ -247,26 +247,32 @@ cli::command profile_read_row() {
 }
 
 cli::command profile_command_row() {
-  return {"profile command",
-          "Prints the ncu command that collects what the cards read.",
-          "$(kernelmill profile command --out report.csv) ./program\n"
-          "kernelmill profile command --pack quick --kernel row_sum",
-          "The GPU's clocks are left alone. ncu refuses all metrics when it does not know one: give "
-          "--known what\n"
-          "`ncu --query-metrics` prints, and names of its version are chosen.",
-          {},
-          {{"--pack",
-            "NAME",
-            "`quick`: which limit of the machine is near; `full`: all that rules read.",
-            "full",
-            false,
-            {"quick", "full"},
-            nothing},
-           {"--kernel", "REGEX", "Kernels to profile, by name. Default: all.", "", false, {}, nothing},
-           {"--known", "FILE", "Output of `ncu --query-metrics`.", "", false, {}, completes::file},
-           {"--out", "FILE", "Where ncu writes its report. Default: stdout.", "", false, {},
-            completes::file}},
-          profile_command};
+  return {
+      "profile command",
+      "Prints the ncu command that collects what the cards read.",
+      "$(kernelmill profile command --out report.csv) ./program\n"
+      "kernelmill profile command --pack quick --kernel row_sum",
+      "The GPU's clocks are left alone. ncu refuses all metrics when it does not know one: give "
+      "--known what\n"
+      "`ncu --query-metrics` prints, and names of its version are chosen.",
+      {},
+      {{"--pack",
+        "NAME",
+        "`quick`: which limit of the machine is near; `full`: all that rules read.",
+        "full",
+        false,
+        {"quick", "full"},
+        nothing},
+       {"--kernel", "REGEX", "Kernels to profile, by name. Default: all.", "", false, {}, nothing},
+       {"--known", "FILE", "Output of `ncu --query-metrics`.", "", false, {}, completes::file},
+       {"--out",
+        "FILE",
+        "Where ncu writes its report. Default: stdout.",
+        "",
+        false,
+        {},
+        completes::file}},
+      profile_command};
 }
 
 } // namespace kernelmill::commands

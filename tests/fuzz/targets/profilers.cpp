@@ -25,7 +25,8 @@ void read_ncu(std::string_view bytes) {
   for (const auto& x : report.kernels) {
     promise(x.metrics.kernel.size() <= 512, "names are cut");
     for (const auto& row : metric_table())
-      if (auto value = x.metrics.values[row.id]) promise(std::isfinite(*value), "values are finite");
+      if (auto value = x.metrics.values[row.id])
+        promise(std::isfinite(*value), "values are finite");
     for (const auto& card : read_cards(x.metrics.values)) {
       promise(card.confidence > 0 && card.confidence <= 1, "a confidence is a share");
       promise(!card.evidence.empty(), "a card has evidence");

@@ -66,20 +66,22 @@ TEST(profile_read, names_a_file_that_is_not_there) {
 TEST(profile_command, leaves_clocks_alone_and_can_be_pasted) {
   auto x = kernelmill({"profile", "command", "--pack", "quick", "--kernel", "sums|total"});
   EXPECT_EQ(x.code, 0) << x.err;
-  EXPECT_THAT(x.out, AllOf(HasSubstr("--clock-control=none"), HasSubstr("'--kernel-name=regex:sums|total'"),
-                           HasSubstr("dram__throughput")));
+  EXPECT_THAT(x.out,
+              AllOf(HasSubstr("--clock-control=none"),
+                    HasSubstr("'--kernel-name=regex:sums|total'"), HasSubstr("dram__throughput")));
 }
 
 bool has_nvcc() {
   return ::access("/usr/local/cuda/bin/nvcc", X_OK) == 0;
 }
 
-constexpr const char* doubler = "#include \"half.h\"\n"
-                                "extern \"C\" __global__ void twice(const float* x, float* y, int n) {\n"
-                                "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                                "  if (i < n)\n"
-                                "    y[i] = x[i] * 2.5f;\n"
-                                "}\n";
+constexpr const char* doubler =
+    "#include \"half.h\"\n"
+    "extern \"C\" __global__ void twice(const float* x, float* y, int n) {\n"
+    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  if (i < n)\n"
+    "    y[i] = x[i] * 2.5f;\n"
+    "}\n";
 
 TEST(inspect, shows_source_beside_ptx_without_a_gpu) {
   if (!has_nvcc()) GTEST_SKIP() << "no nvcc on this machine";
@@ -106,7 +108,8 @@ TEST(inspect, of_what_does_not_compile_shows_the_compilers_words) {
   if (!has_nvcc()) GTEST_SKIP() << "no nvcc on this machine";
   auto x = kernelmill({"inspect", "-", "--arch", "sm_90"}, {.input = doubler});
   EXPECT_EQ(x.code, 0);
-  EXPECT_THAT(x.out, AllOf(HasSubstr("half.h"), HasSubstr("not compiled"), Not(HasSubstr("/build/"))));
+  EXPECT_THAT(x.out,
+              AllOf(HasSubstr("half.h"), HasSubstr("not compiled"), Not(HasSubstr("/build/"))));
 }
 
 } // namespace

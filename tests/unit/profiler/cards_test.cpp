@@ -81,8 +81,9 @@ TEST(Cards, ACleanStreamIsLimitedByMemoryAndHasNoFlaw) {
 }
 
 TEST(Cards, EachFlawIsTheFirstCardOfAKernelThatHasIt) {
-  EXPECT_EQ(first({{m::compute_throughput, 92}, {m::memory_throughput, 30}, {m::dram_throughput, 10}}),
-            "compute");
+  EXPECT_EQ(
+      first({{m::compute_throughput, 92}, {m::memory_throughput, 30}, {m::dram_throughput, 10}}),
+      "compute");
   EXPECT_EQ(first(slow), "latency");
   EXPECT_EQ(first(with(slow, {{m::theoretical_occupancy, 6}})), "occupancy");
   EXPECT_EQ(first(with(slow, {{m::achieved_occupancy, 20}})), "occupancy");
@@ -122,8 +123,11 @@ TEST(Cards, WithoutNumbersNothingIsClaimed) {
 }
 
 TEST(Cards, EachCardHasEvidenceTwoCausesAndOneThingToTry) {
-  auto cards = read_cards(made({{m::theoretical_occupancy, 6}, {m::active_threads, 3},
-                                {m::spill_bytes, 64}, {m::fp64_pipe, 50}, {m::waves, 0.1}}));
+  auto cards = read_cards(made({{m::theoretical_occupancy, 6},
+                                {m::active_threads, 3},
+                                {m::spill_bytes, 64},
+                                {m::fp64_pipe, 50},
+                                {m::waves, 0.1}}));
   EXPECT_GE(cards.size(), 5u);
   for (const auto& x : cards) {
     EXPECT_FALSE(x.evidence.empty()) << x.kind;

@@ -93,10 +93,9 @@ TEST(NcuReport, RowsThatDoNotFitTheHeaderAreLeftOut) {
 TEST(NcuCommand, LeavesTheClocksAloneAndAsksForBaseUnits) {
   auto x = ncu_command("/opt/ncu", {"a__b.sum", "c__d.avg"}, {"sums", 2, 1, "/tmp/log"});
   EXPECT_EQ(x[0], "/opt/ncu");
-  for (const char* needed :
-       {"--clock-control=none", "--csv", "--page=raw", "--print-units=base",
-        "--kernel-name=regex:sums", "--launch-skip=2", "--launch-count=1", "--log-file=/tmp/log",
-        "--metrics=a__b.sum,c__d.avg"})
+  for (const char* needed : {"--clock-control=none", "--csv", "--page=raw", "--print-units=base",
+                             "--kernel-name=regex:sums", "--launch-skip=2", "--launch-count=1",
+                             "--log-file=/tmp/log", "--metrics=a__b.sum,c__d.avg"})
     EXPECT_THAT(x, Contains(needed));
 }
 

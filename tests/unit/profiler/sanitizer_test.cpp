@@ -93,7 +93,8 @@ TEST(Sanitizer, OlderToolsNameTheFileBeforeTheKernel) {
 }
 
 TEST(Sanitizer, ACleanRunHasNoFindingAndNoProblem) {
-  auto x = read_sanitizer_report("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n");
+  auto x =
+      read_sanitizer_report("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n");
   EXPECT_EQ(x.problem, sanitizer_problem::none);
   EXPECT_TRUE(x.findings.empty());
   EXPECT_EQ(x.errors, 0u);
@@ -103,8 +104,9 @@ TEST(Sanitizer, AToolThatCouldNotWorkIsAProblemAndNoCleanRun) {
   EXPECT_EQ(read_sanitizer_report("").problem, sanitizer_problem::no_report);
   EXPECT_EQ(read_sanitizer_report("========= COMPUTE-SANITIZER\n").problem,
             sanitizer_problem::no_report);
-  EXPECT_EQ(read_sanitizer_report("========= Error: Device not supported. Please refer to it\n").problem,
-            sanitizer_problem::not_supported);
+  EXPECT_EQ(
+      read_sanitizer_report("========= Error: Device not supported. Please refer to it\n").problem,
+      sanitizer_problem::not_supported);
 }
 
 } // namespace

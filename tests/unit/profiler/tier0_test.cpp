@@ -114,15 +114,16 @@ TEST(Tier0, LaunchesThatTakeLongerThanTheWorkAreSaid) {
 }
 
 TEST(Tier0, SpillsAreKnownBeforeAnythingRan) {
-  auto x = profile_of(row_sum(contract_kind::native), {},
-                      built({{"sums(const float *)", 255, 0, 400}}), Message<wire::EvaluateResult>{});
+  auto x =
+      profile_of(row_sum(contract_kind::native), {}, built({{"sums(const float *)", 255, 0, 400}}),
+                 Message<wire::EvaluateResult>{});
   EXPECT_EQ(x.bottleneck, "register_spills");
   EXPECT_EQ(x.counters["sums(const float *)/spill_bytes"], 400);
 }
 
 TEST(Tier0, AGridThatDoesNotFillTheGpuIsSaid) {
-  auto x = profile_of(row_sum(contract_kind::device),
-                      "// launch: sums<<<4, 256>>>(x, y)\n", built({{"sums", 32}}), timed(30, 29));
+  auto x = profile_of(row_sum(contract_kind::device), "// launch: sums<<<4, 256>>>(x, y)\n",
+                      built({{"sums", 32}}), timed(30, 29));
   EXPECT_EQ(x.bottleneck, "tail");
 }
 
@@ -135,8 +136,9 @@ TEST(Tier0, IsNothingOnACpuAndOfWhatWasNotBuilt) {
 }
 
 TEST(Tier0, LaunchesThatNobodyCanReadAreLeftOut) {
-  auto x = profile_of(row_sum(contract_kind::device), "// launch: sums<<<rows * 99999999999, 0>>>()\n",
-                      built({{"sums", 32}}), timed(30, 29));
+  auto x =
+      profile_of(row_sum(contract_kind::device), "// launch: sums<<<rows * 99999999999, 0>>>()\n",
+                 built({{"sums", 32}}), timed(30, 29));
   EXPECT_TRUE(x.available);
   EXPECT_FALSE(x.counters.contains("sums/grid_blocks"));
 }
