@@ -56,7 +56,8 @@ expected<compiler_outcome> compile_to(sandbox& walls, const listing_tools& tools
   job.argv = {tools.nvcc,   "-std=c++20", "-O3",        "-arch=" + architecture, "-lineinfo", kind,
               "-Xptxas=-v", "-o",         product_path, listed_source_name};
   job.source_name = listed_source_name;
-  job.source = source;
+  // In the sandbox the file is one of memory, and its own name would be in the line table.
+  job.source = std::string{"#line 1 \""} + listed_source_name + "\"\n" + source;
   return run_compiler(walls, job);
 }
 

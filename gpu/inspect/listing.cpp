@@ -23,6 +23,19 @@ std::string_view stripped(std::string_view x) {
   return x;
 }
 
+// "ld.global.f32 \t%f1" is how nvcc writes it.
+std::string with_single_blanks(std::string_view x) {
+  std::string result;
+  for (char c : x) {
+    bool blank = c == ' ' || c == '\t';
+    if (!blank)
+      result += c;
+    else if (!result.ends_with(' '))
+      result += ' ';
+  }
+  return result;
+}
+
 std::string_view take_line_of(std::string_view& rest) {
   auto line = rest.substr(0, rest.find('\n'));
   rest.remove_prefix(std::min(line.size() + 1, rest.size()));
@@ -91,7 +104,7 @@ protected:
   void add(std::string_view text) {
     if (!open_ || count_ == most_lines) return;
     ++count_;
-    result_.back().lines.push_back({line_, std::string{text}});
+    result_.back().lines.push_back({line_, with_single_blanks(text)});
   }
 
   bool is_ours(std::string_view path) const { return base_name(path) == file_; }

@@ -115,7 +115,7 @@ double weigh_launches(const declared_metrics& x, evidence_list& evidence) {
 
 double weigh_tail(const declared_metrics& x, evidence_list& evidence) {
   auto waves = x[m::waves];
-  if (!waves || *waves <= 0) return 0;
+  if (!waves || *waves < 0) return 0; // ncu writes two decimals: a very small grid has 0.00
   auto grid = x[m::grid_blocks];
   if (*waves < 0.5) {
     say(evidence, "the grid fills {:.0f} % of the GPU once", *waves * 100);

@@ -1,6 +1,8 @@
 #include "gpu/profiler/profile_result.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,6 +31,35 @@ metric_values joined(const metric_values& call, const kernel_metrics* kernel) {
   return result;
 }
 
+bool is_flaw(std::string_view kind) {
+  for (const auto& rule : bottleneck_rules())
+    if (rule.kind == kind) return rule.is_flaw;
+  return false;
+}
+
+struct told_kernel {
+  const kernel_metrics* kernel = nullptr;
+  std::vector<bottleneck_finding> cards;
+
+  // Flaws that are sure go before limits, as among the cards of one kernel.
+  std::pair<bool, double> rank() const {
+    if (cards.empty()) return {false, 0};
+    return {is_flaw(cards[0].kind) && cards[0].confidence >= 0.6, cards[0].confidence};
+  }
+};
+
+// Where times are known, the kernel that takes most of them; else the one with the most to say.
+told_kernel choose(const metric_values& call, std::span<const kernel_metrics> kernels) {
+  told_kernel result{costliest(kernels), {}};
+  result.cards = read_cards(joined(call, result.kernel));
+  if (result.kernel == nullptr || result.kernel->values[metric::time]) return result;
+  for (const auto& x : kernels) {
+    told_kernel other{&x, read_cards(joined(call, &x))};
+    if (other.rank() > result.rank()) result = std::move(other);
+  }
+  return result;
+}
+
 } // namespace
 
 std::vector<std::string> lines_of(std::span<const bottleneck_finding> cards) {
@@ -52,8 +83,11 @@ Message<wire::ProfileResult> profile_result(const metric_values& call,
   add_values(counters, {}, call);
   for (const auto& x : kernels.first(std::min(kernels.size(), most_named_kernels)))
     add_values(counters, x.kernel.substr(0, longest_kernel_name) + "/", x.values);
-  auto cards = read_cards(joined(call, costliest(kernels)));
+  auto told = choose(call, kernels);
+  const auto& cards = told.cards;
   auto lines = lines_of(cards);
+  if (kernels.size() > 1 && !lines.empty())
+    lines[0] += fmt::format(" (of {})", told.kernel->kernel.substr(0, longest_kernel_name));
   return build<wire::ProfileResult>([&](wire::ProfileResult::Builder out) {
     out.setAvailable(!counters.empty());
     auto list = out.initCounters(static_cast<unsigned>(counters.size()));

@@ -12,8 +12,8 @@
 
 namespace kernelmill {
 
-/// The card is that of `call` where that has metrics of its own, joined with those of its costliest
-/// kernel. Counters are named "metric" or, of a kernel, "kernel/metric".
+/// The card is of one kernel, joined with what is known of the whole call: of the costliest, or,
+/// where no times are known, of the one with the surest flaw. Counters are named "metric" or, of a kernel, "kernel/metric".
 Message<wire::ProfileResult> profile_result(const metric_values& call,
                                             std::span<const kernel_metrics> kernels,
                                             const std::vector<std::string>& missing,

@@ -164,9 +164,9 @@ std::string code_text(const source_row& row, size_t width) {
   for (size_t i = 0; i < std::max(row.ptx.size(), row.sass.size()); ++i) {
     auto left = cli::shorten(i < row.ptx.size() ? cli::clean(row.ptx[i]) : "", half);
     auto right = cli::shorten(i < row.sass.size() ? cli::clean(row.sass[i]) : "", half);
-    auto gap = half - std::min(half, cli::columns_of(left));
-    result +=
-        "       " + left + std::string(gap, ' ') + (right.empty() ? "" : " | " + right) + "\n";
+    if (!right.empty())
+      left += std::string(half - std::min(half, cli::columns_of(left)), ' ') + " | " + right;
+    result += "       " + left + "\n";
   }
   return result;
 }

@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import time
@@ -70,14 +71,31 @@ def known_metrics(ncu, folder):
     return path
 
 
-def ncu_command(pack, known, report):
+def ncu_command(pack, report, *known):
     """As users are given it."""
-    done = subprocess.run([PROGRAM, "profile", "command", "--pack", pack, "--known", known, "--out", report, "--kernel", "^(flaw|clean)__", "--json"],
+    done = subprocess.run([PROGRAM, "profile", "command", "--pack", pack, *known, "--out", report, "--kernel", "^(flaw|clean)__", "--json"],
                           capture_output=True, text=True)
-    if done.returncode:
-        done = subprocess.run([PROGRAM, "profile", "command", "--pack", pack, "--out", report, "--kernel", "^(flaw|clean)__", "--json"],
-                              capture_output=True, text=True)
-    return json.loads(done.stdout)["command"]
+    return json.loads(done.stdout)["command"] if done.returncode == 0 else None
+
+
+def metrics_of(words):
+    return next(x for x in words if x.startswith("--metrics=")).removeprefix("--metrics=").split(",")
+
+
+def without(words, refused):
+    """The same command without these metrics."""
+    kept = [x for x in metrics_of(words) if x not in refused]
+    return [x for x in words if not x.startswith("--metrics=")] + ["--metrics=" + ",".join(kept)]
+
+
+def refused_metrics(text):
+    """Those that ncu says it does not find; of its lines alone."""
+    lines = [x for x in text.splitlines() if x.startswith("==ERROR==") and "metric" in x.lower()]
+    return {word.strip("'\",.:") for line in lines for word in line.split() if "__" in word}
+
+
+def most_passes(text):
+    return max([int(n) for n in re.findall(r"- (\d+) pass", text)], default=0)
 
 
 def told_of(kernel):
@@ -119,15 +137,25 @@ def check_cards(ncu, folder):
     known = known_metrics(ncu, folder)
     for pack in ("full", "quick"):
         report = folder / f"ncu_{pack}_recorded.csv"
-        words = ncu_command(pack, known, report)
-        started = time.monotonic()
-        code, text = run([*words, program], folder / f"ncu_{pack}.words.txt", seconds_for(70 if pack == "full" else 30))
-        took = time.monotonic() - started
-        asked = next(x for x in words if x.startswith("--metrics=")).count(",") + 1
+        everything = ncu_command(pack, report)
+        words = ncu_command(pack, report, "--known", known) or everything
+        for _ in range(6):  # a name that it lists and does not take would cost the whole table
+            started = time.monotonic()
+            code, text = run([*words, program], folder / f"ncu_{pack}.words.txt", seconds_for(70 if pack == "full" else 30))
+            took = time.monotonic() - started
+            text += report.read_text(errors="replace") if report.exists() else ""
+            refused = refused_metrics(text) & set(metrics_of(words))
+            if not refused:
+                break
+            say(f"        ncu refuses {', '.join(sorted(refused))}")
+            words = without(words, refused)
         found = read_by_us(report) if report.exists() else None
         kernels = (found or {}).get("kernels", [])
-        promise(kernels and code == 0, f"ncu, pack {pack}: {len(kernels)} kernels, {asked} metrics, {took:.1f} s, exit {code}"
-                + ("" if kernels else ": " + text[-400:]))
+        promise(kernels and code == 0, f"ncu, pack {pack}: {len(kernels)} kernels, {len(metrics_of(words))} of {len(metrics_of(everything))} metrics, "
+                f"at most {most_passes(text)} passes, {took:.1f} s, exit {code}" + ("" if kernels else ": " + text[-400:]))
+        others = sorted(set(metrics_of(words)) ^ set(metrics_of(everything)))
+        if others:
+            say(f"        names that differ from the first choice: {', '.join(others)}")
         lacking = sorted({x for k in kernels for x in k["missing"]})
         if lacking:
             say(f"        without a value: {', '.join(lacking)}")

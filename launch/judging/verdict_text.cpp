@@ -236,8 +236,8 @@ std::string profile_text(wire::ProfileResult::Reader x) {
   auto card = x.getCard();
   bool known = card.getBottleneck().size() > 0 && str(card.getBottleneck()) != "unknown";
   if (x.getAvailable() && known)
-    result = fmt::format("limited by {} (confidence {:.2g})\n", cli::clean(str(card.getBottleneck())),
-                         card.getConfidence());
+    result = fmt::format("limited by {} (confidence {:.2g})\n",
+                         cli::clean(str(card.getBottleneck())), card.getConfidence());
   for (auto line : card.getEvidence()) result += cli::clean(str(line)) + "\n";
   for (auto line : card.getNextActions()) result += "try: " + cli::clean(str(line)) + "\n";
   if (!x.getAvailable() && x.getMissing().size() > 0)

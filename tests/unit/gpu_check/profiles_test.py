@@ -25,6 +25,18 @@ class Rows(unittest.TestCase):
         self.assertEqual([line.split() for line in lines[2:]], [["none", ".", "1", "."], ["tail", "1", ".", "1"]])
 
 
+class Ncu(unittest.TestCase):
+    def test_a_metric_that_is_refused_is_left_out(self):
+        words = ["ncu", "--csv", "--metrics=a__b.sum,c__d.avg,e__f.ratio"]
+        text = "==ERROR== Failed to find metric c__d.avg\nthe program: metric a__b.sum\n"
+        self.assertEqual(profiles.refused_metrics(text), {"c__d.avg"})
+        self.assertEqual(profiles.metrics_of(profiles.without(words, {"c__d.avg"})), ["a__b.sum", "e__f.ratio"])
+
+    def test_passes_are_read_from_its_words(self):
+        self.assertEqual(profiles.most_passes('"f" - 0: 0%....100% - 9 passes\n"g" - 1: 100% - 1 pass\n'), 9)
+        self.assertEqual(profiles.most_passes(""), 0)
+
+
 class Kernels(unittest.TestCase):
     """The programs for the GPU, as text: this machine has none."""
 

@@ -70,7 +70,7 @@ TEST(Ptx, HasTheLineOfEachInstruction) {
   ASSERT_EQ(x.size(), 1u);
   EXPECT_EQ(x[0].name, "twice(float const*, float*)");
   ASSERT_EQ(x[0].lines.size(), 7u);
-  EXPECT_EQ(x[0].lines[0].text, "ld.param.u64 \t%rd1, [_Z5twicePKfPf_param_0];");
+  EXPECT_EQ(x[0].lines[0].text, "ld.param.u64 %rd1, [_Z5twicePKfPf_param_0];");
   EXPECT_EQ(x[0].lines[1].text, "$L__BB0_1:");
   // What was inlined from a header counts where it was called; a header alone has no line of ours.
   EXPECT_THAT(lines_of(x[0]), ElementsAre(2, 2, 3, 4, 0, 0, 0));

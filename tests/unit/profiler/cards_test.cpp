@@ -89,6 +89,7 @@ TEST(Cards, EachFlawIsTheFirstCardOfAKernelThatHasIt) {
   EXPECT_EQ(first(with(slow, {{m::achieved_occupancy, 20}})), "occupancy");
   EXPECT_EQ(first(with(slow, {{m::call_time, 400}, {m::launches, 8}})), "launch_overhead");
   EXPECT_EQ(first(with(slow, {{m::waves, 0.01}})), "tail");
+  EXPECT_EQ(first(with(slow, {{m::waves, 0}})), "tail") << "0.00 of a report is a small grid";
   EXPECT_EQ(first(with(slow, {{m::waves, 1.1}})), "tail");
   EXPECT_EQ(first({{m::load_bytes_per_sector, 4}}), "uncoalesced_access");
   EXPECT_EQ(first({{m::store_bytes_per_sector, 4}}), "uncoalesced_access");

@@ -65,6 +65,7 @@ Message<wire::EvaluateResult> timed(double call_us, double device_us) {
 struct seen {
   std::map<std::string, double> counters;
   std::string bottleneck;
+  std::string evidence;
   bool available = false;
 };
 
@@ -77,6 +78,7 @@ seen profile_of(const task& what, const std::string& source, const Message<wire:
   for (auto c : x->getCounters()) result.counters[c.getName().cStr()] = c.getValue();
   result.bottleneck = x->getCard().getBottleneck().cStr();
   result.available = x->getAvailable();
+  if (x->getCard().getEvidence().size() > 0) result.evidence = x->getCard().getEvidence()[0].cStr();
   EXPECT_THAT(std::string{x->getMissing()[0].cStr()}, HasSubstr("hardware counters of the GPU"));
   return result;
 }
@@ -119,6 +121,13 @@ TEST(Tier0, SpillsAreKnownBeforeAnythingRan) {
                  Message<wire::EvaluateResult>{});
   EXPECT_EQ(x.bottleneck, "register_spills");
   EXPECT_EQ(x.counters["sums(const float *)/spill_bytes"], 400);
+}
+
+TEST(Tier0, OfSeveralKernelsTheOneWithAFlawIsNamed) {
+  auto x = profile_of(row_sum(contract_kind::native), {},
+                      built({{"first()"}, {"second()", 255, 0, 400}, {"third()"}}), timed(5.3, 5));
+  EXPECT_EQ(x.bottleneck, "register_spills");
+  EXPECT_THAT(x.evidence, HasSubstr("(of second())"));
 }
 
 TEST(Tier0, AGridThatDoesNotFillTheGpuIsSaid) {
