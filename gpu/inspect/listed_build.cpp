@@ -57,7 +57,8 @@ expected<compiler_outcome> compile_to(sandbox& walls, const listing_tools& tools
               "-Xptxas=-v", "-o",         product_path, listed_source_name};
   job.source_name = listed_source_name;
   // In the sandbox the file is one of memory, and its own name would be in the line table.
-  job.source = std::string{"#line 1 \""} + listed_source_name + "\"\n" + source;
+  job.source = "#line 1 \"";
+  job.source.append(listed_source_name).append("\"\n").append(source);
   return run_compiler(walls, job);
 }
 

@@ -147,7 +147,7 @@ private:
     }
     if (line == "{") ++depth_;
     if (line.starts_with("}")) --depth_;
-    if (line.starts_with(".loc ")) return take_place(line);
+    if (line.starts_with(".loc")) return take_place(line);
     // Declarations and parameters are no instructions.
     if (depth_ == 0 || line.empty() || line.starts_with(".") || line.starts_with("//") ||
         line.starts_with("{") || line.starts_with("}"))

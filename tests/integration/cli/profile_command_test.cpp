@@ -87,7 +87,7 @@ TEST(inspect, shows_source_beside_ptx_without_a_gpu) {
   if (!has_nvcc()) GTEST_SKIP() << "no nvcc on this machine";
   std::string source{doubler};
   source.erase(0, source.find('\n') + 1);
-  auto x = kernelmill({"inspect", "-", "--arch", "sm_90", "--json"}, {.input = source});
+  auto x = kernelmill({"inspect", "-", "--arch", "sm_90", "--json"}, {source, {}, {}});
   auto d = x.document();
   ASSERT_TRUE(d.is_object()) << x.err;
   EXPECT_EQ(d["compiled"], true) << d;
@@ -106,7 +106,7 @@ TEST(inspect, shows_source_beside_ptx_without_a_gpu) {
 
 TEST(inspect, of_what_does_not_compile_shows_the_compilers_words) {
   if (!has_nvcc()) GTEST_SKIP() << "no nvcc on this machine";
-  auto x = kernelmill({"inspect", "-", "--arch", "sm_90"}, {.input = doubler});
+  auto x = kernelmill({"inspect", "-", "--arch", "sm_90"}, {doubler, {}, {}});
   EXPECT_EQ(x.code, 0);
   EXPECT_THAT(x.out,
               AllOf(HasSubstr("half.h"), HasSubstr("not compiled"), Not(HasSubstr("/build/"))));
