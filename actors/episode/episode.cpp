@@ -292,8 +292,8 @@ void refining_episode_state::commit_turn(const Message<wire::Verdict>& verdict) 
   auto view = verdict.open();
   tell_verdict(*view);
   auto facts = current->facts.open();
-  auto feedback =
-      std::make_shared<const std::string>(feedback_text(*facts, *view, settings->feedback_bytes));
+  auto feedback = std::make_shared<const std::string>(
+      feedback_text(*facts, *view, settings->feedback_bytes, settings->profile_feedback));
   auto stop_reason = stop_reason_after(*view);
   artifact_batch artifacts;
   auto record = turn_record(*this, *view, *feedback, stop_reason, artifacts);

@@ -15,6 +15,7 @@
 
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/episode_score.hpp"
+#include "actors/episode/prompt.hpp"
 #include "actors/episode/prompt_book.hpp"
 #include "actors/governance/judge.hpp"
 #include "actors/policy_client/protocol/token_thread.hpp"
@@ -38,6 +39,7 @@ struct episode_settings {
   size_t feedback_bytes = defaults::feedback_bytes;
   uint32_t example_count = 0; ///< of retrieved examples in the first prompt
   bool profile_accepted = false;
+  profile_words profile_feedback = profile_words::card;
   bool resume = false; ///< look for committed turns first
   std::string backend = "cpu";
   std::chrono::milliseconds episode_deadline{defaults::episode_deadline_ms};

@@ -16,6 +16,7 @@ constexpr size_t max_message_text = 1000;
 constexpr size_t max_line_text = 400;
 constexpr size_t max_log_text = 2000;
 constexpr size_t max_output_text = 300;
+constexpr size_t max_numbers_text = 800;
 constexpr unsigned max_diagnostics = 8;
 constexpr unsigned max_named_cases = 6;
 constexpr std::string_view quote_mark = "| "; // before each line in somebody else's words
@@ -44,8 +45,8 @@ std::string_view meaning_of(std::string_view name) {
 
 class feedback {
 public:
-  feedback(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict)
-      : facts_(facts), verdict_(verdict), evaluation_(facts.getEvaluation()) {
+  feedback(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict, profile_words profile)
+      : facts_(facts), verdict_(verdict), evaluation_(facts.getEvaluation()), profile_(profile) {
     out_.reserve(2048);
   }
 
@@ -248,7 +249,10 @@ private:
 
   void write_profile() {
     auto card = facts_.getProfile().getCard();
-    if (!facts_.getProfile().getAvailable() || card.getBottleneck().size() == 0) return;
+    bool known = facts_.getProfile().getAvailable() && card.getBottleneck().size() > 0;
+    // Who has a wrong kernel has other things to do than to make it fast.
+    if (profile_ == profile_words::none || !known || !evaluation_.getCorrect()) return;
+    if (view(card.getBottleneck()) == "unknown") return write_numbers();
     out_ += "Profile: limited by ";
     append_clean(out_, view(card.getBottleneck()), 80);
     put(out_, " (confidence {:.2g})\n", card.getConfidence());
@@ -258,6 +262,18 @@ private:
     shown = 0;
     for (auto x : card.getNextActions())
       if (shown++ < 3) line("Profile suggests: ", view(x));
+    write_numbers();
+  }
+
+  void write_numbers() {
+    if (profile_ != profile_words::numbers) return;
+    std::string text;
+    for (auto x : facts_.getProfile().getCounters()) {
+      if (text.size() >= max_numbers_text) break;
+      put(text, "{}{} {:.4g}{}{}", text.empty() ? "" : ", ", view(x.getName()), x.getValue(),
+          x.getUnit().size() > 0 ? " " : "", view(x.getUnit()));
+    }
+    if (!text.empty()) line("Profile numbers: ", text, max_numbers_text);
   }
 
   std::string last_line() const {
@@ -277,14 +293,15 @@ private:
   wire::TurnFacts::Reader facts_;
   wire::Verdict::Reader verdict_;
   wire::EvaluateResult::Reader evaluation_;
+  profile_words profile_;
   std::string out_;
 };
 
 } // namespace
 
 std::string feedback_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict,
-                          size_t limit) {
-  return feedback{facts, verdict}.text(limit);
+                          size_t limit, profile_words profile) {
+  return feedback{facts, verdict, profile}.text(limit);
 }
 
 } // namespace kernelmill

@@ -16,11 +16,15 @@ std::string system_prompt(const task& x);
 /// the retrieved examples.
 std::string task_prompt(const task& x, wire::RetrieveResult::Reader examples);
 
+/// What the next turn is told of a profile: nothing; the card; or the card and its numbers.
+enum class profile_words : unsigned char { none, card, numbers };
+
 /// What the next user message says of a turn: status, category, cleaned error text, first failing
 /// case with its numbers, compiler diagnostics, timing, the profiler's card, findings with their
 /// evidence, and what to do next. Hidden cases are named but their numbers stay hidden. Control
 /// bytes are removed; at most `limit` bytes.
 std::string feedback_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict,
-                          size_t limit = 6000);
+                          size_t limit = 6000,
+                          profile_words profile = profile_words::card);
 
 } // namespace kernelmill

@@ -1,5 +1,6 @@
 #include "actors/episode/turn_facts.hpp"
 
+#include "gpu/profiler/tier0.hpp"
 #include "messages/fault.hpp"
 
 namespace kernelmill {
@@ -42,6 +43,17 @@ Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
   });
 }
 
+namespace {
+
+// What a turn on a GPU has without anybody measuring for it.
+void set_free_profile(wire::TurnFacts::Builder out, const candidate_view& x,
+                      wire::BuildResult::Reader built) {
+  auto found = tier0_profile(x.what, x.parsed.kernel, built, out.getEvaluation().asReader());
+  if (found) out.setProfile(*found->open());
+}
+
+} // namespace
+
 void set_turn_facts(wire::TurnFacts::Builder out, const candidate_view& x,
                     const turn_course& course, const shown_code& shown) {
   out.setTask(x.what.id);
@@ -60,6 +72,8 @@ void set_turn_facts(wire::TurnFacts::Builder out, const candidate_view& x,
   if (!course.build.empty()) out.setBuild(*course.build.open());
   if (!course.evaluation.empty()) out.setEvaluation(*course.evaluation.open());
   if (!course.profile.empty()) out.setProfile(*course.profile.open());
+  if (!course.build.empty() && !out.getProfile().getAvailable())
+    set_free_profile(out, x, *course.build.open());
   if (course.fault.cls != fault_class::none) set_fault(out.initFault(), course.fault);
   out.setDiagnosisRight(x.what.diagnosis.empty() || x.parsed.diagnosis == x.what.diagnosis);
   out.setTurn(course.turn);

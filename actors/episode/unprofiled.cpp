@@ -4,7 +4,7 @@ namespace kernelmill {
 
 std::string_view unprofiled_reason(std::string_view backend, bool torch) {
   if (torch) return "a module in Python is not profiled: the counters would be the framework's too";
-  if (backend != "cpu") return "candidates on a GPU are not profiled yet";
+  if (backend != "cpu") return "hardware counters of a GPU are not read in runs yet";
   return {};
 }
 

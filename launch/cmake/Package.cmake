@@ -32,6 +32,7 @@ install(DIRECTORY ${CMAKE_SOURCE_DIR}/launch/gpu_check
   DESTINATION share/kernelmill/gpu_check COMPONENT programs
   PATTERN "__pycache__" EXCLUDE)
 install(FILES ${CMAKE_SOURCE_DIR}/tests/bench/event_timer.cu
+    ${CMAKE_SOURCE_DIR}/tests/gpu/profile_kernels.cu ${CMAKE_SOURCE_DIR}/tests/gpu/sanitizer_kernels.cu
   DESTINATION share/kernelmill/gpu_check COMPONENT programs)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/configs
   DESTINATION ${CMAKE_INSTALL_DATADIR}/kernelmill COMPONENT programs)

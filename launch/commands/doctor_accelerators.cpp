@@ -82,10 +82,16 @@ void examine_accelerators(findings& out, const accelerator_facts& facts) {
                      "the referee of a GPU does not start: its own kernels are built by NVRTC",
                      "install the CUDA toolkit (cuda-nvrtc) below /usr/local/cuda, or where the "
                      "loader finds it"));
-  // Nothing uses these yet, so no machine is warned of them.
   out.push_back(part("ncu", facts.ncu, false,
-                     "nothing yet: profiles of kernels on a GPU are to come, and will need it",
+                     "kernels on a GPU have no hardware counters: their profile rests on the build "
+                     "and the timing",
                      "install Nsight Compute (nsight-compute)"));
+  if (gpu && facts.counters_restricted)
+    out.push_back({"gpu counters", finding_state::warn,
+                   "only administrators may read them (ERR_NVGPUCTRPERM)",
+                   "ncu profiles no kernel; profiles rest on the build and the timing",
+                   "set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module"});
+  // Nothing uses these yet, so no machine is warned of them.
   out.push_back(part("hip runtime", facts.hip_library, false,
                      "nothing yet: a backend for AMD GPUs is to come, and will need it",
                      "install ROCm's runtime (libamdhip64)"));

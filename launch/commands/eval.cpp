@@ -114,6 +114,8 @@ expected<int> eval(const invocation& in) {
     cli::print_json(document);
   } else {
     cli::print(verdict_text(*opened, *judged, in.colour_out));
+    if (auto profile = profile_text(opened->getProfile()); !profile.empty())
+      cli::print("\n" + profile);
   }
   return judged->getOutcome() == wire::Outcome::INFRASTRUCTURE ? cli::exit_failed : cli::exit_ok;
 }

@@ -125,19 +125,6 @@ std::string tokens_text(wire::Completion::Reader x) {
   return result;
 }
 
-/// Nothing where no profile was asked for.
-std::string profile_text(wire::ProfileResult::Reader x) {
-  std::string result;
-  auto card = x.getCard();
-  if (x.getAvailable() && card.getBottleneck().size() > 0)
-    result = fmt::format("limited by {} (confidence {:.2g})\n",
-                         cli::clean(card.getBottleneck().cStr()), card.getConfidence());
-  for (auto line : card.getEvidence()) result += cli::clean(line.cStr()) + "\n";
-  if (!x.getAvailable() && x.getMissing().size() > 0)
-    result += "none: " + cli::clean(x.getMissing()[0].cStr()) + "\n";
-  return result;
-}
-
 std::string turn_text(wire::TurnRecord::Reader turn, const artifact_store& artifacts, bool colour) {
   auto e = turn.getEpisode();
   auto result =

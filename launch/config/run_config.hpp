@@ -117,6 +117,7 @@ struct evaluation_section {
 struct profile_section {
   bool enabled = true;
   std::string when = "accepted";
+  std::string feedback = "card";
 };
 
 struct episode_section {

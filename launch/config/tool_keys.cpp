@@ -96,12 +96,16 @@ void add_tool_keys(std::vector<config_key>& k) {
               "separate_user", "landlock"}));
   k.push_back(KEY(
       profile.enabled,
-      "Whether correct candidates are profiled. On a CPU only: a turn on a GPU or in Python has no "
-      "profile, and `show` says so."));
+      "Whether correct candidates are profiled. On a CPU that takes calls of its own; on a GPU the "
+      "profile is what the build and the timing tell, which every turn has."));
   k.push_back(one_of(KEY(profile.when,
                          "Which candidates are profiled: `accepted`, those whose outputs are all "
                          "correct."),
                      {"accepted", "never"}));
+  k.push_back(one_of(KEY(profile.feedback,
+                         "What the next turn is told of a profile: `none`, the `card` (what limits "
+                         "the kernel, why, what to try), or the card and its `numbers`."),
+                     {"none", "card", "numbers"}));
 }
 
 } // namespace kernelmill

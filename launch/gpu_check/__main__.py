@@ -7,12 +7,12 @@ import sys
 import time
 import traceback
 
-from gpu_check import clocks, common, copies, corpora, false_alarms, faults, matrix, runs, truth
+from gpu_check import clocks, common, copies, corpora, false_alarms, faults, matrix, profiles, runs, truth
 
 PARTS = {"tasks": corpora.check_tasks, "exploits": corpora.check_exploits, "torch_exploits": corpora.check_torch_exploits,
          "clocks": clocks.check_clocks, "same": copies.check_same, "torch_same": copies.check_torch_same,
          "planted": copies.check_planted, "truth": truth.check_truth, "matrix": matrix.check_matrix,
-         "false_alarms": false_alarms.check_false_alarms, "faults": faults.check_faults, "speed": faults.check_speed, "run": runs.check_run, "device_run": runs.check_device_run}
+         "false_alarms": false_alarms.check_false_alarms, "faults": faults.check_faults, "speed": faults.check_speed, "run": runs.check_run, "device_run": runs.check_device_run, "profile": profiles.check_profile}
 
 # Seconds that parts usually take, by which they share the time where all of it is limited.
 USUALLY = {"tasks": 30, "exploits": 120, "torch_exploits": 200, "clocks": 60, "same": 60, "torch_same": 160, "planted": 50, "truth": 500,

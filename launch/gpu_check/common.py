@@ -30,6 +30,8 @@ CORPUS = lies("gpu_corpus", "tests/exploits/gpu_corpus")
 CPU_CORPUS = lies("corpus", "tests/exploits/corpus")
 TORCH_CORPUS = lies("torch_corpus", "tests/exploits/torch_corpus")
 MATRIX = lies("matrix", "tests/exploits/matrix")
+PROFILE_KERNELS = lies("profile_kernels.cu", "tests/gpu/profile_kernels.cu")
+SANITIZER_KERNELS = lies("sanitizer_kernels.cu", "tests/gpu/sanitizer_kernels.cu")
 EVENT_TIMER = lies("event_timer.cu", "tests/bench/event_timer.cu")
 
 # The low end of a speedup up to which nobody is paid for it.

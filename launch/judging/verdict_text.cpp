@@ -126,6 +126,24 @@ json kernels_json(wire::BuildResult::Reader b) {
   return result;
 }
 
+json profile_json(wire::ProfileResult::Reader x) {
+  auto card = x.getCard();
+  auto texts = [](capnp::List<capnp::Text>::Reader list) {
+    auto result = json::array();
+    for (auto text : list) result.push_back(cli::clean(str(text)));
+    return result;
+  };
+  json counters = json::object();
+  for (auto c : x.getCounters()) counters[cli::clean(str(c.getName()))] = finite(c.getValue());
+  return {{"available", x.getAvailable()},
+          {"bottleneck", str(card.getBottleneck())},
+          {"confidence", finite(card.getConfidence())},
+          {"evidence", texts(card.getEvidence())},
+          {"next_actions", texts(card.getNextActions())},
+          {"counters", std::move(counters)},
+          {"missing", texts(x.getMissing())}};
+}
+
 std::string gates_text(wire::Verdict::Reader verdict, bool colour) {
   std::string result;
   bool accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
@@ -213,6 +231,20 @@ json build_json(wire::BuildResult::Reader b) {
           {"kernels", kernels_json(b)}};
 }
 
+std::string profile_text(wire::ProfileResult::Reader x) {
+  std::string result;
+  auto card = x.getCard();
+  bool known = card.getBottleneck().size() > 0 && str(card.getBottleneck()) != "unknown";
+  if (x.getAvailable() && known)
+    result = fmt::format("limited by {} (confidence {:.2g})\n",
+                         cli::clean(str(card.getBottleneck())), card.getConfidence());
+  for (auto line : card.getEvidence()) result += cli::clean(str(line)) + "\n";
+  for (auto line : card.getNextActions()) result += "try: " + cli::clean(str(line)) + "\n";
+  if (!x.getAvailable() && x.getMissing().size() > 0)
+    result += "none: " + cli::clean(str(x.getMissing()[0])) + "\n";
+  return result;
+}
+
 std::string interval_text(wire::Interval::Reader x) {
   return fmt::format("{:.2f} [{:.2f}, {:.2f}]", x.getEstimate(), x.getLow(), x.getHigh());
 }
@@ -235,6 +267,7 @@ json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict) 
           {"cases", cases_json(evaluation)},
           {"integrity", integrity_json(verdict)},
           {"timing", timing_json(evaluation.getTiming())},
+          {"profile", profile_json(facts.getProfile())},
           {"conditions", quantities_json(evaluation.getConditions())},
           {"slot_seconds", seconds_json(evaluation.getSpans())},
           {"gates", kernelmill::to_json(capnp::DynamicStruct::Reader{verdict})["gates"]},

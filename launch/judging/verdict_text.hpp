@@ -18,6 +18,9 @@ nlohmann::ordered_json build_json(wire::BuildResult::Reader x);
 
 std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict, bool colour);
 
+/// What limits the kernel, why, and what to try; nothing where no profile was asked for.
+std::string profile_text(wire::ProfileResult::Reader x);
+
 /// "3.71 [3.65, 3.78]".
 std::string interval_text(wire::Interval::Reader x);
 

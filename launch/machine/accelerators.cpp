@@ -10,6 +10,7 @@
 #include "gpu/cuda/visible_gpus.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "launch/machine/programs.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -48,6 +49,13 @@ std::string find_ncu() {
   return on_path("ncu");
 }
 
+/// What the driver says of itself: "RmProfilingAdminOnly: 1". ncu then says ERR_NVGPUCTRPERM.
+bool counters_are_restricted() {
+  auto parameters = read_whole("/proc/driver/nvidia/params");
+  return ::geteuid() != 0 && parameters &&
+         parameters->find("RmProfilingAdminOnly: 1") != std::string::npos;
+}
+
 } // namespace
 
 accelerator_facts find_accelerators() {
@@ -71,6 +79,7 @@ accelerator_facts find_accelerators() {
   x.nvcc = find_nvcc();
   x.nvcc_version = version_of_nvcc(x.nvcc);
   x.ncu = find_ncu();
+  x.counters_restricted = counters_are_restricted();
   x.hip_library = found_library({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"});
   x.hipcc = on_path("hipcc");
   return x;

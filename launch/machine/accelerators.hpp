@@ -21,6 +21,7 @@ struct accelerator_facts {
   std::string nvrtc;
   std::string nvrtc_version;
   std::string ncu;
+  bool counters_restricted = false; ///< the driver lets only administrators read them, and we are none
   std::string hip_library;
   std::string hipcc;
 };

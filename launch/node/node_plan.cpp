@@ -135,6 +135,10 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
   result->feedback_bytes = config.episode.feedback_bytes;
   result->example_count = config.retrieval.enabled ? config.retrieval.count : 0;
   result->profile_accepted = config.profile.enabled && config.profile.when == "accepted";
+  result->profile_feedback = !result->profile_accepted             ? profile_words::none
+                             : config.profile.feedback == "none"    ? profile_words::none
+                             : config.profile.feedback == "numbers" ? profile_words::numbers
+                                                                    : profile_words::card;
   result->resume = resume;
   result->episode_deadline = milliseconds{config.episode.deadline_ms};
   result->policy_deadline = milliseconds{config.policy.timeout_ms};

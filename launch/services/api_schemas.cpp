@@ -73,6 +73,7 @@ const fields& verdict_fields() {
       {"cases", kind::list, "Each case with its largest error and its bound.", required},
       {"integrity", kind::object, "Findings with their evidence.", required},
       {"timing", kind::object, "The speedup's estimate, its interval, the times.", required},
+      {"profile", kind::object, "What limits it, by which numbers, what to try.", required},
       {"conditions", kind::list, "Of the machine while it timed.", required},
       {"slot_seconds", kind::object, "What the slot spent them on.", required},
       {"gates", kind::list, "Each gate's status and reason.", required},

@@ -33,6 +33,7 @@ const std::map<std::string, target_function> targets = {
     {"http", http},
     {"launch_plan", launch_plan},
     {"parcels", parcels},
+    {"profilers", profilers},
     {"script", script},
     {"store", store},
     {"stream", stream},

@@ -14,7 +14,7 @@ void answer(std::string_view);       // policy servers: whole answers, errors, l
 void api(std::string_view);          // requests of the evaluation service, behind its router
 void batch(std::string_view);        // NDJSON of candidates, of problems, and the head's documents
 void bundle(std::string_view);       // bundles, packed and not
-void compiler(std::string_view);     // words of compilers, linkers and profilers
+void compiler(std::string_view);     // words of compilers and linkers
 void completion(std::string_view);   // what a model wrote
 void config(std::string_view);       // configuration files, variables, overrides
 void eval_results(std::string_view); // KernelBench's files
@@ -23,6 +23,7 @@ void helpers(std::string_view);      // reports and artifacts of helpers that ru
 void http(std::string_view);         // bytes on a connection of our HTTP server
 void launch_plan(std::string_view);  // launch lines of a candidate's source, and expressions
 void parcels(std::string_view);      // what nodes send each other
+void profilers(std::string_view);    // reports of ncu and compute-sanitizer, listings of code
 void script(std::string_view);       // policy scripts, and what a scripted server is asked
 void store(std::string_view);        // records, artifacts and pages of a store
 void stream(std::string_view);       // event streams of policy servers, cut anywhere

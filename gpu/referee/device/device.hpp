@@ -128,6 +128,7 @@ public:
   cuda::device_pointer audit_address() const noexcept { return audit_.address(); }
 
   size_t cache_bytes() const noexcept { return cache_bytes_; }
+  int multiprocessors() const noexcept { return multiprocessors_; }
   double memory_bytes_per_second() const noexcept { return memory_rate_; } ///< by its data sheet
   double flops_per_second() const noexcept { return flops_; } ///< fp32, without matrix units
   /// Clocks, heat, power and throttling now, by NVML; nothing where there is no NVML.

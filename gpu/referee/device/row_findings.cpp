@@ -98,6 +98,11 @@ void compare_with_roofline(measured_run& run, double calls) {
   const auto& spec = run.prepared.spec();
   const auto& gpu = run.prepared.arena()->gpu();
   auto& record = run.record.timing;
+  // For the profile, which compares with them on the node.
+  run.record.counters.push_back({"machine_memory_bandwidth", gpu.memory_bytes_per_second(), "B/s"});
+  run.record.counters.push_back({"machine_flops", gpu.flops_per_second(), "flop/s"});
+  run.record.counters.push_back(
+      {"machine_multiprocessors", static_cast<double>(gpu.multiprocessors()), ""});
   double bytes = static_cast<double>(spec.bytes.evaluate(spec.timed.scalars).value_or(0));
   double flops = static_cast<double>(spec.flops.evaluate(spec.timed.scalars).value_or(0));
   // The last writes of a row may still be in the cache when it ends.

@@ -69,6 +69,21 @@ commands::finding one_of(const commands::findings& all, const std::string& name)
   return {};
 }
 
+TEST(doctor, names_counters_that_only_administrators_may_read) {
+  commands::accelerator_facts facts;
+  facts.counters_restricted = true;
+  commands::findings without;
+  commands::examine_accelerators(without, facts);
+  for (const auto& x : without) EXPECT_NE(x.name, "gpu counters") << "no GPU, no counters";
+  facts.gpus.push_back({0, "NVIDIA H200", "GPU-1", "sm_90", "/dev/null", 0});
+  commands::findings all;
+  commands::examine_accelerators(all, facts);
+  auto x = one_of(all, "gpu counters");
+  EXPECT_EQ(x.state, commands::finding_state::warn);
+  EXPECT_THAT(x.detail, HasSubstr("ERR_NVGPUCTRPERM"));
+  EXPECT_THAT(x.remedy, HasSubstr("NVreg_RestrictProfilingToAdminUsers=0"));
+}
+
 TEST(doctor, finds_a_machine_without_a_gpu_healthy_and_says_what_each_part_would_bring) {
   commands::findings all;
   commands::accelerator_facts nothing;

@@ -56,6 +56,49 @@ TEST(feedback, a_hidden_failure_shows_none_of_its_numbers) {
                           Not(HasSubstr("1.5")), Not(HasSubstr("2.5"))));
 }
 
+void fill_profiled(wire::TurnFacts::Builder out) {
+  fill_good(out);
+  auto profile = out.initProfile();
+  profile.setAvailable(true);
+  auto counters = profile.initCounters(2);
+  counters[0].setName("registers");
+  counters[0].setValue(40);
+  counters[1].setName("call_time");
+  counters[1].setValue(12.5);
+  counters[1].setUnit("us");
+  profile.initCard().setBottleneck("tail");
+  profile.getCard().initNextActions(1).set(0, "use more blocks");
+}
+
+std::string told_of_profile(profile_words words, void (*fill)(wire::TurnFacts::Builder)) {
+  auto message = facts(fill);
+  auto view = message.open();
+  auto verdict = judge(*view, {});
+  auto verdict_view = verdict.open();
+  return feedback_text(*view, *verdict_view, 6000, words);
+}
+
+TEST(feedback, of_a_profile_is_as_much_as_was_asked_for) {
+  EXPECT_THAT(told_of_profile(profile_words::none, fill_profiled), Not(HasSubstr("Profile")));
+  EXPECT_THAT(told_of_profile(profile_words::card, fill_profiled),
+              AllOf(HasSubstr("Profile: limited by tail"),
+                    HasSubstr("Profile suggests: use more blocks\n"),
+                    Not(HasSubstr("Profile numbers"))));
+  EXPECT_THAT(told_of_profile(profile_words::numbers, fill_profiled),
+              AllOf(HasSubstr("Profile: limited by tail"),
+                    HasSubstr("Profile numbers: registers 40, call_time 12.5 us\n")));
+}
+
+TEST(feedback, of_a_wrong_kernel_has_no_profile) {
+  auto wrong = [](wire::TurnFacts::Builder out) {
+    fill_profiled(out);
+    fill_wrong_result(out);
+    out.initProfile().setAvailable(true);
+    out.getProfile().initCard().setBottleneck("tail");
+  };
+  EXPECT_THAT(told_of_profile(profile_words::numbers, wrong), Not(HasSubstr("Profile")));
+}
+
 TEST(feedback, a_success_shows_time_and_bottleneck) {
   auto text = told([](auto out) {
     fill_good(out);
@@ -168,30 +211,14 @@ TEST(feedback, once_a_hidden_case_has_begun_no_word_of_the_candidate_comes_back)
 }
 
 TEST(feedback, a_sealed_finding_is_told_in_words_of_ours) {
-  for (const char* rule : {"background_work",
-                           "bits_vary",
-                           "calls_overlap",
-                           "clocks_disagree",
-                           "decoy_kernel",
-                           "degenerate_problem",
-                           "depends_on_contents",
-                           "early_return",
-                           "framework_fallback",
-                           "impossible_speed",
-                           "input_overwrite",
-                           "late_write",
-                           "left_its_core",
-                           "no_profile",
-                           "not_deterministic",
-                           "out_of_bounds_write",
-                           "output_is_input",
-                           "outputs_out_of_reach",
-                           "ran_while_stopped",
-                           "slows_baseline",
-                           "unasked_work",
-                           "unchanged",
-                           "unfinished_work",
-                           "wrong_when_timed"}) {
+  for (const char* rule : {"background_work",     "bits_vary",       "calls_overlap",
+                           "clocks_disagree",     "decoy_kernel",    "degenerate_problem",
+                           "depends_on_contents", "early_return",    "framework_fallback",
+                           "impossible_speed",    "input_overwrite", "late_write",
+                           "left_its_core",       "no_profile",      "not_deterministic",
+                           "out_of_bounds_write", "output_is_input", "outputs_out_of_reach",
+                           "ran_while_stopped",   "slows_baseline",  "unasked_work",
+                           "unchanged",           "unfinished_work", "wrong_when_timed"}) {
     auto text = told([&](auto out) {
       fill_good(out);
       out.getEvaluation().setSealed(true);

@@ -33,6 +33,8 @@ ARROWS = {
     "gpu/cuda": "",
     "gpu/process": "",
     "gpu/task": "",
+    "gpu/profiler": "gpu/task",
+    "gpu/inspect": "gpu/sandbox gpu/toolchain",
     "gpu/sandbox": "gpu/process",
     "gpu/python": "gpu/process gpu/sandbox",
     "gpu/candidate": "gpu/cuda",
@@ -45,7 +47,7 @@ ARROWS = {
     "actors": "",
     "actors/cluster": "actors gpu/task storage",
     "actors/compiler": "actors gpu/toolchain",
-    "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/task",
+    "actors/episode": "actors actors/governance actors/policy_client/protocol gpu/profiler gpu/task",
     "actors/governance": "actors",
     "actors/gpu_runner": "actors gpu/referee",
     "actors/handoff": "actors storage",
@@ -91,7 +93,7 @@ ARROWS = {
     "launch/training": "actors/handoff actors/policy_client/http gpu/process gpu/task launch/cli launch/config launch/machine"
     " launch/node launch/report launch/study storage",
     "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/handoff actors/policy_client gpu/process"
-    " gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
+    " gpu/inspect gpu/profiler gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report launch/rollouts"
     " launch/scripted_server launch/services launch/simulate launch/study launch/training launch/watch retrieval storage storage/export storage/fsck",
     "launch": "launch/cli launch/commands",

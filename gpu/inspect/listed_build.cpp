@@ -1,0 +1,123 @@
+#include "gpu/inspect/listed_build.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gpu/toolchain/compiler_facts.hpp"
+#include "gpu/toolchain/compiler_run.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr size_t most_listing = 8 << 20; // bytes of PTX or SASS
+constexpr size_t longest_log = 16 << 10;
+
+std::string find_tool(const std::string& nvcc, const char* name) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> places;
+  if (!nvcc.empty()) places.push_back(fs::path{nvcc}.parent_path());
+  std::istringstream path{std::getenv("PATH") != nullptr ? std::getenv("PATH") : ""};
+  for (std::string one; std::getline(path, one, ':');) places.emplace_back(one);
+  for (const auto& place : places) {
+    std::error_code problem;
+    // By its real path: the sandbox does not show what links lead over.
+    auto real = fs::canonical(place / name, problem);
+    if (!problem && ::access(real.c_str(), X_OK) == 0) return real.string();
+  }
+  return {};
+}
+
+std::string bytes_of(int file) {
+  struct stat about {};
+  if (::fstat(file, &about) != 0 || about.st_size <= 0) return {};
+  std::string result(std::min(static_cast<size_t>(about.st_size), most_listing), '\0');
+  auto n = ::pread(file, result.data(), result.size(), 0);
+  result.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return result;
+}
+
+compiler_job job_of(const listing_tools& tools) {
+  compiler_job job;
+  job.path = std::filesystem::path{tools.nvcc}.parent_path().string() + ":/usr/bin";
+  job.memory_bytes = uint64_t{4} << 30;
+  job.cpu_seconds = 60;
+  return job;
+}
+
+expected<compiler_outcome> compile_to(sandbox& walls, const listing_tools& tools,
+                                      const std::string& source, const std::string& architecture,
+                                      const char* kind) {
+  auto job = job_of(tools);
+  job.argv = {tools.nvcc,   "-std=c++20", "-O3",        "-arch=" + architecture, "-lineinfo", kind,
+              "-Xptxas=-v", "-o",         product_path, listed_source_name};
+  job.source_name = listed_source_name;
+  // In the sandbox the file is one of memory, and its own name would be in the line table.
+  job.source = "#line 1 \"";
+  job.source.append(listed_source_name).append("\"\n").append(source);
+  return run_compiler(walls, job);
+}
+
+// What a disassembler says of a cubin, or why it says nothing.
+std::string disassemble(sandbox& walls, const listing_tools& tools, const std::string& cubin,
+                        std::vector<std::string>& missing) {
+  auto job = job_of(tools);
+  job.source_name = "kernel.cubin";
+  job.source = cubin;
+  job.kept_text = most_listing;
+  bool lines = !tools.nvdisasm.empty();
+  job.argv = lines ? std::vector<std::string>{tools.nvdisasm, "-g", "-c", job.source_name}
+                   : std::vector<std::string>{tools.cuobjdump, "--dump-sass", job.source_name};
+  auto outcome = run_compiler(walls, job);
+  if (outcome && outcome->status.code == 0 && !outcome->timed_out) {
+    if (!lines) missing.emplace_back("lines of SASS: cuobjdump knows none; install nvdisasm");
+    return outcome->text;
+  }
+  missing.push_back(
+      "SASS: " + (outcome ? job.argv[0] + ": " + outcome->text.substr(0, outcome->text.find('\n'))
+                          : outcome.error().message));
+  return {};
+}
+
+} // namespace
+
+listing_tools find_listing_tools() {
+  listing_tools result;
+  result.nvcc = find_nvcc();
+  result.nvdisasm = find_tool(result.nvcc, "nvdisasm");
+  result.cuobjdump = find_tool(result.nvcc, "cuobjdump");
+  return result;
+}
+
+expected<listed_build> build_listing(sandbox& walls, const listing_tools& tools,
+                                     const std::string& source, const std::string& architecture) {
+  if (tools.nvcc.empty())
+    return infrastructure_error("toolchain_missing", "failed to find nvcc, which makes PTX",
+                                "install the CUDA toolkit (cuda-nvcc), or set CUDA_HOME");
+  listed_build result;
+  auto ptx = compile_to(walls, tools, source, architecture, "-ptx");
+  if (!ptx) return tl::unexpected<error>{ptx.error()};
+  result.compiled = ptx->status.code == 0 && !ptx->timed_out;
+  result.log = clean_log(ptx->text, longest_log);
+  if (!result.compiled) return result;
+  result.ptx = bytes_of(ptx->product.get());
+  auto cubin = compile_to(walls, tools, source, architecture, "-cubin");
+  if (!cubin) return tl::unexpected<error>{cubin.error()};
+  result.kernels = take_kernel_resources(cubin->text);
+  if (cubin->status.code != 0) {
+    result.missing.push_back("SASS: nvcc made no cubin: " +
+                             cubin->text.substr(0, cubin->text.find('\n')));
+  } else if (tools.nvdisasm.empty() && tools.cuobjdump.empty()) {
+    result.missing.emplace_back(
+        "SASS: neither nvdisasm nor cuobjdump was found; install cuda-nvdisasm");
+  } else {
+    result.sass = disassemble(walls, tools, bytes_of(cubin->product.get()), result.missing);
+  }
+  return result;
+}
+
+} // namespace kernelmill

@@ -1,0 +1,40 @@
+#pragma once
+
+// A build for looking at: the same source and optimization as what is timed, with a line table
+// beside. What is timed is built apart and has none.
+
+#include <string>
+#include <vector>
+
+#include "gpu/sandbox/sandbox.hpp"
+#include "gpu/toolchain/diagnostics.hpp"
+#include "messages/error.hpp"
+
+namespace kernelmill {
+
+struct listing_tools {
+  std::string nvcc;
+  std::string nvdisasm;  ///< empty: not found
+  std::string cuobjdump; ///< empty: not found
+};
+
+/// What stands beside nvcc, else on PATH. nvcc is empty where there is none.
+listing_tools find_listing_tools();
+
+struct listed_build {
+  bool compiled = false;
+  std::string log;
+  std::string ptx;
+  std::string sass;                      ///< nvdisasm's or cuobjdump's words; empty: see `missing`
+  std::vector<kernel_resources> kernels; ///< by ptxas
+  std::vector<std::string> missing;      ///< what could not be made, and why
+};
+
+inline constexpr const char* listed_source_name = "kernel.cu";
+
+/// Compiles in the sandbox. A source that does not compile is an answer. Fails with
+/// "toolchain_missing" (infrastructure) without nvcc.
+expected<listed_build> build_listing(sandbox& walls, const listing_tools& tools,
+                                     const std::string& source, const std::string& architecture);
+
+} // namespace kernelmill
