@@ -147,6 +147,7 @@ json vllm_answer(const scripted_request& request, const sampled_reply& x, const 
     auto content = json::array();
     for (const auto& token : x.tokens)
       content.push_back({{"token", "token_id:" + std::to_string(token.id)},
+                         {"token_id", token.id}, // its name since 0.33
                          {"logprob", token.logprob},
                          {"top_logprobs", json::array()}});
     choice["logprobs"] = {{"content", std::move(content)}};

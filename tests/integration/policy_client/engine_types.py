@@ -12,6 +12,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import pathlib
 import re
@@ -24,14 +25,14 @@ WHOLE = {
     "vllm": r"vllm/entrypoints/(?!anthropic|cohere|pooling|speech|mcp)[\w/]*protocol\.py|vllm/(sampling_params|logprobs|pooling_params)\.py"
             r"|vllm/utils/collection_utils\.py|vllm/v1/serial_utils\.py",
     "sglang": r"sglang/srt/entrypoints/openai/protocol\.py|sglang/srt/managers/io_struct\.py"
-              r"|sglang/srt/sampling/sampling_params\.py|sglang/srt/utils/field_validators\.py",
+              r"|sglang/srt/sampling/sampling_params\.py|sglang/srt/utils/(field_validators|msgspec_utils)\.py",
 }
-# What a request to a path is read as, and what its answer is: the first of the names that the version has. Of "" there
-# is no type: the path itself must be one of the engine's routes.
+# What a request to a path is read as, and what its answer is: one of the types that the version has. Every path must be
+# one of the engine's routes.
 TYPES = {
     "vllm": {
         "/v1/chat/completions": (("ChatCompletionRequest",), ("ChatCompletionResponse",)),
-        "/tokenize": (("TokenizeChatRequest",), ("TokenizeResponse",)),
+        "/tokenize": (("TokenizeChatRequest", "TokenizeCompletionRequest"), ("TokenizeResponse",)),
         "/detokenize": (("DetokenizeRequest",), ("DetokenizeResponse",)),
         "/inference/v1/generate": (("GenerateRequest",), ("GenerateTokensResponse", "GenerateResponse")),
         "/v1/load_lora_adapter": (("LoadLoRAAdapterRequest",), ()),
@@ -57,6 +58,12 @@ READ = {
     "sglang": {"ChatCompletionResponse": "model usage metadata choices", "UsageInfo": "prompt_tokens completion_tokens",
                "ChatCompletionResponseChoice": "message finish_reason logprobs prompt_token_ids response_token_ids",
                "TokenizeResponse": "tokens", "DetokenizeResponse": "text"},
+}
+# What older versions lack: they pass over a field of a request, and the client does without a field of an answer.
+NEWER = {
+    "vllm": {},
+    "sglang": {"ChatCompletionRequest": "return_token_ids", "TokenizeRequest": "add_generation_prompt",
+               "ChatCompletionResponseChoice": "prompt_token_ids response_token_ids"},
 }
 
 
@@ -98,7 +105,9 @@ class Stub(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        if name.endswith(("Error", "Exception")):
+        if name == "random_uuid":
+            made = lambda: "id"  # noqa: E731: of fields that have one by default
+        elif name.endswith(("Error", "Exception")):
             made = type(name, (ValueError,), {"__init__": lambda self, *words, **_: ValueError.__init__(self, *words)})
         elif name.isupper():
             made = 1 << 30  # a bound
@@ -140,7 +149,7 @@ class Engine:
         import msgspec
 
         msgspec.msgpack.Decoder = msgspec.msgpack.Encoder = Anything  # between the engine's own processes
-        self.modules, self.unread = [], {}
+        self.modules, self.unread, self.lacks = [], {}, set()
         for name in sorted(whole):
             try:
                 self.modules.append(importlib.import_module(name))
@@ -148,12 +157,21 @@ class Engine:
                 self.unread[name] = why
 
     def find(self, names):
+        """The types of these names."""
+        kinds = {}
         for name in names:
             for module in self.modules:
                 found = vars(module).get(name)
                 if isinstance(found, type) and not isinstance(found, AnyKind):
-                    return found
-        return None
+                    kinds.setdefault(name, found)
+        return list(kinds.values())
+
+    def unknown(self, kind, names):
+        """Those that the type does not have; what only newer versions have is noted."""
+        lacking = set(names) - fields_of(kind)
+        newer = lacking & set(NEWER[self.name].get(kind.__name__, "").split())
+        self.lacks |= {f"{kind.__name__}.{x}" for x in newer}
+        return lacking - newer
 
     def routes(self):
         text = "".join(self.files.read(x).decode() for x in self.files.namelist()
@@ -167,20 +185,21 @@ def fields_of(kind):
         return names | {x.serialization_alias for x in kind.model_fields.values() if x.serialization_alias}
     if hasattr(kind, "__struct_fields__"):
         return set(kind.__struct_fields__)
-    return {x.name for x in dataclasses.fields(kind)}
+    if dataclasses.is_dataclass(kind):
+        return {x.name for x in dataclasses.fields(kind)}
+    return set(inspect.signature(kind).parameters)
 
 
-def misfits(kind, value):
+def misfits(engine, kind, value):
     """What is wrong with a document that is to be of this type; fields that it does not have too."""
-    import msgspec
     import pydantic
 
-    unknown = sorted(set(value) - fields_of(kind))
+    unknown = sorted(engine.unknown(kind, value))
     if unknown:
         yield f"{kind.__name__} has no {', '.join(unknown)}"
     try:
-        if hasattr(kind, "__struct_fields__"):
-            msgspec.convert({k: v for k, v in value.items() if k not in unknown}, kind, strict=False)
+        if hasattr(kind, "__struct_fields__") and not hasattr(kind, "__get_pydantic_core_schema__"):
+            kind(**{k: v for k, v in value.items() if k not in unknown})
         else:
             pydantic.TypeAdapter(kind).validate_python(value)
     except Exception as why:  # noqa: BLE001: whatever the type says
@@ -190,8 +209,8 @@ def misfits(kind, value):
 def sampling_misfits(engine, body):
     sampling = body.get("sampling_params")
     if isinstance(sampling, dict):
-        kind = engine.find(["SamplingParams"])
-        unknown = sorted(set(sampling) - fields_of(kind)) if kind else ["a type of its own"]
+        kinds = engine.find(["SamplingParams"])
+        unknown = sorted(set(sampling) - fields_of(kinds[0])) if kinds else ["a type of its own"]
         if unknown:
             yield f"SamplingParams has no {', '.join(unknown)}"
 
@@ -209,19 +228,22 @@ def check(engine, records):
         for names, value in ((asked, one["request"]), (told, one["answer"] if one["status"] == 200 else None)):
             if not names or not isinstance(value, dict):
                 continue
-            kind = engine.find(names)
-            if kind is None:
+            kinds = engine.find(names)
+            if not kinds:
                 wrong.append(f"{path}: there is no {' or '.join(names)}; not read: {engine.unread}")
                 continue
-            seen.add(kind.__name__)
-            wrong += [f"{path}: {x}" for x in misfits(kind, value)]
+            found = {x.__name__: list(misfits(engine, x, value)) for x in kinds}
+            kind = min(found, key=lambda x: len(found[x]))
+            seen.add(kind)
+            wrong += [f"{path}: {x}" for x in found[kind]]
         wrong += [f"{path}: {x}" for x in sampling_misfits(engine, one["request"] or {})]
     for name, read in READ[engine.name].items():
-        kind = engine.find([name])
-        lacking = sorted(set(read.split()) - fields_of(kind)) if kind else ["anything"]
+        kinds = engine.find([name])
+        lacking = sorted(engine.unknown(kinds[0], read.split())) if kinds else ["anything"]
         if lacking:
             wrong.append(f"{name}, which the client reads, has no {', '.join(lacking)}")
-    return {"engine": engine.name, "version": engine.version, "types": sorted(seen), "wrong": sorted(set(wrong))}
+    return {"engine": engine.name, "version": engine.version, "types": sorted(seen), "lacks": sorted(engine.lacks),
+            "wrong": sorted(set(wrong))}
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def records_of(kind, stack, folder):
         done = subprocess.run(
             [PROGRAM, "run", str(SOURCE / "configs/quickstart.json"), 'tasks.ids=["native/row_sum"]', "tasks.group_size=1",
              "tasks.max_turns=2", f"run.dir={folder}/{kind}-{way}", f"policy.kind={kind}", f"policy.base_url={relay.url}",
-             "policy.model=m", "policy.sampling.seed=1", 'policy.sampling.stop=["</KERNEL>"]', *more],
+             "policy.model=m", "retrieval.enabled=false", "policy.sampling.seed=1", 'policy.sampling.stop=["</KERNEL>"]', *more],
             capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
     probe = subprocess.run([PROGRAM, "policy", "probe", relay.url, "--kind", kind, "--json"], capture_output=True, text=True,
@@ -130,8 +130,9 @@ class EngineTypes(unittest.TestCase):
                         capture_output=True, text=True, timeout=300, check=False)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     found = json.loads(done.stdout.splitlines()[-1])
-                    print(f"{kind} {found['version']}: {len(kept[kind])} requests; types {' '.join(found['types'])}")
-                    self.assertEqual(found["wrong"], [])
+                    print(f"{kind} {found['version']}: {len(kept[kind])} requests; types {' '.join(found['types'])}; "
+                          f"lacks {' '.join(found['lacks']) or 'nothing'}", flush=True)
+                    self.assertEqual([], found["wrong"], "\n".join(found["wrong"]))
                     self.assertGreater(len(found["types"]), 4, found)
 
 
