@@ -24,6 +24,7 @@ struct CompletionRequest {
   deadlineMs @4 :UInt32;
   threadIds @5 :List(Int32);       # prompt and completion of the turn before, as the server used them; empty: none kept
   threadSampled @6 :UInt32;        # how many of them, at the end, were sampled
+  exactTokens @7 :Bool;            # asked in token ids; of attached servers, one that takes them is chosen
 }
 
 struct WeightSpan {                # which weights made which tokens of a completion
@@ -70,4 +71,5 @@ struct PolicyServer {              # what `kernelmill policy attach` says of a s
   maxInFlight @4 :UInt32 = 64;
   apiKeyEnv @5 :Text;              # the name of a variable of the head's; keys themselves never travel
   apiKeyFile @6 :Text;             # a file on the head's machine
+  tokens @7 :Text;                 # "exact": it takes and gives token ids; "chat": it does not; "": as its kind does
 }

@@ -97,6 +97,7 @@ Message<wire::CompletionRequest> completion_request(const refining_episode_state
     x.setTurn(state.turn);
     x.setDeadlineMs(static_cast<uint32_t>(deadline.count()));
     x.setSampling(defaults->getSampling());
+    x.setExactTokens(defaults->getExactTokens());
     if (auto seed = defaults->getSampling().getSeed(); seed >= 0)
       x.getSampling().setSeed(request_seed(state.settings->run_seed, seed, state.id(), state.turn));
     x.setThreadIds(kj::arrayPtr(state.thread.ids.data(), state.thread.ids.size()));

@@ -117,6 +117,7 @@ void handoff_state::tick() {
     if (x.again_at > 0 && x.again_at <= time) due.push_back(id);
   for (const auto& id : due) {
     courses_[id].again_at = 0;
+    courses_[id].rested = true;
     take_stock(id);
   }
   serve();

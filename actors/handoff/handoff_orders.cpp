@@ -73,7 +73,8 @@ void handoff_state::on_begun(const std::string& run, const expected<void>& ok,
   x.busy = false;
   if (ok) {
     x.begun = true;
-    x.trouble.clear();
+    x.rested = false;
+    if (!x.away) x.trouble.clear();
     x.held = false;
     changed_ = true; // whether it is to be held is looked at again
     if (std::exchange(x.again, false)) take_stock(run);
@@ -151,7 +152,9 @@ void handoff_state::settle(const settle_command& x) {
     tell(log_level::warn, render(ok.error()), x.order);
     return try_later(x.order, render(ok.error()));
   }
-  courses_[x.order].tries = 0;
+  auto& of = courses_[x.order];
+  of.tries = 0;
+  if (std::exchange(of.away, false)) of.trouble.clear();
 }
 
 void handoff_state::on_end(const std::string& run) {
@@ -226,11 +229,15 @@ void handoff_state::on_stock(const std::string& run, expected<stock> found) {
   if (!standing.there || standing.ended.empty()) return begin(run, nullptr);
   if (standing.ended == "cancelled") return close(run, cancelled);
   if (standing.ended == "finished" || !standing.may_go_on) return close(run, incomplete);
-  if (x.tries >= most_tries) {
+  // A server that is started late costs time, and no order.
+  x.away = standing.server_away;
+  if (x.tries >= most_tries && !x.away) {
     tell(log_level::warn, "the run of an order is given up: " + x.trouble, run);
     return close(run, incomplete);
   }
-  if (x.again_at == 0 && x.tries == 0) return try_later(run, "its run ended: " + standing.ended);
+  if (!x.rested)
+    return try_later(run, "its run ended: " + standing.ended +
+                              (standing.why.empty() ? "" : ": " + standing.why));
   begin(run, nullptr);
 }
 

@@ -79,7 +79,8 @@ json handoff_state::document_of(const std::string& order) const {
   if (!of) return {{"schema_version", answer_version}, {"id", order}, {"state", "withdrawn"}};
   auto i = courses_.find(order);
   bool held = i != courses_.end() && i->second.held;
-  bool stuck = i != courses_.end() && !i->second.trouble.empty() && !i->second.begun;
+  bool troubled = i != courses_.end() && !i->second.trouble.empty();
+  bool stuck = troubled && !i->second.begun;
   json counts;
   for (size_t x = 0; x < group_states; ++x)
     counts[to_string(static_cast<group_state>(x))] = of->counts[x];
@@ -103,8 +104,7 @@ json handoff_state::document_of(const std::string& order) const {
           {"deadline_s", what.deadline_ms == 0
                              ? json(nullptr)
                              : json(static_cast<double>(what.deadline_ms) / 1000)},
-          {"trouble", stuck || i == courses_.end() ? text_or_nothing(stuck ? i->second.trouble : "")
-                                                   : json(nullptr)}};
+          {"trouble", text_or_nothing(stuck || (troubled && i->second.away) ? i->second.trouble : "")}};
 }
 
 void handoff_state::do_it(const look_request& x, const request_ptr& who) {

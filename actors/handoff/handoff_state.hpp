@@ -42,6 +42,8 @@ private:
     std::string trouble;  ///< why it does not go on
     int64_t again_at = 0; ///< when it is looked at next; 0: nobody has to
     uint32_t tries = 0;   ///< since a group of it was settled
+    bool rested = false;  ///< since its run ended
+    bool away = false;    ///< its policy server, since a group of it was settled
   };
 
   struct waiting_batch {

@@ -24,6 +24,8 @@ struct run_standing {
   std::string ended;            ///< how its latest opening ended: "finished", ...; "": it did not
   bool may_go_on = false;       ///< a machine's or a server's fault kept it from finishing
   std::vector<uint32_t> groups; ///< of those asked about: whose record is committed
+  std::string why = {};         ///< it ended so, where something failed
+  bool server_away = false;     ///< its policy server was never reached: it may be one day
 };
 
 /// A committed group as a trainer gets it.

@@ -131,13 +131,14 @@ Message<wire::PolicyServer> server_message(const json& facts) {
     x.setMaxInFlight(static_cast<uint32_t>(std::min<uint64_t>(most, UINT32_MAX)));
     x.setApiKeyEnv(text_in(facts, "api_key_env"));
     x.setApiKeyFile(text_in(facts, "api_key_file"));
+    x.setTokens(text_in(facts, "tokens"));
   });
 }
 
 json server_row(const std::string& name, const json* facts) {
   json result = {{"name", name}};
   auto known = facts ? *facts : json::object();
-  for (auto key : {"url", "kind", "model", "weights"}) result[key] = text_in(known, key);
+  for (auto key : {"url", "kind", "model", "tokens", "weights"}) result[key] = text_in(known, key);
   result["max_in_flight"] = count_in(known, "max_in_flight", defaults::policy_max_in_flight);
   return result;
 }

@@ -48,6 +48,9 @@ expected<json> complete(json facts) {
   }
   facts["kind"] = to_string(report->kind);
   facts["model"] = report->model;
+  if (text_in(facts, "tokens").empty())
+    for (const auto& one : report->capabilities)
+      if (one.name == "token_route" && one.has) facts["tokens"] = *one.has ? "exact" : "chat";
   return facts;
 }
 

@@ -59,7 +59,8 @@ expected<request_facts> open_request(const Message<wire::CompletionRequest>& req
     }
     for (auto x : view->getSampling().getStop()) static_cast<void>(x);
     static_cast<void>(view->getThreadIds().size());
-    return request_facts{view->getSession().cStr(), view->getTurn(), view->getDeadlineMs()};
+    return request_facts{view->getSession().cStr(), view->getTurn(), view->getDeadlineMs(),
+                         view->getExactTokens()};
   } catch (const kj::Exception& e) {
     return infrastructure_error("malformed_message",
                                 std::string{"failed to read a completion request: "} +

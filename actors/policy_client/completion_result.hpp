@@ -23,6 +23,7 @@ struct request_facts {
   std::string session;
   uint32_t turn = 0;
   uint32_t deadline_ms = 0;
+  bool exact_tokens = false;
 };
 
 /// Reads all of a request once, so that later reads of the same words cannot fail.

@@ -91,7 +91,7 @@ http_policy_client_state::accept(const envelope& env,
   }
   x.session = admitted->session;
   x.turn = admitted->turn;
-  if (config_.exact_tokens)
+  if (config_.exact_tokens || (admitted->exact_tokens && takes_token_ids(config_.kind)))
     x.tokens = std::make_shared<token_exchange>(
         request, chat_options{config_.model, config_.kind, false, config_.max_tokens_field, true});
   askers_.watch(self_, x.asker);

@@ -21,7 +21,8 @@ struct policy_config {
   std::string api_key_file; ///< path of a file; empty: none
   server_kind kind = server_kind::openai;
   bool stream = false;
-  bool exact_tokens = false; ///< ask in token ids and go on from those that were sampled
+  bool exact_tokens = false; ///< ask in token ids and go on from those that were sampled, also
+                             ///< where a request does not say so
   /// Requests at the server at once; the rest wait here.
   uint32_t max_in_flight = defaults::policy_max_in_flight;
   uint32_t first_window = adaptive_window::default_first; ///< of those, before the server was tried

@@ -83,6 +83,7 @@ policy_pool_state::accept(const envelope& env, const Message<wire::CompletionReq
     return result;
   }
   x.session = admitted->session.empty() ? mix(x.id, 0) : hash_of(admitted->session);
+  x.exact = admitted->exact_tokens;
   x.timer = x.deadline;
   timers_.emplace(x.timer, x.id);
   askers_.watch(self_, x.asker);
@@ -101,7 +102,8 @@ policy_pool_state::server_ptr policy_pool_state::choose(const job& x, bool healt
   server_ptr best;
   bool best_well = false;
   for (const auto& [key, at] : servers_) {
-    if (at->state != server_state::serving || x.tried.contains(at->number)) continue;
+    if (at->state != server_state::serving || x.tried.contains(at->number) || !fits(x, *at))
+      continue;
     auto well = at->health.allows(now());
     if (!well && (healthy_only || best_well)) continue;
     if (!best || well != best_well || rank(x, *at) > rank(x, *best)) {
@@ -116,7 +118,7 @@ policy_pool_state::server_ptr policy_pool_state::choose(const job& x, bool healt
 void policy_pool_state::place(job& x) {
   auto to = choose(x);
   // It has been everywhere and has to leave where it was: what had failed may be well again.
-  if (!to && any_serving()) {
+  if (!to && any_serving(x)) {
     x.tried.clear();
     to = choose(x);
   }
@@ -271,6 +273,12 @@ void policy_pool_state::fail(job& x, error why) {
 
 error policy_pool_state::expired(const job& x) const {
   auto seconds = std::chrono::duration<double>(x.deadline - x.started).count();
+  if (x.attempt == 0 && x.exact && any_serving())
+    return {fault_class::infrastructure, "policy_unavailable",
+            fmt::format("failed to complete a request within {:.1f} s: policy.tokens is exact, and "
+                        "no attached policy server takes token ids",
+                        seconds),
+            "attach one of kind vllm or sglang, or use policy.tokens=chat"};
   if (x.attempt == 0)
     return {fault_class::infrastructure, "policy_unavailable",
             fmt::format("failed to complete a request within {:.1f} s: no policy server was "

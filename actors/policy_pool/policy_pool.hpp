@@ -75,6 +75,7 @@ private:
     uint64_t number = 0; ///< new for each attachment
     std::string name;
     policy_config config;
+    bool takes_ids = false; ///< it can be asked in token ids
     server_state state = server_state::serving;
     policy_client_actor client; ///< null when lost
     circuit_breaker health;
@@ -93,6 +94,7 @@ private:
 
   struct job : admitted_job {
     uint64_t session = 0; ///< hashed
+    bool exact = false;   ///< only for servers that take token ids
     time_point timer;
     uint32_t moves = 0;
     std::set<uint64_t> tried; ///< numbers of servers
@@ -110,8 +112,10 @@ private:
   time_point now() const;
   server_ptr find(const std::string& name_or_url) const;
   bool any_serving() const;
+  bool any_serving(const job& x) const;
   static tl::unexpected<error> already_attached(const server& x);
   uint64_t rank(const job& x, const server& at) const;
+  static bool fits(const job& x, const server& at) { return !x.exact || at.takes_ids; }
   server_ptr choose(const job& x, bool healthy_only = false) const;
 
   void place(job& x);

@@ -52,6 +52,18 @@ expected<policy_config> config_of(wire::PolicyServer::Reader x) {
   return result;
 }
 
+// What was said of it, or what servers of its kind have.
+expected<bool> takes_ids(wire::PolicyServer::Reader x, const policy_config& config) {
+  std::string said = x.getTokens();
+  auto able = config.kind == server_kind::vllm || config.kind == server_kind::sglang;
+  if (said.empty()) return able;
+  if (said == "chat" || (said == "exact" && able)) return said == "exact";
+  return configuration_error("invalid_value",
+                             "failed to attach a server: it cannot be of kind " +
+                                 std::string{to_string(config.kind)} + " with --tokens " + said,
+                             "`exact` is for kinds vllm and sglang; `chat` is for all");
+}
+
 tl::unexpected<error> no_such_server(const std::string& name) {
   return configuration_error("not_found", "failed to find the policy server '" + name + "'",
                              "`kernelmill policy list` shows the servers");
@@ -79,6 +91,12 @@ bool policy_pool_state::any_serving() const {
                      [](const auto& x) { return x.second->state == server_state::serving; });
 }
 
+bool policy_pool_state::any_serving(const job& x) const {
+  return std::any_of(servers_.begin(), servers_.end(), [&](const auto& one) {
+    return one.second->state == server_state::serving && fits(x, *one.second);
+  });
+}
+
 tl::unexpected<error> policy_pool_state::already_attached(const server& x) {
   return configuration_error(
       "policy_attached",
@@ -90,6 +108,8 @@ tl::unexpected<error> policy_pool_state::already_attached(const server& x) {
 expected<void> policy_pool_state::attach(wire::PolicyServer::Reader x) {
   auto config = config_of(x);
   KM_TRY(config);
+  auto ids = takes_ids(x, *config);
+  KM_TRY(ids);
   std::string called = x.getName();
   if (called.empty()) called = authority_of(config->base_url);
   if (!is_plain_name(called))
@@ -106,6 +126,7 @@ expected<void> policy_pool_state::attach(wire::PolicyServer::Reader x) {
   // No other server, and no other attachment of this one, gets the same request id.
   config->request_salt = fmt::format("{}.{}", called, made->number);
   made->config = *config;
+  made->takes_ids = *ids;
   made->weights = weights_of_all_;
   made->health = circuit_breaker{1, first_rest, longest_rest};
   made->client = factory_(std::move(*config));

@@ -47,7 +47,7 @@ expected<int> policy_attach(const invocation& in) {
   auto most = in.integer("--max-in-flight", 1, 65536);
   KM_TRY(most);
   json facts = {{"url", in.value("URL")}, {"max_in_flight", *most}};
-  for (auto key : {"--name", "--kind", "--model", "--api-key-env", "--api-key-file"}) {
+  for (auto key : {"--name", "--kind", "--model", "--tokens", "--api-key-env", "--api-key-file"}) {
     auto name = std::string{key + 2};
     for (auto& c : name)
       if (c == '-') c = '_';
@@ -110,6 +110,14 @@ cli::command policy_attach_row() {
           {{"--name", "NAME", "Name of the server. Default: HOST:PORT.", "", false, {}, nothing},
            {"--kind", "KIND", "Protocol of the server.", "", false, server_kinds(), nothing},
            {"--model", "MODEL", "Model to request.", "", false, {}, nothing},
+           {"--tokens",
+            "WHAT",
+            "`exact`: it takes token ids, and runs with policy.tokens=exact may use it. Default: "
+            "as probed, or as servers of its kind.",
+            "",
+            false,
+            {"exact", "chat"},
+            nothing},
            {"--max-in-flight", "N", "Maximum number of open requests.", "64", false, {}, nothing},
            {"--api-key-env",
             "NAME",

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/cluster/cluster.hpp"
+#include "actors/policy_client/policy_keys.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/build_id.hpp"
@@ -127,7 +128,8 @@ void end_with_stdin() {
 expected<handoff::handoff_actor> start_rollouts(const invocation& in, caf::actor_system& system,
                                                 const cluster_actor& queues,
                                                 const chosen_backend& backend,
-                                                const node_slots& slots, const logger& log) {
+                                                const node_slots& slots, const policy_keys& keys,
+                                                const logger& log) {
   if (!in.has("--runs")) return handoff::handoff_actor{};
   rollouts::local_options options;
   options.root = in.value("--runs");
@@ -136,6 +138,7 @@ expected<handoff::handoff_actor> start_rollouts(const invocation& in, caf::actor
   options.backend = backend;
   std::error_code code;
   if (in.has("--root")) options.tasks_root = std::filesystem::absolute(in.value("--root"), code);
+  options.keys = keys;
   options.log = log;
   return rollouts::start_handoff(system, std::move(options));
 }
@@ -167,6 +170,12 @@ expected<int> serve(const invocation& in) {
   if (web.certificate_file.empty() != web.key_file.empty())
     return configuration_error("usage", "a certificate without its key, or a key without one",
                                "give both --tls-certificate and --tls-key");
+  policy_keys keys;
+  if (in.has("--policy-keys")) {
+    auto listed = load_policy_keys(in.value("--policy-keys"));
+    KM_TRY(listed);
+    keys = std::move(*listed);
+  }
   auto rules = governance_rules(in.value("--preset"));
   KM_TRY(rules);
   auto backend = choose_backend(in.value("--backend"));
@@ -204,7 +213,8 @@ expected<int> serve(const invocation& in) {
   shared->desk = system.spawn(services::evaluation_desk, std::move(desk_settings), cluster);
   shared->seats = system.spawn(services::seat_keeper);
   shared->secure = !web.key_file.empty();
-  auto rollouts = start_rollouts(in, system, cluster, *backend, *slots, {});
+  shared->keys = keys;
+  auto rollouts = start_rollouts(in, system, cluster, *backend, *slots, keys, {});
   if (rollouts) shared->handoff = *rollouts;
   auto server = rollouts ? http::server::start(services::evaluation_routes(shared), std::move(web))
                          : tl::unexpected<error>{rollouts.error()};
@@ -258,6 +268,14 @@ cli::command serve_row() {
             "FILE",
             "Clients with a token, bounds and a share of the slots each (JSON); others must not be "
             "able to read it.",
+            "",
+            false,
+            {},
+            completes::file},
+           {"--policy-keys",
+            "FILE",
+            "Keys that clients may have sent to policy servers, by name, each with the address "
+            "that it is for (JSON).",
             "",
             false,
             {},

@@ -90,11 +90,13 @@ inline config_key one_of(config_key key, std::vector<std::string> choices) {
 
 inline config_key file(config_key key) {
   key.path = path_kind::file;
+  key.of_machine = true;
   return key;
 }
 
 inline config_key directory(config_key key) {
   key.path = path_kind::directory;
+  key.of_machine = true;
   return key;
 }
 

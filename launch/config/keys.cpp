@@ -41,12 +41,14 @@ bool is_url(const std::string& x) {
 config_key variable_name(config_key key) {
   using namespace key_builders;
   key.sensitive = true;
+  key.of_machine = true;
   return matching(std::move(key), "^([A-Za-z_][A-Za-z0-9_]*)?$", is_variable_name);
 }
 
 config_key url(config_key key) {
   using namespace key_builders;
   key.sensitive = true;
+  key.of_machine = true; // it is told things, or asked with what this machine knows
   return matching(std::move(key), "^(https?://[^/@\\s]+(/\\S*)?)?$", is_url);
 }
 
@@ -285,6 +287,12 @@ constexpr const char* changeable[] = {
     "hooks.timeout_ms",
 };
 
+/// Programs, and what they are told: no path and no variable, but the machine's all the same.
+constexpr const char* of_the_machine[] = {"hooks.command", "compile.compiler", "otlp.content"};
+
+/// The servers that a run asks: whoever wants it may choose them.
+constexpr const char* of_the_asker[] = {"policy.base_url", "retrieval.embedder.base_url"};
+
 config_key& find_in(std::vector<config_key>& keys, const std::string& name) {
   return *std::find_if(keys.begin(), keys.end(),
                        [&](const config_key& k) { return k.name == name; });
@@ -299,6 +307,8 @@ std::vector<config_key> make_keys() {
   add_judgement_keys(keys);
   add_telling_keys(keys);
   for (const char* name : changeable) find_in(keys, name).may_change = true;
+  for (const char* name : of_the_machine) find_in(keys, name).of_machine = true;
+  for (const char* name : of_the_asker) find_in(keys, name).of_machine = false;
   return keys;
 }
 

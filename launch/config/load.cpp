@@ -106,12 +106,11 @@ void check_policy(const policy_section& policy, std::vector<error>& problems) {
     return;
   }
   if (policy.kind == "attached") {
-    if (policy.tokens == "exact" || policy.stream)
+    if (policy.stream)
       problems.push_back(
-          inconsistent("failed to set up the policy: attached servers are asked by chat and "
-                       "without streams",
-                       "leave policy.tokens and policy.stream out, or name one server with "
-                       "policy.kind and policy.base_url"));
+          inconsistent("failed to set up the policy: attached servers are asked without streams",
+                       "leave policy.stream out, or name one server with policy.kind and "
+                       "policy.base_url"));
     return;
   }
   if (policy.base_url.empty())

@@ -150,6 +150,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
   if (!config.evaluation.seed.empty()) result->evaluation_seed = config.evaluation.seed;
   auto& sampling = config.policy.sampling;
   result->sampling = build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
+    x.setExactTokens(config.policy.tokens == "exact");
     auto s = x.initSampling();
     s.setTemperature(sampling.temperature);
     s.setTopP(sampling.top_p);

@@ -15,6 +15,7 @@
 #include "launch/node/run_permits.hpp"
 #include "launch/node/run_rights.hpp"
 #include "launch/rollouts/group_rows.hpp"
+#include "launch/rollouts/order_config.hpp"
 #include "launch/rollouts/weight_loading.hpp"
 #include "storage/group_reader.hpp"
 #include "storage/page_check.hpp"
@@ -58,6 +59,8 @@ struct opened_store {
 struct ended_run {
   std::string state;
   fault_class fault = fault_class::none;
+  std::string category, why;
+  bool server_away() const { return category == "policy_unreachable"; }
 };
 
 expected<ended_run> latest_ending(const store& from, const std::string& run) {
@@ -68,7 +71,9 @@ expected<ended_run> latest_ending(const store& from, const std::string& run) {
     if (x.getOpening() < opening) return true;
     opening = x.getOpening();
     std::string state = x.getState();
-    result = {state == "running" ? "" : state, static_cast<fault_class>(x.getFault().getClass())};
+    auto fault = x.getFault();
+    result = {state == "running" ? "" : state, static_cast<fault_class>(fault.getClass()),
+              fault.getCategory().cStr(), fault.getMessage().cStr()};
     return true;
   }));
   return result;
@@ -125,7 +130,9 @@ public:
   }
 
   expected<handoff::rollout_plan> plan(const std::string& run, const std::string& config) override {
-    auto loaded = read_submitted(with_place(run, config), options_.root);
+    auto asked = order_config(config, options_.keys);
+    KM_TRY(asked);
+    auto loaded = read_submitted(with_place(run, std::move(*asked)), options_.root);
     KM_TRY(loaded);
     if (loaded->policy.kind == "attached")
       return configuration_error("config_inconsistent",
@@ -148,6 +155,7 @@ public:
       std::lock_guard guard{mutex_};
       if (live_.contains(run)) return {};
     }
+    KM_TRY(check_stored_keys(config, options_.keys)); // the operator may have taken one away
     auto found = here(run) ? continued(run, config) : runs_->read(config);
     KM_TRY(found);
     auto entry = *found;
@@ -197,7 +205,9 @@ public:
     auto ending = latest_ending(**from, run);
     KM_TRY(ending);
     result.ended = ending->state;
-    result.may_go_on = ending->fault != fault_class::configuration;
+    result.why = ending->why;
+    result.server_away = ending->server_away();
+    result.may_go_on = result.server_away || ending->fault != fault_class::configuration;
     for (auto group : open) {
       bool ended = false;
       KM_TRY((**from).scan_group(run, group, [&](wire::Record::Reader record) {
@@ -230,7 +240,7 @@ public:
 
   expected<std::vector<handoff::loaded_server>>
   load_weights(const handoff::weights_wish& x) override {
-    return load_weights_at_all(x);
+    return load_weights_at_all(x, options_.keys);
   }
 
 private:
@@ -246,15 +256,11 @@ private:
     return fs::exists(folder(run) + "/manifest.json", code);
   }
 
-  // Name and place are ours; the tasks are the server's where the order names no other.
-  std::string with_place(const std::string& run, const std::string& config) const {
-    auto x = json::parse(config, nullptr, false);
-    if (!x.is_object()) return config;
+  // Name, place and tasks are ours.
+  std::string with_place(const std::string& run, json x) const {
     x["run"]["name"] = run;
     x["run"]["dir"] = folder(run);
-    auto& tasks = x["tasks"];
-    if (!options_.tasks_root.empty() && !tasks.contains("root"))
-      tasks["root"] = options_.tasks_root;
+    if (!options_.tasks_root.empty()) x["tasks"]["root"] = options_.tasks_root;
     return x.dump();
   }
 

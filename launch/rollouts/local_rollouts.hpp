@@ -11,6 +11,7 @@
 
 #include "actors/handoff/handoff.hpp"
 #include "actors/head/members.hpp"
+#include "actors/policy_client/policy_keys.hpp"
 #include "launch/machine/backend.hpp"
 #include "messages/actors.hpp"
 #include "messages/log/logger.hpp"
@@ -22,7 +23,8 @@ struct local_options {
   cluster_actor queues;
   lane_facts lane;
   chosen_backend backend;
-  std::string tasks_root; ///< of orders that name none; empty: the installation's
+  std::string tasks_root; ///< empty: the installation's
+  policy_keys keys;       ///< that orders may name
   logger log;
 };
 

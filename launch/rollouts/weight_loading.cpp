@@ -195,39 +195,7 @@ expected<std::string> weight_loader::sglang_adapter() {
 
 // -- many ---------------------------------------------------------------------------------------
 
-struct asked_server {
-  policy_config config;
-  secret_ptr key;
-};
-
-expected<asked_server> server_of(const std::string& policy) {
-  auto x = weights_json::parse(policy, nullptr, false);
-  auto text = [&](const char* key) {
-    return x.is_object() && x.contains(key) && x[key].is_string() ? x[key].get<std::string>()
-                                                                  : std::string{};
-  };
-  asked_server result;
-  auto kind = parse_server_kind(text("kind"));
-  if (!kind)
-    return configuration_error("bad_request", "the kind of a server must be vllm, sglang, llamacpp "
-                                              "or openai, not \"" +
-                                                  text("kind") + "\"");
-  result.config.kind = *kind;
-  result.config.base_url = text("base_url");
-  result.config.ca_file = text("ca_file");
-  result.config.model = "any"; // nothing is asked of it
-  KM_TRY(validate(result.config));
-  if (auto given = text("api_key"); !given.empty()) {
-    result.key = std::make_shared<const secret>(given);
-    return result;
-  }
-  auto key = load_secret(text("api_key_env"), text("api_key_file"));
-  KM_TRY(key);
-  result.key = *key;
-  return result;
-}
-
-expected<loaded_server> load_one(const asked_server& server, const weights_wish& x) {
+expected<loaded_server> load_one(const named_server& server, const weights_wish& x) {
   auto client = http_client::start({server.config.keep_alive_s, 2, server.config.ca_file});
   KM_TRY(client);
   return load_weights_at(**client, server.config, server.key, x);
@@ -242,13 +210,14 @@ expected<loaded_server> load_weights_at(http_transport& transport, const policy_
   return loaded_server{server.base_url, std::string{to_string(server.kind)}, *told};
 }
 
-expected<std::vector<loaded_server>> load_weights_at_all(const weights_wish& x) {
+expected<std::vector<loaded_server>> load_weights_at_all(const weights_wish& x,
+                                                         const policy_keys& keys) {
   if (x.servers.size() > most_servers)
     return configuration_error("bad_request",
                                "at most " + std::to_string(most_servers) + " servers are asked");
-  std::vector<asked_server> servers;
+  std::vector<named_server> servers;
   for (const auto& policy : x.servers) {
-    auto one = server_of(policy);
+    auto one = read_named_server(weights_json::parse(policy, nullptr, false), keys);
     KM_TRY(one);
     servers.push_back(std::move(*one));
   }

@@ -8,7 +8,7 @@
 
 #include "actors/handoff/rollout_host.hpp"
 #include "actors/policy_client/http/http_transport.hpp"
-#include "actors/policy_client/policy_config.hpp"
+#include "actors/policy_client/policy_keys.hpp"
 
 namespace kernelmill::rollouts {
 
@@ -19,7 +19,9 @@ expected<handoff::loaded_server> load_weights_at(http_transport& transport,
                                                  const policy_config& server, const secret_ptr& key,
                                                  const handoff::weights_wish& wish);
 
-/// Asks all servers at once. The error names each server that has not loaded them.
-expected<std::vector<handoff::loaded_server>> load_weights_at_all(const handoff::weights_wish& x);
+/// Asks all servers at once, each with its own key or one of the operator's. The error names each
+/// server that has not loaded them.
+expected<std::vector<handoff::loaded_server>> load_weights_at_all(const handoff::weights_wish& x,
+                                                                  const policy_keys& keys);
 
 } // namespace kernelmill::rollouts

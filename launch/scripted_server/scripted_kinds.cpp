@@ -106,6 +106,8 @@ expected<scripted_request> read_request(scripted_route route, const policy_scrip
     auto result = read_chat_request(text, session);
     if (!result) return result;
     result->kind = script.kind;
+    if (script.kind == server_kind::sglang && result->stream && result->token_ids)
+      return bad_tokens("return_token_ids is not supported with streaming");
     result->drift = script.drift;
     if (script.kind == server_kind::openai) return result;
     auto messages = read_messages(body);
@@ -145,6 +147,7 @@ json vllm_answer(const scripted_request& request, const sampled_reply& x, const 
     auto content = json::array();
     for (const auto& token : x.tokens)
       content.push_back({{"token", "token_id:" + std::to_string(token.id)},
+                         {"token_id", token.id}, // its name since 0.33
                          {"logprob", token.logprob},
                          {"top_logprobs", json::array()}});
     choice["logprobs"] = {{"content", std::move(content)}};

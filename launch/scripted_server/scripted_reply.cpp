@@ -244,7 +244,9 @@ json usage_of(const scripted_request& request, size_t tokens) {
 void add_tokens(json& choice, const scripted_request& request, const sampled_reply& x, size_t first,
                 size_t last) {
   if (request.logprobs) choice["logprobs"] = logprobs_of(x, first, last);
-  if (request.token_ids) choice["token_ids"] = ids_of(x, first, last);
+  if (request.token_ids)
+    choice[request.kind == server_kind::sglang ? "response_token_ids" : "token_ids"] =
+        ids_of(x, first, last);
 }
 
 // Each kind tells the version of its weights where its own clients look for it.
@@ -287,11 +289,13 @@ std::string chat_answer(const scripted_request& request, const scripted_reply& r
               {"message", {{"role", "assistant"}, {"content", text_of(part)}}},
               {"finish_reason", part.finish_reason}};
   add_tokens(choice, request, part, 0, count);
+  bool within = request.kind == server_kind::sglang;
+  if (request.token_ids && within) choice["prompt_token_ids"] = prompt_ids(request);
   auto frame = frame_of("chat.completion", request, id, created);
   add_versions(frame, choice, request, count);
   frame["choices"].push_back(std::move(choice));
   frame["usage"] = usage_of(request, count);
-  if (request.token_ids) frame["prompt_token_ids"] = prompt_ids(request);
+  if (request.token_ids && !within) frame["prompt_token_ids"] = prompt_ids(request);
   return write_json(frame);
 }
 

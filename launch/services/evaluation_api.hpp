@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "actors/handoff/handoff.hpp"
+#include "actors/policy_client/policy_keys.hpp"
 #include "launch/http/router.hpp"
 #include "launch/services/evaluation_desk.hpp"
 #include "launch/services/seat_keeper.hpp"
@@ -22,6 +23,7 @@ struct api {
   std::shared_ptr<desk_load> load;
   handoff::handoff_actor handoff; ///< null: this server has no rollouts
   seat_keeper_actor seats;
+  policy_keys keys; ///< that clients may name
   bool secure = false; ///< clients come by https
   std::atomic<uint64_t> next_waiter = 1;
   std::mutex kernelgym_mutex;

@@ -28,7 +28,9 @@ const fields& rollouts_fields() {
       {"max_off_policy", kind::whole, "Null: groups of any version are given.", must, or_null},
       {"max_ready", kind::whole, "0: any number may wait.", must},
       {"deadline_s", kind::number, "Seconds since 1970; null: none.", must, or_null},
-      {"trouble", kind::text, "Why the run does not go on; it is tried again.", must, or_null}};
+      {"trouble", kind::text,
+       "Why the run does not go on; it is tried again, and this stays until a group is there.", must,
+       or_null}};
   return all;
 }
 
@@ -133,8 +135,10 @@ const fields& rollout_order_fields() {
        "configuration."},
       {"policy", kind::object,
        "The server that is asked: kind, base_url, model, tokens and others, as `policy` of a "
-       "configuration."},
-      {"config", kind::object, "More of the configuration, by section."},
+       "configuration; `key` names a key that the operator lists for this address."},
+      {"config", kind::object,
+       "More of the configuration, by section; nothing that names a file, a program, a variable "
+       "or an address of the server's machine."},
       {"form", kind::text, "Of the rows; docs/reference/exports.md lists them. Default `rl`."},
       {"max_off_policy", kind::whole,
        "How many versions older than the latest a group's weights may be when it is given. "
@@ -191,8 +195,11 @@ const fields& weights_fields() {
 const fields& weights_server_fields() {
   static const fields all{
       {"kind", kind::text, "", must, false, {"vllm", "sglang", "llamacpp", "openai"}},
-      {"base_url", kind::text, "As of a policy: http://host:port/v1.", must},
-      {"api_key", kind::text, "Sent as a bearer token; never stored."}};
+      {"base_url", kind::text,
+       "As of a policy: http://host:port/v1. Default: the address of `key`."},
+      {"api_key", kind::text, "Sent as a bearer token; never stored."},
+      {"key", kind::text,
+       "In its place: the name of a key that the operator lists for this address."}};
   return all;
 }
 

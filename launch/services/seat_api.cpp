@@ -20,9 +20,12 @@ const fields& seat_order_fields() {
        seat_needs,
        false,
        {"vllm", "sglang", "llamacpp", "openai"}},
-      {"base_url", kind::text, "Of the server: http://host:port/v1.", seat_needs},
+      {"base_url", kind::text,
+       "Of the server: http://host:port/v1. Default: the address of `key`."},
       {"model", kind::text, "Asked for whatever the agent names. Default: what the agent names."},
-      {"api_key", kind::text, "Of the server, sent as a bearer token; the agent never sees it."}};
+      {"api_key", kind::text, "Of the server, sent as a bearer token; the agent never sees it."},
+      {"key", kind::text,
+       "In its place: the name of a key that the operator lists for this address."}};
   return all;
 }
 
@@ -82,15 +85,11 @@ expected<open_seat> seat_in(const api& x, const request& r) {
   KM_TRY(body);
   KM_TRY(check_fields(*body, seat_order_fields()));
   open_seat result;
-  result.server.kind = *parse_server_kind((*body)["kind"].get<std::string>());
-  result.server.base_url = (*body)["base_url"].get<std::string>();
-  result.server.model = "any"; // an agent may name it
-  if (auto ok = validate(result.server); !ok)
-    return configuration_error("bad_request", "the field \"base_url\": " + ok.error().message,
-                               ok.error().hint);
+  auto server = read_named_server(*body, x.keys);
+  KM_TRY(server);
+  result.server = std::move(server->config);
   result.server.model = body->value("model", "");
-  if (auto key = body->value("api_key", ""); !key.empty())
-    result.key = std::make_shared<const secret>(key);
+  result.key = std::move(server->key);
   result.root = (x.secure ? "https://" : "http://") + r.header("host");
   return result;
 }

@@ -52,6 +52,7 @@ completion_answer completion_of(const seat_json& frame, const seat_json& choice)
   if (result.prompt_token_ids.empty())
     result.prompt_token_ids = ids_of(at(frame, "prompt_token_ids"));
   result.token_ids = ids_of(at(choice, "token_ids"));
+  if (result.token_ids.empty()) result.token_ids = ids_of(at(choice, "response_token_ids"));
   const auto& logprobs = at(choice, "logprobs");
   bool named = result.token_ids.empty();
   if (const auto& tokens = at(logprobs, "tokens"); named && tokens.is_array())
@@ -161,7 +162,8 @@ expected<seat_row> read_seat_answer(const seat_request& asked, const std::string
   // The agent gets what it asked for.
   if (!asked.ids) {
     frame.erase("prompt_token_ids");
-    for (const char* key : {"prompt_token_ids", "token_ids"}) choice.erase(key);
+    for (const char* key : {"prompt_token_ids", "token_ids", "response_token_ids"})
+      choice.erase(key);
   }
   if (!asked.logprobs) choice["logprobs"] = nullptr;
   result.bytes = body.size() + asked.body.size() + 16 * result.ids.size();

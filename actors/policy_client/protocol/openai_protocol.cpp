@@ -83,13 +83,13 @@ void add_number(json& body, const char* key, double value) {
   if (std::isfinite(value)) body[key] = value;
 }
 
-void add_kind_fields(json& body, server_kind kind) {
+void add_kind_fields(json& body, server_kind kind, bool stream) {
   switch (kind) {
     case server_kind::openai: break;
     case server_kind::vllm:
     case server_kind::sglang:
-      // Servers that do not know the field pass over it.
-      body["return_token_ids"] = true;
+      // Servers that do not know the field pass over it; SGLang refuses it with a stream.
+      if (kind == server_kind::vllm || !stream) body["return_token_ids"] = true;
       body["top_k"] = -1;
       body["min_p"] = 0.0;
       body["repetition_penalty"] = 1.0;
@@ -137,7 +137,7 @@ std::string chat_body(wire::CompletionRequest::Reader request, const chat_option
     body["stream"] = true;
     body["stream_options"] = {{"include_usage", true}};
   }
-  add_kind_fields(body, options.kind);
+  add_kind_fields(body, options.kind, options.stream);
   return with_messages(request, body);
 }
 
@@ -177,7 +177,9 @@ void add_choice(completion_answer& answer, json_element choice, bool streamed) {
   if (is_object(finish)) answer.finish_reason = text_of(member(finish, "type"));
   add_prompt_ids(answer, choice);
   read_weight_versions(answer.weight_versions, choice);
-  bool ids = append_ids(answer.token_ids, member(choice, "token_ids"));
+  // vLLM's name, and SGLang's of a chat.
+  bool ids = append_ids(answer.token_ids, member(choice, "token_ids")) ||
+             append_ids(answer.token_ids, member(choice, "response_token_ids"));
   if (auto entries = list_in(member(member(choice, "logprobs"), "content")))
     for (auto x : *entries) append_logprob(answer, x, !ids);
 }

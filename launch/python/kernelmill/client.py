@@ -263,7 +263,8 @@ class Client:
                         servers: Sequence[Dict[str, str]] = ()) -> Dict[str, Any]:
         """Says which version of the weights the policy servers have from now on. With `path`, the folder of
         a checkpoint as they see it, they are made to load it: those of the orders under way, or `servers`,
-        each with `kind`, `base_url` and perhaps `api_key`. `adapter` names it as a LoRA adapter."""
+        each with `kind`, `base_url` and perhaps `api_key`, or `key`: the name of one that the server's operator
+        lists. `adapter` names it as a LoRA adapter."""
         body: Dict[str, Any] = {"version": version}
         for key, value in (("path", path), ("adapter", adapter), ("servers", list(servers))):
             if value:
@@ -273,15 +274,16 @@ class Client:
 
     # -- seats --------------------------------------------------------------------------------
 
-    def seat(self, kind: str, base_url: str, *, model: str = "", api_key: str = "") -> "Seat":
+    def seat(self, kind: str, base_url: str = "", *, model: str = "", api_key: str = "", key: str = "") -> "Seat":
         """Opens an OpenAI-compatible address for one episode of an agent, before the server at `base_url`
-        (vllm, sglang, llamacpp or openai), which captures token ids and log-probabilities."""
+        (vllm, sglang, llamacpp or openai), which captures token ids and log-probabilities. `key` names a key
+        that the operator of `kernelmill serve` lists, and stands for its address where `base_url` is not given."""
         from .seat import Seat
 
-        body = {"kind": kind, "base_url": base_url}
-        for key, value in (("model", model), ("api_key", api_key)):
+        body = {"kind": kind}
+        for name, value in (("base_url", base_url), ("model", model), ("api_key", api_key), ("key", key)):
             if value:
-                body[key] = value
+                body[name] = value
         made = self._ask("POST", "/v1/seats", body)
         return Seat(self, made["id"], made["base_url"], made["model"])
 

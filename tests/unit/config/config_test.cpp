@@ -41,6 +41,22 @@ protected:
   config_sources sources_;
 };
 
+TEST(config_keys, those_of_the_machine_are_no_strangers_to_set) {
+  std::vector<std::string> of_machine;
+  for (const auto& key : config_keys())
+    if (key.of_machine) of_machine.push_back(key.name);
+  EXPECT_THAT(of_machine,
+              testing::UnorderedElementsAre(
+                  "run.dir", "tasks.root", "policy.script", "policy.api_key_env",
+                  "policy.api_key_file", "policy.ca_file", "retrieval.index", "retrieval.corpus",
+                  "retrieval.embedder.api_key_env", "retrieval.embedder.api_key_file",
+                  "compile.cache_dir", "compile.compiler", "evaluation.python", "storage.store",
+                  "hooks.url", "hooks.url_env", "hooks.command", "hooks.token_env",
+                  "hooks.token_file", "otlp.endpoint", "otlp.headers_env", "otlp.content"))
+      << "a new key that names a file, a program, a variable or an address must not be one that an "
+         "order over HTTP sets";
+}
+
 TEST_F(config, defaults_hold_where_nothing_is_said) {
   auto x = load();
   EXPECT_EQ(x.config.tasks.group_size, 8u);

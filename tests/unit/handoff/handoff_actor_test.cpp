@@ -21,6 +21,7 @@ namespace {
 
 using json = nlohmann::json;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct config : caf::actor_system_config {
   config() {
@@ -238,6 +239,61 @@ TEST_F(Handoff, TriesAgainWhereAMachineFailed) {
   clock_ += 2000;
   caf::anon_send(who_, atom::tick_v);
   while (ask(look_request{"run"})["state"] != "running") std::this_thread::yield();
+}
+
+TEST_F(Handoff, AnOrderOutlivesAPolicyServerThatIsAway) {
+  constexpr int64_t seconds = 1'000'000'000;
+  order("run", 1, 0, seconds);
+  for (int i = 1; i <= 12; ++i) { // more often than a machine's fault is put up with
+    {
+      std::lock_guard guard{host_->mutex};
+      host_->standings["run"] = {true, false, "failed", true, {}, "nobody answers", true};
+    }
+    caf::anon_send(who_, atom::finished_v, std::string{"run"});
+    json now;
+    do now = ask(look_request{"run"});
+    while (now["state"] != "waiting" || now["trouble"].is_null());
+    EXPECT_THAT(now["trouble"].get<std::string>(), HasSubstr("nobody answers"));
+    do {
+      clock_ += 1000;
+      caf::anon_send(who_, atom::tick_v);
+      now = ask(look_request{"run"});
+    } while (now["state"] != "running");
+    EXPECT_THAT(now["trouble"].get<std::string>(), HasSubstr("nobody answers"))
+        << "it says so until a group is there";
+    std::lock_guard guard{host_->mutex};
+    EXPECT_EQ(host_->submits["run"], i + 1);
+  }
+  finish("run", 0);
+  EXPECT_EQ(until("run", "ready", 1)["trouble"], nullptr);
+}
+
+TEST_F(Handoff, TheDeadlineEndsAnOrderWhosePolicyServerStaysAway) {
+  order("run", 1, 0, 10);
+  {
+    std::lock_guard guard{host_->mutex};
+    host_->standings["run"] = {true, false, "failed", true, {}, "nobody answers", true};
+  }
+  caf::anon_send(who_, atom::finished_v, std::string{"run"});
+  clock_ += 10'000;
+  caf::anon_send(who_, atom::tick_v);
+  EXPECT_EQ(until("run", "dropped", 1)["dropped"]["deadline"], 1);
+}
+
+TEST_F(Handoff, AMachineThatFailsAgainAndAgainIsGivenUp) {
+  order("run", 1);
+  json now;
+  do {
+    {
+      std::lock_guard guard{host_->mutex};
+      host_->standings["run"] = {true, false, "failed", true, {}, "no space", false};
+    }
+    caf::anon_send(who_, atom::finished_v, std::string{"run"});
+    clock_ += 60'000;
+    caf::anon_send(who_, atom::tick_v);
+    now = ask(look_request{"run"});
+  } while (now["state"] != "settled");
+  EXPECT_EQ(now["dropped"]["incomplete"], 1);
 }
 
 TEST_F(Handoff, AnOrderThatCannotRunIsNone) {

@@ -52,6 +52,12 @@ TEST(chat_body, asks_vllm_for_token_ids_and_neutral_sampling) {
   EXPECT_FALSE(body.contains("logprobs"));
 }
 
+TEST(chat_body, asks_sglang_for_token_ids_where_it_does_not_stream) {
+  EXPECT_EQ(body_of({"m", server_kind::sglang, false, "max_tokens"})["return_token_ids"], true);
+  EXPECT_FALSE(
+      body_of({"m", server_kind::sglang, true, "max_tokens"}).contains("return_token_ids"));
+}
+
 TEST(chat_body, switches_off_the_sampling_defaults_of_llamacpp) {
   auto body = body_of({"m", server_kind::llamacpp, false, "max_tokens"});
   EXPECT_EQ(body["top_k"], 0);
@@ -95,6 +101,16 @@ TEST(parse_chat_response, drops_logprobs_that_do_not_match_the_ids) {
   EXPECT_TRUE(x->logprobs.empty());
   EXPECT_TRUE(x->logprobs_dropped);
   EXPECT_EQ(x->token_ids.size(), 3u);
+}
+
+TEST(parse_chat_response, reads_the_ids_that_sglang_has_in_the_choice) {
+  auto x = parse_chat_response(R"({"choices":[{"message":{"content":"c"},"prompt_token_ids":[9],
+    "response_token_ids":[1,2],"logprobs":{"content":[{"token":"a","logprob":-1},
+    {"token":"b","logprob":-2}]}}]})");
+  ASSERT_TRUE(x);
+  EXPECT_EQ(x->prompt_token_ids, (std::vector<int32_t>{9}));
+  EXPECT_EQ(x->token_ids, (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(x->logprobs.size(), 2u);
 }
 
 TEST(parse_chat_response, takes_null_content_and_a_missing_finish_reason) {

@@ -139,9 +139,11 @@ struct policy_pool_simulation : testing::Test {
     return category;
   }
 
-  std::string attach(const std::string& name, const std::string& kind = "openai") {
+  std::string attach(const std::string& name, const std::string& kind = "openai",
+                     const std::string& tokens = "") {
     return control(atom::attach_v, build<wire::PolicyServer>([&](wire::PolicyServer::Builder x) {
                      x.setName(name);
+                     x.setTokens(tokens);
                      x.setUrl(url_of(name));
                      x.setKind(kind);
                      x.setModel("m");
@@ -155,9 +157,11 @@ struct policy_pool_simulation : testing::Test {
   }
 
   // Asks from an actor of its own, which keeps the answer.
-  caf::actor ask(uint32_t number, const std::string& session, uint32_t deadline_ms = 60'000) {
+  caf::actor ask(uint32_t number, const std::string& session, uint32_t deadline_ms = 60'000,
+                 bool exact = false) {
     auto request = build<wire::CompletionRequest>([&](wire::CompletionRequest::Builder x) {
       x.setSession(session);
+      x.setExactTokens(exact);
       x.setDeadlineMs(deadline_ms);
       x.initThreadIds(2).set(1, 42);
     });
@@ -254,6 +258,35 @@ struct policy_pool_simulation : testing::Test {
 };
 
 } // namespace
+
+TEST_F(policy_pool_simulation, exact_tokens_are_asked_of_servers_that_take_them) {
+  ASSERT_EQ(attach("a"), "");
+  ASSERT_EQ(attach("b", "vllm", "chat"), "");
+  ASSERT_EQ(attach("d", "sglang"), "");
+  ASSERT_EQ(attach("e", "openai", "exact"), "invalid_value");
+  std::set<std::string> chat;
+  for (uint32_t i = 0; i < 64; ++i) {
+    ask(i, "s" + std::to_string(i), 60'000, true);
+    EXPECT_EQ(text(i), url_of("d"));
+    ask(1000 + i, "s" + std::to_string(i));
+    chat.insert(text(1000 + i));
+  }
+  EXPECT_EQ(chat.size(), 3u) << "others may go anywhere";
+}
+
+TEST_F(policy_pool_simulation, exact_tokens_wait_for_a_server_that_takes_them) {
+  ASSERT_EQ(attach("a"), "");
+  ask(1, "s", 60'000, true);
+  EXPECT_EQ(text(1), "unanswered");
+  ASSERT_EQ(attach("b", "vllm"), "");
+  EXPECT_EQ(text(1), url_of("b"));
+  ASSERT_EQ(detach("b", 0), "");
+  ask(2, "s", 1000, true);
+  advance(1500ms);
+  ASSERT_EQ(category(2), "policy_unavailable");
+  std::string why = answers[2].open()->getFault().getMessage().cStr();
+  EXPECT_NE(why.find("no attached policy server takes token ids"), why.npos) << why;
+}
 
 TEST_F(policy_pool_simulation, a_conversation_stays_with_its_server) {
   for (auto name : {"a", "b", "c"}) ASSERT_EQ(attach(name), "");
