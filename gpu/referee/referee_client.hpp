@@ -16,8 +16,6 @@ namespace kernelmill {
 
 struct referee_options {
   std::vector<int> cpus;                ///< affinity of candidates; empty: every CPU
-  /// On a GPU: of the referee while it times, and of what it times; empty: none to spare.
-  std::vector<int> timed_cpus = {};
   std::string cache_directory;          ///< for built references and baselines
   unsigned pool = 2;                    ///< candidate processes kept warm
   std::string gpu_node = {};            ///< "/dev/nvidia0"; empty: a CPU slot
@@ -25,6 +23,8 @@ struct referee_options {
   std::string python = {};              ///< interpreter that has torch; empty: no contract `torch`
   bool python_at_once = false;          ///< started before the first request that needs it
   std::vector<std::string> layers = {}; ///< of the sandbox that stand here, for each result
+  /// On a GPU: of the referee while it times, and of what it times; empty: none to spare.
+  std::vector<int> timed_cpus = {};
 };
 
 /// Thread safety: one thread at a time.
