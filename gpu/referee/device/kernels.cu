@@ -42,23 +42,26 @@ __device__ inline keys keys_of(const keys& row, unsigned set) {
   return own;
 }
 
-// Three places of a tensor that only the keys tell; which of them count, the keys tell too.
+// One to three places of a tensor, as the keys tell. All three are looked at, however many count: who
+// waits for contents is charged for what takes longer, and that must not be what the keys tell.
 struct few_places {
   unsigned at[3];
-  unsigned count;
 };
+constexpr unsigned no_place = ~0u; // no tensor has so many elements
 
 __device__ inline few_places places_of(u64 n, const keys& key) {
   few_places result;
-  for (int j = 0; j < 3; ++j) result.at[j] = unsigned((mix(j, key.k[6], key.k[7]) * n) >> 32);
-  result.count = 1 + mix(3, key.k[6], key.k[7]) % 3;
+  unsigned count = 1 + mix(3, key.k[6], key.k[7]) % 3;
+  for (unsigned j = 0; j < 3; ++j)
+    result.at[j] = j < count ? unsigned((mix(j, key.k[6], key.k[7]) * n) >> 32) : no_place;
   return result;
 }
 
 __device__ inline int place_in(const few_places& x, unsigned i) {
-  for (unsigned j = 0; j < x.count; ++j)
-    if (x.at[j] == i) return int(j);
-  return -1;
+  int result = -1;
+#pragma unroll
+  for (int j = 2; j >= 0; --j) result = x.at[j] == i ? j : result;
+  return result;
 }
 
 __device__ inline float bell(unsigned i, const keys& key) {
