@@ -91,6 +91,7 @@ expected<int> run_training(const invocation& in, const training::train_config& c
   options.lane = rollouts::lane_of(backend, *slots);
   options.backend = backend;
   options.tasks_root = config.tasks_root;
+  options.own_orders = true;
   auto handoff = rollouts::start_handoff(system, std::move(options));
   auto ended = [&]() -> expected<void> {
     KM_TRY(handoff);

@@ -130,7 +130,7 @@ public:
   }
 
   expected<handoff::rollout_plan> plan(const std::string& run, const std::string& config) override {
-    auto asked = order_config(config, options_.keys);
+    auto asked = options_.own_orders ? own_config(config) : order_config(config, options_.keys);
     KM_TRY(asked);
     auto loaded = read_submitted(with_place(run, std::move(*asked)), options_.root);
     KM_TRY(loaded);
@@ -155,7 +155,9 @@ public:
       std::lock_guard guard{mutex_};
       if (live_.contains(run)) return {};
     }
-    KM_TRY(check_stored_keys(config, options_.keys)); // the operator may have taken one away
+    if (!options_.own_orders) { // the operator may have taken one away
+      KM_TRY(check_stored_keys(config, options_.keys));
+    }
     auto found = here(run) ? continued(run, config) : runs_->read(config);
     KM_TRY(found);
     auto entry = *found;

@@ -23,8 +23,9 @@ struct local_options {
   cluster_actor queues;
   lane_facts lane;
   chosen_backend backend;
-  std::string tasks_root; ///< empty: the installation's
-  policy_keys keys;       ///< that orders may name
+  std::string tasks_root;  ///< empty: the installation's
+  policy_keys keys;        ///< that orders may name
+  bool own_orders = false; ///< all are the operator's own, and may name files and programs
   logger log;
 };
 

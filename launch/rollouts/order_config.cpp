@@ -55,10 +55,16 @@ std::string text_member(const order_document& x, const char* name) {
 
 } // namespace
 
-expected<order_document> order_config(const std::string& config, const policy_keys& keys) {
+expected<order_document> own_config(const std::string& config) {
   auto x = order_document::parse(config, nullptr, false);
-  if (!x.is_object())
-    return configuration_error("bad_request", "the configuration of an order must be an object");
+  if (x.is_object()) return x;
+  return configuration_error("bad_request", "the configuration of an order must be an object");
+}
+
+expected<order_document> order_config(const std::string& config, const policy_keys& keys) {
+  auto own = own_config(config);
+  KM_TRY(own);
+  auto& x = *own;
   KM_TRY(check_order(x, {}));
   for (const char* section : asked_servers) {
     auto at = place_of(section);
@@ -71,7 +77,7 @@ expected<order_document> order_config(const std::string& config, const policy_ke
     server["api_key_env"] = entry->api_key_env;
     server["api_key_file"] = entry->api_key_file;
   }
-  return x;
+  return own;
 }
 
 expected<void> check_stored_keys(const std::string& config, const policy_keys& keys) {

@@ -16,6 +16,9 @@ namespace kernelmill::rollouts {
 /// machine, "policy_key_refused".
 expected<nlohmann::ordered_json> order_config(const std::string& config, const policy_keys& keys);
 
+/// The configuration of an order that is the operator's own, with all its keys.
+expected<nlohmann::ordered_json> own_config(const std::string& config);
+
 /// Whether the operator's keys are still those that a resolved configuration uses, for a run that
 /// is gone on with. Errors: "policy_key_refused".
 expected<void> check_stored_keys(const std::string& config, const policy_keys& keys);

@@ -43,10 +43,16 @@ def schema_keys():
     return {name: leaf for name, leaf in walk(schema, "") if name != "$schema"}
 
 
+def keys_of_training():
+    """Of `kernelmill train`, which has a file of its own."""
+    rows = re.findall(r"^\| (`[^|]*) \|", (SOURCE / "docs/reference/training.md").read_text(), flags=re.M)
+    return {key for row in rows for key in re.findall(r"`([a-z_.]+)`", row)}
+
+
 class Texts(unittest.TestCase):
     def setUp(self):
         self.known = schema_keys()
-        self.fields = fields_of_turns()
+        self.fields = fields_of_turns() | keys_of_training()
         sections = sorted(name for name, leaf in self.known.items() if not leaf and "." not in name)
         self.word = re.compile(r"(?<![\w./-])(?:%s)(?:\.[a-z_][a-z_0-9]*)+(?![\w/(-])" % "|".join(sections))
 
