@@ -45,14 +45,20 @@ def schema_keys():
 
 def keys_of_training():
     """Of `kernelmill train`, which has a file of its own."""
-    rows = re.findall(r"^\| (`[^|]*) \|", (SOURCE / "docs/reference/training.md").read_text(), flags=re.M)
-    return {key for row in rows for key in re.findall(r"`([a-z_.]+)`", row)}
+    return set(re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)`", (SOURCE / "docs/reference/training.md").read_text()))
+
+
+def keys_of_orders():
+    """What an order over HTTP names in place of a key of the machine: its servers' keys."""
+    text = (SOURCE / "launch/rollouts/order_config.cpp").read_text()
+    servers = re.search(r"asked_servers[^;]*;", text).group(0)
+    return {f"{name}.key" for name in re.findall(r'"([^"]+)"', servers)}
 
 
 class Texts(unittest.TestCase):
     def setUp(self):
         self.known = schema_keys()
-        self.fields = fields_of_turns() | keys_of_training()
+        self.fields = fields_of_turns() | keys_of_training() | keys_of_orders()
         sections = sorted(name for name, leaf in self.known.items() if not leaf and "." not in name)
         self.word = re.compile(r"(?<![\w./-])(?:%s)(?:\.[a-z_][a-z_0-9]*)+(?![\w/(-])" % "|".join(sections))
 
