@@ -13,15 +13,20 @@ inline bool is_plain_name(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
 }
 
-/// Whether a machine may be called so: letters, digits, '.', '_' and '-', as in the names of hosts,
-/// and neither '.' nor '-' first. Such a name is no path, no option, and no control sequence.
-inline bool is_host_like_name(std::string_view text) {
+/// Whether clients and their keys may be called so: letters, digits, '.', '_' and '-', up to
+/// `most` of them.
+inline bool is_label(std::string_view text, size_t most = 128) {
   auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
            c == '_' || c == '-';
   };
-  return is_plain_name(text) && text.front() != '.' && text.front() != '-' &&
-         std::all_of(text.begin(), text.end(), allowed);
+  return !text.empty() && text.size() <= most && std::all_of(text.begin(), text.end(), allowed);
+}
+
+/// Whether a machine may be called so: as a label, and neither '.' nor '-' first. Such a name is no
+/// path, no option, and no control sequence.
+inline bool is_host_like_name(std::string_view text, size_t most = 200) {
+  return is_label(text, most) && text.front() != '.' && text.front() != '-';
 }
 
 } // namespace kernelmill

@@ -1,7 +1,6 @@
 #include "actors/policy_client/policy_keys.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -12,6 +11,10 @@
 
 #include <curl/curl.h>
 #include <nlohmann/json.hpp>
+
+#include "actors/plain_name.hpp"
+#include "messages/base/json_fields.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -45,9 +48,7 @@ std::optional<plain_address> read_address(const std::string& url) {
   };
   plain_address result{piece(CURLUPART_SCHEME), piece(CURLUPART_HOST),
                        piece(CURLUPART_PORT, CURLU_DEFAULT_PORT), piece(CURLUPART_PATH)};
-  for (auto* text : {&result.scheme, &result.host})
-    std::transform(text->begin(), text->end(), text->begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (auto* text : {&result.scheme, &result.host}) *text = lowered(*text);
   while (result.path.ends_with('/')) result.path.pop_back();
   if (result.host.empty() || (result.scheme != "http" && result.scheme != "https"))
     return std::nullopt;
@@ -66,12 +67,6 @@ tl::unexpected<error> bad_list(const std::string& path, const std::string& cause
       R"("LAB_KEY"}]})");
 }
 
-bool is_key_name(const std::string& x) {
-  return !x.empty() && x.size() <= 128 && std::all_of(x.begin(), x.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-  });
-}
-
 expected<policy_key> entry_of(const std::string& path, const key_json& x) {
   static const std::set<std::string> known{"name", "base_url", "api_key_env", "api_key_file"};
   if (!x.is_object()) return bad_list(path, "a key must be an object");
@@ -81,7 +76,7 @@ expected<policy_key> entry_of(const std::string& path, const key_json& x) {
   }
   policy_key result{x.value("name", ""), x.value("base_url", ""), x.value("api_key_env", ""),
                     x.value("api_key_file", "")};
-  if (!is_key_name(result.name))
+  if (!is_label(result.name))
     return bad_list(path, "a name must be letters, digits, '.', '_' and '-'");
   if (!read_address(result.base_url))
     return bad_list(path, "base_url of " + result.name +
@@ -91,11 +86,6 @@ expected<policy_key> entry_of(const std::string& path, const key_json& x) {
     return bad_list(path, result.name + " must have one of api_key_env and api_key_file");
   KM_TRY(load_secret(result.api_key_env, result.api_key_file));
   return result;
-}
-
-std::string text_at(const key_json& x, const char* key) {
-  return x.is_object() && x.contains(key) && x[key].is_string() ? x[key].get<std::string>()
-                                                                : std::string{};
 }
 
 } // namespace
@@ -109,9 +99,9 @@ bool is_below_address(const std::string& entry, const std::string& url) {
 }
 
 std::string policy_keys::names() const {
-  std::string result;
-  for (const auto& x : all_) result += (result.empty() ? "" : ", ") + x.name;
-  return result;
+  std::vector<std::string> result;
+  for (const auto& x : all_) result.push_back(x.name);
+  return joined(result);
 }
 
 expected<policy_key> policy_keys::find(const std::string& name, const std::string& base_url) const {
@@ -161,17 +151,17 @@ expected<policy_keys> load_policy_keys(const std::string& path) {
 
 expected<named_server> read_named_server(const key_json& x, const policy_keys& keys) {
   named_server result;
-  auto kind = parse_server_kind(text_at(x, "kind"));
+  auto kind = parse_server_kind(text_in(x, "kind"));
   if (!kind)
     return configuration_error("bad_request", "the kind of a server must be vllm, sglang, llamacpp "
                                               "or openai, not \"" +
-                                                  text_at(x, "kind") + "\"");
+                                                  text_in(x, "kind") + "\"");
   result.config.kind = *kind;
-  result.config.base_url = text_at(x, "base_url");
-  result.config.ca_file = text_at(x, "ca_file");
-  policy_key source{{}, {}, text_at(x, "api_key_env"), text_at(x, "api_key_file")};
-  auto own = text_at(x, "api_key");
-  if (auto name = text_at(x, "key"); !name.empty()) {
+  result.config.base_url = text_in(x, "base_url");
+  result.config.ca_file = text_in(x, "ca_file");
+  policy_key source{{}, {}, text_in(x, "api_key_env"), text_in(x, "api_key_file")};
+  auto own = text_in(x, "api_key");
+  if (auto name = text_in(x, "key"); !name.empty()) {
     if (!own.empty())
       return key_refused("both api_key and key are given", "give your own key or a name, not both");
     auto entry = keys.find(name, result.config.base_url);

@@ -9,19 +9,14 @@
 
 #include <cxxabi.h>
 
+#include "messages/base/text.hpp"
+
 namespace kernelmill {
 
 namespace {
 
 constexpr size_t most_kernels = 64;
 constexpr size_t most_lines = 100'000; // of all kernels together
-
-std::string_view stripped(std::string_view x) {
-  while (!x.empty() && (x.front() == ' ' || x.front() == '\t')) x.remove_prefix(1);
-  while (!x.empty() && (x.back() == ' ' || x.back() == '\t' || x.back() == '\r'))
-    x.remove_suffix(1);
-  return x;
-}
 
 // "ld.global.f32 \t%f1" is how nvcc writes it.
 std::string with_single_blanks(std::string_view x) {
@@ -34,12 +29,6 @@ std::string with_single_blanks(std::string_view x) {
       result += ' ';
   }
   return result;
-}
-
-std::string_view take_line_of(std::string_view& rest) {
-  auto line = rest.substr(0, rest.find('\n'));
-  rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-  return line;
 }
 
 std::string readable(std::string_view symbol) {
@@ -125,8 +114,8 @@ public:
   void read(std::string_view text) {
     // The files are named at the end, after the code that refers to them.
     for (auto rest = text; !rest.empty();)
-      if (auto line = stripped(take_line_of(rest)); line.starts_with(".file")) learn_file(line);
-    while (!text.empty()) take(stripped(take_line_of(text)));
+      if (auto line = trimmed(next_line(rest)); line.starts_with(".file")) learn_file(line);
+    while (!text.empty()) take(trimmed(next_line(text)));
   }
 
 private:
@@ -138,7 +127,7 @@ private:
 
   void take(std::string_view line) {
     if (auto at = line.find(".entry "); at != line.npos) {
-      auto name = stripped(line.substr(at + 7));
+      auto name = trimmed(line.substr(at + 7));
       return begin_kernel(name.substr(0, name.find_first_of("( \t")));
     }
     if (line.starts_with("}") && depth_ <= 1) {
@@ -178,7 +167,7 @@ public:
   using listing_reader::listing_reader;
 
   void read(std::string_view text) {
-    while (!text.empty()) take(stripped(take_line_of(text)));
+    while (!text.empty()) take(trimmed(next_line(text)));
   }
 
 private:
@@ -214,8 +203,8 @@ private:
       return;
     auto end = line.find("*/");
     if (end == line.npos) return;
-    line = stripped(line.substr(end + 2));
-    line = stripped(line.substr(0, line.find("/*")));
+    line = trimmed(line.substr(end + 2));
+    line = trimmed(line.substr(0, line.find("/*")));
     if (line.empty()) return; // the second half of an encoding
     places_ = false;
     add(line);
@@ -230,7 +219,7 @@ private:
 std::string_view opcode_of(std::string_view text) {
   if (text.starts_with("@")) {
     auto blank = text.find(' ');
-    text = blank == text.npos ? std::string_view{} : stripped(text.substr(blank));
+    text = blank == text.npos ? std::string_view{} : trimmed(text.substr(blank));
   }
   return text.substr(0, text.find_first_of(" \t;"));
 }
@@ -322,7 +311,7 @@ std::vector<kernel_view> side_by_side(std::string_view source,
                                       const std::vector<kernel_listing>& ptx,
                                       const std::vector<kernel_listing>& sass) {
   std::vector<std::string_view> lines;
-  while (!source.empty()) lines.push_back(take_line_of(source));
+  while (!source.empty()) lines.push_back(next_line(source));
   std::vector<std::string> names;
   for (const auto* list : {&ptx, &sass})
     for (const auto& x : *list)
@@ -340,7 +329,7 @@ std::vector<kernel_view> side_by_side(std::string_view source,
     for (auto& [number, row] : rows) {
       row.line = number;
       if (number > 0 && number <= lines.size())
-        row.source = std::string{stripped(lines[number - 1])};
+        row.source = std::string{trimmed(lines[number - 1])};
       view.rows.push_back(std::move(row));
     }
   }

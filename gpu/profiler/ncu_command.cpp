@@ -1,6 +1,6 @@
 #include "gpu/profiler/ncu_command.hpp"
 
-#include <algorithm>
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -17,8 +17,7 @@ bool is_known(std::string_view name, const std::set<std::string, std::less<>>& k
 std::set<std::string, std::less<>> read_metric_names(std::string_view listed) {
   std::set<std::string, std::less<>> result;
   while (!listed.empty()) {
-    auto line = listed.substr(0, listed.find('\n'));
-    listed.remove_prefix(std::min(line.size() + 1, listed.size()));
+    auto line = next_line(listed);
     auto word = line.substr(0, line.find_first_of(" \t\r"));
     if (word.find("__") != word.npos) result.emplace(word);
   }
@@ -53,9 +52,7 @@ std::vector<std::string> ncu_command(std::string_view ncu, const std::vector<std
   if (which.skip > 0) result.push_back("--launch-skip=" + std::to_string(which.skip));
   if (which.count > 0) result.push_back("--launch-count=" + std::to_string(which.count));
   if (!which.log_file.empty()) result.push_back("--log-file=" + which.log_file);
-  std::string list;
-  for (const auto& x : metrics) list += (list.empty() ? "" : ",") + x;
-  result.push_back("--metrics=" + list);
+  result.push_back("--metrics=" + joined(metrics, ","));
   return result;
 }
 

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "messages/base/text.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -16,15 +18,8 @@ constexpr size_t longest_kernel_text = 512;
 
 using csv_row = std::vector<std::string>;
 
-std::string_view take_line(std::string_view& rest) {
-  auto line = rest.substr(0, rest.find('\n'));
-  rest.remove_prefix(std::min(line.size() + 1, rest.size()));
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
-}
-
 // Fields may be quoted; a quote within is doubled. A row is one line: ncu writes no line breaks.
-csv_row split(std::string_view line) {
+csv_row fields_of(std::string_view line) {
   csv_row result;
   std::string field;
   bool quoted = false;
@@ -139,7 +134,8 @@ ncu_report read_ncu_report(std::string_view text) {
   columns where;
   bool has_units = false;
   while (!text.empty()) {
-    auto line = take_line(text);
+    auto line = next_line(text);
+    if (line.ends_with('\r')) line.remove_suffix(1);
     if (auto problem = problem_in(line); problem != ncu_problem::none) {
       // A warning that no kernel was profiled follows from what went wrong before.
       if (result.problem == ncu_problem::none) {
@@ -150,13 +146,13 @@ ncu_report read_ncu_report(std::string_view text) {
     }
     if (header.empty()) {
       if (!is_header(line)) continue;
-      header = split(line);
+      header = fields_of(line);
       where = columns_of(header);
       if (where.id == SIZE_MAX || where.kernel == SIZE_MAX) header.clear();
       continue;
     }
     if (!line.starts_with('"')) continue;
-    auto row = split(line);
+    auto row = fields_of(line);
     if (row.size() != header.size()) continue;
     if (!has_units && row[where.id].empty() && row[where.kernel].empty()) {
       units = std::move(row);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "messages/base/text.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -14,13 +16,6 @@ constexpr size_t longest_words = 400;
 
 bool has_words(std::string_view text, std::string_view words) {
   return text.find(words) != text.npos;
-}
-
-std::string_view trimmed(std::string_view x) {
-  while (!x.empty() && (x.front() == ' ' || x.front() == '\t')) x.remove_prefix(1);
-  while (!x.empty() && (x.back() == ' ' || x.back() == '\r' || x.back() == '\t'))
-    x.remove_suffix(1);
-  return x;
 }
 
 bool take_prefix(std::string_view& x, std::string_view prefix) {
@@ -261,8 +256,7 @@ sanitizer_report read_sanitizer_report(std::string_view text) {
   sanitizer_finding current;
   bool has_summary = false;
   while (!text.empty()) {
-    auto line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    auto line = next_line(text);
     if (!take_prefix(line, mark)) continue;
     line = trimmed(line);
     if (sanitizer_finding next; begins(line, next)) {

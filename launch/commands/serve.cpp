@@ -17,6 +17,7 @@
 #include "launch/cluster/build_id.hpp"
 #include "launch/cluster/link.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/hosting_system.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
@@ -33,16 +34,6 @@
 namespace kernelmill::commands {
 
 namespace {
-
-struct serve_config : caf::actor_system_config {
-  serve_config() {
-    add_message_types<caf::id_block::kernelmill>();
-    add_message_types<caf::id_block::kernelmill_handles>();
-    add_message_types<caf::id_block::kernelmill_services>();
-    set("scheduler.policy", caf::atom("sharing"));
-    set("scheduler.max-throughput", size_t{100});
-  }
-};
 
 /// Takes the limits that were given over.
 expected<void> read_limits(const invocation& in, http::limits& bounds,
@@ -194,7 +185,7 @@ expected<int> serve(const invocation& in) {
   auto slots = start_slots(config, *backend, tasks->directories());
   KM_TRY(slots);
   if (auto fell = layers_that_fell(slots->layers); !fell.empty()) cli::talk("warning: " + fell);
-  serve_config actors_config;
+  hosting_system_config actors_config;
   caf::actor_system system{actors_config};
   auto lease = longest_lease(config);
   auto cluster = system.spawn(leasing_cluster, lease_policy{lease, 3, false});

@@ -9,6 +9,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/cluster/link.hpp"
 #include "launch/commands/commands.hpp"
+#include "launch/commands/hosting_system.hpp"
 #include "launch/commands/interrupt.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/train_text.hpp"
@@ -27,16 +28,6 @@
 namespace kernelmill::commands {
 
 namespace {
-
-struct training_system_config : caf::actor_system_config {
-  training_system_config() {
-    add_message_types<caf::id_block::kernelmill>();
-    add_message_types<caf::id_block::kernelmill_handles>();
-    add_message_types<caf::id_block::kernelmill_services>();
-    set("scheduler.policy", caf::atom("sharing"));
-    set("scheduler.max-throughput", size_t{100});
-  }
-};
 
 expected<training::train_config> training_of(const invocation& in) {
   auto words = in.list("CONFIG");
@@ -81,7 +72,7 @@ expected<int> run_training(const invocation& in, const training::train_config& c
   KM_TRY(processes);
   auto slots = start_slots(run, backend, directories);
   KM_TRY(slots);
-  training_system_config actors_config;
+  hosting_system_config actors_config;
   caf::actor_system system{actors_config};
   auto cluster = system.spawn(leasing_cluster, lease_policy{longest_lease(run), 3, false});
   auto workers = spawn_slot_actors(system, *slots, cluster, {});
@@ -95,13 +86,13 @@ expected<int> run_training(const invocation& in, const training::train_config& c
   auto handoff = rollouts::start_handoff(system, std::move(options));
   auto ended = [&]() -> expected<void> {
     KM_TRY(handoff);
-    auto loop = training::training::open(
-        {config, std::move(tasks), training::desk{*handoff},
-         std::make_shared<spawner>(std::move(*processes)), stopped,
-         [&in](const training::training_record::line& x) {
-           cli::print(in.json ? json_line(x) + "\n" : training_line(x) + "\n");
-           cli::finish_output();
-         }});
+    auto loop = training::training::open({config, std::move(tasks), training::desk{*handoff},
+                                          std::make_shared<spawner>(std::move(*processes)), stopped,
+                                          [&in](const training::training_record::line& x) {
+                                            cli::print(in.json ? json_line(x) + "\n"
+                                                               : training_line(x) + "\n");
+                                            cli::finish_output();
+                                          }});
     KM_TRY(loop);
     return (*loop)->run();
   }();

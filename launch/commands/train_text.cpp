@@ -41,7 +41,8 @@ std::string training_line(const train_json& x) {
         text += fmt::format(" {} {}", key, interval_text(value));
     return text;
   }
-  return fmt::format("step {}: reward {}, right {}, {} episodes, {} of {} groups alike, {} s for rollouts, {} s for "
+  return fmt::format("step {}: reward {}, right {}, {} episodes, {} of {} groups alike, {} s for "
+                     "rollouts, {} s for "
                      "learning",
                      x["step"].get<uint64_t>(), number_text(x, "reward/mean"),
                      number_text(x, "kernel/correct_rate"), count_in(x, "episodes", 0),
@@ -67,18 +68,24 @@ train_json training_summary(const training::training_record& record) {
   for (const auto& x : record.evaluations()) {
     train_json one;
     for (const auto& [key, value] : x.items())
-      if (key != "rewards" && key != "best" && key != "findings" && key != "timestamp") one[key] = value;
+      if (key != "rewards" && key != "best" && key != "findings" && key != "timestamp")
+        one[key] = value;
     held_out.push_back(std::move(one));
     evaluations += number_in(x, "seconds");
     add_findings(held_out_findings, x);
   }
-  auto rate = [&](double count) { return all > 0 ? train_json(count * seconds_a_minute / all) : train_json(nullptr); };
+  auto rate = [&](double count) {
+    return all > 0 ? train_json(count * seconds_a_minute / all) : train_json(nullptr);
+  };
   return {{"steps", record.steps().size()},
           {"episodes", episodes},
           {"turns", turns},
           {"infrastructure_turns", lost},
           {"seconds",
-           {{"rollouts", rollouts}, {"learning", learning}, {"steps", all}, {"evaluations", evaluations}}},
+           {{"rollouts", rollouts},
+            {"learning", learning},
+            {"steps", all},
+            {"evaluations", evaluations}}},
           {"per_minute",
            {{"steps", rate(static_cast<double>(record.steps().size()))},
             {"episodes", rate(static_cast<double>(episodes))},
@@ -86,19 +93,24 @@ train_json training_summary(const training::training_record& record) {
           {"findings", findings},
           {"held_out_findings", held_out_findings},
           {"held_out", held_out},
-          {"best", record.evaluations().empty() ? train_json::object()
-                                                : record.evaluations().back().value("best", train_json::object())}};
+          {"best", record.evaluations().empty()
+                       ? train_json::object()
+                       : record.evaluations().back().value("best", train_json::object())}};
 }
 
 std::string training_text(const training::training_record& record, const train_json& summary) {
   std::string text;
   std::vector<std::vector<std::string>> rows;
   for (const auto& x : record.steps())
-    rows.push_back({x["step"].dump(), number_text(x, "reward/mean"), number_text(x, "kernel/correct_rate"),
-                    number_text(x, "kernel/mean_speedup"), x.value("alike", train_json(0)).dump(),
-                    number_text(x, "Timing/Rollout"), number_text(x, "Timing/Train")});
+    rows.push_back({x["step"].dump(), number_text(x, "reward/mean"),
+                    number_text(x, "kernel/correct_rate"), number_text(x, "kernel/mean_speedup"),
+                    x.value("alike", train_json(0)).dump(), number_text(x, "Timing/Rollout"),
+                    number_text(x, "Timing/Train")});
   if (!rows.empty())
-    text += cli::format_table({"step>", "reward>", "right>", "speedup>", "alike>", "rollouts s>", "learning s>"}, rows) + "\n";
+    text += cli::format_table(
+                {"step>", "reward>", "right>", "speedup>", "alike>", "rollouts s>", "learning s>"},
+                rows) +
+            "\n";
   rows.clear();
   for (const auto& x : summary["held_out"])
     for (const auto& [key, value] : x.items())
@@ -107,16 +119,20 @@ std::string training_text(const training::training_record& record, const train_j
   rows.clear();
   for (const char* part : {"findings", "held_out_findings"})
     for (const auto& [rule, count] : summary[part].items())
-      rows.push_back({rule, part == std::string{"findings"} ? "training" : "held out", count.dump()});
-  text += rows.empty() ? "No finding.\n\n" : cli::format_table({"finding", "in", "count>"}, rows) + "\n";
+      rows.push_back(
+          {rule, part == std::string{"findings"} ? "training" : "held out", count.dump()});
+  text += rows.empty() ? "No finding.\n\n"
+                       : cli::format_table({"finding", "in", "count>"}, rows) + "\n";
   rows.clear();
   for (const auto& [task, x] : summary["best"].items())
     rows.push_back({task, x["turn"].get<std::string>(), number_text(x, "speedup")});
-  if (!rows.empty()) text += cli::format_table({"held-out task", "best kernel", "speedup>"}, rows) + "\n";
+  if (!rows.empty())
+    text += cli::format_table({"held-out task", "best kernel", "speedup>"}, rows) + "\n";
   const auto& rate = summary["per_minute"];
-  return text + fmt::format("{} turns in {} steps; {} steps, {} episodes and {} verdicts a minute\n",
-                            summary["turns"].dump(), summary["steps"].dump(), number_text(rate, "steps"),
-                            number_text(rate, "episodes"), number_text(rate, "verdicts"));
+  return text +
+         fmt::format("{} turns in {} steps; {} steps, {} episodes and {} verdicts a minute\n",
+                     summary["turns"].dump(), summary["steps"].dump(), number_text(rate, "steps"),
+                     number_text(rate, "episodes"), number_text(rate, "verdicts"));
 }
 
 train_json held_out_document(const training::held_out_report& x) {
@@ -128,8 +144,9 @@ train_json held_out_document(const training::held_out_report& x) {
 }
 
 std::string held_out_text(const training::held_out_report& x) {
-  auto text = fmt::format("searched {} prompts of {} runs and {} texts of {} files for {} held-out tasks: ", x.prompts,
-                          x.runs, x.texts, x.files, x.tasks);
+  auto text = fmt::format(
+      "searched {} prompts of {} runs and {} texts of {} files for {} held-out tasks: ", x.prompts,
+      x.runs, x.texts, x.files, x.tasks);
   if (x.leaks.empty()) return text + "none is shown\n";
   text += fmt::format("{} shown\n", x.leaks.size());
   for (const auto& one : x.leaks)

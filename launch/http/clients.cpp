@@ -1,7 +1,6 @@
 #include "launch/http/clients.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -13,13 +12,14 @@
 #include <openssl/crypto.h>
 #include <sys/stat.h>
 
+#include "actors/plain_name.hpp"
+
 namespace kernelmill::http {
 
 namespace {
 
 using rules_json = nlohmann::json;
 
-constexpr size_t longest_name = 128;
 constexpr size_t shortest_token = 16;
 constexpr double seconds_of_a_minute = 60;
 
@@ -49,11 +49,7 @@ expected<client_rules> rules_of(const std::string& path, rules_json& x) {
   };
   client_rules result;
   result.name = text("name");
-  auto plain = [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-  };
-  if (result.name.empty() || result.name.size() > longest_name ||
-      !std::all_of(result.name.begin(), result.name.end(), plain))
+  if (!is_label(result.name))
     return bad_clients(path, "a name must be letters, digits, '.', '_' and '-'");
   auto token = text("token");
   if (!token.empty()) wipe(x["token"].get_ref<std::string&>());

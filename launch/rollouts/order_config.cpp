@@ -1,6 +1,10 @@
 #include "launch/rollouts/order_config.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "launch/config/keys.hpp"
+#include "messages/base/json_fields.hpp"
 
 namespace kernelmill::rollouts {
 
@@ -11,7 +15,8 @@ using order_document = nlohmann::ordered_json;
 constexpr const char* asked_servers[] = {"policy", "retrieval.embedder"};
 
 bool is_key_of_server(const std::string& name) {
-  return name == "policy.key" || name == "retrieval.embedder.key";
+  return std::any_of(std::begin(asked_servers), std::end(asked_servers),
+                     [&](const std::string& server) { return name == server + ".key"; });
 }
 
 tl::unexpected<error> not_in_orders(const std::string& key) {
@@ -49,10 +54,6 @@ order_document::json_pointer place_of(std::string section) {
   return order_document::json_pointer{"/" + section};
 }
 
-std::string text_member(const order_document& x, const char* name) {
-  return x.contains(name) && x[name].is_string() ? x[name].get<std::string>() : std::string{};
-}
-
 } // namespace
 
 expected<order_document> own_config(const std::string& config) {
@@ -70,7 +71,7 @@ expected<order_document> order_config(const std::string& config, const policy_ke
     auto at = place_of(section);
     if (!x.contains(at) || !x[at].is_object() || !x[at].contains("key")) continue;
     auto& server = x[at];
-    auto entry = keys.find(text_member(server, "key"), text_member(server, "base_url"));
+    auto entry = keys.find(text_in(server, "key"), text_in(server, "base_url"));
     KM_TRY(entry);
     server.erase("key");
     server["base_url"] = entry->base_url;
@@ -86,8 +87,8 @@ expected<void> check_stored_keys(const std::string& config, const policy_keys& k
   for (const char* section : asked_servers) {
     auto at = place_of(section);
     if (!x.contains(at) || !x[at].is_object()) continue;
-    KM_TRY(keys.check(text_member(x[at], "api_key_env"), text_member(x[at], "api_key_file"),
-                      text_member(x[at], "base_url")));
+    KM_TRY(keys.check(text_in(x[at], "api_key_env"), text_in(x[at], "api_key_file"),
+                      text_in(x[at], "base_url")));
   }
   return {};
 }

@@ -80,8 +80,7 @@ void evaluate(const api_ptr& x, const request& r, const exchange_ptr& to) {
   }
   entry->entry.orders = std::move(*orders);
   entry->entry.key = r.header("idempotency-key");
-  if (!entry->entry.key.empty() && !r.client.empty()) // two clients may have the same
-    entry->entry.key = r.client + " " + entry->entry.key;
+  if (!entry->entry.key.empty()) entry->entry.key = own_name(r.client, entry->entry.key);
   entry->entry.digest = entry->entry.key.empty() ? "" : sha256_hex(r.body);
   entry->entry.kept = !wait || body->value("on_disconnect", "cancel") == "continue";
   entry->entry.waiter = wait ? x->next_waiter++ : 0;
@@ -190,6 +189,10 @@ http::response json_response(int status, const nlohmann::ordered_json& document)
   result.status = status;
   result.body = document.dump(-1, ' ', false, body_json::error_handler_t::replace) + "\n";
   return result;
+}
+
+std::string own_name(const std::string& client, const std::string& name) {
+  return client.empty() ? name : client + " " + name;
 }
 
 nlohmann::ordered_json number_or_null(const nlohmann::ordered_json& x) {

@@ -39,6 +39,9 @@ expected<evaluation_order> order_of(const api& x, const nlohmann::json& candidat
 http::response response_of(const error& x);
 http::response json_response(int status, const nlohmann::ordered_json& document);
 
+/// What a client's own name for something is called here: two clients may have the same.
+std::string own_name(const std::string& client, const std::string& name);
+
 nlohmann::ordered_json number_or_null(const nlohmann::ordered_json& x);
 
 /// Parses a body; category bad_request.

@@ -95,11 +95,6 @@ void when_over(const api_ptr& x, const std::string& client, const std::vector<st
   }
 }
 
-/// A client's name for a task: two clients may have the same.
-std::string own_name(const std::string& client, const std::string& task_id) {
-  return client.empty() ? task_id : client + " " + task_id;
-}
-
 void remember(api& x, const std::string& client, const std::vector<std::string>& ids,
               const std::vector<json>& all) {
   std::lock_guard lock{x.kernelgym_mutex};

@@ -6,6 +6,7 @@
 
 #include <caf/all.hpp>
 
+#include "actors/plain_name.hpp"
 #include "launch/rollouts/group_rows.hpp"
 #include "launch/services/evaluation_api.hpp"
 #include "launch/services/rollout_fields.hpp"
@@ -33,10 +34,7 @@ tl::unexpected<error> bad_rollouts(std::string message, std::string hint = {}) {
 
 /// A name that stands in paths and logs.
 expected<std::string> checked_name(const std::string& x, const std::string& where) {
-  bool fits = !x.empty() && x.size() <= longest_name && x.front() != '.' && x.front() != '-' &&
-              x.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "0123456789._-") == x.npos;
-  if (fits) return x;
+  if (is_host_like_name(x, longest_name)) return x;
   return bad_rollouts(where + " must be 1 to " + std::to_string(longest_name) +
                       " letters, digits, '.', '_' and '-', and begin with a letter or digit");
 }

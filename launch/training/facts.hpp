@@ -29,7 +29,7 @@ struct run_facts {
   std::map<std::string, uint64_t> findings; ///< by rule
   std::map<std::string, double> metrics;    ///< "kernel/correct_rate", ...
   uint64_t groups = 0, turns = 0, lost = 0; ///< turns: lost ones among them
-  std::vector<std::string> prompts; ///< of turns, without the policy's own answers
+  std::vector<std::string> prompts;         ///< of turns, without the policy's own answers
 
   void add(const run_facts& x);
 

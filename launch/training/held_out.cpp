@@ -5,6 +5,7 @@
 
 #include "launch/training/facts.hpp"
 #include "launch/training/training.hpp"
+#include "messages/base/text.hpp"
 #include "storage/files.hpp"
 #include "storage/run_directory.hpp"
 
@@ -14,13 +15,9 @@ namespace {
 
 constexpr size_t shortest_mark = 16; ///< shorter lines of a prompt say nothing of their task
 
-std::vector<std::string> lines_in(const std::string& text) {
+std::vector<std::string> lines_in(std::string_view text) {
   std::vector<std::string> result;
-  for (size_t at = 0; at < text.size();) {
-    auto end = std::min(text.find('\n', at), text.size());
-    result.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
+  while (!text.empty()) result.emplace_back(next_line(text));
   return result;
 }
 
@@ -87,7 +84,8 @@ expected<held_out_report> check_held_out(const train_config& config, const chose
   held_out_report result;
   std::vector<task_ptr> trained, held_out;
   for (const auto& x : tasks.all) {
-    bool out = std::find(tasks.held_out.begin(), tasks.held_out.end(), x->id) != tasks.held_out.end();
+    bool out =
+        std::find(tasks.held_out.begin(), tasks.held_out.end(), x->id) != tasks.held_out.end();
     (out ? held_out : trained).push_back(x);
   }
   result.tasks = held_out.size();

@@ -22,7 +22,8 @@ struct held_out_report {
   std::vector<leak> leaks; ///< the first of each task, text and place
 };
 
-/// Reads everything that is there; a training that goes on may be asked too. Errors: those of files.
+/// Reads everything that is there; a training that goes on may be asked too. Errors: those of
+/// files.
 expected<held_out_report> check_held_out(const train_config& config, const chosen_tasks& tasks);
 
 /// What marks a held-out task: texts of which none may stand in what is learned from.

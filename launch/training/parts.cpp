@@ -18,8 +18,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto quick = 20s;         ///< who ends earlier did not come up
-constexpr uint32_t most_quick = 5;  ///< in a row
+constexpr auto quick = 20s;        ///< who ends earlier did not come up
+constexpr uint32_t most_quick = 5; ///< in a row
 constexpr int one_look_ms = 200;
 
 std::string with_words(std::string text, const std::map<std::string, std::string>& words) {
@@ -39,10 +39,12 @@ expected<process_spec> spec_of(const std::vector<std::string>& command,
   process_spec result;
   for (const auto& word : command) result.argv.push_back(with_words(word, words));
   auto& program = result.argv.front();
-  auto found = program.find('/') == program.npos ? on_path(program)
-                                                 : (std::filesystem::path{directory} / program).string();
+  auto found = program.find('/') == program.npos
+                   ? on_path(program)
+                   : (std::filesystem::path{directory} / program).string();
   if (found.empty() || ::access(found.c_str(), X_OK) != 0)
-    return configuration_error("not_found", "failed to start '" + program + "': there is no such program",
+    return configuration_error("not_found",
+                               "failed to start '" + program + "': there is no such program",
                                "correct the command in the training's configuration");
   program = found;
   for (char** x = environ; *x != nullptr; ++x) result.environment.emplace_back(*x);
@@ -127,7 +129,8 @@ void parts::watch(const std::stop_token& stop) {
         x.quick_ends = std::chrono::steady_clock::now() - x.started < quick ? x.quick_ends + 1 : 0;
         auto ended = x.process.wait(one_look_ms);
         if (x.quick_ends >= most_quick) {
-          if (!trouble_) trouble_ = ended_part(x.what.name, ended.value_or(exit_status{}), log_folder_);
+          if (!trouble_)
+            trouble_ = ended_part(x.what.name, ended.value_or(exit_status{}), log_folder_);
           continue;
         }
         again = x.what;

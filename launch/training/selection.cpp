@@ -13,12 +13,13 @@ namespace kernelmill::training {
 namespace {
 
 tl::unexpected<error> both_sides(const std::string& train, const std::string& held_out) {
-  return configuration_error("config_inconsistent",
-                             "failed to hold tasks out: " +
-                                 (train == held_out ? "'" + train + "' is in tasks.train and in tasks.held_out"
-                                                    : "'" + train + "' of tasks.train has the same files as '" +
-                                                          held_out + "' of tasks.held_out"),
-                             "leave it out on one side, such as with \"!" + held_out + "\" in tasks.train");
+  return configuration_error(
+      "config_inconsistent",
+      "failed to hold tasks out: " +
+          (train == held_out ? "'" + train + "' is in tasks.train and in tasks.held_out"
+                             : "'" + train + "' of tasks.train has the same files as '" + held_out +
+                                   "' of tasks.held_out"),
+      "leave it out on one side, such as with \"!" + held_out + "\" in tasks.train");
 }
 
 bool has_word(const std::vector<std::string>& all, const std::string& x) {

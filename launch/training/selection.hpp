@@ -28,7 +28,8 @@ expected<chosen_tasks> choose_tasks(const train_config& config);
 
 /// The number of the stage of a step; `correct` has the share of right answers of each step before
 /// it that counts. 0 where there are no stages.
-size_t stage_of(const std::vector<stage>& stages, uint64_t step, const std::vector<double>& correct);
+size_t stage_of(const std::vector<stage>& stages, uint64_t step,
+                const std::vector<double>& correct);
 
 /// The tasks that a stage takes.
 expected<std::vector<std::string>> tasks_of(const train_config& config, const chosen_tasks& tasks,

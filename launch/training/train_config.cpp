@@ -24,9 +24,15 @@ public:
   section(const json_text& text, const raw& value, std::string path)
       : text_(text), value_(value), path_(std::move(path)) {}
 
-  expected<void> text(const char* key, std::string& to) { return take(key, to, "a text", &raw::is_string); }
-  expected<void> flag(const char* key, bool& to) { return take(key, to, "true or false", &raw::is_boolean); }
-  expected<void> object(const char* key, raw& to) { return take(key, to, "an object", &raw::is_object); }
+  expected<void> text(const char* key, std::string& to) {
+    return take(key, to, "a text", &raw::is_string);
+  }
+  expected<void> flag(const char* key, bool& to) {
+    return take(key, to, "true or false", &raw::is_boolean);
+  }
+  expected<void> object(const char* key, raw& to) {
+    return take(key, to, "an object", &raw::is_object);
+  }
   expected<void> whole(const char* key, uint64_t& to, double low, double high) {
     KM_TRY(within(key, low, high, true));
     return take(key, to, "a whole number", &raw::is_number_integer);
@@ -76,7 +82,8 @@ public:
 
 private:
   template <class T>
-  expected<void> take(const char* key, T& to, const char* takes, bool (raw::*fits)() const noexcept) {
+  expected<void> take(const char* key, T& to, const char* takes,
+                      bool (raw::*fits)() const noexcept) {
     const auto* x = other(key);
     if (!x) return {};
     if (!(x->*fits)()) return wrong(key, takes);
@@ -176,7 +183,8 @@ expected<void> read_stages(const json_text& text, section& top, train_config& to
     KM_TRY(one.end());
     if (i > 0 && x.from < to.stages.back().from)
       return configuration_error("config_inconsistent",
-                                 top.where("stages") + name + " begins before the one in front of it",
+                                 top.where("stages") + name +
+                                     " begins before the one in front of it",
                                  "order the stages by `from`");
     to.stages.push_back(std::move(x));
   }
@@ -199,13 +207,15 @@ expected<void> check_whole(const section& top, const train_config& x) {
     return inconsistent("trainer", "'trainer' has neither a command nor a url",
                         "give the command that learns from a batch, or the url that takes one");
   if (x.keep == 1)
-    return inconsistent("trainer", "'trainer.keep' is 1, and a step that is repeated needs the one before",
+    return inconsistent("trainer",
+                        "'trainer.keep' is 1, and a step that is repeated needs the one before",
                         "keep 2 or more, or 0 for all");
   const auto& policy = part_of(x.run, "policy");
   auto kind = policy.value("kind", raw{}), url = policy.value("base_url", raw{});
   if (!kind.is_string() || !url.is_string() || url == "")
-    return inconsistent("run", "'run.policy' has no kind and base_url",
-                        R"(such as {"kind": "vllm", "base_url": "http://127.0.0.1:8000/v1", "model": "m"})");
+    return inconsistent(
+        "run", "'run.policy' has no kind and base_url",
+        R"(such as {"kind": "vllm", "base_url": "http://127.0.0.1:8000/v1", "model": "m"})");
   if (kind != "vllm" && kind != "sglang" && x.policy_command.empty())
     return inconsistent("run",
                         "a policy server of kind " + kind.get<std::string>() +
@@ -244,8 +254,8 @@ uint64_t train_config::max_turns() const {
 std::vector<std::string> training_presets() {
   std::vector<std::string> result;
   std::error_code code;
-  for (fs::directory_iterator i{data_directory() + "/configs/training", code}, end; !code && i != end;
-       i.increment(code))
+  for (fs::directory_iterator i{data_directory() + "/configs/training", code}, end;
+       !code && i != end; i.increment(code))
     if (i->path().extension() == ".json") result.push_back(i->path().stem().string());
   std::sort(result.begin(), result.end());
   return result;

@@ -1,7 +1,7 @@
 #pragma once
 
-// What `kernelmill train` is told: one JSON file, on top of a preset. docs/reference/training.md has
-// every key.
+// What `kernelmill train` is told: one JSON file, on top of a preset. docs/reference/training.md
+// has every key.
 
 #include <cstdint>
 #include <string>
@@ -17,9 +17,9 @@ namespace kernelmill::training {
 struct stage {
   uint64_t from = 0;     ///< the latest step that it begins with
   double at_correct = 0; ///< it begins once so many answers of the stage before were right; 0: not
-  std::vector<std::string> tasks;        ///< of tasks.train, as ids and globs; empty: all
-  std::vector<std::string> difficulties; ///< empty: all
-  std::vector<std::string> levels;       ///< of a suite, "1"; empty: all
+  std::vector<std::string> tasks;                ///< of tasks.train, as ids and globs; empty: all
+  std::vector<std::string> difficulties;         ///< empty: all
+  std::vector<std::string> levels;               ///< of a suite, "1"; empty: all
   nlohmann::json run = nlohmann::json::object(); ///< on top of the configuration's `run`
 };
 
@@ -47,7 +47,7 @@ struct train_config {
 
   std::string initial, initial_version = "initial"; ///< weights before the first step
   std::vector<std::string> policy_command;          ///< kept running; empty: somebody else's
-  std::vector<std::string> trainer_command;         ///< kept running with a URL, else run for each step
+  std::vector<std::string> trainer_command; ///< kept running with a URL, else run for each step
   std::string trainer_url;
   uint64_t trainer_timeout_s = 3600, keep = 3;
   nlohmann::json settings = nlohmann::json::object(); ///< handed to the trainer as they are

@@ -28,7 +28,8 @@ expected<answer> by_command(const train_config& config, parts& programs, const s
   for (uint32_t left = 3;; --left) {
     auto done = programs.run_once(one, folder + "/request.json", check);
     if (done) break;
-    if (done.error().category != "part_killed" || left <= 1) return tl::unexpected<error>{done.error()};
+    if (done.error().category != "part_killed" || left <= 1)
+      return tl::unexpected<error>{done.error()};
     cli::talk("train: " + render(done.error()) + "; the step is taken again");
   }
   std::error_code code;
@@ -48,8 +49,8 @@ expected<http_response> ask_once(http_client& client, const train_config& config
   request.timeout_ms = static_cast<uint32_t>(config.trainer_timeout_s * 1000);
   auto done = std::make_shared<std::promise<http_response>>();
   auto response = done->get_future();
-  auto id = client.submit(std::move(request),
-                          [done](http_response x) { done->set_value(std::move(x)); });
+  auto id =
+      client.submit(std::move(request), [done](http_response x) { done->set_value(std::move(x)); });
   while (response.wait_for(200ms) != std::future_status::ready)
     if (auto ok = check(); !ok) {
       client.cancel(id);
@@ -77,8 +78,8 @@ expected<answer> by_url(const train_config& config, const answer& request, const
                                 std::to_string(config.trainer_timeout_s) + " s",
                             "raise trainer.timeout_s");
     if (said->fault == transport_fault::none && said->status != 503)
-      return trainer_failed(config.trainer_url + " answered " + std::to_string(said->status) + ": " +
-                                quote,
+      return trainer_failed(config.trainer_url + " answered " + std::to_string(said->status) +
+                                ": " + quote,
                             "see what the trainer says; the same command goes on from this step");
     if (left == 0)
       return trainer_failed(config.trainer_url + " is not there: " + said->detail,
@@ -103,7 +104,8 @@ expected<learned_step> have_learned(const train_config& config, parts& programs,
   result.weights = request["checkpoint"].get<std::string>();
   if (said->contains("weights")) {
     if (!(*said)["weights"].is_string())
-      return trainer_failed("the trainer's \"weights\" is no text", "it is the path of the checkpoint");
+      return trainer_failed("the trainer's \"weights\" is no text",
+                            "it is the path of the checkpoint");
     result.weights = (*said)["weights"].get<std::string>();
   }
   if (!std::filesystem::exists(result.weights, code))

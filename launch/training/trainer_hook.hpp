@@ -20,9 +20,9 @@ struct learned_step {
 
 using go_on = std::function<expected<void>()>;
 
-/// Has the trainer learn from `request`, which lies in `folder`/request.json too. Whoever was killed
-/// is asked again: a step begins with the checkpoint before it, so it may be taken again. Errors:
-/// "trainer_failed", those of `check`.
+/// Has the trainer learn from `request`, which lies in `folder`/request.json too. Whoever was
+/// killed is asked again: a step begins with the checkpoint before it, so it may be taken again.
+/// Errors: "trainer_failed", those of `check`.
 expected<learned_step> have_learned(const train_config& config, parts& programs,
                                     const nlohmann::json& request, const std::string& folder,
                                     const go_on& check);

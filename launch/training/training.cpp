@@ -4,7 +4,9 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
+#include "actors/episode/returns.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/json_fields.hpp"
 #include "storage/files.hpp"
@@ -22,7 +24,7 @@ using steady = std::chrono::steady_clock;
 
 constexpr const char* consumer = "trainer";
 constexpr int request_version = 1;
-constexpr uint32_t most_loads = 1800;      ///< a second apart: a server that starts reads its weights first
+constexpr uint32_t most_loads = 1800; ///< a second apart: servers that start read weights first
 constexpr uint64_t first_contact = 1800 * 1000;
 constexpr auto journal_patience = 20s;
 
@@ -37,16 +39,13 @@ double seconds_of_day() {
 
 /// Deviation of the returns of all turns that have one; none where fewer than two do.
 double deviation_of(const document& row) {
-  std::vector<double> returns;
+  std::vector<std::optional<double>> returns;
   for (const auto& episode : row.at("episodes"))
     for (const auto& turn : episode.at("turns"))
       if (turn.value("mask", 0) == 1 && turn["return"].is_number())
         returns.push_back(turn["return"].get<double>());
   if (returns.size() < 2) return -1;
-  double mean = 0, squares = 0;
-  for (auto x : returns) mean += x / static_cast<double>(returns.size());
-  for (auto x : returns) squares += (x - mean) * (x - mean);
-  return std::sqrt(squares / static_cast<double>(returns.size()));
+  return group_advantages(returns, advantage_kind::mean_centered).deviation;
 }
 
 bool has_thought(const std::string& answer) {
@@ -63,7 +62,6 @@ void pay_thinking(document& row, double reward) {
           has_thought(text_in(turn, "response")))
         turn["return"] = turn["return"].get<double>() + reward;
 }
-
 
 } // namespace
 
@@ -228,9 +226,9 @@ expected<training::collected> training::collect(uint64_t at) {
   }
   for (const auto& x : result.groups)
     if (record_.has_learned(x))
-      return infrastructure_error("learned_twice",
-                                  "failed to make a batch: the group " + x + " was learned from before",
-                                  "checkpoints.jsonl and the runs' hand-off log are of different trainings");
+      return infrastructure_error(
+          "learned_twice", "failed to make a batch: the group " + x + " was learned from before",
+          "checkpoints.jsonl and the runs' hand-off log are of different trainings");
   return result;
 }
 

@@ -76,7 +76,7 @@ private:
   parts parts_;
   uint64_t generation_ = 0;
   bool has_served_ = false; ///< a server that cannot load weights had its first ones
-  std::string policy_; ///< `policy` of the runs, as JSON
+  std::string policy_;      ///< `policy` of the runs, as JSON
 };
 
 } // namespace kernelmill::training

@@ -32,7 +32,8 @@ expected<std::vector<record_line>> lines_of(const std::string& path, const char*
     auto x = record_line::parse(text->substr(at, end - at), nullptr, false);
     if (!x.is_object() || !x.contains(counted) || !x[counted].is_number_unsigned())
       return configuration_error("training_damaged",
-                                 "failed to read " + path + ":" + std::to_string(result.size() + 1) +
+                                 "failed to read " + path + ":" +
+                                     std::to_string(result.size() + 1) +
                                      ": it is no line of a training",
                                  "remove the lines from there on; these steps are taken again");
     result.push_back(std::move(x));
@@ -49,10 +50,12 @@ expected<void> write_lines(const std::string& path, const std::vector<record_lin
 
 event_values step_event(const record_line& x, uint64_t total) {
   auto line = x;
-  for (const char* key : {"step", "time/step_max"}) line.erase(key); // group_event() has other uses for them
+  for (const char* key : {"step", "time/step_max"})
+    line.erase(key); // group_event() has other uses for them
   auto result = group_event(line, {}, x["step"].get<int64_t>(), total);
   for (auto& [tag, value] : result.scalars)
-    if (tag == "Batch/NumGroups") value = static_cast<double>(x.value("groups", record_line::array()).size());
+    if (tag == "Batch/NumGroups")
+      value = static_cast<double>(x.value("groups", record_line::array()).size());
   return result;
 }
 
@@ -99,9 +102,9 @@ expected<training_record> training_record::open(const std::string& dir, uint64_t
     const auto& x = result.steps_[i];
     if (x["step"] != i || !x.contains("version") || !x.contains("weights"))
       return configuration_error("training_damaged",
-                                 "failed to read " + dir + "/checkpoints.jsonl:" +
-                                     std::to_string(i + 1) + ": it is not the line of step " +
-                                     std::to_string(i),
+                                 "failed to read " + dir +
+                                     "/checkpoints.jsonl:" + std::to_string(i + 1) +
+                                     ": it is not the line of step " + std::to_string(i),
                                  "name another dir, or remove the lines from there on");
     for (const auto& group : x.value("groups", record_line::array()))
       result.learned_.insert(group.get<std::string>());
@@ -146,8 +149,11 @@ expected<void> training_record::write_events() {
   if (!file || ::ftruncate(file.get(), static_cast<off_t>(there.bytes)) != 0 ||
       ::lseek(file.get(), 0, SEEK_END) < 0)
     return tl::unexpected<error>{file_error(errno, "write", path)};
-  size_t written = there.events.empty() ? 0 : there.events.size() - 1; // the first one has no values
-  std::string text = there.events.empty() ? event_record(first_event(static_cast<double>(std::time(nullptr)))) : "";
+  size_t written =
+      there.events.empty() ? 0 : there.events.size() - 1; // the first one has no values
+  std::string text = there.events.empty()
+                         ? event_record(first_event(static_cast<double>(std::time(nullptr))))
+                         : "";
   size_t number = 0;
   auto add = [&](const event_values& x) {
     if (number++ >= written) text += event_record(encode_event(x));

@@ -1,7 +1,8 @@
 #pragma once
 
-// What a training keeps beside its runs: a line a step in checkpoints.jsonl, a line an evaluation in
-// evaluations.jsonl, and both as TensorBoard's events. All of it is read again at the next start.
+// What a training keeps beside its runs: a line a step in checkpoints.jsonl, a line an evaluation
+// in evaluations.jsonl, and both as TensorBoard's events. All of it is read again at the next
+// start.
 
 #include <cstdint>
 #include <set>

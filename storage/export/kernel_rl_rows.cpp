@@ -139,14 +139,7 @@ row line_of(const group& from, const episode& e, size_t at) {
 
 expected<void> kernel_rl_rows(const group& from, const row_context& in, const row_taker& to) {
   for (const auto& e : from.episodes) {
-    if (!e.ended) {
-      in.leave_out("open_episodes");
-      continue;
-    }
-    if (!takes_episode(in.wanted, e)) {
-      in.leave_out("episodes_not_taken");
-      continue;
-    }
+    if (!takes_whole(in, e)) continue;
     for (size_t at = first_own(e); at < e.turns.size(); ++at)
       if (auto ok = to(line_of(from, e, at)); !ok) return ok;
   }

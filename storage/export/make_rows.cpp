@@ -2,6 +2,16 @@
 
 namespace kernelmill::exports {
 
+bool takes_whole(const row_context& in, const episode& x) {
+  if (!x.ended)
+    in.leave_out("open_episodes");
+  else if (!takes_episode(in.wanted, x))
+    in.leave_out("episodes_not_taken");
+  else
+    return true;
+  return false;
+}
+
 expected<void> make_rows(form x, const group& from, const row_context& in, const row_taker& to) {
   switch (x) {
     case form::sft: return sft_rows(from, in, to);

@@ -31,6 +31,9 @@ struct row_context {
   void leave_out(const char* why, uint64_t count = 1) const { (*without)[why] += count; }
 };
 
+/// Whether an episode is over and taken; counts it as left out where not.
+bool takes_whole(const row_context& in, const episode& x);
+
 /// Makes the rows of one group.
 expected<void> make_rows(form x, const group& from, const row_context& in, const row_taker& to);
 

@@ -56,14 +56,7 @@ row row_of(const group& from, const episode& e) {
 
 expected<void> trajectory_rows(const group& from, const row_context& in, const row_taker& to) {
   for (const auto& e : from.episodes) {
-    if (!e.ended) {
-      in.leave_out("open_episodes");
-      continue;
-    }
-    if (!takes_episode(in.wanted, e)) {
-      in.leave_out("episodes_not_taken");
-      continue;
-    }
+    if (!takes_whole(in, e)) continue;
     if (auto ok = to(row_of(from, e)); !ok) return ok;
   }
   return {};

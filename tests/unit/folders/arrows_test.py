@@ -90,7 +90,7 @@ ARROWS = {
     "launch/services": "actors actors/episode actors/governance actors/handoff actors/policy_client actors/policy_client/http"
     " actors/policy_client/protocol gpu/task launch/cli launch/config"
     " launch/http launch/judging launch/rollouts",
-    "launch/training": "actors/handoff actors/policy_client/http gpu/process gpu/task launch/cli launch/config launch/machine"
+    "launch/training": "actors/episode actors/handoff actors/policy_client/http gpu/process gpu/task launch/cli launch/config launch/machine"
     " launch/node launch/report launch/study storage",
     "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/handoff actors/policy_client gpu/process"
     " gpu/inspect gpu/profiler gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
