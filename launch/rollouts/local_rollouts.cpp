@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <thread>
 
 #include <caf/all.hpp>
 #include <nlohmann/json.hpp>
@@ -30,6 +31,9 @@ namespace fs = std::filesystem;
 
 // The run has its own deadlines, and this request has none to add.
 constexpr auto no_deadline = std::chrono::minutes{60 * 24 * 365};
+
+constexpr std::chrono::seconds longest_close{10}; ///< of a store, on a slow disk
+constexpr std::chrono::milliseconds one_look{5};
 
 /// Tells when a run is over, however it ends.
 caf::behavior run_watcher(caf::event_based_actor* self, const run_actor& run,
@@ -286,14 +290,22 @@ private:
     return runs_->find(run);
   }
 
+  // Whoever held the store of an ended run last, such as an actor of it, may close it right now, on
+  // a thread of its own.
   expected<opened_store> records(const run_directory& directory) const {
-    opened_store result;
-    result.shared = stores_->of(directory.name);
-    if (result.shared) return result;
-    auto own = store::open({.directory = directory.store, .read_only = true});
-    if (!own) return later(own.error());
-    result.own.emplace(std::move(*own));
-    return result;
+    for (auto until = std::chrono::steady_clock::now() + longest_close;;) {
+      opened_store result;
+      result.shared = stores_->of(directory.name);
+      if (result.shared) return result;
+      auto own = store::open({.directory = directory.store, .read_only = true});
+      if (own) {
+        result.own.emplace(std::move(*own));
+        return result;
+      }
+      if (own.error().category != "store_locked" || std::chrono::steady_clock::now() > until)
+        return later(std::move(own.error()));
+      std::this_thread::sleep_for(one_look);
+    }
   }
 
   void end(const std::string& run) {

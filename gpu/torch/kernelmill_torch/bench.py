@@ -2,7 +2,7 @@
 
 import os
 import statistics
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
 import torch
 
@@ -277,9 +277,9 @@ class Bench(Rows):
 
     # -- rows -----------------------------------------------------------------------------------
 
-    def draw(self, seeds: list[int], kind: str = OWN) -> list[list[Any]]:
-        """Contents of sets, one a seed, where nobody else sees them."""
-        return [self.problem.draw(seed, kind) for seed in seeds]
+    def draw(self, seeds: list[int], kind: str = OWN, laws: Sequence[int] = ()) -> list[list[Any]]:
+        """Contents of sets, one a seed, where nobody else sees them; of laws where there are some."""
+        return [self.problem.draw(seed, kind, law) for seed, law in zip(seeds, laws or seeds)]
 
     def truth(self, inputs: list[Any], seed: int, kind: str = OWN) -> Truth:
         """What is right for contents of a kind, and what the arithmetic may lose there."""

@@ -266,8 +266,9 @@ def plan(others: list[str], dice: random.Random) -> Iterator[str]:
             yield from two
 
 
-def of_kind(inputs: list[Any], kind: str, seed: int, traits: list[Optional[Traits]]) -> Optional[list[Any]]:
-    """Contents of a kind made of a draw; None where no input can change. The generators are where the draw left them."""
+def of_kind(inputs: list[Any], kind: str, law: int, traits: list[Optional[Traits]]) -> Optional[list[Any]]:
+    """Contents of a kind made of a draw; None where no input can change. The generators are where the draw left them. Its law,
+    such as how much larger and from which place on, is that of a seed; which numbers lie where is the draw's."""
     what = KINDS[kind]
     if what.change is None:
         return inputs
@@ -278,9 +279,9 @@ def of_kind(inputs: list[Any], kind: str, seed: int, traits: list[Optional[Trait
             continue
         if t.discrete and kind != "signs":
             continue
-        made = what.change(x.contiguous() if x.dim() else x.reshape(1), t, random.Random(f"{seed}:{kind}:{i}")) \
+        made = what.change(x.contiguous() if x.dim() else x.reshape(1), t, random.Random(f"{law}:{kind}:{i}")) \
             if kind == "signs" else what.change(x.clone(memory_format=torch.contiguous_format).reshape(x.shape or (1,)), t,
-                                                random.Random(f"{seed}:{kind}:{i}"))
+                                                random.Random(f"{law}:{kind}:{i}"))
         if made is not None:
             result[i] = made.reshape(x.shape)
             changed = True

@@ -110,15 +110,15 @@ class Problem:
         torch.save(self.init_inputs, file)
         return file.getvalue()
 
-    def draw(self, seed: int, kind: str = contents.OWN) -> list[Any]:
-        """Fresh inputs on the device, of a kind that the problem has; else its own. Waits for the device only before the first
-        of another kind."""
-        return self.draw_other(seed, kind) or self._draw(seed)
+    def draw(self, seed: int, kind: str = contents.OWN, law: Optional[int] = None) -> list[Any]:
+        """Fresh inputs on the device, of a kind that the problem has; else its own. Inputs of one law are alike in what a kind
+        leaves open (contents.of_kind); a seed has a law of its own. Waits for the device only before the first of another kind."""
+        return self.draw_other(seed, kind, law) or self._draw(seed)
 
-    def draw_other(self, seed: int, kind: str) -> Optional[list[Any]]:
+    def draw_other(self, seed: int, kind: str, law: Optional[int] = None) -> Optional[list[Any]]:
         """The same; None where no input can be of this kind."""
         traits = self.traits() if kind != contents.OWN else []
-        return contents.of_kind(self._draw(seed), kind, seed, traits)
+        return contents.of_kind(self._draw(seed), kind, seed if law is None else law, traits)
 
     def traits(self) -> list[Optional[Traits]]:
         """Of floating inputs, as one draw shows them."""

@@ -3,7 +3,7 @@
 import functools
 import math
 import statistics
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Sequence
 
 from kernelmill_torch import compare
 from kernelmill_torch.buffers import BufferSet
@@ -163,23 +163,25 @@ class TimedRows(Quiet):
                     raise
 
     def rows_of_pair(self, reference_first: bool) -> tuple[float, float]:
-        """One row of each, either on contents that nobody has seen before. What comes before a row changes what a short call
+        """One row of each, either on contents that nobody has seen before, and of the same laws: what a call takes may hang on
+        how large numbers are. What comes before a row changes what a short call
         takes by some percent, so it is the same for both, as often the other's row as an audit: outputs of the first are
         checked after the second, unless they are too large to be put aside; calls are long then."""
         count, free, on_gpu = self.row_length, self.bench.free, self.bench.device == "cuda"
         others, seeds = ([self.number("inputs", self.timed + k * count + i) for i in range(count)] for k in range(2))
+        laws = [self.number("laws", self.timed + i) for i in range(count)]
         self.timed += 2 * count
         short = short_length(count) if on_gpu and self.kind == OWN else 0
         if reference_first:
-            reference = self.baseline_row(others)
+            reference = self.baseline_row(others, laws=laws)
         elif short:
             self.short_row(short)
-        candidate, check = self.candidate_row(seeds)
+        candidate, check = self.candidate_row(seeds, laws=laws)
         if not self.bench.is_aside:
             check()
             check = None
         if not reference_first:
-            reference = self.baseline_row(others)
+            reference = self.baseline_row(others, laws=laws)
         elif short:
             self.short_row(short)
         if check:
@@ -195,12 +197,12 @@ class TimedRows(Quiet):
         it. So nobody who could slow it knows whether a long or a short one comes."""
         self.intercept.short.append(self.baseline_row([self.number("short", self.timed + i) for i in range(count)]).calls)
 
-    def candidate_row(self, seeds: list[int], is_apart: bool = False) -> tuple[Row, Callable[[], None]]:
+    def candidate_row(self, seeds: list[int], is_apart: bool = False, laws: Sequence[int] = ()) -> tuple[Row, Callable[[], None]]:
         """A row, and what checks its outputs."""
         bench, count = self.bench, len(seeds)
         known = self.rows.get(self.kind)
         most = 100 * statistics.median(known[0]) * count if known else self.first_call_seconds
-        contents, seed = self.prepare_row(self.process, seeds), self.row_seed()
+        contents, seed = self.prepare_row(self.process, seeds, laws), self.row_seed()
         row = bench.row(self.process, count, min(self.left(), CALL_SECONDS + most), contents, self.is_gated, seed, is_apart)
         if bench.gives_inputs:
             self.find("output_is_input", "critical", "an output lies in the memory of the inputs; the problem's own model writes a new tensor")
@@ -208,9 +210,9 @@ class TimedRows(Quiet):
         self.watch.rows[CANDIDATE].append(row)
         return row, functools.partial(self.audit, contents, bench.outputs, bench.samples, seed)
 
-    def baseline_row(self, seeds: list[int], is_apart: bool = False) -> Row:
+    def baseline_row(self, seeds: list[int], is_apart: bool = False, laws: Sequence[int] = ()) -> Row:
         seconds = max(self.left(), BASELINE_SECONDS)  # what is short of time here is the candidate's evaluation
-        contents = self.prepare_row(self.bench.baseline, seeds)
+        contents = self.prepare_row(self.bench.baseline, seeds, laws)
         try:
             row = self.bench.row(self.bench.baseline, len(seeds), seconds, contents, self.is_gated, self.row_seed(), is_apart)
         except Fault as e:
@@ -219,10 +221,10 @@ class TimedRows(Quiet):
             self.background_work("inputs of the problem's own model were changed while it ran")  # who else has them?
         return row
 
-    def prepare_row(self, process: Process, seeds: list[int]) -> list:
+    def prepare_row(self, process: Process, seeds: list[int], laws: Sequence[int] = ()) -> list:
         """Returns the contents for the row, which the process does not see yet."""
         self.bench.make_room()  # now, for what is given back is wiped while the GPU does other things
-        contents = self.bench.draw(seeds, self.kind)
+        contents = self.bench.draw(seeds, self.kind, laws)
         process.arena.move()
         process.arena.poison(len(seeds))
         return contents

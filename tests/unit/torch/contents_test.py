@@ -83,6 +83,15 @@ class Contents(unittest.TestCase):
             self.assertTrue(torch.equal(one, again), kind)
             self.assertFalse(torch.equal(one, other), kind)
 
+    def test_contents_of_one_law_are_as_large_and_turn_at_one_place_and_differ(self):
+        p = problem("x", "torch.rand(64, 256) + 0.5")
+        for law in range(40):
+            one, other = (p.draw(seed, "large", law)[0] for seed in (7, 8))
+            self.assertFalse(torch.equal(one, other))
+            self.assertEqual(float(one.max().log2().floor()), float(other.max().log2().floor()))
+            one, other = ((x[:, 1:] == x[:, :-1]).all(dim=0) for x in (p.draw(seed, "held", law)[0] for seed in (7, 8)))
+            self.assertTrue(torch.equal(one, other))
+
     def test_small_types_have_traits(self):
         for dtype in torch.float16, torch.bfloat16:  # of which not every torch knows which are equal
             self.assertFalse(traits_of(torch.rand(32, 64).to(dtype), 1).discrete)

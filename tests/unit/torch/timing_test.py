@@ -49,7 +49,7 @@ class FakeBench:
         self.baseline = Ended()
         return self.baseline
 
-    def draw(self, seeds, _kind="own"):
+    def draw(self, seeds, _kind="own", _laws=()):
         return seeds
 
     def row(self, _process, _count, _seconds, _contents):
@@ -159,14 +159,15 @@ class WatchedBench:
         self.gives_inputs = False
         self.shares_arena, self.is_random = True, False
         self.baseline = WatchedProcess("baseline", self.done)
-        self.contents = []
+        self.contents, self.laws = [], []
 
     def make_room(self):
         self.done.append("room")
 
-    def draw(self, seeds, kind):
+    def draw(self, seeds, kind, laws=()):
         self.done.append("draw")
         self.kind = kind
+        self.laws.append(laws)
         self.contents.append(seeds)
         return seeds
 
@@ -326,7 +327,7 @@ class KindsThatNoBlockHad(unittest.TestCase):
                 past.append(seconds)
             return result
 
-        def candidate_row(_seeds, _is_apart=False):
+        def candidate_row(_seeds, _is_apart=False, _laws=()):
             x.asked.append(x.kind)
             x.watch.rows[1].append(Row(flushing=0.5))
             return Row(calls=seconds_on(x.kind)), lambda: x.asked.append("audit")
@@ -405,7 +406,7 @@ class CallsApart(unittest.TestCase):
                 past.append(seconds)
             return 50e-6, 25e-6
 
-        def candidate_row(seeds, is_apart=False):
+        def candidate_row(seeds, is_apart=False, laws=()):
             x.watch.rows[1].append(Row(flushing=0.5))
             if len(seeds) == 1 < length:
                 return Row(calls=singles.pop(0)), lambda: None
@@ -413,7 +414,7 @@ class CallsApart(unittest.TestCase):
             return Row(calls=times.pop(0) * length), lambda: x.asked.append("audit")
 
         x.undisturbed_pair, x.candidate_row, x.quietly = pair, candidate_row, lambda work: work()
-        x.baseline_row = lambda seeds, is_apart=False: Row(calls=reference_apart * length if len(seeds) == length else 55e-6)
+        x.baseline_row = lambda seeds, is_apart=False, laws=(): Row(calls=reference_apart * length if len(seeds) == length else 55e-6)
         x.plan = iter(["own"] * 9)
         return x
 
@@ -463,8 +464,8 @@ class CallsApart(unittest.TestCase):
         x = self.judged([26e-6] * 4)
         row_of = x.candidate_row
 
-        def early(seeds, is_apart=False):
-            row, check = row_of(seeds, is_apart)
+        def early(seeds, is_apart=False, laws=()):
+            row, check = row_of(seeds, is_apart, laws)
             return row._replace(revealing=1e-3 if len(seeds) == 1 else 0.0), check
 
         x.candidate_row = early
@@ -519,6 +520,8 @@ class OrderOfAPair(unittest.TestCase):
         self.assertEqual(x.pair(reference_first), (1.0, 1.0))
         self.assertEqual(audited, [bench.contents[1 if reference_first else 0]])
         self.assertNotEqual(bench.contents[0], bench.contents[1])  # the baseline's outputs are no help
+        self.assertEqual(bench.laws[0], bench.laws[1])  # and a call takes no longer for either by the dice
+        self.assertEqual(len(set(bench.laws[0])), 1)
         return bench.done
 
     def test_what_comes_before_a_row_does_not_depend_on_whose_it_is(self):
@@ -611,7 +614,7 @@ class Gate(unittest.TestCase):
     def blocks(self, gateless, count):
         """A judgement after some blocks, and what they gave; calls cannot be queued in pairs of some numbers."""
         x, number = self.judgement(most=16), 0
-        x.bench.draw = lambda seeds, _kind="own": seeds
+        x.bench.draw = lambda seeds, _kind="own", _laws=(): seeds
 
         def rows(_reference_first):
             nonlocal number
