@@ -40,6 +40,7 @@ def read_options(arguments):
     add("--clocks", type=words, default=[], help="truth: which clocks are asked for, each of all kernels; without it each task has one, by turns")
     add("--seeds", type=int, help="matrix: variants of each class; without it $KERNELMILL_MATRIX_SEEDS, or 50 of those of contents, timing and sampling that were once paid and 5 of the others, or 2 on a CPU")
     add("--first-seed", type=int, default=0, help="matrix: where they begin")
+    add("--add", type=words, default=[], metavar="FOLDERS", help="matrix: results of other runs of this commit, $OUT of each: their variants are printed with ours, and not judged again")
     add("--only", type=words, default=[], help="matrix: which classes")
     add("--count", type=int, default=1000, help="false_alarms: how many verdicts")
     add("--copies", type=int, default=200, help="same: how many verdicts")

@@ -3,6 +3,7 @@
 import collections
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from gpu_check import common
 from gpu_check.common import MATRIX, MOST_UNPAID, OUT, TASKS, note_tried, promise, reasons, say, verdicts_of, write_task
 
 RESULTS = ("caught", "unpaid", "paid", "machine")  # the last two are no good
+BAD = ("caught", "unpaid", "machine", "paid")      # the worst last
 BACKENDS = {"cuda": ("native-cuda", "device-cuda", "torch-cuda"), "cpu": ("native-cpu", "torch-cpu")}
 
 
@@ -76,17 +78,23 @@ def write_variant(root, folder, x):
     return lines
 
 
+FEW = 12       # variants, for which the start of a command more takes longer than they do
+SEEDS_AT_ONCE = 25
+
+
 def commands(found):
     """[((contract, language, preset, clock), variants)]: the first seed of all classes, by as few commands as options allow, before
-    any other seed, so that a run that ends early has tried every class. Then ten seeds of all classes before the next ten;
-    variants of one problem together, for it is kept while it is used."""
+    most others, so that a run that ends early has tried every class. Then so many seeds of all classes before the next;
+    variants of one problem together, for a referee keeps some ready."""
     first = min((x["seed"] for x in found), default=0)
+    options = lambda x: (x["contract"], x["language"], x.get("preset", ""), x.get("clock", ""))
+    sizes = collections.Counter(map(options, found))
     groups = collections.defaultdict(list)
     for x in found:
-        groups[x["seed"] > first, x["contract"], x["language"], x.get("preset", ""), x.get("clock", "")].append(x)
+        groups[x["seed"] > first and sizes[options(x)] > FEW, options(x)].append(x)
     for rows in groups.values():
-        rows.sort(key=lambda x: ((x["seed"] - first) // 10, x["class"], str(x["task"])))
-    return [(key[1:], groups[key]) for key in sorted(groups, key=lambda key: key[0])]  # else as they came
+        rows.sort(key=lambda x: ((x["seed"] - first) // SEEDS_AT_ONCE, str(x["task"]), x["class"]))
+    return [(key[1], groups[key]) for key in sorted(groups, key=lambda key: key[0])]  # else as they came
 
 
 def share_of(seconds, rows, later):
@@ -153,6 +161,51 @@ def judged_again(rows, backend, root, seconds):
             if result_of(x, verdict, companion) == "paid"}
 
 
+def commit():
+    """That the program is of, as it says itself."""
+    done = subprocess.run([common.PROGRAM, "version", "--json"], capture_output=True, text=True, env=common.environment())
+    return json.loads(done.stdout)["git"] if done.returncode == 0 else ""
+
+
+def kept_row(x, result, verdict, commit):
+    timing = verdict.get("timing") or {}
+    return {"class": x["class"], "contract": x["contract"], "seed": x["seed"], "result": result, "outcome": verdict.get("outcome"),
+            "reasons": sorted(reasons(verdict)), "speedup": timing.get("speedup") if timing.get("measured") else None,
+            "slot_s": verdict.get("slot_s"), "slot_seconds": verdict.get("slot_seconds"), "commit": commit}
+
+
+def key_of(row):
+    return row["class"], row["contract"], row["seed"]
+
+
+def rows_of_other_runs(folders, commit):
+    """{(class, contract, seed): row} of the results of other runs, which must be of the same commit; of two the worse."""
+    found = {}
+    for folder in folders:
+        path = pathlib.Path(folder) / "matrix.results.ndjson"
+        if not path.is_file():
+            sys.exit(f"gpu_check.sh: --add {folder}: there is no {path.name}")
+        mine = {}
+        for row in map(json.loads, filter(lambda line: line.endswith("}"), path.read_text().splitlines())):
+            if row.get("commit") != commit:
+                sys.exit(f"gpu_check.sh: --add {folder}: it is of commit {row.get('commit')}, and this program of {commit}")
+            mine[key_of(row)] = row  # the latest: what was judged once more
+        for key, row in mine.items():
+            found[key] = max(row, found.get(key, row), key=lambda x: BAD.index(x["result"]))
+    return found
+
+
+def say_seconds(rows):
+    """Where the time of the slot went, seconds a verdict."""
+    for contract in sorted({x["contract"] for x in rows}):
+        mine = [x for x in rows if x["contract"] == contract and x.get("slot_seconds")]
+        names = list(dict.fromkeys(name for x in mine for name in x["slot_seconds"]))
+        mean = lambda name: sum(x["slot_seconds"].get(name, 0) for x in mine) / len(mine)
+        if mine:
+            say(f"        {contract}: {sum(x['slot_s'] for x in mine) / len(mine):.2f} s of the slot a verdict: "
+                + ", ".join(f"{name} {mean(name):.2f}" for name in names))
+
+
 def check_matrix():
     options = common.options
     backend = options.backend
@@ -169,34 +222,41 @@ def check_matrix():
     seeds = lambda row: asked or (2 if backend == "cpu" else row.get("variants", VARIANTS))
     root = OUT / "matrix_tasks"
     shutil.copytree(TASKS, root, dirs_exist_ok=True)
-    counts = collections.defaultdict(collections.Counter)
-    found = list(variants(options.only, contracts, seeds, options.first_seed))
+    program = commit()
+    rows = rows_of_other_runs(options.add, program)
+    added = len(rows)
+    found = [x for x in variants(options.only, contracts, seeds, options.first_seed) if key_of(x) not in rows]
     left = lambda: common.part().left() - 5
     doubtful = []
     with (OUT / "matrix.results.ndjson").open("w") as kept:
+        def keep(row):
+            rows[key_of(row)] = row
+            kept.write(json.dumps(row) + "\n")
+            kept.flush()
+
+        for row in list(rows.values()):
+            keep(row)
         for x, verdict, companion in judged(found, backend, root, left):
             result = result_of(x, verdict, companion)
-            counts[x["class"], x["contract"]][result] += 1
-            timing = verdict.get("timing") or {}
-            kept.write(json.dumps({"class": x["class"], "contract": x["contract"], "seed": x["seed"], "result": result,
-                                   "outcome": verdict.get("outcome"), "reasons": sorted(reasons(verdict)),
-                                   "speedup": timing.get("speedup") if timing.get("measured") else None}) + "\n")
-            kept.flush()
+            keep(kept_row(x, result, verdict, program))
             if backend == "cpu" and result == "paid" and x["expect"] == "unpaid":
                 doubtful.append(x)
             if result in ("paid", "machine"):
                 say(f"        {result}: " + describe(x, verdict))
-    confirmed = judged_again(doubtful, backend, root, left) if doubtful else set()
-    for x in doubtful:
-        if x["name"] not in confirmed:
-            say(f"        not paid a second time: {x['name']}")
-            counts[x["class"], x["contract"]] += collections.Counter(unpaid=1)
-            counts[x["class"], x["contract"]]["paid"] -= 1
-    show(counts, contracts)
+        confirmed = judged_again(doubtful, backend, root, left) if doubtful else set()
+        for x in doubtful:
+            if x["name"] not in confirmed:
+                say(f"        not paid a second time: {x['name']}")
+                keep(rows[key_of(x)] | {"result": "unpaid"})
+    counts = collections.defaultdict(collections.Counter)
+    for row in rows.values():
+        counts[row["class"], row["contract"]][row["result"]] += 1
+    show(counts, list(dict.fromkeys([*contracts, *(contract for _, contract in counts)])))
+    say_seconds(rows.values())
     total = sum(counts.values(), collections.Counter())
     tried = sum(total.values())
     note_tried(tried, *(total[x] for x in RESULTS[:3]))
     failing = sorted({name for (name, _), n in counts.items() if n["paid"] or n["machine"]})
-    promise(tried > 0 and not failing, f"matrix on {backend}: {tried} of {len(found)} variants judged, {total['caught']} caught, "
+    promise(tried > 0 and not failing, f"matrix on {backend}: {tried} of {added + len(found)} variants judged, {total['caught']} caught, "
             f"{total['unpaid']} unpaid, {total['paid']} paid, {total['machine']} left to the machine"
-            + (f"; not held: {', '.join(failing)}" if failing else ""))
+            + (f"; {added} of them in other runs" if added else "") + (f"; not held: {', '.join(failing)}" if failing else ""))

@@ -2,6 +2,7 @@
 
 import os
 import statistics
+import time
 from typing import Any, Callable, Optional, Sequence
 
 import torch
@@ -14,7 +15,7 @@ from kernelmill_torch.contents import KINDS, OWN
 from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem, Truth
 from kernelmill_torch.processes import Fault, Pool, Process
 from kernelmill_torch.reach import Reach
-from kernelmill_torch.reading import floor_bytes
+from kernelmill_torch.reading import SECONDS as READING_SECONDS, floor_bytes
 from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
 from kernelmill_torch.rows import Rows
 from kernelmill_torch.watch import Free
@@ -26,6 +27,11 @@ MOST_SETS = 32
 SETS_BYTES = 8 << 30       # that several sets may take together; or a 16th of the memory
 FLUSH_BYTES = 256 << 20    # several times any cache
 LOSSES_SEED = 19
+ONE_ARENA = "too large for buffers of the baseline's own"
+# What a look at a problem tells, which takes seconds: of the bench, and of its Problem.
+TOLD = ("place", "notes", "layout", "needed", "is_random", "admitted", "floor_bytes", "weight_bytes", "read_rate", "shares_inputs",
+        "changes_inputs", "sets_bytes", "blind", "is_known_whole")
+TOLD_OF_PROBLEM = ("exact", "has_been_exact", "is_random", "dense_terms", "output_elements", "has_integer_outputs", "known_traits")
 
 
 def memory_of_gpu(lib) -> tuple[int, int]:
@@ -43,7 +49,8 @@ class Bench(Rows):
 
     rousing: Optional[Rousing] = None  # of the GPU, which all problems share
 
-    def __init__(self, lib, device: str, directory: str, precision: str):
+    def __init__(self, lib, device: str, directory: str, precision: str, told: Optional[dict[str, Any]] = None):
+        """`told`: what another bench of the same problem was told, by told()."""
         self.lib, self.device, self.directory = lib, device, directory
         self.baseline: Optional[Process] = None
         self.baseline_seed: Optional[int] = None
@@ -57,7 +64,11 @@ class Bench(Rows):
         self.place = device
         try:
             self.problem = Problem(directory, device, precision)
-            self._measure()
+            if told is None:
+                self._measure()
+            else:
+                self._recall(told)
+            self._make_arenas()
             self.flush_buffer = torch.empty(FLUSH_BYTES if device == "cuda" else 64 << 20, dtype=torch.uint8, device=device)
             self.speck = torch.zeros(1, device=device)
             self.rouse()
@@ -110,8 +121,7 @@ class Bench(Rows):
             self.place = "cpu"  # a model that insists on it
             layout = self.problem.layout(self.place)
         peak = self._peak(layout) - others
-        total = memory_of_gpu(self.lib)[1] if self.device == "cuda" else os.sysconf("SC_PHYS_PAGES") * os.sysconf(
-            "SC_PAGE_SIZE")
+        total = self._total()
         allowed = SHARE_OF_MEMORY * total
         # Side by side: the buffers, the referee's run, and a candidate that needs what the model needs.
         needed = layout.set_bytes + 2 * peak + FLUSH_BYTES
@@ -133,18 +143,37 @@ class Bench(Rows):
         if self.is_random:
             self.problem.exact = False
             self.problem.models.pop(torch.float64, None)
+        started, self.is_known_whole = time.monotonic(), not self.admitted.untried and not self.was_short_of_memory
         self.floor_bytes = floor_bytes(self.problem, sum(x.bytes for x in layout.outputs)) if self.device == "cuda" else 0.0
         self._weigh()
+        self.is_known_whole &= time.monotonic() - started < READING_SECONDS
         self.shares_inputs, self.changes_inputs = self.problem.uses_of_inputs()
         self.sets_bytes = min(SETS_BYTES, total // 16)
         layout.sets = max(1, min(MOST_SETS, self.sets_bytes // layout.set_bytes))
-        self.release()
         self.layout, self.needed = layout, needed
-        self.arena = self.own_arena = Arena(self.lib, self.device, layout)
-        if needed + layout.sets * layout.set_bytes <= allowed:
-            self.own_arena = Arena(self.lib, self.device, layout)
-        else:
-            self.notes.append("too large for buffers of the baseline's own")
+
+    def _total(self) -> int:
+        """Bytes of memory, of the GPU's or the machine's."""
+        return memory_of_gpu(self.lib)[1] if self.device == "cuda" else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+    def _make_arenas(self) -> None:
+        self.release()
+        self.arena = self.own_arena = Arena(self.lib, self.device, self.layout)
+        if self.needed + self.layout.sets * self.layout.set_bytes <= SHARE_OF_MEMORY * self._total():
+            self.own_arena = Arena(self.lib, self.device, self.layout)
+        elif ONE_ARENA not in self.notes:
+            self.notes.append(ONE_ARENA)
+
+    def told(self) -> Optional[dict[str, Any]]:
+        """What the look at the problem has told, for another bench of the same files. None where a look at another moment
+        might tell more: there was too little memory or time."""
+        if not self.is_known_whole:
+            return None
+        return {**{name: getattr(self, name) for name in TOLD}, "problem": {name: getattr(self.problem, name) for name in TOLD_OF_PROBLEM}}
+
+    def _recall(self, told: dict[str, Any]) -> None:
+        vars(self).update((name, told[name]) for name in TOLD)
+        vars(self.problem).update(told["problem"])
 
     def _weigh(self) -> None:
         """What of the parameters a call must read, and how fast memory gives it; nothing where there is no room to find out."""
@@ -155,6 +184,7 @@ class Bench(Rows):
             if self.device == "cuda" and (found := least_bytes(self.problem, reads)):
                 self.weight_bytes, self.read_rate = found, read_rate(self.problem)
         except OUT_OF_MEMORY:
+            self.is_known_whole = False
             self.release()
 
     @property

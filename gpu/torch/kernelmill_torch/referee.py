@@ -30,6 +30,7 @@ from kernelmill_torch.processes import ENDING_SECONDS, Fault, Pool, Process, Zyg
 
 MOST_BENCHES = {"cuda": 16, "cpu": 4}
 LEAST_FREE = 0.5       # of a GPU's memory, while several benches are kept
+MOST_TOLD = 1024       # problems of which it is kept what a look at them told
 SMALL_BENCH = 4 << 30  # bytes; on a CPU larger ones are not kept beside others
 START_SECONDS = 180.0
 CONTROL_SECONDS = 20.0
@@ -57,6 +58,7 @@ class Referee:
         self.pool = Pool(lib, zygote, pool_size)
         self.core = Core(core) if device == "cuda" else None
         self.benches: dict[tuple[str, str], Bench] = {}  # latest last
+        self.told: dict[tuple[str, str, str], dict[str, Any]] = {}  # by directory, digest and precision
         self.judgement: Optional[Judgement] = None
         self.ending: list[Process] = []  # candidates, killed
         self.crowded = False  # somebody found too little memory
@@ -70,15 +72,24 @@ class Referee:
         found = self.benches.pop((directory, digest), None)
         if found is None:
             self.await_ended()  # its memory may be needed
-            found = Bench(self.lib, self.device, directory, precision)
+            found = Bench(self.lib, self.device, directory, precision, self.told.get((directory, digest, precision)))
             if found.was_short_of_memory and self.benches:  # what is judged by must not depend on what is kept of others
                 found.close()
                 self.close_benches()
                 found = Bench(self.lib, self.device, directory, precision)
+            self.keep_told((directory, digest, precision), found.told())
         self.benches[directory, digest] = found
         while len(self.benches) > 1 and self._crowded(found):
             self.benches.pop(next(iter(self.benches))).close()
         return found
+
+    def keep_told(self, key: tuple[str, str, str], told: Optional[dict[str, Any]]) -> None:
+        """Without a digest nobody knows whether the files are still the same."""
+        if told is None or not key[1]:
+            return
+        self.told[key] = told
+        if len(self.told) > MOST_TOLD:
+            del self.told[next(iter(self.told))]
 
     def _crowded(self, latest: Bench) -> bool:
         if len(self.benches) > MOST_BENCHES[self.device]:
@@ -268,6 +279,7 @@ class Referee:
     def check(self, request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:
         self.drop()
         self.close_benches()  # what is too large beside another need not be too large
+        self.told.clear()
         try:
             bench = self.bench(request["directory"], request.get("digest", ""), request.get("precision") or "fp32")
         except Fault as e:

@@ -1,8 +1,11 @@
+import json
+import pathlib
+import tempfile
 import unittest
 
 from gpu_check.__main__ import PARTS, USUALLY, share_of as share_of_part
 from gpu_check.false_alarms import rounds
-from gpu_check.matrix import commands, result_of, share_of, variants
+from gpu_check.matrix import commands, result_of, rows_of_other_runs, share_of, variants
 
 
 def verdict(outcome, low=None, **more):
@@ -47,15 +50,47 @@ class Batches(unittest.TestCase):
         self.assertEqual(seeds, sorted(seeds))
         self.assertEqual(set(seeds), {0, 1})
 
-    def test_the_first_seed_of_all_contracts_comes_before_any_other(self):
-        found = list(variants([], ["native-cpu", "torch-cpu"], lambda _row: 12, first=3))
+    def test_the_first_seed_of_all_contracts_comes_before_most_others(self):
+        found = list(variants([], ["native-cpu", "torch-cpu"], lambda _row: 30, first=3))
         batches = commands(found)
         self.assertEqual(sum(len(rows) for _, rows in batches), len(found))
-        first = [x for _, rows in batches for x in rows if x["seed"] == 3]
-        begin = [x for _, rows in batches for x in rows][:len(first)]
+        first = len([x for x in found if x["seed"] == 3])
+        begin = [x for _, rows in batches for x in rows][:first]
         self.assertEqual({x["seed"] for x in begin}, {3})
         self.assertEqual({(x["class"], x["contract"]) for x in begin}, {(x["class"], x["contract"]) for x in found})
 
+    def test_few_variants_of_other_options_have_one_command(self):
+        found = list(variants([], ["torch-cuda"], lambda row: row.get("variants", 5)))
+        clocks = [options for options, _ in commands(found) if options[-1] == "device"]
+        self.assertEqual(len(clocks), 1)
+
+    def test_variants_of_one_problem_come_together(self):
+        (_, _), (_, rows) = commands(list(variants(["look_at_contents"], ["torch-cuda"], lambda _row: 26)))
+        tasks = [str(x["task"]) for x in rows if x["seed"] < 25]
+        self.assertEqual(len(set(tasks)), 1 + sum(a != b for a, b in zip(tasks, tasks[1:])))
+
+
+class OtherRuns(unittest.TestCase):
+    def results(self, *rows, commit="c"):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        lines = [json.dumps({"class": "a", "contract": "torch-cuda", "seed": seed, "result": result, "commit": commit})
+                 for seed, result in rows]
+        (pathlib.Path(folder.name) / "matrix.results.ndjson").write_text("\n".join(lines) + '\n{"cut')
+        return folder.name
+
+    def test_what_two_runs_judged_counts_once_and_as_the_worse(self):
+        first = self.results((0, "caught"), (1, "paid"), (1, "unpaid"), (2, "paid"))
+        second = self.results((2, "caught"), (3, "machine"))
+        found = rows_of_other_runs([first, second], "c")
+        self.assertEqual({key[2]: row["result"] for key, row in found.items()}, {0: "caught", 1: "unpaid", 2: "paid", 3: "machine"})
+
+    def test_another_commit_is_another_matrix(self):
+        with self.assertRaises(SystemExit):
+            rows_of_other_runs([self.results((0, "caught"), commit="d")], "c")
+
+
+class Time(unittest.TestCase):
     def test_time_is_shared_by_what_is_left(self):
         self.assertEqual(share_of(90, [1], [[1, 1], []]), 30)
         self.assertEqual(share_of(90, [1, 1], []), 90)

@@ -10,6 +10,7 @@ try:
     from kernelmill_torch import bench as bench_module
     from kernelmill_torch import native
     from kernelmill_torch.arena import Arena
+    from kernelmill_torch import referee as referee_module
     from kernelmill_torch import rows as rows_module
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.rows import Gateless, has_changed
@@ -363,6 +364,63 @@ class Arenas(unittest.TestCase):
         self.assertEqual(candidate, baseline)
         self.assertTrue(bench.shares_arena)
         self.assertEqual(bench.notes[-1], "too large for buffers of the baseline's own")
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class SecondLookAtAProblem(unittest.TestCase):
+    """A referee keeps some benches; of the others it knows what the look at their problem told."""
+
+    def benches(self, digests, seconds=None):
+        """Those of a referee that keeps one, asked for the same problem with these digests, and how many looks that took."""
+        looks = []
+
+        class Counted(Bench):
+            def _measure(self):
+                looks.append(self.directory)
+                super()._measure()
+                if seconds is not None:
+                    self.is_known_whole &= seconds < bench_module.READING_SECONDS
+
+        referee = referee_module.Referee(None, None, "cpu", 0)
+        self.addCleanup(setattr, referee_module, "Bench", Bench)
+        referee_module.Bench = Counted
+        found = []
+        with tempfile.TemporaryDirectory() as directory:
+            with open(os.path.join(directory, "problem.py"), "w") as file:
+                file.write(PROBLEM)
+            for digest in digests:
+                found.append(referee.bench(directory, digest, "fp32"))
+                referee.close_benches()
+        return found, len(looks)
+
+    def test_the_same_files_are_looked_at_once(self):
+        (first, second), looks = self.benches(["a", "a"])
+        self.assertEqual(looks, 1)
+        for name in bench_module.TOLD:
+            self.assertIs(getattr(second, name), getattr(first, name))
+        for name in bench_module.TOLD_OF_PROBLEM:
+            self.assertEqual(getattr(second.problem, name), getattr(first.problem, name))
+        self.assertIn("large", second.admitted.names)
+
+    def test_all_that_a_look_sets_is_told(self):
+        with tempfile.TemporaryDirectory() as directory:
+            with open(os.path.join(directory, "problem.py"), "w") as file:
+                file.write(PROBLEM)
+            before = Bench(None, "cpu", directory, "fp32")
+            after = Bench(None, "cpu", directory, "fp32", before.told())
+            self.addCleanup(before.close)
+            self.addCleanup(after.close)
+        self.assertEqual(set(vars(before)), set(vars(after)))
+        self.assertEqual(set(vars(before.problem)), set(vars(after.problem)))
+        mine = {name: value for name, value in vars(before.problem).items() if isinstance(value, (bool, int, float))}
+        self.assertEqual(mine, {name: getattr(after.problem, name) for name in mine})
+
+    def test_other_files_and_those_without_a_digest_are_looked_at_again(self):
+        self.assertEqual(self.benches(["a", "b"])[1], 2)
+        self.assertEqual(self.benches(["", ""])[1], 2)
+
+    def test_a_look_that_was_short_of_time_is_taken_again(self):
+        self.assertEqual(self.benches(["a", "a"], seconds=5.0)[1], 2)
 
 
 if __name__ == "__main__":
