@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/run_directory.hpp"
+#include "storage/store.hpp"
 #include "tests/unit/storage/fixtures.hpp"
 
 namespace kernelmill::rollouts {
