@@ -31,6 +31,9 @@ public:
   /// contents finds a shortcut by contents that most of them give away.
   bool wants_more_kinds() const;
 
+  /// Whether the problem has other contents than its own.
+  bool has_others() const noexcept { return has_others_; }
+
   /// By which blocks were timed, "call" or "device".
   const std::string& clock() const noexcept { return clock_; }
 

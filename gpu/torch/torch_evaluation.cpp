@@ -13,6 +13,7 @@
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
+#include "gpu/referee/doubts.hpp"
 #include "gpu/referee/not_timed.hpp"
 #include "gpu/referee/result_words.hpp"
 #include "gpu/referee/second_look.hpp"
@@ -30,9 +31,9 @@ namespace {
 using nlohmann::json;
 
 constexpr uint32_t default_deadline_ms = 180'000;
-// Of the deadline, what is kept to find out whose fault it was that time ran out; and how long after
-// that the torch referee has answered, which keeps the deadline itself. Whoever waits for us waits
-// 15 s longer than the deadline.
+// Of the deadline, what is kept to find out whose fault it was that time ran out; and how long
+// after that the torch referee has answered, which keeps the deadline itself. Whoever waits for us
+// waits 15 s longer than the deadline.
 constexpr double most_reserve = 10; // seconds
 constexpr double reserve_share = 0.1;
 constexpr int grace_ms = 23'000;
@@ -241,14 +242,31 @@ private:
       // it is not.
       wanted = pay_slowest(kinds).in_doubt.value_or("");
       if (!wanted.empty() || blocks_.wants_more_kinds()) timing.note.clear();
+      if (!timing.note.empty() && is_undecided(kinds)) {
+        wanted = own_kind;
+        timing.note.clear();
+      }
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
+    if (is_undecided(blocks_.without_fixed())) {
+      timing.note =
+          "not measured, because the time of the evaluation was spent before enough blocks "
+          "of all kinds of contents were timed";
+      return;
+    }
     summarize();
     if (parts_.gpu != nullptr) {
       measure_other();
       compare_with_roofline();
     }
     record_.spans.push_back({"timing", now_seconds() - started});
+  }
+
+  // Whether a kind on which the candidate is slower would go unnoticed. Who uses up the time, in
+  // trials that nobody times, could see to that.
+  bool is_undecided(const std::vector<kind_blocks>& kinds) const {
+    return blocks_.has_others() && (blocks_.wants_more_kinds() || needs_noise(kinds)) &&
+           !far_slower(all_of(kinds));
   }
 
   // Who ends a measurement by a finding when it is called on contents that do not suit it has not
