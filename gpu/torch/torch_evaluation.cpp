@@ -13,7 +13,6 @@
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
-#include "gpu/referee/doubts.hpp"
 #include "gpu/referee/not_timed.hpp"
 #include "gpu/referee/result_words.hpp"
 #include "gpu/referee/second_look.hpp"
@@ -242,13 +241,13 @@ private:
       // it is not.
       wanted = pay_slowest(kinds).in_doubt.value_or("");
       if (!wanted.empty() || blocks_.wants_more_kinds()) timing.note.clear();
-      if (!timing.note.empty() && is_undecided(kinds)) {
+      if (!timing.note.empty() && blocks_.is_undecided()) {
         wanted = own_kind;
         timing.note.clear();
       }
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
-    if (is_undecided(blocks_.without_fixed())) {
+    if (blocks_.is_undecided()) {
       timing.note =
           "not measured, because the time of the evaluation was spent before enough blocks "
           "of all kinds of contents were timed";
@@ -260,13 +259,6 @@ private:
       compare_with_roofline();
     }
     record_.spans.push_back({"timing", now_seconds() - started});
-  }
-
-  // Whether a kind on which the candidate is slower would go unnoticed. Who uses up the time, in
-  // trials that nobody times, could see to that.
-  bool is_undecided(const std::vector<kind_blocks>& kinds) const {
-    return blocks_.has_others() && (blocks_.wants_more_kinds() || needs_noise(kinds)) &&
-           !far_slower(all_of(kinds));
   }
 
   // Who ends a measurement by a finding when it is called on contents that do not suit it has not
