@@ -131,7 +131,9 @@ struct kind_logs {
 // now one clock, now another, a third slower, and kinds that are timed at different moments would
 // look different by that.
 double pace_at(size_t place, const std::vector<timed_block>& own) {
-  auto off = [&](const timed_block& x) { return x.place > place ? x.place - place : place - x.place; };
+  auto off = [&](const timed_block& x) {
+    return x.place > place ? x.place - place : place - x.place;
+  };
   std::vector<const timed_block*> near;
   for (const auto& x : own) near.push_back(&x);
   auto count = std::min(near.size(), blocks_of_a_pace);
@@ -184,8 +186,8 @@ std::optional<double> slower_than(const std::vector<kind_logs>& all, size_t whic
 }
 
 // With what a kind is compared: with all others, and with each that has blocks enough, for where
-// most kinds are slow and one is fast, each slow one is like most others. What is paid is the task's
-// own kind: one on which the candidate is plainly faster than there makes no other slow.
+// most kinds are slow and one is fast, each slow one is like most others. What is paid is the
+// task's own kind: one on which the candidate is plainly faster than there makes no other slow.
 std::vector<std::vector<size_t>> compared_with(const std::vector<kind_logs>& all, size_t which,
                                                double noise) {
   std::vector<std::vector<size_t>> result{{}};
@@ -225,16 +227,20 @@ std::vector<kind_blocks> alike(const std::vector<kind_blocks>& kinds) {
   return result;
 }
 
-void pay(const std::vector<timed_block>& blocks, paid_speedup& into) {
+void take_times(const std::vector<timed_block>& blocks, paid_speedup& into) {
   std::vector<double> reference;
   std::vector<double> candidate;
   for (const auto& x : blocks) {
     reference.insert(reference.end(), std::begin(x.reference), std::end(x.reference));
     candidate.insert(candidate.end(), std::begin(x.candidate), std::end(x.candidate));
   }
-  into.speedup = estimate_speedup(blocks);
   into.reference_seconds = median_in_place(reference);
   into.candidate_seconds = median_in_place(candidate);
+}
+
+void pay(const std::vector<timed_block>& blocks, paid_speedup& into) {
+  into.speedup = estimate_speedup(blocks);
+  take_times(blocks, into);
 }
 
 struct slower_kind {
@@ -355,6 +361,9 @@ paid_speedup pay_alike(const std::vector<kind_blocks>& kinds) {
       others.insert(others.end(), kind.blocks.begin(), kind.blocks.end());
   }
   pay(all, result);
+  // Zeros and equal numbers need less of a processor's power, for either side alike: the speedup is
+  // the same there, the times are not.
+  if (const auto& own = kinds.front().blocks; !own.empty()) take_times(own, result);
   if (others.size() >= confirming_blocks)
     result.speedup.low = std::min(result.speedup.low, estimate_speedup(others).estimate);
   return result;

@@ -51,8 +51,8 @@ speedup_interval widened(const speedup_interval& x, double spread);
 /// source.
 inline constexpr double host_process_spread = 0.015;
 
-/// The same in seconds of a call, however long that takes. With both, 246 of 256 intervals of sixteen
-/// kernels of 35 to 180 us hold their kernel's median on two quiet cores.
+/// The same in seconds of a call, however long that takes. With both, 246 of 256 intervals of
+/// sixteen kernels of 35 to 180 us hold their kernel's median on two quiet cores.
 inline constexpr double host_call_spread = 0.8e-6;
 
 /// Standard deviation of the logarithm of a speedup between processes that run the same code.
@@ -81,7 +81,7 @@ struct kind_blocks {
 /// What a candidate is paid for whose rows had several kinds of contents.
 struct paid_speedup {
   speedup_interval speedup;
-  double reference_seconds = 0; ///< medians of the blocks that are paid
+  double reference_seconds = 0; ///< medians of one kind: of the slowest, else of the task's own
   double candidate_seconds = 0;
   /// The kind that is paid alone, because the candidate is slower on it than on others.
   std::optional<std::string> slowest;
@@ -113,8 +113,8 @@ paid_speedup pay_alike(const std::vector<kind_blocks>& kinds);
 /// none to pay it. Of several the one with the lowest speedup; nothing while noise is unknown.
 std::optional<std::string> doubtful_kind(const std::vector<kind_blocks>& kinds);
 
-/// How many times slower a candidate is on the same kind than it was before, by speedups; nothing where
-/// that may be noise. Its times say nothing of two moments: the machine's clock changes.
+/// How many times slower a candidate is on the same kind than it was before, by speedups; nothing
+/// where that may be noise. Its times say nothing of two moments: the machine's clock changes.
 std::optional<double> slower_now(const kind_blocks& before, const kind_blocks& now);
 
 /// Whether four standard errors of what two kinds differ by are less than 10 %.

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "gpu/referee/doubts.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -76,6 +78,11 @@ bool torch_blocks::wants_more_kinds() const {
   size_t others = 0;
   for (const auto& x : kinds_) (x.name == own_kind ? own : others) += x.blocks.size();
   return unmet_ || own < least_own_blocks || (has_others_ && others < least_other_blocks);
+}
+
+bool torch_blocks::is_undecided() const {
+  auto kinds = without_fixed();
+  return has_others_ && (wants_more_kinds() || needs_noise(kinds)) && !far_slower(all_of(kinds));
 }
 
 void torch_blocks::write(timing_record& into) const {

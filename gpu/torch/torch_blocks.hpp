@@ -31,6 +31,10 @@ public:
   /// contents finds a shortcut by contents that most of them give away.
   bool wants_more_kinds() const;
 
+  /// Whether a kind on which the candidate is slower might go unnoticed: noise is unknown yet, or
+  /// kinds are. Who uses up the time, in trials that nobody times, could see to that.
+  bool is_undecided() const;
+
   /// By which blocks were timed, "call" or "device".
   const std::string& clock() const noexcept { return clock_; }
 

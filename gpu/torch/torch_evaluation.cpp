@@ -30,9 +30,9 @@ namespace {
 using nlohmann::json;
 
 constexpr uint32_t default_deadline_ms = 180'000;
-// Of the deadline, what is kept to find out whose fault it was that time ran out; and how long after
-// that the torch referee has answered, which keeps the deadline itself. Whoever waits for us waits
-// 15 s longer than the deadline.
+// Of the deadline, what is kept to find out whose fault it was that time ran out; and how long
+// after that the torch referee has answered, which keeps the deadline itself. Whoever waits for us
+// waits 15 s longer than the deadline.
 constexpr double most_reserve = 10; // seconds
 constexpr double reserve_share = 0.1;
 constexpr int grace_ms = 23'000;
@@ -241,8 +241,18 @@ private:
       // it is not.
       wanted = pay_slowest(kinds).in_doubt.value_or("");
       if (!wanted.empty() || blocks_.wants_more_kinds()) timing.note.clear();
+      if (!timing.note.empty() && blocks_.is_undecided()) {
+        wanted = own_kind;
+        timing.note.clear();
+      }
       if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
     } while (timing.note.empty());
+    if (blocks_.is_undecided()) {
+      timing.note =
+          "not measured, because the time of the evaluation was spent before enough blocks "
+          "of all kinds of contents were timed";
+      return;
+    }
     summarize();
     if (parts_.gpu != nullptr) {
       measure_other();

@@ -8,6 +8,7 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -53,17 +54,26 @@ public:
     changed_.notify_all();
   }
 
-  std::optional<job> pop() {
+  /// For one of several slots. A referee keeps a few tasks ready: the next candidate of the same
+  /// task costs less, and one of a task that no other slot has at hand costs nobody more.
+  std::optional<job> pop(size_t slot) {
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] { return !waiting_.empty() || closed_; });
     if (waiting_.empty()) return std::nullopt;
-    // A referee keeps a few tasks ready: the next candidate of the same task costs less.
-    auto next = std::find_if(waiting_.begin(), waiting_.end(),
-                             [&](const job& x) { return x.candidate.what->id == latest_; });
+    auto first = [&](auto holds) {
+      return std::find_if(waiting_.begin(), waiting_.end(),
+                          [&](const job& x) { return holds(x.candidate.what->id); });
+    };
+    auto next = first([&](const std::string& task) { return latest_[slot] == task; });
+    if (next == waiting_.end())
+      next = first([&](const std::string& task) {
+        return std::none_of(latest_.begin(), latest_.end(),
+                            [&](const auto& x) { return x.second == task; });
+      });
     if (next == waiting_.end()) next = waiting_.begin();
     job result = std::move(*next);
     waiting_.erase(next);
-    latest_ = result.candidate.what->id;
+    latest_[slot] = result.candidate.what->id;
     changed_.notify_all();
     return result;
   }
@@ -79,7 +89,7 @@ private:
   std::condition_variable changed_;
   std::deque<job> waiting_;
   size_t limit_;
-  std::string latest_;
+  std::map<size_t, std::string> latest_; // task of each slot
   bool closed_ = false;
 };
 
@@ -138,9 +148,9 @@ public:
     for (const auto& x : jobs_) folders.push_back(x.candidate.what->directory);
     bench_.build_ahead(folders);
     std::vector<std::jthread> slots;
-    for (auto* referee : *referees)
-      slots.emplace_back([this, referee] {
-        while (auto x = ready_.pop()) judge_one(*referee, *x);
+    for (size_t i = 0; i < referees->size(); ++i)
+      slots.emplace_back([this, i, referee = (*referees)[i]] {
+        while (auto x = ready_.pop(i)) judge_one(*referee, *x);
       });
     {
       std::vector<std::jthread> building;

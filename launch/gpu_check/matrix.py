@@ -85,15 +85,17 @@ SEEDS_AT_ONCE = 25
 def commands(found):
     """[((contract, language, preset, clock), variants)]: the first seed of all classes, by as few commands as options allow, before
     most others, so that a run that ends early has tried every class. Then so many seeds of all classes before the next;
-    variants of one problem together, for a referee keeps some ready."""
+    variants of one problem together, for a referee keeps some ready, and knows what it was told of others."""
     first = min((x["seed"] for x in found), default=0)
     options = lambda x: (x["contract"], x["language"], x.get("preset", ""), x.get("clock", ""))
     sizes = collections.Counter(map(options, found))
+    is_one = len({x["contract"] for x in found}) == 1  # then what has a command has its first seeds first
+    few = lambda x: sizes[options(x)] <= FEW
     groups = collections.defaultdict(list)
     for x in found:
-        groups[x["seed"] > first and sizes[options(x)] > FEW, options(x)].append(x)
+        groups[not few(x) and (is_one or x["seed"] > first), options(x)].append(x)
     for rows in groups.values():
-        rows.sort(key=lambda x: ((x["seed"] - first) // SEEDS_AT_ONCE, str(x["task"]), x["class"]))
+        rows.sort(key=lambda x: (0 if x["seed"] == first else 1 + (x["seed"] - first) // SEEDS_AT_ONCE, str(x["task"]), x["class"]))
     return [(key[1], groups[key]) for key in sorted(groups, key=lambda key: key[0])]  # else as they came
 
 

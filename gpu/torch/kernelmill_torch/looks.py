@@ -6,12 +6,20 @@ All come at once, as soon as a block shows what is usual: a candidate that uses 
 asked again after each block, for a candidate could begin with slow rows, beside which nothing else is slow."""
 
 import random
+import statistics
 from typing import Callable
 
 from kernelmill_torch.intercept import without
 
-SLOW = 1.25  # times what a row takes on the problem's own contents
-TRIES = 2    # rows that must be slow, for somebody else may have had the core
+SLOW = 1.08       # times what a row takes on the problem's own contents, and more where rows differ by themselves:
+MOST_SLOW = 1.25  # at most so much
+TRIES = 3         # rows that must be slow, for somebody else may have had the core
+
+
+def slow_times(baseline: list[float]) -> float:
+    """How many times longer a row must be to be called slow, by what rows of the baseline differ by."""
+    low, middle, high = statistics.quantiles(baseline, n=4, method="inclusive") if len(baseline) > 1 else [1.0] * 3
+    return min(MOST_SLOW, SLOW + 2 * (high - low) / middle)
 
 
 class Looks:
@@ -33,12 +41,12 @@ class Looks:
             if kind in kinds:
                 kinds.remove(kind)
 
-    def look(self, usual: float, fixed: float, seconds_on: Callable[[str], float]) -> None:
+    def look(self, usual: float, fixed: float, slow: float, seconds_on: Callable[[str], float]) -> None:
         """At all kinds that are left, and once more at what was seen. `usual` is what a row of the candidate takes on the problem's own
         contents, `fixed` what of it is none of its calls', both as far as is known now; `seconds_on` makes a row and says what it
-        takes. All are seconds a call."""
+        takes. All are seconds a call. `slow`: of slow_times()."""
         def are_slow(rows: list[float]) -> bool:
-            return without(fixed, min(rows)) > SLOW * without(fixed, usual)
+            return without(fixed, min(rows)) > slow * without(fixed, usual)
 
         for kind in list(self.unmet):
             self.seen[kind] = [seconds_on(kind)]

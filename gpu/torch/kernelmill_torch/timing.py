@@ -6,11 +6,11 @@ from typing import Any, Iterator, Optional
 from kernelmill_torch.contents import OWN, plan
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import Intercept, without
-from kernelmill_torch.looks import Looks
+from kernelmill_torch.looks import Looks, slow_times
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import LEARNING_ROWS, Gateless
 from kernelmill_torch.timed_rows import TimedRows, usual_of_few
-from kernelmill_torch.watch import CANDIDATE, Watch
+from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
 
 APART_ROWS = 2   # of each, after a block
 ALL_APART = 4
@@ -230,6 +230,6 @@ class Timing(TimedRows):
         if own := self.rows.get(OWN):
             timed = self.kind
             try:
-                self.looks.look(usual_of_few(own[CANDIDATE]), self.fixed()[0], self.seconds_alone)
+                self.looks.look(usual_of_few(own[CANDIDATE]), self.fixed()[0], slow_times(own[REFERENCE]), self.seconds_alone)
             finally:
                 self.kind = timed

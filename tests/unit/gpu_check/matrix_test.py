@@ -65,8 +65,9 @@ class Batches(unittest.TestCase):
         self.assertEqual(len(clocks), 1)
 
     def test_variants_of_one_problem_come_together(self):
-        (_, _), (_, rows) = commands(list(variants(["look_at_contents"], ["torch-cuda"], lambda _row: 26)))
-        tasks = [str(x["task"]) for x in rows if x["seed"] < 25]
+        (_, rows), = commands(list(variants(["look_at_contents"], ["torch-cuda"], lambda _row: 26)))
+        self.assertEqual(rows[0]["seed"], 0)
+        tasks = [str(x["task"]) for x in rows if 0 < x["seed"] < 25]
         self.assertEqual(len(set(tasks)), 1 + sum(a != b for a, b in zip(tasks, tasks[1:])))
 
 

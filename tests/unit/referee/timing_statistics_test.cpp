@@ -191,6 +191,19 @@ TEST(pay_slowest, pays_all_blocks_where_kinds_are_alike) {
   EXPECT_NEAR(paid.reference_seconds / paid.candidate_seconds, 1.5, 0.03);
 }
 
+TEST(pay_slowest, tells_the_times_of_the_tasks_own_contents) {
+  auto kinds = kinds_of({{4, 1.5}, {3, 1.5}, {3, 1.5}}, 0.01);
+  double before = pay_slowest({kinds[0]}).reference_seconds;
+  for (size_t i : {1, 2}) // which need less power
+    for (auto& x : kinds[i].blocks)
+      for (auto* side : {x.reference, x.candidate})
+        for (int k : {0, 1}) side[k] *= 0.8;
+  auto paid = pay_slowest(kinds);
+  EXPECT_FALSE(paid.slowest);
+  EXPECT_NEAR(paid.speedup.estimate, 1.5, 0.03);
+  EXPECT_DOUBLE_EQ(paid.reference_seconds, before);
+}
+
 TEST(pay_slowest, pays_the_slowest_kind_where_others_are_faster) {
   auto paid = pay_slowest(kinds_of({{6, 7}, {2, 7}, {4, 1}, {2, 7}}, 0.02));
   EXPECT_EQ(paid.slowest, "k2");

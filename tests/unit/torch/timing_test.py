@@ -5,7 +5,7 @@ import unittest
 
 try:
     import torch
-    from kernelmill_torch import compare
+    from kernelmill_torch import compare, looks
     from kernelmill_torch import quiet as quiet_module
     from kernelmill_torch.bench import Bench
     from kernelmill_torch.rows import Gateless
@@ -358,6 +358,16 @@ class KindsThatNoBlockHad(unittest.TestCase):
             self.assertTrue(found)
             self.assertEqual(found[0]["candidate"], [3.0, 3.0])
 
+    def test_one_that_is_a_tenth_slower_is_timed(self):
+        x = self.judged(lambda kind: 1.1 if kind == "small" else 1.0)
+        x.plan = iter(["own"] * 9)
+        self.assertEqual([x.block()["kind"] for _ in range(3)], ["own", "small", "own"])
+
+    def test_where_rows_of_the_baseline_differ_more_is_called_slow(self):
+        self.assertEqual(looks.slow_times([2.0]), looks.SLOW)
+        self.assertAlmostEqual(looks.slow_times([2.0, 2.02, 2.04]), looks.SLOW + 0.02 / 1.01)
+        self.assertEqual(looks.slow_times([2.0, 3.0, 4.0]), looks.MOST_SLOW)
+
     def test_one_row_that_somebody_made_longer_is_no_doubt(self):
         times = iter([3.0, 1.0])
         x = self.judged(lambda kind: next(times, 1.0) if kind == "rising" else 1.0)
@@ -380,7 +390,7 @@ class KindsThatNoBlockHad(unittest.TestCase):
                 x.plan = iter(["own"] * 9)
                 blocks = [x.block() for _ in range(6)]
                 self.assertEqual([b["candidate"] for b in blocks if b["kind"] == slow], [[3.0, 3.0]], slow)
-                self.assertEqual(x.asked.count(slow), 2)
+                self.assertEqual(x.asked.count(slow), looks.TRIES)
                 self.assertEqual(blocks[-1]["unmet"], 0)
 
     def test_what_was_met_by_another_clock_comes_again(self):

@@ -1,0 +1,69 @@
+// When the contract `torch` has blocks enough to pay a speedup.
+
+#include "gpu/torch/torch_blocks.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace kernelmill {
+
+namespace {
+
+nlohmann::json answer(const char* kind, double candidate, int kinds = 12) {
+  return {{"clock", "call"},
+          {"fixed", 0.0},
+          {"fixed_error", 0.0},
+          {"apart", 0.0},
+          {"beside", 0.0},
+          {"cost", 0.0},
+          {"kind", kind},
+          {"calls", 2},
+          {"unmet", 0},
+          {"held", false},
+          {"kinds", kinds},
+          {"reference", {1.0, 1.0}},
+          {"candidate", {candidate, candidate}}};
+}
+
+torch_blocks blocks_of(size_t own, const std::vector<std::pair<const char*, double>>& others,
+                       double seconds = 0.25) {
+  torch_blocks result;
+  for (size_t i = 0; i < own; ++i) result.take(answer("own", seconds));
+  for (const auto& [kind, taken] : others) result.take(answer(kind, taken));
+  return result;
+}
+
+// Of eight blocks one shows that the candidate is no faster where its shortcut fails.
+const std::vector<std::pair<const char*, double>> others{
+    {"held", 0.25}, {"few_signs", 1.0}, {"steep", 0.25}, {"large", 0.25}};
+
+TEST(torch_blocks, a_slow_kind_is_called_so_once_noise_is_known) {
+  auto few = blocks_of(4, others);
+  EXPECT_FALSE(few.wants_more_kinds());
+  auto paid = pay_slowest(few.without_fixed());
+  EXPECT_FALSE(paid.in_doubt);
+  EXPECT_GT(paid.speedup.low, 1.9); // which nobody is to be paid
+  EXPECT_TRUE(few.is_undecided());
+
+  auto enough = blocks_of(5, others);
+  EXPECT_FALSE(enough.is_undecided());
+  EXPECT_EQ(pay_slowest(enough.without_fixed()).in_doubt, "few_signs");
+}
+
+TEST(torch_blocks, nothing_more_is_needed_of_who_is_slow_and_of_problems_with_one_kind) {
+  EXPECT_FALSE(blocks_of(2, {{"held", 3.0}, {"steep", 3.0}}, 3.0).is_undecided());
+  torch_blocks alone;
+  alone.take(answer("own", 0.25, 1));
+  EXPECT_FALSE(alone.is_undecided());
+}
+
+TEST(torch_blocks, kinds_that_nobody_looked_at_yet_leave_it_undecided) {
+  auto x = blocks_of(9, {others[0], others[2], others[3]});
+  EXPECT_TRUE(x.is_undecided());
+  x.take(answer("large", 0.25));
+  EXPECT_FALSE(x.is_undecided());
+}
+
+} // namespace
+
+} // namespace kernelmill
