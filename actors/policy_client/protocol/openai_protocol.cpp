@@ -98,6 +98,8 @@ void add_kind_fields(json& body, server_kind kind, bool stream) {
       body["top_k"] = 0;
       body["min_p"] = 0.0;
       body["repeat_penalty"] = 1.0;
+      // Else it tells twenty others beside each token; of none it tells not even the one.
+      if (body.contains("logprobs")) body["top_logprobs"] = 1;
       break;
   }
 }
@@ -198,18 +200,22 @@ void add_frame(completion_answer& answer, json_element frame) {
 
 void settle_version(completion_answer& answer, server_kind kind) {
   auto tokens = std::max<size_t>(answer.token_ids.size(), answer.completion_tokens);
-  if (answer.weight_versions.empty() && !answer.fingerprint.empty()) {
-    auto version = answer.fingerprint;
-    if (kind == server_kind::llamacpp) version = answer.model + "@" + version;
+  auto version = answer.fingerprint;
+  if (kind == server_kind::llamacpp)
+    version = answer.model + (version.empty() ? "" : "@" + version);
+  if (answer.weight_versions.empty() && !version.empty())
     add_weight_version(answer.weight_versions, version);
-  }
   settle_weight_versions(answer.weight_versions, tokens);
 }
 
 void settle_tokens(completion_answer& answer) {
-  if (answer.token_ids.empty() || answer.logprobs.empty() ||
-      answer.token_ids.size() == answer.logprobs.size())
-    return;
+  if (answer.token_ids.empty() || answer.logprobs.empty()) return;
+  auto told = answer.token_ids.size();
+  auto even = told == answer.logprobs.size();
+  if (even && told >= answer.completion_tokens) return;
+  // The ids of a chat with llama.cpp are those of its log-probabilities, and those are not told of
+  // tokens that end inside a character or could have begun a stop text: what is left is other text.
+  if (even) answer.token_ids.clear();
   // Ids alone can be scored again; log-probabilities of unknown tokens are worth nothing.
   answer.logprobs.clear();
   answer.logprobs_dropped = true;

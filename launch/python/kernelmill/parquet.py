@@ -1,6 +1,6 @@
 """A dataset that `kernelmill export` wrote, as Parquet. It needs pyarrow: pip install 'kernelmill[parquet]'.
 
-    python -m kernelmill.export sft --out sft-parquet
+    python -m kernelmill.parquet sft --out sft-parquet
 
 Rows are read twice, a row group at a time: once for the types of all of them, once to write. So memory is that of a row group.
 """
@@ -98,7 +98,7 @@ def to_parquet(directory, out, rows_per_group=1024):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m kernelmill.export", description="Writes an export as Parquet.")
+    parser = argparse.ArgumentParser(prog="python -m kernelmill.parquet", description="Writes an export as Parquet.")
     parser.add_argument("directory", help="what `kernelmill export --out DIR` wrote")
     parser.add_argument("--out", required=True, help="a new folder")
     parser.add_argument("--rows-per-group", type=int, default=1024)
@@ -106,7 +106,7 @@ def main(arguments=None):
     try:
         counts = to_parquet(given.directory, given.out, given.rows_per_group)
     except (OSError, ImportError, ValueError) as why:
-        print(f"kernelmill.export: {why}", file=sys.stderr)
+        print(f"kernelmill.parquet: {why}", file=sys.stderr)
         return 1
     for split, rows in counts.items():
         print(f"wrote {given.out}/data/{split}.parquet: {rows} rows")
