@@ -41,6 +41,7 @@ void add_prompt_ids(completion_answer& answer, const json_found& x) {
 void append_logprob(completion_answer& answer, json_element entry, bool take_id) {
   answer.logprobs.push_back(logprob_of(member(entry, "logprob")));
   if (!take_id) return;
+  answer.ids_of_logprobs = true;
   for (const char* key : {"token_id", "id"})
     if (auto id = token_id_of(member(entry, key))) return answer.token_ids.push_back(*id);
   auto token = as<std::string_view>(member(entry, "token")).value_or(std::string_view{});
@@ -211,11 +212,11 @@ void settle_version(completion_answer& answer, server_kind kind) {
 void settle_tokens(completion_answer& answer) {
   if (answer.token_ids.empty() || answer.logprobs.empty()) return;
   auto told = answer.token_ids.size();
-  auto even = told == answer.logprobs.size();
-  if (even && told >= answer.completion_tokens) return;
-  // The ids of a chat with llama.cpp are those of its log-probabilities, and those are not told of
-  // tokens that end inside a character or could have begun a stop text: what is left is other text.
-  if (even) answer.token_ids.clear();
+  // llama.cpp tells none of tokens that end inside a character or could have begun a stop text:
+  // what is left is another text than the one that was sampled.
+  auto holes = answer.ids_of_logprobs && told < answer.completion_tokens;
+  if (told == answer.logprobs.size() && !holes) return;
+  if (holes) answer.token_ids.clear();
   // Ids alone can be scored again; log-probabilities of unknown tokens are worth nothing.
   answer.logprobs.clear();
   answer.logprobs_dropped = true;

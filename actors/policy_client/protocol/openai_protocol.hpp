@@ -49,6 +49,7 @@ struct completion_answer {
   uint32_t completion_tokens = 0;
   std::vector<int32_t> prompt_token_ids;
   std::vector<int32_t> token_ids;
+  bool ids_of_logprobs = false;  ///< told one by one beside the log-probabilities, in no list
   std::vector<float> logprobs;   ///< NaN where the server said null
   bool logprobs_dropped = false; ///< there were some, but not one for each token
   std::vector<weight_span> weight_versions;
