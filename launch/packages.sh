@@ -14,7 +14,7 @@ build=(
 )
 test=(
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libvalijson-dev
-  python3-minimal python3-venv python3-aiohttp python3-yaml shellcheck codespell systemd openssl hipcc
+  python3-minimal python3-venv mypy python3-aiohttp python3-yaml shellcheck codespell systemd openssl hipcc
   chromium chromium-driver python3-selenium python3-prometheus-client
   python3-torch libtorch-dev pybind11-dev python3-dev
   clang libclang-rt-dev # tests/fuzz

@@ -81,7 +81,7 @@ expected<void> validate(const policy_config& config) {
   if (config.exact_tokens && !takes_token_ids(config.kind))
     return bad("tokens",
                "servers of kind " + std::string{to_string(config.kind)} + " take no token ids",
-               "use policy.kind vllm or sglang, or policy.tokens chat");
+               "use policy.kind vllm, sglang or llamacpp, or policy.tokens chat");
   if (config.exact_tokens && config.stream)
     return bad("stream", "completions in token ids are not streamed",
                "leave policy.stream out, or use policy.tokens chat");

@@ -191,11 +191,15 @@ void prober::ask_tokenizer() {
     return;
   }
   if (report.kind == server_kind::llamacpp) {
-    auto x = post("tokenize", json{{"content", question}}.dump());
-    add("tokenize", good(x) && parse_token_list(x.body).has_value(), seen(x, "/tokenize"), lost);
-    auto y = post("apply-template",
-                  json{{"messages", {{{"role", "user"}, {"content", question}}}}}.dump());
+    auto request = request_of();
+    auto y = post(template_path, tokenize_body(*request.open(), report.model));
+    auto text = good(y) ? parse_detokenized(y.body).value_or(question) : question;
+    auto x = post(tokenize_path(report.kind), tokenize_text_body(text));
+    auto ids =
+        good(x) ? parse_token_list(x.body) : tl::expected<std::vector<int32_t>, bad_answer>{};
+    add("tokenize", ids && !ids->empty(), seen(x, "/tokenize"), lost);
     add("render", good(y), seen(y, "/apply-template"), lost_render);
+    if (ids && good(y)) prompt_ = std::move(*ids);
     return;
   }
   auto path = std::string{tokenize_path(report.kind)};

@@ -50,7 +50,13 @@ token_exchange::wanted token_exchange::rendering(const std::string* placeholder)
   auto view = request_.open();
   if (by_chat_)
     return {false, "chat/completions", render_by_chat_body(*view, options_, placeholder)};
-  return {true, tokenize_path(options_.kind), tokenize_body(*view, options_.model, placeholder)};
+  if (shown_) return {true, tokenize_path(options_.kind), tokenize_text_body(*shown_)};
+  return {true, wants_text() ? template_path : tokenize_path(options_.kind),
+          tokenize_body(*view, options_.model, placeholder)};
+}
+
+bool token_exchange::wants_text() const {
+  return renders_as_text(options_.kind) && !by_chat_ && !shown_;
 }
 
 attempt_reading token_exchange::read(const http_response& response) {
@@ -75,6 +81,7 @@ attempt_reading token_exchange::read(const http_response& response) {
       case stage::chat: return parse_chat_response(body);
       default: break;
     }
+    if (wants_text()) return keep(text)(parse_detokenized(body));
     if (!by_chat_) return keep(ids)(parse_token_list(body));
     auto parsed = parse_chat_response(body);
     if (parsed) ids = parsed->prompt_token_ids;
@@ -92,7 +99,13 @@ attempt_reading token_exchange::read(const http_response& response) {
     case stage::text: take_text(std::move(text)); break;
     case stage::done: break;
     default:
-      if (!was_aborted(result.answer)) take_rendered(std::move(ids));
+      if (was_aborted(result.answer)) break;
+      if (wants_text()) {
+        shown_ = std::move(text);
+        break;
+      }
+      shown_.reset();
+      take_rendered(std::move(ids));
       break;
   }
   if (stage_ == stage::done) result.answer = answer_;
@@ -133,9 +146,9 @@ void token_exchange::take_generated(const completion_answer& answer) {
   answer_ = answer;
   answer_.prompt_token_ids = prompt_;
   answer_.prompt_tokens = static_cast<uint32_t>(prompt_.size());
-  answer_.model = options_.model;
+  if (answer_.model.empty()) answer_.model = options_.model;
   answer_.route = "tokens";
-  auto has_text = options_.kind == server_kind::sglang || ids_of_text(answer_, stop_texts_).empty();
+  auto has_text = options_.kind != server_kind::vllm || ids_of_text(answer_, stop_texts_).empty();
   stage_ = has_text ? stage::done : stage::text;
 }
 

@@ -9,6 +9,7 @@
 // of the prompt. Where that fails too, or the server completes no ids, the completion itself is
 // asked for by chat, and the answer says so.
 
+#include <optional>
 #include <string>
 
 #include "actors/policy_client/completion_result.hpp"
@@ -43,12 +44,14 @@ private:
   void take_generated(const completion_answer& answer);
   void take_text(std::string text);
   bool falls_back(const http_response& response);
+  bool wants_text() const;
 
   Message<wire::CompletionRequest> request_;
   chat_options options_;
   token_thread thread_;
   stage stage_ = stage::whole;
-  bool by_chat_ = false; ///< the server renders for completions only
+  bool by_chat_ = false;             ///< the server renders for completions only
+  std::optional<std::string> shown_; ///< the text of what is rendered, between the two steps of it
   std::vector<int32_t> whole_;
   std::vector<int32_t> first_;
   std::vector<int32_t> prompt_;

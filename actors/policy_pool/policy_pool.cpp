@@ -278,7 +278,7 @@ error policy_pool_state::expired(const job& x) const {
             fmt::format("failed to complete a request within {:.1f} s: policy.tokens is exact, and "
                         "no attached policy server takes token ids",
                         seconds),
-            "attach one of kind vllm or sglang, or use policy.tokens=chat"};
+            "attach one of kind vllm, sglang or llamacpp, or use policy.tokens=chat"};
   if (x.attempt == 0)
     return {fault_class::infrastructure, "policy_unavailable",
             fmt::format("failed to complete a request within {:.1f} s: no policy server was "

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "actors/plain_name.hpp"
+#include "actors/policy_client/protocol/token_protocol.hpp"
 #include "actors/policy_pool/policy_pool.hpp"
 #include "messages/base/hash.hpp"
 
@@ -55,13 +56,13 @@ expected<policy_config> config_of(wire::PolicyServer::Reader x) {
 // What was said of it, or what servers of its kind have.
 expected<bool> takes_ids(wire::PolicyServer::Reader x, const policy_config& config) {
   std::string said = x.getTokens();
-  auto able = config.kind == server_kind::vllm || config.kind == server_kind::sglang;
+  auto able = takes_token_ids(config.kind);
   if (said.empty()) return able;
   if (said == "chat" || (said == "exact" && able)) return said == "exact";
   return configuration_error("invalid_value",
                              "failed to attach a server: it cannot be of kind " +
                                  std::string{to_string(config.kind)} + " with --tokens " + said,
-                             "`exact` is for kinds vllm and sglang; `chat` is for all");
+                             "`exact` is for kinds vllm, sglang and llamacpp; `chat` is for all");
 }
 
 tl::unexpected<error> no_such_server(const std::string& name) {

@@ -110,8 +110,8 @@ void add_policy_keys(std::vector<config_key>& k) {
   k.push_back(file(KEY(policy.api_key_file, "File that holds the API key.")));
   k.push_back(KEY(policy.stream, "Whether completions are streamed (SSE)."));
   k.push_back(one_of(KEY(policy.tokens,
-                         "`chat` sends messages. `exact` (kinds vllm and sglang) sends token "
-                         "ids, and every turn's prompt continues the ids that were sampled "
+                         "`chat` sends messages. `exact` (kinds vllm, sglang and llamacpp) sends "
+                         "token ids, and every turn's prompt continues the ids that were sampled "
                          "before it."),
                      {"chat", "exact"}));
   k.push_back(within(KEY(policy.max_in_flight,

@@ -1,46 +1,64 @@
 #!/usr/bin/env bash
-# Installs a wheel where there is nothing but Debian, Python and pip, and runs the quickstart there.
-#   launch/packaging/wheel_check.sh WHEEL [SUITE] [FOLDER]
-# SUITE is bookworm; FOLDER (a new one below /tmp) keeps the tree of a minimal Debian and is not removed. As root, with
-# debootstrap and bubblewrap. First without g++, where the command must say what is missing; then with it.
+# Installs a wheel where there is nothing but a Linux, Python and pip, and runs the quickstart there.
+#   launch/packaging/wheel_check.sh WHEEL [SUITE|here] [FOLDER]
+# SUITE is bookworm, or another suite of Debian: FOLDER (a new one below /tmp) becomes a minimal tree of it and is not removed.
+# As root, with debootstrap and bubblewrap. First without g++, where the command must say what is missing; then with it.
+# `here` takes this machine for the tree, and FOLDER for its home: for a container or a host of another distribution that
+# has Python, pip and g++.
 set -euo pipefail
 
-wheel=$(realpath "${1:?usage: wheel_check.sh WHEEL [SUITE] [FOLDER]}")
+wheel=$(realpath "${1:?usage: wheel_check.sh WHEEL [SUITE|here] [FOLDER]}")
 suite=${2:-bookworm}
 tree=${3:-$(mktemp -d /tmp/kernelmill-wheel-check.XXXXXX)}
 mirror=${KERNELMILL_DEBIAN_MIRROR:-http://deb.debian.org/debian}
+path=/usr/sbin:/usr/bin:/sbin:/bin
 
-[ -e "$tree/usr/bin/python3" ] ||
-  debootstrap --variant=minbase --include=python3,python3-pip,python3-venv,ca-certificates "$suite" "$tree" "$mirror" >"$tree.log" 2>&1 ||
-  { tail -5 "$tree.log" >&2; exit 1; }
+if [ "$suite" = here ]; then
+  mkdir -p "$tree"
+  tree=$(realpath "$tree") home=$tree system=
+  given=$wheel
+  inside() { (cd "$tree" && env -i PATH=$path HOME="$tree" LANG=C.UTF-8 "$@"); }
+else
+  [ -e "$tree/usr/bin/python3" ] ||
+    debootstrap --variant=minbase --include=python3,python3-pip,python3-venv,ca-certificates "$suite" "$tree" "$mirror" >"$tree.log" 2>&1 ||
+    { tail -5 "$tree.log" >&2; exit 1; }
+  mkdir -p "$tree/wheel"
+  home=/root system=$tree
+  given=/wheel/$(basename "$wheel")
+  inside() { # a container without any package of the host: its own root, processes and devices
+    bwrap --bind "$tree" / --dev /dev --proc /proc --tmpfs /tmp --ro-bind "$wheel" "$given" \
+      --unshare-pid --unshare-ipc --unshare-uts --clearenv --setenv PATH $path \
+      --setenv HOME /root --setenv LANG C.UTF-8 --chdir /root "$@"
+  }
+fi
 
-inside() { # a container without any package of the host: its own root, processes and devices
-  bwrap --bind "$tree" / --dev /dev --proc /proc --tmpfs /tmp --ro-bind "$wheel" "/wheel/$(basename "$wheel")" \
-    --unshare-pid --unshare-ipc --unshare-uts --clearenv --setenv PATH /usr/sbin:/usr/bin:/sbin:/bin \
-    --setenv HOME /root --setenv LANG C.UTF-8 --chdir /root "$@"
-}
+since() { echo "$(($(date +%s%N) - $1))" | awk '{printf "%.1f s", $1 / 1e9}'; }
 
-mkdir -p "$tree/wheel"
-echo "== $(sed -n 's/^PRETTY_NAME=//p' "$tree/etc/os-release"), $(inside python3 --version), glibc $(inside getconf GNU_LIBC_VERSION)"
-inside rm -rf /root/venv /root/runs /root/.cache
-inside python3 -m venv /root/venv
-inside sh -c '/root/venv/bin/pip install --quiet --no-index --disable-pip-version-check /wheel/*.whl'
-inside /root/venv/bin/kernelmill version
-inside /root/venv/bin/python -c 'import kernelmill, kernelmill.program; print(kernelmill.program.find_program())'
+echo "== $(sed -n 's/^PRETTY_NAME=//p' "$system/etc/os-release"), $(inside python3 --version), $(inside getconf GNU_LIBC_VERSION)"
+inside rm -rf "$home/venv" "$home/runs" "$home/.cache"
+begin=$(date +%s%N)
+inside python3 -m venv "$home/venv"
+inside "$home/venv/bin/pip" install --quiet --no-index --disable-pip-version-check "$given"
+echo "== installed in $(since "$begin"): a wheel of $(du -h "$wheel" | cut -f1), $(inside du -sh "$home/venv" | cut -f1) unpacked with its environment"
+inside "$home/venv/bin/kernelmill" version
+inside "$home/venv/bin/python" -c 'import kernelmill, kernelmill.program; print(kernelmill.program.find_program())'
 
-quickstart=(/root/venv/bin/kernelmill run quickstart tasks.group_size=1 tasks.max_turns=2)
+quickstart=("$home/venv/bin/kernelmill" run quickstart tasks.group_size=1 tasks.max_turns=2)
 if ! inside test -x /usr/bin/g++; then
   echo "== without g++"
   if inside "${quickstart[@]}" run.name=without; then
     echo "wheel_check.sh: the run did not say that g++ is missing" >&2
     exit 1
   fi
+  [ "$suite" != here ] || exit 1
   chroot "$tree" apt-get install -y -qq --no-install-recommends g++ >"$tree.log" 2>&1
 fi
 echo "== with $(inside g++ --version | head -1)"
+begin=$(date +%s%N)
 inside "${quickstart[@]}" run.name=with
+echo "== that took $(since "$begin")"
 echo "== the client starts the program that it carries"
-inside /root/venv/bin/python - <<'PYTHON'
+inside "$home/venv/bin/python" - <<'PYTHON'
 import kernelmill
 with kernelmill.serve("cpu", options=["--no-timing"]) as client:
     print(len(client.tasks()), "tasks at", client.url)

@@ -225,12 +225,14 @@ json ids_of(const sampled_reply& x, size_t first, size_t last) {
   return result;
 }
 
-json logprobs_of(const sampled_reply& x, size_t first, size_t last) {
+json logprobs_of(server_kind kind, const sampled_reply& x, size_t first, size_t last) {
   auto content = json::array();
-  for (size_t i = first; i < last; ++i)
+  for (size_t i = first; i < last; ++i) {
     content.push_back({{"token", x.tokens[i].text},
                        {"logprob", x.tokens[i].logprob},
                        {"top_logprobs", json::array()}});
+    if (kind == server_kind::llamacpp) content.back()["id"] = x.tokens[i].id;
+  }
   return {{"content", std::move(content)}};
 }
 
@@ -243,7 +245,7 @@ json usage_of(const scripted_request& request, size_t tokens) {
 
 void add_tokens(json& choice, const scripted_request& request, const sampled_reply& x, size_t first,
                 size_t last) {
-  if (request.logprobs) choice["logprobs"] = logprobs_of(x, first, last);
+  if (request.logprobs) choice["logprobs"] = logprobs_of(request.kind, x, first, last);
   if (request.token_ids)
     choice[request.kind == server_kind::sglang ? "response_token_ids" : "token_ids"] =
         ids_of(x, first, last);

@@ -149,7 +149,7 @@ expected<seat_row> read_seat_answer(const seat_request& asked, const std::string
   }
   result.tokens = tokens_of(at(choice, "logprobs"), asked.chat);
   result.flaw = answer.logprobs_dropped ? "the server told other numbers of token ids and of "
-                                          "log-probabilities"
+                                          "log-probabilities, or not those of every token"
                                         : flaw_of(answer, frame);
   if (!answer.weight_versions.empty()) result.version = answer.weight_versions.back().version;
   result.prompt_ids = std::move(answer.prompt_token_ids);

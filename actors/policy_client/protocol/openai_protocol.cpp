@@ -41,6 +41,7 @@ void add_prompt_ids(completion_answer& answer, const json_found& x) {
 void append_logprob(completion_answer& answer, json_element entry, bool take_id) {
   answer.logprobs.push_back(logprob_of(member(entry, "logprob")));
   if (!take_id) return;
+  answer.ids_of_logprobs = true;
   for (const char* key : {"token_id", "id"})
     if (auto id = token_id_of(member(entry, key))) return answer.token_ids.push_back(*id);
   auto token = as<std::string_view>(member(entry, "token")).value_or(std::string_view{});
@@ -98,6 +99,8 @@ void add_kind_fields(json& body, server_kind kind, bool stream) {
       body["top_k"] = 0;
       body["min_p"] = 0.0;
       body["repeat_penalty"] = 1.0;
+      // Else it tells twenty others beside each token; of none it tells not even the one.
+      if (body.contains("logprobs")) body["top_logprobs"] = 1;
       break;
   }
 }
@@ -198,18 +201,22 @@ void add_frame(completion_answer& answer, json_element frame) {
 
 void settle_version(completion_answer& answer, server_kind kind) {
   auto tokens = std::max<size_t>(answer.token_ids.size(), answer.completion_tokens);
-  if (answer.weight_versions.empty() && !answer.fingerprint.empty()) {
-    auto version = answer.fingerprint;
-    if (kind == server_kind::llamacpp) version = answer.model + "@" + version;
+  auto version = answer.fingerprint;
+  if (kind == server_kind::llamacpp)
+    version = answer.model + (version.empty() ? "" : "@" + version);
+  if (answer.weight_versions.empty() && !version.empty())
     add_weight_version(answer.weight_versions, version);
-  }
   settle_weight_versions(answer.weight_versions, tokens);
 }
 
 void settle_tokens(completion_answer& answer) {
-  if (answer.token_ids.empty() || answer.logprobs.empty() ||
-      answer.token_ids.size() == answer.logprobs.size())
-    return;
+  if (answer.token_ids.empty() || answer.logprobs.empty()) return;
+  auto told = answer.token_ids.size();
+  // llama.cpp tells none of tokens that end inside a character or could have begun a stop text:
+  // what is left is another text than the one that was sampled.
+  auto holes = answer.ids_of_logprobs && told < answer.completion_tokens;
+  if (told == answer.logprobs.size() && !holes) return;
+  if (holes) answer.token_ids.clear();
   // Ids alone can be scored again; log-probabilities of unknown tokens are worth nothing.
   answer.logprobs.clear();
   answer.logprobs_dropped = true;

@@ -49,15 +49,16 @@ struct completion_answer {
   uint32_t completion_tokens = 0;
   std::vector<int32_t> prompt_token_ids;
   std::vector<int32_t> token_ids;
+  bool ids_of_logprobs = false;  ///< told one by one beside the log-probabilities, in no list
   std::vector<float> logprobs;   ///< NaN where the server said null
-  bool logprobs_dropped = false; ///< there were some, but not one for each token id
+  bool logprobs_dropped = false; ///< there were some, but not one for each token
   std::vector<weight_span> weight_versions;
   std::string fingerprint;    ///< of the system, where a server tells one
   std::string route = "chat"; ///< how it was asked for; see wire::CompletionResult
 };
 
 /// Where a server tells no version of its weights, what it tells of itself stands for one: the
-/// fingerprint, for llama.cpp the model's name and its build.
+/// fingerprint, for llama.cpp the model's name and, where it is told, its build.
 void settle_version(completion_answer& answer, server_kind kind);
 
 /// The content, with the thought put back in front of it inside <think> tags.

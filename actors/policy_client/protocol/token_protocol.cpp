@@ -35,12 +35,13 @@ std::optional<std::vector<int32_t>> ids_in(const json_found& list) {
   return result;
 }
 
-void add_sampling(json& to, wire::Sampling::Reader sampling) {
+void add_sampling(json& to, server_kind kind, wire::Sampling::Reader sampling) {
+  auto llama = kind == server_kind::llamacpp;
   if (std::isfinite(sampling.getTemperature())) to["temperature"] = sampling.getTemperature();
   if (std::isfinite(sampling.getTopP())) to["top_p"] = sampling.getTopP();
-  to["top_k"] = -1;
+  to["top_k"] = llama ? 0 : -1;
   to["min_p"] = 0.0;
-  to["repetition_penalty"] = 1.0;
+  to[llama ? "repeat_penalty" : "repetition_penalty"] = 1.0;
   if (sampling.getStop().size() == 0) return;
   auto& stop = to["stop"] = json::array();
   for (auto x : sampling.getStop()) stop.push_back(x.cStr());
@@ -61,7 +62,11 @@ json messages_of(wire::CompletionRequest::Reader request, const std::string* pla
 } // namespace
 
 bool takes_token_ids(server_kind kind) noexcept {
-  return kind == server_kind::vllm || kind == server_kind::sglang;
+  return kind != server_kind::openai;
+}
+
+bool renders_as_text(server_kind kind) noexcept {
+  return kind == server_kind::llamacpp;
 }
 
 const char* tokenize_path(server_kind kind) noexcept {
@@ -69,6 +74,7 @@ const char* tokenize_path(server_kind kind) noexcept {
 }
 
 const char* generate_path(server_kind kind) noexcept {
+  if (kind == server_kind::llamacpp) return "completion";
   return kind == server_kind::sglang ? "generate" : "inference/v1/generate";
 }
 
@@ -83,6 +89,11 @@ std::string tokenize_body(wire::CompletionRequest::Reader request, const std::st
   return dump({{"model", model},
                {"messages", messages_of(request, placeholder)},
                {"add_generation_prompt", true}});
+}
+
+std::string tokenize_text_body(const std::string& text) {
+  // As its own chat does: marks in the text are marks, and the model's first token stands in front.
+  return dump({{"content", text}, {"add_special", true}, {"parse_special", true}});
 }
 
 std::string render_by_chat_body(wire::CompletionRequest::Reader request,
@@ -100,9 +111,18 @@ std::string generate_body(server_kind kind, wire::CompletionRequest::Reader requ
                           const std::string& request_id) {
   auto sampling = request.getSampling();
   json params;
-  add_sampling(params, sampling);
+  add_sampling(params, kind, sampling);
   auto ids = json::array();
   for (auto id : prompt) ids.push_back(id);
+  if (kind == server_kind::llamacpp) {
+    if (sampling.getSeed() >= 0) params["seed"] = sampling.getSeed();
+    params["prompt"] = std::move(ids);
+    params["n_predict"] = sampling.getMaxTokens();
+    params["n_probs"] = 1;
+    params["return_tokens"] = true;
+    params["stream"] = false;
+    return dump(params);
+  }
   if (kind == server_kind::sglang) {
     params["max_new_tokens"] = sampling.getMaxTokens();
     if (sampling.getSeed() >= 0) params["sampling_seed"] = sampling.getSeed();
@@ -194,13 +214,37 @@ tl::expected<completion_answer, bad_answer> parse_sglang(const json_found& frame
   return answer;
 }
 
+// `tokens` are all that were sampled; of some of them no probability is told, as in a chat.
+tl::expected<completion_answer, bad_answer> parse_llama(const json_found& frame,
+                                                        std::string_view body) {
+  auto ids = ids_in(member(frame, "tokens"));
+  auto why = as<std::string_view>(member(frame, "stop_type"));
+  if (!ids || !why) return bad(body, "token ids");
+  completion_answer answer;
+  answer.finish_reason = *why == "limit" ? "length" : "stop";
+  answer.content = text_of(member(frame, "content"));
+  answer.model = text_of(member(frame, "model"));
+  answer.token_ids = std::move(*ids);
+  if (auto entries = list_in(member(frame, "completion_probabilities")))
+    for (auto x : *entries) answer.logprobs.push_back(logprob_of(member(x, "logprob")));
+  return answer;
+}
+
+tl::expected<completion_answer, bad_answer> parse_of(server_kind kind, const json_found& frame,
+                                                     std::string_view body) {
+  switch (kind) {
+    case server_kind::sglang: return parse_sglang(frame, body);
+    case server_kind::llamacpp: return parse_llama(frame, body);
+    default: return parse_vllm(frame, body);
+  }
+}
+
 } // namespace
 
 tl::expected<completion_answer, bad_answer> parse_generated(server_kind kind,
                                                             std::string_view body) {
   json_document frame{body};
-  auto result = kind == server_kind::sglang ? parse_sglang(frame.root(), body)
-                                            : parse_vllm(frame.root(), body);
+  auto result = parse_of(kind, frame.root(), body);
   if (!result) return result;
   result->completion_tokens = static_cast<uint32_t>(result->token_ids.size());
   settle_tokens(*result);

@@ -8,7 +8,7 @@ import ssl
 import time
 import urllib.parse
 import uuid
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Type, Union
 
 if TYPE_CHECKING:
     from .rollouts import Rollouts
@@ -134,9 +134,9 @@ class Task:
     prompt: str
 
 
-_ERRORS = {400: RequestError, 401: Unauthorized, 404: NotFound, 409: RequestError,
-           413: RequestError, 429: Busy}
-_BY_CATEGORY = {"lease_lost": LeaseLost, "consumer_fenced": Fenced}
+_ERRORS: Dict[int, Type[KernelmillError]] = {
+    400: RequestError, 401: Unauthorized, 404: NotFound, 409: RequestError, 413: RequestError, 429: Busy}
+_BY_CATEGORY: Dict[str, Type[KernelmillError]] = {"lease_lost": LeaseLost, "consumer_fenced": Fenced}
 
 
 class Client:
@@ -300,8 +300,8 @@ class Client:
                 if status < 300:
                     return answer
                 what = answer.get("error", {})
-                kind = _BY_CATEGORY.get(what.get("category", "")) or _ERRORS.get(
-                    status, Unavailable if status >= 500 else KernelmillError)
+                by_status = _ERRORS.get(status, Unavailable if status >= 500 else KernelmillError)
+                kind = _BY_CATEGORY.get(what.get("category", ""), by_status)
                 error = kind(
                     status, what.get("category", ""), what.get("message", f"HTTP {status}"),
                     what.get("hint", ""))

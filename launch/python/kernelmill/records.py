@@ -52,7 +52,8 @@ class Run:
 
 def of_json(kind: Type[T], document: Dict[str, Any]) -> T:
     """Of a document that may have more fields than this version knows, or fewer."""
-    names = [x.name for x in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    of_class: Any = kind
+    names = [x.name for x in dataclasses.fields(of_class)]
     return kind(**{x: document.get(x) for x in names})
 
 

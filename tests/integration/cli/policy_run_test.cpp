@@ -211,7 +211,9 @@ TEST(policy_probe, lists_what_each_kind_has_and_what_is_lost_without) {
     for (const char* name :
          {"models", "health", "logprobs", "streaming", "seed_repeat", "metrics", "weight_version"})
       EXPECT_EQ(has[name], true) << name;
-    for (const char* name : {"token_route", "prompt_ids"}) EXPECT_EQ(has[name], engine) << name;
+    EXPECT_EQ(has["prompt_ids"], engine);
+    for (const char* name : {"token_route", "token_ids", "render"})
+      EXPECT_EQ(has[name], std::string_view{kind} != "openai") << name;
     EXPECT_EQ(has["abort"], std::string_view{kind} == "sglang");
     auto text = kernelmill({"policy", "probe", url, "--kind", kind, "--model", "m"});
     EXPECT_EQ(text.code, 0) << text.err;

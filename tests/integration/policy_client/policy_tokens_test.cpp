@@ -117,7 +117,12 @@ struct policy_tokens : testing::TestWithParam<const char*> {
   uint32_t max_tokens = 100;
 };
 
-INSTANTIATE_TEST_SUITE_P(kinds, policy_tokens, testing::Values("vllm", "sglang"),
+// What llama.cpp does not have: ids of prompts in a chat, messages at /tokenize, versions.
+struct engine_tokens : policy_tokens {};
+
+INSTANTIATE_TEST_SUITE_P(kinds, policy_tokens, testing::Values("vllm", "sglang", "llamacpp"),
+                         [](const auto& x) { return std::string{x.param}; });
+INSTANTIATE_TEST_SUITE_P(kinds, engine_tokens, testing::Values("vllm", "sglang"),
                          [](const auto& x) { return std::string{x.param}; });
 
 } // namespace
@@ -140,7 +145,7 @@ TEST_P(policy_tokens, they_do_so_after_an_answer_that_was_cut_off) {
   EXPECT_STREQ(last.open()->getFinishReason().cStr(), "length");
 }
 
-TEST_P(policy_tokens, by_chat_the_same_server_leads_to_branches_that_are_seen) {
+TEST_P(engine_tokens, by_chat_the_same_server_leads_to_branches_that_are_seen) {
   start(R"(,"drift":true,"strip_thoughts":true)", false);
   EXPECT_EQ(turn().state, wire::TokenState::EXACT);
   auto prompt = thread.ids.size() - thread.sampled;
@@ -150,7 +155,7 @@ TEST_P(policy_tokens, by_chat_the_same_server_leads_to_branches_that_are_seen) {
   EXPECT_LT(second.position, second.kept);
 }
 
-TEST_P(policy_tokens, without_a_route_that_tokenizes_messages_a_chat_of_one_token_renders) {
+TEST_P(engine_tokens, without_a_route_that_tokenizes_messages_a_chat_of_one_token_renders) {
   start(R"(,"renders":false,"drift":true,"strip_thoughts":true)");
   expect_exact_turns(3);
 }
@@ -169,7 +174,7 @@ TEST_P(policy_tokens, faults_on_the_way_are_survived_and_change_nothing) {
   }
 }
 
-TEST_P(policy_tokens, versions_of_the_weights_come_with_their_tokens) {
+TEST_P(engine_tokens, versions_of_the_weights_come_with_their_tokens) {
   start(R"(,"versions":[{"version":"step-1"},{"version":"step-2","from_request":2}])");
   turn();
   auto tokens = last.open()->getTokenIds().size();
@@ -179,7 +184,7 @@ TEST_P(policy_tokens, versions_of_the_weights_come_with_their_tokens) {
   EXPECT_EQ(versions(), (spans{{"step-2", {0, tokens}}}));
 }
 
-TEST_P(policy_tokens, a_probe_says_that_nothing_is_lost) {
+TEST_P(engine_tokens, a_probe_says_that_nothing_is_lost) {
   start(R"(,"versions":[{"version":"step-1"}])");
   policy_config config;
   config.base_url = server->base_url();

@@ -65,6 +65,12 @@ TEST(chat_body, switches_off_the_sampling_defaults_of_llamacpp) {
   EXPECT_EQ(body["repeat_penalty"], 1.0);
 }
 
+TEST(chat_body, asks_llamacpp_for_no_tokens_beside_the_sampled_ones) {
+  EXPECT_EQ(body_of({"m", server_kind::llamacpp, false, "max_tokens", true})["top_logprobs"], 1);
+  EXPECT_FALSE(
+      body_of({"m", server_kind::vllm, false, "max_tokens", true}).contains("top_logprobs"));
+}
+
 TEST(chat_body, replaces_bytes_that_are_not_utf8) {
   auto message = request(false, "a\xff"
                                 "b");
@@ -101,6 +107,26 @@ TEST(parse_chat_response, drops_logprobs_that_do_not_match_the_ids) {
   EXPECT_TRUE(x->logprobs.empty());
   EXPECT_TRUE(x->logprobs_dropped);
   EXPECT_EQ(x->token_ids.size(), 3u);
+}
+
+// As llama.cpp's build 11549 answered with a stop text "ab": of ten tokens it told five.
+TEST(parse_chat_response, ids_that_the_logprobs_tell_in_part_are_none) {
+  auto entry = [](int id) {
+    return json{{"id", id}, {"token", "b"}, {"bytes", {98}}, {"logprob", -0.7}};
+  };
+  json body{{"choices",
+             {{{"finish_reason", "stop"},
+               {"message", {{"role", "assistant"}, {"content", "bbaaaaaa"}}},
+               {"logprobs",
+                {{"content", {entry(101), entry(101), entry(100), entry(100), entry(100)}}}}}}},
+            {"usage", {{"completion_tokens", 10}, {"prompt_tokens", 24}}}};
+  auto x = parse_chat_response(body.dump());
+  ASSERT_TRUE(x);
+  EXPECT_TRUE(x->token_ids.empty());
+  EXPECT_TRUE(x->logprobs.empty());
+  EXPECT_TRUE(x->logprobs_dropped);
+  body["usage"]["completion_tokens"] = 5;
+  EXPECT_EQ(parse_chat_response(body.dump())->token_ids.size(), 5u);
 }
 
 TEST(parse_chat_response, reads_the_ids_that_sglang_has_in_the_choice) {

@@ -221,6 +221,79 @@ TEST(token_exchange, with_stop_texts_the_models_own_end_is_left_out_too) {
   EXPECT_EQ(x.read(ok({{"prompt", "words"}})).answer.content, "words");
 }
 
+TEST(token_exchange, llamacpp_shows_the_text_then_its_ids_then_completes_them) {
+  token_exchange x{request_of({}, 0, true), options(server_kind::llamacpp)};
+  auto shown = x.next("r");
+  EXPECT_EQ(shown.path, "apply-template");
+  EXPECT_EQ(json::parse(shown.body)["messages"].size(), 1u);
+  x.read(ok({{"prompt", "<user>do it\n<assistant>"}}));
+  EXPECT_EQ(classify(x.read(status(503)).signal, {}, 0).action, attempt_action::retry);
+  auto ids_of_text = x.next("r");
+  EXPECT_EQ(ids_of_text.path, "tokenize");
+  EXPECT_EQ(json::parse(ids_of_text.body), (json{{"content", "<user>do it\n<assistant>"},
+                                                 {"add_special", true},
+                                                 {"parse_special", true}}));
+  x.read(ok(tokens({1, 2})));
+  auto asked = x.next("r");
+  EXPECT_EQ(asked.path, "completion");
+  auto body = json::parse(asked.body);
+  EXPECT_EQ(body["prompt"], (ids{1, 2}));
+  EXPECT_EQ(body["n_predict"], 7);
+  EXPECT_EQ(body["n_probs"], 1);
+  EXPECT_EQ(body["return_tokens"], true);
+  EXPECT_EQ(body["repeat_penalty"], 1.0);
+  EXPECT_EQ(body["stop"], json{"END"});
+  auto end = x.read(ok({{"content", "hi"}, {"tokens", ids{5, 3}}, {"stop_type", "word"}}));
+  EXPECT_FALSE(x.more());
+  EXPECT_EQ(end.answer.content, "hi");
+  EXPECT_EQ(end.answer.finish_reason, "stop");
+  EXPECT_EQ(end.answer.prompt_token_ids, (ids{1, 2}));
+  EXPECT_EQ(end.answer.token_ids, (ids{5, 3}));
+}
+
+TEST(token_exchange, llamacpp_renders_each_of_the_three_conversations_in_two_steps) {
+  token_exchange x{request_of({1, 2, 33, 99}, 2), options(server_kind::llamacpp)};
+  std::vector<json> shown;
+  for (auto rendered : {ids{1, 2, 3, 99, 50}, ids{1, 2, 7, 99, 50}, ids{1, 2, 8, 99, 50}}) {
+    EXPECT_EQ(x.next("r").path, "apply-template");
+    shown.push_back(json::parse(x.next("r").body)["messages"][1]["content"]);
+    x.read(ok({{"prompt", "text"}}));
+    EXPECT_EQ(x.next("r").path, "tokenize");
+    x.read(ok(tokens(rendered)));
+  }
+  EXPECT_EQ(shown[0], "done");
+  EXPECT_NE(shown[1], shown[2]);
+  EXPECT_EQ(json::parse(x.next("r").body)["prompt"], (ids{1, 2, 33, 99, 50}));
+}
+
+TEST(token_exchange, a_llamacpp_without_templates_is_asked_by_chat) {
+  token_exchange x{request_of(), options(server_kind::llamacpp)};
+  x.read(status(404));
+  x.read(chat("length"));
+  EXPECT_EQ(x.next("r").path, "chat/completions");
+  x.read(chat("stop"));
+  EXPECT_FALSE(x.more());
+}
+
+// As llama.cpp's build 11549 answered; the third id begins a character that the fourth ends.
+TEST(parse_generated, llamacpp_tells_all_ids_but_not_all_of_their_probabilities) {
+  auto body = R"({"index":0,"content":"EE\u00e9","tokens":[72,72,198,172],"id_slot":1,"stop":true,
+    "model":"m","tokens_predicted":4,"tokens_evaluated":2,"stop_type":"limit","truncated":false,
+    "completion_probabilities":[{"id":72,"token":"E","bytes":[69],"logprob":-0.75,"top_logprobs":[]},
+    {"id":72,"token":"E","bytes":[69],"logprob":-0.5,"top_logprobs":[]},
+    {"id":172,"token":"\u00e9","bytes":[195,169],"logprob":-1.25,"top_logprobs":[]}]})";
+  auto x = parse_generated(server_kind::llamacpp, body);
+  ASSERT_TRUE(x);
+  EXPECT_EQ(x->content, "EE\u00e9");
+  EXPECT_EQ(x->finish_reason, "length");
+  EXPECT_EQ(x->token_ids, (ids{72, 72, 198, 172}));
+  EXPECT_TRUE(x->logprobs.empty());
+  EXPECT_TRUE(x->logprobs_dropped);
+  settle_version(*x, server_kind::llamacpp);
+  EXPECT_EQ(x->weight_versions, (std::vector<weight_span>{{"m", 0, 4}}));
+  EXPECT_FALSE(parse_generated(server_kind::llamacpp, R"({"content":"old","stop_type":"eos"})"));
+}
+
 TEST(parse_generated, keeps_logprobs_bit_by_bit) {
   for (float value : {-0.1f, -1.17549435e-38f, -12.3456789f, -0.0f, -3.4028234e38f}) {
     auto body = generated({1});

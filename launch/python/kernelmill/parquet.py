@@ -1,6 +1,6 @@
 """A dataset that `kernelmill export` wrote, as Parquet. It needs pyarrow: pip install 'kernelmill[parquet]'.
 
-    python -m kernelmill.export sft --out sft-parquet
+    python -m kernelmill.parquet sft --out sft-parquet
 
 Rows are read twice, a row group at a time: once for the types of all of them, once to write. So memory is that of a row group.
 """
@@ -11,9 +11,12 @@ import json
 import pathlib
 import re
 import sys
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
+
+Path = Union[str, pathlib.Path]
 
 
-def _pyarrow():
+def _pyarrow() -> Any:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -23,9 +26,9 @@ def _pyarrow():
     return pyarrow
 
 
-def _groups(pa, path, rows):
+def _groups(pa: Any, path: pathlib.Path, rows: int) -> Iterator[List[Any]]:
     """Lists of at most `rows` rows of a .jsonl or .jsonl.zst."""
-    group = []
+    group: List[Any] = []
     with pa.input_stream(str(path), compression="zstd" if path.name.endswith(".zst") else None) as stream:
         rest = b""
         while part := stream.read(1 << 20):
@@ -42,7 +45,7 @@ def _groups(pa, path, rows):
         yield group
 
 
-def _schema(pa, path, rows):
+def _schema(pa: Any, path: pathlib.Path, rows: int) -> Any:
     schema = None
     for group in _groups(pa, path, rows):
         of_group = pa.Table.from_pylist(group).schema
@@ -50,7 +53,7 @@ def _schema(pa, path, rows):
     return schema
 
 
-def _write(pa, path, target, rows):
+def _write(pa: Any, path: pathlib.Path, target: pathlib.Path, rows: int) -> int:
     schema, count = _schema(pa, path, rows), 0
     if schema is None:
         return 0
@@ -61,7 +64,7 @@ def _write(pa, path, target, rows):
     return count
 
 
-def _sha256(path):
+def _sha256(path: pathlib.Path) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while part := file.read(1 << 20):
@@ -69,7 +72,7 @@ def _sha256(path):
     return digest.hexdigest()
 
 
-def to_parquet(directory, out, rows_per_group=1024):
+def to_parquet(directory: Path, out: Path, rows_per_group: int = 1024) -> Dict[str, int]:
     """Writes the export in `directory` as a new folder `out`: data/SPLIT.parquet, the data card, PROVENANCE.json with the hashes
     of the new files. Returns the number of rows by split."""
     pa = _pyarrow()
@@ -80,7 +83,8 @@ def to_parquet(directory, out, rows_per_group=1024):
     if out.exists() and any(out.iterdir()):
         raise FileExistsError(f"{out} is not empty: name another folder")
     (out / "data").mkdir(parents=True, exist_ok=True)
-    counts, files = {}, []
+    counts: Dict[str, int] = {}
+    files: List[Dict[str, Any]] = []
     for path in sorted((directory / "data").iterdir()):
         split = path.name.split(".")[0]
         target = out / "data" / f"{split}.parquet"
@@ -97,8 +101,8 @@ def to_parquet(directory, out, rows_per_group=1024):
     return counts
 
 
-def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="python -m kernelmill.export", description="Writes an export as Parquet.")
+def main(arguments: Optional[Sequence[str]] = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m kernelmill.parquet", description="Writes an export as Parquet.")
     parser.add_argument("directory", help="what `kernelmill export --out DIR` wrote")
     parser.add_argument("--out", required=True, help="a new folder")
     parser.add_argument("--rows-per-group", type=int, default=1024)
@@ -106,7 +110,7 @@ def main(arguments=None):
     try:
         counts = to_parquet(given.directory, given.out, given.rows_per_group)
     except (OSError, ImportError, ValueError) as why:
-        print(f"kernelmill.export: {why}", file=sys.stderr)
+        print(f"kernelmill.parquet: {why}", file=sys.stderr)
         return 1
     for split, rows in counts.items():
         print(f"wrote {given.out}/data/{split}.parquet: {rows} rows")
