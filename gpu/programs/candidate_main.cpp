@@ -16,6 +16,7 @@
 
 #include "gpu/candidate/device_code.hpp"
 #include "gpu/candidate/gpu_memory.hpp"
+#include "gpu/candidate/lone_calls.hpp"
 #include "gpu/candidate/protocol.hpp"
 #include "gpu/candidate/stream_gate.hpp"
 #include "gpu/cuda/call_fence.hpp"
@@ -327,6 +328,9 @@ void obey(candidate_command command) {
 
 int main(int argc, char** argv) {
   using namespace kernelmill;
+  // Device code under a tool, whose library in this process needs more than the inner walls allow.
+  // Nothing of a candidate runs on this side.
+  if (argc > 1 && std::strcmp(argv[1], "lone") == 0) return make_lone_calls();
   // Before the driver starts threads, which would stay outside. A kernel without Landlock is no
   // reason to end: what it guards is hidden, too.
   if (!enter_candidate_landlock()) give_up("enter a Landlock domain");

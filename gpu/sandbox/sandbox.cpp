@@ -174,13 +174,13 @@ struct start_pipes {
   descriptor seccomp;
 };
 
-expected<start_pipes> make_pipes(bool with_gpu) {
+expected<start_pipes> make_pipes(const sandbox_spec& spec) {
   start_pipes x{make_pipe(), make_pipe(), make_pipe(), {}};
   if (!x.status.read || !x.complaint.read || !x.info.read)
     return infrastructure_error("no_descriptors",
                                 "failed to start a sandbox: this process has no descriptor left",
                                 "raise the limit of open files (ulimit -n)");
-  auto program = sandbox_seccomp_program(with_gpu);
+  auto program = sandbox_seccomp_program(!spec.devices.empty(), spec.may_use_loopback);
   KM_TRY(program);
   x.seccomp = std::move(*program);
   return x;
@@ -237,7 +237,7 @@ expected<sandboxed_child> sandbox::start(const sandbox_spec& spec) {
     return unavailable("bubblewrap is not installed", "apt install bubblewrap");
   if (spec.argv.empty())
     return infrastructure_error("bad_process_spec", "failed to start a sandbox: no program");
-  auto pipes = make_pipes(!spec.devices.empty());
+  auto pipes = make_pipes(spec);
   KM_TRY(pipes);
   auto group = state_->groups.create(spec.memory_bytes, spec.process_count);
   KM_TRY(group);

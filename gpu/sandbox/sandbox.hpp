@@ -65,6 +65,10 @@ struct sandbox_spec {
   /// (until then it can exec, since it was exec'd itself).
   bool may_exec = true;
 
+  /// Sockets of the loopback interface, which is the sandbox's own: tools that look at device code
+  /// talk to their library in its process by them.
+  bool may_use_loopback = false;
+
   /// A trusted process that forks others and walls each of them in itself: it keeps what that takes
   /// (on a root's machine four capabilities, else the right to more user namespaces) and gets no
   /// filter of system calls.

@@ -61,11 +61,18 @@ tl::unexpected<error> cannot(const char* what, int cause) {
 
 // NVIDIA's driver talks to itself over Unix sockets when it starts, and gives up without. In a
 // network of its own there is nobody else to reach; the inner filter refuses them all again.
-void add_socket_rules(rule_list& rules, bool with_gpu) {
-  if (with_gpu)
+void add_socket_rules(rule_list& rules, bool with_gpu, bool with_loopback) {
+  if (with_loopback) {
+    // One rule for each gap between the three that are let through.
+    rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_LT, AF_UNIX)});
+    for (uint64_t family = AF_INET + 1; family < AF_INET6; ++family)
+      rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_EQ, family)});
+    rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_GT, AF_INET6)});
+  } else if (with_gpu) {
     rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_NE, AF_UNIX)});
-  else
+  } else {
     rules.all(refuse, {"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4"});
+  }
   rules.all(refuse, {"socketcall"});
 }
 
@@ -239,14 +246,14 @@ void add_candidate_rules(rule_list& rules) {
 
 } // namespace
 
-expected<descriptor> sandbox_seccomp_program(bool with_gpu) {
+expected<descriptor> sandbox_seccomp_program(bool with_gpu, bool with_loopback) {
   filter context{::seccomp_init(allow), &seccomp_release};
   if (!context) return cannot("create", ENOMEM);
   rule_list rules{context.get()};
   add_sandbox_rules(rules);
   add_page_cache_rules(rules);
   add_file_news_rules(rules);
-  add_socket_rules(rules, with_gpu);
+  add_socket_rules(rules, with_gpu, with_loopback);
   if (rules.failed() != 0) return cannot("fill", rules.failed());
   ::seccomp_attr_set(context.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2); // a binary tree
   descriptor file{::memfd_create("kernelmill-seccomp", MFD_CLOEXEC)};

@@ -234,7 +234,8 @@ expected<compiler_facts> ask_hipcc(sandbox& walls, const std::string& compiler,
 }
 
 expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
-                                   const std::string& architecture) {
+                                   const std::string& architecture,
+                                   const std::vector<std::string>& extra_flags) {
   constexpr const char* inside = "/kernelmill-nvrtc";
   if (::access(program.c_str(), X_OK) != 0)
     return infrastructure_error("toolchain_missing",
@@ -259,6 +260,7 @@ expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
       result.compile.push_back("--include-path=" + folder.string());
   }
   result.identity = "NVRTC " + *version + " -std=c++20 -arch=" + architecture;
+  add_flags(result, extra_flags);
   result.digest = digest_of(result, "nvrtc " + *version);
   return result;
 }

@@ -33,7 +33,8 @@ expected<compiler_facts> ask_nvcc(sandbox& walls, const std::string& compiler,
 
 /// The same of `program`, which is kernelmill-nvrtc, for the contract `device`.
 expected<compiler_facts> ask_nvrtc(sandbox& walls, const std::string& program,
-                                   const std::string& architecture);
+                                   const std::string& architecture,
+                                   const std::vector<std::string>& extra_flags = {});
 
 /// The same of hipcc, for GPUs of `architecture` ("gfx90a").
 expected<compiler_facts> ask_hipcc(sandbox& walls, const std::string& compiler,

@@ -95,7 +95,8 @@ expected<compiler_facts> native_toolchain::state::learn_device() {
   std::lock_guard guard{mutex};
   if (device_facts) return *device_facts;
   KM_TRY(cache.prepare());
-  auto answer = ask_nvrtc(walls, options.device_compiler, options.architecture);
+  auto answer =
+      ask_nvrtc(walls, options.device_compiler, options.architecture, options.extra_flags);
   if (answer) device_facts = *answer;
   return answer;
 }

@@ -60,6 +60,8 @@ cli::command cluster_init_row();
 cli::command policy_scripted_row();
 cli::command policy_probe_row();
 cli::command inspect_row();
+cli::command profile_row();
+cli::command sanitize_row();
 cli::command profile_read_row();
 cli::command profile_command_row();
 cli::command index_build_row();

@@ -33,6 +33,7 @@ native_toolchain& workbench::toolchain() {
     options.compiler = compile_section{}.compiler;
     options.cache_directory = build_directory_.empty() ? default_build_cache() : build_directory_;
     backend_.apply(options);
+    if (keeps_lines_) options.extra_flags = {"-lineinfo"};
     toolchain_ = std::make_unique<native_toolchain>(*walls_, options);
   }
   return *toolchain_;

@@ -36,6 +36,9 @@ public:
   /// Builds below `directory` and takes nothing from the machine's cache of builds, which has what
   /// is to be built again. Before the toolchain is first asked for.
   void build_afresh_in(std::string directory) { build_directory_ = std::move(directory); }
+  /// What is built has a table of lines. Before the toolchain is first asked for.
+  void keep_lines() noexcept { keeps_lines_ = true; }
+  sandbox& walls() noexcept { return *walls_; }
   const std::string& backend() const noexcept { return backend_.name; }
   /// Tried once.
   const std::vector<sandbox_layer>& layers() {
@@ -52,6 +55,7 @@ private:
 
   chosen_backend backend_;
   unsigned warm_ = 1;
+  bool keeps_lines_ = false;
   std::string build_directory_; ///< empty: the machine's cache
 
   // On the heap: the sandbox and the referee keep references to what is above them.

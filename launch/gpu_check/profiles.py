@@ -2,12 +2,15 @@
 that the tools print is kept, so that it can become a golden file."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
+import tarfile
 import time
 
 from gpu_check import common
@@ -32,15 +35,22 @@ def seconds_for(most):
 
 def run(words, kept, seconds):
     """What a command says, kept in a file too. Returns (exit code or None when its time was over, text)."""
-    try:
-        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, env=environment(first_gpu=True))
-        code, text = done.returncode, done.stdout.decode(errors="replace")
-    except subprocess.TimeoutExpired as late:
-        code, text = None, (late.stdout or b"").decode(errors="replace")
-    except OSError as problem:
-        code, text = None, str(problem)
-    kept.write_text(text)
-    return code, text
+    code = None
+    with kept.open("wb") as into:
+        try:  # a session of its own: tools are scripts that start the program, and all of them must end
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=into, stderr=subprocess.STDOUT,
+                                       start_new_session=True, env=environment(first_gpu=True))
+        except OSError as problem:
+            into.write(str(problem).encode())
+        else:
+            try:
+                code = process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                pass
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return code, kept.read_text(errors="replace")
 
 
 def read_by_us(path):
@@ -185,7 +195,7 @@ def check_sanitizers(sanitizer, folder):
     program = build(SANITIZER_KERNELS, folder)
     if program is None:
         return
-    names = subprocess.run([program], capture_output=True, text=True).stdout.split()
+    names = run([program], folder / "sanitizer_kernels.txt", 20)[1].split()
 
     def sanitize(name):
         which = name.split("__")[1]
@@ -226,21 +236,77 @@ def check_free():
 def check_inspect(folder):
     """Source beside PTX and SASS, with lines."""
     path = common.baseline("native/row_sum")
-    done = subprocess.run([PROGRAM, "inspect", path, "--json"], capture_output=True, text=True, env=environment())
-    (folder / "inspect.json").write_text(done.stdout)
-    x = json.loads(done.stdout) if done.returncode == 0 else {}
+    code, x, words = ours(["inspect", path], folder / "inspect.json")
     rows = [row for view in x.get("triview", []) for row in view["rows"]]
     both = sum(row["line"] > 0 and bool(row["ptx"]) and bool(row["sass"]) for row in rows)
-    promise(both > 0, f"inspect: {both} lines of source have both PTX and SASS; missing: {x.get('missing')}" + done.stderr[-200:])
+    promise(both > 0, f"inspect: {both} lines of source have both PTX and SASS; missing: {x.get('missing')}{words}")
     code, text = run([tool("nvcc") or "nvcc", "-O3", "-lineinfo", "-arch=native", "-cubin", path, "-o", folder / "row_sum.cubin"], folder / "cubin.txt", 30)
     for name, options in (("nvdisasm", ["-g", "-c"]), ("cuobjdump", ["--dump-sass"])):
         if code == 0 and tool(name):
             run([tool(name), *options, folder / "row_sum.cubin"], folder / f"{name}_recorded.txt", 30)
 
 
+# -- around candidates, in the sandbox -----------------------------------------------------------------------------------
+
+# Device code for native/row_sum: (what is found by which tool, the body of its kernel, its geometry).
+PLANTED = {
+    "out_of_bounds": ("memcheck", "float s = 0; for (int j = 0; j <= cols; ++j) s += x[long(blockIdx.x) * cols + j]; y[blockIdx.x] = s;", "<<<rows, 1>>>"),
+    "race": ("racecheck", "__shared__ float part[64]; float s = 0; for (int j = threadIdx.x; j < cols; j += 64) s += x[long(blockIdx.x) * cols + j];"
+             " part[threadIdx.x] = s; if (threadIdx.x == 0) { for (int j = 1; j < 64; ++j) s += part[j]; y[blockIdx.x] = s; }", "<<<rows, 64>>>"),
+    "uninitialized": ("initcheck", "float s = y[blockIdx.x] * 0; for (int j = 0; j < cols; ++j) s += x[long(blockIdx.x) * cols + j]; y[blockIdx.x] = s;", "<<<rows, 1>>>"),
+    "none": ("all", "float s = 0; for (int j = 0; j < cols; ++j) s += x[long(blockIdx.x) * cols + j]; y[blockIdx.x] = s;", "<<<rows, 1>>>"),
+}
+
+
+def ours(words, kept):
+    """(exit code, document, the end of what it says where it has none) of kernelmill."""
+    code, text = run([PROGRAM, *words, "--json"], kept, seconds_for(60))
+    try:
+        return code, json.loads(text), ""
+    except ValueError:
+        return code, {}, ": " + text[-300:]
+
+
+def check_around():
+    """The verbs `profile FILE` and `sanitize FILE`."""
+    folder = OUT / "profile"
+    rows = [(family, *x) for family, x in PLANTED.items()]
+    for family, which, body, geometry in rows:
+        path = folder / f"planted_{family}.cu"
+        path.write_text(f"// launch: f{geometry}(x, y, rows, cols)\nextern \"C\" __global__ void f(const float* x, float* y, int rows, int cols) {{\n  {body}\n}}\n")
+        code, found, words = ours(["sanitize", path, "--task", "native/row_sum", "--tool", which], folder / f"around_{family}.json")
+        checks = found.get("checks", [])
+        families = sorted({f["family"] for c in checks for f in c["findings"]})
+        problems = [f"{c['check']} {c['problem']}: {c['words'] or c['said'][-200:]}" for c in checks if c["problem"] != "none"]
+        wanted = [] if family == "none" else [family]
+        promise(checks and not problems and families == wanted,
+                f"sanitize, in the sandbox: {family} by {which}: {', '.join(families) or 'nothing'} ({sum(c['seconds'] for c in checks):.1f} s)"
+                + "; ".join(problems) + words)
+    for pack in ("quick", "full"):
+        code, found, words = ours(["profile", folder / "planted_none.cu", "--task", "native/row_sum", "--pack", pack], folder / f"around_{pack}.json")
+        kernels = found.get("kernels", [])
+        promise(code == 0 and len(kernels) == 1, f"profile, in the sandbox, pack {pack}: {len(kernels)} kernel, told as {told_of(kernels[0]) if kernels else 'nothing'}, "
+                f"{found.get('seconds', 0):.1f} s, problem {found.get('problem')}: {found.get('words')} {found.get('said', '')[-300:]}{words}")
+
+
+def keep_all(folder):
+    """All of it as one file, to be golden files."""
+    with tarfile.open(OUT / "profile_recorded.tar.gz", "w:gz") as into:
+        for path in sorted(folder.iterdir()):
+            if path.is_file() and path.stat().st_size < 4 << 20 and path.suffix in (".txt", ".csv", ".json", ".cu"):
+                into.add(path, f"profile/{path.name}")
+
+
 def check_profile():
     folder = OUT / "profile"
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        check_all(folder)
+    finally:
+        keep_all(folder)
+
+
+def check_all(folder):
     found = {name: tool(name) for name in ("nvcc", "ncu", "compute-sanitizer", "nvdisasm", "cuobjdump")}
     versions = "".join(f"{name}: {path}\n{run([path, '--version'], folder / 'version.txt', 20)[1] if path else ''}\n" for name, path in found.items())
     (folder / "versions.txt").write_text(versions)
@@ -253,5 +319,7 @@ def check_profile():
         check_sanitizers(found["compute-sanitizer"], folder)
     else:
         say("        without compute-sanitizer: no findings")
+    if found["ncu"] and found["compute-sanitizer"]:
+        check_around()
     check_free()
     check_inspect(folder)

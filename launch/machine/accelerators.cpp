@@ -3,9 +3,11 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
+#include "gpu/cuda/driver.hpp"
 #include "gpu/cuda/runtime_compiler.hpp"
 #include "gpu/cuda/visible_gpus.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
@@ -35,20 +37,6 @@ std::string version_of_nvcc(const std::string& nvcc) {
   return at == text.npos ? std::string{} : text.substr(at, text.find('\n', at) - at);
 }
 
-/// With the toolkit as nvcc is, or in a folder of its own.
-std::string find_ncu() {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> places;
-  if (auto* home = std::getenv("CUDA_HOME")) places.push_back(fs::path{home} / "bin/ncu");
-  places.emplace_back("/usr/local/cuda/bin/ncu");
-  std::error_code code;
-  for (auto& x : fs::directory_iterator{"/opt/nvidia/nsight-compute", code})
-    places.push_back(x.path() / "ncu");
-  for (auto& x : places)
-    if (::access(x.c_str(), X_OK) == 0) return x.string();
-  return on_path("ncu");
-}
-
 /// What the driver says of itself: "RmProfilingAdminOnly: 1". ncu then says ERR_NVGPUCTRPERM.
 bool counters_are_restricted() {
   auto parameters = read_whole("/proc/driver/nvidia/params");
@@ -57,6 +45,28 @@ bool counters_are_restricted() {
 }
 
 } // namespace
+
+std::string toolkit_program(const std::string& name) {
+  namespace fs = std::filesystem;
+  if (auto found = on_path(name); !found.empty()) return found;
+  std::vector<fs::path> places;
+  if (auto* home = std::getenv("CUDA_HOME")) places.push_back(fs::path{home} / "bin" / name);
+  places.push_back(fs::path{"/usr/local/cuda/bin"} / name);
+  std::error_code code;
+  std::vector<fs::path> versions;
+  for (auto& x : fs::directory_iterator{"/opt/nvidia/nsight-compute", code})
+    versions.push_back(x.path() / name);
+  std::sort(versions.rbegin(), versions.rend());
+  places.insert(places.end(), versions.begin(), versions.end());
+  for (auto& x : places)
+    if (::access(x.c_str(), X_OK) == 0) return x.string();
+  return {};
+}
+
+std::string driver_library() {
+  auto driver = cuda::open_driver();
+  return driver ? (*driver)->path : std::string{};
+}
 
 accelerator_facts find_accelerators() {
   accelerator_facts x;
@@ -78,7 +88,7 @@ accelerator_facts find_accelerators() {
   x.cuda_library = found_library({"libcuda.so.1"});
   x.nvcc = find_nvcc();
   x.nvcc_version = version_of_nvcc(x.nvcc);
-  x.ncu = find_ncu();
+  x.ncu = toolkit_program("ncu");
   x.counters_restricted = counters_are_restricted();
   x.hip_library = found_library({"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"});
   x.hipcc = on_path("hipcc");

@@ -26,6 +26,13 @@ struct accelerator_facts {
   std::string hipcc;
 };
 
+/// The path of ncu or compute-sanitizer: on PATH, else with the toolkit as nvcc is, else in a
+/// folder of its own, the latest version; empty when there is none.
+std::string toolkit_program(const std::string& name);
+
+/// The path of the CUDA driver's library; empty when there is none.
+std::string driver_library();
+
 /// Opens libraries, and makes no context on a GPU.
 accelerator_facts find_accelerators();
 

@@ -8,7 +8,7 @@
 
 #include "gpu/candidate/device_program.hpp"
 #include "gpu/referee/device/arena.hpp"
-#include "gpu/task/launch_plan.hpp"
+#include "gpu/referee/device/program_plan.hpp"
 
 namespace kernelmill {
 
@@ -61,13 +61,11 @@ private:
   program_slot(candidate_process process, const task& x, device_arena& arena, shared_page file)
       : device_slot(std::move(process), x, arena), file_(std::move(file)) {}
 
-  std::optional<error> take_scratch();
   device_program& shared() const noexcept { return *static_cast<device_program*>(file_.data()); }
 
   shared_page file_;
-  launch_plan plan_;
+  program_plan plan_;
   bool uses_heap_ = false;
-  std::vector<std::vector<bound_argument>> bound_;
 };
 
 } // namespace kernelmill

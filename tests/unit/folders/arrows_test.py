@@ -40,6 +40,7 @@ ARROWS = {
     "gpu/candidate": "gpu/cuda",
     "gpu/toolchain": "gpu/process gpu/python gpu/sandbox gpu/task",
     "gpu/referee": "gpu/candidate gpu/cuda gpu/process gpu/sandbox gpu/task gpu/toolchain",
+    "gpu/examine": "gpu/candidate gpu/profiler gpu/referee gpu/sandbox gpu/task",
     "gpu/torch": "gpu/python gpu/referee gpu/sandbox gpu/task",
     "gpu/torch/native": "gpu/candidate gpu/cuda gpu/sandbox",
     "gpu/programs": "gpu/candidate gpu/cuda gpu/process gpu/referee gpu/sandbox gpu/task gpu/torch",
@@ -93,7 +94,7 @@ ARROWS = {
     "launch/training": "actors/episode actors/handoff actors/policy_client/http gpu/process gpu/task launch/cli launch/config launch/machine"
     " launch/node launch/report launch/study storage",
     "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/handoff actors/policy_client gpu/process"
-    " gpu/inspect gpu/profiler gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
+    " gpu/examine gpu/inspect gpu/profiler gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
     " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report launch/rollouts"
     " launch/scripted_server launch/services launch/simulate launch/study launch/training launch/watch retrieval storage storage/export storage/fsck",
     "launch": "launch/cli launch/commands",

@@ -80,6 +80,16 @@ TEST_F(an_intruder, with_a_device_gets_unix_sockets_until_the_inner_filter_and_n
   }
 }
 
+TEST_F(an_intruder, that_may_use_loopback_gets_the_internets_sockets_and_finds_nobody) {
+  auto spec = intrude({"gpu_locked_in"});
+  spec.may_use_loopback = true;
+  auto said = run(spec).said;
+  for (auto* name : {"unix", "inet", "inet_udp", "inet6"})
+    EXPECT_EQ(said.at(std::string{"outer:"} + name), 0) << name;
+  for (auto* name : {"netlink", "packet", "inet_in_disguise"})
+    EXPECT_EQ(said.at(std::string{"outer:"} + name), EPERM) << name;
+}
+
 TEST_F(an_intruder, without_a_device_gets_no_sockets_whatever_the_inner_filter) {
   auto spec = intrude({"gpu_locked_in"});
   spec.may_exec = false;

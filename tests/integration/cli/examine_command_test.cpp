@@ -1,0 +1,135 @@
+// `profile FILE` and `sanitize FILE`: the GPU is fake_nvml.cpp's and the tools are scripts; the
+// compiler and the walls are real.
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/integration/cli/program.hpp"
+
+namespace kernelmill::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* honest =
+    "// launch: f<<<rows, 32>>>(x, y, rows, cols)\n"
+    "extern \"C\" __global__ void f(const float* x, float* y, int rows, int cols) {\n"
+    "  if (threadIdx.x != 0) return;\n"
+    "  float s = 0;\n"
+    "  for (int j = 0; j < cols; ++j) s += x[long(blockIdx.x) * cols + j];\n"
+    "  y[blockIdx.x] = s;\n"
+    "}\n";
+
+std::string golden(const std::string& name) {
+  return source_file("tests/unit/profiler/golden/" + name);
+}
+
+class examine_command : public testing::Test {
+protected:
+  void SetUp() override {
+    if (::access("/usr/local/cuda/bin/nvcc", X_OK) != 0) GTEST_SKIP() << "no nvcc on this machine";
+    fs::create_directories(tools_);
+  }
+
+  // A tool that writes a recorded report where its words say, and these words to stdout.
+  void write_tool(const std::string& name, const std::string& report,
+                  const std::string& more = {}) {
+    fs::copy_file(report, tools_ / "report", fs::copy_options::overwrite_existing);
+    std::ofstream{tools_ / name} << "#!/bin/sh\n"
+                                    "while [ $# -gt 0 ]; do case $1 in --log-file=*) log=${1#*=};; "
+                                    "--log-file) log=$2;; esac; shift; done\n"
+                                 << more << "\ncat " << (tools_ / "report").string() << " > $log\n";
+    fs::permissions(tools_ / name, fs::perms{0755});
+    fs::permissions(tools_ / "report", fs::perms{0644});
+    fs::permissions(tools_, fs::perms{0755});
+  }
+
+  program_result run(std::vector<std::string> arguments, const std::string& source = honest) {
+    program_options options;
+    options.input = source;
+    options.environment = {"PATH=" + tools_.string() + ":/usr/bin:/bin",
+                           "LD_LIBRARY_PATH=" + binary().substr(0, binary().rfind('/')) +
+                               "/fake_nvml"};
+    arguments.insert(arguments.begin() + 1, {"-", "--task", "native/row_sum"});
+    return kernelmill(arguments, options);
+  }
+
+  fs::path tools_ = fs::path{scratch()} / "tools";
+};
+
+TEST_F(examine_command, profile_makes_cards_of_what_ncu_reports) {
+  write_tool("ncu", golden("ncu_two_kernels_by_format.csv"));
+  auto x = run({"profile"});
+  EXPECT_EQ(x.code, 0) << x.err;
+  EXPECT_THAT(x.out, AllOf(HasSubstr("rows=8192 cols=8192"),
+                           HasSubstr("limited by memory_bandwidth"), HasSubstr("try: ")));
+  auto d = run({"profile", "--pack", "full", "--json"}).document();
+  EXPECT_EQ(d["problem"], "none") << d;
+  EXPECT_EQ(d["compiled"], true);
+  EXPECT_EQ(d["contract"], "device");
+  EXPECT_EQ(d["kernels"].size(), 2u);
+}
+
+TEST_F(examine_command, profile_that_may_not_be_had_is_named_and_no_fault) {
+  write_tool("ncu", golden("ncu_no_permission_by_format.txt"));
+  auto x = run({"profile"});
+  EXPECT_EQ(x.code, 5);
+  EXPECT_THAT(x.err, AllOf(HasSubstr("no_permission"), HasSubstr("NVreg_RestrictProfiling")));
+}
+
+TEST_F(examine_command, sanitize_lists_findings_of_each_tool) {
+  write_tool("compute-sanitizer", golden("memcheck_by_format.txt"), "printf 'a\\033[31mred\\n'");
+  auto d = run({"sanitize", "--tool", "memcheck", "--json"}).document();
+  ASSERT_EQ(d["checks"].size(), 1u) << d;
+  EXPECT_EQ(d["checks"][0]["check"], "memcheck");
+  EXPECT_EQ(d["checks"][0]["findings"][0]["family"], "out_of_bounds");
+  EXPECT_EQ(d["checks"][0]["findings"][0]["at"]["line"], 14);
+  EXPECT_THAT(d["checks"][0]["said"].get<std::string>(),
+              AllOf(HasSubstr("red"), Not(HasSubstr("\033"))));
+  auto x = run({"sanitize"});
+  EXPECT_EQ(x.code, 5);
+  EXPECT_THAT(x.out,
+              AllOf(HasSubstr("memcheck\n"), HasSubstr("racecheck\n"), HasSubstr("kernel.cu:14")));
+}
+
+TEST_F(examine_command, sanitize_of_nothing_ends_well) {
+  write_file("clean.txt", "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n");
+  write_tool("compute-sanitizer", scratch() + "/clean.txt");
+  auto x = run({"sanitize", "--tool", "initcheck"});
+  EXPECT_EQ(x.code, 0) << x.err;
+  EXPECT_THAT(x.out, HasSubstr("nothing was found"));
+}
+
+TEST_F(examine_command, without_a_tool_says_which) {
+  fs::remove(tools_ / "ncu");
+  if (fs::exists("/usr/local/cuda/bin/ncu")) GTEST_SKIP() << "there is one";
+  auto x = run({"profile", "--json"});
+  EXPECT_EQ(x.code, 1);
+  EXPECT_EQ(x.fault()["category"], "tool_missing");
+}
+
+TEST_F(examine_command, takes_device_code_alone) {
+  auto x = run({"sanitize", "--json"}, "extern \"C\" void solve() {}\n");
+  EXPECT_EQ(x.code, 2);
+  EXPECT_EQ(x.fault()["category"], "unsupported_contract");
+}
+
+TEST_F(examine_command, prints_what_the_compiler_says_of_what_does_not_compile) {
+  auto x = run({"profile", "--json"}, std::string{"// launch: f<<<1, 1>>>(x, y)\n"} + "nonsense\n");
+  EXPECT_EQ(x.code, 5);
+  EXPECT_EQ(x.document()["compiled"], false);
+  EXPECT_THAT(x.document()["log"].get<std::string>(), HasSubstr("nonsense"));
+}
+
+} // namespace
+} // namespace kernelmill::test
