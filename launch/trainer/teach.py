@@ -31,7 +31,9 @@ def training_of(folder: pathlib.Path) -> Dict[str, Any]:
     """What `kernelmill train` is told."""
     config, ports = json.loads((folder / "config.json").read_text()), ports_of(folder)
     teaching, device = config["teaching"], ["--device", config["device"]]
-    python = [sys.executable, "-B", "-m"]
+    # Kernels are not timed on a GPU that a policy uses as well.
+    elsewhere = ["env", f"CUDA_VISIBLE_DEVICES={config['gpus']}"] if "gpus" in config else []
+    python = [*elsewhere, sys.executable, "-B", "-m"]
 
     def given(*names: str) -> Dict[str, Any]:
         return {k: teaching[k] for k in names if k in teaching}
@@ -49,7 +51,7 @@ def training_of(folder: pathlib.Path) -> Dict[str, Any]:
         "run": {"policy": {"kind": "sglang", "base_url": f"http://127.0.0.1:{ports['policy']}/v1", "model": "policy",
                            "tokens": "exact",
                            "sampling": {"temperature": 1.0, "max_tokens": teaching.get("max_tokens", 512), "logprobs": True}},
-                "tasks": given("max_turns"), "evaluation": {"timing": teaching.get("timing", {})}},
+                "tasks": given("max_turns"), "evaluation": given("timing", "slots")},
         **given("stages")}
     return result
 
