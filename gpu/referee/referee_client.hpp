@@ -14,6 +14,8 @@
 
 namespace kernelmill {
 
+class lost_beside;
+
 struct referee_options {
   std::vector<int> cpus;                ///< affinity of candidates; empty: every CPU
   std::string cache_directory;          ///< for built references and baselines
@@ -25,6 +27,7 @@ struct referee_options {
   std::vector<std::string> layers = {}; ///< of the sandbox that stand here, for each result
   /// On a GPU: of the referee while it times, and of what it times; empty: none to spare.
   std::vector<int> timed_cpus = {};
+  std::shared_ptr<lost_beside> lost = {}; ///< of all slots of a machine; empty: of this one alone
 };
 
 /// Thread safety: one thread at a time.
@@ -40,8 +43,9 @@ public:
   ~referee_client();
 
   /// Fails, always with class infrastructure, only when the referee itself is at fault; what is
-  /// wrong with a candidate or a task stands in the result. A request to `stop`, from any thread,
-  /// ends the referee with its candidate, and the error is "cancelled".
+  /// wrong with a candidate or a task stands in the result, also that referees are lost beside it
+  /// again and again: see lost_beside.hpp. A request to `stop`, from any thread, ends the referee
+  /// with its candidate, and the error is "cancelled".
   expected<Message<wire::EvaluateResult>> evaluate(const Message<wire::EvaluateRequest>& request,
                                                    int deadline_ms,
                                                    const std::stop_token& stop = {});

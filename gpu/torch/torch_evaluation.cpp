@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/not_timed.hpp"
@@ -43,6 +42,7 @@ constexpr double core_spread = 10e-6;
 constexpr size_t plan_bytes = 8;          // of a seed, as kernelmill_torch/judged.py has it
 constexpr size_t least_seen = 2;          // blocks that count for a second look
 constexpr double device_spread = 0.15e-6; // of the GPU's work alone
+constexpr double least_time_errors = 2;   // standard ones, by which a call may be longer than it seems
 
 // 0 where it is no number that can be a count.
 uint64_t count_of(const json& x, const char* name) {
@@ -327,14 +327,15 @@ private:
     note_conditions(*parts_.gpu, record_);
   }
 
-  // The least time for what must be read and written, by the GPU's work alone where that is known.
+  // The least time for what must be read and written.
   void compare_with_roofline() {
     auto& timing = record_.timing;
-    double seconds =
-        timing.by_device.candidate > 0 ? timing.by_device.candidate : timing.candidate_seconds;
+    double error = least_time_errors * blocks_.fixed_error();
+    double own = 0;
     for (const auto& x : timing.kinds)
-      if (x.name == own_kind && timing.by_device.candidate == 0)
-        seconds = std::min(seconds, x.candidate_seconds);
+      if (x.name == own_kind) own = x.candidate_seconds + error;
+    double seconds =
+        shortest_known({timing.candidate_seconds + error, own, timing.by_device.candidate});
     timing.roofline_seconds = least_seconds(must_move_, parts_.gpu->memory_bytes_per_second());
     if (seconds >= timing.roofline_seconds) return;
     record_.findings.push_back(
@@ -408,9 +409,6 @@ Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
         return latest->record();
       },
       [&] { return deadline - now_seconds(); });
-  if (record.fault.category == "python_failed" &&
-      parts.lane.fails_beside(request.getCandidateSha256()))
-    record.fault = blamed(record.fault, true);
   if (latest->timed()) settle_untimed(record, request.getTiming().getWidest());
   latest->replace_record(std::move(record)); // of the latest in any case
   return latest->result(now_seconds() - started);

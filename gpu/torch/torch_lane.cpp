@@ -174,12 +174,6 @@ expected<void> torch_lane::launch() {
   return {};
 }
 
-bool torch_lane::fails_beside(const std::string& candidate) {
-  bool again = !candidate.empty() && candidate == failed_beside_;
-  failed_beside_ = candidate;
-  return again && ask({{"op", "end"}}, start_deadline_ms).has_value();
-}
-
 expected<void> torch_lane::await_ready() {
   if (ready_) return {};
   auto text = receive_packet(control_.get(), start_deadline_ms);

@@ -42,10 +42,6 @@ public:
   expected<nlohmann::json> ask(const nlohmann::json& request, int deadline_ms,
                                const std::vector<int>& descriptors = {});
 
-  /// Whether Python failed beside this candidate the last time, too, and answers without it: what
-  /// recurs while a control works is the candidate's.
-  bool fails_beside(const std::string& candidate);
-
   bool on_gpu() const noexcept { return !options_.gpu_node.empty(); }
 
 private:
@@ -61,7 +57,6 @@ private:
   std::optional<child> referee_;
   descriptor control_;
   bool ready_ = false;
-  std::string failed_beside_; // hash of the latest candidate
   descriptor printed_;        // by both
 };
 

@@ -47,6 +47,7 @@ expected<std::vector<referee_client*>> workbench::referees() {
     referee_options options;
     options.cache_directory = default_build_cache();
     options.pool = warm_;
+    options.lost = lost_;
     options.layers = layers_that_stood(layers());
     backend_.apply(options, referees_.size());
     if (!backend_.gpus.empty()) options.timed_cpus = cores_.timed[referees_.size()];

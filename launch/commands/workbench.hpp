@@ -9,6 +9,7 @@
 
 #include "gpu/process/core_shares.hpp"
 #include "gpu/process/process.hpp"
+#include "gpu/referee/lost_beside.hpp"
 #include "gpu/referee/referee_client.hpp"
 #include "gpu/sandbox/sandbox.hpp"
 #include "gpu/toolchain/toolchain.hpp"
@@ -55,6 +56,7 @@ private:
 
   chosen_backend backend_;
   unsigned warm_ = 1;
+  std::shared_ptr<lost_beside> lost_ = std::make_shared<lost_beside>();
   bool keeps_lines_ = false;
   std::string build_directory_; ///< empty: the machine's cache
 

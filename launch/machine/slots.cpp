@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpu/referee/lost_beside.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/machine/build_ahead.hpp"
 
@@ -93,8 +94,10 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
   // timed.
   auto slots = backend.gpus.empty() ? slot_cpus(config.evaluation)
                                     : std::vector<std::vector<int>>(backend.gpus.size());
+  auto lost = std::make_shared<lost_beside>();
   for (size_t i = 0; i < slots.size(); ++i) {
     referee_options referee;
+    referee.lost = lost;
     referee.cpus = slots[i];
     backend.apply(referee, i);
     if (!backend.gpus.empty()) {

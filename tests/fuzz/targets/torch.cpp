@@ -38,10 +38,6 @@ expected<nlohmann::json> torch_lane::ask(const nlohmann::json&, int, const std::
   return answer;
 }
 
-bool torch_lane::fails_beside(const std::string&) {
-  return false;
-}
-
 namespace fuzz {
 
 namespace {

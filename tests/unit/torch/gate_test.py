@@ -1,0 +1,137 @@
+"""Calls that are queued behind the gate, and the two clocks."""
+
+import types
+import unittest
+
+try:
+    import torch
+    from fakes import GatedBench, judgement
+    from kernelmill_torch.judgement import Judgement
+    from kernelmill_torch.processes import Fault, Row
+    from kernelmill_torch.rows import Gateless
+except ImportError:
+    torch = None
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Gate(unittest.TestCase):
+    def judgement(self, most):
+        x = judgement(GatedBench(most))
+        x.bench.admitted = types.SimpleNamespace(others=[])
+        x.row_length, x.is_gated = 16, True
+        return x
+
+    def test_a_row_has_as_many_calls_as_the_baseline_can_queue(self):
+        x = self.judgement(most=4)
+        x.learn_costs([], 1.0)
+        self.assertEqual((x.row_length, x.clock), (4, "device"))
+
+    def test_what_cannot_queue_any_is_timed_with_launches(self):
+        x = self.judgement(most=0)
+        x.learn_costs([], 1.0)
+        self.assertEqual((x.row_length, x.clock), (16, "call"))
+        self.assertEqual(x.bench.lengths, [(16, True), (4, True), (1, True), (16, False)])
+
+    def blocks(self, gateless, count):
+        """A judgement after some blocks, and what they gave; calls cannot be queued in pairs of some numbers."""
+        x, number = self.judgement(most=16), 0
+        x.bench.draw = lambda seeds, _kind="own", _laws=(): seeds
+
+        def rows(_reference_first):
+            nonlocal number
+            number += 1
+            if x.is_gated and number in gateless:
+                raise Gateless
+            for kind in x.watch.rows:
+                kind.append(Row(flushing=0.5))
+            return (3.0, 3.0) if x.is_gated else (2.0, 1.0)
+
+        x.rows_of_pair, x.rows_apart, x.rows_of_one = rows, lambda: None, lambda: [kind.append(Row()) for kind in x.alone]
+        return x, [x.block() for _ in range(count)]
+
+    def test_a_candidate_that_waits_in_a_call_is_timed_with_launches_from_then_on(self):
+        for gateless in range(1, 9), range(3, 9), range(4, 9):  # in the first block, or either pair of the second
+            x, (*_, last) = self.blocks(gateless, 2)
+            self.assertEqual((last["clock"], last["reference"], last["candidate"]), ("call", [2.0] * 2, [1.0] * 2))
+            self.assertEqual(x.bench.lengths, [(16, False)])
+
+    def test_calls_that_could_not_be_queued_once_are_queued_again(self):
+        x, blocks = self.blocks([2, 5], 2)
+        self.assertEqual([one["clock"] for one in blocks], ["device"] * 2)
+        self.assertEqual(x.bench.lengths, [])
+
+    def test_a_candidate_cannot_choose_its_rows_by_that(self):
+        x, blocks = self.blocks([2, 5, 7, 9], 3)
+        self.assertEqual([one["clock"] for one in blocks], ["device", "device", "call"])
+
+    def test_who_pays_for_each_part_of_a_row_does_so_by_either_clock(self):
+        x, _ = self.blocks([], 1)
+        x.is_strict = True
+        x.leave_gate()
+        self.assertEqual(x.bench.strict, [True])
+
+    def test_a_candidate_that_cannot_queue_has_no_other_clock(self):
+        x, _ = self.blocks([], 1)
+        x.use_clock(False)
+        x.undisturbed_pair = lambda _first: x.pair(True)
+        x.rows_of_pair = self.blocks(range(99), 0)[0].rows_of_pair
+        self.assertIsNone(x.other_clock())
+
+    def test_nobody_is_late_for_the_other_clock(self):
+        for category, raises in ("timed_out", False), ("wrong_result", True):
+            x, _ = self.blocks([], 1)
+            x.use_clock(False)
+
+            def late(_first):
+                raise Fault("candidate", category, "")
+
+            x.undisturbed_pair = late
+            if raises:
+                self.assertRaises(Fault, x.other_clock)
+            else:
+                self.assertIsNone(x.other_clock())
+
+    def test_random_numbers_are_not_drawn_before_the_clock_starts(self):
+        for is_random in True, False:
+            bench = GatedBench(16)
+            bench.is_random = is_random
+            x = Judgement(bench, None, None, {"seconds": 60, "clock": "device"})
+            self.assertEqual(x.is_gated, not is_random)
+            x.row_length, x.undisturbed_pair = 16, lambda _first: (2.0, 1.0)
+            self.assertEqual(x.other_clock() is None, is_random)
+
+    def test_costs_are_learned_by_each_clock_before_there_is_a_candidate(self):
+        for is_gated, clock in (True, "device"), (False, "call"):
+            x = self.judgement(most=16)
+            x.bench.row_length, x.bench.learned, x.is_gated, x.process = 16, {"call", "device"} - {clock}, is_gated, None
+            x.bench.layout, x.bench.row = types.SimpleNamespace(sets=16), lambda *_: None
+            x.learn_quietly()
+            self.assertEqual((x.bench.lengths, x.bench.learned), ([(16, is_gated)], {"call", "device"}))
+            x.learn_quietly()
+            self.assertEqual(len(x.bench.lengths), 1)
+
+    def test_random_numbers_of_the_first_row_are_the_models(self):
+        for is_random, wanted in (True, True), (False, False):
+            x, seeds = self.judgement(most=16), []
+            x.bench.is_random, x.bench.outputs, x.bench.make_room = is_random, [], lambda: None
+            x.bench.draw = lambda seeds: seeds
+            x.bench.row = lambda *given: seeds.append(given[-1])
+            x.count_bad = lambda _contents, _outputs, seed: seeds.append(seed) or 0
+            x.warm_up(list(range(16)), [[]] * 16)
+            self.assertEqual((bool(seeds[0]), seeds[0], len(seeds)), (wanted, seeds[1], 2))
+            self.assertEqual(x.row_length, 16)
+
+    def test_the_clock_that_is_not_paid_is_the_lower_quarter_of_a_few_pairs_but_the_first(self):
+        x, pairs = self.judgement(most=16), iter([(0.5, 0.5), (2.0, 1.0), (4.0, 3.0), (6.0, 5.0), (3.0, 2.0), (9.0, 9.0)])
+        x.is_gated = False
+        x.undisturbed_pair = lambda _first: next(pairs)
+        self.assertEqual(x.other_clock(), {"clock": "device", "reference": 3.0, "candidate": 2.0})
+
+    def test_there_is_none_where_calls_cannot_be_queued(self):
+        x = self.judgement(most=0)
+        x.is_gated = False
+        self.assertIsNone(x.other_clock())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,247 @@
+"""Pairs of rows: what comes before each, whose failure it is, whether outputs are right, and calls that are kept apart."""
+
+import types
+import unittest
+
+try:
+    import torch
+    from fakes import BusyBench, FakeBench, WatchedBench, WatchedProcess, judgement
+    from kernelmill_torch import compare
+    from kernelmill_torch.buffers import BufferSet
+    from kernelmill_torch.judged import first_call_seconds
+    from kernelmill_torch.processes import Fault, Row
+    from kernelmill_torch.rows import Gateless
+    from kernelmill_torch.timed_rows import MemoryMoved
+    from kernelmill_torch.watch import Free
+except ImportError:
+    torch = None
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class BaselineFault(unittest.TestCase):
+    def fault(self, category, alone_works):
+        bench = FakeBench(alone_works)
+        x = judgement(bench)
+        first, candidate = bench.baseline, x.process
+        fault = x.fault_of_baseline(Fault("candidate", category, "the problem's own model failed"))
+        self.assertTrue(first.closed)  # it may be broken for good
+        return fault, x, bench, candidate
+
+    def test_it_is_the_problems_until_a_control_says_otherwise(self):
+        fault, _, bench, candidate = self.fault("runtime_error", alone_works=False)
+        self.assertEqual((fault.cls, fault.category), ("configuration", "bad_problem"))
+        self.assertIsNone(bench.baseline)
+        self.assertFalse(candidate.closed)
+
+    def test_too_little_memory_is_ours_until_then(self):
+        fault, _, _, _ = self.fault("out_of_memory", alone_works=True)
+        self.assertEqual((fault.cls, fault.category), ("infrastructure", "gpu_memory"))
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class FirstCall(unittest.TestCase):
+    def test_waits_for_compilers_where_there_may_be_one(self):
+        self.assertGreater(first_call_seconds("cuda", True), first_call_seconds("cuda", False))
+        self.assertEqual(first_call_seconds("cpu", True), first_call_seconds("cpu", False))
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class OrderOfAPair(unittest.TestCase):
+    def done(self, reference_first, small):
+        bench = WatchedBench(small)
+        x = judgement(bench)
+        x.process, x.row_length = WatchedProcess("candidate", bench.done), 1
+        audited = []
+        x.audit = lambda contents, outputs, samples, _seed: (audited.append(contents), bench.done.append("audit of " + outputs[0]),
+                                                      self.assertEqual(samples, bench.samples))
+        self.assertEqual(x.pair(reference_first), (1.0, 1.0))
+        self.assertEqual(audited, [bench.contents[1 if reference_first else 0]])
+        self.assertNotEqual(bench.contents[0], bench.contents[1])  # the baseline's outputs are no help
+        self.assertEqual(bench.laws[0], bench.laws[1])  # and a call takes no longer for either by the dice
+        self.assertEqual(len(set(bench.laws[0])), 1)
+        return bench.done
+
+    def test_what_comes_before_a_row_does_not_depend_on_whose_it_is(self):
+        baseline, candidate = (["room", "draw", "poison of " + x, x] for x in ("baseline", "candidate"))
+        audit = "audit of outputs of candidate"
+        self.assertEqual(self.done(True, small=True), [*baseline, *candidate, audit])
+        self.assertEqual(self.done(False, small=True), [*candidate, *baseline, audit])
+
+    def test_a_short_row_of_the_baseline_comes_where_its_row_comes_in_the_other_order(self):
+        lengths = []
+        for reference_first in True, False:
+            bench = WatchedBench(True)
+            bench.device = "cuda"
+            x = judgement(bench)
+            x.process, x.row_length, x.audit = WatchedProcess("candidate", bench.done), 8, lambda *_: bench.done.append("audit")
+            x.pair(reference_first)
+            lengths.append([(y, len(bench.contents[i])) for i, y in enumerate(z for z in bench.done if z in ("baseline", "candidate"))])
+            self.assertEqual(bench.done[-1], "audit")
+            self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
+            self.assertEqual(len({str(z) for z in sum(bench.contents, [])}), 18)  # all of its own
+        self.assertEqual(lengths, [[("baseline", 8), ("candidate", 8), ("baseline", 2)],
+                                   [("baseline", 2), ("candidate", 8), ("baseline", 8)]])
+
+    def test_what_is_too_large_to_put_aside_is_audited_before_the_candidate_could_change_it(self):
+        audit = ["candidate", "audit of outputs of candidate"]
+        done = self.done(False, small=False)
+        self.assertEqual(done[3:5], audit)
+        self.assertEqual(done[-1], "baseline")
+        self.assertEqual(self.done(True, small=False)[-2:], audit)
+
+    def test_an_output_that_is_an_input_is_no_work(self):
+        bench = WatchedBench(True)
+        bench.gives_inputs = True
+        x = judgement(bench)
+        x.process, x.row_length, x.audit = WatchedProcess("candidate", bench.done), 1, lambda *_: None
+        x.pair(True)
+        self.assertEqual([f["rule"] for f in x.findings], ["output_is_input"])
+
+    def test_inputs_that_change_in_a_row_are_the_candidates_doing(self):
+        for spoiled, rules in ("candidate", ["input_overwrite"]), ("baseline", ["background_work"]):
+            bench = WatchedBench(True)
+            bench.spoiled = spoiled
+            x = judgement(bench)
+            x.process, x.row_length, x.audit = WatchedProcess("candidate", bench.done), 1, lambda *_: None
+            if spoiled == "baseline":
+                with self.assertRaises(Fault):
+                    x.pair(True)
+                bench.changes_inputs = True  # the model does so itself
+                x.pair(True)
+                bench.changes_inputs = bench.shares_arena = False  # nobody else could
+            x.pair(True)
+            self.assertEqual([f["rule"] for f in x.findings], rules)
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class CallsApart(unittest.TestCase):
+    def judged(self, apart, reference_apart=51e-6, device="cuda", length=20, alone=(26e-6,) * 12):
+        bench = BusyBench([True] * 99)
+        bench.device, bench.admitted, bench.free = device, types.SimpleNamespace(others=[]), Free(fixed=0.0)
+        x = judgement(bench)
+        x.row_length, x.asked, times, singles = length, [], list(apart), list(alone)
+
+        def pair(_reference_first):
+            for side in (0, 1):
+                x.watch.rows[side].append(Row(flushing=0.5))
+            for past, seconds in zip(x.rows.setdefault(x.kind, ([], [])), (50e-6, 25e-6)):
+                past.append(seconds)
+            return 50e-6, 25e-6
+
+        def candidate_row(seeds, is_apart=False, laws=()):
+            x.watch.rows[1].append(Row(flushing=0.5))
+            if len(seeds) == 1 < length:
+                return Row(calls=singles.pop(0)), lambda: None
+            assert is_apart
+            return Row(calls=times.pop(0) * length), lambda: x.asked.append("audit")
+
+        x.undisturbed_pair, x.candidate_row, x.quietly = pair, candidate_row, lambda work: work()
+        x.baseline_row = lambda seeds, is_apart=False, laws=(): Row(calls=reference_apart * length if len(seeds) == length else 55e-6)
+        x.plan = iter(["own"] * 9)
+        return x
+
+    def test_what_ran_beside_others_is_charged(self):
+        x = self.judged([51e-6, 51e-6, 90e-6] + [51e-6] * 9)
+        self.assertEqual(x.block()["beside"], 0.0)  # of two rows nothing is known
+        found = x.block()
+        self.assertAlmostEqual(found["beside"], 25e-6)
+        self.assertAlmostEqual(found["apart"], 51e-6)
+        self.assertAlmostEqual(found["cost"], 1e-6)
+        self.assertEqual(x.asked, ["audit"] * 12)  # nobody is charged by four rows
+        x.block()
+        self.assertEqual(len(x.asked), 12)
+
+    def test_what_more_rows_do_not_show_is_not_charged(self):
+        x = self.judged([51e-6] * 3 + [26e-6] * 9)
+        x.block()
+        self.assertEqual(x.block()["beside"], 0.0)
+        self.assertGreater(len(x.asked), 4)
+
+    def test_what_keeping_apart_costs_is_not(self):
+        x = self.judged([26e-6] * 4)
+        x.block()
+        self.assertEqual(x.block()["beside"], 0.0)
+
+    def test_calls_that_are_made_together_are_paid_as_one_alone(self):
+        x = self.judged([26e-6] * 4, alone=[200e-6, 200e-6, 210e-6] + [200e-6] * 9)  # of 25 each in a row
+        self.assertEqual(x.block()["beside"], 0.0)
+        found = x.block()
+        self.assertAlmostEqual(found["apart"], 200e-6)
+        self.assertAlmostEqual(found["beside"], 150e-6)  # 25 are a launch's
+        self.assertEqual(len(x.alone[1]), 12)
+        self.assertEqual(len(x.watch.rows[1]), 8)  # two blocks' and four that are kept apart
+
+    def test_so_they_are_on_a_cpu(self):
+        x = self.judged([], device="cpu", alone=[200e-6] * 12)
+        x.block()
+        self.assertAlmostEqual(x.block()["beside"], 150e-6)
+
+    def test_a_launch_and_cold_caches_are_free(self):
+        for alone in 50e-6, 55e-6:
+            x = self.judged([26e-6] * 4, alone=[alone] * 12)
+            x.block()
+            self.assertEqual((x.block()["beside"], len(x.alone[1])), (0.0, 4))
+
+    def test_work_before_the_clock_is_part_of_a_call_alone(self):
+        x = self.judged([26e-6] * 4)
+        row_of = x.candidate_row
+
+        def early(seeds, is_apart=False, laws=()):
+            row, check = row_of(seeds, is_apart, laws)
+            return row._replace(revealing=1e-3 if len(seeds) == 1 else 0.0), check
+
+        x.candidate_row = early
+        x.block()
+        self.assertGreater(x.block()["beside"], 9e-4)
+
+    def test_rows_of_one_call_and_a_cpu_have_no_calls_side_by_side(self):
+        for x in (self.judged([], length=1), self.judged([], device="cpu")):
+            self.assertEqual((x.block()["apart"], x.block()["beside"]), (0.0, 0.0))
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Audit(unittest.TestCase):
+    """Of rows of one call on one number, of which the model makes one more."""
+
+    def audit(self, got, moved, is_gated=False):
+        x = judgement(types.SimpleNamespace(
+            device="cpu", is_random=False, problem=types.SimpleNamespace(run=lambda drawn: [drawn[0] + 1.0])))
+        x.kind = getattr(self, "kind", "own")
+        x.is_right_untimed = lambda: self.is_right
+        x.timed_rules = {x.kind: [compare.Rule(1e-3, 1e-3)]}
+        x.process.reach, x.is_gated = types.SimpleNamespace(moved=lambda: moved), is_gated
+        try:
+            x.audit([[torch.ones(1)]], [BufferSet([], [torch.tensor([got])])], None)
+        except (Fault, Gateless, MemoryMoved) as e:
+            return type(e).__name__, [f["rule"] for f in x.findings]
+        return "right", x.findings
+
+    def test_what_is_right_is_right_wherever_it_lies(self):
+        self.assertEqual(self.audit(2.0, moved=True), ("right", []))
+
+    def test_what_is_wrong_is_looked_for_elsewhere(self):
+        self.assertEqual(self.audit(1.0, moved=True), ("MemoryMoved", []))
+        self.assertEqual(self.audit(1.0, moved=False), ("Fault", ["wrong_when_timed"]))
+
+    def test_what_is_wrong_on_other_contents_is_no_cheat_where_it_is_so_untimed(self):
+        for is_right, rules in (True, ["wrong_when_timed"]), (False, []):
+            self.kind, self.is_right = "held", is_right
+            self.assertEqual(self.audit(1.0, moved=False), ("Fault", rules))
+
+    def test_nobody_is_blamed_for_what_is_wrong_behind_the_gate_alone(self):
+        self.assertEqual(self.audit(1.0, moved=False, is_gated=True), ("Gateless", []))
+
+    def test_a_pair_whose_outputs_moved_is_taken_again(self):
+        x, takes = judgement(FakeBench(True)), [MemoryMoved(), MemoryMoved(), (2.0, 1.0)]
+
+        def rows(_reference_first):
+            if isinstance(takes[0], Exception):
+                raise takes.pop(0)
+            return takes.pop(0)
+
+        x.rows_of_pair = rows
+        self.assertEqual((x.pair(True), takes), ((2.0, 1.0), []))
+
+
+if __name__ == "__main__":
+    unittest.main()
