@@ -11,7 +11,8 @@ LEAST_LEFT = 0.1       # of a row's time
 MOST_TO_KEEP_APART = 2e-6  # seconds of a call; an H200 takes 0.4 to 1.3 us
 BESIDE_SHARE = 0.01        # of a call, and seconds
 BESIDE_FLOOR = 0.8e-6
-LAUNCHING = 1e-4           # seconds that a call alone may take more, which in a row are hidden by the calls before
+LAUNCHING = 1e-4           # seconds that launches of a call alone may take, which in a row are hidden by the calls before
+OPENING = 2e-5             # of a gate: at most what no empty rows were made for
 TOGETHER_SHARE = 0.1       # of a call, and seconds: what rows of one call are not known better by
 TOGETHER_FLOOR = 5e-6
 
@@ -29,12 +30,11 @@ def beside_others(candidate: float, candidate_apart: float, baseline: float, bas
     return beside if beside > BESIDE_SHARE * candidate + BESIDE_FLOOR else 0.0
 
 
-def together_with_others(candidate: float, alone: float, baseline: float, baseline_alone: float, on_gpu: bool) -> float:
+def together_with_others(candidate: float, alone: float, baseline: float, baseline_alone: float, launching: float, opening: float = 0.0) -> float:
     """Seconds of a candidate's call that it saves because the calls of a row are made together: with one read of weights for all, or
     on what one call leaves idle. Who makes a call alone makes all of it. What is free is what the baseline's takes more alone
-    (caches are cold), or a launch: whoever launches while the GPU works takes at most twice as long alone."""
-    launching = min(candidate, LAUNCHING) if on_gpu else candidate
-    together = alone - candidate - max(launching, min(baseline_alone - baseline, baseline))
+    (caches are cold; rows of one begin otherwise, by at most `opening`), or launches, where these may be part of it."""
+    together = alone - candidate - max(launching, min(baseline_alone - baseline, baseline + opening))
     return together if together > TOGETHER_SHARE * candidate + TOGETHER_FLOOR else 0.0
 
 

@@ -9,7 +9,7 @@ from kernelmill_torch import compare
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import OWN
-from kernelmill_torch.intercept import Intercept, beside_others, short_length, together_with_others, without
+from kernelmill_torch.intercept import LAUNCHING, OPENING, Intercept, beside_others, short_length, together_with_others, without
 from kernelmill_torch.processes import Fault, Process, Row
 from kernelmill_torch.quiet import BASELINE_SECONDS, RETAKES, Quiet
 from kernelmill_torch.rows import Gateless
@@ -42,6 +42,8 @@ class TimedRows(Quiet):
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
         self.apart: tuple[list[float], list[float]] = ([], [])  # the same, of calls that were kept apart
         self.alone: tuple[list[Row], list[Row]] = ([], [])  # of one call
+        self.alone_queued: tuple[list[Row], list[Row]] = ([], [])  # the same behind the gate
+        self.can_queue_one = True
         self.intercept = Intercept()
         self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
 
@@ -77,6 +79,19 @@ class TimedRows(Quiet):
 
     def rows_of_one(self) -> None:
         """A row of each with one call, of which the others cannot be made together; checked. Raises Fault and Gateless."""
+        self.take_rows_of_one(self.alone)
+
+    def queued_rows_of_one(self) -> None:
+        """The same behind the gate: launches are over when the clock starts. Raises Fault."""
+        was, self.is_gated = self.is_gated, True
+        try:
+            self.take_rows_of_one(self.alone_queued)
+        except Gateless:
+            self.can_queue_one = False
+        finally:
+            self.is_gated = was
+
+    def take_rows_of_one(self, kept: tuple[list[Row], list[Row]]) -> None:
         def rows() -> None:
             others, seeds = [self.number("inputs", self.timed)], [self.number("inputs", self.timed + 1)]
             self.timed += 2
@@ -84,23 +99,41 @@ class TimedRows(Quiet):
             candidate, check = self.candidate_row(seeds)
             self.watch.rows[CANDIDATE].pop()  # what comes before and after fewer calls is not like the others'
             check()
-            self.alone[REFERENCE].append(reference)
-            self.alone[CANDIDATE].append(candidate)
+            kept[REFERENCE].append(reference)
+            kept[CANDIDATE].append(candidate)
 
         self.again_where_it_counts_for_nothing(rows)
 
-    def made_together(self) -> tuple[float, float]:
-        """Seconds of one of the candidate's calls alone, and what it is charged because it makes those of a row together; 0
-        where nothing is known."""
+    def together(self, rows: tuple[list[Row], list[Row]], has_launches: bool) -> tuple[float, float]:
+        """Seconds of one of the candidate's calls alone by rows of one, and what it is charged because it makes those of a row
+        together; 0 where nothing is known."""
         known = self.rows.get(OWN)
-        if known is None or len(self.alone[CANDIDATE]) < FEWEST_APART:
+        if known is None or len(rows[CANDIDATE]) < FEWEST_APART:
             return 0.0, 0.0
         fixed, _ = self.fixed()
         reference, candidate = (without(fixed, statistics.median(x)) for x in known)
-        reference_alone, alone = (without(fixed * self.row_length, usual_of_few([row.calls for row in x])) for x in self.alone)
-        before, own = (usual_of_few([row.besides for row in x]) for x in self.alone)
+        reference_alone, alone = (without(fixed * self.row_length, usual_of_few([row.calls for row in x])) for x in rows)
+        before, own = (usual_of_few([row.besides for row in x]) for x in rows)
         alone += max(0.0, own - before)
-        return alone, together_with_others(candidate, alone, reference, reference_alone, self.bench.device == "cuda")
+        # Whoever launches while the GPU works takes at most twice as long alone.
+        most = LAUNCHING if self.bench.device == "cuda" else math.inf
+        launching = min(candidate, most) if has_launches else 0.0
+        opening = OPENING if rows is self.alone_queued else 0.0
+        return alone, together_with_others(candidate, alone, reference, reference_alone, launching, opening)
+
+    def made_together(self) -> tuple[float, float]:
+        """As together(). A call that waits for the GPU hides no launches from those after it, and of one that does not they are
+        over where it is queued; random numbers, which are not queued, keep what launches may take."""
+        if self.bench.device != "cuda" or self.bench.is_random:
+            return self.together(self.alone, True)
+        if len(self.alone_queued[CANDIDATE]) >= FEWEST_APART:
+            return self.together(self.alone_queued, False)
+        return self.together(self.alone, not self.is_gated and self.can_queue_one)
+
+    def may_be_launches(self) -> bool:
+        """Whether a call alone takes so much more that rows behind the gate are to say whether that is launches."""
+        return (self.bench.device == "cuda" and not self.bench.is_random and not self.is_gated and self.can_queue_one
+                and len(self.alone_queued[CANDIDATE]) < FEWEST_APART and self.together(self.alone, False)[1] > 0)
 
     def seconds_alone(self, kind: str) -> float:
         """Seconds a call in a row of the candidate on contents of a kind; checked. Raises Fault and Gateless."""

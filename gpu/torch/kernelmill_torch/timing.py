@@ -120,7 +120,7 @@ class Timing(TimedRows):
 
     def use_clock(self, is_gated: bool) -> None:
         self.is_gated, self.watch, self.rows, self.long_rows = is_gated, Watch(), {}, [0, 0]
-        self.apart, self.alone, self.intercept, self.looks = ([], []), ([], []), Intercept(), None
+        self.apart, self.alone, self.alone_queued, self.intercept, self.looks = ([], []), ([], []), ([], []), Intercept(), None
 
     @property
     def clock(self) -> str:
@@ -215,6 +215,10 @@ class Timing(TimedRows):
             self.rows_of_one()
         while len(self.alone[CANDIDATE]) < APART_IN_DOUBT and self.made_together()[1] > 0:
             self.rows_of_one()
+        while self.may_be_launches():
+            self.queued_rows_of_one()
+        while 0 < len(self.alone_queued[CANDIDATE]) < APART_IN_DOUBT and self.can_queue_one and self.made_together()[1] > 0:
+            self.queued_rows_of_one()
         if self.bench.device != "cuda":
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.apart[CANDIDATE]))):

@@ -115,7 +115,7 @@ class OrderOfAPair(unittest.TestCase):
 
 @unittest.skipIf(torch is None, "there is no torch here")
 class CallsApart(unittest.TestCase):
-    def judged(self, apart, reference_apart=51e-6, device="cuda", length=20, alone=(26e-6,) * 12):
+    def judged(self, apart, reference_apart=51e-6, device="cuda", length=20, alone=(26e-6,) * 12, queued=None):
         bench = BusyBench([True] * 99)
         bench.device, bench.admitted, bench.free = device, types.SimpleNamespace(others=[]), Free(fixed=0.0)
         x = judgement(bench)
@@ -129,7 +129,11 @@ class CallsApart(unittest.TestCase):
             return 50e-6, 25e-6
 
         def candidate_row(seeds, is_apart=False, laws=()):
+            if x.is_gated and queued is None:
+                raise Gateless
             x.watch.rows[1].append(Row(flushing=0.5))
+            if x.is_gated:
+                return Row(calls=queued), lambda: None
             if len(seeds) == 1 < length:
                 return Row(calls=singles.pop(0)), lambda: None
             assert is_apart
@@ -167,7 +171,7 @@ class CallsApart(unittest.TestCase):
         self.assertEqual(x.block()["beside"], 0.0)
         found = x.block()
         self.assertAlmostEqual(found["apart"], 200e-6)
-        self.assertAlmostEqual(found["beside"], 150e-6)  # 25 are a launch's
+        self.assertAlmostEqual(found["beside"], 170e-6)  # a call that waits for the GPU hides no launch
         self.assertEqual(len(x.alone[1]), 12)
         self.assertEqual(len(x.watch.rows[1]), 8)  # two blocks' and four that are kept apart
 
@@ -178,9 +182,23 @@ class CallsApart(unittest.TestCase):
 
     def test_a_launch_and_cold_caches_are_free(self):
         for alone in 50e-6, 55e-6:
-            x = self.judged([26e-6] * 4, alone=[alone] * 12)
+            x = self.judged([26e-6] * 4, alone=[alone] * 12, queued=27e-6)
             x.block()
             self.assertEqual((x.block()["beside"], len(x.alone[1])), (0.0, 4))
+
+    def test_launches_are_what_is_not_there_behind_the_gate(self):
+        for queued, charged in (26e-6, 0.0), (80e-6, 50e-6), (200e-6, 170e-6):
+            x = self.judged([26e-6] * 4, alone=[90e-6] * 12, queued=queued)
+            x.block()
+            found = x.block()
+            self.assertAlmostEqual(found["beside"], charged)
+            self.assertEqual(len(x.alone_queued[1]), 12 if charged else 3)
+
+    def test_launches_of_random_numbers_are_free(self):
+        x = self.judged([26e-6] * 4, alone=[50e-6] * 12)
+        x.bench.is_random = True
+        x.block()
+        self.assertEqual((x.block()["beside"], len(x.alone[1])), (0.0, 4))
 
     def test_work_before_the_clock_is_part_of_a_call_alone(self):
         x = self.judged([26e-6] * 4)
