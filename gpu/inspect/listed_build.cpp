@@ -62,9 +62,22 @@ expected<compiler_outcome> compile_to(sandbox& walls, const listing_tools& tools
   return run_compiler(walls, job);
 }
 
-// What a disassembler says of a cubin, or why it says nothing.
+} // namespace
+
+listing_tools find_listing_tools() {
+  listing_tools result;
+  result.nvcc = find_nvcc();
+  result.nvdisasm = find_tool(result.nvcc, "nvdisasm");
+  result.cuobjdump = find_tool(result.nvcc, "cuobjdump");
+  return result;
+}
+
 std::string disassemble(sandbox& walls, const listing_tools& tools, const std::string& cubin,
                         std::vector<std::string>& missing) {
+  if (tools.nvdisasm.empty() && tools.cuobjdump.empty()) {
+    missing.emplace_back("SASS: neither nvdisasm nor cuobjdump was found; install cuda-nvdisasm");
+    return {};
+  }
   auto job = job_of(tools);
   job.source_name = "kernel.cubin";
   job.source = cubin;
@@ -83,14 +96,15 @@ std::string disassemble(sandbox& walls, const listing_tools& tools, const std::s
   return {};
 }
 
-} // namespace
-
-listing_tools find_listing_tools() {
-  listing_tools result;
-  result.nvcc = find_nvcc();
-  result.nvdisasm = find_tool(result.nvcc, "nvdisasm");
-  result.cuobjdump = find_tool(result.nvcc, "cuobjdump");
-  return result;
+std::string resource_usage(sandbox& walls, const listing_tools& tools, const std::string& cubin) {
+  if (tools.cuobjdump.empty()) return {};
+  auto job = job_of(tools);
+  job.source_name = "kernel.cubin";
+  job.source = cubin;
+  job.kept_text = most_listing;
+  job.argv = {tools.cuobjdump, "--dump-resource-usage", job.source_name};
+  auto outcome = run_compiler(walls, job);
+  return outcome && outcome->status.code == 0 ? outcome->text : std::string{};
 }
 
 expected<listed_build> build_listing(sandbox& walls, const listing_tools& tools,
@@ -111,9 +125,6 @@ expected<listed_build> build_listing(sandbox& walls, const listing_tools& tools,
   if (cubin->status.code != 0) {
     result.missing.push_back("SASS: nvcc made no cubin: " +
                              cubin->text.substr(0, cubin->text.find('\n')));
-  } else if (tools.nvdisasm.empty() && tools.cuobjdump.empty()) {
-    result.missing.emplace_back(
-        "SASS: neither nvdisasm nor cuobjdump was found; install cuda-nvdisasm");
   } else {
     result.sass = disassemble(walls, tools, bytes_of(cubin->product.get()), result.missing);
   }

@@ -30,6 +30,14 @@ struct listed_build {
   std::vector<std::string> missing;      ///< what could not be made, and why
 };
 
+/// What a disassembler says of a cubin; empty, with the reason in `missing`, where there is none or
+/// it fails.
+std::string disassemble(sandbox& walls, const listing_tools& tools, const std::string& cubin,
+                        std::vector<std::string>& missing);
+
+/// What cuobjdump says of the registers and memory of a cubin's kernels; empty where there is none.
+std::string resource_usage(sandbox& walls, const listing_tools& tools, const std::string& cubin);
+
 inline constexpr const char* listed_source_name = "kernel.cu";
 
 /// Compiles in the sandbox. A source that does not compile is an answer. Fails with

@@ -297,6 +297,31 @@ std::vector<kernel_listing> read_sass(std::string_view text, std::string_view fi
   return reader.listings();
 }
 
+std::vector<kernel_resources> read_resource_usage(std::string_view text) {
+  constexpr std::string_view function = "Function ";
+  std::vector<kernel_resources> result;
+  while (!text.empty() && result.size() < most_kernels) {
+    auto line = trimmed(next_line(text));
+    if (line.starts_with(function) && line.ends_with(':')) {
+      result.emplace_back();
+      result.back().name =
+          readable(line.substr(function.size(), line.size() - function.size() - 1));
+    }
+    if (result.empty()) continue;
+    // "REG:16 STACK:0 SHARED:512 LOCAL:0 CONSTANT[0]:560 ..."
+    for (auto word : words_in(line, 16)) {
+      auto colon = word.find(':');
+      auto value = colon == word.npos ? std::nullopt : number_at(word.substr(colon + 1));
+      if (!value) continue;
+      auto name = word.substr(0, colon);
+      if (name == "REG") result.back().registers = *value;
+      if (name == "STACK") result.back().stack_frame = *value;
+      if (name == "SHARED") result.back().shared_bytes = *value;
+    }
+  }
+  return result;
+}
+
 std::map<std::string, uint32_t> instruction_mix(const kernel_listing& x) {
   std::map<std::string, uint32_t> result;
   for (const auto& line : x.lines) {

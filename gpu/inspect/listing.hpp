@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gpu/toolchain/diagnostics.hpp"
+
 namespace kernelmill {
 
 struct code_line {
@@ -27,6 +29,9 @@ std::vector<kernel_listing> read_ptx(std::string_view text, std::string_view fil
 /// Reads what `nvdisasm -g -c` prints of a cubin; of `cuobjdump --dump-sass`, which knows no lines,
 /// the instructions.
 std::vector<kernel_listing> read_sass(std::string_view text, std::string_view file);
+
+/// What `cuobjdump --dump-resource-usage` tells of kernels. Spills it does not tell.
+std::vector<kernel_resources> read_resource_usage(std::string_view text);
 
 /// How many instructions of a listing do what: "global memory", "shared memory", "local memory",
 /// "tensor cores", "floating point", "double precision", "integer", "control", "barriers", "other".

@@ -175,7 +175,7 @@ std::string torch_extension_builder::host_headers(const words& command) {
 
 expected<compiler_outcome> torch_extension_builder::compile(const extension_request& request,
                                                             size_t index, int deadline_ms,
-                                                            bool slim) {
+                                                            bool slim, const words& product) {
   auto& source = request.sources[index];
   compiler_job job;
   job.source = translation_unit(request, index);
@@ -190,8 +190,8 @@ expected<compiler_outcome> torch_extension_builder::compile(const extension_requ
       append(job.argv, {"-include", precompiled_headers::header_path});
     }
   }
-  append(job.argv,
-         {"-DTORCH_EXTENSION_NAME=" + request.name, "-c", source.name, "-o", product_path});
+  append(job.argv, product);
+  append(job.argv, {"-DTORCH_EXTENSION_NAME=" + request.name, source.name, "-o", product_path});
   job.path = source.is_cuda() ? compilers_.device.path : compilers_.host.path;
   job.source_name = source.name;
   job.deadline_ms = deadline_ms;
@@ -241,6 +241,17 @@ torch_extension_builder::compile_unit(const extension_request& request, size_t i
   auto outcome = compile(request, index, 3 * deadline_ms, false);
   take(outcome, 3 * deadline_ms);
   return result;
+}
+
+expected<compiler_outcome> torch_extension_builder::list(const extension_request& request,
+                                                         size_t index, const char* kind,
+                                                         int deadline_ms) {
+  const words product{kind, "-lineinfo"};
+  if (!compilers_.slim_headers.empty() && may_be_slim(translation_unit(request, index)))
+    if (auto outcome = compile(request, index, deadline_ms, true, product);
+        outcome && !failed(*outcome))
+      return outcome;
+  return compile(request, index, 3 * deadline_ms, false, product);
 }
 
 std::vector<torch_extension_builder::unit_result>

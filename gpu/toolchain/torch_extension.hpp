@@ -49,13 +49,19 @@ public:
   /// `deadline_ms` is for each run of a compiler; with torch's own headers three times that.
   built_extension build(const extension_request& request, int deadline_ms);
 
+  /// The PTX ("-ptx") or the cubin ("-cubin") of one CUDA source with a table of lines, for looking
+  /// at.
+  expected<compiler_outcome> list(const extension_request& request, size_t index, const char* kind,
+                                  int deadline_ms);
+
 private:
   struct unit_result;
 
   unit_result compile_unit(const extension_request& request, size_t index, int deadline_ms,
                            bool slim_allowed);
   expected<compiler_outcome> compile(const extension_request& request, size_t index,
-                                     int deadline_ms, bool slim);
+                                     int deadline_ms, bool slim,
+                                     const std::vector<std::string>& product = {"-c"});
   std::vector<std::string> host_command(const extension_request& request, bool slim) const;
   std::vector<std::string> device_command(const extension_request& request, bool slim) const;
   std::vector<std::string> include_flags(bool slim) const;

@@ -14,6 +14,7 @@
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/torch_extension.hpp"
 #include "gpu/toolchain/torch_recorder.hpp"
+#include "gpu/toolchain/torch_sources.hpp"
 #include "gpu/toolchain/warm_recorder.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/base/files.hpp"
@@ -40,6 +41,22 @@ std::string digest_of_package() {
   std::sort(files.begin(), files.end());
   for (auto& x : files) all += x.string() + '\n' + read_whole(x.string()).value_or("") + '\n';
   return sha256_hex(all);
+}
+
+expected<listed_extension> list_source(torch_extension_builder& builder,
+                                       const extension_request& request, size_t index,
+                                       int deadline_ms) {
+  listed_extension result;
+  result.name = shown_source_name(request, index);
+  result.source = request.sources[index].text;
+  for (auto [kind, into] : {std::pair{"-ptx", &result.ptx}, std::pair{"-cubin", &result.cubin}}) {
+    auto outcome = builder.list(request, index, kind, deadline_ms);
+    KM_TRY(outcome);
+    result.log = std::move(outcome->text);
+    if (outcome->status.code == 0 && !outcome->timed_out)
+      *into = read_whole(outcome->product.get()).value_or("");
+  }
+  return result;
 }
 
 } // namespace
@@ -189,6 +206,33 @@ torch_toolchain::torch_toolchain(sandbox& walls, toolchain_options options, buil
 }
 
 torch_toolchain::~torch_toolchain() = default;
+
+expected<listed_module> torch_toolchain::list(const std::string& source,
+                                              const std::string& task_directory, int deadline_ms) {
+  auto facts = state_->learn();
+  if (!facts) return tl::unexpected<error>{facts.error()};
+  auto& x = **facts;
+  recorder_options how{state_->options.backend, state_->options.architecture,
+                       state_->cache.directory(), x.recorder.get()};
+  auto recorded = record_candidate(state_->walls, x.python, how, source, task_directory,
+                                   std::min(deadline_ms, import_deadline_ms));
+  listed_module result;
+  result.log = clean_log(recorded.findings.log, most_log);
+  result.triton_files = std::move(recorded.report.triton_files);
+  result.triton_problem = recorded.report.triton_problem;
+  auto& fault = recorded.findings.fault;
+  if (fault.cls == fault_class::infrastructure || fault.cls == fault_class::configuration)
+    return tl::unexpected<error>{fault};
+  result.fault = fault;
+  for (auto& request : recorded.report.requests)
+    for (size_t i = 0; i < request.sources.size(); ++i) {
+      if (!request.sources[i].is_cuda()) continue;
+      auto one = list_source(*x.builder, request, i, deadline_ms);
+      KM_TRY(one);
+      result.extensions.push_back(std::move(*one));
+    }
+  return result;
+}
 
 Message<wire::BuildResult> torch_toolchain::build(wire::BuildRequest::Reader request,
                                                   int deadline_ms) {

@@ -5,16 +5,19 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gpu/inspect/listed_build.hpp"
 #include "gpu/inspect/listing.hpp"
+#include "gpu/inspect/module_listing.hpp"
 #include "gpu/profiler/occupancy.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
+#include "launch/commands/tasks_root.hpp"
+#include "launch/config/paths.hpp"
 #include "launch/judging/candidate_judging.hpp"
 #include "launch/machine/accelerators.hpp"
 #include "launch/machine/programs.hpp"
+#include "launch/machine/python.hpp"
 
 namespace kernelmill::commands {
 
@@ -23,6 +26,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr const char* usual_architecture = "sm_90";
+constexpr int longest_build_ms = 120'000;
 constexpr size_t narrowest_two_columns = 100; // of a terminal
 
 // That of the first GPU, for what is not said.
@@ -33,32 +37,100 @@ std::string architecture_of(const invocation& in) {
   return usual_architecture;
 }
 
+using code_reader = std::vector<kernel_listing> (*)(std::string_view text, std::string_view file);
+
+std::vector<kernel_view> views_of(const listed_code& x) {
+  return side_by_side(x.source, read_ptx(x.ptx, x.file), read_sass(x.sass, x.file));
+}
+
 struct inspected {
-  std::string source;
   std::string architecture;
-  listed_build build;
-  std::vector<kernel_listing> ptx;
-  std::vector<kernel_listing> sass;
+  bool compiled = false;
+  std::string log;
+  std::vector<listed_code> codes; ///< of CUDA C++ one without a name
+  std::vector<std::string> missing;
 };
+
+expected<void> inspect_cuda(sandbox& walls, std::string source, inspected& x) {
+  auto build = build_listing(walls, find_listing_tools(), source, x.architecture);
+  KM_TRY(build);
+  x.compiled = build->compiled;
+  x.log = std::move(build->log);
+  x.missing = std::move(build->missing);
+  x.codes.push_back({"",
+                     listed_source_name,
+                     std::move(source),
+                     std::move(build->ptx),
+                     std::move(build->sass),
+                     std::move(build->kernels),
+                     {}});
+  return {};
+}
+
+// The folder of the problem whose inputs a module is compiled for; empty without --task.
+expected<std::string> problem_of(const invocation& in) {
+  if (!in.has("--task")) return std::string{};
+  auto roots = tasks_roots(in);
+  KM_TRY(roots);
+  auto what = choose_task(*roots, in.value("--task"));
+  KM_TRY(what);
+  if ((*what)->contract != contract_kind::torch)
+    return configuration_error("unsupported_contract",
+                               "a Python module answers no task of the contract native: " +
+                                   (*what)->id,
+                               "name a task of the contract torch; `kernelmill task list`");
+  return (*what)->directory;
+}
+
+expected<void> inspect_module(const invocation& in, sandbox& walls, const std::string& source,
+                              inspected& x) {
+  auto problem = problem_of(in);
+  KM_TRY(problem);
+  auto python = find_python(in.value("--python"));
+  KM_TRY(python);
+  auto tools = find_listing_tools();
+  toolchain_options options;
+  options.backend = "cuda";
+  options.architecture = x.architecture;
+  options.python = python->path;
+  build_cache cache{default_build_cache()};
+  torch_toolchain toolchain{walls, options, cache};
+  auto module = toolchain.list(source, *problem, longest_build_ms);
+  KM_TRY(module);
+  x.compiled = module->fault.cls == fault_class::none;
+  x.log = x.compiled ? module->log : module->fault.message + "\n" + module->log;
+  if (!x.compiled) return {};
+  x.codes = code_of_module(walls, tools, *module, source, x.missing);
+  if (problem->empty())
+    x.missing.emplace_back("Triton kernels: which inputs they get is not known; give --task");
+  else if (x.codes.empty())
+    x.missing.emplace_back(
+        "GPU code: the module gives no CUDA source to torch, and Triton compiled nothing");
+  return {};
+}
 
 expected<inspected> inspect_source(const invocation& in) {
   auto source = read_candidate(in.value("FILE"));
-  if (!source) return tl::unexpected<error>{source.error()};
+  KM_TRY(source);
   auto processes = start_spawner();
-  if (!processes) return tl::unexpected<error>{processes.error()};
+  KM_TRY(processes);
   sandbox walls{*processes};
   inspected x;
-  x.source = std::move(*source);
   x.architecture = architecture_of(in);
-  auto build = build_listing(walls, find_listing_tools(), x.source, x.architecture);
-  if (!build) return tl::unexpected<error>{build.error()};
-  x.build = std::move(*build);
-  x.ptx = read_ptx(x.build.ptx, listed_source_name);
-  x.sass = read_sass(x.build.sass, listed_source_name);
+  auto done = in.has("--task") || in.value("FILE").ends_with(".py")
+                  ? inspect_module(in, walls, *source, x)
+                  : inspect_cuda(walls, std::move(*source), x);
+  KM_TRY(done);
   return x;
 }
 
 // -- documents ------------------------------------------------------------------------------------
+
+template <class F>
+void each_kernel(const inspected& x, F&& take) {
+  for (const auto& code : x.codes)
+    for (const auto& k : code.kernels) take(code, k);
+}
 
 // By registers and static shared memory, for blocks of `threads`; nothing of an unknown GPU.
 std::optional<occupancy> occupancy_for(const inspected& x, const kernel_resources& k,
@@ -68,9 +140,15 @@ std::optional<occupancy> occupancy_for(const inspected& x, const kernel_resource
   return occupancy_of(*limits, {threads, k.registers, k.shared_bytes});
 }
 
+// Whose a document is, where there may be several texts.
+json named(const listed_code& code, json document) {
+  if (!code.name.empty()) document["of"] = cli::clean(code.name);
+  return document;
+}
+
 json build_document(const inspected& x, uint32_t threads) {
   auto kernels = json::array();
-  for (const auto& k : x.build.kernels) {
+  each_kernel(x, [&](const listed_code& code, const kernel_resources& k) {
     json one = {{"name", cli::clean(k.name)},     {"registers", k.registers},
                 {"spill_stores", k.spill_stores}, {"spill_loads", k.spill_loads},
                 {"stack_frame", k.stack_frame},   {"shared_bytes", k.shared_bytes},
@@ -80,20 +158,23 @@ json build_document(const inspected& x, uint32_t threads) {
       one["occupancy"] = found->share;
       one["occupancy_limit"] = to_string(found->limit);
     }
-    kernels.push_back(std::move(one));
-  }
-  return {{"kernels", std::move(kernels)}, {"log", cli::clean(x.build.log)}};
+    kernels.push_back(named(code, std::move(one)));
+  });
+  return {{"kernels", std::move(kernels)}, {"log", cli::clean(x.log)}};
 }
 
-json listing_document(const std::vector<kernel_listing>& list) {
+// Of PTX or SASS, by the reader of either.
+json listing_document(const inspected& x, code_reader read, std::string listed_code::*text) {
   auto result = json::array();
-  for (const auto& x : list) {
-    auto lines = json::array();
-    for (const auto& line : x.lines)
-      lines.push_back({{"line", line.source_line}, {"text", cli::clean(line.text)}});
-    result.push_back(
-        {{"name", cli::clean(x.name)}, {"mix", instruction_mix(x)}, {"code", std::move(lines)}});
-  }
+  for (const auto& code : x.codes)
+    for (const auto& kernel : read(code.*text, code.file)) {
+      auto lines = json::array();
+      for (const auto& line : kernel.lines)
+        lines.push_back({{"line", line.source_line}, {"text", cli::clean(line.text)}});
+      result.push_back(named(code, {{"name", cli::clean(kernel.name)},
+                                    {"mix", instruction_mix(kernel)},
+                                    {"code", std::move(lines)}}));
+    }
   return result;
 }
 
@@ -104,15 +185,24 @@ json triview_document(const inspected& x) {
     return result;
   };
   auto result = json::array();
-  for (const auto& view : side_by_side(x.source, x.ptx, x.sass)) {
-    auto rows = json::array();
-    for (const auto& row : view.rows)
-      rows.push_back({{"line", row.line},
-                      {"source", cli::clean(row.source)},
-                      {"ptx", texts(row.ptx)},
-                      {"sass", texts(row.sass)}});
-    result.push_back({{"name", cli::clean(view.name)}, {"rows", std::move(rows)}});
-  }
+  for (const auto& code : x.codes)
+    for (const auto& view : views_of(code)) {
+      auto rows = json::array();
+      for (const auto& row : view.rows)
+        rows.push_back({{"line", row.line},
+                        {"source", cli::clean(row.source)},
+                        {"ptx", texts(row.ptx)},
+                        {"sass", texts(row.sass)}});
+      result.push_back(named(code, {{"name", cli::clean(view.name)}, {"rows", std::move(rows)}}));
+    }
+  return result;
+}
+
+json stages_document(const inspected& x) {
+  auto result = json::array();
+  for (const auto& code : x.codes)
+    for (const auto& [stage, text] : code.stages)
+      result.push_back(named(code, {{"stage", stage}, {"text", cli::clean(text)}}));
   return result;
 }
 
@@ -120,14 +210,14 @@ json triview_document(const inspected& x) {
 
 std::string build_text(const inspected& x, uint32_t threads) {
   std::vector<std::vector<std::string>> rows;
-  for (const auto& k : x.build.kernels) {
+  each_kernel(x, [&](const listed_code&, const kernel_resources& k) {
     auto found = occupancy_for(x, k, threads);
     rows.push_back(
         {cli::clean(k.name), std::to_string(k.registers),
          std::to_string(k.spill_stores + k.spill_loads), std::to_string(k.stack_frame),
          std::to_string(k.shared_bytes),
          found ? fmt::format("{:.0f} % ({})", found->share * 100, to_string(found->limit)) : "-"});
-  }
+  });
   return cli::format_table({"KERNEL", "REGISTERS>", "SPILLED>", "STACK>", "SHARED>",
                             fmt::format("OCCUPANCY AT {} THREADS>", threads)},
                            rows);
@@ -140,15 +230,34 @@ std::string mix_text(const kernel_listing& x) {
   return result;
 }
 
-std::string listing_text(const std::vector<kernel_listing>& list, bool colour) {
+// Before the first of a text's kernels; nothing where there is one text.
+std::string heading(const listed_code& x, bool colour) {
+  if (x.name.empty()) return {};
+  return cli::paint(colour, cli::colour::bold, "== " + cli::clean(x.name)) + "\n";
+}
+
+std::string listing_text(const inspected& x, code_reader read, std::string listed_code::*text,
+                         bool colour) {
   std::string result;
-  for (const auto& x : list) {
-    result += cli::paint(colour, cli::colour::bold, cli::clean(x.name)) + "  " + mix_text(x) + "\n";
-    for (const auto& line : x.lines)
-      result +=
-          (line.source_line > 0 ? fmt::format("{:>5}  ", line.source_line) : std::string(7, ' ')) +
-          cli::clean(line.text) + "\n";
+  for (const auto& code : x.codes) {
+    result += heading(code, colour);
+    for (const auto& kernel : read(code.*text, code.file)) {
+      result += cli::paint(colour, cli::colour::bold, cli::clean(kernel.name)) + "  " +
+                mix_text(kernel) + "\n";
+      for (const auto& line : kernel.lines)
+        result += (line.source_line > 0 ? fmt::format("{:>5}  ", line.source_line)
+                                        : std::string(7, ' ')) +
+                  cli::clean(line.text) + "\n";
+    }
   }
+  return result;
+}
+
+std::string stage_text(const inspected& x, const std::string& wanted, bool colour) {
+  std::string result;
+  for (const auto& code : x.codes)
+    for (const auto& [stage, text] : code.stages)
+      if (stage == wanted) result += heading(code, colour) + cli::clean(text) + "\n";
   return result;
 }
 
@@ -175,15 +284,22 @@ std::string triview_text(const inspected& x, bool colour) {
   auto width = cli::terminal_width(1);
   if (width == 0) width = 140;
   std::string result;
-  for (const auto& view : side_by_side(x.source, x.ptx, x.sass)) {
-    result += cli::paint(colour, cli::colour::bold, cli::clean(view.name)) + "\n";
-    for (const auto& row : view.rows) {
-      auto head = row.line > 0 ? fmt::format("{:>5}  {}", row.line, cli::clean(row.source))
-                               : std::string{"    -  (no line is known)"};
-      result += cli::paint(colour, cli::colour::yellow, head) + "\n" + code_text(row, width);
+  for (const auto& code : x.codes) {
+    result += heading(code, colour);
+    for (const auto& view : views_of(code)) {
+      result += cli::paint(colour, cli::colour::bold, cli::clean(view.name)) + "\n";
+      for (const auto& row : view.rows) {
+        auto head = row.line > 0 ? fmt::format("{:>5}  {}", row.line, cli::clean(row.source))
+                                 : std::string{"    -  (no line is known)"};
+        result += cli::paint(colour, cli::colour::yellow, head) + "\n" + code_text(row, width);
+      }
     }
   }
   return result;
+}
+
+bool is_stage(const std::string& section) {
+  return section == "ttir" || section == "ttgir" || section == "llir";
 }
 
 // -- the command ----------------------------------------------------------------------------------
@@ -196,27 +312,29 @@ expected<int> inspect(const invocation& in) {
   if (!x) return tl::unexpected<error>{x.error()};
   auto section = in.value("--section");
   bool all = section.empty();
-  auto wants = [&](const char* name) { return x->build.compiled && (all || section == name); };
+  auto wants = [&](const char* name) { return x->compiled && (all || section == name); };
   if (in.json) {
-    json document = {{"architecture", x->architecture}, {"compiled", x->build.compiled}};
-    if (!x->build.compiled) document["log"] = cli::clean(x->build.log);
+    json document = {{"architecture", x->architecture}, {"compiled", x->compiled}};
+    if (!x->compiled) document["log"] = cli::clean(x->log);
     if (wants("build")) document["build"] = build_document(*x, block);
-    if (wants("ptx")) document["ptx"] = listing_document(x->ptx);
-    if (wants("sass")) document["sass"] = listing_document(x->sass);
+    if (wants("ptx")) document["ptx"] = listing_document(*x, read_ptx, &listed_code::ptx);
+    if (wants("sass")) document["sass"] = listing_document(*x, read_sass, &listed_code::sass);
     if (wants("triview")) document["triview"] = triview_document(*x);
-    document["missing"] = x->build.missing;
+    if (x->compiled && (all || is_stage(section))) document["stages"] = stages_document(*x);
+    document["missing"] = x->missing;
     cli::print_json(document);
     return cli::exit_ok;
   }
-  if (!x->build.compiled) {
-    cli::print(cli::clean(x->build.log) + "\nnot compiled\n");
+  if (!x->compiled) {
+    cli::print(cli::clean(x->log) + "\nnot compiled\n");
     return cli::exit_ok;
   }
   if (wants("build")) cli::print(build_text(*x, block) + "\n");
-  if (section == "ptx") cli::print(listing_text(x->ptx, in.colour_out));
-  if (section == "sass") cli::print(listing_text(x->sass, in.colour_out));
+  if (section == "ptx") cli::print(listing_text(*x, read_ptx, &listed_code::ptx, in.colour_out));
+  if (section == "sass") cli::print(listing_text(*x, read_sass, &listed_code::sass, in.colour_out));
+  if (is_stage(section)) cli::print(stage_text(*x, section, in.colour_out));
   if (wants("triview")) cli::print(triview_text(*x, in.colour_out));
-  for (const auto& what : x->build.missing) cli::talk("missing: " + cli::clean(what));
+  for (const auto& what : x->missing) cli::talk("missing: " + cli::clean(what));
   return cli::exit_ok;
 }
 
@@ -227,8 +345,13 @@ cli::command inspect_row() {
           "Shows what the compiler made of a kernel: source, PTX and SASS side by side.",
           "kernelmill inspect kernel.cu --arch sm_90\n"
           "kernelmill inspect kernel.cu --section sass\n"
-          "kernelmill inspect kernel.cu --section triview --json",
-          "FILE is CUDA C++ of the contract native or device. nvcc builds it anew in the sandbox, "
+          "kernelmill inspect kernel.cu --section triview --json\n"
+          "kernelmill inspect answer.py --task kernelbench/level1/19_ReLU --section triview\n"
+          "kernelmill inspect answer.py --task kernelbench/level1/19_ReLU --section ttgir",
+          "FILE is CUDA C++ of the contract native or device, or a Python module (.py): its CUDA "
+          "sources, and the Triton "
+          "kernels that it\n"
+          "launches for the inputs of TASK, with Triton's stages. It is built anew in the sandbox, "
           "with -lineinfo; what is timed\n"
           "is built apart. No GPU is needed. SASS needs nvdisasm, which knows lines, or cuobjdump. "
           "Without a section: build\n"
@@ -236,10 +359,12 @@ cli::command inspect_row() {
           {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
           {{"--section",
             "NAME",
-            "What to show: resources of the `build`, `ptx`, `sass`, or `triview`.",
+            "What to show: resources of the `build`, `ptx`, `sass`, `triview`, or a stage of "
+            "Triton's: `ttir`, `ttgir`, "
+            "`llir`.",
             "",
             false,
-            {"build", "ptx", "sass", "triview"},
+            {"build", "ptx", "sass", "triview", "ttir", "ttgir", "llir"},
             nothing},
            {"--arch",
             "ARCH",
@@ -248,6 +373,21 @@ cli::command inspect_row() {
             false,
             {},
             nothing},
+           {"--task",
+            "TASK",
+            "Id of the task that a Python module answers.",
+            "",
+            false,
+            {},
+            completes::task},
+           {"--python",
+            "PATH",
+            "Interpreter with torch, for a Python module. Default: as `kernelmill eval` finds it.",
+            "",
+            false,
+            {},
+            completes::file},
+           tasks_root(),
            {"--block", "N", "Threads of a block, for the occupancy.", "256", false, {}, nothing}},
           inspect};
 }
