@@ -58,7 +58,7 @@ ARROWS = {
     "actors/policy_client": "actors actors/policy_client/http actors/policy_client/protocol",
     "actors/policy_client/http": "",
     "actors/policy_client/protocol": "",
-    "actors/policy_pool": "actors actors/policy_client",
+    "actors/policy_pool": "actors actors/policy_client actors/policy_client/protocol",
     "actors/profiler": "actors",
     "actors/retriever": "actors retrieval",
     "actors/run": "actors actors/episode actors/governance",
