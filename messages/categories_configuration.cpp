@@ -70,7 +70,8 @@ constexpr error_category table[] = {
     {"bad_licence", "a file of `configs/licences`, or of the user's, cannot be used",
      "the message names file and key; docs/reference/licences.md has them all"},
     {"licence_forbids",
-     "the licence of a task, of a retrieved example or of a model's answers does not allow what was "
+     "the licence of a task, of a retrieved example or of a model's answers does not allow what "
+     "was "
      "asked for, or nothing says whose they are",
      "the hint names the terms that can be accepted; where there are none, leave the tasks out"},
     {"unknown_terms", "`--accept-terms` names terms that no source has",
@@ -88,9 +89,9 @@ constexpr error_category table[] = {
      "`--python PATH`, `evaluation.python` or `KERNELMILL_PYTHON`; `kernelmill doctor` shows what "
      "there is"},
     {"bad_task", "a task file lacks a key, holds an unknown one, or a wrong value",
-     "the message names file and key; see docs/reference/tasks.md"},
+     "see docs/reference/tasks.md; the message names file and key"},
     {"bad_expression", "an expression of a task cannot be read or evaluated",
-     "the message quotes it"},
+     "see docs/reference/tasks.md; the message quotes it"},
     {"bad_reference",
      "a task's reference does not build, load or give finite values, or that for a GPU disagrees "
      "with that for the CPU",
@@ -98,7 +99,7 @@ constexpr error_category table[] = {
     {"bad_baseline", "a task's baseline fails its own cases", "`kernelmill task check` says more"},
     {"bad_seed", "a seed that is not 32 bytes", "give 64 hex digits, or none"},
     {"bad_script", "a script of the scripted policy server is wrong",
-     "the message names file, line or key"},
+     "see docs/reference/policy-script.md; the message names file, line or key"},
     {"unknown_task", "there is no such task", "`kernelmill task list` shows all"},
     {"task_changed", "the files of a task changed since the run began",
      "restore them, or start a new run"},
@@ -115,7 +116,8 @@ constexpr error_category table[] = {
     {"ambiguous", "a prefix names more than one candidate", "give more digits"},
     {"bad_request", "a field of a request to `kernelmill serve` is wrong",
      "the message names the field"},
-    {"unknown_parameter", "a request to `kernelmill serve` has a parameter that its path does not take",
+    {"unknown_parameter",
+     "a request to `kernelmill serve` has a parameter that its path does not take",
      "the hint lists the known ones"},
     {"bad_query", "a query is badly encoded, or names a parameter twice", "encode it anew"},
     {"wrong_method", "a path of `kernelmill serve` does not take that method",
@@ -136,7 +138,8 @@ constexpr error_category table[] = {
      "an order, a request or an acknowledgement of groups came with other content before, or after "
      "its step was committed",
      "the message says what came before"},
-    {"part_ended", "a program beside a training, the policy's server or the trainer, does not stay up",
+    {"part_ended",
+     "a program beside a training, the policy's server or the trainer, does not stay up",
      "its log is in logs/ of the training's folder"},
     {"trainer_failed", "the trainer answered a step with an error, or left no checkpoint",
      "the message quotes it; the same command goes on from this step"},
@@ -174,8 +177,7 @@ constexpr error_category table[] = {
      "set the variable or the file"},
     {"policy_key_malformed", "the policy's key holds a byte that no HTTP header may carry",
      "write the key again"},
-    {"policy_key_refused",
-     "a client names a key that the operator does not list for this address",
+    {"policy_key_refused", "a client names a key that the operator does not list for this address",
      "list it in the file of `kernelmill serve --policy-keys`, or use an address of the key"},
     {"bad_policy_keys", "the file of keys for clients cannot be used",
      "write `{\"keys\": [{\"name\", \"base_url\", \"api_key_env\"}]}`"},

@@ -105,6 +105,27 @@ expected<void> write_file(const std::string& path, std::string_view bytes) {
   return file->commit();
 }
 
+expected<void> append_file(const std::string& path, size_t kept, std::string_view bytes) {
+  bool is_new = ::access(path.c_str(), F_OK) != 0;
+  descriptor file{::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666)};
+  if (!file) return failure("open", path);
+  struct stat seen {};
+  if (::fstat(file.get(), &seen) != 0) return failure("read", path);
+  auto begin = static_cast<off_t>(kept);
+  if (seen.st_size < begin)
+    return infrastructure_error("io_error", "failed to write " + path + ": it became shorter",
+                                "see what else writes to this file, then try again");
+  if (seen.st_size > begin && ::ftruncate(file.get(), begin) != 0) return failure("write", path);
+  if (::lseek(file.get(), begin, SEEK_SET) < 0) return failure("write", path);
+  auto written = write_all(file.get(), bytes, path);
+  if (written && ::fsync(file.get()) != 0) written = failure("sync", path);
+  if (!written) {
+    [[maybe_unused]] auto dropped = ::ftruncate(file.get(), begin);
+    return written;
+  }
+  return is_new ? sync_directory(parent_of(path)) : expected<void>{};
+}
+
 // -- atomic_file --------------------------------------------------------------------------------
 
 atomic_file::atomic_file(std::string path, std::string temporary, int fd)

@@ -18,6 +18,11 @@ expected<std::string> read_file(const std::string& path);
 /// Returns when the new content is on disk; the old one stays when it fails.
 expected<void> write_file(const std::string& path, std::string_view bytes);
 
+/// Keeps the first `kept` bytes of a file, puts `bytes` behind them and returns when they are on
+/// disk. What was left behind `kept` by a writer that was killed is dropped; so is a write that
+/// fails.
+expected<void> append_file(const std::string& path, size_t kept, std::string_view bytes);
+
 /// Writes all bytes to an open file. `path`: what errors call it.
 expected<void> write_all(int fd, std::string_view bytes, const std::string& path);
 

@@ -7,6 +7,7 @@
 
 #include "gpu/task/distribution.hpp"
 #include "gpu/task/task_files.hpp"
+#include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {
@@ -14,21 +15,6 @@ namespace kernelmill {
 namespace {
 
 using nlohmann::json;
-
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
-    }
-  }
-  return row[b.size()];
-}
 
 tl::unexpected<error> bad(const std::string& file, const std::string& key, const std::string& cause,
                           std::string hint = {}) {
@@ -300,14 +286,7 @@ expected<void> check_verb(const std::string& file, const task& x) {
 } // namespace
 
 std::string suggestion(const std::string& wrong, const std::vector<std::string>& known) {
-  const std::string* best = nullptr;
-  size_t least = std::max<size_t>(2, wrong.size() / 3) + 1;
-  for (const auto& name : known)
-    if (auto distance = edit_distance(wrong, name); distance < least) {
-      least = distance;
-      best = &name;
-    }
-  if (best != nullptr) return "did you mean \"" + *best + "\"?";
+  if (auto meant = closest(wrong, known); !meant.empty()) return "did you mean \"" + meant + "\"?";
   return known.empty() ? "there is none" : "there are: " + joined(known);
 }
 

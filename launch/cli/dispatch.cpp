@@ -13,7 +13,7 @@
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/config/keys.hpp"
-#include "launch/config/suggest.hpp"
+#include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
 #include "messages/without_stack.hpp"
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "messages/base/utf8.hpp"
+#include "messages/categories.hpp"
 
 namespace kernelmill::cli {
 
@@ -20,6 +21,15 @@ namespace {
 bool is_set(const char* name) {
   const char* value = std::getenv(name);
   return value && *value;
+}
+
+// Who made the error knows best; else there is what the page on errors says of its category.
+std::string next_step(const error& x) {
+  if (!x.hint.empty()) return x.hint;
+  const auto* known = find_category(x.cls, x.category);
+  bool is_said = !known || known->next.starts_with("the message") ||
+                 known->next.starts_with("see the message");
+  return is_said ? std::string{} : std::string{known->next};
 }
 
 bool reader_gone = false;
@@ -117,12 +127,13 @@ void print_json(const nlohmann::ordered_json& document) {
 }
 
 void print_error(const error& x, bool json, bool colour) {
+  auto next = next_step(x);
   if (json) {
     nlohmann::ordered_json document;
     document["error"] = {{"class", std::string{to_string(x.cls)}},
                          {"category", x.category},
                          {"message", x.message},
-                         {"hint", x.hint}};
+                         {"hint", next}};
     to_stderr(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
@@ -132,7 +143,7 @@ void print_error(const error& x, bool json, bool colour) {
     to_stderr(paint(colour, shade, first) + lines.substr(first.size()));
   };
   tell("kernelmill: error:", cli::colour::red, x.message);
-  if (!x.hint.empty()) tell("next:", cli::colour::bold, x.hint);
+  if (!next.empty()) tell("next:", cli::colour::bold, next);
 }
 
 } // namespace kernelmill::cli

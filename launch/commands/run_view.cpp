@@ -59,6 +59,8 @@ episode_view view_episode(uint32_t group, const stored_episode& stored) {
     x.outcome = enum_name(capnp::DynamicEnum{end.getOutcome()});
     x.stop_reason = end.getStopReason();
     if (end.getReturns().size() > 0) x.first_return = end.getReturns()[0];
+  } else {
+    x.first_return = std::numeric_limits<double>::quiet_NaN();
   }
   return x;
 }
@@ -71,7 +73,7 @@ void note_episode(task_view& x, const episode_view& e) {
   x.infrastructure += e.outcome == "infrastructure";
   x.open += e.outcome == "open";
   x.not_timed += e.not_timed;
-  x.unpaid += e.outcome != "infrastructure" && std::isnan(e.first_return);
+  x.unpaid += e.outcome != "infrastructure" && e.outcome != "open" && std::isnan(e.first_return);
   if (e.best.measured && (!x.best.measured || e.best.low > x.best.low)) x.best = e.best;
 }
 

@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "launch/config/key_builders.hpp"
-#include "launch/config/suggest.hpp"
+#include "messages/base/suggest.hpp"
 
 namespace kernelmill {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "launch/config/keys.hpp"
-#include "launch/config/suggest.hpp"
+#include "messages/base/suggest.hpp"
 
 namespace kernelmill {
 

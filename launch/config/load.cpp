@@ -10,8 +10,8 @@
 #include "launch/config/keys.hpp"
 #include "launch/config/layers.hpp"
 #include "launch/config/paths.hpp"
-#include "launch/config/suggest.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/suggest.hpp"
 
 namespace kernelmill {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "launch/config/keys.hpp"
-#include "launch/config/suggest.hpp"
+#include "messages/base/suggest.hpp"
 
 namespace kernelmill {
 

@@ -4,7 +4,7 @@
 
 #include <fnmatch.h>
 
-#include "launch/config/suggest.hpp"
+#include "messages/base/suggest.hpp"
 
 namespace kernelmill {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/config/suggest.hpp"
+#include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill::services {

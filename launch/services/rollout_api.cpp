@@ -130,9 +130,12 @@ expected<order_json> config_of(const nlohmann::json& body) {
   if (body.contains("seed")) result["run"]["seed"] = body["seed"];
   if (body.contains("policy"))
     for (const auto& [key, value] : body["policy"].items()) result["policy"][key] = value;
-  if (body.contains("sampling"))
-    for (const auto& [key, value] : body["sampling"].items())
-      result["policy"]["sampling"][key] = value;
+  if (body.contains("sampling")) {
+    auto& sampling = result["policy"]["sampling"];
+    if (!sampling.is_null() && !sampling.is_object())
+      return bad_rollouts("the field \"sampling\" of the policy must be an object");
+    for (const auto& [key, value] : body["sampling"].items()) sampling[key] = value;
+  }
   return result;
 }
 

@@ -200,7 +200,8 @@ std::string seat_events(const seat_request& asked, const seat_json& response) {
     auto delta = choice["message"];
     choice.erase("message");
     if (const auto& calls = at(delta, "tool_calls"); calls.is_array())
-      for (size_t i = 0; i < calls.size(); ++i) delta["tool_calls"][i]["index"] = i;
+      for (size_t i = 0; i < calls.size(); ++i)
+        if (calls[i].is_object()) delta["tool_calls"][i]["index"] = i; // a server may send anything
     choice["delta"] = delta;
     choice["finish_reason"] = nullptr;
     event(choice);

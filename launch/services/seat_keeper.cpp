@@ -137,7 +137,7 @@ void seat_keeper_state::send(const seat& at, std::shared_ptr<seat_answer> x) {
     request.headers = {{"Content-Type", "application/json"}, {"X-Session-ID", x->id}};
     request.body = x->asked.body;
   }
-  request.bearer = at.key;
+  request.bearer = x->key = at.key;
   request.body_limit = most_answer_bytes;
   request.timeout_ms = longest_answer_ms;
   ++seats_.at(x->id).asking;
@@ -166,11 +166,11 @@ void seat_keeper_state::on_answer(const seat_answer& x) {
                      "the server behind the seat does not answer: " + got.detail, "ask again"}));
   http::response answer;
   answer.status = static_cast<int>(got.status);
-  answer.body = at && at->key ? at->key->redact(got.body) : got.body;
+  answer.body = x.key ? x.key->redact(got.body) : got.body;
   if (auto after = got.header("retry-after"); !after.empty())
     answer.headers.emplace_back("Retry-After", std::string{after});
   if (got.status != 200 || x.models || x.to->gone()) return x.to->answer(std::move(answer));
-  auto row = read_seat_answer(x.asked, got.body);
+  auto row = read_seat_answer(x.asked, answer.body); // without the key, should the server say it
   if (!row) return x.to->answer(response_of(row.error()));
   if (x.asked.stream) {
     answer.type = "text/event-stream";

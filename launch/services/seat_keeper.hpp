@@ -56,6 +56,7 @@ struct seat_answer {
   size_t place = 0; ///< in the trace
   seat_request asked;
   bool models = false; ///< it was for /v1/models
+  secret_ptr key;      ///< that it was asked with: no answer holds it
   http_response got;
   http::exchange_ptr to;
 };

@@ -3,8 +3,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "launch/config/suggest.hpp"
 #include "messages/base/digest.hpp"
+#include "messages/base/suggest.hpp"
 
 namespace kernelmill::services {
 

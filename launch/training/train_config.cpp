@@ -7,7 +7,7 @@
 
 #include "launch/config/json_text.hpp"
 #include "launch/config/paths.hpp"
-#include "launch/config/suggest.hpp"
+#include "messages/base/suggest.hpp"
 
 namespace kernelmill::training {
 

@@ -9,7 +9,9 @@
 #include "actors/episode/returns.hpp"
 #include "launch/cli/terminal.hpp"
 #include "messages/base/json_fields.hpp"
+#include "messages/base/text.hpp"
 #include "storage/files.hpp"
+#include "storage/projections.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill::training {
@@ -48,18 +50,12 @@ double deviation_of(const document& row) {
   return group_advantages(returns, advantage_kind::mean_centered).deviation;
 }
 
-bool has_thought(const std::string& answer) {
-  auto begin = answer.find("<think>"), end = answer.find("</think>");
-  if (begin == answer.npos || end == answer.npos || end < begin + 7) return false;
-  return answer.find_first_not_of(" \t\r\n", begin + 7) < end;
-}
-
 /// Turns that thought are paid for it, in the batch alone: records and findings stay as they are.
 void pay_thinking(document& row, double reward) {
   for (auto& episode : row["episodes"])
     for (auto& turn : episode["turns"])
       if (turn.value("mask", 0) == 1 && turn["return"].is_number() &&
-          has_thought(text_in(turn, "response")))
+          !trimmed(thought_in(text_in(turn, "response"))).empty())
         turn["return"] = turn["return"].get<double>() + reward;
 }
 
@@ -74,6 +70,7 @@ expected<std::unique_ptr<training>> training::open(training_options options) {
     KM_TRY(make_directories(options.config.dir + folder));
   auto record = training_record::open(options.config.dir, options.config.steps);
   KM_TRY(record);
+  KM_TRY(record->write_events()); // the one before may have been killed before it did
   return std::unique_ptr<training>{new training{std::move(options), std::move(*record)}};
 }
 

@@ -21,31 +21,32 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view events_end = ".kernelmill";
 
-expected<std::vector<record_line>> lines_of(const std::string& path, const char* counted) {
-  std::vector<record_line> result;
+// A line that no newline ends was being written when its process was killed, and does not count
+// yet; one that is whole without it was edited by hand.
+expected<training_record::file> file_of(const std::string& path, const char* counted) {
+  training_record::file result{path, {}, 0, false};
   std::error_code code;
   if (!fs::exists(path, code)) return result;
   auto text = read_file(path);
   KM_TRY(text);
   for (size_t at = 0; at < text->size();) {
-    auto end = std::min(text->find('\n', at), text->size());
+    auto newline = text->find('\n', at);
+    bool is_ended = newline != text->npos;
+    auto end = is_ended ? newline : text->size();
     auto x = record_line::parse(text->substr(at, end - at), nullptr, false);
-    if (!x.is_object() || !x.contains(counted) || !x[counted].is_number_unsigned())
+    if (!x.is_object() || !x.contains(counted) || !x[counted].is_number_unsigned()) {
+      if (!is_ended) break;
       return configuration_error("training_damaged",
                                  "failed to read " + path + ":" +
-                                     std::to_string(result.size() + 1) +
+                                     std::to_string(result.lines.size() + 1) +
                                      ": it is no line of a training",
                                  "remove the lines from there on; these steps are taken again");
-    result.push_back(std::move(x));
-    at = end + 1;
+    }
+    result.lines.push_back(std::move(x));
+    result.bytes = at = end + is_ended;
+    result.is_open = !is_ended;
   }
   return result;
-}
-
-expected<void> write_lines(const std::string& path, const std::vector<record_line>& lines) {
-  std::string text;
-  for (const auto& x : lines) text += json_line(x) + "\n";
-  return write_file(path, text);
 }
 
 event_values step_event(const record_line& x, uint64_t total) {
@@ -92,14 +93,14 @@ expected<training_record> training_record::open(const std::string& dir, uint64_t
   training_record result;
   result.dir_ = dir;
   result.total_ = steps;
-  auto done = lines_of(dir + "/checkpoints.jsonl", "step");
+  auto done = file_of(dir + "/checkpoints.jsonl", "step");
   KM_TRY(done);
   result.steps_ = std::move(*done);
-  auto evaluated = lines_of(dir + "/evaluations.jsonl", "after");
+  auto evaluated = file_of(dir + "/evaluations.jsonl", "after");
   KM_TRY(evaluated);
   result.evaluations_ = std::move(*evaluated);
-  for (size_t i = 0; i < result.steps_.size(); ++i) {
-    const auto& x = result.steps_[i];
+  for (size_t i = 0; i < result.steps().size(); ++i) {
+    const auto& x = result.steps()[i];
     if (x["step"] != i || !x.contains("version") || !x.contains("weights"))
       return configuration_error("training_damaged",
                                  "failed to read " + dir +
@@ -109,35 +110,36 @@ expected<training_record> training_record::open(const std::string& dir, uint64_t
     for (const auto& group : x.value("groups", record_line::array()))
       result.learned_.insert(group.get<std::string>());
   }
-  KM_TRY(result.write_events());
   return result;
 }
 
 bool training_record::is_evaluated(uint64_t after) const {
-  return std::any_of(evaluations_.begin(), evaluations_.end(),
+  return std::any_of(evaluations().begin(), evaluations().end(),
                      [&](const line& x) { return x["after"] == after; });
 }
 
+expected<void> training_record::file::add(line x) {
+  auto text = (is_open ? "\n" : "") + json_line(x) + "\n";
+  KM_TRY(append_file(path, bytes, text));
+  bytes += text.size();
+  is_open = false;
+  lines.push_back(std::move(x));
+  return {};
+}
+
 expected<void> training_record::add_step(line x) {
-  steps_.push_back(std::move(x));
-  if (auto ok = write_lines(dir_ + "/checkpoints.jsonl", steps_); !ok) {
-    steps_.pop_back();
-    return ok;
-  }
-  for (const auto& group : steps_.back()["groups"]) learned_.insert(group.get<std::string>());
+  KM_TRY(steps_.add(std::move(x)));
+  for (const auto& group : steps().back().value("groups", line::array()))
+    learned_.insert(group.get<std::string>());
   return write_events();
 }
 
 expected<void> training_record::add_evaluation(line x) {
-  evaluations_.push_back(std::move(x));
-  if (auto ok = write_lines(dir_ + "/evaluations.jsonl", evaluations_); !ok) {
-    evaluations_.pop_back();
-    return ok;
-  }
+  KM_TRY(evaluations_.add(std::move(x)));
   return write_events();
 }
 
-// Adds what is not there yet: an evaluation after k steps stands before step k.
+// An evaluation after k steps stands before step k.
 expected<void> training_record::write_events() {
   KM_TRY(make_directories(dir_ + "/tensorboard"));
   auto path = event_path(dir_ + "/tensorboard");
@@ -158,10 +160,10 @@ expected<void> training_record::write_events() {
   auto add = [&](const event_values& x) {
     if (number++ >= written) text += event_record(encode_event(x));
   };
-  for (size_t i = 0; i <= steps_.size(); ++i) {
-    for (const auto& x : evaluations_)
+  for (size_t i = 0; i <= steps().size(); ++i) {
+    for (const auto& x : evaluations())
       if (x["after"] == i) add(evaluation_event(x));
-    if (i < steps_.size()) add(step_event(steps_[i], total_));
+    if (i < steps().size()) add(step_event(steps()[i], total_));
   }
   return write_all(file.get(), text, path);
 }

@@ -1,8 +1,8 @@
 #include <nlohmann/json.hpp>
 
-#include "launch/config/suggest.hpp"
 #include "launch/watch/records.hpp"
 #include "launch/watch/views.hpp"
+#include "messages/base/suggest.hpp"
 
 namespace kernelmill::watch {
 

@@ -8,7 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "launch/config/suggest.hpp"
+#include "messages/base/suggest.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill::watch {

@@ -31,7 +31,7 @@ import time
 here = pathlib.Path(__file__).resolve()
 sys.path[:0] = [str(here.parent), str(here.parents[1] / "fault")]
 from helpers_killed_test import judge, turns_of, write_script  # noqa: E402
-from real_processes import SKIP, binary, report, scratch_folder, started  # noqa: E402
+from real_processes import SKIP, binary, number, report, scratch_folder, started  # noqa: E402
 from relay import Relay  # noqa: E402
 
 ACTIONS = ["kill run", "kill run", "freeze run", "kill server", "freeze server", "cut", "silence"]
@@ -286,23 +286,28 @@ class Chaos:
             raise Broken(f"{broken}\nrepeat about the same with --seed {self.seed}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--actions", type=int, default=int(os.environ.get("KERNELMILL_ACTIONS") or 24))
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("KERNELMILL_SEED") or 20261124))
-    parser.add_argument("--evaluated", type=float, default=0.1, help="share of runs that build and evaluate")
-    parser.add_argument("--evaluated-actions", type=int, default=int(os.environ.get("KERNELMILL_EVALUATED_ACTIONS") or 0),
+def main(storm=None, actions: int = 24, evaluated: float = 0.1) -> int:
+    """`storm` takes the folder and the options; cluster_chaos.py has one of its own."""
+    parser = argparse.ArgumentParser(description=sys.modules["__main__"].__doc__.splitlines()[0])
+    parser.add_argument("--actions", type=int, default=number("KERNELMILL_ACTIONS", actions))
+    parser.add_argument("--seed", type=int, default=number("KERNELMILL_SEED", 20261124))
+    parser.add_argument("--evaluated", type=float, default=evaluated, help="share of runs that build and evaluate")
+    parser.add_argument("--evaluated-actions", type=int, default=number("KERNELMILL_EVALUATED_ACTIONS", 0),
                         help="at least so many of the actions strike runs that build and evaluate")
     options = parser.parse_args()
     if not os.access(binary, os.X_OK):
         print(f"SKIP: {binary} is not built")
         return SKIP
-    with scratch_folder("chaos") as folder:
-        chaos = Chaos(folder, options)
-        chaos.prepare()
-        chaos.storm()
+    with scratch_folder(pathlib.Path(sys.argv[0]).stem) as folder:
+        (storm or strike_runs)(folder, options)
     print("ok")
     return 0
+
+
+def strike_runs(folder, options) -> None:
+    chaos = Chaos(folder, options)
+    chaos.prepare()
+    chaos.storm()
 
 
 if __name__ == "__main__":

@@ -7,10 +7,9 @@ the policy server. A head that is started again continues its runs by itself. Wh
 after each kill of the head `kernelmill fsck` and the traces, against what the relay before the policy server saw; at
 the end all of it, and the verdicts of runs that were evaluated against those of an undisturbed run.
 
-    cluster_chaos.py [--actions N] [--seed N] [--evaluated SHARE]
+    cluster_chaos.py [--actions N] [--seed N] [--evaluated SHARE] [--evaluated-actions N]
 """
 
-import argparse
 import contextlib
 import json
 import os
@@ -20,8 +19,8 @@ import subprocess
 import sys
 import time
 
-from chaos import PATIENCE, Broken, Chaos, Traces
-from real_processes import SKIP, binary, report, scratch_folder
+from chaos import PATIENCE, Broken, Chaos, Traces, main
+from real_processes import binary, report
 from relay import Relay
 
 ACTIONS = ["kill head", "kill head", "freeze head", "kill node", "freeze node", "cut node", "silence node",
@@ -202,24 +201,12 @@ class ClusterChaos(Chaos):
             raise Broken(f"{broken}\nrepeat about the same with --seed {self.seed}")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--actions", type=int, default=int(os.environ.get("KERNELMILL_ACTIONS") or 16))
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("KERNELMILL_SEED") or 20261124))
-    parser.add_argument("--evaluated", type=float, default=0.5, help="share of runs that build and evaluate")
-    parser.set_defaults(evaluated_actions=0)
-    options = parser.parse_args()
-    if not os.access(binary, os.X_OK):
-        print(f"SKIP: {binary} is not built")
-        return SKIP
-    with scratch_folder("cluster-chaos") as folder:
-        chaos = ClusterChaos(folder, options)
-        chaos.prepare()
-        with chaos.cluster():
-            chaos.storm()
-    print("ok")
-    return 0
+def strike_cluster(folder, options) -> None:
+    chaos = ClusterChaos(folder, options)
+    chaos.prepare()
+    with chaos.cluster():
+        chaos.storm()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(strike_cluster, actions=16, evaluated=0.5))

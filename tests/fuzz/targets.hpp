@@ -21,10 +21,12 @@ void eval_results(std::string_view); // KernelBench's files
 void frames(std::string_view);       // frames between our processes, and every message in them
 void helpers(std::string_view);      // reports and artifacts of helpers that run candidates
 void http(std::string_view);         // bytes on a connection of our HTTP server
+void imports(std::string_view);      // runs of kernel_rl and bundles of gpu_rl
 void launch_plan(std::string_view);  // launch lines of a candidate's source, and expressions
 void parcels(std::string_view);      // what nodes send each other
 void profilers(std::string_view);    // reports of ncu and compute-sanitizer, listings of code
 void script(std::string_view);       // policy scripts, and what a scripted server is asked
+void settings(std::string_view);     // clients, keys, licences and trainings of an operator
 void store(std::string_view);        // records, artifacts and pages of a store
 void stream(std::string_view);       // event streams of policy servers, cut anywhere
 void task(std::string_view);         // task documents, and knowledge cards

@@ -1,11 +1,14 @@
 // Requests of the evaluation service as its router gets them: method, target and headers in the
 // first lines, the body behind an empty one. Whatever is asked is answered, and never with an error
-// of the server's own.
+// of the server's own. Seats and orders of rollouts read the body further than their routes do.
 
 #include "launch/http/exchange_state.hpp"
 #include "launch/http/router.hpp"
+#include "launch/rollouts/order_config.hpp"
 #include "launch/services/api_fields.hpp"
 #include "launch/services/evaluation_api.hpp"
+#include "launch/services/seat_capture.hpp"
+#include "messages/base/json_depth.hpp"
 #include "tests/fuzz/support.hpp"
 #include "tests/fuzz/targets.hpp"
 
@@ -13,6 +16,7 @@ namespace kernelmill::fuzz {
 
 namespace {
 
+using namespace nlohmann::literals;
 using services::desk_load;
 using services::task_shelf;
 
@@ -30,7 +34,8 @@ const services::api_ptr& service() {
 }
 
 const http::router& routes() {
-  static const http::router one{services::evaluation_routes(service()), {nullptr, nullptr, {"localhost"}}};
+  static const http::router one{services::evaluation_routes(service()),
+                                {nullptr, nullptr, {"localhost"}}};
   return one;
 }
 
@@ -56,11 +61,45 @@ void check_response(const http::response& x) {
   http::reason_of(x.status);
 }
 
+// A body is what an agent asks, and what a server answers to that.
+void take_a_seat(const std::string& body) {
+  for (bool chat : {true, false})
+    for (auto kind : {server_kind::openai, server_kind::vllm, server_kind::sglang}) {
+      auto asked = services::read_seat_request(body, chat, kind, "m");
+      check(asked);
+      if (!asked) asked.emplace();
+      asked->chat = chat;
+      auto row = services::read_seat_answer(*asked, body);
+      check(row);
+      if (!row) continue;
+      promise(!row->flaw.empty() || row->ids.size() == row->logprobs.size(),
+              "what is said to be exact is so");
+      promise(!services::trace_row(*row)
+                   .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                   .empty(),
+              "a row can be written");
+      services::seat_events(*asked, row->response);
+    }
+}
+
+void order(const std::string& body) {
+  static const policy_keys keys{{{"lab", "http://127.0.0.1:1/v1", "LAB_KEY", ""}}};
+  if (nests_deeper(body)) return; // the route refuses these
+  auto config = rollouts::order_config(body, keys);
+  check(config);
+  promise(!config || !config->contains("/policy/api_key_env"_json_pointer) ||
+              config->at("/policy/api_key_env"_json_pointer) == "LAB_KEY" ||
+              config->at("/policy/api_key_env"_json_pointer) == "",
+          "no variable of the machine is named but by a key of the operator's");
+}
+
 } // namespace
 
 void api(std::string_view bytes) {
   std::string where;
   auto request = request_of(bytes, where);
+  take_a_seat(request.body);
+  order(request.body);
   auto chosen = routes().choose(request, where);
   if (auto* refused = std::get_if<http::response>(&chosen)) return check_response(*refused);
   auto state = std::make_shared<http::exchange::state>(size_t{1} << 20);

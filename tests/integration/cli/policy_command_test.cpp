@@ -29,6 +29,15 @@ TEST(policy_command, a_missing_script_is_3_and_a_broken_one_is_2) {
   EXPECT_THAT(x.err, HasSubstr("broken_script.json"));
 }
 
+// The error of such a key has no hint of its own.
+TEST(policy_command, what_nothing_more_is_known_of_has_the_next_step_of_its_category) {
+  auto wrong = write_file("wrong_script.json", R"({"model": "m", "replies": [{"task": 3}]})");
+  auto x = kernelmill({"policy", "scripted", "--script", wrong});
+  EXPECT_THAT(x.err, HasSubstr("next: see docs/reference/policy-script.md"));
+  auto y = kernelmill({"policy", "scripted", "--script", wrong, "--json"});
+  EXPECT_THAT(y.fault()["hint"].get<std::string>(), StartsWith("see docs/"));
+}
+
 TEST(policy_command, an_address_where_nobody_can_listen_is_named_with_its_cause) {
   auto script = write_file("script.json", R"({"model": "m", "replies": [{"text": "hello"}]})");
   std::vector<std::string> words{"policy", "scripted", "--script", script};

@@ -101,6 +101,7 @@ class Rollouts(unittest.TestCase):
         self.refused("bad_request", 400, at.order, form="sft")
         self.refused("not_found", 404, at.ask, "GET", "/v1/rollouts/none")
         self.refused("unknown_task", 400, at.order, id="none", tasks=["native/none"])
+        self.refused("bad_request", 400, at.order, id="flat", config={"policy": {"sampling": 3}}, sampling={"seed": 1})
         ordered = at.order(id="first", form="trl")
         hold(self, ordered, "Rollouts")
         hold(self, ordered["groups"], "RolloutCounts")

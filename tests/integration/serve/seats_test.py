@@ -126,6 +126,25 @@ class Seats(unittest.TestCase):
             self.assertEqual((row["completion_token_ids"], row["per_token_logps"], row["completion_tokens"]), ([7], [-0.5], ["f"]))
             self.assertEqual(row["response"]["choices"][0]["message"]["tool_calls"], [call])
 
+    def test_calls_of_tools_that_are_no_objects_end_no_seat(self):
+        server = self.emulated({"/v1/chat/completions": (200, {"choices": [{"index": 0, "finish_reason": "stop", "message": {
+            "role": "assistant", "content": "hi", "tool_calls": [1]}}]})})
+        with self.client.seat("openai", server.url) as seat:
+            self.assertEqual(self.ask(seat, stream=True)[0], 200)
+            self.assertEqual(self.ask(seat)[0], 200)
+
+    def test_a_key_that_the_server_says_is_in_no_answer_and_no_trace(self):
+        server = self.emulated({"/v1/chat/completions": (200, {"choices": [{"index": 0, "finish_reason": "stop", "message": {
+            "role": "assistant", "content": "I was asked with secret-key."}}]})})
+        with self.client.seat("openai", server.url, api_key="secret-key") as seat:
+            for stream in (False, True):
+                status, _, text = self.ask(seat, stream=stream)
+                self.assertEqual((status, server.keys[-1]), (200, "Bearer secret-key"))
+                self.assertNotIn("secret-key", text)
+            document = self.client._ask("GET", f"/v1/seats/{seat.id}/trace")
+            self.assertEqual(len(document["trace"]), 2)
+            self.assertNotIn("secret-key", json.dumps(document))
+
     def test_completions_too(self):
         server = self.emulated({"/v1/completions": (200, {
             "id": "x", "object": "text_completion", "model": "m", "usage": {"prompt_tokens": 2, "completion_tokens": 2},

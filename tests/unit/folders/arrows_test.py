@@ -58,7 +58,7 @@ ARROWS = {
     "actors/policy_client": "actors actors/policy_client/http actors/policy_client/protocol",
     "actors/policy_client/http": "",
     "actors/policy_client/protocol": "",
-    "actors/policy_pool": "actors actors/policy_client",
+    "actors/policy_pool": "actors actors/policy_client actors/policy_client/protocol",
     "actors/profiler": "actors",
     "actors/retriever": "actors retrieval",
     "actors/run": "actors actors/episode actors/governance",
@@ -78,7 +78,7 @@ ARROWS = {
     " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler"
     " actors/retriever actors/run gpu/cuda gpu/sandbox gpu/task launch/config launch/machine"
     " launch/scripted_server launch/trackers retrieval storage storage/export",
-    "launch/watch": "launch/cli launch/config storage",
+    "launch/watch": "launch/cli storage",
     "launch/study": "launch/report launch/watch storage storage/export",
     "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
     " launch/config launch/machine launch/node launch/watch storage",
@@ -89,7 +89,7 @@ ARROWS = {
     "launch/rollouts": "actors/handoff actors/head actors/policy_client actors/policy_client/http launch/cluster launch/config launch/machine launch/node"
     " storage storage/export",
     "launch/services": "actors actors/episode actors/governance actors/handoff actors/policy_client actors/policy_client/http"
-    " actors/policy_client/protocol gpu/task launch/cli launch/config"
+    " actors/policy_client/protocol gpu/task launch/cli"
     " launch/http launch/judging launch/rollouts",
     "launch/training": "actors/episode actors/handoff actors/policy_client/http gpu/process gpu/task launch/cli launch/config launch/machine"
     " launch/node launch/report launch/study storage",

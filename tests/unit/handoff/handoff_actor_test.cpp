@@ -31,6 +31,18 @@ struct config : caf::actor_system_config {
   }
 };
 
+// What CAF prints of an error by itself is its code and its category.
+TEST(errors_between_actors, are_shown_in_words) {
+  config settings;
+  caf::actor_system system{settings};
+  error said{fault_class::infrastructure, "disk_full", "failed to write x", "free some space"};
+  EXPECT_EQ(system.render(to_caf(said)), render(said));
+  auto back = from_caf(to_caf(said));
+  EXPECT_EQ(back.category, "disk_full");
+  EXPECT_EQ(back.hint, "free some space");
+  EXPECT_EQ(from_caf(caf::sec::request_receiver_down).category, "actor_lost");
+}
+
 class fake_host final : public rollout_host {
 public:
   expected<rollout_plan> plan(const std::string&, const std::string& what) override {

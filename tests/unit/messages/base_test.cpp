@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <kj/debug.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -14,9 +15,20 @@
 #include "messages/base/json_fields.hpp"
 #include "messages/base/text.hpp"
 #include "messages/base/utf8.hpp"
+#include "messages/without_stack.hpp"
 
 namespace kernelmill {
 namespace {
+
+TEST(without_stack, leaves_the_words_of_an_exception_and_no_addresses) {
+  try {
+    KJ_FAIL_REQUIRE("a record lies");
+  } catch (const std::exception& e) {
+    auto text = without_stack(std::string{e.what()} + "\nstack: 7f00 7f01");
+    EXPECT_THAT(text, testing::HasSubstr("a record lies"));
+    EXPECT_THAT(text, testing::Not(testing::HasSubstr("stack: ")));
+  }
+}
 
 TEST(utf8, a_sequence_is_as_long_as_its_character) {
   EXPECT_EQ(utf8_length("a"), 1u);

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "storage/event_file.hpp"
 #include "storage/files.hpp"
@@ -49,6 +50,8 @@ TEST(training_record, what_was_written_is_read_again_and_events_are_there_once) 
     fs::resize_file(x.path(), fs::file_size(x.path()) - 3);
   auto record = training_record::open(dir, 4);
   ASSERT_TRUE(record);
+  EXPECT_EQ(events_of(dir).events.size(), 3u) << "whoever looks writes nothing";
+  ASSERT_TRUE(record->write_events());
   EXPECT_EQ(record->steps().size(), 2u);
   EXPECT_TRUE(record->is_evaluated(0));
   EXPECT_FALSE(record->is_evaluated(2));
@@ -69,9 +72,46 @@ TEST(training_record, what_was_written_is_read_again_and_events_are_there_once) 
   EXPECT_EQ(events[3].step, 1);
 }
 
+TEST(training_record, a_line_is_put_behind_the_others_which_are_not_written_again) {
+  auto dir = fresh("training_record_append");
+  auto path = dir + "/checkpoints.jsonl";
+  auto record = training_record::open(dir, 4);
+  ASSERT_TRUE(record->add_step(step_line(0)));
+  struct stat before {}, after {};
+  ASSERT_EQ(::stat(path.c_str(), &before), 0);
+  ASSERT_TRUE(record->add_step(step_line(1)));
+  ASSERT_EQ(::stat(path.c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+}
+
+TEST(training_record, half_a_line_of_a_killed_process_does_not_count_and_is_replaced) {
+  auto dir = fresh("training_record_half");
+  auto path = dir + "/checkpoints.jsonl";
+  ASSERT_TRUE(training_record::open(dir, 4)->add_step(step_line(0)));
+  std::ofstream{path, std::ios::app} << R"({"step":1,"vers)";
+  auto half = *read_file(path);
+  auto record = training_record::open(dir, 4);
+  ASSERT_TRUE(record);
+  EXPECT_EQ(record->steps().size(), 1u);
+  EXPECT_EQ(*read_file(path), half) << "whoever looks changes nothing";
+  ASSERT_TRUE(record->add_step(step_line(1)));
+  EXPECT_EQ(*read_file(path), step_line(0).dump() + "\n" + step_line(1).dump() + "\n");
+}
+
+TEST(training_record, a_whole_line_without_its_newline_is_kept) {
+  auto dir = fresh("training_record_edited");
+  auto path = dir + "/checkpoints.jsonl";
+  std::ofstream{path} << step_line(0).dump();
+  auto record = training_record::open(dir, 4);
+  ASSERT_TRUE(record);
+  ASSERT_EQ(record->steps().size(), 1u);
+  ASSERT_TRUE(record->add_step(step_line(1)));
+  EXPECT_EQ(*read_file(path), step_line(0).dump() + "\n" + step_line(1).dump() + "\n");
+}
+
 TEST(training_record, lines_that_are_none_are_named) {
   auto dir = fresh("training_record_damaged");
-  std::ofstream{dir + "/checkpoints.jsonl"} << R"({"step":0,"version":"v","weights":"w"})" "\n{\"step\":";
+  std::ofstream{dir + "/checkpoints.jsonl"} << R"({"step":0,"version":"v","weights":"w"})" "\n{\"step\":\n";
   auto record = training_record::open(dir, 4);
   ASSERT_FALSE(record);
   EXPECT_EQ(record.error().category, "training_damaged");

@@ -1,4 +1,4 @@
-#include "launch/config/suggest.hpp"
+#include "messages/base/suggest.hpp"
 
 #include <vector>
 
