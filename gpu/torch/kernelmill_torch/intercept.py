@@ -29,12 +29,12 @@ def beside_others(candidate: float, candidate_apart: float, baseline: float, bas
     return beside if beside > BESIDE_SHARE * candidate + BESIDE_FLOOR else 0.0
 
 
-def together_with_others(candidate: float, alone: float, baseline: float, baseline_alone: float, on_gpu: bool) -> float:
+def together_with_others(candidate: float, alone: float, baseline: float, baseline_alone: float) -> float:
     """Seconds of a candidate's call that it saves because the calls of a row are made together: with one read of weights for all, or
     on what one call leaves idle. Who makes a call alone makes all of it. What is free is what the baseline's takes more alone
-    (caches are cold), or a launch: whoever launches while the GPU works takes at most twice as long alone."""
-    launching = min(candidate, LAUNCHING) if on_gpu else candidate
-    together = alone - candidate - max(launching, min(baseline_alone - baseline, baseline))
+    (caches are cold), or a launch: whoever launches while the GPU works takes at most twice as long alone. On a CPU threads wake up
+    in as much."""
+    together = alone - candidate - max(min(candidate, LAUNCHING), min(baseline_alone - baseline, baseline))
     return together if together > TOGETHER_SHARE * candidate + TOGETHER_FLOOR else 0.0
 
 

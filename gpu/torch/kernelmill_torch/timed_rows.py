@@ -100,7 +100,7 @@ class TimedRows(Quiet):
         reference_alone, alone = (without(fixed * self.row_length, usual_of_few([row.calls for row in x])) for x in self.alone)
         before, own = (usual_of_few([row.besides for row in x]) for x in self.alone)
         alone += max(0.0, own - before)
-        return alone, together_with_others(candidate, alone, reference, reference_alone, self.bench.device == "cuda")
+        return alone, together_with_others(candidate, alone, reference, reference_alone)
 
     def seconds_alone(self, kind: str) -> float:
         """Seconds a call in a row of the candidate on contents of a kind; checked. Raises Fault and Gateless."""
