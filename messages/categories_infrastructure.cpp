@@ -82,6 +82,8 @@ constexpr error_category table[] = {
      "the evaluation is repeated; if it recurs, look for other processes with `nvidia-smi`"},
     {"gpu_contended", "another process used the GPU until the evaluation's time was over",
      "the evaluation is repeated; if it recurs, look for other processes with `nvidia-smi`"},
+    {"time_spent", "an evaluation's time was over, and less than half of it went to the candidate",
+     "the evaluation is repeated; run less beside it, or raise `evaluation.torch_deadline_ms`"},
     {"control_failed",
      "the task's baseline, which ran where a candidate had failed, fails there, too",
      "`kernelmill doctor` tries the machine"},

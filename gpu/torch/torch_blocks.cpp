@@ -80,6 +80,17 @@ bool torch_blocks::wants_more_kinds() const {
   return unmet_ || own < least_own_blocks || (has_others_ && others < least_other_blocks);
 }
 
+std::string torch_blocks::wanted() const {
+  auto kinds = without_fixed();
+  if (auto plain = pay_slowest(kinds).in_doubt) return *plain;
+  while (auto name = doubtful_kind(kinds)) {
+    auto at = std::find_if(kinds.begin(), kinds.end(), [&](auto& x) { return x.name == *name; });
+    if (at->blocks.size() < confirming_blocks) return *name;
+    at->blocks.clear(); // there may be others
+  }
+  return {};
+}
+
 bool torch_blocks::is_undecided() const {
   auto kinds = without_fixed();
   return has_others_ && (wants_more_kinds() || needs_noise(kinds)) && !far_slower(all_of(kinds));

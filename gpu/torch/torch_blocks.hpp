@@ -31,6 +31,11 @@ public:
   /// contents finds a shortcut by contents that most of them give away.
   bool wants_more_kinds() const;
 
+  /// The kind that the next block is to have: one on which the candidate is slower, or may be,
+  /// until it was timed often enough to tell. Empty where there is none. A shortcut hides behind a
+  /// noisy machine from four standard errors, not from one and a half.
+  std::string wanted() const;
+
   /// Whether a kind on which the candidate is slower might go unnoticed: noise is unknown yet, or
   /// kinds are. Who uses up the time, in trials that nobody times, could see to that.
   bool is_undecided() const;

@@ -39,10 +39,12 @@ constexpr int grace_ms = 23'000;
 // of which their memory lies elsewhere, and on any, of which some are beside busy ones.
 constexpr double process_spread = 0.7e-6;
 constexpr double core_spread = 10e-6;
+constexpr const char* time_spent = "the time of the evaluation is spent";
 constexpr size_t plan_bytes = 8;          // of a seed, as kernelmill_torch/judged.py has it
 constexpr size_t least_seen = 2;          // blocks that count for a second look
 constexpr double device_spread = 0.15e-6; // of the GPU's work alone
-constexpr double least_time_errors = 2;   // standard ones, by which a call may be longer than it seems
+// Standard errors by which a call may be longer than it seems, before anybody is accused.
+constexpr double least_time_errors = 2;
 
 // 0 where it is no number that can be a count.
 uint64_t count_of(const json& x, const char* name) {
@@ -226,6 +228,10 @@ private:
         record_.correct = record_.fault.cls != fault_class::candidate;
         return keep_until_ended();
       }
+      if (flag_in(*answer, "spent", false)) {
+        timing.note = time_spent;
+        break;
+      }
       if (blocks_.empty()) started = now_seconds(); // the first includes getting ready
       try {
         blocks_.take(*answer);
@@ -235,19 +241,16 @@ private:
         return;
       }
       if (condemned()) return keep_until_ended();
-      auto kinds = blocks_.without_fixed();
-      timing.note = stop_reason_by_kind(kinds, rule, now_seconds() - started);
-      // A kind on which the candidate seems to be slower; once it was timed often enough, it is or
-      // it is not.
-      wanted = pay_slowest(kinds).in_doubt.value_or("");
+      timing.note = stop_reason_by_kind(blocks_.without_fixed(), rule, now_seconds() - started);
+      wanted = blocks_.wanted();
       if (!wanted.empty() || blocks_.wants_more_kinds()) timing.note.clear();
       if (!timing.note.empty() && blocks_.is_undecided()) {
         wanted = own_kind;
         timing.note.clear();
       }
-      if (deadline_ - now_seconds() < 1) timing.note = "the time of the evaluation is spent";
+      if (deadline_ - now_seconds() < 1) timing.note = time_spent;
     } while (timing.note.empty());
-    if (blocks_.is_undecided()) {
+    if (blocks_.empty() || blocks_.is_undecided()) {
       timing.note =
           "not measured, because the time of the evaluation was spent before enough blocks "
           "of all kinds of contents were timed";

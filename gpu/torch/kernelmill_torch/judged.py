@@ -19,6 +19,7 @@ from kernelmill_torch.processes import Fault, Pool, Process
 from kernelmill_torch.rows import has_changed
 
 
+LEAST_WAITED = 0.5  # of the time of an evaluation, before that it was too short is the candidate's doing
 PLAN_BYTES = 8  # of the secret, by which kinds of contents are drawn
 
 
@@ -30,7 +31,9 @@ class Judged:
         # Whose calls are timed so; not those that draw random numbers, whose seed would be known before the clock starts.
         self.is_gated = options.get("clock") == "device" and bench.device == "cuda" and not bench.is_random
         self.float32 = "tf32" if options.get("float32") == "tf32" else "fp32"
-        self.deadline = time.monotonic() + float(options["seconds"])
+        self.seconds = float(options["seconds"])
+        self.deadline = time.monotonic() + self.seconds
+        self.waited = 0.0  # seconds, for processes of the candidate that are no more
         self.secret = bytes.fromhex(options.get("seed") or "")
         self.replays = bool(self.secret)
         self.given_plan = bytes.fromhex(options.get("plan") or "")  # of a first look, by which the second goes
@@ -53,11 +56,20 @@ class Judged:
         self.mark = now
 
     def left(self) -> float:
-        """Seconds until the deadline. Raises Fault when there are none."""
+        """Seconds until the deadline. Raises Fault when there are none, which is the candidate's where at least half of the time
+        was spent waiting for it."""
         left = self.deadline - time.monotonic()
-        if left <= 0:
+        if left > 0:
+            return left
+        waited = self.waited + (self.process.waited if self.process is not None else 0.0)
+        if waited >= LEAST_WAITED * self.seconds:
             raise Fault("candidate", "timed_out", "the candidate used up the time of its evaluation")
-        return left
+        raise Fault("infrastructure", "time_spent", f"{self.seconds:.0f} s were too few to judge the candidate, for which "
+                    f"{waited:.0f} of them were spent: the machine is busy, or the problem too large for it")
+
+    @property
+    def is_out_of_time(self) -> bool:
+        return time.monotonic() >= self.deadline
 
     def number(self, what: str, index: int) -> int:
         """A secret seed of torch's generators."""

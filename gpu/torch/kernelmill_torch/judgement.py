@@ -88,6 +88,7 @@ class Judgement(Timing):
         self.findings = []
         self.rules_found.clear()
         self.timed_rules.clear()
+        self.waited += self.process.waited
         self.process.close()
         self.process = None
         self.load(self.artifact)

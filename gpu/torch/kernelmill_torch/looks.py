@@ -11,7 +11,7 @@ from typing import Callable
 
 from kernelmill_torch.intercept import without
 
-SLOW = 1.08       # times what a row takes on the problem's own contents, and more where rows differ by themselves:
+SLOW = 1.05       # times what a row takes on the problem's own contents, and more where rows differ by themselves:
 MOST_SLOW = 1.25  # at most so much
 TRIES = 3         # rows that must be slow, for somebody else may have had the core
 

@@ -109,6 +109,8 @@ class Zygote:
 class Process:
     """One forked process. Whatever it says is hearsay."""
 
+    waited = 0.0  # seconds in which it was told to do something and had not done it
+
     def __init__(self, lib, zygote: Zygote, who: str):
         self.lib, self.zygote, self.who = lib, zygote, who
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -155,6 +157,7 @@ class Process:
         """One exchange over the socket. Raises Fault, the process's own."""
         self.go_on()
         self.leave_page(seconds)
+        began = time.monotonic()
         try:
             channel.send(self.sock, message, descriptors, wait=False)
             reply, received = self._receive(seconds)
@@ -163,6 +166,8 @@ class Process:
             raise self.fault("timed_out", f"did not finish within {seconds:.0f} s ({message['op']})") from None
         except (channel.Closed, ValueError):
             raise self.ended() from None
+        finally:
+            self.waited += time.monotonic() - began
         for fd in received:
             os.close(fd)
         if "error" in reply:
@@ -255,8 +260,10 @@ class Process:
             if taken >= 0:
                 taken = time.monotonic() - began if self.lib.km_page_status(self.page) == 0 else native.FAILED
         if taken >= 0:
+            self.waited += taken
             return taken
         if taken == native.TIMED_OUT:
+            self.waited += seconds
             self.kill()
             raise self.fault("timed_out", f"was still busy after {seconds:.1f} s")
         if taken == native.ENDED:

@@ -3,7 +3,8 @@
 Descriptor 3 is a SOCK_SEQPACKET socket to the C++ referee, 4 one to the warm process. Each request is one message:
   begin  {directory, precision, device facts, mode, clock, float32, language, level, seed, seconds} + the artifact: judges
          correctness
-  block  {kind}: one timed block, on contents of a kind or as planned; seconds a call of reference and candidate
+  block  {kind}: one timed block, on contents of a kind or as planned; seconds a call of reference and candidate, or `spent`
+         where the evaluation's time was over before it was
   other  {}: seconds a call by the clock that is not paid
   end    {}: ends the candidate; its share of the GPU's time, what it printed
   check  {directory, precision}: what is wrong with a problem
@@ -224,8 +225,11 @@ class Referee:
                 raise Fault("infrastructure", "python_failed", "nothing is being judged")
             reply.update(self.judgement.block(request.get("kind") or ""))
         except Exception as e:
-            self.crowded = fault_of(e).category in ("out_of_memory", "gpu_memory")
-            reply["fault"] = self.settled(e).to_json()
+            fault = fault_of(e)
+            self.crowded = fault.category in ("out_of_memory", "gpu_memory")
+            # Who was right until then is not refused because a block did not fit into what was left.
+            reply["spent"] = fault.category in ("timed_out", "time_spent") and self.judgement.is_out_of_time
+            reply["fault"] = None if reply["spent"] else self.settled(e).to_json()
         return {**reply, **self.found()}
 
     def other(self, _request: dict[str, Any], _descriptors: list[int]) -> dict[str, Any]:

@@ -115,9 +115,8 @@ class TimedRows(Quiet):
         reference_alone, alone = (without(fixed * self.row_length, usual_of_few([row.calls for row in x])) for x in rows)
         before, own = (usual_of_few([row.besides for row in x]) for x in rows)
         alone += max(0.0, own - before)
-        # Whoever launches while the GPU works takes at most twice as long alone.
-        most = LAUNCHING if self.bench.device == "cuda" else math.inf
-        launching = min(candidate, most) if has_launches else 0.0
+        # Whoever launches while the GPU works takes at most twice as long alone; on a CPU threads wake up in as much.
+        launching = min(candidate, LAUNCHING) if has_launches else 0.0
         opening = OPENING if rows is self.alone_queued else 0.0
         return alone, together_with_others(candidate, alone, reference, reference_alone, launching, opening)
 

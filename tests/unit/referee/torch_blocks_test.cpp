@@ -50,6 +50,30 @@ TEST(torch_blocks, a_slow_kind_is_called_so_once_noise_is_known) {
   EXPECT_EQ(pay_slowest(enough.without_fixed()).in_doubt, "few_signs");
 }
 
+TEST(torch_blocks, a_kind_that_noise_may_make_slow_is_timed_until_it_is_told) {
+  // A machine that makes the same call now a little longer, now shorter; a shortcut that saves a
+  // third.
+  torch_blocks noisy;
+  double pace = 1.04;
+  auto take = [&](const char* kind, double seconds) {
+    auto x = answer(kind, seconds * pace);
+    pace = 1 / pace;
+    x["reference"] = {pace, pace};
+    noisy.take(x);
+  };
+  for (int i = 0; i < 6; ++i) take("own", 0.67);
+  for (const char* kind : {"steep", "large", "held"}) take(kind, 0.67);
+  take("few_signs", 1.05);
+  EXPECT_FALSE(pay_slowest(noisy.without_fixed()).in_doubt);
+  for (size_t i = 1; i < confirming_blocks; ++i) {
+    EXPECT_EQ(noisy.wanted(), "few_signs");
+    take("few_signs", 1.05);
+  }
+  EXPECT_EQ(noisy.wanted(), "");
+  EXPECT_EQ(blocks_of(6, others).wanted(), "few_signs"); // which is plainly slow
+  EXPECT_EQ(blocks_of(9, {}).wanted(), "");
+}
+
 TEST(torch_blocks, nothing_more_is_needed_of_who_is_slow_and_of_problems_with_one_kind) {
   EXPECT_FALSE(blocks_of(2, {{"held", 3.0}, {"steep", 3.0}}, 3.0).is_undecided());
   torch_blocks alone;

@@ -3,7 +3,7 @@
 import unittest
 
 try:
-    from kernelmill_torch.intercept import FEWEST, Intercept, short_length, without
+    from kernelmill_torch.intercept import FEWEST, Intercept, short_length, together_with_others, without
 except ImportError:
     Intercept = None
 
@@ -44,6 +44,12 @@ class Seconds(unittest.TestCase):
     def test_something_is_left_of_every_row(self):
         self.assertEqual(without(0.5, 2.0), 1.5)
         self.assertEqual(without(2.0, 2.0), 0.2)
+
+    def test_half_of_a_call_that_takes_milliseconds_is_no_launch(self):
+        self.assertAlmostEqual(together_with_others(1e-3, 2e-3, 2e-3, 2e-3, 1e-4), 0.9e-3)
+        self.assertEqual(together_with_others(1e-3, 1.15e-3, 2e-3, 2e-3, 1e-4), 0.0)
+        self.assertEqual(together_with_others(1e-3, 2e-3, 2e-3, 3e-3, 1e-4), 0.0)  # as cold as the model's own
+        self.assertEqual(together_with_others(50e-6, 100e-6, 100e-6, 100e-6, 50e-6), 0.0)
 
 
 if __name__ == "__main__":
