@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs a wheel where there is nothing but a Linux, Python and pip, and runs the quickstart there.
 #   launch/packaging/wheel_check.sh WHEEL [SUITE|here] [FOLDER]
-# SUITE is bookworm, or another suite of Debian: FOLDER (a new one below /tmp) becomes a minimal tree of it and is not removed.
-# As root, with debootstrap and bubblewrap. First without g++, where the command must say what is missing; then with it.
+# SUITE is bookworm, or another suite of Debian or Ubuntu (noble): FOLDER (a new one below /tmp) becomes a minimal tree of it
+# and is not removed. As root, with debootstrap and bubblewrap. First without g++, where the command must say what is missing; then with it.
 # `here` takes this machine for the tree, and FOLDER for its home: for a container or a host of another distribution that
 # has Python, pip and g++.
 set -euo pipefail
@@ -10,8 +10,26 @@ set -euo pipefail
 wheel=$(realpath "${1:?usage: wheel_check.sh WHEEL [SUITE|here] [FOLDER]}")
 suite=${2:-bookworm}
 tree=${3:-$(mktemp -d /tmp/kernelmill-wheel-check.XXXXXX)}
-mirror=${KERNELMILL_DEBIAN_MIRROR:-http://deb.debian.org/debian}
+debian=${KERNELMILL_DEBIAN_MIRROR:-http://deb.debian.org/debian}
+ubuntu=${KERNELMILL_UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}
 path=/usr/sbin:/usr/bin:/sbin:/bin
+
+# Debian has no package of Ubuntu's keys: they come from Ubuntu's own, which is this one or is refused.
+ubuntu_keys() {
+  local package=ubuntu-keyring_2023.11.28.1_all.deb
+  curl -fsS "$ubuntu/pool/main/u/ubuntu-keyring/$package" -o "$tree.keys.deb" &&
+    echo "36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311adb8a8  $tree.keys.deb" | sha256sum --check --quiet &&
+    dpkg-deb --fsys-tarfile "$tree.keys.deb" | tar -xO ./usr/share/keyrings/ubuntu-archive-keyring.gpg >"$tree.keys.gpg"
+}
+
+strap() { # the minimal tree, by a script of debootstrap's that is older than some suites
+  local options=(--variant=minbase "--include=python3,python3-pip,python3-venv,ca-certificates")
+  case $suite in
+    noble | plucky | questing)
+      ubuntu_keys && debootstrap "${options[@]}" --components=main,universe --keyring="$tree.keys.gpg" "$suite" "$tree" "$ubuntu" gutsy ;;
+    *) debootstrap "${options[@]}" "$suite" "$tree" "$debian" ;;
+  esac
+}
 
 if [ "$suite" = here ]; then
   mkdir -p "$tree"
@@ -19,9 +37,7 @@ if [ "$suite" = here ]; then
   given=$wheel
   inside() { (cd "$tree" && env -i PATH=$path HOME="$tree" LANG=C.UTF-8 "$@"); }
 else
-  [ -e "$tree/usr/bin/python3" ] ||
-    debootstrap --variant=minbase --include=python3,python3-pip,python3-venv,ca-certificates "$suite" "$tree" "$mirror" >"$tree.log" 2>&1 ||
-    { tail -5 "$tree.log" >&2; exit 1; }
+  [ -e "$tree/usr/bin/python3" ] || strap >"$tree.log" 2>&1 || { tail -5 "$tree.log" >&2; exit 1; }
   mkdir -p "$tree/wheel"
   home=/root system=$tree
   given=/wheel/$(basename "$wheel")
