@@ -215,7 +215,9 @@ expected<sanitizer_examination> examine_by_sanitizer(sandbox& walls, const exami
                                                      const lone_files& files) {
   std::vector<std::string> words{sanitizer, "--tool", check, "--log-file", report_path()};
   // What we ask the driver of a kernel's parameters ends with a call that fails.
-  if (check == "memcheck") words.insert(words.end(), {"--report-api-errors", "no"});
+  // Buffers lie side by side: past the end of one another would begin.
+  if (check == "memcheck")
+    words.insert(words.end(), {"--report-api-errors", "no", "--padding", "512"});
   auto run = examine(walls, options, words, files);
   KM_TRY(run);
   sanitizer_examination result;
