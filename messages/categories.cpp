@@ -92,6 +92,12 @@ constexpr error_category of_candidates[] = {
      "look for races and for memory that is read before it is written",
      "Look for a race between threads, memory that is read before it is written, and state that is "
      "kept from one call to the next."},
+    {"memory_safety",
+     "the outputs are right, and compute-sanitizer found a race, a read of what was never written "
+     "or an access out of bounds (`evaluation.sanitize`, `reward.memory_safety`)",
+     "`kernelmill sanitize` lists all of it, with source lines",
+     "The results are right, by chance of this machine. Mend the access that is named: a barrier "
+     "between a write and another thread's read, a value before the first read, a bound."},
     {"out_of_bounds_write",
      "bytes beside an output changed; the verdict's category becomes `integrity`",
      "check every index",
@@ -216,6 +222,20 @@ constexpr finding_rule rules[] = {
      "an answer that ignores the inputs would have passed, at least 29 times of 32: the problem "
      "decides nothing",
      "an answer that knows nothing of the inputs would have passed"},
+    {"memory_race", "warning",
+     "compute-sanitizer: threads access an element without a barrier between them; for the gate "
+     "`memory_safety`, as the next four",
+     "threads access the same element without a barrier between them"},
+    {"memory_uninitialized", "warning", "compute-sanitizer: a read of what nobody wrote",
+     "something is read that nobody wrote"},
+    {"memory_out_of_bounds", "warning", "compute-sanitizer: an access outside of every buffer",
+     "an access lies outside of every buffer"},
+    {"memory_misaligned", "warning",
+     "compute-sanitizer: an access at an address that is no multiple of its size",
+     "an access lies at an address that is no multiple of its size"},
+    {"memory_barrier", "warning",
+     "compute-sanitizer: a barrier that not all threads of a block reach",
+     "not all threads of a block reach a barrier"},
     {"no_profile", "warning", "the kernels of a `torch` candidate could not be listed",
      "which kernels run could not be listed"},
 };

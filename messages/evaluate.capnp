@@ -30,6 +30,8 @@ struct EvaluateRequest {
   language @11 :Text;              # of "torch": "cuda", "triton", "torch", "hip"; empty or "any": any
   float32 @12 :Text;               # of "torch": "ieee" or "tf32"; empty: ieee
   taskId @13 :Text;                # "native/row_sum"
+  sanitize @14 :Text;              # "on_accept" or "always": compute-sanitizer, too; empty: not
+  sanitizeMs @15 :UInt32;          # of deadlineMs, for that
 }
 
 struct CaseResult {
@@ -76,6 +78,12 @@ struct Timing {
   notTimed @15 :NotTimed;          # of a right candidate that is not `measured`
 }
 
+struct MemoryChecks {              # by compute-sanitizer, on visible cases with contents of their own
+  complete @0 :Bool;               # each check came to its end
+  findings @1 :List(Common.Finding);     # warning: it is one; info: the tool itself is not sure
+  problems @2 :List(Text);         # why a check has no report
+}
+
 struct EvaluateResult {
   correct @0 :Bool;
   deterministic @1 :Bool;
@@ -94,6 +102,7 @@ struct EvaluateResult {
   sealed @14 :Bool;                # a hidden case or a timed row began: what was said later may carry what it saw
   caseCount @15 :UInt32;           # of the task; `cases` lists those that ran; 0: unknown
   deviceUuid @16 :Text;            # "GPU-..." of the card that judged; empty: a CPU
+  memory @18 :MemoryChecks;        # empty: they were not asked for
   layers @17 :List(Text);          # of the sandbox that stood while it was judged: "namespaces", "seccomp", ...
 }
 

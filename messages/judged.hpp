@@ -25,4 +25,13 @@ bool is_to_be_repeated(Reader x) {
   return x.getFault().getClass() == wire::FaultClass::INFRASTRUCTURE;
 }
 
+/// Whether an evaluation leaves nothing for which a judge would reject the candidate. What comes
+/// after an evaluation, such as a profile, is for such candidates alone.
+inline bool is_acceptable(wire::EvaluateResult::Reader x) {
+  for (auto found : x.getFindings())
+    if (found.getSeverity() == wire::Severity::CRITICAL) return false;
+  return x.getFault().getClass() == wire::FaultClass::NONE && x.getCorrect() &&
+         x.getDeterministic();
+}
+
 } // namespace kernelmill

@@ -43,7 +43,7 @@ struct RewardComponent { name @0 :Text; value @1 :Float64; weight @2 :Float64; }
 
 struct Verdict {
   outcome @0 :Common.Outcome;
-  gates @1 :List(Gate);            # format, build, correctness, determinism, integrity, performance, originality
+  gates @1 :List(Gate);            # format, build, correctness, determinism, integrity, memory_safety, performance, originality
   reward @2 :Float64;              # NaN when the outcome is `infrastructure`, or when `unpaid`
   components @3 :List(RewardComponent);
   findings @4 :List(Common.Finding);

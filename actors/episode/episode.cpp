@@ -13,6 +13,7 @@
 #include "actors/episode/unprofiled.hpp"
 #include "messages/base/digest.hpp"
 #include "messages/fault.hpp"
+#include "messages/judged.hpp"
 
 namespace kernelmill {
 
@@ -241,14 +242,14 @@ void refining_episode_state::ask_evaluation() {
   enter(episode_phase::evaluating);
   current->evaluation_request = evaluation_request(*this);
   ask<Message<wire::EvaluateResult>>(
-      services->runner, evaluate_deadline(*this) + settings->lease_slack,
+      services->runner, evaluate_deadline(*this) + settings->sanitize_limit + settings->lease_slack,
       turn_lost_to("gpu_runner"),
       [this](const Message<wire::EvaluateResult>& result) {
         current->seconds.evaluate = seconds_since(phase_since);
         current->evaluation = result;
         for (auto span : result.open()->getSpans())
           slot_seconds[span.getName().cStr()] += span.getValue();
-        if (settings->profile_accepted && result.open()->getCorrect())
+        if (settings->profile_accepted && is_acceptable(*result.open()))
           ask_profile();
         else
           ask_verdict();

@@ -48,6 +48,8 @@ struct episode_settings {
   std::chrono::milliseconds evaluate_deadline{defaults::evaluate_deadline_ms};
   std::chrono::milliseconds torch_build_deadline{defaults::torch_build_deadline_ms};
   std::chrono::milliseconds torch_evaluate_deadline{defaults::torch_evaluate_deadline_ms};
+  std::string sanitize;                        ///< "on_accept" or "always"; empty: never
+  std::chrono::milliseconds sanitize_limit{0}; ///< comes on top of evaluate_deadline
   /// For queueing in the cluster.
   std::chrono::milliseconds lease_slack{defaults::turn_deadline_ms};
   std::chrono::milliseconds commit_deadline = std::chrono::minutes{2};

@@ -133,7 +133,8 @@ candidate_view candidate_of(const refining_episode_state& state) {
 
 Message<wire::EvaluateRequest> evaluation_request(const refining_episode_state& state) {
   sha256_digest seed;
-  evaluation_terms terms{{}, {}, evaluate_deadline(state)};
+  evaluation_terms terms{
+      {}, {}, evaluate_deadline(state), state.settings->sanitize, state.settings->sanitize_limit};
   if (state.settings->evaluation_seed) {
     seed = sha256(*state.settings->evaluation_seed + turn_id(state.id(), state.turn));
     terms.seed = seed;
@@ -158,6 +159,7 @@ Message<wire::ProfileRequest> profile_request(const refining_episode_state& stat
   return build<wire::ProfileRequest>([&](wire::ProfileRequest::Builder x) {
     x.setEvaluation(*evaluation);
     x.getEvaluation().setProfile(true);
+    x.getEvaluation().setSanitize("");
     x.setBytes(value(what.bytes));
     x.setFlops(value(what.flops));
   });

@@ -38,7 +38,11 @@ Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
       out.setLanguage(x.what.terms.language);
       out.setFloat32(x.what.terms.float32);
     }
-    out.setDeadlineMs(static_cast<uint32_t>(terms.deadline.count()));
+    bool sanitized = !terms.sanitize.empty() && x.what.contract == contract_kind::device;
+    auto more = sanitized ? terms.sanitize_limit : std::chrono::milliseconds{0};
+    if (sanitized) out.setSanitize(std::string{terms.sanitize});
+    out.setSanitizeMs(static_cast<uint32_t>(more.count()));
+    out.setDeadlineMs(static_cast<uint32_t>((terms.deadline + more).count()));
     if (!terms.seed.empty()) out.setSeed(kj::arrayPtr(terms.seed.data(), terms.seed.size()));
   });
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "actors/episode/completion_parser.hpp"
 #include "actors/episode/unchanged.hpp"
@@ -31,6 +32,8 @@ struct evaluation_terms {
   wire::TimingPolicy::Reader timing;
   std::span<const unsigned char> seed; ///< 32 bytes; empty: the referee draws one
   std::chrono::milliseconds deadline;
+  std::string_view sanitize = {};              ///< "on_accept" or "always"; empty: never
+  std::chrono::milliseconds sanitize_limit{0}; ///< on top of `deadline`
 };
 
 Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,

@@ -23,12 +23,14 @@ enum gate_index : size_t {
   correctness,
   determinism,
   integrity,
+  memory_safety,
   performance,
   originality
 };
 
-constexpr std::array<const char*, 7> gate_names{
-    "format", "build", "correctness", "determinism", "integrity", "performance", "originality"};
+constexpr std::array<const char*, 8> gate_names{"format",      "build",      "correctness",
+                                                "determinism", "integrity",  "memory_safety",
+                                                "performance", "originality"};
 
 constexpr const char* not_timed = "not_timed";
 
@@ -46,7 +48,7 @@ struct judged_fault {
 
 struct judgement {
   wire::Outcome outcome = wire::Outcome::REJECTED;
-  std::array<gate, 7> gates;
+  std::array<gate, gate_names.size()> gates;
   judged_fault fault;
   std::string category;
   bool unpaid = false; // accepted, and the machine could not time it
@@ -99,6 +101,7 @@ public:
     judge_build();
     judge_evaluation();
     judge_integrity();
+    judge_memory_safety();
     judge_performance();
     judge_originality();
     if (!accepted() && result_.fault.cls == FaultClass::NONE)
@@ -155,7 +158,7 @@ private:
   bool failed(gate_index i) const { return result_.gates[i].status == GateStatus::FAIL; }
   bool accepted() const {
     return passed(format) && passed(build_gate) && passed(correctness) && passed(determinism) &&
-           passed(integrity);
+           passed(integrity) && !(failed(memory_safety) && config_.reward.memory_safety_rejects);
   }
 
   // A copy is known to be none of its maker's work, however fast it is.
@@ -252,6 +255,25 @@ private:
     pass(integrity);
   }
 
+  // Of code that is right all the same: what is wrong has a fault that says more.
+  void judge_memory_safety() {
+    if (!accepted()) return block(memory_safety);
+    auto memory = evaluation_.getMemory();
+    for (auto x : memory.getFindings()) {
+      if (x.getSeverity() == wire::Severity::INFO) continue;
+      auto reason = text_of(x.getRule()) + ": " + text_of(x.getEvidence());
+      if (config_.reward.memory_safety_rejects)
+        return fail(memory_safety, {FaultClass::CANDIDATE, "memory_safety", std::move(reason), {}});
+      result_.gates[memory_safety] = {GateStatus::FAIL, std::move(reason)};
+      return;
+    }
+    if (memory.getComplete()) return pass(memory_safety);
+    auto problems = memory.getProblems();
+    result_.gates[memory_safety] = {GateStatus::NOT_RUN, problems.size() > 0
+                                                             ? text_of(problems[0])
+                                                             : "evaluation.sanitize is off"};
+  }
+
   void judge_performance() {
     if (!accepted()) return block(performance);
     auto timing = evaluation_.getTiming();
@@ -320,14 +342,17 @@ void write(wire::Fault::Builder out, const judged_fault& x) {
 
 void set_findings(wire::Verdict::Builder out, wire::TurnFacts::Reader facts) {
   auto from = facts.getEvaluation().getFindings();
+  auto memory = facts.getEvaluation().getMemory().getFindings();
   bool copied = facts.getUnchanged().size() > 0;
-  if (from.size() == 0 && !copied) return;
-  auto into = out.initFindings(from.size() + (copied ? 1 : 0));
+  auto count = from.size() + memory.size();
+  if (count == 0 && !copied) return;
+  auto into = out.initFindings(count + (copied ? 1 : 0));
   for (unsigned i = 0; i < from.size(); ++i) into.setWithCaveats(i, from[i]);
+  for (unsigned i = 0; i < memory.size(); ++i) into.setWithCaveats(from.size() + i, memory[i]);
   if (!copied) return;
-  into[from.size()].setRule("unchanged");
-  into[from.size()].setSeverity(wire::Severity::WARNING);
-  into[from.size()].setEvidence(unchanged_evidence(facts));
+  into[count].setRule("unchanged");
+  into[count].setSeverity(wire::Severity::WARNING);
+  into[count].setEvidence(unchanged_evidence(facts));
 }
 
 } // namespace

@@ -27,8 +27,9 @@ struct reward_config {
   double speed_cap = 10; ///< of the speed term before its weight
   double unchanged_speed =
       0; ///< the same of a copy of what was shown; 0: a copy is paid as correct alone
-  double diagnosis = 0;         ///< for `diagnose` tasks: the right label
-  double integrity_penalty = 0; ///< subtracted (as a positive number) for a critical finding
+  double diagnosis = 0;              ///< for `diagnose` tasks: the right label
+  double integrity_penalty = 0;      ///< subtracted (as a positive number) for a critical finding
+  bool memory_safety_rejects = true; ///< whether the gate of that name rejects, or only tells
 };
 
 struct governance_config {
@@ -48,7 +49,8 @@ expected<void> validate(const governance_config& config);
 /// Judges one turn. An infrastructure fault anywhere but in the profile (which is no part of the
 /// verdict) makes the outcome `infrastructure`, whatever else the facts say; so does a
 /// configuration fault, and a stage that is missing without a reason. Accepted means: format,
-/// build, correctness, determinism and integrity pass; a copy of what was shown is accepted, too,
+/// build, correctness, determinism and integrity pass, and memory_safety does not fail where it
+/// rejects; a copy of what was shown is accepted, too,
 /// as `unchanged`, and earns no speed. What was to be timed and was not is accepted as `not_timed`:
 /// it is unpaid where the machine could not time it, else paid as correct alone. The verdict's
 /// fault is the first failing stage's, or the critical finding's where there is one.

@@ -14,13 +14,13 @@ struct named_preset {
 };
 
 // kevin: what Kevin-32B was trained with, 0.3 for a correct kernel plus its speedup; the speedup
-//   is the interval's lower bound, so that noise is not paid.
+//   is the interval's lower bound, so that noise is not paid. It knew no sanitizer.
 // staged: pays each step on the way, for a policy that seldom gets a kernel right; the speed
 //   term is capped at 3 so that its sum with the steps stays near 1.
 // correctness: only right results count, and a share of the cases is worth something.
 // sparse: all or nothing.
 constexpr std::array<named_preset, 4> presets{{
-    {"kevin", {.correct = 0.3, .speed = 1, .speed_cap = 10}},
+    {"kevin", {.correct = 0.3, .speed = 1, .speed_cap = 10, .memory_safety_rejects = false}},
     {"staged",
      {.format = 0.05,
       .build = 0.1,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -56,13 +57,25 @@ bool lies_below(const std::string& path, const std::string& folder) {
   return path.starts_with(folder + "/");
 }
 
+// Whether more than a toolkit lies there: a home, the root.
+bool holds_more_than_tools(const fs::path& folder) {
+  if (!folder.has_relative_path() || !folder.parent_path().has_relative_path()) return true;
+  const char* home = std::getenv("HOME");
+  return home != nullptr && lies_below(std::string{home} + "/", folder.string());
+}
+
 // What of a tool is not in /usr, which a sandbox sees anyway.
-void mount_tool(sandbox_spec& spec, const std::string& tool) {
+expected<void> mount_tool(sandbox_spec& spec, const std::string& tool) {
   std::error_code none;
   if (fs::is_directory(toolkits, none)) spec.mounts.push_back({toolkits, toolkits, false});
-  if (lies_below(tool, "/usr") || lies_below(tool, toolkits)) return;
-  auto folder = fs::path{tool}.parent_path().string();
+  if (lies_below(tool, "/usr") || lies_below(tool, toolkits)) return {};
+  auto folder = fs::path{tool}.parent_path();
+  if (holds_more_than_tools(folder))
+    return infrastructure_error(
+        "tool_missing", "failed to run " + tool + ": a sandbox would see all of " + folder.string(),
+        "install the tool below /usr or /opt/nvidia");
   spec.mounts.push_back({folder, folder, false});
+  return {};
 }
 
 void mount_driver(sandbox_spec& spec, const std::string& driver) {
@@ -73,14 +86,15 @@ void mount_driver(sandbox_spec& spec, const std::string& driver) {
   spec.environment.emplace_back("LD_LIBRARY_PATH=/driver");
 }
 
-sandbox_spec walls_of(const examine_options& options, const std::vector<std::string>& tool) {
+expected<sandbox_spec> walls_of(const examine_options& options,
+                                const std::vector<std::string>& tool) {
   sandbox_spec spec;
   spec.argv = tool;
   spec.argv.insert(spec.argv.end(), {program_inside, "lone"});
   spec.environment = {"PATH=/usr/local/cuda/bin:/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp",
                       "LC_ALL=C", "CUDA_CACHE_DISABLE=1"};
   spec.mounts = {{options.program, program_inside, false}};
-  mount_tool(spec, tool.front());
+  KM_TRY(mount_tool(spec, tool.front()));
   mount_driver(spec, options.driver);
   spec.devices = gpu_device_nodes(options.gpu_node);
   spec.limits.address_space = no_limit;
@@ -91,6 +105,7 @@ sandbox_spec walls_of(const examine_options& options, const std::vector<std::str
   spec.process_count = 1024;
   spec.tmpfs_bytes = temporary_bytes;
   spec.may_use_loopback = true;
+  spec.cpus = options.cpus;
   return spec;
 }
 
@@ -115,12 +130,13 @@ expected<examination> examine(sandbox& walls, const examine_options& options,
   auto said = written_file();
   KM_TRY(said);
   auto spec = walls_of(options, words);
-  spec.descriptors = {{said->get(), 1},
-                      {said->get(), 2},
-                      {files.program.descriptor(), lone_program},
-                      {files.calls.descriptor(), lone_calls},
-                      {report->get(), lone_report}};
-  auto started = walls.start(spec);
+  KM_TRY(spec);
+  spec->descriptors = {{said->get(), 1},
+                       {said->get(), 2},
+                       {files.program.descriptor(), lone_program},
+                       {files.calls.descriptor(), lone_calls},
+                       {report->get(), lone_report}};
+  auto started = walls.start(*spec);
   KM_TRY(started);
   examination result;
   double began = now_seconds();
@@ -167,8 +183,12 @@ expected<ncu_examination> examine_by_ncu(sandbox& walls, const examine_options& 
   which.count = files.launches;
   which.skip = (calls - 1) * files.launches;
   which.log_file = report_path();
+  auto left = options;
+  double until = now_seconds() + options.limit_ms * 1e-3;
+  // One limit for all tries: device code can print what makes for another.
   for (int i = 0; i < most_tries; ++i) {
-    auto run = examine(walls, options, ncu_command(ncu, metrics, which), files);
+    left.limit_ms = std::max(1, static_cast<int>((until - now_seconds()) * 1e3));
+    auto run = examine(walls, left, ncu_command(ncu, metrics, which), files);
     KM_TRY(run);
     result.run = std::move(*run);
     result.report = read_ncu_report(result.run.report);
@@ -195,7 +215,9 @@ expected<sanitizer_examination> examine_by_sanitizer(sandbox& walls, const exami
                                                      const lone_files& files) {
   std::vector<std::string> words{sanitizer, "--tool", check, "--log-file", report_path()};
   // What we ask the driver of a kernel's parameters ends with a call that fails.
-  if (check == "memcheck") words.insert(words.end(), {"--report-api-errors", "no"});
+  // Buffers lie side by side: past the end of one another would begin.
+  if (check == "memcheck")
+    words.insert(words.end(), {"--report-api-errors", "no", "--padding", "512"});
   auto run = examine(walls, options, words, files);
   KM_TRY(run);
   sanitizer_examination result;

@@ -20,7 +20,8 @@ struct examine_options {
   std::string program;    ///< path of kernelmill-candidate
   std::string gpu_node;   ///< "/dev/nvidia0"
   std::string driver;     ///< path of the driver's library; may be empty
-  int limit_ms = 120'000; ///< then it is killed
+  int limit_ms = 120'000; ///< of all runs of a tool together; then it is killed
+  std::vector<int> cpus;  ///< that it may use; empty: those of `walls`
 };
 
 struct examination {

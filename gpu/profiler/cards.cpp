@@ -12,8 +12,9 @@ namespace {
 using m = metric;
 using evidence_list = std::vector<std::string>;
 
-constexpr double near_limit = 60; // % of a unit's peak: it is what the kernel waits for
-constexpr double sure_flaw = 0.6; // confidence from which a flaw goes before a limit
+constexpr double near_limit = 60;  // % of a unit's peak: it is what the kernel waits for
+constexpr double short_warp = 150; // instructions: a loop over a few tiles has more
+constexpr double sure_flaw = 0.6;  // confidence from which a flaw goes before a limit
 
 template <class... Args>
 void say(evidence_list& to, fmt::format_string<Args...> format, Args&&... args) {
@@ -153,6 +154,11 @@ double weigh_uncoalesced(const declared_metrics& x, evidence_list& evidence) {
       say(evidence, "{:.1f} sectors for each load of a warp; 4 serve 32 floats in a row", each);
     if (each > 16.5 && !x[m::load_bytes_per_sector]) result = std::max(result, 0.7);
   }
+  // Loads that use all of their sectors and are nearly all of the traffic leave stores no share.
+  auto used = x[m::load_bytes_per_sector], traffic = x[m::dram_bytes];
+  if (result > 0 && used && *used >= wanted && sectors && traffic &&
+      *sectors * 32 >= 0.9 * *traffic)
+    return 0.2;
   // Too few accesses to matter: what the GPU does is something else.
   auto count = x[m::instructions];
   if (result > 0 && requests && count && *count > 0 && *requests / *count < 0.005) return 0.2;
@@ -225,7 +231,9 @@ double weigh_fp64(const declared_metrics& x, evidence_list& evidence) {
 
 double weigh_tensor(const declared_metrics& x, evidence_list& evidence) {
   auto fma = x[m::fma_pipe], tensor = x[m::tensor_pipe];
-  if (!fma || !tensor || *fma < 50 || *tensor >= 1) return 0;
+  if (!fma || !tensor || *fma < 30 || *tensor >= 1) return 0;
+  // Where other instructions fill the schedulers' cycles, multiply-adds are not what it does.
+  if (auto issued = x[m::issue_active]; *fma < 50 && (!issued || *fma < *issued / 2)) return 0;
   say(evidence, "multiply-adds keep their units busy for {:.0f} %, tensor cores for {:.1f} %", *fma,
       *tensor);
   // Only products of matrices could use them. Tiles in shared memory that many multiply-adds read
@@ -239,6 +247,12 @@ double weigh_overlap(const declared_metrics& x, evidence_list& evidence) {
   auto barrier = x[m::stall_barrier], memory = x[m::stall_long_scoreboard];
   if (!barrier || !memory || *barrier <= 1.5 || *memory <= 1) return 0;
   if (std::max(x[m::compute_throughput].value_or(0), x[m::memory_throughput].value_or(0)) >= 80)
+    return 0;
+  // Only a loop over tiles could load the next one meanwhile. Short warps have no loop: there other
+  // blocks fill the gaps.
+  auto count = x[m::instructions], grid = x[m::grid_blocks], threads = x[m::block_threads];
+  if (count && grid && threads && *grid > 0 &&
+      *count / (*grid * std::ceil(*threads / 32)) < short_warp)
     return 0;
   say(evidence,
       "for each instruction issued {:.1f} warps wait at a barrier and {:.1f} for memory: loads and "
@@ -296,7 +310,7 @@ std::vector<bottleneck_rule> make_rules() {
       {"uncoalesced_access",
        true,
        {m::load_bytes_per_sector, m::store_bytes_per_sector, m::load_sectors, m::load_requests,
-        m::instructions},
+        m::instructions, m::dram_bytes},
        {"neighbouring threads access addresses that lie far apart",
         "a structure's fields are read one by one"},
        "let threadIdx.x run along the contiguous dimension, or transpose through shared memory",
@@ -337,14 +351,16 @@ std::vector<bottleneck_rule> make_rules() {
        weigh_fp64},
       {"no_tensor_cores",
        true,
-       {m::fma_pipe, m::tensor_pipe, m::shared_wavefronts, m::instructions, m::dram_throughput},
+       {m::fma_pipe, m::tensor_pipe, m::issue_active, m::shared_wavefronts, m::instructions,
+        m::dram_throughput},
        {"a product of matrices in ordinary multiply-adds",
         "types that the tensor cores do not take"},
        "where the tolerance allows it, use mma with TF32, BF16 or FP16",
        weigh_tensor},
       {"no_overlap",
        true,
-       {m::stall_barrier, m::stall_long_scoreboard, m::compute_throughput, m::memory_throughput},
+       {m::stall_barrier, m::stall_long_scoreboard, m::compute_throughput, m::memory_throughput,
+        m::instructions, m::grid_blocks, m::block_threads},
        {"one tile is loaded, a barrier passed, then computed on, with nothing in flight",
         "a barrier in each step of a loop"},
        "load the next tile while this one is computed on: two buffers, cp.async",

@@ -186,10 +186,14 @@ void take_detail(std::string_view line, sanitizer_finding& x) {
     x.thread = cut(line.substr(0, line.find(' ')), 40);
     if (auto at = line.find("in block "); at != line.npos)
       x.block = cut(line.substr(at + 9, line.find(')', at) - at - 8), 40);
-  } else if (take_prefix(line, "Address ") || line.starts_with("Access at 0x")) {
-    (void)take_prefix(line, "Access at ");
+  } else if (take_prefix(line, "Address ") || line.starts_with("Access at 0x") ||
+             line.starts_with("Access to 0x")) {
+    if (!take_prefix(line, "Access at ")) (void)take_prefix(line, "Access to ");
     x.address = cut(line.substr(0, line.find(' ')), 40);
     if (has_words(line, "misaligned")) x.family = memory_fault::misaligned;
+  } else if (take_prefix(line, "Device Frame: ")) {
+    // Callers of what was inlined or called, the kernel last.
+    if (auto caller = place_of(line); !caller.kernel.empty()) x.at.kernel = caller.kernel;
   } else if (line.starts_with("and ") && has_words(line, " access at ") &&
              x.family == memory_fault::race) {
     if (x.others.size() < most_others) {
@@ -224,6 +228,8 @@ void keep(sanitizer_report& report, sanitizer_finding& x) {
 // "ERROR SUMMARY: 3 errors", "RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)".
 bool take_summary(std::string_view line, sanitizer_report& report) {
   if (line.starts_with("ERROR SUMMARY: ")) {
+    // Of those that it has counted before.
+    if (has_words(line, " were not printed") || has_words(line, " was not printed")) return true;
     report.errors += count_after(line, "ERROR SUMMARY: ");
     return true;
   }

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include "gpu/examine/memory_checks.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/referee_protocol.hpp"
 #include "gpu/referee/scheduling.hpp"
@@ -30,6 +31,7 @@ struct options {
   std::string cache;
   size_t pool = 2;
   std::string gpu_node;
+  std::string sanitizer;
   std::string python;
   bool python_at_once = false;
 };
@@ -38,6 +40,7 @@ struct options {
 struct lanes {
   referee_parts compiled;
   torch_lane* torch = nullptr; ///< null when there is no interpreter
+  memory_checker memory;
 
   torch_parts with_torch() const { return {*torch, compiled.hardware, compiled.gpu}; }
 };
@@ -55,7 +58,16 @@ std::string default_cache() {
   return "/tmp/kernelmill-referee-cache";
 }
 
+Message<wire::EvaluateResult> evaluate_device_code(const lanes& x,
+                                                   wire::EvaluateRequest::Reader request) {
+  auto judged = evaluate_request(x.compiled, request);
+  auto prepared = x.compiled.tasks.get(request.getTaskDir(), request.getTaskDigest());
+  // Without its task it has been judged as lost.
+  return prepared ? with_memory_checks(x.memory, (*prepared)->spec(), request, judged) : judged;
+}
+
 Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Reader request) {
+  if (request.getContract() == "device") return evaluate_device_code(x, request);
   if (contract_of(request.getContract().cStr()) != contract_kind::torch)
     return evaluate_request(x.compiled, request);
   if (x.torch != nullptr) return evaluate_torch(x.with_torch(), request);
@@ -126,7 +138,14 @@ expected<void> serve(const options& given) {
                            of_candidates.driver, std::max<size_t>(1, (given.pool * 3) / 4),
                            given.timed_cpus.empty() ? -1 : given.timed_cpus.back()});
   if (torch && given.python_at_once) torch->launch(); // what fails is told to who asks
-  const lanes all{{tasks, pool, hardware, gpu.get()}, torch.get()};
+  examine_options examined;
+  examined.program = of_candidates.program;
+  examined.gpu_node = given.gpu_node;
+  examined.driver = of_candidates.driver;
+  examined.cpus = given.cpus;
+  const lanes all{{tasks, pool, hardware, gpu.get()},
+                  torch.get(),
+                  {walls, std::move(examined), given.sanitizer}};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {
     pool.refill();
@@ -152,6 +171,8 @@ int main(int argc, char** argv) {
   app.add_option("--pool", given.pool, "candidate processes kept warm")->check(CLI::Range(0, 64));
   app.add_option("--gpu-node", given.gpu_node,
                  "device node of the one GPU that CUDA_VISIBLE_DEVICES shows; none: a CPU slot");
+  app.add_option("--sanitizer", given.sanitizer,
+                 "path of compute-sanitizer; none: no checks of memory");
   app.add_option("--python", given.python, "interpreter that has torch; none: no contract torch");
   app.add_flag("--python-at-once", given.python_at_once,
                "start it before the first request that needs it");

@@ -56,6 +56,7 @@ evaluation_options options_of(wire::EvaluateRequest::Reader request) {
   result.seeded = seed.size() == result.seed.size();
   if (result.seeded) std::copy(seed.begin(), seed.end(), result.seed.begin());
   uint32_t deadline = request.getDeadlineMs() > 0 ? request.getDeadlineMs() : default_deadline_ms;
+  deadline -= std::min(deadline, request.getSanitizeMs()); // which is spent behind the evaluation
   result.deadline = now_seconds() + deadline * 1e-3;
   return result;
 }

@@ -80,6 +80,8 @@ expected<void> referee_client::state::start() {
   if (!options.gpu_node.empty()) {
     spec.argv.insert(spec.argv.end(), {"--gpu-node", options.gpu_node});
     spec.environment.push_back("CUDA_VISIBLE_DEVICES=" + options.gpu_uuid);
+    if (!options.sanitizer.empty())
+      spec.argv.insert(spec.argv.end(), {"--sanitizer", options.sanitizer});
   }
   for (const char* name : {"CUDA_HOME", "LD_LIBRARY_PATH"}) // where toolkit and driver are
     if (const char* value = std::getenv(name); value != nullptr && !options.gpu_node.empty())

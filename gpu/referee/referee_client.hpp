@@ -22,6 +22,7 @@ struct referee_options {
   unsigned pool = 2;                    ///< candidate processes kept warm
   std::string gpu_node = {};            ///< "/dev/nvidia0"; empty: a CPU slot
   std::string gpu_uuid = {};            ///< of the same
+  std::string sanitizer = {};           ///< path of compute-sanitizer; empty: there is none
   std::string python = {};              ///< interpreter that has torch; empty: no contract `torch`
   bool python_at_once = false;          ///< started before the first request that needs it
   std::vector<std::string> layers = {}; ///< of the sandbox that stand here, for each result

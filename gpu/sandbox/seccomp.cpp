@@ -8,6 +8,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
@@ -59,20 +60,36 @@ tl::unexpected<error> cannot(const char* what, int cause) {
                               "the kernel needs CONFIG_SECCOMP_FILTER; see kernelmill doctor");
 }
 
+// TCP and UDP alone: the kernel loads a module for any other protocol that is asked for, and who
+// needs loopback needs none of them.
+void add_loopback_rules(rule_list& rules) {
+  constexpr uint64_t kind_bits = 0xf; // of a socket's type; above them lie flags
+  // One rule for each gap between the families that are let through.
+  rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_LT, AF_UNIX)});
+  for (uint64_t family = AF_INET + 1; family < AF_INET6; ++family)
+    rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_EQ, family)});
+  rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_GT, AF_INET6)});
+  for (uint64_t family : {AF_INET, AF_INET6}) {
+    auto is_of_it = SCMP_A0(SCMP_CMP_EQ, family);
+    for (uint64_t kind = 0; kind <= kind_bits; ++kind)
+      if (kind != SOCK_STREAM && kind != SOCK_DGRAM)
+        rules.one(refuse, "socket", {is_of_it, SCMP_A1(SCMP_CMP_MASKED_EQ, kind_bits, kind)});
+    for (uint64_t protocol = 1; protocol < IPPROTO_UDP; ++protocol)
+      if (protocol != IPPROTO_TCP)
+        rules.one(refuse, "socket", {is_of_it, SCMP_A2(SCMP_CMP_EQ, protocol)});
+    rules.one(refuse, "socket", {is_of_it, SCMP_A2(SCMP_CMP_GT, IPPROTO_UDP)});
+  }
+}
+
 // NVIDIA's driver talks to itself over Unix sockets when it starts, and gives up without. In a
 // network of its own there is nobody else to reach; the inner filter refuses them all again.
 void add_socket_rules(rule_list& rules, bool with_gpu, bool with_loopback) {
-  if (with_loopback) {
-    // One rule for each gap between the three that are let through.
-    rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_LT, AF_UNIX)});
-    for (uint64_t family = AF_INET + 1; family < AF_INET6; ++family)
-      rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_EQ, family)});
-    rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_GT, AF_INET6)});
-  } else if (with_gpu) {
+  if (with_loopback)
+    add_loopback_rules(rules);
+  else if (with_gpu)
     rules.one(refuse, "socket", {SCMP_A0(SCMP_CMP_NE, AF_UNIX)});
-  } else {
+  else
     rules.all(refuse, {"socket", "socketpair", "connect", "bind", "listen", "accept", "accept4"});
-  }
   rules.all(refuse, {"socketcall"});
 }
 

@@ -13,8 +13,7 @@ namespace kernelmill {
 /// sockets of its own, no tracing of others, none of the rarely used doors into the kernel.
 /// Refused calls fail with EPERM. Returns a memory file of BPF, at its start.
 /// With a GPU, Unix sockets are let through: its driver does not start without.
-/// With loopback, those of the internet's families too; in a network of its own they lead nowhere
-/// else.
+/// With loopback, TCP and UDP too; in a network of its own they lead nowhere else.
 expected<descriptor> sandbox_seccomp_program(bool with_gpu = false, bool with_loopback = false);
 
 /// The inner filter, for this process and all its threads, for good: an allow-list of what

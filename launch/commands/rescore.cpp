@@ -109,6 +109,7 @@ json document_of(const run_config& config, const scoring_rules& rules) {
             {"unchanged_speed", w.unchanged_speed},
             {"diagnosis", w.diagnosis},
             {"integrity_penalty", w.integrity_penalty},
+            {"memory_safety_rejects", w.memory_safety_rejects},
             {"minimum_speedup", rules.judge.minimum_speedup},
             {"significant_speedup", rules.judge.significant_speedup}}},
           {"gamma", rules.gamma},

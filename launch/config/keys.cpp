@@ -219,6 +219,10 @@ void add_judgement_keys(std::vector<config_key>& k) {
   k.push_back(within(
       KEY(reward.integrity_penalty, "Subtracted for a critical integrity finding." + from_preset),
       0, 100));
+  k.push_back(one_of(KEY(reward.memory_safety,
+                         "Whether the gate `memory_safety` rejects a candidate, or only reports. "
+                         "`preset`: it rejects, except with the preset `kevin`."),
+                     {"preset", "reject", "report"}));
   k.push_back(within(
       KEY(reward.minimum_speedup, "Lower bound of the speedup that the performance gate asks for."),
       0, 1e6));

@@ -77,6 +77,15 @@ error inconsistent(std::string message, std::string hint) {
 }
 
 void check_timeouts(const run_config& c, std::vector<error>& problems) {
+  const auto& judged = c.evaluation;
+  uint32_t sanitized = judged.sanitize == "off" ? 0 : judged.sanitize_ms;
+  if (sanitized > 0 && uint64_t{judged.deadline_ms} + sanitized >= c.episode.turn_deadline_ms)
+    problems.push_back(inconsistent("failed to nest the timeouts: evaluation.deadline_ms and "
+                                    "evaluation.sanitize_ms together are not below "
+                                    "episode.turn_deadline_ms (" +
+                                        std::to_string(c.episode.turn_deadline_ms) + ")",
+                                    "lower evaluation.sanitize_ms or raise "
+                                    "episode.turn_deadline_ms"));
   const std::pair<const char*, uint32_t> tools[] = {
       {"policy.timeout_ms", c.policy.timeout_ms},
       {"compile.deadline_ms", c.compile.deadline_ms},

@@ -110,6 +110,8 @@ struct evaluation_section {
   uint32_t deadline_ms = defaults::evaluate_deadline_ms;
   uint32_t torch_deadline_ms = defaults::torch_evaluate_deadline_ms;
   std::string seed; ///< empty: drawn by the referee after the candidate is loaded
+  std::string sanitize = "off";
+  uint32_t sanitize_ms = 40'000;
   timing_section timing;
   std::vector<std::string> required_layers = {"namespaces", "seccomp", "rlimits", "no_network"};
 };
@@ -142,6 +144,7 @@ struct reward_section {
   std::optional<double> unchanged_speed;
   std::optional<double> diagnosis;
   std::optional<double> integrity_penalty;
+  std::string memory_safety = "preset";
   double minimum_speedup = 1.0;
   double significant_speedup = 1.02;
 };

@@ -72,6 +72,14 @@ void add_tool_keys(std::vector<config_key>& k) {
       KEY(evaluation.seed,
           "64 hex digits that replay an evaluation; empty: drawn after the candidate is loaded."),
       "^([0-9a-f]{64})?$", is_seed));
+  k.push_back(one_of(
+      KEY(evaluation.sanitize,
+          "When compute-sanitizer looks at a candidate of the contract `device`, in the slot "
+          "that judged it: `on_accept`, when it is right; `always`, when it was built. What "
+          "it finds is for the gate `memory_safety`."),
+      {"off", "on_accept", "always"}));
+  k.push_back(within(KEY(evaluation.sanitize_ms, "Time for all of its checks of one candidate."),
+                     1000, 600e3));
   k.push_back(KEY(evaluation.timing.enabled, "Whether correct candidates are timed."));
   k.push_back(within(KEY(evaluation.timing.min_blocks,
                          "Minimum number of blocks (reference, candidate, candidate, reference) "

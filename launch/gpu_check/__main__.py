@@ -12,11 +12,12 @@ from gpu_check import clocks, common, copies, corpora, false_alarms, faults, mat
 PARTS = {"tasks": corpora.check_tasks, "exploits": corpora.check_exploits, "torch_exploits": corpora.check_torch_exploits,
          "clocks": clocks.check_clocks, "same": copies.check_same, "torch_same": copies.check_torch_same,
          "planted": copies.check_planted, "truth": truth.check_truth, "matrix": matrix.check_matrix,
-         "false_alarms": false_alarms.check_false_alarms, "faults": faults.check_faults, "speed": faults.check_speed, "run": runs.check_run, "device_run": runs.check_device_run, "profile": profiles.check_profile}
+         "false_alarms": false_alarms.check_false_alarms, "faults": faults.check_faults, "speed": faults.check_speed, "run": runs.check_run, "device_run": runs.check_device_run, "profile": profiles.check_profile,
+         "profile_cost": runs.check_profile_cost}
 
 # Seconds that parts usually take, by which they share the time where all of it is limited.
 USUALLY = {"tasks": 30, "exploits": 120, "torch_exploits": 200, "clocks": 60, "same": 60, "torch_same": 160, "planted": 50, "truth": 500,
-           "matrix": 500, "false_alarms": 350, "faults": 200, "speed": 100, "run": 60, "device_run": 60, "profile": 140}
+           "matrix": 500, "false_alarms": 350, "faults": 200, "speed": 100, "run": 60, "device_run": 60, "profile": 140, "profile_cost": 180}
 
 
 def share_of(left, name, later):

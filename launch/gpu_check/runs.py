@@ -31,10 +31,8 @@ def check_run():
             f"{seconds:.0f} s in all")
 
 
-def check_device_run():
-    """The same tasks with replies of the contract `device`: wrong at first, right from then on."""
-    config = CONFIGS / "gpu_quickstart.json"
-    folder = OUT / "runs" / "device"
+def device_script():
+    """Replies of the contract `device`, as a file: one member in four is wrong at first, all are right from then on."""
     replies = []
     labels = dict(re.findall(r'"task": "([^"]+)".*"diagnosis": "([^"]+)"',
                              (CONFIGS / "policies/gpu_quickstart/script.json").read_text()))
@@ -50,6 +48,54 @@ def check_device_run():
     script = OUT / "device_script.json"
     script.write_text(json.dumps({"model": "scripted-gpu-quickstart", "latency_ms": 20,
                                   "replies": replies}))
+    return script
+
+
+def slot_seconds(stages):
+    """Seconds for which the slots were held, of a run's stages: evaluations, and profiles with slots of their own."""
+    return sum(seconds for name, seconds in stages.items() if name.startswith("slot.") or name == "profile")
+
+
+def run_devices(name, *more):
+    """(exit code, summary) of a run of 64 episodes of the contract `device`."""
+    kept = OUT / f"{name}.json"
+    with kept.open("w") as into:
+        done = subprocess.run([PROGRAM, "run", CONFIGS / "gpu_quickstart.json", f"run.dir={OUT / 'runs' / name}",
+                               f"policy.script={device_script()}", "evaluation.contract=device", "--json", *more],
+                              stdout=into, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        say(done.stderr[-800:])
+        return done.returncode, {}
+    return 0, json.loads(kept.read_text())
+
+
+PROFILE_COSTS = 1.15  # GPU time of a run with cards by that of one without, at most
+
+
+def check_profile_cost():
+    """What cards and sanitizers cost of the GPU's time, in whole runs of the same candidates."""
+    rows = [("without", ["profile.enabled=false"]), ("cards", ["profile.enabled=true", "profile.feedback=card"]),
+            ("sanitizers", ["profile.enabled=false", "evaluation.sanitize=on_accept", "reward.memory_safety=report"])]
+    seconds, accepted = {}, {}
+    for name, more in rows:
+        code, summary = run_devices(f"cost_{name}", *more)
+        if code == 0:
+            seconds[name] = slot_seconds(summary["stages"])
+            accepted[name] = summary["totals"]["accepted"]
+        promise(code == 0, f"a run of 64 episodes, {name}: exit {code}, {accepted.get(name)} accepted, GPU's slot held for "
+                f"{seconds.get(name, 0):.1f} s" + (f", {summary['stages'].get('slot.sanitize', 0):.1f} s of them by compute-sanitizer" if name == "sanitizers" and code == 0 else ""))
+    if "without" in seconds and "cards" in seconds:
+        share = seconds["cards"] / seconds["without"]
+        promise(share <= PROFILE_COSTS and accepted["cards"] == accepted["without"],
+                f"profile.feedback=card takes {100 * (share - 1):+.1f} % of the GPU's time (at most {100 * (PROFILE_COSTS - 1):.0f} %); "
+                f"{accepted['cards']} and {accepted['without']} of 64 accepted")
+
+
+def check_device_run():
+    """The same tasks with replies of the contract `device`: wrong at first, right from then on."""
+    config = CONFIGS / "gpu_quickstart.json"
+    folder = OUT / "runs" / "device"
+    script = device_script()
     started = time.monotonic()
     done = subprocess.run([PROGRAM, "run", config, f"run.dir={folder}", f"policy.script={script}",
                            "evaluation.contract=device"], capture_output=True, text=True)

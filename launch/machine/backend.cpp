@@ -9,6 +9,7 @@
 #include "gpu/cuda/visible_gpus.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "launch/config/paths.hpp"
+#include "launch/machine/accelerators.hpp"
 #include "launch/machine/amd_gpu.hpp"
 
 namespace kernelmill {
@@ -28,6 +29,7 @@ void chosen_backend::apply(referee_options& options, size_t index) const {
   if (name == "cpu") return;
   options.gpu_node = gpus[index].node;
   options.gpu_uuid = gpus[index].uuid;
+  options.sanitizer = toolkit_program("compute-sanitizer");
 }
 
 namespace {
@@ -151,7 +153,8 @@ expected<chosen_backend> choose_backend(const std::string& wanted, int only) {
 expected<void> check_compiler(const std::string& path) {
   if (access(path.c_str(), X_OK) == 0) return {};
   return infrastructure_error(
-      "toolchain_missing", "failed to find the C++ compiler " + path + ", which kernels are built with",
+      "toolchain_missing",
+      "failed to find the C++ compiler " + path + ", which kernels are built with",
       "apt install g++, or name another in the configuration: compile.compiler");
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "launch/config/paths.hpp"
+#include "launch/machine/accelerators.hpp"
 #include "launch/machine/timing_policy.hpp"
 #include "launch/node/task_choice.hpp"
 #include "messages/sandbox_layers.hpp"
@@ -30,6 +31,30 @@ expected<void> check_torch_deadlines(const run_config& config) {
   return {};
 }
 
+// Said before a run begins: a turn whose checks cannot run is judged without them.
+expected<void> check_sanitizer(const run_config& config, const chosen_backend& backend) {
+  if (config.evaluation.sanitize == "off") return {};
+  auto refuse = [&](const std::string& cause, std::string hint) {
+    return configuration_error("sanitizer_unavailable",
+                               "failed to use evaluation.sanitize = " + config.evaluation.sanitize +
+                                   ": " + cause,
+                               std::move(hint));
+  };
+  if (backend.name != "cuda")
+    return refuse("compute-sanitizer looks at GPUs, and the backend is " + backend.name,
+                  "set evaluation.backend=cuda where there is a GPU, or evaluation.sanitize=off");
+  if (config.evaluation.contract != "device")
+    return refuse("it looks at the contract device alone, and evaluation.contract is " +
+                      config.evaluation.contract,
+                  "set evaluation.contract=device, or evaluation.sanitize=off");
+  bool judges_here = !backend.gpus.empty();
+  if (judges_here && toolkit_program("compute-sanitizer").empty())
+    return refuse("there is no compute-sanitizer here",
+                  "install the CUDA toolkit (cuda-sanitizer), put it on PATH, or set "
+                  "evaluation.sanitize=off");
+  return {};
+}
+
 } // namespace
 
 expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& config,
@@ -41,6 +66,7 @@ expected<std::vector<std::shared_ptr<const task>>> load_tasks(const run_config& 
   KM_TRY(chosen);
   auto contract = contract_of(config.evaluation.contract);
   KM_TRY(contract);
+  KM_TRY(check_sanitizer(config, backend));
   std::vector<std::shared_ptr<const task>> result;
   const auto& asked = config.evaluation;
   const judging_terms terms{backend.name,   *contract,     asked.torch_mode,
@@ -81,6 +107,8 @@ expected<governance_config> governance_of(const run_config& config) {
       {&given.integrity_penalty, &weights.integrity_penalty}};
   for (auto& [value, weight] : overrides)
     if (*value) *weight = **value;
+  if (given.memory_safety != "preset")
+    weights.memory_safety_rejects = given.memory_safety == "reject";
   result.minimum_speedup = given.minimum_speedup;
   result.significant_speedup = given.significant_speedup;
   KM_TRY(validate(result));
@@ -135,7 +163,7 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
   result->feedback_bytes = config.episode.feedback_bytes;
   result->example_count = config.retrieval.enabled ? config.retrieval.count : 0;
   result->profile_accepted = config.profile.enabled && config.profile.when == "accepted";
-  result->profile_feedback = !result->profile_accepted             ? profile_words::none
+  result->profile_feedback = !result->profile_accepted              ? profile_words::none
                              : config.profile.feedback == "none"    ? profile_words::none
                              : config.profile.feedback == "numbers" ? profile_words::numbers
                                                                     : profile_words::card;
@@ -146,6 +174,10 @@ std::shared_ptr<const episode_settings> settings_of(const run_config& config,
   result->evaluate_deadline = milliseconds{config.evaluation.deadline_ms};
   result->torch_build_deadline = milliseconds{config.compile.torch_deadline_ms};
   result->torch_evaluate_deadline = milliseconds{config.evaluation.torch_deadline_ms};
+  if (config.evaluation.sanitize != "off") {
+    result->sanitize = config.evaluation.sanitize;
+    result->sanitize_limit = milliseconds{config.evaluation.sanitize_ms};
+  }
   result->lease_slack = milliseconds{config.episode.turn_deadline_ms};
   if (!config.evaluation.seed.empty()) result->evaluation_seed = config.evaluation.seed;
   auto& sampling = config.policy.sampling;

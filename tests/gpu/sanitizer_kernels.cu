@@ -35,11 +35,12 @@ extern "C" __global__ void good__memcheck__misaligned(const float* x, float* y) 
 }
 
 extern "C" __global__ void bad__memcheck__null(const float* x, float* y) {
-  float* nowhere = x[0] < 1e30f ? nullptr : y;
+  // An address that the compiler does not know: with a null that it sees it leaves the write out.
+  float* nowhere = (float*)((size_t)__float_as_uint(x[0]) * (size_t)y);
   nowhere[threadIdx.x] = 1;
 }
 extern "C" __global__ void good__memcheck__null(const float* x, float* y) {
-  float* somewhere = x[0] < 1e30f ? y : nullptr;
+  float* somewhere = (float*)((size_t)__float_as_uint(x[0] + 1) / 0x3f800000u * (size_t)y);
   somewhere[threadIdx.x] = 1;
 }
 
@@ -127,7 +128,8 @@ extern "C" __global__ void good__synccheck__in_a_branch(const float* x, float* y
 
 template <bool all> __device__ void rounds(const float* x, float* y) {
   __shared__ float tile[256];
-  int count = all || threadIdx.x % 32 < 16 ? 3 : 2;
+  // How often is known to nobody but the threads: an unrolled loop lets the others end first.
+  int count = (all || threadIdx.x % 32 < 16 ? 3 : 2) + (int)x[0];
   float sum = 0;
   for (int k = 0; k < count; ++k) {
     tile[threadIdx.x] = x[k * 256 + threadIdx.x];

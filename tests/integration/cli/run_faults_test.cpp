@@ -3,6 +3,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -61,6 +62,47 @@ TEST(run_faults, the_end_of_a_terminal_asks_as_sigterm_does) {
   auto resumed = kernelmill({"resume", "hung_up", "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.document()["totals"]["episodes"], 2);
+}
+
+/// Rewards of each turn of a short run, by episode and turn, without what clocks say.
+std::map<std::string, double> rewards_of(const std::string& name,
+                                         const std::vector<std::string>& profile) {
+  std::vector<std::string> run{"run",
+                               source_file("configs/quickstart.json"),
+                               "tasks.ids=[\"native/row_sum\"]",
+                               "tasks.group_size=2",
+                               "tasks.max_turns=3",
+                               "reward.preset=staged",
+                               "evaluation.timing.enabled=false",
+                               "run.dir=" + name};
+  run.insert(run.end(), profile.begin(), profile.end());
+  auto x = kernelmill(run);
+  EXPECT_EQ(x.code, 0) << x.err;
+  std::map<std::string, double> result;
+  std::ifstream traces{scratch() + "/" + name + "/traces.jsonl"};
+  for (std::string line; std::getline(traces, line);) {
+    auto turn = nlohmann::json::parse(line);
+    if (turn["kind"] != "turn") continue;
+    result[turn["episode"].get<std::string>() + "." + std::to_string(turn["turn"].get<int>())] =
+        turn["reward"].get<double>();
+  }
+  return result;
+}
+
+TEST(run_faults, rewards_are_the_same_whatever_is_profiled_and_told) {
+  auto without = rewards_of("unprofiled", {"profile.enabled=false"});
+  EXPECT_EQ(without.size(), 6u);
+  for (std::string told : {"none", "card", "numbers"})
+    EXPECT_EQ(rewards_of("told_" + told, {"profile.feedback=" + told}), without) << told;
+}
+
+TEST(run_faults, sanitizers_where_there_is_no_gpu_are_refused_before_a_run_begins) {
+  auto run = slow_run("sanitized", 0, 1);
+  run.insert(run.end(), {"evaluation.backend=cpu", "evaluation.sanitize=on_accept"});
+  auto x = kernelmill(run);
+  EXPECT_EQ(x.code, 2) << x.err;
+  EXPECT_THAT(x.err, HasSubstr("compute-sanitizer looks at GPUs, and the backend is cpu"));
+  EXPECT_THAT(x.err, HasSubstr("evaluation.sanitize=off"));
 }
 
 TEST(run_faults, a_store_that_is_cut_while_it_is_open_ends_the_run_with_a_word) {

@@ -108,6 +108,29 @@ case $metrics in *dram__throughput*)
   EXPECT_EQ(x->report.kernels[0].metrics.values[metric::time], 2);
 }
 
+TEST_F(a_tool, that_is_made_to_try_again_has_one_limit_for_all_tries) {
+  options_.limit_ms = 1'500;
+  // Each time another name, as device code could print them.
+  auto ncu = write_tool("ncu", R"(
+for x; do case $x in --metrics=*) metrics=${x#--metrics=};; esac; done
+echo "==ERROR== Failed to find metric ${metrics%%,*}"
+sleep 1
+exit 1
+)");
+  auto x = examine_by_ncu(walls_, options_, ncu, metric_pack::full, 5, files());
+  ASSERT_TRUE(x) << render(x.error());
+  EXPECT_TRUE(x->run.timed_out);
+  EXPECT_LE(x->refused.size(), 2u);
+}
+
+TEST_F(a_tool, that_lies_among_what_is_private_is_not_shown_with_it) {
+  auto tool = write_tool("tool", "true\n");
+  ::setenv("HOME", folder_.path().c_str(), 1);
+  auto x = examine(walls_, options_, {tool}, files());
+  ASSERT_FALSE(x);
+  EXPECT_THAT(x.error().message, HasSubstr("would see all of " + folder_.path()));
+}
+
 TEST_F(a_tool, that_may_not_read_counters_says_so_beside_its_report) {
   auto ncu = write_tool("ncu", "echo '==ERROR== ERR_NVGPUCTRPERM - no permission'; exit 1\n");
   auto x = examine_by_ncu(walls_, options_, ncu, metric_pack::full, 5, files());

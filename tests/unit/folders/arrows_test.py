@@ -43,7 +43,7 @@ ARROWS = {
     "gpu/examine": "gpu/candidate gpu/profiler gpu/referee gpu/sandbox gpu/task",
     "gpu/torch": "gpu/python gpu/referee gpu/sandbox gpu/task",
     "gpu/torch/native": "gpu/candidate gpu/cuda gpu/sandbox",
-    "gpu/programs": "gpu/candidate gpu/cuda gpu/process gpu/referee gpu/sandbox gpu/task gpu/torch",
+    "gpu/programs": "gpu/candidate gpu/cuda gpu/examine gpu/process gpu/referee gpu/sandbox gpu/task gpu/torch",
     # actors/
     "actors": "",
     "actors/cluster": "actors gpu/task storage",

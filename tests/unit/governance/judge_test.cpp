@@ -61,7 +61,9 @@ TEST(judge, a_fast_correct_kernel_passes_every_gate) {
   EXPECT_EQ(x.outcome, Outcome::ACCEPTED);
   EXPECT_EQ(x.category, "success");
   EXPECT_EQ(x.fault, wire::FaultClass::NONE);
-  EXPECT_EQ(x.gates.size(), 7u);
+  EXPECT_EQ(x.gates.size(), 8u);
+  EXPECT_EQ(x.gates["memory_safety"], GateStatus::NOT_RUN);
+  x.gates.erase("memory_safety");
   for (auto& [name, status] : x.gates) EXPECT_EQ(status, GateStatus::PASS) << name;
   EXPECT_DOUBLE_EQ(x.reward, 0.3 + 2.9);
 }
@@ -119,6 +121,52 @@ TEST(judge, other_results_from_the_same_inputs) {
   EXPECT_EQ(x.outcome, Outcome::REJECTED);
   EXPECT_EQ(x.category, "not_deterministic");
   EXPECT_EQ(x.reward, 0);
+}
+
+void fill_race(wire::TurnFacts::Builder out) {
+  fill_good(out);
+  auto found = out.getEvaluation().initMemory().initFindings(1)[0];
+  found.setRule("memory_race");
+  found.setSeverity(wire::Severity::WARNING);
+  found.setEvidence("racecheck in sums: Race reported");
+}
+
+TEST(judge, a_race_in_a_right_kernel_rejects_it_unless_the_preset_only_tells) {
+  for (const auto& name : reward_presets()) {
+    governance_config config;
+    config.preset = name;
+    config.reward = *reward_preset(name);
+    auto x = judged(fill_race, config);
+    EXPECT_EQ(x.gates["memory_safety"], GateStatus::FAIL);
+    EXPECT_THAT(x.reasons["memory_safety"], HasSubstr("memory_race: racecheck in sums"));
+    bool rejects = name != "kevin";
+    EXPECT_EQ(x.outcome, rejects ? Outcome::REJECTED : Outcome::ACCEPTED) << name;
+    EXPECT_EQ(x.category, rejects ? "memory_safety" : "success");
+    EXPECT_EQ(x.gates["performance"], rejects ? GateStatus::BLOCKED : GateStatus::PASS);
+    EXPECT_EQ(x.components["correct"] > 0, !rejects);
+    EXPECT_GE(x.reward, 0) << "no cheat";
+  }
+}
+
+TEST(judge, what_a_sanitizer_is_not_sure_of_or_cannot_say_fails_no_gate) {
+  governance_config strict;
+  auto sure = judged(
+      [](auto out) {
+        fill_race(out);
+        out.getEvaluation().getMemory().getFindings()[0].setSeverity(wire::Severity::INFO);
+        out.getEvaluation().getMemory().setComplete(true);
+      },
+      strict);
+  EXPECT_EQ(sure.gates["memory_safety"], GateStatus::PASS);
+  auto without = judged(
+      [](auto out) {
+        fill_good(out);
+        out.getEvaluation().initMemory().initProblems(1).set(0, "racecheck: it has no report");
+      },
+      strict);
+  EXPECT_EQ(without.outcome, Outcome::ACCEPTED);
+  EXPECT_EQ(without.gates["memory_safety"], GateStatus::NOT_RUN);
+  EXPECT_EQ(without.reasons["memory_safety"], "racecheck: it has no report");
 }
 
 TEST(judge, a_critical_finding_takes_the_whole_reward) {
@@ -318,6 +366,27 @@ TEST(judge, our_fault_at_any_stage_is_never_a_reward) {
       EXPECT_TRUE(x.components.empty());
       EXPECT_EQ(x.gates["correctness"], GateStatus::BLOCKED);
     }
+}
+
+TEST(judge, a_card_changes_no_byte_of_a_verdict) {
+  for (const auto& name : reward_presets()) {
+    governance_config config;
+    config.preset = name;
+    config.reward = *reward_preset(name);
+    auto bytes = [&](const char* bottleneck) {
+      auto message = facts([&](wire::TurnFacts::Builder out) {
+        fill_good(out);
+        if (*bottleneck == 0) return;
+        out.initProfile().setAvailable(true);
+        out.getProfile().getCard().setBottleneck(bottleneck);
+        out.getProfile().getCard().setConfidence(0.9);
+      });
+      auto view = message.open();
+      auto verdict = judge(*view, config);
+      return std::string{verdict.data(), verdict.size()};
+    };
+    EXPECT_EQ(bytes("register_spills"), bytes("")) << name;
+  }
 }
 
 TEST(judge, the_profilers_fault_leaves_the_verdict_alone) {

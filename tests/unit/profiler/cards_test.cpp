@@ -106,7 +106,26 @@ TEST(Cards, EachFlawIsTheFirstCardOfAKernelThatHasIt) {
                           {m::memory_throughput, 40}};
   EXPECT_EQ(first(product), "compute") << "it may be integer arithmetic";
   EXPECT_EQ(first(with(product, {{m::shared_wavefronts, 2e5}})), "no_tensor_cores");
-  EXPECT_EQ(first(with(slow, {{m::stall_barrier, 4}})), "no_overlap");
+  EXPECT_EQ(first(with(slow, {{m::stall_barrier, 4}, {m::instructions, 1e8}})), "no_overlap");
+}
+
+// As in a transpose through shared memory: one tile a block, and other blocks fill the gaps.
+TEST(Cards, WarpsThatAreOverAfterOneTileHaveNothingToOverlap) {
+  const values tile = {{m::stall_barrier, 20},      {m::stall_long_scoreboard, 50},
+                       {m::grid_blocks, 65536},     {m::block_threads, 256},
+                       {m::compute_throughput, 25}, {m::memory_throughput, 50},
+                       {m::dram_throughput, 50}};
+  EXPECT_EQ(first(with(tile, {{m::instructions, 65536.0 * 8 * 50}})), "latency");
+  EXPECT_EQ(first(with(tile, {{m::instructions, 65536.0 * 8 * 2000}})), "no_overlap");
+}
+
+// As in a sum of rows: one result of four bytes for each row.
+TEST(Cards, StoresThatAreNoTrafficAreNotCalledUncoalesced) {
+  const values sums = {{m::load_bytes_per_sector, 32}, {m::store_bytes_per_sector, 4},
+                       {m::load_sectors, 8e6},         {m::load_requests, 5e5},
+                       {m::dram_throughput, 88},       {m::instructions, 8e6}};
+  EXPECT_EQ(first(with(sums, {{m::dram_bytes, 8e6 * 32}})), "memory_bandwidth");
+  EXPECT_EQ(first(with(sums, {{m::dram_bytes, 8e6 * 64}})), "uncoalesced_access");
 }
 
 TEST(Cards, WideLoadsAreNotCalledUncoalesced) {

@@ -86,7 +86,8 @@ TEST_F(an_intruder, that_may_use_loopback_gets_the_internets_sockets_and_finds_n
   auto said = run(spec).said;
   for (auto* name : {"unix", "inet", "inet_udp", "inet6"})
     EXPECT_EQ(said.at(std::string{"outer:"} + name), 0) << name;
-  for (auto* name : {"netlink", "packet", "inet_in_disguise"})
+  for (auto* name : {"netlink", "packet", "inet_in_disguise", "inet_raw", "inet_ping", "inet_dccp",
+                     "inet_sctp", "inet6_mptcp"})
     EXPECT_EQ(said.at(std::string{"outer:"} + name), EPERM) << name;
 }
 

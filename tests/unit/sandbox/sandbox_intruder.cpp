@@ -12,6 +12,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
@@ -96,7 +97,7 @@ void try_locks() {
   int second = ::open("/proc/self/exe", O_RDONLY);
   call("flock", SYS_flock, first, LOCK_EX);
   call("flock_again", SYS_flock, second, LOCK_EX | LOCK_NB);
-  struct flock whole{};
+  struct flock whole {};
   whole.l_type = F_RDLCK;
   call("ofd_lock", SYS_fcntl, first, F_OFD_SETLK, &whole);
   whole.l_type = F_WRLCK;
@@ -221,8 +222,9 @@ int locked_in() {
 }
 
 void try_sockets(const char* when) {
-  auto one = [&](const char* what, long number, long family, long kind, int* ends) {
-    call((std::string{when} + what).c_str(), number, family, kind, 0, ends);
+  auto one = [&](const char* what, long number, long family, long kind, int* ends,
+                 long protocol = 0) {
+    call((std::string{when} + what).c_str(), number, family, kind, protocol, ends);
   };
   int ends[2] = {-1, -1};
   one("unix", SYS_socket, AF_UNIX, SOCK_STREAM, nullptr);
@@ -231,6 +233,11 @@ void try_sockets(const char* when) {
   one("inet", SYS_socket, AF_INET, SOCK_STREAM, nullptr);
   one("inet_udp", SYS_socket, AF_INET, SOCK_DGRAM, nullptr);
   one("inet6", SYS_socket, AF_INET6, SOCK_STREAM, nullptr);
+  one("inet_raw", SYS_socket, AF_INET, SOCK_RAW, nullptr, IPPROTO_ICMP);
+  one("inet_ping", SYS_socket, AF_INET, SOCK_DGRAM, nullptr, IPPROTO_ICMP);
+  one("inet_dccp", SYS_socket, AF_INET, SOCK_DCCP, nullptr);
+  one("inet_sctp", SYS_socket, AF_INET, SOCK_SEQPACKET, nullptr, IPPROTO_SCTP);
+  one("inet6_mptcp", SYS_socket, AF_INET6, SOCK_STREAM, nullptr, 262);
   one("netlink", SYS_socket, AF_NETLINK, SOCK_RAW, nullptr);
   one("packet", SYS_socket, AF_PACKET, SOCK_RAW, nullptr);
   // The kernel takes 32 bits of the family, a filter may look at 64.
