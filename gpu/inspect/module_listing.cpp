@@ -5,6 +5,7 @@
 
 #include "gpu/inspect/listing.hpp"
 #include "messages/base/base64.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -13,13 +14,22 @@ namespace {
 constexpr size_t most_texts = 64;
 constexpr const char* module_file = "candidate.py"; // record.py imports it from there
 
+// Before it a compiler names the headers that lead there.
+std::string first_error(const std::string& log) {
+  std::string_view rest = log;
+  while (!rest.empty())
+    if (auto line = trimmed(next_line(rest)); line.find("error") != line.npos)
+      return std::string{line};
+  return log.substr(0, log.find('\n'));
+}
+
 listed_code code_of_extension(sandbox& walls, const listing_tools& tools, const listed_extension& x,
                               std::vector<std::string>& missing) {
   listed_code result{x.name, x.name, x.source, x.ptx, {}, {}, {}};
   auto log = x.log;
   result.kernels = take_kernel_resources(log);
   if (x.cubin.empty())
-    missing.push_back(x.name + ": nvcc made no cubin: " + log.substr(0, log.find('\n')));
+    missing.push_back(x.name + ": nvcc made no cubin: " + first_error(log));
   else
     result.sass = disassemble(walls, tools, x.cubin, missing);
   return result;

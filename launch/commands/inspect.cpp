@@ -218,6 +218,7 @@ std::string build_text(const inspected& x, uint32_t threads) {
          std::to_string(k.shared_bytes),
          found ? fmt::format("{:.0f} % ({})", found->share * 100, to_string(found->limit)) : "-"});
   });
+  if (rows.empty()) return {};
   return cli::format_table({"KERNEL", "REGISTERS>", "SPILLED>", "STACK>", "SHARED>",
                             fmt::format("OCCUPANCY AT {} THREADS>", threads)},
                            rows);
@@ -329,7 +330,7 @@ expected<int> inspect(const invocation& in) {
     cli::print(cli::clean(x->log) + "\nnot compiled\n");
     return cli::exit_ok;
   }
-  if (wants("build")) cli::print(build_text(*x, block) + "\n");
+  if (auto text = build_text(*x, block); wants("build") && !text.empty()) cli::print(text + "\n");
   if (section == "ptx") cli::print(listing_text(*x, read_ptx, &listed_code::ptx, in.colour_out));
   if (section == "sass") cli::print(listing_text(*x, read_sass, &listed_code::sass, in.colour_out));
   if (is_stage(section)) cli::print(stage_text(*x, section, in.colour_out));
