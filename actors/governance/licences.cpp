@@ -178,6 +178,8 @@ expected<licence> parse_licence(const std::string& text, const std::string& file
                                                   std::min<size_t>(x.byte, text.size())),
                                '\n');
     return bad_licence(fmt::format("{}:{}", file, line), "it is no JSON", "correct the text there");
+  } catch (const licence_json::out_of_range&) {
+    return bad_licence(file, "a number in it is too large");
   }
   if (!document.is_object()) return bad_licence(file, "it must hold an object");
   for (const auto& [key, unused] : document.items())
