@@ -89,6 +89,19 @@ TEST(feedback, of_a_profile_is_as_much_as_was_asked_for) {
                     HasSubstr("Profile numbers: registers 40, call_time 12.5 us\n")));
 }
 
+// Found on visible cases with contents of their own: unlike what a timed row shows, it is told.
+TEST(feedback, names_what_a_sanitizer_found_although_hidden_cases_ran) {
+  auto text = told_of_profile(profile_words::none, [](wire::TurnFacts::Builder out) {
+    fill_good(out);
+    out.getEvaluation().setSealed(true);
+    auto found = out.getEvaluation().initMemory().initFindings(1)[0];
+    found.setRule("memory_race");
+    found.setSeverity(wire::Severity::WARNING);
+    found.setEvidence("racecheck in sums: Race reported at 0x60");
+  });
+  EXPECT_THAT(text, HasSubstr("Memory: racecheck in sums: Race reported at 0x60\n"));
+}
+
 TEST(feedback, of_a_wrong_kernel_has_no_profile) {
   auto wrong = [](wire::TurnFacts::Builder out) {
     fill_profiled(out);
