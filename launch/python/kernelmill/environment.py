@@ -82,4 +82,6 @@ class Environment:
         gain = found.reward if self.best is None else max(0.0, found.reward - self.best)
         self.best = found.reward if self.best is None else max(self.best, found.reward)
         self.over = self.turns >= self.max_turns or self.enough is not None and self.best >= self.enough
-        return Step(found, gain, self.over, found.feedback or "")
+        # To the server each evaluation is an episode of one turn.
+        said = (found.feedback or "").replace("Turn 1 of 1:", f"Turn {self.turns} of {self.max_turns}:", 1)
+        return Step(found, gain, self.over, said)

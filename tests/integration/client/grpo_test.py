@@ -4,7 +4,9 @@
 The model is made on the spot: two layers with random weights. Such a model writes no kernel, so where a test wants rewards
 that differ, its answers are given, and their log-probabilities are the model's. Needs TRL (tests/trainers.sh)."""
 
+import json
 import os
+import pathlib
 import sys
 import unittest
 from unittest import mock
@@ -75,6 +77,34 @@ class Grpo(Served):
             self.assertTrue(all(torch.equal(begun[k], after[k]) for k in after))
             self.assertTrue(any(not torch.equal(begun[k], v) for k, v in self.weights(resumed).items()))
             self.assertEqual(len([x for x in resumed.state.log_history if "reward" in x]), 2)
+
+    def test_a_step_learns_from_an_environment_whose_tool_judges(self):
+        import datasets
+        import trl
+        from kernelmill.adapters.trl import KernelEnvironment, rows
+
+        tokenizer = self.tokenizer()
+        tokenizer.chat_template = (pathlib.Path(trl.__file__).parent / "chat_templates/qwen3.jinja").read_text()
+        trainer = trl.GRPOTrainer(
+            model=str(self.folder / "model"), processing_class=tokenizer, reward_funcs=[], environment_factory=KernelEnvironment,
+            train_dataset=datasets.Dataset.from_list([x for x in rows(self.client) if x["task"] == TASK] * 2),
+            args=trl.GRPOConfig(output_dir=str(self.folder / "tools"), max_steps=1, per_device_train_batch_size=2, num_generations=2,
+                                max_completion_length=3000, learning_rate=1e-2, logging_steps=1, save_strategy="no", use_cpu=True,
+                                bf16=False, report_to=[]))
+        call = json.dumps({"name": "submit", "arguments": {"answer": answer(GOOD)}})
+        turns = iter([[f"<tool_call>\n{call}\n</tool_call>", "I cannot."], ["It is done."]])
+
+        def generate(prompts, *_, **__):  # of two episodes one calls the tool; TRL parses that, and asks for what comes after
+            said = next(turns)
+            self.assertEqual(len(said), len(prompts))
+            return [tokenizer.encode(x, add_special_tokens=False) + [tokenizer.eos_token_id] for x in said], None
+
+        with mock.patch.object(trainer, "_generate_single_turn", generate):
+            trainer.train()
+        logged, = [x for x in trainer.state.log_history if "reward" in x]
+        self.assertEqual((logged["tools/call_frequency"], logged["tools/failure_frequency"]), (0.5, 0.0))
+        self.assertAlmostEqual(logged["reward"], self.reward / 2, places=4)
+        self.assertGreater(logged["grad_norm"], 0)
 
     def test_the_model_samples_for_itself(self):
         trainer = self.trainer(1, room=24, save_strategy="no", output_dir=str(self.folder / "own"))

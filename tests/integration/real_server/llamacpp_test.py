@@ -91,7 +91,8 @@ def make_model(path: str, plain: bool) -> None:
 
 
 def serve(model: str, port: str) -> None:
-    """In a process of its own: llama.cpp's server of xllamacpp, with the options that llama-server gets below."""
+    """In a process of its own: llama.cpp's server of xllamacpp, with the options that llama-server gets below. Without flash
+    attention, whose sums on a CPU depend on what else is in the batch: log-probabilities were 0.07 apart."""
     import xllamacpp
 
     options = xllamacpp.CommonParams()
@@ -102,6 +103,7 @@ def serve(model: str, port: str) -> None:
     options.n_ctx = MEMBERS * CONTEXT
     options.n_parallel = MEMBERS
     options.endpoint_metrics = True
+    options.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     server = xllamacpp.Server(options)
     print("listening at", server.listening_address, flush=True)
     threading.Event().wait()
@@ -110,7 +112,7 @@ def serve(model: str, port: str) -> None:
 def command_of(program: str, model: str, port: int) -> list:
     if program:
         return [program, "-m", model, "--alias", "m", "--host", "127.0.0.1", "--port", str(port), "-c",
-                str(MEMBERS * CONTEXT), "-np", str(MEMBERS), "--metrics"]
+                str(MEMBERS * CONTEXT), "-np", str(MEMBERS), "--metrics", "-fa", "off"]
     return [sys.executable, "-B", __file__, "--serve", model, str(port)]
 
 
@@ -193,9 +195,12 @@ def check_probe(kernelmill: str, folder: str, server: Server) -> None:
         assert has[name], probed
 
 
-def check_chat(turns: list) -> None:
-    """A chat of a plain model tells every token, but not those of its prompt."""
+def check_chat(turns: list, stream: bool = False) -> None:
+    """A chat of a plain model tells every token, but not those of its prompt; a stream not the one that ends an answer."""
     for turn in turns:
+        if stream and "tokens" not in turn:
+            assert len(turn["response"]["raw"]) < 32, turn  # it ended before the most that it may sample
+            continue
         tokens = turn["tokens"]
         assert tokens["route"] == "chat" and tokens["audit"] == "inexact", tokens
         assert 0 < len(tokens["token_ids"]) <= 32 and len(tokens["logprobs"]) == len(tokens["token_ids"]), tokens
@@ -227,7 +232,7 @@ def check_logprobs(server: Server, turn: dict) -> None:
         others = {x["id"]: x["logprob"] for x in again["completion_probabilities"][0]["top_logprobs"]}
         worst = max(worst, abs(others[token] - logprob))
     print(f"logprobs: {len(tokens['logprobs'])} asked for again, {worst:.2g} apart at most")
-    assert worst < 0.01, worst
+    assert worst < 0.001, worst
 
 
 def check(kernelmill: str, folder: str) -> None:
@@ -236,18 +241,19 @@ def check(kernelmill: str, folder: str) -> None:
             print("build:", json.load(answer).get("build_info"))
         check_probe(kernelmill, folder, server)
         check_chat(turns_of(kernelmill, folder, server, "chat"))
-        check_chat(turns_of(kernelmill, folder, server, "stream", "policy.stream=true"))
+        check_chat(turns_of(kernelmill, folder, server, "stream", "policy.stream=true"), stream=True)
         turns = turns_of(kernelmill, folder, server, "exact", "policy.tokens=exact")
         check_exact(turns)
         check_logprobs(server, turns[-1])
     with Server(folder, plain=False) as server:
         turns = turns_of(kernelmill, folder, server, "halves-exact", "policy.tokens=exact")
         check_exact(turns)
-        whole = sum(len(x["tokens"]["logprobs"]) == len(x["tokens"]["token_ids"]) for x in turns)
-        assert all(len(x["tokens"]["logprobs"]) in (0, len(x["tokens"]["token_ids"])) for x in turns)
+        has = [len(x["tokens"].get("logprobs", [])) for x in turns]
+        whole = sum(n == len(x["tokens"]["token_ids"]) for n, x in zip(has, turns))
+        assert all(n in (0, len(x["tokens"]["token_ids"])) for n, x in zip(has, turns)), has
         # llama.cpp tells fewer tokens than it sampled; then none are recorded, and not others than were sampled.
         by_chat = turns_of(kernelmill, folder, server, "halves-chat")
-        told = sum(bool(x["tokens"]["token_ids"]) for x in by_chat)
+        told = sum("tokens" in x and bool(x["tokens"]["token_ids"]) for x in by_chat)
         print(f"halves of characters: ids of {len(turns)} turns of {len(turns)} in token ids (with all logprobs: {whole}), "
               f"of {told} of {len(by_chat)} by chat")
         assert told < len(by_chat), "halves of characters were to be sampled"

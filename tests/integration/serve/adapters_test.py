@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Episodes of `kernelmill serve` in the environments that trainers know, driven by the trainers' own code where it is installed.
 
-With the packages: python3 -m venv v; v/bin/pip install skyrl-gym==0.4.0 tinker-cookbook==0.6.1, then this file with v/bin/python
-and $KERNELMILL_SOURCE_DIR and $KERNELMILL_BIN_DIR set. What is not installed is skipped, and said.
+KERNELMILL_TRAINER_PYTHON has the packages (tests/trainers.sh). What is not installed is skipped, and said.
 """
 
 import asyncio
@@ -11,15 +10,19 @@ import importlib.util
 import os
 import pathlib
 import pickle
+import sys
 import tempfile
 import unittest
 from unittest import mock
 
-from kernels import GOOD, PROGRAM, TASK, TASKS, WRONG
+if wanted := os.environ.pop("KERNELMILL_TRAINER_PYTHON", ""):
+    os.execv(wanted, [wanted, "-B", *sys.argv])
 
-import kernelmill
-from kernelmill import environment
-from kernelmill.adapters import trl
+from kernels import GOOD, PROGRAM, TASK, TASKS, WRONG  # noqa: E402
+
+import kernelmill  # noqa: E402
+from kernelmill import environment  # noqa: E402
+from kernelmill.adapters import trl  # noqa: E402
 
 
 def answer(source):
@@ -54,7 +57,7 @@ class Served(unittest.TestCase):
         for source, done in ((WRONG, False), (GOOD, False), (WRONG, True)):
             found = episode.step(answer(source))
             rewards.append(found.reward)
-            self.assertEqual((found.done, bool(found.feedback)), (done, True))
+            self.assertEqual((found.done, found.feedback.startswith(f"Turn {len(rewards) - 1} of 3:")), (done, True))
         self.assertEqual(sum(rewards), episode.best)
         self.assertEqual((rewards[1], rewards[3]), (0.0, 0.0))
         self.assertGreater(rewards[2], 0)

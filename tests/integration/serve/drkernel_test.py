@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Dr.Kernel's own reward code, unchanged and with its own configuration, asks `kernelmill serve` in place of KernelGYM.
 
-KERNELMILL_TRAINER_PYTHON has ray, httpx, omegaconf and verl (tests/trainers.sh); KernelGYM's sources lie below
-KERNELMILL_TRAINER_SOURCES (DIR/kernelgym/drkernel/...). KERNELMILL_PYTHON, or /usr/bin/python3, has torch, which judges the
-candidates. What is not there is skipped, and said.
+KERNELMILL_TRAINER_PYTHON has ray, httpx, omegaconf and what verl imports (tests/trainers.sh). Below KERNELMILL_TRAINER_SOURCES lie
+KernelGYM's sources (DIR/kernelgym/drkernel/...) and those of a verl of its time, 0.6.1 (DIR/kernelgym/verl/...).
+KERNELMILL_PYTHON, or /usr/bin/python3, has torch, which judges the candidates. What is not there is skipped, and said.
 """
 
 import importlib.util
@@ -16,10 +16,11 @@ import unittest
 
 if wanted := os.environ.pop("KERNELMILL_TRAINER_PYTHON", ""):
     os.execv(wanted, [wanted, "-B", *sys.argv])
-DRKERNEL = pathlib.Path(os.environ.get("KERNELMILL_TRAINER_SOURCES", ""), "kernelgym/drkernel")
+SOURCES = pathlib.Path(os.environ.get("KERNELMILL_TRAINER_SOURCES", "/nonexistent"), "kernelgym")
+DRKERNEL = SOURCES / "drkernel"
 JUDGE = os.environ.get("KERNELMILL_PYTHON", "/usr/bin/python3")
-sys.path.append(str(DRKERNEL))
-os.environ.update(RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0", RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=str(DRKERNEL))
+sys.path[:0] = [str(SOURCES), str(DRKERNEL)]
+os.environ.update(RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO="0", RAY_USAGE_STATS_ENABLED="0", PYTHONPATH=f"{SOURCES}:{DRKERNEL}")
 
 from kernels import PROGRAM, TASKS  # noqa: E402
 
@@ -46,6 +47,7 @@ class DrKernel(unittest.TestCase):
         from omegaconf import OmegaConf
 
         config = OmegaConf.load(DRKERNEL / "kernel/config/kernel_trainer.yaml").reward_model
+        config.reference_backend = None  # its scripts add it
         reference = (TASKS / TASK / "problem.py").read_text()
         answers = [answer("return tuple(torch.max(x, dim=1))"), answer("return x[:, 0], torch.zeros(len(x), dtype=torch.long)"),
                    answer("return this is no Python"), "I cannot do it.", answer("raise RuntimeError('no')")]
@@ -63,13 +65,11 @@ class DrKernel(unittest.TestCase):
                 finally:
                     ray.shutdown()
                     server.stdin.close()
-        for one in found:
-            print({k: one.get(k) for k in ("status", "reward", "compiled", "correctness", "speedup", "error_code", "error_message",
-                                           "num_custom_kernel")})
         right = config.init_correct_weight
         self.assertEqual([x["reward"] for x in found], [right, 0.0, 0.0, 0.0, 0.0])
         self.assertEqual([x["correctness"] for x in found], [True, False, False, False, False])
-        self.assertEqual(found[1]["error_code"], "CORRECTNESS_ERROR")
+        codes = [x.get("error_code") for x in found]
+        self.assertEqual(codes, [None, "CORRECTNESS_ERROR", "SYNTAX_ERROR", None, "RUNTIME_ERROR"])
         self.assertEqual(counts["queue_metrics"]["completed_tasks"], 4)  # its client judges the one without a class itself
 
 

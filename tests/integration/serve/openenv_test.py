@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """OpenEnv's protocol over /ws: bare frames, and OpenEnv's own client where it is installed.
 
-With the package: python3 -m venv v; v/bin/pip install openenv-core==0.3.0, then this file with v/bin/python and
-$KERNELMILL_SOURCE_DIR and $KERNELMILL_BIN_DIR set.
+KERNELMILL_TRAINER_PYTHON has the package openenv-core (tests/trainers.sh).
 """
 
 import base64
@@ -14,13 +13,17 @@ import os
 import secrets
 import socket
 import struct
+import sys
 import tempfile
 import unittest
 import urllib.parse
 
-from kernels import BROKEN, GOOD, PROGRAM, TASK, TASKS, WRONG
+if wanted := os.environ.pop("KERNELMILL_TRAINER_PYTHON", ""):
+    os.execv(wanted, [wanted, "-B", *sys.argv])
 
-import kernelmill
+from kernels import BROKEN, GOOD, PROGRAM, TASK, TASKS, WRONG  # noqa: E402
+
+import kernelmill  # noqa: E402
 
 FIELDS = {"problem_id", "problem_description", "reference_code", "gpu_info", "turn", "max_turns", "feedback", "compilation_success",
           "compilation_error", "correctness_pass", "max_diff", "speedup"}
