@@ -114,6 +114,12 @@ error fault_of_silence(const compiler_outcome& x, int deadline_ms) {
               "a module must not end the process that imports it");
 }
 
+std::string end_of(const compiler_outcome& x) {
+  if (x.timed_out) return "was ended by its deadline";
+  if (x.status.signal != 0) return "ended with signal " + std::to_string(x.status.signal);
+  return "ended with exit code " + std::to_string(x.status.code);
+}
+
 error broken_python(const compiler_outcome& x) {
   return {fault_class::infrastructure, "python_failed",
           "failed to start Python in the sandbox: " +
@@ -184,6 +190,10 @@ recording_try record_once(sandbox& walls, const python_facts& python,
   } else if (said.problem) {
     add_problem(*said.problem, found);
   } else if (said.has_model_new) {
+    if (said.stage == "constructed" && said.triton_problem.empty() && options.backend == "cuda" &&
+        source.find("triton") != source.npos)
+      said.triton_problem = "the recorder " + end_of(*outcome) +
+                            " before it had compiled them, or knows no inputs of the problem";
     if (!said.triton_problem.empty())
       found.log +=
           "Triton kernels are compiled in the slot, because ahead of it forward stopped:\n" +

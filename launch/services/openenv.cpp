@@ -171,9 +171,19 @@ private:
     const auto& said = all->front()["feedback"];
     say({{"type", "observation"},
          {"data",
-          {{"observation", observation(&verdict, said.is_string() ? said.get<std::string>() : "")},
+          {{"observation",
+            observation(&verdict, said.is_string() ? in_session(said.get<std::string>()) : "")},
            {"reward", gain},
            {"done", turn_ >= max_turns_}}}});
+  }
+
+  // An evaluation by itself is an episode of one turn.
+  std::string in_session(std::string feedback) const {
+    constexpr std::string_view alone = "Turn 1 of 1:";
+    if (auto at = feedback.find(alone); at != feedback.npos)
+      feedback.replace(at, alone.size(),
+                       "Turn " + std::to_string(turn_) + " of " + std::to_string(max_turns_) + ":");
+    return feedback;
   }
 
   static json speedup_of(const json& verdict) {
