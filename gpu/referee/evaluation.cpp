@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <sys/random.h>
 
 #include "gpu/process/core_use.hpp"
 #include "gpu/referee/candidate_faults.hpp"
@@ -216,13 +215,6 @@ bool check_cases(measured_run& run) {
 }
 
 namespace {
-
-secret_seed draw_seed() {
-  secret_seed seed{};
-  // 32 bytes are given in full once the pool is ready, which it is long before this runs.
-  (void)!::getrandom(seed.data(), seed.size(), 0);
-  return seed;
-}
 
 void run_phases(measured_run& run, double overhead, span_clock& clock) {
   bool right = check_cases(run);

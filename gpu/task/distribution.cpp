@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include <sys/random.h>
+
 #include "gpu/task/random_words.hpp"
 #include "gpu/task/vectorized.hpp"
 #include "messages/base/digest.hpp"
@@ -190,6 +192,13 @@ void fill_permutation(std::span<int32_t> x, size_t row, sequence& draw) {
 }
 
 } // namespace
+
+secret_seed draw_seed() {
+  secret_seed seed{};
+  // 32 bytes are given in full once the pool is ready, which it is long before this runs.
+  (void)!::getrandom(seed.data(), seed.size(), 0);
+  return seed;
+}
 
 content_key derive_key(const secret_seed& seed, std::string_view case_name, uint64_t call,
                        std::string_view argument) {

@@ -17,6 +17,9 @@ namespace kernelmill {
 
 using secret_seed = std::array<unsigned char, 32>;
 
+/// A seed that nobody knows, from the kernel.
+secret_seed draw_seed();
+
 struct content_key {
   uint64_t words[4];
 };

@@ -4,8 +4,6 @@
 #include <array>
 #include <optional>
 
-#include <sys/random.h>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -43,12 +41,6 @@ struct examined_candidate {
   std::string log;                     // of a compiler that refused it
   std::optional<std::string> artifact; // nothing: it did not compile
 };
-
-secret_seed fresh_seed() {
-  secret_seed seed;
-  (void)!::getrandom(seed.data(), seed.size(), 0);
-  return seed;
-}
 
 tl::unexpected<error> not_device_code(const task& x) {
   return configuration_error(
@@ -153,7 +145,7 @@ expected<int> profile_candidate(const invocation& in) {
   KM_TRY(x);
   if (!x->artifact) return say_not_compiled(in, *x);
   const auto& what = *x->candidate.what;
-  auto files = lay_out(what, *x->artifact, {what.timed}, calls_of_profile, fresh_seed());
+  auto files = lay_out(what, *x->artifact, {what.timed}, calls_of_profile, draw_seed());
   KM_TRY(files);
   auto ncu = toolkit_program("ncu");
   if (ncu.empty())
@@ -202,7 +194,7 @@ expected<int> sanitize_candidate(const invocation& in) {
   KM_TRY(x);
   if (!x->artifact) return say_not_compiled(in, *x);
   const auto& what = *x->candidate.what;
-  auto files = lay_out(what, *x->artifact, shown_cases(what), 1, fresh_seed());
+  auto files = lay_out(what, *x->artifact, shown_cases(what), 1, draw_seed());
   KM_TRY(files);
   auto tool = toolkit_program("compute-sanitizer");
   if (tool.empty())

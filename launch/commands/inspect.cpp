@@ -37,17 +37,26 @@ std::string architecture_of(const invocation& in) {
   return usual_architecture;
 }
 
-using code_reader = std::vector<kernel_listing> (*)(std::string_view text, std::string_view file);
+// Code with its listings read.
+struct inspected_code {
+  explicit inspected_code(listed_code x)
+      : code(std::move(x)), ptx(read_ptx(code.ptx, code.file)),
+        sass(read_sass(code.sass, code.file)) {}
 
-std::vector<kernel_view> views_of(const listed_code& x) {
-  return side_by_side(x.source, read_ptx(x.ptx, x.file), read_sass(x.sass, x.file));
-}
+  listed_code code;
+  std::vector<kernel_listing> ptx;
+  std::vector<kernel_listing> sass;
+
+  std::vector<kernel_view> views() const { return side_by_side(code.source, ptx, sass); }
+};
+
+using code_listing = std::vector<kernel_listing> inspected_code::*;
 
 struct inspected {
   std::string architecture;
   bool compiled = false;
   std::string log;
-  std::vector<listed_code> codes; ///< of CUDA C++ one without a name
+  std::vector<inspected_code> codes; ///< of CUDA C++ one without a name
   std::vector<std::string> missing;
 };
 
@@ -57,13 +66,13 @@ expected<void> inspect_cuda(sandbox& walls, std::string source, inspected& x) {
   x.compiled = build->compiled;
   x.log = std::move(build->log);
   x.missing = std::move(build->missing);
-  x.codes.push_back({"",
-                     listed_source_name,
-                     std::move(source),
-                     std::move(build->ptx),
-                     std::move(build->sass),
-                     std::move(build->kernels),
-                     {}});
+  x.codes.emplace_back(listed_code{"",
+                                   listed_source_name,
+                                   std::move(source),
+                                   std::move(build->ptx),
+                                   std::move(build->sass),
+                                   std::move(build->kernels),
+                                   {}});
   return {};
 }
 
@@ -100,7 +109,8 @@ expected<void> inspect_module(const invocation& in, sandbox& walls, const std::s
   x.compiled = module->fault.cls == fault_class::none;
   x.log = x.compiled ? module->log : module->fault.message + "\n" + module->log;
   if (!x.compiled) return {};
-  x.codes = code_of_module(walls, tools, *module, source, x.missing);
+  for (auto& code : code_of_module(walls, tools, *module, source, x.missing))
+    x.codes.emplace_back(std::move(code));
   if (problem->empty())
     x.missing.emplace_back("Triton kernels: which inputs they get is not known; give --task");
   else if (x.codes.empty())
@@ -128,8 +138,8 @@ expected<inspected> inspect_source(const invocation& in) {
 
 template <class F>
 void each_kernel(const inspected& x, F&& take) {
-  for (const auto& code : x.codes)
-    for (const auto& k : code.kernels) take(code, k);
+  for (const auto& one : x.codes)
+    for (const auto& k : one.code.kernels) take(one.code, k);
 }
 
 // By registers and static shared memory, for blocks of `threads`; nothing of an unknown GPU.
@@ -163,17 +173,16 @@ json build_document(const inspected& x, uint32_t threads) {
   return {{"kernels", std::move(kernels)}, {"log", cli::clean(x.log)}};
 }
 
-// Of PTX or SASS, by the reader of either.
-json listing_document(const inspected& x, code_reader read, std::string listed_code::*text) {
+json listing_document(const inspected& x, code_listing which) {
   auto result = json::array();
-  for (const auto& code : x.codes)
-    for (const auto& kernel : read(code.*text, code.file)) {
+  for (const auto& one : x.codes)
+    for (const auto& kernel : one.*which) {
       auto lines = json::array();
       for (const auto& line : kernel.lines)
         lines.push_back({{"line", line.source_line}, {"text", cli::clean(line.text)}});
-      result.push_back(named(code, {{"name", cli::clean(kernel.name)},
-                                    {"mix", instruction_mix(kernel)},
-                                    {"code", std::move(lines)}}));
+      result.push_back(named(one.code, {{"name", cli::clean(kernel.name)},
+                                        {"mix", instruction_mix(kernel)},
+                                        {"code", std::move(lines)}}));
     }
   return result;
 }
@@ -185,24 +194,25 @@ json triview_document(const inspected& x) {
     return result;
   };
   auto result = json::array();
-  for (const auto& code : x.codes)
-    for (const auto& view : views_of(code)) {
+  for (const auto& one : x.codes)
+    for (const auto& view : one.views()) {
       auto rows = json::array();
       for (const auto& row : view.rows)
         rows.push_back({{"line", row.line},
                         {"source", cli::clean(row.source)},
                         {"ptx", texts(row.ptx)},
                         {"sass", texts(row.sass)}});
-      result.push_back(named(code, {{"name", cli::clean(view.name)}, {"rows", std::move(rows)}}));
+      result.push_back(
+          named(one.code, {{"name", cli::clean(view.name)}, {"rows", std::move(rows)}}));
     }
   return result;
 }
 
 json stages_document(const inspected& x) {
   auto result = json::array();
-  for (const auto& code : x.codes)
-    for (const auto& [stage, text] : code.stages)
-      result.push_back(named(code, {{"stage", stage}, {"text", cli::clean(text)}}));
+  for (const auto& one : x.codes)
+    for (const auto& [stage, text] : one.code.stages)
+      result.push_back(named(one.code, {{"stage", stage}, {"text", cli::clean(text)}}));
   return result;
 }
 
@@ -237,12 +247,11 @@ std::string heading(const listed_code& x, bool colour) {
   return cli::paint(colour, cli::colour::bold, "== " + cli::clean(x.name)) + "\n";
 }
 
-std::string listing_text(const inspected& x, code_reader read, std::string listed_code::*text,
-                         bool colour) {
+std::string listing_text(const inspected& x, code_listing which, bool colour) {
   std::string result;
-  for (const auto& code : x.codes) {
-    result += heading(code, colour);
-    for (const auto& kernel : read(code.*text, code.file)) {
+  for (const auto& one : x.codes) {
+    result += heading(one.code, colour);
+    for (const auto& kernel : one.*which) {
       result += cli::paint(colour, cli::colour::bold, cli::clean(kernel.name)) + "  " +
                 mix_text(kernel) + "\n";
       for (const auto& line : kernel.lines)
@@ -256,9 +265,9 @@ std::string listing_text(const inspected& x, code_reader read, std::string liste
 
 std::string stage_text(const inspected& x, const std::string& wanted, bool colour) {
   std::string result;
-  for (const auto& code : x.codes)
-    for (const auto& [stage, text] : code.stages)
-      if (stage == wanted) result += heading(code, colour) + cli::clean(text) + "\n";
+  for (const auto& one : x.codes)
+    for (const auto& [stage, text] : one.code.stages)
+      if (stage == wanted) result += heading(one.code, colour) + cli::clean(text) + "\n";
   return result;
 }
 
@@ -285,9 +294,9 @@ std::string triview_text(const inspected& x, bool colour) {
   auto width = cli::terminal_width(1);
   if (width == 0) width = 140;
   std::string result;
-  for (const auto& code : x.codes) {
-    result += heading(code, colour);
-    for (const auto& view : views_of(code)) {
+  for (const auto& one : x.codes) {
+    result += heading(one.code, colour);
+    for (const auto& view : one.views()) {
       result += cli::paint(colour, cli::colour::bold, cli::clean(view.name)) + "\n";
       for (const auto& row : view.rows) {
         auto head = row.line > 0 ? fmt::format("{:>5}  {}", row.line, cli::clean(row.source))
@@ -318,8 +327,8 @@ expected<int> inspect(const invocation& in) {
     json document = {{"architecture", x->architecture}, {"compiled", x->compiled}};
     if (!x->compiled) document["log"] = cli::clean(x->log);
     if (wants("build")) document["build"] = build_document(*x, block);
-    if (wants("ptx")) document["ptx"] = listing_document(*x, read_ptx, &listed_code::ptx);
-    if (wants("sass")) document["sass"] = listing_document(*x, read_sass, &listed_code::sass);
+    if (wants("ptx")) document["ptx"] = listing_document(*x, &inspected_code::ptx);
+    if (wants("sass")) document["sass"] = listing_document(*x, &inspected_code::sass);
     if (wants("triview")) document["triview"] = triview_document(*x);
     if (x->compiled && (all || is_stage(section))) document["stages"] = stages_document(*x);
     document["missing"] = x->missing;
@@ -330,9 +339,10 @@ expected<int> inspect(const invocation& in) {
     cli::print(cli::clean(x->log) + "\nnot compiled\n");
     return cli::exit_ok;
   }
-  if (auto text = build_text(*x, block); wants("build") && !text.empty()) cli::print(text + "\n");
-  if (section == "ptx") cli::print(listing_text(*x, read_ptx, &listed_code::ptx, in.colour_out));
-  if (section == "sass") cli::print(listing_text(*x, read_sass, &listed_code::sass, in.colour_out));
+  if (wants("build"))
+    if (auto text = build_text(*x, block); !text.empty()) cli::print(text + "\n");
+  if (section == "ptx") cli::print(listing_text(*x, &inspected_code::ptx, in.colour_out));
+  if (section == "sass") cli::print(listing_text(*x, &inspected_code::sass, in.colour_out));
   if (is_stage(section)) cli::print(stage_text(*x, section, in.colour_out));
   if (wants("triview")) cli::print(triview_text(*x, in.colour_out));
   for (const auto& what : x->missing) cli::talk("missing: " + cli::clean(what));
@@ -381,13 +391,7 @@ cli::command inspect_row() {
             false,
             {},
             completes::task},
-           {"--python",
-            "PATH",
-            "Interpreter with torch, for a Python module. Default: as `kernelmill eval` finds it.",
-            "",
-            false,
-            {},
-            completes::file},
+           python_path(),
            tasks_root(),
            {"--block", "N", "Threads of a block, for the occupancy.", "256", false, {}, nothing}},
           inspect};

@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include <sys/random.h>
-
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device_rows.hpp"
@@ -174,9 +172,7 @@ std::optional<error> learn_quiet_baseline(prepared_task& prepared, candidate_poo
   raise_priority(prepared.baseline()->process().pid());
   cores_apart cores{timed_cpus};
   cores.hold(prepared.baseline()->process().pid());
-  secret_seed seed{};
-  (void)!::getrandom(seed.data(), seed.size(), 0);
-  return quiet_rows{prepared, seed}.learn();
+  return quiet_rows{prepared, draw_seed()}.learn();
 }
 
 } // namespace kernelmill

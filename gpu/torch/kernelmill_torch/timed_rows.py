@@ -104,9 +104,9 @@ class TimedRows(Quiet):
 
         self.again_where_it_counts_for_nothing(rows)
 
-    def together(self, rows: tuple[list[Row], list[Row]], has_launches: bool) -> tuple[float, float]:
+    def together(self, rows: tuple[list[Row], list[Row]], has_launches: bool, opening: float = 0.0) -> tuple[float, float]:
         """Seconds of one of the candidate's calls alone by rows of one, and what it is charged because it makes those of a row
-        together; 0 where nothing is known."""
+        together; 0 where nothing is known. `opening`: what rows of one begin with, and others do not."""
         known = self.rows.get(OWN)
         if known is None or len(rows[CANDIDATE]) < FEWEST_APART:
             return 0.0, 0.0
@@ -117,7 +117,6 @@ class TimedRows(Quiet):
         alone += max(0.0, own - before)
         # Whoever launches while the GPU works takes at most twice as long alone; on a CPU threads wake up in as much.
         launching = min(candidate, LAUNCHING) if has_launches else 0.0
-        opening = OPENING if rows is self.alone_queued else 0.0
         return alone, together_with_others(candidate, alone, reference, reference_alone, launching, opening)
 
     def made_together(self) -> tuple[float, float]:
@@ -128,7 +127,7 @@ class TimedRows(Quiet):
         found = self.together(self.alone, not self.is_gated and self.can_queue_one)
         if len(self.alone_queued[CANDIDATE]) < FEWEST_APART:
             return found
-        queued = self.together(self.alone_queued, False)
+        queued = self.together(self.alone_queued, False, OPENING)
         return found if self.bench.is_random and found[1] > queued[1] else queued
 
     def may_be_launches(self) -> bool:

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/task/device_artifact.hpp"
+#include "tests/unit/examine/row_sum.hpp"
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {
@@ -42,12 +43,7 @@ protected:
   }
 
   lone_files files() {
-    auto loaded = load_task(std::string{std::getenv("KERNELMILL_SOURCE_DIR")} + "/configs/tasks",
-                            "native/row_sum");
-    judging_terms terms;
-    terms.backend = "cuda";
-    terms.contract = contract_kind::device;
-    what_ = *on_terms(**loaded, terms);
+    what_ = row_sum();
     return *lay_out(*what_, pack_device_artifact({"// launch: f<<<1, 1>>>(x, y)\n", "cubin"}),
                     shown_cases(*what_), 1, {});
   }

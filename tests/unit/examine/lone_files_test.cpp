@@ -1,6 +1,5 @@
 #include "gpu/examine/lone_files.hpp"
 
-#include <cstdlib>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -8,6 +7,7 @@
 
 #include "gpu/candidate/lone_calls.hpp"
 #include "gpu/task/device_artifact.hpp"
+#include "tests/unit/examine/row_sum.hpp"
 
 namespace kernelmill {
 namespace {
@@ -20,15 +20,6 @@ constexpr const char* two_launches =
     "// scratch: part[4 * rows * 8]\n"
     "// launch: sums<<<dim3(8, rows), 256>>>(x, part, rows, cols)\n"
     "// launch: total<<<ceil_div(rows, 128), 128>>>(part, y, rows)\n";
-
-task_ptr row_sum() {
-  auto loaded = load_task(std::string{std::getenv("KERNELMILL_SOURCE_DIR")} + "/configs/tasks",
-                          "native/row_sum");
-  judging_terms terms;
-  terms.backend = "cuda";
-  terms.contract = contract_kind::device;
-  return *on_terms(**loaded, terms);
-}
 
 const lone_file& head_of(const lone_files& x) {
   return *static_cast<const lone_file*>(x.calls.data());

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "gpu/task/device_artifact.hpp"
+#include "tests/unit/examine/row_sum.hpp"
 #include "tests/unit/toolchain/temporary_directory.hpp"
 
 namespace kernelmill {
@@ -47,12 +48,7 @@ protected:
 
   Message<wire::EvaluateResult> run(const std::string& sanitizer, const char* when,
                                     bool correct = true, uint32_t limit_ms = 30'000) {
-    auto loaded = load_task(std::string{std::getenv("KERNELMILL_SOURCE_DIR")} + "/configs/tasks",
-                            "native/row_sum");
-    judging_terms terms;
-    terms.backend = "cuda";
-    terms.contract = contract_kind::device;
-    auto what = *on_terms(**loaded, terms);
+    auto what = row_sum();
     auto request = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder x) {
       x.setLibraryPath(artifact());
       x.setSanitize(when);

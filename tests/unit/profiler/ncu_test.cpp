@@ -1,14 +1,12 @@
 // Reports of ncu: golden/ncu_*.csv. Those named *_by_format.* were written from the format's
 // description and from ncu's names; recorded ones say so in golden/README.md.
 
-#include <fstream>
-#include <sstream>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gpu/profiler/ncu_command.hpp"
 #include "gpu/profiler/ncu_report.hpp"
+#include "tests/unit/profiler/golden.hpp"
 
 using namespace kernelmill;
 using testing::Contains;
@@ -20,14 +18,6 @@ using testing::StartsWith;
 namespace {
 
 using m = metric;
-
-std::string golden(const std::string& name) {
-  std::ifstream in{KERNELMILL_GOLDEN "/" + name, std::ios::binary};
-  EXPECT_TRUE(in) << name;
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 TEST(NcuReport, HasOneKernelARowAndOurUnits) {
   auto x = read_ncu_report(golden("ncu_two_kernels_by_format.csv"));

@@ -1,29 +1,19 @@
 // What ncu and compute-sanitizer wrote on an H200 (golden/*_recorded*): the parsers and the rules
 // must go on reading it as they did there.
 
-#include <fstream>
-#include <sstream>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gpu/profiler/cards.hpp"
 #include "gpu/profiler/ncu_report.hpp"
 #include "gpu/profiler/sanitizer_report.hpp"
+#include "tests/unit/profiler/golden.hpp"
 
 using namespace kernelmill;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
 namespace {
-
-std::string golden(const std::string& name) {
-  std::ifstream in{KERNELMILL_GOLDEN "/" + name, std::ios::binary};
-  EXPECT_TRUE(in) << name;
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 bool is_limit(std::string_view kind) {
   return kind == "memory_bandwidth" || kind == "compute" || kind == "latency";

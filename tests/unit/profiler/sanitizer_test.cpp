@@ -2,11 +2,10 @@
 
 #include "gpu/profiler/sanitizer_report.hpp"
 
-#include <fstream>
-#include <sstream>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/unit/profiler/golden.hpp"
 
 using namespace kernelmill;
 using testing::HasSubstr;
@@ -14,11 +13,7 @@ using testing::HasSubstr;
 namespace {
 
 sanitizer_report golden_report(const std::string& name) {
-  std::ifstream in{KERNELMILL_GOLDEN "/" + name, std::ios::binary};
-  EXPECT_TRUE(in) << name;
-  std::ostringstream text;
-  text << in.rdbuf();
-  return read_sanitizer_report(text.str());
+  return read_sanitizer_report(golden(name));
 }
 
 TEST(Sanitizer, AWriteOutOfBoundsHasItsPlaceThreadAndAddress) {
