@@ -93,8 +93,8 @@ constexpr error_category of_candidates[] = {
      "Look for a race between threads, memory that is read before it is written, and state that is "
      "kept from one call to the next."},
     {"memory_safety",
-     "the outputs are right, and compute-sanitizer found a race, a read of what was never written "
-     "or an access out of bounds (`evaluation.sanitize`, `reward.memory_safety`)",
+     "the outputs are right, and a sanitizer found a race, a read of what was never written, an "
+     "access out of bounds or undefined behaviour (`evaluation.sanitize`, `reward.memory_safety`)",
      "`kernelmill sanitize` lists all of it, with source lines",
      "The results are right, by chance of this machine. Mend the access that is named: a barrier "
      "between a write and another thread's read, a value before the first read, a bound."},
@@ -223,19 +223,27 @@ constexpr finding_rule rules[] = {
      "decides nothing",
      "an answer that knows nothing of the inputs would have passed"},
     {"memory_race", "warning",
-     "compute-sanitizer: threads access an element without a barrier between them; for the gate "
-     "`memory_safety`, as the next four",
+     "a sanitizer: threads access an element without a barrier between them; for the gate "
+     "`memory_safety`, as the next six",
      "threads access the same element without a barrier between them"},
     {"memory_uninitialized", "warning", "compute-sanitizer: a read of what nobody wrote",
      "something is read that nobody wrote"},
-    {"memory_out_of_bounds", "warning", "compute-sanitizer: an access outside of every buffer",
+    {"memory_out_of_bounds", "warning", "a sanitizer: an access outside of every buffer",
      "an access lies outside of every buffer"},
     {"memory_misaligned", "warning",
-     "compute-sanitizer: an access at an address that is no multiple of its size",
+     "a sanitizer: an access at an address that is no multiple of its size",
      "an access lies at an address that is no multiple of its size"},
     {"memory_barrier", "warning",
      "compute-sanitizer: a barrier that not all threads of a block reach",
      "not all threads of a block reach a barrier"},
+    {"memory_use_after_free", "warning",
+     "AddressSanitizer, on a CPU: an access to memory or to a variable whose life is over, or a "
+     "second free",
+     "memory is used after it was freed"},
+    {"memory_undefined", "warning",
+     "UndefinedBehaviorSanitizer, on a CPU: an operation without a defined result, as a signed "
+     "overflow or a shift too far",
+     "an operation has no defined result"},
     {"no_profile", "warning", "the kernels of a `torch` candidate could not be listed",
      "which kernels run could not be listed"},
 };

@@ -27,6 +27,9 @@ constexpr error_category table[] = {
     {"bad_baseline_times",
      "a file given to `kernelmill report --baseline` is none of KernelBench's times",
      "the message names file and key, or line and column"},
+    {"bad_report",
+     "a file given to `kernelmill profile read` is damaged, or of a program that it does not know",
+     "the message says what was expected, and how to write it again"},
     {"unsupported_backend",
      "a task, or this program, does not run on the backend that was asked for",
      "`kernelmill task show ID --json` lists a task's backends; HIP is compiled only, by `eval "
@@ -163,7 +166,7 @@ constexpr error_category table[] = {
      "the hint writes a new one"},
     {"read_only", "a folder cannot be written to", "choose another, or correct its rights"},
     {"sanitizer_unavailable",
-     "`evaluation.sanitize` is on where compute-sanitizer cannot look at candidates",
+     "`evaluation.sanitize` is on where no sanitizer can look at candidates",
      "the message says what is missing; `evaluation.sanitize=off`"},
     {"sandbox_layer_missing",
      "`evaluation.required_layers` asks for a layer that this machine, or each node, lacks",
@@ -192,6 +195,10 @@ constexpr error_category table[] = {
     {"policy_billing", "the account of the policy server has no credit", "check plan and balance"},
     {"policy_not_found", "the policy server does not know the model or the address (404)",
      "check `policy.model` and `policy.base_url`"},
+    {"policy_no_tokens",
+     "`policy.tokens` is `exact`, and the policy server takes or tells no token ids",
+     "`kernelmill policy probe URL` shows what it lacks: take an engine that has it, or "
+     "`policy.tokens=chat`"},
     {"policy_bad_request", "the policy server refused the request (400, 422)",
      "the message quotes the server"},
     {"policy_redirected", "the policy server answers with a redirect",
@@ -240,7 +247,9 @@ constexpr error_category table[] = {
      "store, "
      "`config.json`, `manifest.json` or, for `resume`, its artifacts. Nothing is written, since "
      "`traces.jsonl` may be the last copy",
-     "restore that part, or start anew: `kernelmill run CONFIG run.name=NAME run.dir=runs/NAME`"},
+     "restore that part; go on from `traces.jsonl` where the records are gone: "
+     "`kernelmill resume RUN --from-traces`; import an imported run again; or start anew: "
+     "`kernelmill run CONFIG run.name=NAME run.dir=runs/NAME`"},
     {"fork_origin_gone", "the run that a fork shares turns with is not where it was",
      "put it back there and resume; a fork whose turns are copied needs it no more"},
     {"run_torn", "the run was cut off before it began", "remove it; nothing was recorded"},

@@ -63,8 +63,9 @@ constexpr error_category table[] = {
      "the build is tried again; run less beside the compilers, or raise `compile.deadline_ms`"},
     {"toolchain_missing", "the compiler cannot be run",
      "`apt install g++` (or `hipcc`; CUDA has its own packages), or name it in the configuration"},
-    {"tool_missing", "ncu or compute-sanitizer cannot be run",
-     "install Nsight Compute or the CUDA toolkit, or put its folder on PATH"},
+    {"tool_missing", "ncu or compute-sanitizer cannot be run, or g++ came without its sanitizers",
+     "install Nsight Compute or the CUDA toolkit, or put its folder on PATH; `libgcc-12-dev` of "
+     "Debian 12 has libasan, libubsan and libtsan"},
     {"cuda_missing", "the CUDA driver cannot be opened",
      "install the NVIDIA driver, or use `--backend cpu`"},
     {"cuda_failed", "the driver refused something that must work",

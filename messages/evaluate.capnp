@@ -30,8 +30,9 @@ struct EvaluateRequest {
   language @11 :Text;              # of "torch": "cuda", "triton", "torch", "hip"; empty or "any": any
   float32 @12 :Text;               # of "torch": "ieee" or "tf32"; empty: ieee
   taskId @13 :Text;                # "native/row_sum"
-  sanitize @14 :Text;              # "on_accept" or "always": compute-sanitizer, too; empty: not
+  sanitize @14 :Text;              # "on_accept" or "always": checks of memory, too; empty: not
   sanitizeMs @15 :UInt32;          # of deadlineMs, for that
+  source @16 :Text;                # of a library for the CPU whose memory is checked: it is built again
 }
 
 struct CaseResult {
@@ -78,8 +79,8 @@ struct Timing {
   notTimed @15 :NotTimed;          # of a right candidate that is not `measured`
 }
 
-struct MemoryChecks {              # by compute-sanitizer, on visible cases with contents of their own
-  complete @0 :Bool;               # each check came to its end
+struct MemoryChecks {              # by compute-sanitizer or g++'s sanitizers, on visible cases with contents of their own
+  complete @0 :Bool;               # each check that the backend has came to its end
   findings @1 :List(Common.Finding);     # warning: it is one; info: the tool itself is not sure
   problems @2 :List(Text);         # why a check has no report
 }

@@ -28,8 +28,7 @@ error file_error(int code, const char* verb, const std::string& path) {
     case ENOENT:
     case ENOTDIR:
       return {fault_class::configuration, "not_found", std::move(text),
-              std::string_view{verb} == "create" ? "choose a path whose folders are all folders"
-                                                 : ""};
+              std::string_view{verb} == "create" ? "choose a path below a writable folder" : ""};
     case EROFS:
     case EACCES:
     case EPERM:

@@ -8,6 +8,7 @@
 
 #include "storage/keys.hpp"
 #include "storage/lmdb_environment.hpp"
+#include "storage/lmdb_values.hpp"
 
 namespace kernelmill {
 
@@ -47,18 +48,10 @@ expected<uint64_t> number_of(const MDB_val& key) {
   return result;
 }
 
-struct ledger_cursor {
-  ~ledger_cursor() {
-    if (at) mdb_cursor_close(at);
-  }
-  MDB_cursor* at = nullptr;
-};
-
 expected<void> visit_event(const MDB_val& key, const MDB_val& value, const handoff_visitor& visit) {
   auto number = number_of(key);
   KM_TRY(number);
-  auto words = read_value(padded(event_key_of(*number)),
-                          {static_cast<const char*>(value.mv_data), value.mv_size});
+  auto words = read_value(padded(event_key_of(*number)), bytes_of(value));
   KM_TRY(words);
   auto event = Message<wire::HandoffEvent>::from_bytes(words->data(), words->size());
   KM_TRY(event);
@@ -97,7 +90,7 @@ expected<void> handoff_ledger::append(const std::vector<Message<wire::HandoffEve
   if (events.empty()) return {};
   return state_->env->write(
       [&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<int> {
-        ledger_cursor end;
+        lmdb_cursor end;
         if (int code = mdb_cursor_open(txn, in.records, &end.at); code != 0) return code;
         MDB_val last{}, ignored{};
         int code = mdb_cursor_get(end.at, &last, &ignored, MDB_LAST);
@@ -106,7 +99,7 @@ expected<void> handoff_ledger::append(const std::vector<Message<wire::HandoffEve
         KM_TRY(number);
         for (const auto& event : events) {
           auto key = event_key_of(++*number);
-          MDB_val at{key.size(), key.data()};
+          auto at = val_of(key);
           MDB_val value{value_header_bytes + event.size(), nullptr};
           code = mdb_cursor_put(end.at, &at, &value, MDB_APPEND | MDB_RESERVE);
           if (code != 0) return code;
@@ -120,11 +113,11 @@ expected<void> handoff_ledger::append(const std::vector<Message<wire::HandoffEve
 expected<void> handoff_ledger::scan(uint64_t from, const handoff_visitor& visit) const {
   return state_->env->read(
       [&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<void> {
-        ledger_cursor here;
+        lmdb_cursor here;
         if (int code = mdb_cursor_open(txn, in.records, &here.at); code != 0)
           return tl::unexpected(state_->env->failure(code, "read"));
         auto first = event_key_of(from);
-        MDB_val key{first.size(), first.data()};
+        auto key = val_of(first);
         MDB_val value{};
         int code = mdb_cursor_get(here.at, &key, &value, MDB_SET_RANGE);
         for (; code == 0; code = mdb_cursor_get(here.at, &key, &value, MDB_NEXT))

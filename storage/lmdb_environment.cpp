@@ -6,12 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <set>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "storage/disk.hpp"
@@ -22,21 +19,8 @@ namespace kernelmill {
 
 namespace {
 
-constexpr unsigned max_readers = 256;
 // What LMDB asks of its lock file: a header and 64 bytes a reader, in whole pages.
-constexpr off_t lock_file_bytes = 64 * (max_readers + 64);
-
-// POSIX drops all of a process's locks on a file when any descriptor of it is closed, so LMDB
-// breaks when one process opens an environment twice. This remembers what is open.
-struct open_environments {
-  std::mutex mutex;
-  std::set<std::pair<uint64_t, uint64_t>> identities;
-};
-
-open_environments& opened() {
-  static open_environments instance;
-  return instance;
-}
+constexpr off_t lock_file_bytes = 64 * (max_store_readers + 64);
 
 int64_t steady_seconds() {
   auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -53,10 +37,6 @@ lmdb_environment::lmdb_environment(store_options options) : options_(std::move(o
 
 lmdb_environment::~lmdb_environment() {
   stop();
-  if (lock_fd_ >= 0) ::close(lock_fd_);
-  if (!claimed_) return;
-  std::scoped_lock lock{opened().mutex};
-  opened().identities.erase(identity_);
 }
 
 expected<std::unique_ptr<lmdb_environment>> lmdb_environment::open(const store_options& options) {
@@ -67,63 +47,9 @@ expected<std::unique_ptr<lmdb_environment>> lmdb_environment::open(const store_o
       if (why.category == "read_only") why.category = "store_read_only";
       return tl::unexpected(std::move(why));
     }
-  KM_TRY(result->claim());
-  KM_TRY(result->lock());
+  KM_TRY(result->claim_.take(options));
   KM_TRY(result->start(!options.read_only));
   return result;
-}
-
-// Sees that the folder is on this machine, holds a store where one must be, and is not open here.
-expected<void> lmdb_environment::claim() {
-  struct stat facts {};
-  struct statfs filesystem {};
-  const auto& where = options_.directory;
-  if (::stat(where.c_str(), &facts) != 0 || ::statfs(where.c_str(), &filesystem) != 0)
-    return tl::unexpected(failure(errno, "open"));
-  if (options_.read_only && ::access((where + "/data.mdb").c_str(), F_OK) != 0)
-    return tl::unexpected(failure(errno, "open"));
-  if (is_remote_filesystem(static_cast<unsigned long>(filesystem.f_type)))
-    return configuration_error("store_remote_filesystem",
-                               "failed to open the store " + where +
-                                   ": it lies on a network or FUSE filesystem, where memory maps "
-                                   "and locks cannot be trusted",
-                               "put the run on a local disk (run.dir=PATH or storage.store=PATH)");
-  identity_ = {facts.st_dev, facts.st_ino};
-  std::scoped_lock lock{opened().mutex};
-  claimed_ = opened().identities.insert(identity_).second;
-  if (!claimed_)
-    return configuration_error(
-        "store_locked", "failed to open the store " + where + ": this process has it open already",
-        "share the store object");
-  return {};
-}
-
-// flock() goes with the process, also on kill -9. A reader who may not write the folder has no
-// seat in LMDB's reader table, so it keeps writers out instead.
-expected<void> lmdb_environment::lock() {
-  auto path = options_.directory + "/writer.lock";
-  bool seated = ::access(options_.directory.c_str(), W_OK) == 0;
-  if (options_.read_only && seated) return {};
-  int flags = options_.read_only ? O_RDONLY : O_RDWR | O_CREAT;
-  lock_fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-  if (lock_fd_ < 0) {
-    if (options_.read_only && errno == ENOENT) return {};
-    return tl::unexpected(failure(errno, "open"));
-  }
-  if (::flock(lock_fd_, (options_.read_only ? LOCK_SH : LOCK_EX) | LOCK_NB) != 0) {
-    auto holder = read_file(path).value_or("");
-    return configuration_error(
-        "store_locked",
-        "failed to open the store " + options_.directory + ": process " +
-            (holder.empty() ? "of unknown id" : holder.substr(0, holder.find('\n'))) + " writes it",
-        "wait for it or end it; `kernelmill ps` lists runs in progress");
-  }
-  if (options_.read_only) return {};
-  // For people and messages only: a full disk may leave it empty.
-  auto pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(lock_fd_, 0) == 0) [[maybe_unused]]
-    auto count = ::pwrite(lock_fd_, pid.data(), pid.size(), 0);
-  return {};
 }
 
 namespace {
@@ -184,7 +110,7 @@ expected<void> lmdb_environment::start(bool may_create) {
   if (!writes) flags |= MDB_RDONLY;
   if (!writes && !seated) flags |= MDB_NOLOCK;
   if (!options_.durable) flags |= MDB_NOSYNC;
-  int code = mdb_env_set_maxreaders(env_, max_readers);
+  int code = mdb_env_set_maxreaders(env_, max_store_readers);
   if (code == 0) code = mdb_env_set_maxdbs(env_, 4);
   // A reader takes the map as the writer left it.
   if (code == 0 && writes) code = mdb_env_set_mapsize(env_, map);
@@ -378,42 +304,6 @@ void lmdb_environment::tend_readers() {
   tended_ = now;
   int dead = 0;
   if (env_) mdb_reader_check(env_, &dead);
-}
-
-error lmdb_environment::failure(int code, const char* verb) const {
-  const auto& where = options_.directory;
-  auto text = std::string{"failed to "} + verb + " the store " + where + ": ";
-  switch (code) {
-    case MDB_CORRUPTED:
-    case MDB_PAGE_NOTFOUND:
-    case MDB_INVALID:
-    case MDB_VERSION_MISMATCH:
-    case MDB_INCOMPATIBLE:
-    case MDB_BAD_DBI:
-      return {fault_class::infrastructure, "store_damaged", text + mdb_strerror(code),
-              "restore it from a copy"};
-    case MDB_PANIC:
-      return {fault_class::infrastructure, "store_damaged",
-              text + "an earlier write failed and it could not be opened again",
-              "check the disk, then resume"};
-    case MDB_NOTFOUND:
-      return {fault_class::configuration, "not_found", text + "it holds no store", {}};
-    case MDB_READERS_FULL:
-      return {fault_class::infrastructure, "store_busy",
-              text + "all " + std::to_string(max_readers) + " readers are taken",
-              "end some of the programs that read it"};
-    case ENOMEM:
-      return {fault_class::infrastructure, "out_of_memory", text + std::strerror(code),
-              "raise the limit on address space (ulimit -v)"};
-    default: break;
-  }
-  if (code < 0) return {fault_class::infrastructure, "store_failed", text + mdb_strerror(code), {}};
-  auto result = file_error(code, verb, "the store " + where);
-  if (result.category == "read_only") {
-    result.category = "store_read_only";
-    result.hint = "make the folder writable for this user or choose another (run.dir=PATH)";
-  }
-  return result;
 }
 
 } // namespace kernelmill

@@ -1,8 +1,8 @@
 #pragma once
 
-// The one place that knows LMDB's rules: one environment a folder and a process, a writer's lock,
-// reads beside a writer, a map that grows only while nobody reads, and what each code means.
-// Private to storage/.
+// The one place that knows LMDB's rules: one environment a folder and a process, a writer's lock
+// (both store_claim's), reads beside a writer, a map that grows only while nobody reads, and what
+// each code means (store_failure). Private to storage/.
 
 #include <functional>
 #include <memory>
@@ -15,6 +15,8 @@
 #include "storage/map_pages.hpp"
 #include "storage/read_gate.hpp"
 #include "storage/store.hpp"
+#include "storage/store_claim.hpp"
+#include "storage/store_failure.hpp"
 
 namespace kernelmill {
 
@@ -43,12 +45,12 @@ public:
   map_pages& pages() { return pages_; }
 
   /// Turns a code of LMDB or errno into an error about this store.
-  error failure(int code, const char* verb) const;
+  error failure(int code, const char* verb) const {
+    return store_failure(code, verb, options_.directory);
+  }
 
 private:
   explicit lmdb_environment(store_options options);
-  expected<void> claim();
-  expected<void> lock();
   expected<void> start(bool may_create);
   void stop() noexcept;
   expected<void> open_databases(bool may_create);
@@ -60,15 +62,13 @@ private:
   void tend_readers();
 
   store_options options_;
+  store_claim claim_;
   MDB_env* env_ = nullptr;
   databases databases_;
   read_gate gate_;
   map_pages pages_;
   std::mutex writer_;
-  int lock_fd_ = -1;
   int64_t tended_ = 0; // when stale readers were last looked for, in seconds
-  std::pair<uint64_t, uint64_t> identity_;
-  bool claimed_ = false;
 };
 
 } // namespace kernelmill

@@ -79,6 +79,11 @@ ordered_json evaluation_json(wire::TurnRecord::Reader turn) {
     findings.push_back({{"rule", text_of(x.getRule())},
                         {"severity", word(x.getSeverity())},
                         {"evidence", text_of(x.getEvidence())}});
+  auto& gates = result["gates"] = ordered_json::array();
+  for (auto x : turn.getVerdict().getGates())
+    gates.push_back({{"name", text_of(x.getName())},
+                     {"status", word(x.getStatus())},
+                     {"reason", text_of(x.getReason())}});
   return result;
 }
 
@@ -220,6 +225,7 @@ expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_
   result["verb"] = text_of(facts.getVerb());
   result["backend"] = text_of(facts.getBackend());
   result["operator_family"] = text_of(facts.getOperatorFamily());
+  result["contract"] = text_of(facts.getContract());
   result["max_turns"] = facts.getMaxTurns();
   auto& messages = result["prompt_messages"] = ordered_json::array();
   for (auto part : turn.getPrompt()) {
@@ -227,18 +233,26 @@ expected<ordered_json> turn_trace(wire::TurnRecord::Reader turn, const artifact_
     KM_TRY(content);
     messages.push_back({{"role", text_of(part.getRole())}, {"content", *content}});
   }
+  auto& examples = result["examples"] = ordered_json::array();
+  for (auto id : turn.getExamples()) examples.push_back(text_of(id));
   auto raw = artifacts.text(turn.getCompletion().getText());
   KM_TRY(raw);
   auto kernel = artifacts.candidate(turn);
   KM_TRY(kernel);
   auto feedback = artifacts.text(turn.getFeedback());
   KM_TRY(feedback);
+  auto completion = turn.getCompletion();
   result["response"] = {{"raw", *raw},
                         {"thought", thought_in(*raw)},
                         {"kernel", *kernel},
-                        {"format_ok", facts.getParsed().getOk()}};
-  result["model"] = text_of(turn.getCompletion().getModel());
-  add_tokens(result, turn.getCompletion());
+                        {"format_ok", facts.getParsed().getOk()},
+                        {"language", text_of(facts.getParsed().getLanguage())},
+                        {"finish_reason", text_of(completion.getFinishReason())}};
+  result["transition"] = text_of(turn.getTransition());
+  result["model"] = text_of(completion.getModel());
+  result["usage"] = {{"prompt_tokens", completion.getPromptTokens()},
+                     {"completion_tokens", completion.getCompletionTokens()}};
+  add_tokens(result, completion);
   result["eval_result"] = evaluation_json(turn);
   result["reward"] = reward_of(turn);
   auto& parts = result["reward_breakdown"] = ordered_json::object();

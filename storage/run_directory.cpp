@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "messages/base/clock.hpp"
+#include "messages/base/json_fields.hpp"
 #include "storage/files.hpp"
 
 namespace kernelmill {
@@ -85,20 +86,53 @@ error no_manifest(const run_directory& run) {
 // The store is made before the journal's files are, so these tell that it was there.
 expected<void> check_parts(const run_directory& run) {
   bool began = exists(run.traces_file()) || exists(run.metrics_file());
-  if (began && !exists(run.store + "/data.mdb"))
-    return tl::unexpected<error>{run_incomplete(run, "its store " + run.store + "/data.mdb is")};
+  auto data = run.store + "/data.mdb";
+  if (began && !has_store(run))
+    return tl::unexpected<error>{run_incomplete(
+        run, exists(data) ? data + " has 0 bytes, so its records are" : "its store " + data + " is",
+        true)};
   return {};
 }
 
 } // namespace
 
-error run_incomplete(const run_directory& run, const std::string& what) {
+bool is_imported(const run_directory& run) {
+  auto manifest = read_json(run.manifest_file());
+  return manifest && manifest->is_object() && manifest->contains("imported");
+}
+
+std::string command_for_lost_records(const run_directory& run) {
+  if (!is_imported(run)) return "kernelmill resume " + run.path + " --from-traces";
+  auto manifest = read_json(run.manifest_file());
+  bool bundle = manifest && text_in((*manifest)["imported"], "system") == "gpu_rl";
+  return "kernelmill import " + std::string{bundle ? "gpu-rl-bundle" : "kernel-rl-traces"} +
+         " PATH --out runs/NAME";
+}
+
+error run_incomplete(const run_directory& run, const std::string& what, bool records) {
   auto text = "failed to open the run " + run.path + ": " + what + " gone";
   if (has_journal(run)) text += "; traces.jsonl may be the last copy of what it did";
-  return {fault_class::configuration, "run_incomplete", std::move(text),
-          "restore it from a copy, or start anew under another name: kernelmill run " +
-              (exists(run.config_file()) ? run.config_file() : std::string{"CONFIG"}) +
-              " run.name=NAME run.dir=runs/NAME"};
+  std::error_code status;
+  auto bytes = fs::file_size(run.traces_file(), status);
+  std::string hint = "restore it from a copy, ";
+  if (is_imported(run)) {
+    hint += "or import it again: " + command_for_lost_records(run) +
+            "; its manifest.json names the file";
+  } else {
+    if (records && !status && bytes > 0)
+      hint += "go on from what its traces say: " + command_for_lost_records(run) + ", ";
+    hint += "or start anew under another name: kernelmill run " +
+            (exists(run.config_file()) ? run.config_file() : std::string{"CONFIG"}) +
+            " run.name=NAME run.dir=runs/NAME";
+  }
+  return {fault_class::configuration, "run_incomplete", std::move(text), std::move(hint)};
+}
+
+bool has_store(const run_directory& run) {
+  std::error_code status;
+  auto data = run.store + "/data.mdb";
+  if (!fs::exists(data, status)) return static_cast<bool>(status);
+  return fs::file_size(data, status) > 0;
 }
 
 bool has_journal(const run_directory& run) {
@@ -135,7 +169,7 @@ expected<run_directory> create_run(const new_run& what, const ordered_json& conf
   return run;
 }
 
-expected<run_directory> open_run(const std::string& path) {
+expected<run_directory> open_run(const std::string& path, bool without_store) {
   run_directory run;
   run.path = without_slash(path);
   if (!exists(run.path))
@@ -168,7 +202,7 @@ expected<run_directory> open_run(const std::string& path) {
                                    ", this program knows " + std::to_string(run_schema_version),
                                "use the newer kernelmill that wrote it");
   locate(run, store == "lineage" ? "" : store);
-  KM_TRY(check_parts(run));
+  if (!without_store) KM_TRY(check_parts(run));
   return run;
 }
 
@@ -182,11 +216,12 @@ std::vector<std::string> list_runs(const std::string& root) {
   return result;
 }
 
-expected<run_directory> find_run(const std::string& name_or_path, const std::string& root) {
+expected<run_directory> find_run(const std::string& name_or_path, const std::string& root,
+                                 bool without_store) {
   auto named = root + "/" + name_or_path;
   bool is_name = name_or_path.find('/') == name_or_path.npos && is_run_name(name_or_path);
-  if (is_name && exists(named)) return open_run(named);
-  auto run = open_run(name_or_path);
+  if (is_name && exists(named)) return open_run(named, without_store);
+  auto run = open_run(name_or_path, without_store);
   if (run || run.error().category != "not_found") return run;
   auto why = run.error();
   if (is_name)

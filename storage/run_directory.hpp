@@ -49,20 +49,32 @@ struct new_run {
 expected<run_directory> create_run(const new_run& what, const nlohmann::ordered_json& config,
                                    const nlohmann::ordered_json& manifest);
 
-/// Errors: "not_found", "not_a_run", "run_torn" (it was never laid out to the end), "run_incomplete"
-/// (a part of it that was there is gone; the message names it), "store_newer" (its manifest is of a
-/// newer version).
-expected<run_directory> open_run(const std::string& path);
+/// Errors: "not_found", "not_a_run", "run_torn" (it was never laid out to the end),
+/// "run_incomplete" (a part of it that was there is gone; the message names it), "store_newer" (its
+/// manifest is of a newer version). `without_store`: its store may be gone.
+expected<run_directory> open_run(const std::string& path, bool without_store = false);
 
 /// Says of a run that `what` of it is gone, and what can be done: the error "run_incomplete".
-error run_incomplete(const run_directory& run, const std::string& what);
+/// `records`: it is these, so that restore_run() helps.
+error run_incomplete(const run_directory& run, const std::string& what, bool records = false);
+
+/// Whether another system made it: nothing of it is to be run.
+bool is_imported(const run_directory& run);
+
+/// The command that makes its records anew: from its rows, or, of an imported run, from the file
+/// that it was imported from.
+std::string command_for_lost_records(const run_directory& run);
+
+/// Whether its store has a file of more than 0 bytes; also where nobody can tell.
+bool has_store(const run_directory& run);
 
 /// Whether its journal has a line: then its store once had records.
 bool has_journal(const run_directory& run);
 
 /// Takes a path of a run or a name within `root`. Errors: those of open_run; the hint of
 /// "not_found" names runs that are there.
-expected<run_directory> find_run(const std::string& name_or_path, const std::string& root = "runs");
+expected<run_directory> find_run(const std::string& name_or_path, const std::string& root = "runs",
+                                 bool without_store = false);
 
 /// Returns the names of the runs within `root`, in alphabetical order.
 std::vector<std::string> list_runs(const std::string& root = "runs");

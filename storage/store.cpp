@@ -10,7 +10,9 @@
 
 #include "storage/keys.hpp"
 #include "storage/lmdb_environment.hpp"
+#include "storage/lmdb_values.hpp"
 #include "storage/map_pages.hpp"
+#include "storage/turn_log.hpp"
 
 namespace kernelmill {
 
@@ -25,15 +27,6 @@ struct store::state {
 };
 
 namespace {
-
-template <class Bytes>
-MDB_val val_of(Bytes& x) {
-  return {x.size(), const_cast<void*>(static_cast<const void*>(x.data()))};
-}
-
-std::span<const char> bytes_of(const MDB_val& x) {
-  return {static_cast<const char*>(x.mv_data), x.mv_size};
-}
 
 expected<store_key> key_of(const MDB_val& x) {
   store_key key{};
@@ -79,18 +72,11 @@ expected<bool> visit_value(const store_key& key, const MDB_val& value,
   });
 }
 
-struct cursor {
-  ~cursor() {
-    if (at) mdb_cursor_close(at);
-  }
-  MDB_cursor* at = nullptr;
-};
-
 // Visits [first, last], both included.
 expected<void> scan(lmdb_environment& env, const store_key& first, const store_key& last,
                     const record_visitor& visit) {
   return env.read([&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<void> {
-    cursor here;
+    lmdb_cursor here;
     if (int code = mdb_cursor_open(txn, in.records, &here.at); code != 0)
       return tl::unexpected(env.failure(code, "read"));
     visited_pages pages{env.pages()};
@@ -187,55 +173,6 @@ int raise_schema(MDB_txn* txn, MDB_dbi meta, uint32_t needed) {
   return mdb_put(txn, meta, &key, &value, 0);
 }
 
-using turn_entry = std::array<unsigned char, 16 + sizeof(store_key)>; // id, then the record's key
-
-turn_entry entry_of(const item& x) {
-  turn_entry result;
-  std::memcpy(result.data(), x.where.turn->data(), 16);
-  std::memcpy(result.data() + 16, x.where.key.data(), x.where.key.size());
-  return result;
-}
-
-// Turn ids are hashes: kept in their own order, every commit would write a page for each of them.
-// In the order of their commits they fill one page.
-int append_turns(MDB_txn* txn, MDB_dbi log, const std::vector<turn_entry>& turns) {
-  if (turns.empty()) return 0;
-  cursor end;
-  if (int code = mdb_cursor_open(txn, log, &end.at); code != 0) return code;
-  MDB_val key{}, value{};
-  uint64_t number = 0;
-  int code = mdb_cursor_get(end.at, &key, &value, MDB_LAST);
-  if (code == 0) std::memcpy(&number, key.mv_data, sizeof number);
-  if (code != 0 && code != MDB_NOTFOUND) return code;
-  for (const auto& turn : turns) {
-    ++number;
-    key = {sizeof number, &number};
-    value = val_of(turn);
-    if (code = mdb_cursor_put(end.at, &key, &value, MDB_APPEND); code != 0) return code;
-  }
-  return 0;
-}
-
-// Reads the log from its end, 40 bytes a turn: a million turns take some 20 ms.
-expected<std::optional<store_key>> find_in_log(lmdb_environment& env, MDB_txn* txn, MDB_dbi log,
-                                               const std::array<unsigned char, 16>& id) {
-  cursor here;
-  MDB_val key{}, value{};
-  int code = mdb_cursor_open(txn, log, &here.at);
-  if (code == 0) code = mdb_cursor_get(here.at, &key, &value, MDB_LAST);
-  for (; code == 0; code = mdb_cursor_get(here.at, &key, &value, MDB_PREV)) {
-    if (value.mv_size != std::tuple_size_v<turn_entry>)
-      return tl::unexpected(env.failure(MDB_CORRUPTED, "read"));
-    auto* bytes = static_cast<const unsigned char*>(value.mv_data);
-    if (std::memcmp(bytes, id.data(), id.size()) != 0) continue;
-    store_key found;
-    std::memcpy(found.data(), bytes + id.size(), found.size());
-    return found;
-  }
-  if (code != MDB_NOTFOUND) return tl::unexpected(env.failure(code, "read"));
-  return std::nullopt;
-}
-
 } // namespace
 
 // -- store --------------------------------------------------------------------------------------
@@ -286,7 +223,7 @@ expected<std::vector<bool>> store::commit(const std::vector<Message<wire::Record
       if (code != 0) return code;
       fresh[i] = *is_new;
       if (*is_new) schema = std::max(schema, x.schema);
-      if (*is_new && x.where.turn) new_turns.push_back(entry_of(x));
+      if (*is_new && x.where.turn) new_turns.push_back(turn_entry_of(*x.where.turn, x.where.key));
     }
     if (int code = raise_schema(txn, in.meta, schema); code != 0) return code;
     return append_turns(txn, in.turns, new_turns);
@@ -332,7 +269,7 @@ expected<std::vector<uint32_t>> store::groups(const std::string& run) const {
   auto hash = run_hash(run);
   auto& env = *state_->env;
   auto ok = env.read([&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<void> {
-    cursor here;
+    lmdb_cursor here;
     if (int code = mdb_cursor_open(txn, in.records, &here.at); code != 0)
       return tl::unexpected(env.failure(code, "read"));
     auto last = make_key(hash, key_section::episodes, key_last, key_last, key_last);
@@ -388,7 +325,7 @@ expected<std::vector<std::string>> store::runs() const {
   std::vector<std::string> result;
   auto& env = *state_->env;
   auto ok = env.read([&](MDB_txn* txn, const lmdb_environment::databases& in) -> expected<void> {
-    cursor here;
+    lmdb_cursor here;
     if (int code = mdb_cursor_open(txn, in.meta, &here.at); code != 0)
       return tl::unexpected(env.failure(code, "read"));
     std::string_view prefix = "run/";

@@ -12,17 +12,15 @@
 #include <type_traits>
 #include <vector>
 
-#include <caf/abstract_actor.hpp>
 #include <caf/actor_addr.hpp>
-#include <caf/actor_cast.hpp>
 #include <caf/actor_clock.hpp>
 #include <caf/actor_control_block.hpp>
 #include <caf/error.hpp>
 #include <caf/result.hpp>
 #include <caf/typed_event_based_actor.hpp>
-#include <caf/typed_response_promise.hpp>
 
 #include "actors/cluster/job_line.hpp"
+#include "actors/cluster/worker_pool.hpp"
 #include "messages/actors.hpp"
 #include "messages/judged.hpp"
 #include "messages/log/logger.hpp"
@@ -49,8 +47,6 @@ struct lease_policy {
 template <class Worker, class Atom, class Request, class Result>
 class work_queue {
 public:
-  using promise = caf::typed_response_promise<Message<Result>>;
-
   explicit work_queue(const char* kind) : kind_(kind) {
     // nop
   }
@@ -74,7 +70,7 @@ public:
   template <class Self>
   void join(Self* self, const lease_policy& policy, const Worker& who, uint32_t credits,
             uint32_t layers = all_layers) {
-    workers_.push_back({who, credits, layers, {}});
+    workers_.add(who, credits, layers);
     deserted_ = false;
     self->monitor(who);
     dispatch(self, policy);
@@ -83,24 +79,20 @@ public:
   /// Gives a worker no more jobs.
   template <class Self>
   void retire(Self* self, const lease_policy& policy, const caf::actor_addr& who) {
-    for (auto& x : workers_)
-      if (x.handle.address() == who) x.credits = 0;
+    workers_.retire(who);
     dispatch(self, policy); // a job may have waited for this one alone
   }
 
   /// Forgets a worker that is gone and leases its jobs again at once.
   template <class Self>
   void leave(Self* self, const lease_policy& policy, const caf::actor_addr& who) {
-    auto i = std::find_if(workers_.begin(), workers_.end(),
-                          [&](const worker& x) { return x.handle.address() == who; });
-    if (i == workers_.end()) return;
-    auto orphans = std::move(i->leases);
-    workers_.erase(i);
-    for (auto& orphan : orphans) {
+    auto orphans = workers_.remove(who);
+    if (!orphans) return;
+    for (auto& orphan : *orphans) {
       forgive(*orphan->what, policy);
       settle(policy, *orphan, "the worker is gone");
     }
-    deserted_ = workers_.empty() && !policy.workers_return;
+    deserted_ = workers_.size() == 0 && !policy.workers_return;
     if (deserted_) lose_waiting();
     dispatch(self, policy);
   }
@@ -113,8 +105,7 @@ public:
       if (x->asker == asker && is_same_job(x->where, where)) x->dropped = true;
     };
     waiting_.for_each(drop);
-    for (auto& x : workers_)
-      for (auto& one : x.leases) drop(one->what);
+    workers_.for_each_lease([&](const worker&, const lease_ptr& one) { drop(one->what); });
     end_unwanted(self);
     dispatch(self, policy);
   }
@@ -124,11 +115,11 @@ public:
   void expire(Self* self, const lease_policy& policy) {
     auto oldest = self->clock().now() - policy.lease;
     std::vector<lease_ptr> expired;
-    for (auto& x : workers_)
-      for (auto& one : x.leases)
-        if (one->since <= oldest) expired.push_back(one);
+    workers_.for_each_lease([&](const worker&, const lease_ptr& one) {
+      if (one->since <= oldest) expired.push_back(one);
+    });
     for (auto& one : expired) {
-      give_back(one);
+      workers_.give_back(one);
       settle(policy, *one, "the lease has expired");
     }
     end_unwanted(self);
@@ -137,16 +128,12 @@ public:
   }
 
   size_t waiting() const { return waiting_.size(); }
+  size_t leased() const { return workers_.leased(); }
   size_t workers() const { return workers_.size(); }
+  size_t credits() const { return workers_.credits(); }
   uint64_t done() const { return done_; }
   uint64_t leased_again() const { return leased_again_; }
   uint64_t leased_twice() const { return leased_twice_; }
-
-  size_t credits() const {
-    size_t result = 0;
-    for (auto& x : workers_) result += x.credits;
-    return result;
-  }
 
   /// How long a job took lately; 0: none has been done yet.
   double median_seconds() const {
@@ -168,10 +155,10 @@ public:
 
   template <class F>
   void for_each_lease(caf::actor_clock::time_point now, F f) const {
-    for (auto& x : workers_)
-      for (auto& one : x.leases)
-        f(job_view{one->what->where, one->what->attempts, one->what->attempts_allowed, one->who,
-                   std::chrono::duration<double>(now - one->since).count(), one->what->last_error});
+    workers_.for_each_lease([&](const worker&, const lease_ptr& one) {
+      f(job_view{one->what->where, one->what->attempts, one->what->attempts_allowed, one->who,
+                 std::chrono::duration<double>(now - one->since).count(), one->what->last_error});
+    });
   }
 
   /// In the order in which they will be leased.
@@ -188,89 +175,13 @@ public:
     });
   }
 
-  size_t leased() const {
-    size_t result = 0;
-    for (auto& x : workers_) result += x.leases.size();
-    return result;
-  }
-
 private:
-  struct job {
-    envelope where;
-    Message<Request> request;
-    caf::strong_actor_ptr asker;
-    promise answer;
-    uint32_t attempts = 0;
-    uint32_t attempts_allowed = 1;
-    uint32_t losses = 0; // of workers, that cost no attempt
-    uint32_t leases = 0; // that may still answer
-    bool answered = false;
-    caf::actor_clock::time_point since;  // it was asked for
-    std::string last_error;              // of the lease before
-    std::vector<caf::actor_addr> failed; // workers that gave it no result; the latest is last
-
-    bool dropped = false; // its asker has said that it waits no more
-
-    // An episode that was cancelled, or that has waited too long.
-    bool is_unwanted() const {
-      if (dropped) return true;
-      return asker && caf::actor_cast<caf::abstract_actor*>(asker)->getf(
-                          caf::abstract_actor::is_cleaned_up_flag);
-    }
-  };
-  using job_ptr = std::shared_ptr<job>;
-
-  // One worker's hold on a job.
-  struct lease {
-    job_ptr what;
-    caf::actor_clock::time_point since;
-    caf::actor_addr who;
-    bool cancelled = false; // the worker has been told
-  };
-  using lease_ptr = std::shared_ptr<lease>;
-
-  struct worker {
-    Worker handle;
-    uint32_t credits;
-    uint32_t layers;
-    std::vector<lease_ptr> leases;
-
-    bool has_layers_for(const job& what) const { return (what.where.layers & ~layers) == 0; }
-
-    size_t free() const { return credits > leases.size() ? credits - leases.size() : 0; }
-
-    bool holds(const job_ptr& what) const {
-      return std::any_of(leases.begin(), leases.end(),
-                         [&](const lease_ptr& x) { return x->what == what; });
-    }
-
-    bool has_failed(const job& what) const {
-      return std::any_of(what.failed.begin(), what.failed.end(),
-                         [&](const caf::actor_addr& x) { return handle.address() == x; });
-    }
-  };
-
-  // Of the workers that `may` have a job, the one with the most free credits.
-  template <class F>
-  worker* most_free(F may) {
-    worker* best = nullptr;
-    for (auto& x : workers_)
-      if (x.free() > 0 && may(x) && (best == nullptr || x.free() > best->free())) best = &x;
-    return best;
-  }
-
-  // Never one that has failed this job while there is another, however busy: sick workers fail
-  // jobs at once, so they are always the freest. When all have failed it, it goes where it failed
-  // longest ago. A worker without credits is not waited for: it will take no job again. Nor one
-  // where a layer of the sandbox is missing that the job's run requires.
-  worker* choose(job& next) {
-    auto untried = [&](const worker& x) {
-      return x.credits > 0 && x.has_layers_for(next) && !x.has_failed(next);
-    };
-    while (!next.failed.empty() && std::none_of(workers_.begin(), workers_.end(), untried))
-      next.failed.erase(next.failed.begin());
-    return most_free(untried);
-  }
+  using pool = worker_pool<Worker, Request, Result>;
+  using job = typename pool::job;
+  using job_ptr = typename pool::job_ptr;
+  using lease = typename pool::lease;
+  using lease_ptr = typename pool::lease_ptr;
+  using worker = typename pool::worker;
 
   template <class Self>
   void dispatch(Self* self, const lease_policy& policy) {
@@ -278,7 +189,7 @@ private:
       worker* chosen = nullptr;
       auto next = waiting_.pop_if([&](const job_ptr& x) {
         if (x->is_unwanted()) return true;
-        chosen = choose(*x);
+        chosen = workers_.choose(*x);
         return chosen != nullptr;
       });
       if (!next) return;
@@ -299,12 +210,11 @@ private:
   template <class Self>
   void end_unwanted(Self* self) {
     if constexpr (ends_jobs) {
-      for (auto& x : workers_)
-        for (auto& one : x.leases) {
-          if (one->cancelled || !one->what->is_unwanted()) continue;
-          one->cancelled = true;
-          self->send(x.handle, atom::cancel_v, one->what->where);
-        }
+      workers_.for_each_lease([&](const worker& x, const lease_ptr& one) {
+        if (one->cancelled || !one->what->is_unwanted()) return;
+        one->cancelled = true;
+        self->send(x.handle, atom::cancel_v, one->what->where);
+      });
     }
   }
 
@@ -324,18 +234,16 @@ private:
   void hedge(Self* self, const lease_policy& policy) {
     constexpr size_t enough_to_know = 8;
     if (durations_.size() < enough_to_know) return;
-    auto sorted = durations_;
-    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2, sorted.end());
-    std::chrono::duration<double> limit{sorted[sorted.size() / 2] * policy.hedge_factor};
+    std::chrono::duration<double> limit{median_seconds() * policy.hedge_factor};
     auto now = self->clock().now();
     std::vector<job_ptr> slow;
-    for (auto& x : workers_)
-      for (auto& one : x.leases)
-        if (!one->what->answered && !one->what->is_unwanted() && one->what->leases == 1 &&
-            now - one->since > limit && now - one->since > policy.hedge_floor)
-          slow.push_back(one->what);
+    workers_.for_each_lease([&](const worker&, const lease_ptr& one) {
+      if (!one->what->answered && !one->what->is_unwanted() && one->what->leases == 1 &&
+          now - one->since > limit && now - one->since > policy.hedge_floor)
+        slow.push_back(one->what);
+    });
     for (auto& what : slow) {
-      auto* chosen = most_free([&](const worker& x) {
+      auto* chosen = workers_.most_free([&](const worker& x) {
         return x.has_layers_for(*what) && !x.holds(what) && !x.has_failed(*what);
       });
       if (chosen == nullptr) continue;
@@ -357,13 +265,14 @@ private:
         .then(
             [this, self, policy, given](const Message<Result>& result) {
               auto held = given.lock();
-              if (!held || !give_back(held)) return; // the worker was given up before it answered
+              // The worker was given up before it answered.
+              if (!held || !workers_.give_back(held)) return;
               take(policy, *held, result, self->clock().now());
               dispatch(self, policy);
             },
             [this, self, policy, given](caf::error& why) {
               auto held = given.lock();
-              if (!held || !give_back(held)) return;
+              if (!held || !workers_.give_back(held)) return;
               forgive(*held->what, policy);
               settle(policy, *held, self->system().render(why));
               dispatch(self, policy);
@@ -398,17 +307,6 @@ private:
       durations_.push_back(seconds);
     else
       durations_[done_ % kept] = seconds;
-  }
-
-  // Takes the lease from its worker; false when the worker no longer holds it.
-  bool give_back(const lease_ptr& what) {
-    for (auto& x : workers_) {
-      auto i = std::find(x.leases.begin(), x.leases.end(), what);
-      if (i == x.leases.end()) continue;
-      x.leases.erase(i);
-      return true;
-    }
-    return false;
   }
 
   // A node that is lost says nothing of the job, unless one node after another is lost with it.
@@ -461,7 +359,7 @@ private:
   const char* kind_;
   bool deserted_ = false; // the last worker has gone, and none will come
   job_line<job_ptr> waiting_;
-  std::vector<worker> workers_;
+  pool workers_;
   std::vector<double> durations_; // seconds, of the latest jobs
   uint64_t done_ = 0;
   uint64_t leased_again_ = 0;

@@ -160,6 +160,7 @@ Message<wire::ProfileRequest> profile_request(const refining_episode_state& stat
     x.setEvaluation(*evaluation);
     x.getEvaluation().setProfile(true);
     x.getEvaluation().setSanitize("");
+    x.getEvaluation().setSource("");
     x.setBytes(value(what.bytes));
     x.setFlops(value(what.flops));
   });

@@ -217,6 +217,9 @@ private:
   }
 
   void write_findings() {
+    auto memory = evaluation_.getMemory();
+    if (auto problems = memory.getProblems(); problems.size() > 0 && !memory.getComplete())
+      line("Memory, not all was looked at: ", view(problems[0]));
     for (auto x : verdict_.getFindings()) {
       if (x.getSeverity() == wire::Severity::INFO) continue;
       // Of visible cases with contents of their own: there is nothing to hide.

@@ -38,9 +38,12 @@ Message<wire::EvaluateRequest> evaluation_request(const candidate_view& x,
       out.setLanguage(x.what.terms.language);
       out.setFloat32(x.what.terms.float32);
     }
-    bool sanitized = !terms.sanitize.empty() && x.what.contract == contract_kind::device;
+    bool sanitized = !terms.sanitize.empty();
     auto more = sanitized ? terms.sanitize_limit : std::chrono::milliseconds{0};
     if (sanitized) out.setSanitize(std::string{terms.sanitize});
+    // Sanitizers of the CPU are part of a build, which is made where the candidate is judged.
+    bool built_again = sanitized && x.what.terms.backend == "cpu";
+    if (built_again && x.what.contract == contract_kind::native) out.setSource(x.parsed.kernel);
     out.setSanitizeMs(static_cast<uint32_t>(more.count()));
     out.setDeadlineMs(static_cast<uint32_t>((terms.deadline + more).count()));
     if (!terms.seed.empty()) out.setSeed(kj::arrayPtr(terms.seed.data(), terms.seed.size()));

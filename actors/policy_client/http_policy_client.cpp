@@ -44,6 +44,7 @@ http_policy_client_state::http_policy_client_state(policy_client_actor::pointer 
 
 http_policy_client_state::~http_policy_client_state() {
   abort({fault_class::infrastructure, "cancelled", "the policy client has ended", {}});
+  tell_held();
 }
 
 http_policy_client_state::time_point http_policy_client_state::now() const {
@@ -93,7 +94,8 @@ http_policy_client_state::accept(const envelope& env,
   x.turn = admitted->turn;
   if (config_.exact_tokens || (admitted->exact_tokens && takes_token_ids(config_.kind)))
     x.tokens = std::make_shared<token_exchange>(
-        request, chat_options{config_.model, config_.kind, false, config_.max_tokens_field, true});
+        request, chat_options{config_.model, config_.kind, false, config_.max_tokens_field, true},
+        model_known_);
   askers_.watch(self_, x.asker);
   // The latest as a rule, so the hint spares a walk through a large tree.
   x.at_deadline = timers_.emplace_hint(timers_.end(), x.deadline, x.id);
@@ -201,6 +203,8 @@ void http_policy_client_state::on_response(job& x, attempt_answered& event) {
   auto& [signal, answer, understood] = reading;
   reached_ = reached_ || signal.status != 0;
   auto decision = classify(signal, x.history, unix_now());
+  if (x.tokens && !x.tokens->lacks().empty() && decision.action != attempt_action::retry)
+    decision = without_token_ids(config_.base_url, x.tokens->lacks());
   adapt(x, reading, decision.action == attempt_action::answer);
   leave_flight(x, true);
   if (key_) decision.fault.message = key_->redact(std::move(decision.fault.message));
@@ -220,9 +224,8 @@ void http_policy_client_state::on_response(job& x, attempt_answered& event) {
     case attempt_action::stop:
       if (decision.fault.category == "policy_not_found" && !models_.empty())
         decision.fault.hint = fmt::format("the server serves {}", fmt::join(models_, ", "));
-      fail(x, decision.fault);
-      if (decision.stops_admission) hold(decision.fault);
-      return;
+      if (decision.stops_admission) return hold(decision.fault); // it is among those that wait
+      return fail(x, decision.fault);
   }
 }
 
@@ -259,9 +262,12 @@ bool http_policy_client_state::first_contact_failed(bool at_deadline) {
 }
 
 void http_policy_client_state::hold(const error& why) {
+  if (!is_held(why)) {
+    tell_held();
+    told_held_ = false;
+  }
   held_ = last_error_ = why;
   held_until_ = now() + hold_time;
-  config_.log.error({name, {}, {}, {}}, config_.base_url + ": " + render(why));
   // What waits would get the same answer; what is in flight may still be lucky.
   std::vector<uint64_t> idle;
   for (const auto& [id, x] : jobs_)

@@ -146,6 +146,7 @@ private:
   void expire(job& x);
   bool first_contact_failed(bool at_deadline = false);
   void hold(const error& why);
+  bool is_held(const error& why) const;
 
   void succeed(job& x, const completion_answer& answer);
   void fail(job& x, error why);
@@ -157,7 +158,7 @@ private:
   std::string describe(const job& x) const;
   void tell(log_level level, const job& x, const std::string& what) const;
   void tell_retry(const job& x, std::chrono::milliseconds wait) const;
-  void tell_route(const job& x, const completion_answer& answer);
+  void tell_held();
 
   policy_client_actor::pointer self_;
   policy_config config_;
@@ -179,9 +180,10 @@ private:
   // Admission: while held, everybody gets the fault that concerns everybody.
   error held_;
   time_point held_until_{};
+  uint64_t ended_by_hold_ = 0; ///< requests that the log was not told of yet
+  bool told_held_ = true;
   bool reached_ = false;
   bool model_known_ = false;
-  bool told_route_ = false; ///< that ids were asked for and chat answered
   bool probed_ = false;
   std::optional<time_point> first_attempt_;
 

@@ -23,6 +23,7 @@ constexpr milliseconds longest_timer{250};
 // -- ends -------------------------------------------------------------------------------------
 
 void http_policy_client_state::succeed(job& x, const completion_answer& answer) {
+  tell_held(); // of an earlier one, which is over
   model_known_ = true;
   ++completed_;
   logprobs_dropped_ += answer.logprobs_dropped ? 1 : 0;
@@ -34,25 +35,17 @@ void http_policy_client_state::succeed(job& x, const completion_answer& answer) 
     tell(log_level::info, x,
          fmt::format("{} answered at attempt {}, after {:.1f} s", config_.base_url, x.attempts,
                      seconds));
-  tell_route(x, answer);
   finish(x, completed_result(answer, x.request_id, x.attempts, seconds));
-}
-
-// Once: a run whose ids a trainer counts on would else end as any other.
-void http_policy_client_state::tell_route(const job& x, const completion_answer& answer) {
-  if (!x.tokens || told_route_ || !answer.route.starts_with("chat")) return;
-  told_route_ = true;
-  tell(log_level::warn, x,
-       config_.base_url + ": policy.tokens is exact, but the server answers by " + answer.route +
-           "; turns without token ids are not exact (`kernelmill policy probe " + config_.base_url +
-           "` shows what is lost)");
 }
 
 void http_policy_client_state::fail(job& x, error why) {
   ++failed_;
   last_error_ = why;
   auto level = why.category == "cancelled" ? log_level::debug : log_level::warn;
-  if (config_.log.takes(level)) tell(level, x, config_.base_url + ": " + render(why));
+  if (is_held(why))
+    ++ended_by_hold_;
+  else if (config_.log.takes(level))
+    tell(level, x, config_.base_url + ": " + render(why));
   auto seconds = std::chrono::duration<double>(now() - x.started).count();
   finish(x, failed_result(why, x.request_id, x.attempts, seconds));
 }
@@ -69,6 +62,7 @@ void http_policy_client_state::finish(job& x, result_message result) {
 
 // Together, when all that was at hand is looked at: askers that share a worker wake once.
 void http_policy_client_state::deliver() {
+  if (!told_held_) tell_held();
   for (auto& [to, result] : std::exchange(answers_, {})) to.deliver(std::move(result));
 }
 
@@ -92,6 +86,24 @@ void http_policy_client_state::leave_flight(job& x, bool ended) {
 void http_policy_client_state::abort(const error& why) {
   while (!jobs_.empty()) fail(jobs_.begin()->second, why);
   deliver();
+}
+
+bool http_policy_client_state::is_held(const error& why) const {
+  return now() < held_until_ && why.category == held_.category;
+}
+
+// One line for all requests that ended by it together, and one at the end for those that came
+// later.
+void http_policy_client_state::tell_held() {
+  auto count = std::exchange(ended_by_hold_, 0);
+  if (count == 0) return;
+  auto text = config_.base_url + ": " + render(held_);
+  if (told_held_)
+    text += fmt::format("; {} more request{} ended so", count, count == 1 ? "" : "s");
+  else if (count > 1)
+    text += fmt::format("; {} requests ended so", count);
+  told_held_ = true;
+  config_.log.error({name, {}, {}, {}}, text);
 }
 
 void http_policy_client_state::drop_asker(const caf::actor_addr& asker) {

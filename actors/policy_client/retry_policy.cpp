@@ -193,6 +193,13 @@ attempt_decision classify(const attempt_signal& x, const attempt_history& histor
   return result;
 }
 
+attempt_decision without_token_ids(const std::string& base_url, const std::string& lacks) {
+  return stop(fault_class::configuration, "policy_no_tokens",
+              "policy.tokens is exact, but " + lacks,
+              "`kernelmill policy probe " + base_url +
+                  "` shows what it lacks: take an engine that has it, or policy.tokens=chat");
+}
+
 std::optional<milliseconds> parse_retry_after(std::string_view text, std::string_view date,
                                               int64_t unix_now) {
   if (text.empty()) return std::nullopt;

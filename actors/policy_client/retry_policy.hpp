@@ -53,6 +53,10 @@ struct attempt_decision {
 attempt_decision classify(const attempt_signal& x, const attempt_history& history,
                           int64_t unix_now);
 
+/// What an answer means of a server that lacks what token ids need: a run that counts on them would
+/// else pay for completions that it cannot use.
+attempt_decision without_token_ids(const std::string& base_url, const std::string& lacks);
+
 /// Reads seconds or an HTTP date; nothing when the text is neither. Never negative, at most a day.
 std::optional<std::chrono::milliseconds> parse_retry_after(std::string_view text,
                                                            std::string_view date, int64_t unix_now);

@@ -7,10 +7,18 @@ namespace {
 // Two answers that no template changes and that have no end in common.
 const std::string placeholders[] = {"one", "two 2"};
 
-// What a server says that does not have a route, or not in this form.
-bool lacks_route(long status) {
-  return status == 400 || status == 404 || status == 405 || status == 422 || status == 501;
+// What a server says that does not have a route.
+bool is_absent(long status) {
+  return status == 404 || status == 405 || status == 501;
 }
+
+// Or not in this form.
+bool lacks_route(long status) {
+  return is_absent(status) || status == 400 || status == 422;
+}
+
+// It has no prompt: an engine refuses it before it samples anything.
+const char* const no_request = "{}";
 
 // Such an answer is asked for again, with the same prompt.
 bool was_aborted(const completion_answer& x) {
@@ -19,8 +27,9 @@ bool was_aborted(const completion_answer& x) {
 
 } // namespace
 
-token_exchange::token_exchange(Message<wire::CompletionRequest> request, chat_options options)
-    : request_(std::move(request)), options_(std::move(options)) {
+token_exchange::token_exchange(Message<wire::CompletionRequest> request, chat_options options,
+                               bool known)
+    : request_(std::move(request)), options_(std::move(options)), known_(known) {
   auto view = request_.open();
   for (auto id : view->getThreadIds()) thread_.ids.push_back(id);
   thread_.sampled = view->getThreadSampled();
@@ -31,6 +40,7 @@ token_exchange::wanted token_exchange::next(const std::string& request_id) const
   auto view = request_.open();
   const auto& model = options_.model;
   auto kind = options_.kind;
+  if (looks_for_route_) return {true, generate_path(kind), no_request};
   switch (stage_) {
     case stage::whole: return rendering(nullptr);
     case stage::first: return rendering(&placeholders[0]);
@@ -40,10 +50,9 @@ token_exchange::wanted token_exchange::next(const std::string& request_id) const
     case stage::text:
       return {true, detokenize_path(kind),
               detokenize_body(ids_of_text(answer_, stop_texts_), model)};
-    case stage::chat:
     case stage::done: break;
   }
-  return {false, "chat/completions", chat_body(*view, options_)};
+  return {};
 }
 
 token_exchange::wanted token_exchange::rendering(const std::string* placeholder) const {
@@ -60,11 +69,22 @@ bool token_exchange::wants_text() const {
 }
 
 attempt_reading token_exchange::read(const http_response& response) {
-  if (falls_back(response)) {
-    attempt_reading on_to_chat;
-    on_to_chat.signal.status = 200;
-    return on_to_chat;
+  lacks_.clear();
+  if (response.fault != transport_fault::none) return read_of_stage(response);
+  bool absent = is_absent(response.status);
+  if ((looks_for_route_ && !absent) || turns_to_chat(response)) {
+    looks_for_route_ = !looks_for_route_ && !known_;
+    attempt_reading nothing_yet;
+    nothing_yet.signal.status = 200;
+    return nothing_yet;
   }
+  if (absent && (looks_for_route_ || stage_ == stage::generate))
+    lacks_ = "the server has no /" + std::string{generate_path(options_.kind)} + " (it answered " +
+             std::to_string(response.status) + ")";
+  return read_of_stage(response);
+}
+
+attempt_reading token_exchange::read_of_stage(const http_response& response) {
   auto keep = [](auto& to) {
     return [&to](auto parsed) -> tl::expected<completion_answer, bad_answer> {
       if (!parsed) return tl::unexpected<bad_answer>{std::move(parsed.error())};
@@ -78,7 +98,6 @@ attempt_reading token_exchange::read(const http_response& response) {
     switch (stage_) {
       case stage::generate: return parse_generated(options_.kind, body);
       case stage::text: return keep(text)(parse_detokenized(body));
-      case stage::chat: return parse_chat_response(body);
       default: break;
     }
     if (wants_text()) return keep(text)(parse_detokenized(body));
@@ -90,12 +109,6 @@ attempt_reading token_exchange::read(const http_response& response) {
   if (!result.understood) return result;
   switch (stage_) {
     case stage::generate: take_generated(result.answer); break;
-    case stage::chat:
-      if (was_aborted(result.answer)) break;
-      answer_ = result.answer;
-      answer_.route = "chat: " + why_chat_;
-      stage_ = stage::done;
-      break;
     case stage::text: take_text(std::move(text)); break;
     case stage::done: break;
     default:
@@ -114,8 +127,7 @@ attempt_reading token_exchange::read(const http_response& response) {
 
 void token_exchange::take_rendered(std::vector<int32_t> ids) {
   if (ids.empty()) {
-    why_chat_ = "the server neither tokenizes messages nor tells the ids of a prompt";
-    stage_ = stage::chat;
+    lacks_ = "the server neither tokenizes messages nor tells the ids of a prompt";
     return;
   }
   auto goes_on = [&](token_span prompt) {
@@ -160,20 +172,11 @@ void token_exchange::take_text(std::string text) {
   stop_texts_ = false;
 }
 
-// Only for the two routes without which there is no prompt and no completion; nothing has been
-// sampled yet, so nothing is lost.
-bool token_exchange::falls_back(const http_response& response) {
+// Nothing has been sampled yet, so nothing is lost.
+bool token_exchange::turns_to_chat(const http_response& response) {
   auto rendering = stage_ == stage::whole || stage_ == stage::first || stage_ == stage::second;
-  auto absent = response.status == 404 || response.status == 405 || response.status == 501;
-  if (response.fault != transport_fault::none) return false;
-  if (rendering && !by_chat_ && lacks_route(response.status)) {
-    by_chat_ = true;
-    return true;
-  }
-  if (stage_ != stage::generate || !absent) return false;
-  why_chat_ = "the server has no /" + std::string{generate_path(options_.kind)} + " (it answered " +
-              std::to_string(response.status) + ")";
-  stage_ = stage::chat;
+  if (!rendering || by_chat_ || !lacks_route(response.status)) return false;
+  by_chat_ = true;
   return true;
 }
 

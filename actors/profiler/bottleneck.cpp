@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu/profiler/roofline.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -92,6 +94,29 @@ void weigh_counters(card& result, const counts& x) {
     result.evidence.push_back(fmt::format("{:.0f} last-level cache misses a call", *misses));
 }
 
+// On a CPU the bandwidth is that of memory; warm data may come faster, from the caches.
+roofline_position position_in(const counts& x, double bytes, double flops) {
+  auto known = [](double value) { return value > 0 ? std::optional{value} : std::nullopt; };
+  roofline_work work{known(flops), known(bytes), std::nullopt};
+  if (auto time = find(x, "call_time")) work.seconds = *time * 1e-6;
+  return position_of(work, {find(x, "machine_flops"), find(x, "machine_memory_bandwidth")});
+}
+
+// What was counted, and the call's place under the roofline behind it.
+void put_counters(wire::ProfileResult::Builder out, wire::EvaluateResult::Reader counted,
+                  const roofline_position& position) {
+  auto from = counted.getCounters();
+  auto more = quantities_of(position);
+  auto list = out.initCounters(from.size() + static_cast<unsigned>(more.size()));
+  for (unsigned i = 0; i < from.size(); ++i) list.setWithCaveats(i, from[i]);
+  for (unsigned i = 0; i < more.size(); ++i) {
+    auto to = list[from.size() + i];
+    to.setName(std::string{more[i].name});
+    to.setValue(more[i].value);
+    to.setUnit(std::string{more[i].unit});
+  }
+}
+
 template <class List>
 void put_texts(List list, const std::vector<std::string>& texts) {
   for (unsigned i = 0; i < list.size(); ++i) list.set(i, texts[i]);
@@ -110,7 +135,8 @@ Message<wire::ProfileResult> read_bottleneck(wire::EvaluateResult::Reader counte
   weigh_counters(result, values);
   return build<wire::ProfileResult>([&](wire::ProfileResult::Builder x) {
     x.setAvailable(!values.empty());
-    x.setCounters(counted.getCounters());
+    put_counters(x, counted,
+                 values.empty() ? roofline_position{} : position_in(values, bytes, flops));
     x.setMissing(counted.getMissing());
     auto out = x.initCard();
     out.setBottleneck(result.bottleneck);

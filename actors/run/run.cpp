@@ -87,7 +87,9 @@ void batch_run_state::tell(log_level level, const std::string& what) const {
 void batch_run_state::tell_ending(wire::EpisodeOutcome::Reader outcome) const {
   auto why = fault_of(outcome.getFault());
   bool left = !outcome.getClosed() && why.cls != fault_class::none;
-  auto level = left ? log_level::warn : log_level::info;
+  // What has ended the run is told of one episode, and again at the end.
+  bool known = stopped && fault && fault->category == why.category;
+  auto level = left && !known ? log_level::warn : log_level::info;
   if (!services->log.takes(level)) return;
   auto ref = outcome.getEpisode();
   episode_id id{plan.name, ref.getTask(), ref.getGroup(), ref.getMember()};

@@ -1,8 +1,9 @@
 #pragma once
 
-// Device code that is called without a referee, so that a tool of the toolkit can look at it: what
-// the process is told, in a file beside that of device_program.hpp. Each case has buffers of its
-// own, exactly as large as its tensors, so that the tool knows every byte that may be read.
+// Device code, or a library of the contract `native`, that is called without a referee, so that a
+// tool of the toolkit can look at its kernels: what the process is told, in a file beside that of
+// device_program.hpp or beside the library. Each case has buffers of its own, exactly as large as
+// its tensors, so that the tool knows every byte that may be read.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,7 @@ inline constexpr int lone_program = 3;
 inline constexpr int lone_calls = 4;
 inline constexpr int lone_report = 5;
 
-inline constexpr uint64_t lone_magic = 0x314e4f4c4d4b; // "KMLON1"
+inline constexpr uint64_t lone_magic = 0x334e4f4c4d4b; // "KMLON3"
 inline constexpr size_t lone_cases = 16;
 
 struct lone_buffer {
@@ -28,14 +29,18 @@ struct lone_buffer {
 /// them are tensors.
 struct lone_case {
   uint32_t calls;
-  uint32_t launches;
+  uint32_t launches; ///< 0 of a library
   program_launch plan[program_launches];
   lone_buffer buffers[max_arguments];
+  int64_t values[max_arguments]; ///< of a library's scalars
 };
 
 struct lone_file {
   uint64_t magic;
   uint64_t cases;
+  char function[72]; ///< of the library; empty: device code
+  uint64_t marked;   ///< not 0: of a library, a profiler is told where each case's last call begins
+                     ///< and ends
   lone_case list[lone_cases];
 };
 

@@ -53,9 +53,9 @@ enum class parameter_kind : uint32_t { scalar, readable, writable };
 
 struct parameter_spec {
   parameter_kind kind;
-  uint32_t unused;
-  uint64_t capacity; ///< bytes behind the descriptor: of a memfd whole pages, of a GPU's memory
-                     ///< whole units of its allocation
+  uint32_t places;   ///< of a memfd: where the tensor can lie, a page without access between two
+  uint64_t capacity; ///< bytes of one of them: of a memfd whole pages, of a GPU's memory whole
+                     ///< units of its allocation
 };
 
 /// The one message from the referee. Descriptors ride on it: control page, library, then one
@@ -90,7 +90,7 @@ struct control_page {
   uint32_t fault_parameter; ///< index, or max_arguments: in none of them
   uint32_t fault_writes;
   uint32_t fault_signal;
-  int64_t fault_offset; ///< relative to the start of the memfd
+  int64_t fault_offset; ///< relative to the start of the place that the call was given
   char text[512];
 };
 static_assert(sizeof(control_page) <= page_bytes);

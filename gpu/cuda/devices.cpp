@@ -39,12 +39,14 @@ struct nvml {
   int (*most_clock)(device, int, unsigned*) = nullptr;
   int (*mig_mode)(device, unsigned*, unsigned*) = nullptr;
   int (*cuda_version)(int*) = nullptr;
+  int (*bus_width)(device, unsigned*) = nullptr;
+  int (*cores)(device, unsigned*) = nullptr;
 };
 
 tl::unexpected<error> missing(const std::string& cause) {
   return infrastructure_error("nvml_missing", "failed to ask for GPUs: " + cause,
-                              "install the NVIDIA driver, or judge on the CPU: --backend cpu, of a run "
-                              "evaluation.backend=cpu");
+                              "install the NVIDIA driver, or judge on the CPU: --backend cpu, in a "
+                              "run evaluation.backend=cpu");
 }
 
 expected<nvml> load() {
@@ -70,6 +72,8 @@ expected<nvml> load() {
   from.find(x.most_clock, "nvmlDeviceGetMaxClockInfo");
   from.find(x.mig_mode, "nvmlDeviceGetMigMode");
   from.find(x.cuda_version, "nvmlSystemGetCudaDriverVersion_v2");
+  from.find(x.bus_width, "nvmlDeviceGetMemoryBusWidth");
+  from.find(x.cores, "nvmlDeviceGetNumGpuCores");
   if (int code = x.init(); code != 0) return missing(fmt::format("nvmlInit returned {}", code));
   return x;
 }
@@ -141,6 +145,25 @@ gpu_settings gpu_monitor::settings(unsigned index) const {
   if (x.most_clock && x.most_clock(which, multiprocessor_clock, &value) == 0)
     result.most_clock_mhz = value;
   if (x.mig_mode && x.mig_mode(which, &value, &pending) == 0) result.mig = value != 0;
+  return result;
+}
+
+gpu_peaks gpu_monitor::peaks(unsigned index) const {
+  gpu_peaks result;
+  const auto& x = *library();
+  device which = nullptr;
+  if (x.by_index(gpus_[index].index, &which) != 0) return result;
+  unsigned clock = 0, bits = 0, cores = 0;
+  // Two transfers a clock.
+  if (x.most_clock && x.bus_width && x.most_clock(which, memory_clock, &clock) == 0 &&
+      x.bus_width(which, &bits) == 0 && clock > 0 && bits > 0)
+    result.memory_bytes_per_second = 2e6 * clock * (bits / 8.0);
+  if (!x.cores || x.cores(which, &cores) != 0 || cores == 0) return result;
+  const auto& architecture = gpus_[index].architecture;
+  bool narrow = architecture == "sm_70" || architecture == "sm_75" || architecture == "sm_80";
+  result.multiprocessors = cores / (narrow ? 64 : 128);
+  if (x.most_clock && x.most_clock(which, multiprocessor_clock, &clock) == 0 && clock > 0)
+    result.flops_per_second = 2e6 * clock * cores;
   return result;
 }
 

@@ -39,6 +39,13 @@ struct gpu_settings {
   std::optional<bool> mig;                ///< cut into instances
 };
 
+/// What a board can do at most, by its data sheet; what the driver does not tell is nothing.
+struct gpu_peaks {
+  std::optional<double> memory_bytes_per_second;
+  std::optional<double> flops_per_second; ///< fp32 multiply-adds, each counted as two
+  std::optional<unsigned> multiprocessors;
+};
+
 /// Thread safety: none.
 class gpu_monitor {
 public:
@@ -51,6 +58,7 @@ public:
   /// REQUIRES: index < gpus().size().
   gpu_state state(unsigned index) const;
   gpu_settings settings(unsigned index) const;
+  gpu_peaks peaks(unsigned index) const;
 
   /// Of CUDA, that the driver speaks: "13.0"; empty when it does not tell.
   std::string runtime_version() const;

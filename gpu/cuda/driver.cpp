@@ -10,10 +10,10 @@ namespace {
 expected<driver> load() {
   void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
-    return infrastructure_error("cuda_missing",
-                                std::string{"failed to open the CUDA driver: "} + ::dlerror(),
-                                "install the NVIDIA driver, or judge on the CPU: --backend cpu, of a run "
-                                "evaluation.backend=cpu");
+    return infrastructure_error(
+        "cuda_missing", std::string{"failed to open the CUDA driver: "} + ::dlerror(),
+        "install the NVIDIA driver, or judge on the CPU: --backend cpu, in a "
+        "run evaluation.backend=cpu");
   driver result;
   link_map* where = nullptr;
   if (::dlinfo(library, RTLD_DI_LINKMAP, &where) == 0 && where != nullptr)

@@ -6,16 +6,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <regex>
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gpu/candidate/lone_calls.hpp"
 #include "gpu/profiler/ncu_command.hpp"
 #include "gpu/referee/candidate_process.hpp"
 #include "gpu/referee/clock.hpp"
+#include "gpu/toolchain/compiler_run.hpp"
 #include "messages/base/descriptor.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -29,7 +31,8 @@ constexpr uint64_t most_written = uint64_t{256} << 20; // of one file: ncu's own
 constexpr uint64_t temporary_bytes = uint64_t{512} << 20;
 constexpr uint64_t memory_limit = uint64_t{16} << 30; // ncu keeps what a kernel changes
 constexpr int farewell_ms = 10'000;
-constexpr int most_tries = 6; // of ncu: each finds at least one name that it does not have
+constexpr unsigned most_launches = 64; // of a library or a module: each is run many times over
+constexpr int most_tries = 6;          // of ncu: each finds at least one name that it does not have
 
 constexpr const char* program_inside = "/kernelmill-candidate";
 constexpr const char* toolkits = "/opt/nvidia"; // scripts in /usr/local/cuda/bin lead there
@@ -40,17 +43,6 @@ expected<descriptor> written_file() {
     return infrastructure_error("no_memory_file", std::string{"failed to make a memory file: "} +
                                                       std::strerror(errno));
   return file;
-}
-
-std::string text_of(int file, size_t most, bool from_end) {
-  struct stat about {};
-  if (::fstat(file, &about) != 0 || about.st_size <= 0) return {};
-  auto size = static_cast<size_t>(about.st_size);
-  std::string result(std::min(size, most), '\0');
-  auto n = ::pread(file, result.data(), result.size(),
-                   static_cast<off_t>(from_end ? size - result.size() : 0));
-  result.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  return result;
 }
 
 bool lies_below(const std::string& path, const std::string& folder) {
@@ -84,16 +76,23 @@ void mount_driver(sandbox_spec& spec, const std::string& driver) {
   if (folder.empty() || lies_below(driver, "/usr/lib") || lies_below(driver, "/lib")) return;
   spec.mounts.push_back({folder, "/driver", false});
   spec.environment.emplace_back("LD_LIBRARY_PATH=/driver");
+  spec.environment.emplace_back("TRITON_LIBCUDA_PATH=/driver");
 }
 
 expected<sandbox_spec> walls_of(const examine_options& options,
-                                const std::vector<std::string>& tool) {
+                                const std::vector<std::string>& tool, const lone_files& files) {
   sandbox_spec spec;
   spec.argv = tool;
-  spec.argv.insert(spec.argv.end(), {program_inside, "lone"});
+  if (files.argv.empty())
+    spec.argv.insert(spec.argv.end(), {program_inside, "lone"});
+  else
+    spec.argv.insert(spec.argv.end(), files.argv.begin(), files.argv.end());
   spec.environment = {"PATH=/usr/local/cuda/bin:/usr/bin:/bin", "HOME=/tmp", "TMPDIR=/tmp",
                       "LC_ALL=C", "CUDA_CACHE_DISABLE=1"};
+  spec.environment.insert(spec.environment.end(), files.environment.begin(),
+                          files.environment.end());
   spec.mounts = {{options.program, program_inside, false}};
+  spec.mounts.insert(spec.mounts.end(), files.mounts.begin(), files.mounts.end());
   KM_TRY(mount_tool(spec, tool.front()));
   mount_driver(spec, options.driver);
   spec.devices = gpu_device_nodes(options.gpu_node);
@@ -101,6 +100,7 @@ expected<sandbox_spec> walls_of(const examine_options& options,
   spec.limits.file_size = most_written;
   spec.limits.open_files = 4096;
   spec.limits.processes = 1024;
+  spec.limits.nice = behind_slots; // others may be timed on these cores
   spec.memory_bytes = memory_limit;
   spec.process_count = 1024;
   spec.tmpfs_bytes = temporary_bytes;
@@ -129,7 +129,7 @@ expected<examination> examine(sandbox& walls, const examine_options& options,
   KM_TRY(report);
   auto said = written_file();
   KM_TRY(said);
-  auto spec = walls_of(options, words);
+  auto spec = walls_of(options, words, files);
   KM_TRY(spec);
   spec->descriptors = {{said->get(), 1},
                        {said->get(), 2},
@@ -149,8 +149,8 @@ expected<examination> examine(sandbox& walls, const examine_options& options,
   result.seconds = now_seconds() - began;
   KM_TRY(status);
   result.status = *status;
-  result.report = text_of(report->get(), most_report, false);
-  result.said = text_of(said->get(), most_said, true);
+  result.report = read_first(report->get(), most_report);
+  result.said = read_last(said->get(), most_said);
   return result;
 }
 
@@ -174,21 +174,57 @@ std::vector<std::string> take_refused(std::string_view words, std::vector<std::s
   return refused;
 }
 
+namespace {
+
+// Of device code the launches of a call are known. ncu counts those alone that have the wanted
+// name, so that they are all profiled, and chosen afterwards.
+ncu_launches launches_of(const ncu_wish& wish, unsigned calls, const lone_files& files) {
+  ncu_launches result;
+  result.log_file = report_path();
+  if (files.marks_last) {
+    result.marked = true;
+    result.count = most_launches;
+    result.kernel = wish.kernel;
+  } else {
+    result.count = files.launches;
+    result.skip = (calls - 1) * files.launches;
+  }
+  return result;
+}
+
+void keep_named(const std::string& wanted, ncu_report& report) {
+  if (wanted.empty() || report.kernels.empty()) return;
+  const std::regex name{wanted};
+  std::erase_if(report.kernels,
+                [&](const ncu_kernel& x) { return !std::regex_search(x.metrics.kernel, name); });
+  if (report.kernels.empty()) report.problem = ncu_problem::no_kernels;
+}
+
+expected<void> check_name(const std::string& wanted) {
+  try {
+    const std::regex name{wanted};
+  } catch (const std::regex_error&) {
+    return configuration_error("usage", "failed to read a regular expression: " + wanted,
+                               "name kernels as in: --kernel 'row_sum|total'");
+  }
+  return {};
+}
+
+} // namespace
+
 expected<ncu_examination> examine_by_ncu(sandbox& walls, const examine_options& options,
-                                         const std::string& ncu, metric_pack pack, unsigned calls,
+                                         const ncu_wish& wish, unsigned calls,
                                          const lone_files& files) {
+  KM_TRY(check_name(wish.kernel));
   ncu_examination result;
-  auto metrics = ncu_metrics(pack);
-  ncu_launches which;
-  which.count = files.launches;
-  which.skip = (calls - 1) * files.launches;
-  which.log_file = report_path();
+  auto metrics = ncu_metrics(wish.pack);
+  auto which = launches_of(wish, calls, files);
   auto left = options;
   double until = now_seconds() + options.limit_ms * 1e-3;
   // One limit for all tries: device code can print what makes for another.
   for (int i = 0; i < most_tries; ++i) {
     left.limit_ms = std::max(1, static_cast<int>((until - now_seconds()) * 1e3));
-    auto run = examine(walls, left, ncu_command(ncu, metrics, which), files);
+    auto run = examine(walls, left, ncu_command(wish.ncu, metrics, which), files);
     KM_TRY(run);
     result.run = std::move(*run);
     result.report = read_ncu_report(result.run.report);
@@ -204,6 +240,7 @@ expected<ncu_examination> examine_by_ncu(sandbox& walls, const examine_options& 
     if (refused.empty() || metrics.empty()) break;
     result.refused.insert(result.refused.end(), refused.begin(), refused.end());
   }
+  keep_named(wish.kernel, result.report);
   return result;
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 
-// A tool of the toolkit (ncu, compute-sanitizer) around device code, all of it in the sandbox. The
-// process has no host code of a candidate, so that the report is the tool's own word. What device
-// code prints goes elsewhere. Nothing may be timed on the GPU meanwhile; who calls sees to that.
+// A tool of the toolkit (ncu, compute-sanitizer) around a candidate, all of it in the sandbox. Of
+// the contract `device` the process has no host code of the candidate, so that the report is the
+// tool's own word; of the others it is the candidate's, too. What device code prints goes
+// elsewhere. Nothing may be timed on the GPU meanwhile; who calls sees to that.
 
 #include <string>
 #include <string_view>
@@ -45,10 +46,17 @@ struct ncu_examination {
   std::vector<std::string> refused; ///< metrics that this ncu does not have
 };
 
+/// What ncu is asked for.
+struct ncu_wish {
+  std::string ncu; ///< its path
+  metric_pack pack = metric_pack::quick;
+  std::string kernel; ///< a regular expression over demangled names; empty: all
+};
+
 /// Profiles the last of `calls` calls; those before it only wake the GPU. Metrics that ncu refuses
-/// are left out.
+/// are left out. Of a library or a module at most 64 launches.
 expected<ncu_examination> examine_by_ncu(sandbox& walls, const examine_options& options,
-                                         const std::string& ncu, metric_pack pack, unsigned calls,
+                                         const ncu_wish& wish, unsigned calls,
                                          const lone_files& files);
 
 struct sanitizer_examination {

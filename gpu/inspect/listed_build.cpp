@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <sstream>
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -30,15 +30,6 @@ std::string find_tool(const std::string& nvcc, const char* name) {
     if (!problem && ::access(real.c_str(), X_OK) == 0) return real.string();
   }
   return {};
-}
-
-std::string bytes_of(int file) {
-  struct stat about {};
-  if (::fstat(file, &about) != 0 || about.st_size <= 0) return {};
-  std::string result(std::min(static_cast<size_t>(about.st_size), most_listing), '\0');
-  auto n = ::pread(file, result.data(), result.size(), 0);
-  result.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  return result;
 }
 
 compiler_job job_of(const listing_tools& tools) {
@@ -118,7 +109,7 @@ expected<listed_build> build_listing(sandbox& walls, const listing_tools& tools,
   result.compiled = ptx->status.code == 0 && !ptx->timed_out;
   result.log = clean_log(ptx->text, longest_log);
   if (!result.compiled) return result;
-  result.ptx = bytes_of(ptx->product.get());
+  result.ptx = read_first(ptx->product.get(), most_listing);
   auto cubin = compile_to(walls, tools, source, architecture, "-cubin");
   if (!cubin) return tl::unexpected<error>{cubin.error()};
   result.kernels = take_kernel_resources(cubin->text);
@@ -126,7 +117,8 @@ expected<listed_build> build_listing(sandbox& walls, const listing_tools& tools,
     result.missing.push_back("SASS: nvcc made no cubin: " +
                              cubin->text.substr(0, cubin->text.find('\n')));
   } else {
-    result.sass = disassemble(walls, tools, bytes_of(cubin->product.get()), result.missing);
+    auto bytes = read_first(cubin->product.get(), most_listing);
+    result.sass = disassemble(walls, tools, bytes, result.missing);
   }
   return result;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 // Code of a GPU as text, by kernel, each instruction with the line of source that it comes from.
-// Plain functions on what nvcc and nvdisasm print.
+// Plain functions on what nvcc, nvdisasm and clang print.
 
 #include <cstdint>
 #include <map>
@@ -33,8 +33,28 @@ std::vector<kernel_listing> read_sass(std::string_view text, std::string_view fi
 /// What `cuobjdump --dump-resource-usage` tells of kernels. Spills it does not tell.
 std::vector<kernel_resources> read_resource_usage(std::string_view text);
 
+/// Reads GCN assembly that clang wrote with -gline-tables-only: kernels, and functions that are
+/// called. What was inlined from a header has no line: the table has none of the call.
+std::vector<kernel_listing> read_gcn(std::string_view text, std::string_view file);
+
+/// What an AMD kernel takes, by its metadata; what its comments alone tell is 0 where a newer
+/// compiler says it otherwise.
+struct gcn_resources {
+  std::string name; ///< demangled
+  uint32_t vgprs = 0, agprs = 0, sgprs = 0;
+  uint32_t vgpr_spills = 0, sgpr_spills = 0; ///< registers
+  uint32_t scratch_bytes = 0;                ///< a thread
+  uint32_t lds_bytes = 0;                    ///< static, a block
+  uint32_t wavefront = 0;                    ///< threads
+  uint32_t waves = 0;                        ///< that a SIMD holds at once, by registers and LDS
+  uint32_t code_bytes = 0;
+};
+
+std::vector<gcn_resources> read_gcn_resources(std::string_view text);
+
 /// How many instructions of a listing do what: "global memory", "shared memory", "local memory",
-/// "tensor cores", "floating point", "double precision", "integer", "control", "barriers", "other".
+/// "tensor cores", "floating point", "double precision", "integer", "control", "barriers", "other";
+/// of an AMD GPU also "matrix cores", "scalar memory", "scalar arithmetic", "moves", "waits".
 std::map<std::string, uint32_t> instruction_mix(const kernel_listing& x);
 
 /// One line of source with what became of it.
@@ -43,6 +63,7 @@ struct source_row {
   std::string source;
   std::vector<std::string> ptx;
   std::vector<std::string> sass;
+  std::vector<std::string> gcn;
 };
 
 struct kernel_view {
@@ -50,9 +71,10 @@ struct kernel_view {
   std::vector<source_row> rows; ///< in the order of lines; those without code are left out
 };
 
-/// Source, PTX and SASS side by side. Kernels are those of either listing.
+/// Source and listings side by side. Kernels are those of any listing.
 std::vector<kernel_view> side_by_side(std::string_view source,
                                       const std::vector<kernel_listing>& ptx,
-                                      const std::vector<kernel_listing>& sass);
+                                      const std::vector<kernel_listing>& sass,
+                                      const std::vector<kernel_listing>& gcn = {});
 
 } // namespace kernelmill

@@ -81,7 +81,7 @@ std::vector<listed_code> code_of_module(sandbox& walls, const listing_tools& too
     if (result.size() < most_texts)
       result.push_back(code_of_triton(walls, tools, place, stages, source, missing));
   if (!x.triton_problem.empty())
-    missing.push_back("Triton kernels after the first that failed: " + x.triton_problem);
+    missing.push_back("Triton kernels, not all of them: " + x.triton_problem);
   // Each says it anew.
   std::sort(missing.begin(), missing.end());
   missing.erase(std::unique(missing.begin(), missing.end()), missing.end());

@@ -21,6 +21,7 @@ struct listed_code {
   std::string sass;
   std::vector<kernel_resources> kernels;
   std::vector<std::pair<std::string, std::string>> stages; ///< "ttir", "ttgir", "llir": text
+  std::string gcn = {}; ///< assembly of HIP, in place of PTX and SASS
 };
 
 /// What could not be had is added to `missing`. At most 64, in the order of names.

@@ -97,7 +97,10 @@ standing standstill::settle(double seconds) {
                        [](const member& x) { return stands_still(x.pid); });
   };
   bool in_time = true;
-  while (in_time && !all_still()) in_time = pause();
+  while (in_time && !all_still()) {
+    in_time = pause();
+    if (now() - started > quick) halt(); // who was not stopped yet may have let it go on
+  }
   // Who has just stopped is still on its way from the processor: its clock runs on for a moment.
   bool changed = true;
   while (changed) {

@@ -16,7 +16,8 @@ struct bottleneck_finding {
   double confidence = 0;             ///< 0 to 1: of this being what the kernel's time goes into
   std::vector<std::string> evidence; ///< each names the numbers that it rests on
   std::array<std::string_view, 2> causes;
-  std::string_view action; ///< one thing to try
+  std::string_view action;              ///< one thing to try
+  std::vector<finding_line> lines = {}; ///< where in the source, most instructions first; if known
 };
 
 /// What a rule may look at: the metrics that it declares, so that none rests on what nobody

@@ -6,10 +6,12 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kernelmill {
 
@@ -50,6 +52,9 @@ enum class metric : unsigned char {
   fp64_pipe,
   fma_pipe,
   tensor_pipe,
+  fp32_adds,
+  fp32_muls,
+  fp32_fmas,
   stall_long_scoreboard,
   stall_short_scoreboard,
   stall_barrier,
@@ -98,9 +103,18 @@ private:
   std::array<double, metric_count> values_; // NaN: not measured
 };
 
+/// A line of the candidate's source that has instructions of the kind that a finding is about.
+struct finding_line {
+  uint32_t line = 0;
+  uint32_t instructions = 0;
+  std::string_view what; ///< "local memory", "double precision", ...
+  std::string source;    ///< its text; may be empty
+};
+
 struct kernel_metrics {
   std::string kernel; ///< demangled; of a whole call: empty
   metric_values values;
+  std::vector<finding_line> spills = {}; ///< where registers are spilled, if the build tells
 };
 
 } // namespace kernelmill

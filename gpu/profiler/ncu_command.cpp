@@ -49,6 +49,7 @@ std::vector<std::string> ncu_command(std::string_view ncu, const std::vector<std
                                   "--target-processes=all",
                                   "--kernel-name-base=demangled"};
   if (!which.kernel.empty()) result.push_back("--kernel-name=regex:" + which.kernel);
+  if (which.marked) result.emplace_back("--profile-from-start=off");
   if (which.skip > 0) result.push_back("--launch-skip=" + std::to_string(which.skip));
   if (which.count > 0) result.push_back("--launch-count=" + std::to_string(which.count));
   if (!which.log_file.empty()) result.push_back("--log-file=" + which.log_file);

@@ -24,6 +24,7 @@ struct ncu_launches {
   unsigned skip = 0;    ///< launches to pass over first
   unsigned count = 0;   ///< launches to profile; 0: all
   std::string log_file; ///< for the report; empty: stdout, where the program writes too
+  bool marked = false;  ///< only between the program's own cuProfilerStart and cuProfilerStop
 };
 
 /// ncu's arguments before the program's own. Clocks are left as they are, values come in base

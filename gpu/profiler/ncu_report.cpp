@@ -1,11 +1,10 @@
 #include "gpu/profiler/ncu_report.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 
+#include "gpu/profiler/csv.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {
@@ -13,43 +12,7 @@ namespace kernelmill {
 namespace {
 
 constexpr size_t most_kernels = 256;
-constexpr size_t most_columns = 4096;
 constexpr size_t longest_kernel_text = 512;
-
-using csv_row = std::vector<std::string>;
-
-// Fields may be quoted; a quote within is doubled. A row is one line: ncu writes no line breaks.
-csv_row fields_of(std::string_view line) {
-  csv_row result;
-  std::string field;
-  bool quoted = false;
-  for (size_t i = 0; i < line.size() && result.size() < most_columns; ++i) {
-    char c = line[i];
-    if (quoted && c == '"' && i + 1 < line.size() && line[i + 1] == '"') {
-      field += c;
-      ++i;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      result.push_back(std::move(field));
-      field.clear();
-    } else {
-      field += c;
-    }
-  }
-  result.push_back(std::move(field));
-  return result;
-}
-
-// "1,234.5" and "1.5e+06"; nothing of "n/a", "nan" or an empty field.
-std::optional<double> number_in(std::string text) {
-  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
-  double value = 0;
-  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
-    return std::nullopt;
-  return value;
-}
 
 // What to multiply by, for a report that was written without --print-units base.
 double factor_of(std::string_view unit) {
@@ -90,12 +53,12 @@ columns columns_of(const csv_row& header) {
 ncu_kernel kernel_of(const csv_row& row, const csv_row& units, const columns& where) {
   ncu_kernel result;
   result.metrics.kernel = row[where.kernel].substr(0, longest_kernel_text);
-  if (auto id = number_in(row[where.id]); id && *id >= 0 && *id < 1e9)
+  if (auto id = csv_number(row[where.id]); id && *id >= 0 && *id < 1e9)
     result.launch = static_cast<unsigned>(*id);
   for (const auto& x : metric_table()) {
     auto at = where.of_metric[static_cast<size_t>(x.id)];
     if (at >= row.size()) continue;
-    if (auto value = number_in(row[at]))
+    if (auto value = csv_number(row[at]))
       result.metrics.values.set(x.id,
                                 *value * (at < units.size() ? factor_of(units[at]) : 1) * x.scale);
     else
@@ -146,20 +109,20 @@ ncu_report read_ncu_report(std::string_view text) {
     }
     if (header.empty()) {
       if (!is_header(line)) continue;
-      header = fields_of(line);
+      header = csv_fields(line);
       where = columns_of(header);
       if (where.id == SIZE_MAX || where.kernel == SIZE_MAX) header.clear();
       continue;
     }
     if (!line.starts_with('"')) continue;
-    auto row = fields_of(line);
+    auto row = csv_fields(line);
     if (row.size() != header.size()) continue;
     if (!has_units && row[where.id].empty() && row[where.kernel].empty()) {
       units = std::move(row);
       has_units = true;
       continue;
     }
-    if (!number_in(row[where.id]) || result.kernels.size() == most_kernels) continue;
+    if (!csv_number(row[where.id]) || result.kernels.size() == most_kernels) continue;
     result.kernels.push_back(kernel_of(row, units, where));
   }
   if (!result.kernels.empty())

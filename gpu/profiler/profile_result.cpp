@@ -6,12 +6,17 @@
 
 #include <fmt/format.h>
 
+#include "messages/base/utf8.hpp"
+
 namespace kernelmill {
 
 namespace {
 
 constexpr size_t most_named_kernels = 8;
 constexpr size_t longest_kernel_name = 80;
+constexpr std::ptrdiff_t most_told_lines = 3;
+constexpr size_t longest_told_source = 70;
+constexpr size_t longest_place = 320;
 
 struct named_value {
   std::string name;
@@ -48,13 +53,21 @@ struct told_kernel {
   }
 };
 
+std::vector<bottleneck_finding> cards_of(const metric_values& call, const kernel_metrics* kernel) {
+  auto result = read_cards(joined(call, kernel));
+  if (kernel == nullptr) return result;
+  for (auto& x : result)
+    if (x.kind == "register_spills") x.lines = kernel->spills;
+  return result;
+}
+
 // Where times are known, the kernel that takes most of them; else the one with the most to say.
 told_kernel choose(const metric_values& call, std::span<const kernel_metrics> kernels) {
   told_kernel result{costliest(kernels), {}};
-  result.cards = read_cards(joined(call, result.kernel));
+  result.cards = cards_of(call, result.kernel);
   if (result.kernel == nullptr || result.kernel->values[metric::time]) return result;
   for (const auto& x : kernels) {
-    told_kernel other{&x, read_cards(joined(call, &x))};
+    told_kernel other{&x, cards_of(call, &x)};
     if (other.rank() > result.rank()) result = std::move(other);
   }
   return result;
@@ -62,10 +75,25 @@ told_kernel choose(const metric_values& call, std::span<const kernel_metrics> ke
 
 } // namespace
 
+std::string place_of(const bottleneck_finding& x) {
+  std::string result;
+  for (const auto& line : x.lines) {
+    if (&line - x.lines.data() == most_told_lines) break;
+    auto source = std::string{utf8_prefix(line.source, longest_told_source)};
+    auto one =
+        fmt::format("{}line {}{} ({} of {})", result.empty() ? "in the source: " : "; ", line.line,
+                    source.empty() ? "" : " `" + source + "`", line.instructions, line.what);
+    if (result.size() + one.size() > longest_place) break;
+    result += one;
+  }
+  return result;
+}
+
 std::vector<std::string> lines_of(std::span<const bottleneck_finding> cards) {
   std::vector<std::string> result;
   if (cards.empty()) return result;
   result = cards[0].evidence;
+  if (auto place = place_of(cards[0]); !place.empty()) result.push_back(std::move(place));
   result.push_back(fmt::format("likely causes: {}; or {}", cards[0].causes[0], cards[0].causes[1]));
   for (const auto& other : cards.subspan(1)) {
     if (other.confidence < 0.3 || other.evidence.empty()) continue;
@@ -77,19 +105,22 @@ std::vector<std::string> lines_of(std::span<const bottleneck_finding> cards) {
 
 Message<wire::ProfileResult> profile_result(const metric_values& call,
                                             std::span<const kernel_metrics> kernels,
-                                            const std::vector<std::string>& missing,
-                                            double seconds) {
+                                            const std::vector<std::string>& missing, double seconds,
+                                            const roofline_position& position) {
   std::vector<named_value> counters;
   add_values(counters, {}, call);
   for (const auto& x : kernels.first(std::min(kernels.size(), most_named_kernels)))
     add_values(counters, x.kernel.substr(0, longest_kernel_name) + "/", x.values);
+  bool available = !counters.empty();
+  for (const auto& x : quantities_of(position))
+    counters.push_back({std::string{x.name}, x.value, x.unit});
   auto told = choose(call, kernels);
   const auto& cards = told.cards;
   auto lines = lines_of(cards);
   if (kernels.size() > 1 && !lines.empty())
     lines[0] += fmt::format(" (of {})", told.kernel->kernel.substr(0, longest_kernel_name));
   return build<wire::ProfileResult>([&](wire::ProfileResult::Builder out) {
-    out.setAvailable(!counters.empty());
+    out.setAvailable(available);
     auto list = out.initCounters(static_cast<unsigned>(counters.size()));
     for (unsigned i = 0; i < list.size(); ++i) {
       list[i].setName(counters[i].name);

@@ -3,28 +3,13 @@
 #include <algorithm>
 #include <charconv>
 
+#include "gpu/profiler/sanitizer_parts.hpp"
 #include "messages/base/text.hpp"
 
 namespace kernelmill {
 
-namespace {
+namespace sanitizer_parts {
 
-constexpr std::string_view mark = "=========";
-constexpr size_t most_findings = 64;
-constexpr size_t most_others = 8;
-constexpr size_t longest_words = 400;
-
-bool has_words(std::string_view text, std::string_view words) {
-  return text.find(words) != text.npos;
-}
-
-bool take_prefix(std::string_view& x, std::string_view prefix) {
-  if (!x.starts_with(prefix)) return false;
-  x.remove_prefix(prefix.size());
-  return true;
-}
-
-// "1,024" is how the tool writes 1024.
 uint64_t count_at(std::string_view x) {
   uint64_t result = 0;
   for (char c : x) {
@@ -40,13 +25,6 @@ uint64_t count_after(std::string_view x, std::string_view words) {
   return at == x.npos ? 0 : count_at(x.substr(at + words.size()));
 }
 
-std::string cut(std::string_view x, size_t limit = longest_words) {
-  return std::string{x.substr(0, limit)};
-}
-
-// -- places ---------------------------------------------------------------------------------------
-
-// "/a/b/kernel.cu:14"; false when it does not end with a line.
 bool take_file(std::string_view x, code_place& to) {
   auto colon = x.rfind(':');
   if (colon == x.npos || colon + 1 == x.size()) return false;
@@ -58,6 +36,48 @@ bool take_file(std::string_view x, code_place& to) {
   to.line = line;
   return true;
 }
+
+namespace {
+
+constexpr size_t most_findings = 64;
+
+bool is_same(const sanitizer_finding& a, const sanitizer_finding& b) {
+  return a.family == b.family && a.is_warning == b.is_warning && a.words == b.words &&
+         a.at.kernel == b.at.kernel && a.at.offset == b.at.offset && a.at.line == b.at.line;
+}
+
+} // namespace
+
+void keep(sanitizer_report& report, sanitizer_finding& x) {
+  if (x.words.empty()) return;
+  for (auto& known : report.findings)
+    if (is_same(known, x)) {
+      known.times += 1;
+      known.hazards += x.hazards;
+      x = {};
+      return;
+    }
+  // Warnings, of which there may be many, hide no error.
+  auto place = report.findings.end();
+  if (report.findings.size() == most_findings && !x.is_warning)
+    place = std::find_if(report.findings.begin(), report.findings.end(),
+                         [](auto& known) { return known.is_warning; });
+  if (place != report.findings.end())
+    *place = std::move(x);
+  else if (report.findings.size() < most_findings)
+    report.findings.push_back(std::move(x));
+  x = {};
+}
+
+} // namespace sanitizer_parts
+
+using namespace sanitizer_parts;
+
+namespace {
+
+constexpr std::string_view mark = "=========";
+
+// -- places ---------------------------------------------------------------------------------------
 
 // "0x60 in f(int*)", and of older tools "0x3c8 in x.cu:42:f(int*)".
 code_place place_by_offset(std::string_view x) {
@@ -115,6 +135,8 @@ std::string_view hint_of(const sanitizer_finding& x) {
              "an early return";
     case memory_fault::leak: return "free what was allocated";
     case memory_fault::api_error: return "look at the call's arguments and at errors before it";
+    case memory_fault::use_after_free: return "end the life of memory behind its last use";
+    case memory_fault::undefined: return "use a wider type, or test the operands before";
     case memory_fault::other: return "see the tool's words";
   }
   return {};
@@ -206,23 +228,9 @@ void take_detail(std::string_view line, sanitizer_finding& x) {
       x.hazards += count_at(line.substr(open + 1));
 }
 
-bool is_same(const sanitizer_finding& a, const sanitizer_finding& b) {
-  return a.family == b.family && a.is_warning == b.is_warning && a.words == b.words &&
-         a.at.kernel == b.at.kernel && a.at.offset == b.at.offset && a.at.line == b.at.line;
-}
-
-void keep(sanitizer_report& report, sanitizer_finding& x) {
-  if (x.words.empty()) return;
+void keep_with_hint(sanitizer_report& report, sanitizer_finding& x) {
   x.hint = hint_of(x);
-  for (auto& known : report.findings)
-    if (is_same(known, x)) {
-      known.times += 1;
-      known.hazards += x.hazards;
-      x = {};
-      return;
-    }
-  if (report.findings.size() < most_findings) report.findings.push_back(std::move(x));
-  x = {};
+  keep(report, x);
 }
 
 // "ERROR SUMMARY: 3 errors", "RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)".
@@ -252,6 +260,8 @@ std::string_view to_string(memory_fault x) {
     case memory_fault::barrier: return "barrier";
     case memory_fault::leak: return "leak";
     case memory_fault::api_error: return "api_error";
+    case memory_fault::use_after_free: return "use_after_free";
+    case memory_fault::undefined: return "undefined";
     case memory_fault::other: return "other";
   }
   return "other";
@@ -266,10 +276,10 @@ sanitizer_report read_sanitizer_report(std::string_view text) {
     if (!take_prefix(line, mark)) continue;
     line = trimmed(line);
     if (sanitizer_finding next; begins(line, next)) {
-      keep(result, current);
+      keep_with_hint(result, current);
       current = std::move(next);
     } else if (take_summary(line, result)) {
-      keep(result, current);
+      keep_with_hint(result, current);
       has_summary = true;
     } else if (has_words(line, "Device not supported") ||
                has_words(line, "not supported by compute-sanitizer")) {
@@ -279,7 +289,7 @@ sanitizer_report read_sanitizer_report(std::string_view text) {
       take_detail(line, current);
     }
   }
-  keep(result, current);
+  keep_with_hint(result, current);
   if (!has_summary && result.findings.empty() && result.problem == sanitizer_problem::none)
     result.problem = sanitizer_problem::no_report;
   return result;

@@ -18,7 +18,9 @@ enum class memory_fault : unsigned char {
   race,
   barrier, ///< a barrier that not all threads of a block reach
   leak,
-  api_error, ///< a call of CUDA's that failed
+  api_error,      ///< a call of CUDA's, or of an allocator, that failed
+  use_after_free, ///< of memory or of a variable whose life is over, or a second free
+  undefined,      ///< arithmetic without a defined result: an overflow, a shift too far
   other,
 };
 
@@ -36,12 +38,12 @@ struct sanitizer_finding {
   memory_fault family = memory_fault::other;
   bool is_warning = false;
   std::string words;  ///< the tool's own first line
-  std::string space;  ///< "global", "shared", "local"
+  std::string space;  ///< "global", "shared", "local"; on a CPU "heap", "stack", "global"
   std::string access; ///< "read", "write", "atomic"
   uint32_t bytes = 0;
   code_place at;
   std::vector<code_place> others; ///< of a race: the accesses on the other side
-  std::string thread;             ///< "(31,0,0)"
+  std::string thread;             ///< "(31,0,0)"; on a CPU "T1"
   std::string block;
   std::string address;
   uint64_t hazards = 0; ///< of a race
@@ -51,7 +53,7 @@ struct sanitizer_finding {
 
 enum class sanitizer_problem : unsigned char {
   none,
-  not_supported, ///< this machine's GPU or driver
+  not_supported, ///< this machine's GPU, driver or address layout
   no_report,     ///< the tool said nothing, or never came to its summary
 };
 

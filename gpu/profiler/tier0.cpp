@@ -8,7 +8,9 @@
 #include "gpu/profiler/metrics.hpp"
 #include "gpu/profiler/occupancy.hpp"
 #include "gpu/profiler/profile_result.hpp"
+#include "gpu/profiler/spill_remark.hpp"
 #include "gpu/task/launch_plan.hpp"
+#include "messages/base/text.hpp"
 
 namespace kernelmill {
 
@@ -39,7 +41,27 @@ std::string_view plain_name(std::string_view x) {
   return x.substr(0, x.find('('));
 }
 
-std::vector<kernel_metrics> built_kernels(wire::BuildResult::Reader built) {
+std::string line_of(std::string_view source, uint32_t number) {
+  std::string_view line;
+  for (uint32_t i = 0; i < number && !source.empty(); ++i) line = next_line(source);
+  return number > 0 ? std::string{trimmed(line)} : std::string{};
+}
+
+std::vector<finding_line> spills_of(std::string_view kernel, std::string_view source,
+                                    wire::BuildResult::Reader built) {
+  std::vector<finding_line> result;
+  for (auto x : built.getDiagnostics()) {
+    if (x.getSeverity() != spill_remark_severity) continue;
+    auto found = read_spill_remark(x.getMessage().cStr());
+    if (found && found->kernel == kernel)
+      result.push_back(
+          {x.getLine(), found->instructions, "local memory", line_of(source, x.getLine())});
+  }
+  return result;
+}
+
+std::vector<kernel_metrics> built_kernels(std::string_view source,
+                                          wire::BuildResult::Reader built) {
   std::vector<kernel_metrics> result;
   for (auto x : built.getKernels()) {
     auto& one = result.emplace_back();
@@ -48,6 +70,7 @@ std::vector<kernel_metrics> built_kernels(wire::BuildResult::Reader built) {
     one.values.set(m::static_shared, x.getSharedBytes());
     one.values.set(m::spill_bytes, x.getSpillStores() + x.getSpillLoads());
     // By registers alone, until a launch says more.
+    one.spills = spills_of(one.kernel, source, built);
     if (x.getOccupancy() > 0) one.values.set(m::theoretical_occupancy, 100 * x.getOccupancy());
   }
   return result;
@@ -106,13 +129,32 @@ metric_values call_values(const task& what, wire::EvaluateResult::Reader evaluat
   return result;
 }
 
+std::optional<double> known(double x) {
+  return x > 0 ? std::optional{x} : std::nullopt;
+}
+
+// Of the whole call, by what the task declares; tasks of the contract torch declare nothing.
+roofline_position position_in(const task& what, wire::EvaluateResult::Reader evaluated) {
+  roofline_work work;
+  if (what.contract != contract_kind::torch) {
+    work.flops = known(value_of(what.flops, what.timed.scalars));
+    work.bytes = known(value_of(what.bytes, what.timed.scalars));
+  }
+  auto timing = evaluated.getTiming();
+  double device = timing.getCandidateDeviceMs();
+  if (timing.getMeasured())
+    work.seconds = known((device > 0 ? device : timing.getCandidateMs()) * 1e-3);
+  return position_of(work, {known(counter_of(evaluated, "machine_flops")),
+                            known(counter_of(evaluated, "machine_memory_bandwidth"))});
+}
+
 } // namespace
 
 std::optional<Message<wire::ProfileResult>> tier0_profile(const task& what, std::string_view source,
                                                           wire::BuildResult::Reader built,
                                                           wire::EvaluateResult::Reader evaluated) {
   if (what.terms.backend == "cpu" || !built.getCompiled()) return std::nullopt;
-  auto kernels = built_kernels(built);
+  auto kernels = built_kernels(source, built);
   auto call = call_values(what, evaluated);
   auto architecture = architecture_in({built.getToolchain().begin(), built.getToolchain().size()});
   if (what.contract == contract_kind::device) {
@@ -122,7 +164,7 @@ std::optional<Message<wire::ProfileResult>> tier0_profile(const task& what, std:
   }
   std::vector<std::string> missing{
       "hardware counters of the GPU: this profile rests on the build and the timing alone"};
-  return profile_result(call, kernels, missing, 0);
+  return profile_result(call, kernels, missing, 0, position_in(what, evaluated));
 }
 
 } // namespace kernelmill

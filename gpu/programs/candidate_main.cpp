@@ -14,6 +14,8 @@
 #include <sys/socket.h>
 #include <ucontext.h>
 
+#include "gpu/candidate/any_function.hpp"
+#include "gpu/candidate/checked_calls.hpp"
 #include "gpu/candidate/device_code.hpp"
 #include "gpu/candidate/gpu_memory.hpp"
 #include "gpu/candidate/lone_calls.hpp"
@@ -28,8 +30,12 @@ namespace kernelmill {
 namespace {
 
 struct mapping {
-  char* base = nullptr; // of the first byte; inaccessible pages on both sides
-  size_t size = 0;
+  char* base = nullptr; // of the first byte; inaccessible pages on both sides of each place
+  size_t size = 0;      // of a place
+  size_t places = 1;
+
+  size_t step() const { return size + page_bytes; }
+  size_t total() const { return places * step() - page_bytes; }
 };
 
 control_page* control = nullptr;
@@ -73,18 +79,23 @@ size_t receive_setup(int* descriptors, size_t limit) {
   return count;
 }
 
-// The tensor lies at the end of its memfd, flush against an inaccessible page.
-mapping map_buffer(int descriptor, size_t size, bool writable) {
-  size_t total = size + 2 * page_bytes;
-  auto* room = static_cast<char*>(
-      ::mmap(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+// The tensor lies at the end of one of its places, flush against an inaccessible page.
+mapping map_buffer(int descriptor, const parameter_spec& spec) {
+  mapping result{nullptr, spec.capacity, spec.places};
+  auto* room = static_cast<char*>(::mmap(nullptr, result.total() + 2 * page_bytes, PROT_NONE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
   if (room == MAP_FAILED) give_up("reserve room for a buffer");
+  result.base = room + page_bytes;
+  bool writable = spec.kind == parameter_kind::writable;
   int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-  void* at = ::mmap(room + page_bytes, size, protection, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
-                    descriptor, 0);
-  if (at == MAP_FAILED) give_up("map a buffer");
+  for (size_t i = 0; i < result.places; ++i) {
+    size_t start = i * result.step();
+    if (::mmap(result.base + start, result.size, protection, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
+               descriptor, static_cast<off_t>(start)) == MAP_FAILED)
+      give_up("map a buffer");
+  }
   ::close(descriptor);
-  return {static_cast<char*>(at), size};
+  return result;
 }
 
 void attach() {
@@ -102,13 +113,12 @@ void attach() {
     auto kind = setup.specs[i].kind;
     if (kind == parameter_kind::scalar) continue;
     if (next >= count) give_up("take the descriptors");
-    bool writable = kind == parameter_kind::writable;
-    size_t size = setup.specs[i].capacity;
     int descriptor = descriptors[next++];
     if (gpu == nullptr) {
-      mappings[i] = map_buffer(descriptor, size, writable);
+      mappings[i] = map_buffer(descriptor, setup.specs[i]);
     } else {
-      auto* at = static_cast<char*>(gpu->map(descriptor, size, writable));
+      size_t size = setup.specs[i].capacity;
+      auto* at = static_cast<char*>(gpu->map(descriptor, size, kind == parameter_kind::writable));
       if (at == nullptr) give_up(gpu->problem());
       mappings[i] = {at, size};
     }
@@ -145,10 +155,11 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   for (uint32_t i = 0; i < setup.parameters; ++i) {
     auto* base = mappings[i].base;
     if (base == nullptr || address < base - page_bytes ||
-        address >= base + mappings[i].size + page_bytes)
+        address >= base + mappings[i].total() + page_bytes)
       continue;
+    auto step = static_cast<int64_t>(mappings[i].step());
     control->fault_parameter = i;
-    control->fault_offset = address - base;
+    control->fault_offset = address - base - control->values[i] / step * step;
   }
   // SA_RESETHAND: returning repeats the access, which now ends the process with its signal.
 }
@@ -198,14 +209,6 @@ void load() {
   entry = ::dlsym(library, setup.function);
   control->remark = entry != nullptr ? candidate_remark::loaded : candidate_remark::missing_symbol;
 }
-
-// Pointers and 32-bit integers are both of class INTEGER in the System V ABI: they take the same
-// registers and stack slots in order, and a callee reads only the low half of a slot for an int.
-// So one call with all sixteen slots fits every signature; the caller cleans up what the callee
-// does not know of. Float scalars would go elsewhere, so tasks have none.
-using any_function = void (*)(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                              int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
-                              int64_t, int64_t);
 
 [[noreturn]] void lose_device(int result, const char* problem) {
   control->remark = candidate_remark::device_error;
@@ -281,8 +284,7 @@ void call() {
     a[i] = control->values[i];
     if (mappings[i].base != nullptr) a[i] += reinterpret_cast<int64_t>(mappings[i].base);
   }
-  reinterpret_cast<any_function>(entry)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9],
-                                        a[10], a[11], a[12], a[13], a[14], a[15]);
+  call_any(entry, a);
 }
 
 // Also errors of what the candidate launched itself show here; the context is of no use then.
@@ -334,6 +336,12 @@ int main(int argc, char** argv) {
   // Before the driver starts threads, which would stay outside. A kernel without Landlock is no
   // reason to end: what it guards is hidden, too.
   if (!enter_candidate_landlock()) give_up("enter a Landlock domain");
+  // Under sanitizers of the CPU. Their libraries, which the loader has started, need nothing that
+  // the inner walls forbid.
+  if (argc > 1 && std::strcmp(argv[1], "checked") == 0) {
+    if (!enter_candidate_seccomp(false)) give_up("enter the inner seccomp filter");
+    return make_checked_calls();
+  }
   static gpu_memory device;
   if (argc > 1 && std::strcmp(argv[1], "gpu") == 0) {
     // A context takes 140 ms and more; it is made while nobody waits for this process.

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "gpu/examine/memory_checks.hpp"
+#include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/referee_protocol.hpp"
 #include "gpu/referee/scheduling.hpp"
@@ -32,6 +33,7 @@ struct options {
   size_t pool = 2;
   std::string gpu_node;
   std::string sanitizer;
+  host_compiler compiler;
   std::string python;
   bool python_at_once = false;
 };
@@ -58,19 +60,13 @@ std::string default_cache() {
   return "/tmp/kernelmill-referee-cache";
 }
 
-Message<wire::EvaluateResult> evaluate_device_code(const lanes& x,
-                                                   wire::EvaluateRequest::Reader request) {
-  auto judged = evaluate_request(x.compiled, request);
-  auto prepared = x.compiled.tasks.get(request.getTaskDir(), request.getTaskDigest());
-  // Without its task it has been judged as lost.
-  return prepared ? with_memory_checks(x.memory, (*prepared)->spec(), request, judged) : judged;
-}
-
-Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Reader request) {
-  if (request.getContract() == "device") return evaluate_device_code(x, request);
+Message<wire::EvaluateResult> judge(const lanes& x, wire::EvaluateRequest::Reader request) {
   if (contract_of(request.getContract().cStr()) != contract_kind::torch)
     return evaluate_request(x.compiled, request);
-  if (x.torch != nullptr) return evaluate_torch(x.with_torch(), request);
+  if (x.torch != nullptr) {
+    x.compiled.tasks.make_room();
+    return evaluate_torch(x.with_torch(), request);
+  }
   return build<wire::EvaluateResult>([](wire::EvaluateResult::Builder out) {
     set_fault(out.initFault(), {fault_class::configuration, "python_missing",
                                 "failed to judge contract torch: this slot has no Python",
@@ -78,10 +74,25 @@ Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Re
   });
 }
 
+Message<wire::EvaluateResult> evaluate(const lanes& x, wire::EvaluateRequest::Reader request) {
+  double begun = now_seconds();
+  auto judged = judge(x, request);
+  if (request.getSanitize().size() == 0) return judged;
+  auto found = load_task_folder(request.getTaskDir());
+  if (!found) return judged; // as lost
+  judging_terms terms;
+  terms.backend = x.compiled.gpu != nullptr ? "cuda" : "cpu";
+  terms.contract = contract_of(request.getContract().cStr()).value_or(contract_kind::native);
+  auto what = on_terms(**found, terms);
+  return what ? with_memory_checks(x.memory, **what, request, judged, begun) : judged;
+}
+
 Message<wire::CheckResult> check(const lanes& x, wire::CheckRequest::Reader request) {
   auto spec = load_task_folder(request.getTaskDir());
-  if (x.torch != nullptr && spec && (*spec)->contract == contract_kind::torch)
+  if (x.torch != nullptr && spec && (*spec)->contract == contract_kind::torch) {
+    x.compiled.tasks.make_room();
     return check_torch(x.with_torch(), request.getTaskDir());
+  }
   return check_request(x.compiled, request);
 }
 
@@ -145,7 +156,7 @@ expected<void> serve(const options& given) {
   examined.cpus = given.cpus;
   const lanes all{{tasks, pool, hardware, gpu.get()},
                   torch.get(),
-                  {walls, std::move(examined), given.sanitizer}};
+                  {walls, std::move(examined), given.sanitizer, given.python, given.compiler}};
   if (!gpu) hardware.peaks(); // 100 ms that no evaluation shall wait for
   for (;;) {
     pool.refill();
@@ -173,6 +184,8 @@ int main(int argc, char** argv) {
                  "device node of the one GPU that CUDA_VISIBLE_DEVICES shows; none: a CPU slot");
   app.add_option("--sanitizer", given.sanitizer,
                  "path of compute-sanitizer; none: no checks of memory");
+  app.add_option("--compiler", given.compiler.path,
+                 "g++ whose sanitizers check the memory of candidates on a CPU");
   app.add_option("--python", given.python, "interpreter that has torch; none: no contract torch");
   app.add_flag("--python-at-once", given.python_at_once,
                "start it before the first request that needs it");

@@ -186,10 +186,13 @@ sandbox_spec warm_process_walls(const python_facts& facts) {
   return spec;
 }
 
+// A name, because the number of the sandbox's user has none: parts of torch ask for it when they
+// are imported, and fail.
 std::vector<std::string> python_environment() {
   return {"HOME=/tmp",         "LC_ALL=C.UTF-8",        "PYTHONDONTWRITEBYTECODE=1",
           "OMP_NUM_THREADS=2", "MKL_NUM_THREADS=2",     "OPENBLAS_NUM_THREADS=2",
-          "TMPDIR=/tmp",       "CUDA_VISIBLE_DEVICES=", "TRITON_CACHE_DIR=/tmp/triton"};
+          "TMPDIR=/tmp",       "CUDA_VISIBLE_DEVICES=", "TRITON_CACHE_DIR=/tmp/triton",
+          "USER=candidate",    "LOGNAME=candidate"};
 }
 
 } // namespace kernelmill

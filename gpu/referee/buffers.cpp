@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::byte guard_byte{0xc3};
 constexpr size_t guard_checked = 4096; // bytes before the payload that are looked at
+constexpr size_t most_places = 15;
+constexpr size_t bytes_of_places = size_t{4} << 20;
 
 tl::unexpected<error> failed(const char* what) {
   return infrastructure_error("shared_memory",
@@ -60,15 +62,22 @@ bool has_clflushopt() {
 
 expected<shared_buffer> shared_buffer::create(size_t bytes, bool writable_by_candidate) {
   size_t size = (bytes + 2 * buffer_alignment - 1) / buffer_alignment * buffer_alignment;
-  size = (size + page_bytes - 1) / page_bytes * page_bytes;
+  size_t place = (size + page_bytes - 1) / page_bytes * page_bytes;
+  size_t places = std::clamp<size_t>(bytes_of_places / place, 1, most_places);
+  places -= 1 - places % 2; // of an even number some would belong to one order of calls
+  size = places * (place + page_bytes) - page_bytes;
   auto descriptor = sealed_memfd("kernelmill-tensor", size);
   KM_TRY(descriptor);
   shared_buffer result;
   result.descriptor_ = *descriptor;
-  auto* at = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, *descriptor, 0);
+  // Populated, so that no candidate is charged for its memory.
+  auto* at =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, *descriptor, 0);
   if (at == MAP_FAILED) return failed("map a tensor");
   result.base_ = static_cast<std::byte*>(at);
   result.size_ = size;
+  result.place_bytes_ = place;
+  result.places_ = static_cast<uint32_t>(places);
   // From here on new mappings and write(2) are refused; ours stays writable.
   int seals = F_SEAL_SEAL | (writable_by_candidate ? 0 : F_SEAL_FUTURE_WRITE);
   if (::fcntl(*descriptor, F_ADD_SEALS, seals) != 0) return failed("seal a tensor");
@@ -86,6 +95,10 @@ shared_buffer& shared_buffer::operator=(shared_buffer&& x) noexcept {
   descriptor_ = std::exchange(x.descriptor_, -1);
   base_ = std::exchange(x.base_, nullptr);
   size_ = std::exchange(x.size_, 0);
+  place_bytes_ = x.place_bytes_;
+  places_ = x.places_;
+  place_ = x.place_;
+  end_ = x.end_;
   offset_ = x.offset_;
   bytes_ = x.bytes_;
   return *this;
@@ -103,11 +116,16 @@ void shared_buffer::release() noexcept {
 }
 
 void shared_buffer::place(size_t bytes) {
-  offset_ = size_ - (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
+  end_ = place_ * (place_bytes_ + page_bytes) + place_bytes_;
+  offset_ = end_ - (bytes + buffer_alignment - 1) / buffer_alignment * buffer_alignment;
   bytes_ = bytes;
-  size_t before = std::min(offset_, guard_checked);
+  size_t before = guard_before();
   std::fill_n(base_ + offset_ - before, before, guard_byte);
-  std::fill(base_ + offset_ + bytes_, base_ + size_, guard_byte);
+  std::fill(base_ + offset_ + bytes_, base_ + end_, guard_byte);
+}
+
+size_t shared_buffer::guard_before() const noexcept {
+  return std::min(offset_ - (end_ - place_bytes_), guard_checked);
 }
 
 void shared_buffer::poison(uint32_t pattern) noexcept {
@@ -116,7 +134,7 @@ void shared_buffer::poison(uint32_t pattern) noexcept {
 
 void shared_buffer::flush() const noexcept {
   static const bool fast = has_clflushopt();
-  fast ? flush_lines(payload(), base_ + size_) : flush_lines_slowly(payload(), base_ + size_);
+  fast ? flush_lines(payload(), base_ + end_) : flush_lines_slowly(payload(), base_ + end_);
 }
 
 void shared_buffer::take(std::byte* into, uint64_t order) const noexcept {
@@ -137,10 +155,10 @@ void shared_buffer::take(std::byte* into, uint64_t order) const noexcept {
 }
 
 std::optional<std::string> shared_buffer::damage() const {
-  size_t before = std::min(offset_, guard_checked);
+  size_t before = guard_before();
   for (size_t i = 1; i <= before; ++i)
     if (base_[offset_ - i] != guard_byte) return std::to_string(i) + " bytes before its start";
-  for (size_t i = offset_ + bytes_; i < size_; ++i)
+  for (size_t i = offset_ + bytes_; i < end_; ++i)
     if (base_[i] != guard_byte)
       return std::to_string(i - offset_ - bytes_ + 1) + " bytes after its end";
   return std::nullopt;

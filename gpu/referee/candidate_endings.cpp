@@ -9,6 +9,7 @@
 #include "gpu/referee/candidate_faults.hpp"
 #include "gpu/referee/candidate_process.hpp"
 #include "gpu/referee/candidate_walls.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -155,9 +156,7 @@ uint64_t candidate_process::printed_bytes() const {
 }
 
 std::string candidate_process::output() const {
-  char text[printed_kept];
-  auto got = ::pread(printed_.get(), text, sizeof text, 0);
-  return got > 0 ? cleaned({text, static_cast<size_t>(got)}) : std::string{};
+  return cleaned(read_first(printed_.get(), printed_kept));
 }
 
 } // namespace kernelmill

@@ -122,6 +122,7 @@ expected<void> candidate_process::attach(int library, const std::string& functio
     capacities_.push_back(from.capacity);
     if (from.descriptor < 0) continue;
     setup.specs[i].kind = from.writable ? parameter_kind::writable : parameter_kind::readable;
+    setup.specs[i].places = from.places;
     setup.specs[i].capacity = from.capacity;
     descriptors.push_back(from.descriptor);
   }
@@ -191,8 +192,8 @@ core_seconds candidate_process::cores_so_far() const {
   return {cpu_seconds() / cores_, seconds_without_core(::getpid())};
 }
 
-// On a CPU no candidate can stop itself (seccomp). On a GPU its driver's timers could do it. Nobody
-// can freeze the group that he is in.
+// On a CPU no candidate can stop itself (seccomp). On a GPU, whose filter lets ioctl() through, that
+// is not shown. Nobody can freeze the group that he is in.
 bool candidate_process::is_held() const {
   return (!on_gpu() && is_stopped(pid_)) || is_frozen(pid_);
 }

@@ -38,8 +38,9 @@ std::vector<std::string> small_context_environment();
 /// What a candidate gets for one parameter.
 struct shared_memory {
   int descriptor = -1; ///< below 0: a scalar
-  size_t capacity = 0; ///< bytes
+  size_t capacity = 0; ///< bytes of one place
   bool writable = false;
+  uint32_t places = 1;
 };
 
 /// How a process ended that should not have. The class is candidate, or infrastructure when it

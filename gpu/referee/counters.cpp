@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 
 #include <linux/perf_event.h>
@@ -13,6 +12,7 @@
 
 #include "gpu/process/core_use.hpp"
 #include "gpu/referee/measured_run.hpp"
+#include "gpu/referee/scheduling.hpp"
 #include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
@@ -35,15 +35,6 @@ constexpr hardware_event events[] = {
     {"branch_misses", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
     {"page_faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
 };
-
-std::vector<int> threads_of(int pid) {
-  std::vector<int> result;
-  std::error_code problem;
-  for (const auto& entry :
-       std::filesystem::directory_iterator{"/proc/" + std::to_string(pid) + "/task", problem})
-    result.push_back(std::atoi(entry.path().filename().c_str()));
-  return result;
-}
 
 // One event over all threads that there are, and those that they start.
 class event_counter {
@@ -113,7 +104,12 @@ usage read_usage(int pid) {
 void count_calls(measured_run& run) {
   auto& record = run.record;
   run.parts.pool.settle();
-  run.work.select(run.prepared.spec().timed);
+  const auto& timed = run.prepared.spec().timed;
+  run.work.select(timed);
+  if (auto fault = run.choose_geometry(timed)) {
+    record.fault = *fault;
+    return;
+  }
   auto& process = run.candidate.process();
   std::vector<event_counter> counters;
   usage before;

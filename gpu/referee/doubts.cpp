@@ -1,10 +1,18 @@
 #include "gpu/referee/doubts.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 namespace kernelmill {
 
 namespace {
+
+constexpr size_t most_in_doubt = 16; // blocks of a kind
+
+auto& named(auto& kinds, const std::string& name) {
+  return *std::find_if(kinds.begin(), kinds.end(), [&](auto& x) { return x.name == name; });
+}
 
 class settling {
 public:
@@ -101,11 +109,47 @@ private:
   std::optional<slow_kind> slow_;
 };
 
+// A kind that is or may be slower, of which fewer blocks than `most` do not tell yet.
+std::optional<std::string> open_doubt(std::vector<kind_blocks> kinds, size_t most) {
+  auto paid = pay_slowest(kinds);
+  if (paid.in_doubt) return paid.in_doubt;
+  if (far_slower(all_of(kinds))) return std::nullopt;
+  while (auto name = doubtful_kind(kinds)) {
+    auto& blocks = named(kinds, *name).blocks;
+    bool is_told = name == paid.slowest || tells_apart(kinds.front(), named(kinds, *name)) ||
+                   blocks.size() >= most;
+    if (blocks.size() < confirming_blocks || !is_told) return name;
+    blocks.clear(); // there may be others
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 std::optional<slow_kind> settle_doubts(std::vector<kind_blocks>& blocks,
                                        const std::function<bool(size_t)>& take) {
   return settling{blocks, take}.run();
+}
+
+std::optional<std::string> unsettled_kind(std::vector<kind_blocks> kinds) {
+  return open_doubt(std::move(kinds), most_in_doubt);
+}
+
+paid_speedup pay_settled(const std::vector<kind_blocks>& kinds) {
+  auto paid = pay_slowest(kinds);
+  // A machine so noisy that no number of blocks tells is no excuse, either.
+  if (auto name = open_doubt(kinds, std::numeric_limits<size_t>::max()); name && !paid.in_doubt) {
+    auto most = estimate_speedup(named(kinds, *name).blocks).estimate;
+    paid.speedup.low = std::min(paid.speedup.low, most);
+  }
+  return paid;
+}
+
+paid_speedup pay_after_doubts(const std::vector<kind_blocks>& kinds,
+                              const std::optional<slow_kind>& slow) {
+  auto paid = pay_alike(slow ? std::vector<kind_blocks>{kinds[slow->kind]} : kinds);
+  paid.speedup.low = std::min(paid.speedup.low, pay_settled(kinds).speedup.low);
+  return paid;
 }
 
 bool far_slower(const std::vector<timed_block>& blocks) {

@@ -216,15 +216,22 @@ bool check_cases(measured_run& run) {
 
 namespace {
 
+// Whoever asks for a profile has the verdict. What is looked for after a judgement is left out,
+// too: a profile decides nothing.
+void run_profile(measured_run& run, span_clock& clock) {
+  run.seal();
+  candidate_pool::hold until_it_is_over{run.parts.pool};
+  count_calls(run);
+  clock.lap("profile");
+}
+
 void run_phases(measured_run& run, double overhead, span_clock& clock) {
+  if (run.options.profiled) return run_profile(run, clock);
   bool right = check_cases(run);
   clock.lap("correctness");
   if (right) run.seal();
   candidate_pool::hold until_it_is_over{run.parts.pool};
-  if (right && run.options.profiled) {
-    count_calls(run);
-    clock.lap("profile");
-  } else if (right && run.options.timed) {
+  if (right && run.options.timed) {
     measure_timing(run, overhead);
     clock.lap("timing");
   }
@@ -282,7 +289,13 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
     return record;
   }
   auto& judged = **candidate;
-  auto overhead = judged.measure_overhead();
+  auto work = prepared.make_workload();
+  bool is_clock = parts.gpu == nullptr && options.timed && !options.profiled;
+  if (is_clock) {
+    work.select(prepared.spec().timed);
+    work.fill({}, 0);
+  }
+  auto overhead = judged.measure_overhead(is_clock ? &work : nullptr);
   if (auto fault = look_at_baseline(parts, prepared, options)) {
     record.fault = *fault;
     prepared.release(parts.pool.retire(std::move(*candidate)));
@@ -297,8 +310,7 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
   if (fault)
     record.fault = *fault;
   else
-    measure_loaded({parts, prepared, options, judged, prepared.make_workload(), record}, *overhead,
-                   clock);
+    measure_loaded({parts, prepared, options, judged, std::move(work), record}, *overhead, clock);
   keep_output(record, judged.process());
   prepared.release(parts.pool.retire(std::move(*candidate)));
   clock.lap("release");

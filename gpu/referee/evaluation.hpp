@@ -1,7 +1,7 @@
 #pragma once
 
 // One evaluation: a library in, measured facts out. Correctness first, visible cases before
-// hidden ones and small before large; then, if all is right, time or counters.
+// hidden ones and small before large; then, if all is right, time. A profile has counters alone.
 
 #include <cstdint>
 #include <optional>
@@ -11,6 +11,7 @@
 #include "gpu/referee/candidate_pool.hpp"
 #include "gpu/referee/machine.hpp"
 #include "gpu/referee/prepared_task.hpp"
+#include "gpu/referee/stopping.hpp"
 #include "gpu/referee/timing_statistics.hpp"
 #include "messages/evaluate.capnp.h"
 #include "messages/message.hpp"
@@ -116,8 +117,8 @@ struct evaluation_options {
   stopping_rule stopping;
   bool timed = true;
   paid_clock clock = paid_clock::call;
-  bool profiled = false;
-  bool seeded = false; ///< `seed` replays an evaluation; else one is drawn
+  bool profiled = false; ///< calls are counted; no case is run, and nothing is found right
+  bool seeded = false;   ///< `seed` replays an evaluation; else one is drawn
   secret_seed seed{};
   double deadline = 0; ///< by now_seconds()
 };

@@ -18,7 +18,7 @@ public:
       if (arg.role == argument_role::scalar) continue;
       auto buffer = shared_buffer::create(capacity_of(x, i), is_output(arg));
       KM_TRY(buffer);
-      parameters[i] = {buffer->descriptor(), buffer->capacity(), is_output(arg)};
+      parameters[i] = {buffer->descriptor(), buffer->capacity(), is_output(arg), buffer->places()};
       result->buffers_[i] = std::move(*buffer);
     }
     KM_TRY(result->attach(parameters, library, x.function));
@@ -44,7 +44,8 @@ private:
       auto& buffer = *buffers_[i];
       const auto& arg = spec().arguments[i];
       const auto& t = work.tensor(i);
-      if (buffer.bytes() != work.bytes(i)) buffer.place(work.bytes(i));
+      if (cold) buffer.move_on();
+      if (cold || buffer.bytes() != work.bytes(i)) buffer.place(work.bytes(i));
       if (is_filled(arg))
         std::memcpy(buffer.payload(),
                     arg.type == dtype::f32 ? static_cast<const void*>(t.f32.data()) : t.i32.data(),

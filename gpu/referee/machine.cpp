@@ -76,6 +76,11 @@ std::vector<int> all_cpus() {
 
 } // namespace
 
+machine::machine(std::vector<int> cpus, std::vector<int> timed_cpus)
+    : cpus_(cpus.empty() ? all_cpus() : std::move(cpus)), timed_cpus_(std::move(timed_cpus)) {
+  // nop
+}
+
 size_t last_level_cache_bytes() {
   long found = 0;
   for (int name : {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE})
@@ -115,9 +120,6 @@ void machine::measure_again() {
   peaks_.flops_per_second = std::max(peaks_.flops_per_second, flops * cores);
 }
 
-uint32_t machine::cores() const {
-  return static_cast<uint32_t>(cpus_.empty() ? all_cpus().size() : cpus_.size());
-}
 
 double machine::least_overhead(double seconds) {
   least_overhead_ = std::min(seconds, least_overhead_.value_or(seconds));

@@ -19,8 +19,8 @@ struct machine_peaks {
 /// Thread safety: none.
 class machine {
 public:
-  explicit machine(std::vector<int> cpus, std::vector<int> timed_cpus = {})
-      : cpus_(std::move(cpus)), timed_cpus_(std::move(timed_cpus)) {}
+  /// `cpus`: of the slot; none: those that this process has now, before it settles on one.
+  explicit machine(std::vector<int> cpus, std::vector<int> timed_cpus = {});
 
   /// On a GPU: the core of the referee while it times, and that of what it times; empty: none to
   /// spare.
@@ -34,7 +34,7 @@ public:
   /// whichever is longer, with a margin of 5 %.
   double roofline_seconds(double bytes, double flops, double set_bytes);
 
-  uint32_t cores() const;
+  uint32_t cores() const { return static_cast<uint32_t>(cpus_.size()); }
 
   /// Takes note of what an empty call of a trusted process cost, and returns the least so far: more
   /// is the machine's doing.

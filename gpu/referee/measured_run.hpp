@@ -117,7 +117,7 @@ void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_recor
 /// Nothing, or the task's fault. REQUIRES: the baseline is running; a CPU slot.
 std::optional<error> choose_kinds(measured_run& run);
 
-/// Counts what some calls at the timed shape do.
+/// Counts what some calls at the timed shape do. Their outputs are not looked at.
 void count_calls(measured_run& run);
 
 } // namespace kernelmill

@@ -148,6 +148,10 @@ expected<std::unique_ptr<slot>> prepared_task::make_slot(candidate_process proce
                          : make_host_slot(std::move(process), task_, library);
 }
 
+void prepared_tasks::make_room() {
+  while (!tasks_.empty() && gpu_ != nullptr && gpu_->crowded()) tasks_.pop_back();
+}
+
 expected<prepared_task*> prepared_tasks::get(const std::string& directory,
                                              const std::string& digest) {
   auto found = std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& x) {
@@ -176,8 +180,8 @@ expected<prepared_task*> prepared_tasks::get(const std::string& directory,
       terms.backend = gpu_ != nullptr ? "cuda" : "cpu";
       auto here = on_terms(spec, std::move(terms));
       KM_TRY(here);
-      while (!tasks_.empty() && (tasks_.size() >= limit_ || (gpu_ != nullptr && gpu_->crowded())))
-        tasks_.pop_back();
+      while (tasks_.size() >= limit_) tasks_.pop_back();
+      make_room();
       auto prepared = prepared_task::prepare(**here, builder_, gpu_);
       KM_TRY(prepared);
       tasks_.push_front(std::move(*prepared));

@@ -131,6 +131,9 @@ public:
   /// `digest` may be empty; else the folder must still hold what it names.
   expected<prepared_task*> get(const std::string& directory, const std::string& digest);
 
+  /// Forgets tasks, those used longest ago first, while a GPU is crowded: others need its memory.
+  void make_room();
+
 private:
   trusted_builder& builder_;
   size_t limit_;

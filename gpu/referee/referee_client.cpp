@@ -74,6 +74,8 @@ expected<void> referee_client::state::start() {
   spec.argv = {program, "--pool", std::to_string(options.pool), "--cache", options.cache_directory};
   add_cores(spec.argv, "--cpus", options.cpus);
   add_cores(spec.argv, "--timed-cpus", options.timed_cpus);
+  if (!options.compiler.empty())
+    spec.argv.insert(spec.argv.end(), {"--compiler", options.compiler});
   if (!options.python.empty()) spec.argv.insert(spec.argv.end(), {"--python", options.python});
   if (options.python_at_once) spec.argv.emplace_back("--python-at-once");
   spec.environment = {"PATH=/usr/bin:/bin", "LC_ALL=C"};

@@ -23,6 +23,7 @@ struct referee_options {
   std::string gpu_node = {};            ///< "/dev/nvidia0"; empty: a CPU slot
   std::string gpu_uuid = {};            ///< of the same
   std::string sanitizer = {};           ///< path of compute-sanitizer; empty: there is none
+  std::string compiler = {};            ///< g++ that checks memory on a CPU; empty: the system's
   std::string python = {};              ///< interpreter that has torch; empty: no contract `torch`
   bool python_at_once = false;          ///< started before the first request that needs it
   std::vector<std::string> layers = {}; ///< of the sandbox that stand here, for each result

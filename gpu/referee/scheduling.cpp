@@ -1,5 +1,6 @@
 #include "gpu/referee/scheduling.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -48,6 +49,13 @@ void for_each_thread(int pid, F act) {
 
 } // namespace
 
+std::vector<int> threads_of(int pid) {
+  std::vector<int> result;
+  for_each_thread(pid, [&](int thread) { result.push_back(thread); });
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
 double waited_seconds(int pid) noexcept {
   char path[40];
   std::snprintf(path, sizeof path, "/proc/%d/schedstat", pid);
@@ -84,10 +92,17 @@ void keep_beside(int pid) noexcept {
   if (settled) settle_on(pid, core);
 }
 
-void let_roam(int pid) noexcept {
-  if (moved)
-    for_each_thread(
-        pid, [](int thread) { ::sched_setaffinity(thread, sizeof original_cpus, &original_cpus); });
+cpu_set_t cores_of(int pid) noexcept {
+  cpu_set_t result;
+  CPU_ZERO(&result);
+  if (::sched_getaffinity(pid, sizeof result, &result) != 0) CPU_ZERO(&result);
+  return result;
+}
+
+void let_roam(int pid, const cpu_set_t& cores) noexcept {
+  if (CPU_COUNT(&cores) > 0)
+    for_each_thread(pid,
+                    [&](int thread) { ::sched_setaffinity(thread, sizeof cores, &cores); });
 }
 
 cores_apart::cores_apart(const std::vector<int>& cores) noexcept {

@@ -11,6 +11,9 @@ namespace kernelmill {
 /// Seconds that the main thread of a process was ready to run and had no core, so far.
 double waited_seconds(int pid) noexcept;
 
+/// The ids of a process's threads, in order.
+std::vector<int> threads_of(int pid);
+
 /// Puts the threads of a process, and those that they start, ahead of what else the machine runs.
 /// Without the right to do so nothing happens: times are noisier then, for all alike.
 void raise_priority(int pid) noexcept;
@@ -25,8 +28,11 @@ void run_beside(int pid) noexcept;
 /// on any other core that is idle. Without the right to do so nothing happens.
 void keep_beside(int pid) noexcept;
 
-/// Undoes keep_beside() for all threads of a process.
-void let_roam(int pid) noexcept;
+/// The cores that the main thread of a process may use; none where nobody can tell.
+cpu_set_t cores_of(int pid) noexcept;
+
+/// Gives all threads of a process these cores; does nothing where there are none.
+void let_roam(int pid, const cpu_set_t& cores) noexcept;
 
 /// While one lives the calling thread has the first of two cores for itself, and those that it
 /// times take turns on the second. Both wait by looking: on one core each would keep the other from

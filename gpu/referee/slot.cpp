@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include "gpu/process/core_use.hpp"
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/scheduling.hpp"
 
@@ -13,7 +12,7 @@ namespace kernelmill {
 
 namespace {
 
-constexpr size_t empty_calls = 9;
+constexpr size_t empty_calls = 16;
 constexpr int empty_call_deadline_ms = 2'000;
 
 size_t size_of(const taken_output& x, dtype type) {
@@ -45,24 +44,34 @@ expected<void> slot::attach(const std::vector<shared_memory>& parameters, int li
   return process_.attach(library, function, parameters);
 }
 
-std::optional<double> slot::measure_overhead() {
-  if (rests_) keep_beside(process_.pid()); // as in timed calls
+std::optional<double> slot::measure_overhead(const workload* work) {
+  if (rests_) use_cores(core_choice::beside);
   std::vector<double> times;
   while (times.size() < empty_calls) {
-    if (rests_) process_.stop();
-    auto seconds = process_.run(candidate_command::nothing, {}, empty_call_deadline_ms);
+    auto seconds = empty_call(work);
     if (!seconds) return std::nullopt;
     times.push_back(*seconds);
   }
-  if (rests_) let_roam(process_.pid());
+  if (rests_) use_cores(core_choice::any);
   run_anywhere();
   std::sort(times.begin(), times.end());
   return times[empty_calls / 4];
 }
 
-void slot::stay_beside(bool yes) {
-  if (beside_ && !yes) let_roam(process_.pid());
-  beside_ = yes;
+std::optional<double> slot::empty_call(const workload* work) {
+  if (work != nullptr) deliver(*work, true);
+  auto seconds = process_.run(candidate_command::nothing, {}, empty_call_deadline_ms);
+  if (!rests_ || !seconds) return seconds;
+  process_.stop(); // what it has left to do would be in the time of who is called next
+  cpu_mark_ = process_.cpu_seconds();
+  return seconds;
+}
+
+void slot::use_cores(core_choice which) {
+  bool was = cores_ == core_choice::beside, will_be = which == core_choice::beside;
+  if (will_be && !was) own_cores_ = cores_of(process_.pid());
+  if (was && !will_be) let_roam(process_.pid(), own_cores_);
+  cores_ = which;
 }
 
 std::optional<error> slot::load(int deadline_ms) {
@@ -77,7 +86,8 @@ std::optional<std::string> slot::deliver(const workload& work, bool cold) {
     cpu_mark_ = process_.cpu_seconds();
   }
   auto changed = changed_since();
-  if (cold) beside_ ? keep_beside(process_.pid()) : run_beside(process_.pid());
+  if (cold && cores_ == core_choice::beside) keep_beside(process_.pid());
+  if (cold && cores_ == core_choice::any) run_beside(process_.pid());
   called_ = false;
   place(work, cold);
   return changed;
@@ -123,7 +133,7 @@ void slot::rest(call_measure& into, double done) {
   into.still = process_.stop() == standing::still;
   double now = process_.cpu_seconds();
   into.late_cpu = std::min(now - cpu_mark_, now_seconds() - done);
-  into.threads = static_cast<uint32_t>(thread_states(process_.pid()).size());
+  into.threads = threads_of(process_.pid());
   cpu_mark_ = now;
 }
 

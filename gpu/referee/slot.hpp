@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <sched.h>
+
 #include "gpu/referee/candidate_process.hpp"
 #include "gpu/referee/workload.hpp"
 
@@ -20,8 +22,16 @@ struct call_measure {
                           ///< more than that took
   double idle_cpu = 0;    ///< the same from then until this call
   double waited = 0;      ///< seconds of the call in which it or the referee had no core
-  uint32_t threads = 1;   ///< that the process had when it stood still
+  std::vector<int> threads; ///< that the process had when it stood still: ids, in order
   bool still = true;      ///< false: it had not stopped in time
+};
+
+/// Where a process runs, and its referee meanwhile.
+enum class core_choice {
+  any,    ///< on its cores; the referee comes to the one that it ran on last
+  apart,  ///< on its cores; the referee stays where it is, for another process
+  beside, ///< its main thread on the referee's core, where waking it always costs the same, and so
+          ///< do threads that it starts meanwhile
 };
 
 /// Thread safety: none.
@@ -29,12 +39,16 @@ class slot {
 public:
   virtual ~slot() = default;
 
-  /// Seconds of a command that does nothing, before the library is loaded: the lower quartile.
-  std::optional<double> measure_overhead();
+  /// Seconds of a command that does nothing, before the library is loaded: the lower quartile of
+  /// some. Nothing when the process ended.
+  std::optional<double> measure_overhead(const workload* work);
 
-  /// Whether the process's main thread stays on the referee's core, where waking it always costs
-  /// the same. Threads that it starts meanwhile stay there, too. REQUIRES: a slot that rests.
-  void stay_beside(bool yes);
+  /// Seconds of one such command. Behind contents it comes as a timed call of a slot that rests
+  /// does, which costs it 2 to 3 us that commands in a row do not take.
+  std::optional<double> empty_call(const workload* work);
+
+  /// Where the process runs from now on. REQUIRES: a slot that rests.
+  void use_cores(core_choice which);
 
   /// Loads the library. An empty result means that it is in.
   std::optional<error> load(int deadline_ms);
@@ -90,7 +104,8 @@ private:
   const task* task_;
   std::vector<taken_output> taken_;
   bool called_ = false;
-  bool beside_ = false;
+  core_choice cores_ = core_choice::any;
+  cpu_set_t own_cores_{}; // before it was put beside the referee
   double cpu_mark_ = 0; // at the end of the latest call
 };
 

@@ -11,14 +11,42 @@ namespace kernelmill {
 namespace {
 
 constexpr double going_on = 20e-6; // seconds of a processor around a call: to start, and to stop
-constexpr int meetings = 3;        // with a kind whose pairs are disturbed
+constexpr size_t fewest_empty = 5;
+constexpr size_t latest_empty = 9;
+constexpr int meetings = 3; // with a kind whose pairs are disturbed
 
 // Threads that have ended by then show in the time of processors.
 bool works_in_parallel(const call_measure& x) {
-  return x.threads > 1 || x.cpu_seconds > 1.25 * x.seconds + going_on;
+  return x.threads.size() > 1 || x.cpu_seconds > 1.25 * x.seconds + going_on;
+}
+
+// The same ones after each call: a thread that was caught before its end is no such.
+bool keeps_threads(const std::vector<call_measure>& calls) {
+  return !calls.empty() && calls.front().threads.size() > 1 &&
+         std::all_of(calls.begin(), calls.end(),
+                     [&](const call_measure& x) { return x.threads == calls.front().threads; });
 }
 
 } // namespace
+
+double fixed_cost::now() const {
+  if (seen_.size() < fewest_empty) return alone_;
+  auto latest = std::min(seen_.size(), latest_empty);
+  return bounded({seen_.end() - static_cast<std::ptrdiff_t>(latest), seen_.end()});
+}
+
+double fixed_cost::typical() const {
+  return seen_.empty() ? alone_ : bounded(seen_);
+}
+
+double fixed_cost::without(double seconds, bool threads) const {
+  double fixed = threads ? std::min(now(), alone_) : now();
+  return seconds - std::min(fixed, largest_fixed_share * seconds);
+}
+
+double fixed_cost::bounded(std::vector<double> times) const {
+  return std::min(median(std::move(times)), most_);
+}
 
 std::optional<pair_times> meet_kind(const std::function<bool(pair_times&)>& take,
                                     const std::function<bool()>& expired) {
@@ -38,6 +66,7 @@ std::optional<pair_times> meet_kind(const std::function<bool(pair_times&)>& take
 bool timed_pairs::take(const task_case& kind, bool reference_first, pair_times& times,
                        double share) {
   fill(kind);
+  if (!time_empty()) return false;
   bool taken = reference_first ? time_reference(times) && time_candidate(times, share)
                                : time_candidate(times, share) && time_reference(times);
   times.candidate_disturbed =
@@ -53,7 +82,7 @@ bool timed_pairs::check_alone(const task_case& kind, double& seconds) {
     run_.record.correct = false;
     return false;
   }
-  seconds = without_fixed(measure.seconds);
+  seconds = without_fixed(measure);
   return is_right(wide_bound);
 }
 
@@ -63,9 +92,34 @@ void timed_pairs::fill(const task_case& kind) {
   run_.work.find_truth();
 }
 
-// What an empty call of a trusted process costs is in both figures and of nobody's doing.
-double timed_pairs::without_fixed(double seconds) const {
-  return seconds - std::min(fixed_, largest_fixed_share * seconds);
+void timed_pairs::settle() {
+  excused_ = {};
+  const auto& late = seen_.reference_late;
+  if (!late.empty()) seen_.stopping_price = *std::min_element(late.begin(), late.end());
+  auto& baseline = *run_.prepared.baseline();
+  if (seen_.reference_in_parallel) { // it is woken on any core, so the candidate is, too
+    baseline.use_cores(core_choice::any);
+    run_.candidate.use_cores(core_choice::any);
+    return;
+  }
+  empty_calls_.forget();
+  baseline.use_cores(core_choice::beside);
+  // Threads that it has keep the slot's cores beside its main thread; those that it starts in each
+  // call would have that one's core alone.
+  seen_.candidate_apart = seen_.candidate_in_parallel && !keeps_threads(seen_.measures);
+  run_.candidate.use_cores(seen_.candidate_apart ? core_choice::apart : core_choice::beside);
+}
+
+bool timed_pairs::time_empty() {
+  auto& baseline = *run_.prepared.baseline();
+  auto seconds = baseline.empty_call(&run_.work);
+  if (!seconds) {
+    run_.record.fault =
+        bad_baseline(run_.prepared.spec(), "ended", baseline.process().ending()->fault);
+    return false;
+  }
+  empty_calls_.add(*seconds);
+  return true;
 }
 
 bool timed_pairs::time_reference(pair_times& times) {
@@ -77,12 +131,12 @@ bool timed_pairs::time_reference(pair_times& times) {
         bad_baseline(run_.prepared.spec(), "ended", baseline.process().ending()->fault);
     return false;
   }
-  times.reference = without_fixed(done->seconds);
+  seen_.reference_in_parallel = seen_.reference_in_parallel || works_in_parallel(*done);
+  times.reference = empty_calls_.without(done->seconds, seen_.reference_in_parallel);
   times.reference_disturbed = was_disturbed(*done, done->cpu_seconds);
   ++run_.record.timing.baseline.calls;
   run_.record.timing.baseline.disturbed += times.reference_disturbed ? 1 : 0;
   times.reference_waited = done->waited;
-  seen_.in_parallel = seen_.in_parallel || works_in_parallel(*done);
   seen_.reference_late.push_back(done->late_cpu);
   seen_.reference_times.push_back(done->seconds);
   auto result = run_.work.check(baseline.outputs());
@@ -95,13 +149,18 @@ bool timed_pairs::time_candidate(pair_times& times, double share) {
     run_.record.correct = false;
     return false;
   }
-  times.candidate = without_fixed(measure.seconds);
+  seen_.candidate_in_parallel = seen_.candidate_in_parallel || works_in_parallel(measure);
+  times.candidate = without_fixed(measure);
   least_cpu_ = std::min(least_cpu_, measure.cpu_seconds);
-  seen_.in_parallel = seen_.in_parallel || works_in_parallel(measure);
   times.candidate_disturbed = was_disturbed(measure, least_cpu_);
   seen_.worked_on += would_not_stop(measure) ? 1 : 0;
   seen_.measures.push_back(measure);
   return is_right(share);
+}
+
+double timed_pairs::without_fixed(const call_measure& candidate) const {
+  bool threads = seen_.candidate_in_parallel || seen_.reference_in_parallel;
+  return empty_calls_.without(candidate.seconds, threads);
 }
 
 bool timed_pairs::is_right(double share_of_bounds) {

@@ -32,21 +32,56 @@ std::optional<pair_times> meet_kind(const std::function<bool(pair_times&)>& take
 /// At most this share of a call is taken to be none of its doing: a clock has noise.
 inline constexpr double largest_fixed_share = 0.75;
 
+/// What of a call is of nobody's doing: to wake a process, and to see that it is done. A busy
+/// neighbour of a virtual machine doubles it for seconds, so it is measured beside the calls that
+/// it is taken from. Thread safety: none.
+class fixed_cost {
+public:
+  /// `alone`: seconds of an empty call before there was a candidate. Whatever a candidate does, no
+  /// more than twice that is taken from a call, and no more than that from one of a process with
+  /// threads: whoever keeps a core awake may be woken sooner than an empty call.
+  explicit fixed_cost(double alone) : most_(2 * alone), alone_(alone) {}
+
+  void add(double seconds) { seen_.push_back(seconds); }
+
+  /// Median of the latest nine; `alone` until there are five.
+  double now() const;
+
+  /// Those so far were of a process that was woken elsewhere.
+  void forget() { seen_.clear(); }
+
+  /// Median of all.
+  double typical() const;
+
+  /// `seconds` of a call without it. `threads`: of a process that has some.
+  double without(double seconds, bool threads = false) const;
+
+private:
+  double bounded(std::vector<double> times) const;
+
+  double most_;
+  double alone_;
+  std::vector<double> seen_;
+};
+
 /// What calls showed besides their time.
 struct seen_in_calls {
   std::vector<call_measure> measures;  ///< of the candidate
   std::vector<double> reference_late;  ///< seconds of a processor after a call was done
+  double stopping_price = 0;           ///< the least of these where the baseline was anywhere
   std::vector<double> reference_times; ///< seconds, with what is fixed
   size_t worked_on = 0;                ///< calls after which the candidate did not stop
-  bool in_parallel = false;            ///< either works with several threads
+  bool reference_in_parallel = false;  ///< it works with several threads
+  bool candidate_in_parallel = false;
+  bool candidate_apart = false;        ///< on its own cores; else its main thread is beside
 };
 
 /// Makes the calls. Whoever is not timed is stopped meanwhile.
 /// Thread safety: none.
 class timed_pairs {
 public:
-  /// `fixed`: seconds that an empty call of a trusted process takes.
-  timed_pairs(measured_run& run, double fixed) : run_(run), fixed_(fixed) {}
+  /// `fixed`: seconds that an empty call of a trusted process took before there was a candidate.
+  timed_pairs(measured_run& run, double fixed) : run_(run), empty_calls_(fixed) {}
 
   /// One call of each, on the same fresh contents. False when timing cannot go on: the record says
   /// why. `share` of its bounds is the candidate's.
@@ -58,19 +93,25 @@ public:
 
   const seen_in_calls& seen() const noexcept { return seen_; }
 
-  /// Calls so far were no timed ones: who waited in them needs no excuse.
-  void forget_waits() { excused_ = {}; }
+  /// Seconds that an empty call took meanwhile: the median.
+  double fixed() const { return empty_calls_.typical(); }
+
+  /// Ends the calls that warm up, which are no timed ones: who waited in them needs no excuse.
+  /// Puts either side on the cores that its own threads need. What a candidate starts changes
+  /// nothing for its baseline.
+  void settle();
 
 private:
   void fill(const task_case& kind);
+  bool time_empty();
   bool time_reference(pair_times& times);
   bool time_candidate(pair_times& times, double share);
   bool is_right(double share_of_bounds);
+  double without_fixed(const call_measure& candidate) const;
   bool blame_task(const std::string& cause);
-  double without_fixed(double seconds) const;
 
   measured_run& run_;
-  double fixed_;
+  fixed_cost empty_calls_;
   seen_in_calls seen_;
   excused_waits excused_;
   double least_cpu_ = std::numeric_limits<double>::infinity(); // of the candidate's calls

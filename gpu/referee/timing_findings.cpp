@@ -20,14 +20,17 @@ constexpr double told_late_share = 0.02;
 double late_work(measured_run& run, const seen_in_calls& seen) {
   std::vector<double> late;
   std::vector<double> called;
-  uint32_t threads = 1;
+  std::vector<double> threads;
   for (const auto& x : seen.measures) {
     called.push_back(x.seconds);
     late.push_back(x.late_cpu);
-    threads = std::max(threads, x.threads);
+    threads.push_back(static_cast<double>(x.threads.size()));
   }
-  threads = std::min<uint32_t>(threads, run.parts.hardware.cores());
-  double excess = std::max(0.0, trimmed_mean(late) - threads * trimmed_mean(seen.reference_late));
+  double count = std::min<double>(median(std::move(threads)), run.parts.hardware.cores());
+  double beside = trimmed_mean(seen.reference_late);
+  double elsewhere = std::max(beside, seen.stopping_price);
+  double price = (seen.candidate_apart ? elsewhere : beside) + (count - 1) * elsewhere;
+  double excess = std::max(0.0, trimmed_mean(late) - price);
   if (excess > told_late_share * trimmed_mean(called))
     run.record.timing.note +=
         fmt::format("; {:.4f} ms of a call were worked after it was said to be done", excess * 1e3);

@@ -12,7 +12,9 @@
 
 #include "gpu/referee/doubts.hpp"
 #include "gpu/referee/kind_looks.hpp"
+#include "gpu/referee/paid_kinds.hpp"
 #include "gpu/referee/scheduling.hpp"
+#include "gpu/referee/stopping.hpp"
 #include "gpu/referee/timing_findings.hpp"
 
 namespace kernelmill {
@@ -61,14 +63,12 @@ public:
 
   void measure() {
     // Two pairs first: pages, thread teams and branch predictors; checked like all others.
+    run_.prepared.baseline()->use_cores(core_choice::any);
     for (int i = 0; i < 2; ++i) {
       pair_times unused;
       if (!pairs_.take(kinds_[0], i == 0, unused)) return;
     }
-    pairs_.forget_waits();
-    bool alone = !pairs_.seen().in_parallel; // what has threads needs its cores
-    run_.candidate.stay_beside(alone);
-    run_.prepared.baseline()->stay_beside(alone);
+    pairs_.settle();
     started_ = now_seconds();
     if (meet_all_kinds()) take_blocks();
     if (sound() && !is_short_) settle();
@@ -262,9 +262,10 @@ private:
       record_.note = "slower than the reference by far";
     }
     if (!disturbed_.empty()) record_.note += "; " + pairs;
+    record_.overhead_seconds = pairs_.fixed();
     charge_late_work();
     auto kinds = slow_ ? std::vector<kind_blocks>{blocks_[slow_->kind]} : blocks_;
-    auto paid = pay_alike(kinds);
+    auto paid = pay_after_doubts(blocks_, slow_);
     record_.baseline.blocks = slow_ ? blocks_[slow_->kind].blocks.size() : all_of(blocks_).size();
     record_.baseline.half_width = baseline_half_width(kinds);
     record_.measured = true;
@@ -295,8 +296,8 @@ private:
     }
     if (!slow_) return;
     run_.find("depends_on_contents", severity::warning,
-              fmt::format("slower by a factor of {:.2f} than on other contents where they are {}: "
-                          "that is paid",
+              fmt::format("{:.2f} times slower on contents of the kind {} than on others; the reward "
+                          "uses the slower time",
                           slow_->times_slower, blocks_[slow_->kind].name));
   }
 
@@ -337,7 +338,6 @@ void measure_timing(measured_run& run, double overhead_seconds) {
     return;
   }
   double fixed = run.parts.hardware.least_overhead(overhead_seconds);
-  run.record.timing.overhead_seconds = fixed;
   timing{run, fixed}.measure();
 }
 

@@ -59,7 +59,7 @@ public:
                         const std::vector<std::string>& known) const {
     if (auto ok = text(name, into, needed); !ok) return ok;
     if (has(name) && std::find(known.begin(), known.end(), into) == known.end())
-      return bad(file_, key(name), "is \"" + into + "\", which there is not",
+      return bad(file_, key(name), "is \"" + into + "\", which does not exist",
                  suggestion(into, known));
     return {};
   }
@@ -311,7 +311,7 @@ expected<void> read_head(const section& from, task& x) {
     return bad(from.file(), "id", "is \"" + id + "\" but the folder says \"" + x.id + "\"");
   for (const auto& backend : x.backends)
     if (backend != "cpu" && backend != "cuda" && backend != "hip")
-      return bad(from.file(), "backends", "names \"" + backend + "\", which there is not",
+      return bad(from.file(), "backends", "names \"" + backend + "\", which does not exist",
                  "there are: cpu, cuda, hip");
   if (x.backends.empty())
     return bad(from.file(), "backends", "must name one", "there are: cpu, cuda, hip");

@@ -79,6 +79,7 @@ sandbox_spec spec_of(const compiler_job& job) {
   spec.limits.nice = behind_slots;
   spec.memory_bytes = job.memory_bytes;
   spec.process_count = job.process_count;
+  spec.cpus = job.cpus;
   return spec;
 }
 

@@ -28,6 +28,7 @@ struct compiler_job {
   uint64_t address_space = 0; ///< 0: memory_bytes
   uint64_t cpu_seconds = 0;
   uint64_t process_count = 64;
+  std::vector<int> cpus;                        ///< where it runs; empty: where `walls` puts it
   uint64_t product_bytes = uint64_t{128} << 20; ///< the largest file that it may write
   size_t kept_text = 64 << 10;                  ///< of what it says
 };
@@ -50,8 +51,8 @@ struct compiler_outcome {
   bool out_of_memory = false; ///< the cgroup killed something
   bool flooded = false;       ///< it said more than any person would read, and was killed
   killed_by killed = killed_by::nobody;
-  std::string text;           ///< stdout and stderr, the first of it
-  descriptor product;         ///< a memory file
+  std::string text;   ///< stdout and stderr, the first of it
+  descriptor product; ///< a memory file
   double seconds = 0;
 
   /// Whether another run would end the same way, so that the verdict may be remembered.
@@ -59,8 +60,8 @@ struct compiler_outcome {
 };
 
 /// Fails only when the compiler could not be run. One that something outside ended is run again,
-/// four times at most; if it says so itself each time, an empty source in its place shows whether it is
-/// the machine: then, too, it is `killed_by::signal`.
+/// four times at most; if it says so itself each time, an empty source in its place shows whether
+/// it is the machine: then, too, it is `killed_by::signal`.
 expected<compiler_outcome> run_compiler(sandbox& walls, const compiler_job& job);
 
 /// A memory file that holds `bytes`, at its start.

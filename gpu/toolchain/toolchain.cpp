@@ -35,6 +35,11 @@ std::string usual_compiler(const std::string& backend) {
   return backend == "cuda" ? "/usr/local/cuda/bin/nvcc" : "/usr/bin/hipcc";
 }
 
+bool spills(const std::vector<kernel_resources>& kernels) {
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [](const kernel_resources& x) { return x.spill_stores + x.spill_loads > 0; });
+}
+
 expected<compiler_facts> ask(sandbox& walls, const toolchain_options& x) {
   if (x.backend == "cuda") return ask_nvcc(walls, x.compiler, x.architecture, x.extra_flags);
   if (x.backend == "hip") return ask_hipcc(walls, x.compiler, x.architecture, x.extra_flags);
@@ -179,10 +184,15 @@ build_findings native_toolchain::state::compile(const compiler_facts& compiler,
     return result;
   }
   auto stored = cache.store_library(key, outcome->product.get());
-  if (stored)
-    result.library_sha256 = *stored;
-  else
+  if (!stored) {
     result.fault = stored.error();
+    return result;
+  }
+  result.library_sha256 = *stored;
+  if (is_cuda() && options.find_spills != nullptr && spills(result.kernels)) {
+    auto remarks = options.find_spills(walls, source, options.architecture);
+    result.diagnostics.insert(result.diagnostics.end(), remarks.begin(), remarks.end());
+  }
   return result;
 }
 

@@ -8,10 +8,15 @@
 #include <vector>
 
 #include "gpu/sandbox/sandbox.hpp"
+#include "gpu/toolchain/diagnostics.hpp"
 #include "messages/build.capnp.h"
 #include "messages/message.hpp"
 
 namespace kernelmill {
+
+/// Remarks on where a kernel of CUDA spills registers, of source and architecture.
+using spill_finder = std::vector<diagnostic> (*)(sandbox& walls, const std::string& source,
+                                                 const std::string& architecture);
 
 struct toolchain_options {
   std::string backend = "cpu";        ///< "cpu" (g++), "cuda" (nvcc) or "hip" (hipcc)
@@ -24,6 +29,7 @@ struct toolchain_options {
   std::vector<std::string> extra_flags;
   uint32_t deadline_ms = 60'000;
   uint64_t memory_bytes = uint64_t{4} << 30;
+  spill_finder find_spills = nullptr; ///< asked of builds that spill; null: nobody is
 };
 
 /// The compiler of the `native` contract: g++ -O3 -march=native -fopenmp, with the standard headers

@@ -38,18 +38,36 @@ compiler_job python_job(const python_facts& python, const char* program) {
   return job;
 }
 
-// The bytes of torch.save of the problem's arguments, kept in the cache. Nothing when the problem
-// has none that can be had: then ModelNew is not constructed here.
-std::optional<std::string> init_arguments(sandbox& walls, const python_facts& python,
-                                          const recorder_options& options,
-                                          const std::string& task_directory) {
-  if (task_directory.empty()) return {};
+std::string end_of(const compiler_outcome& x) {
+  if (x.timed_out) return "was ended by its deadline";
+  if (x.status.signal != 0) return "ended with signal " + std::to_string(x.status.signal);
+  return "ended with exit code " + std::to_string(x.status.code);
+}
+
+// How a process of ours ended, with its last line, which says why.
+std::string last_words(const compiler_outcome& x) {
+  auto text = clean_log(x.text, most_log);
+  while (text.ends_with('\n')) text.pop_back();
+  auto line = text.substr(text.rfind('\n') + 1).substr(0, 500);
+  return end_of(x) + (line.empty() ? "" : "; its last line: " + line);
+}
+
+/// What a problem gives to ModelNew.
+struct init_arguments {
+  std::string bytes; ///< of torch.save; empty: there are none, and ModelNew is not constructed here
+  std::string problem; ///< why there are none
+};
+
+// They are kept in the cache.
+init_arguments find_arguments(sandbox& walls, const python_facts& python,
+                              const recorder_options& options, const std::string& task_directory) {
+  if (task_directory.empty()) return {{}, "no task is named (--task)"};
   auto problem = read_whole(task_directory + "/problem.py");
-  if (!problem) return {};
-  auto key = sha256_hex("init-2\n" + python.torch + '\n' + *problem);
+  if (!problem) return {{}, "failed to read its problem.py"};
+  auto key = sha256_hex("init-3\n" + python.torch + '\n' + *problem);
   auto folder = options.cache_directory + "/" + key.substr(0, 2);
   auto place = folder + "/" + key + ".init";
-  if (auto known = read_whole(place)) return known;
+  if (auto known = read_whole(place)) return {std::move(*known), {}};
   auto job = python_job(python, "init_inputs.py");
   job.argv.insert(job.argv.end(), {"/build/problem.py", product_path});
   job.source_name = "problem.py";
@@ -57,12 +75,13 @@ std::optional<std::string> init_arguments(sandbox& walls, const python_facts& py
   job.deadline_ms = init_deadline_ms;
   job.product_bytes = most_init;
   auto outcome = run_compiler(walls, job);
-  if (!outcome || outcome->status.code != 0) return {};
-  auto bytes = read_whole(outcome->product.get());
-  if (!bytes || bytes->empty()) return {};
+  if (!outcome) return {{}, outcome.error().message};
+  auto bytes = read_whole(outcome->product.get()).value_or("");
+  if (outcome->status.code != 0 || bytes.empty())
+    return {{}, "init_inputs.py " + last_words(*outcome)};
   ::mkdir(folder.c_str(), 0700);
-  [[maybe_unused]] auto kept = write_atomically(place, *bytes, 0444);
-  return bytes;
+  [[maybe_unused]] auto kept = write_atomically(place, bytes, 0444);
+  return {std::move(bytes), {}};
 }
 
 // "sm_90" is "9.0", "sm_120a" is "12.0".
@@ -114,12 +133,6 @@ error fault_of_silence(const compiler_outcome& x, int deadline_ms) {
               "a module must not end the process that imports it");
 }
 
-std::string end_of(const compiler_outcome& x) {
-  if (x.timed_out) return "was ended by its deadline";
-  if (x.status.signal != 0) return "ended with signal " + std::to_string(x.status.signal);
-  return "ended with exit code " + std::to_string(x.status.code);
-}
-
 error broken_python(const compiler_outcome& x) {
   return {fault_class::infrastructure, "python_failed",
           "failed to start Python in the sandbox: " +
@@ -137,6 +150,12 @@ expected<compiler_outcome> record_warm(const recorder_options& options, const st
       {options.backend, capability_of(options.architecture), file->get(), init, deadline_ms});
 }
 
+// Why Triton's kernels were not compiled ahead, where the recorder itself does not say.
+std::string why_not_ahead(const init_arguments& init, const compiler_outcome& outcome) {
+  if (init.bytes.empty()) return "the inputs of the problem are not known: " + init.problem;
+  return "the recorder " + last_words(outcome);
+}
+
 struct recording_try {
   recorded result;
   bool silent = false; // it ran, and its report says nothing
@@ -148,17 +167,19 @@ recording_try record_once(sandbox& walls, const python_facts& python,
   recording_try all;
   auto& result = all.result;
   auto& found = result.findings;
-  auto init = init_arguments(walls, python, options, task_directory);
+  auto init = find_arguments(walls, python, options, task_directory);
+  bool has_init = !init.bytes.empty();
   auto job = python_job(python, "record.py");
-  job.argv.insert(job.argv.end(), {"/build/candidate.py", product_path, options.backend,
-                                   capability_of(options.architecture), init ? init_path : "-"});
+  job.argv.insert(job.argv.end(),
+                  {"/build/candidate.py", product_path, options.backend,
+                   capability_of(options.architecture), has_init ? init_path : "-"});
   job.source_name = "candidate.py";
   job.source = source;
   job.deadline_ms = deadline_ms;
   job.cpu_seconds = static_cast<uint64_t>(std::max(1, deadline_ms / 1000));
   descriptor init_file;
-  if (init) {
-    auto file = memory_file(*init);
+  if (has_init) {
+    auto file = memory_file(init.bytes);
     if (!file) {
       found.fault = file.error();
       return all;
@@ -190,13 +211,12 @@ recording_try record_once(sandbox& walls, const python_facts& python,
   } else if (said.problem) {
     add_problem(*said.problem, found);
   } else if (said.has_model_new) {
-    if (said.stage == "constructed" && said.triton_problem.empty() && options.backend == "cuda" &&
+    if (said.stage != "compiled" && said.triton_problem.empty() && options.backend == "cuda" &&
         source.find("triton") != source.npos)
-      said.triton_problem = "the recorder " + end_of(*outcome) +
-                            " before it had compiled them, or knows no inputs of the problem";
+      said.triton_problem = why_not_ahead(init, *outcome);
     if (!said.triton_problem.empty())
       found.log +=
-          "Triton kernels are compiled in the slot, because ahead of it forward stopped:\n" +
+          "Triton kernels are compiled in the slot, because ahead of it not all could be:\n" +
           clean_log(said.triton_problem, most_log);
   } else {
     found.fault =

@@ -26,17 +26,12 @@ const std::vector<std::string> flags = {"-std=c++20", "-O3",   "-march=native",
 constexpr int declared_descriptor = 3;
 constexpr const char* declared_at = "/dev/fd/3";
 
+constexpr size_t most_said = 4096; // of a compiler's words
+
 expected<std::string> read_source(const std::string& path) {
   auto text = read_whole(path);
   if (!text) return configuration_error("missing_file", "failed to read " + path);
   return std::move(*text);
-}
-
-std::string read_log(int file) {
-  std::string text(4096, '\0');
-  auto got = ::pread(file, text.data(), text.size(), 0);
-  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
-  return text;
 }
 
 } // namespace
@@ -110,7 +105,7 @@ expected<void> trusted_builder::compile(const std::vector<std::string>& command,
   KM_TRY(compiler);
   auto status = compiler->wait(compile_deadline_ms);
   KM_TRY(status);
-  auto said = status->code != 0 ? read_log(log.get()) : std::string{};
+  auto said = status->code != 0 ? read_first(log.get(), most_said) : std::string{};
   if (said.find("conflicting declaration of C function") != said.npos)
     return configuration_error("bad_reference",
                                "failed to build " + source_path +

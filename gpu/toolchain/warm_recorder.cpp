@@ -14,6 +14,7 @@
 #include "gpu/sandbox/seccomp.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_run.hpp"
+#include "messages/base/files.hpp"
 
 namespace kernelmill {
 
@@ -69,7 +70,6 @@ expected<void> warm_recorder::state::start() {
   if (triton_ahead) spec.argv.emplace_back("--triton-ahead");
   for (auto& variable : python_environment()) spec.environment.push_back(variable);
   spec.environment.emplace_back("PATH=/usr/local/cuda/bin:/usr/bin:/bin:/usr/sbin:/sbin");
-  spec.environment.emplace_back("USER=candidate");
   spec.descriptors = {{sockets->theirs.get(), 3}, {filter->get(), 4}};
   spec.memory_bytes = memory_limit;
   spec.limits.nice = behind_slots;
@@ -130,9 +130,7 @@ expected<compiler_outcome> warm_recorder::run(const recorder_job& job) {
   else
     result.status = {code, 0};
   result.flooded = ::lseek(printed->get(), 0, SEEK_END) > most_printed;
-  result.text.resize(kept_text);
-  auto n = ::pread(printed->get(), result.text.data(), result.text.size(), 0);
-  result.text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  result.text = read_first(printed->get(), kept_text);
   result.product = std::move(*product);
   result.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();

@@ -34,6 +34,7 @@ void torch_blocks::take(const nlohmann::json& answer) {
   fixed_error_ = answer.at("fixed_error").get<double>();
   apart_ = {answer.at("apart").get<double>(), answer.at("beside").get<double>(),
             answer.at("cost").get<double>()};
+  seen_ = answer.at("seen").get<std::map<std::string, double>>();
   timed_block block{};
   block.place = count(); // the kinds are compared by the machine's pace at that moment
   for (size_t i = 0; i < 2; ++i) {
@@ -81,14 +82,7 @@ bool torch_blocks::wants_more_kinds() const {
 }
 
 std::string torch_blocks::wanted() const {
-  auto kinds = without_fixed();
-  if (auto plain = pay_slowest(kinds).in_doubt) return *plain;
-  while (auto name = doubtful_kind(kinds)) {
-    auto at = std::find_if(kinds.begin(), kinds.end(), [&](auto& x) { return x.name == *name; });
-    if (at->blocks.size() < confirming_blocks) return *name;
-    at->blocks.clear(); // there may be others
-  }
-  return {};
+  return unsettled_kind(without_fixed()).value_or("");
 }
 
 bool torch_blocks::is_undecided() const {

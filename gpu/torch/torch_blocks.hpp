@@ -2,6 +2,7 @@
 
 // The blocks of pairs that the torch referee has timed so far, by kind of contents.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,7 @@ public:
   /// contents finds a shortcut by contents that most of them give away.
   bool wants_more_kinds() const;
 
-  /// The kind that the next block is to have: one on which the candidate is slower, or may be,
-  /// until it was timed often enough to tell. Empty where there is none. A shortcut hides behind a
-  /// noisy machine from four standard errors, not from one and a half.
+  /// The kind that the next block is to have, as of unsettled_kind(). Empty where there is none.
   std::string wanted() const;
 
   /// Whether a kind on which the candidate is slower might go unnoticed: noise is unknown yet, or
@@ -44,6 +43,9 @@ public:
   const std::string& clock() const noexcept { return clock_; }
 
   const calls_apart& apart() const noexcept { return apart_; }
+
+  /// What charges rest on, in seconds, by the names of the torch referee.
+  const std::map<std::string, double>& seen() const noexcept { return seen_; }
 
   /// Seconds a call: standard error of the part that is none of its calls'.
   double fixed_error() const noexcept { return fixed_error_; }
@@ -62,6 +64,7 @@ private:
   double fixed_ = 0;               // seconds a call that are no call's, as is known by now
   double fixed_error_ = 0;
   calls_apart apart_;
+  std::map<std::string, double> seen_;
   bool has_others_ = false; // of contents
   bool unmet_ = false;      // nothing is known of some yet
   std::string clock_ = "call";

@@ -13,12 +13,13 @@
 #include "gpu/referee/clock.hpp"
 #include "gpu/referee/device/device.hpp"
 #include "gpu/referee/not_timed.hpp"
+#include "gpu/referee/paid_kinds.hpp"
 #include "gpu/referee/result_words.hpp"
 #include "gpu/referee/second_look.hpp"
 #include "gpu/referee/task_check.hpp"
 #include "gpu/task/task.hpp"
-#include "gpu/torch/least_time.hpp"
 #include "gpu/torch/torch_blocks.hpp"
+#include "gpu/torch/torch_speedup.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/fault.hpp"
 
@@ -35,16 +36,9 @@ constexpr uint32_t default_deadline_ms = 180'000;
 constexpr double most_reserve = 10; // seconds
 constexpr double reserve_share = 0.1;
 constexpr int grace_ms = 23'000;
-// Standard deviations in seconds of a call between processes that run the same code: on one core,
-// of which their memory lies elsewhere, and on any, of which some are beside busy ones.
-constexpr double process_spread = 0.7e-6;
-constexpr double core_spread = 10e-6;
 constexpr const char* time_spent = "the time of the evaluation is spent";
-constexpr size_t plan_bytes = 8;          // of a seed, as kernelmill_torch/judged.py has it
-constexpr size_t least_seen = 2;          // blocks that count for a second look
-constexpr double device_spread = 0.15e-6; // of the GPU's work alone
-// Standard errors by which a call may be longer than it seems, before anybody is accused.
-constexpr double least_time_errors = 2;
+constexpr size_t plan_bytes = 8; // of a seed, as kernelmill_torch/judged.py has it
+constexpr size_t least_seen = 2; // blocks that count for a second look
 
 // 0 where it is no number that can be a count.
 uint64_t count_of(const json& x, const char* name) {
@@ -256,10 +250,10 @@ private:
           "of all kinds of contents were timed";
       return;
     }
-    summarize();
+    write_speedup(blocks_, request_.getTiming().getClock(), parts_.gpu, record_);
     if (parts_.gpu != nullptr) {
       measure_other();
-      compare_with_roofline();
+      find_impossible_speed(blocks_, must_move_, *parts_.gpu, record_);
     }
     record_.spans.push_back({"timing", now_seconds() - started});
   }
@@ -285,68 +279,6 @@ private:
     both_seconds seconds{number_in(*found, "candidate"), number_in(*found, "reference")};
     (text_in(*found, "clock") == "device" ? record_.timing.by_device : record_.timing.by_call) =
         seconds;
-  }
-
-  void tell_slowest(const paid_speedup& paid) {
-    note_apart(record_, blocks_.apart(), paid.candidate_seconds);
-    if (!paid.slowest) return;
-    std::string times;
-    for (const auto& x : record_.timing.kinds)
-      times += fmt::format("{}{} {:.4f} ms for {:.4f}", times.empty() ? "" : ", ", x.name,
-                           x.candidate_seconds * 1e3, x.reference_seconds * 1e3);
-    record_.findings.push_back(
-        {"depends_on_contents", severity::warning,
-         fmt::format("{:.2f} times slower on contents {} than on others, which is what is paid: {}",
-                     paid.times_slower, *paid.slowest, times)});
-  }
-
-  void summarize() {
-    auto kinds = blocks_.without_fixed();
-    auto paid = pay_slowest(kinds);
-    auto& timing = record_.timing;
-    timing.measured = true;
-    for (const auto& x : kinds) timing.baseline.blocks += x.blocks.size();
-    timing.baseline.behind = paid.candidate_seconds / paid.reference_seconds;
-    timing.baseline.half_width = baseline_half_width(kinds);
-    timing.reference_seconds = paid.reference_seconds;
-    timing.candidate_seconds = paid.candidate_seconds;
-    timing.speedup = paid.speedup;
-    blocks_.write(timing);
-    tell_slowest(paid);
-    (blocks_.clock() == "device" ? timing.by_device : timing.by_call) = {timing.candidate_seconds,
-                                                                         timing.reference_seconds};
-    if (request_.getTiming().getClock() != blocks_.clock() && parts_.gpu != nullptr)
-      timing.note += "; timed with launches: its calls cannot be queued ahead";
-    if (parts_.gpu == nullptr) return;
-    auto spread = blocks_.clock() == "device" ? device_spread
-                  : blocks_.one_core()        ? process_spread
-                                              : core_spread;
-    // What is taken from both alike changes the ratio by what their inverses differ by.
-    auto by_fixed = blocks_.fixed_error() / timing.candidate_seconds -
-                    blocks_.fixed_error() / timing.reference_seconds;
-    timing.speedup =
-        widened(timing.speedup, std::hypot(spread / timing.reference_seconds,
-                                           spread / timing.candidate_seconds, by_fixed));
-    note_conditions(*parts_.gpu, record_);
-  }
-
-  // The least time for what must be read and written.
-  void compare_with_roofline() {
-    auto& timing = record_.timing;
-    double error = least_time_errors * blocks_.fixed_error();
-    double own = 0;
-    for (const auto& x : timing.kinds)
-      if (x.name == own_kind) own = x.candidate_seconds + error;
-    double seconds =
-        shortest_known({timing.candidate_seconds + error, own, timing.by_device.candidate});
-    timing.roofline_seconds = least_seconds(must_move_, parts_.gpu->memory_bytes_per_second());
-    if (seconds >= timing.roofline_seconds) return;
-    record_.findings.push_back(
-        {"impossible_speed", severity::critical,
-         fmt::format("{:.6f} ms for {:.0f} bytes that must be read and written, {:.0f} of them of "
-                     "parameters; this GPU's memory needs {:.6f} ms",
-                     seconds * 1e3, must_move_.bytes + must_move_.weight_bytes,
-                     must_move_.weight_bytes, timing.roofline_seconds * 1e3)});
   }
 
   // Whose kernels ran matters only of what is right.
@@ -402,6 +334,7 @@ Message<wire::EvaluateResult> evaluate_torch(torch_parts parts,
                                              wire::EvaluateRequest::Reader request) {
   double started = now_seconds();
   auto given = request.getDeadlineMs() > 0 ? request.getDeadlineMs() : default_deadline_ms;
+  given -= std::min(given, request.getSanitizeMs()); // which is spent behind the evaluation
   double deadline = started + given * 1e-3 - std::min(most_reserve, reserve_share * given * 1e-3);
   std::optional<torch_evaluation> latest;
   auto record = with_second_look(

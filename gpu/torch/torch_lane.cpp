@@ -11,6 +11,7 @@
 #include "gpu/python/packets.hpp"
 #include "gpu/referee/candidate_process.hpp"
 #include "gpu/sandbox/seccomp.hpp"
+#include "messages/base/files.hpp"
 #include "messages/base/json_depth.hpp"
 
 namespace kernelmill {
@@ -46,7 +47,6 @@ std::vector<std::string> environment_of(const torch_lane_options& x, const pytho
     result.push_back(name + std::to_string(x.threads));
   std::string cuda = facts.cuda_home.empty() ? "" : facts.cuda_home + "/bin:";
   result.push_back("PATH=" + cuda + "/usr/local/cuda/bin:/usr/bin:/bin:/usr/sbin:/sbin");
-  result.insert(result.end(), {"USER=candidate", "LOGNAME=candidate"});
   if (x.gpu_node.empty()) return result;
   // Else modules that ask at import whether there is a GPU start the driver, and torch refuses CUDA
   // in every process that is forked afterwards.
@@ -83,11 +83,7 @@ torch_lane::torch_lane(spawner& processes, sandbox& walls, torch_lane_options op
 torch_lane::~torch_lane() = default;
 
 tl::unexpected<error> torch_lane::lost(const std::string& cause) {
-  std::string words(4096, '\0');
-  auto size = ::lseek(printed_.get(), 0, SEEK_END);
-  auto from = std::max<off_t>(0, size - static_cast<off_t>(words.size()));
-  auto n = ::pread(printed_.get(), words.data(), words.size(), from);
-  words.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  auto words = read_last(printed_.get(), 4096);
   while (!words.empty() && words.back() == '\n') words.pop_back();
   referee_.reset();
   warm_.reset();

@@ -59,6 +59,7 @@ struct command {
   std::vector<option_spec> options;
   expected<int> (*handle)(const invocation&) = nullptr;
   bool hidden = false;
+  std::string group = {}; ///< heading in the overview; commands of a group stand together
 };
 
 using command_table = std::vector<command>;

@@ -170,7 +170,8 @@ expected<void> check_choice(const command& x, const std::string& name,
   if (choices.empty()) return {};
   for (const auto& value : values) {
     if (std::find(choices.begin(), choices.end(), value) != choices.end()) continue;
-    auto meant = closest(value, choices);
+    constexpr size_t seen_at_once = 4; // of these the message says enough: gpu is no misspelt cpu
+    auto meant = choices.size() > seen_at_once ? closest(value, choices) : std::string{};
     return usage_error("failed to run '" + x.name + "': " + name + " takes one of " +
                            joined(choices) + ", not '" + clean(value) + "'",
                        meant.empty() ? "`kernelmill " + x.name + " --help` shows the usage"

@@ -52,14 +52,19 @@ std::string indented(const std::string& text) {
   return result;
 }
 
-std::string command_lines(const command_table& commands, const std::string& prefix) {
+// With `headed`, each group begins with its name.
+std::string command_lines(const command_table& commands, const std::string& prefix, bool headed) {
   auto shown = [&](const command& x) { return !x.hidden && x.name.starts_with(prefix); };
   size_t width = 0;
   for (const auto& x : commands)
     if (shown(x)) width = std::max(width, x.name.size());
-  std::string result;
-  for (const auto& x : commands)
-    if (shown(x)) result += hanging(fmt::format("  {:<{}}  ", x.name, width), width + 4, x.summary);
+  std::string result, group;
+  for (const auto& x : commands) {
+    if (!shown(x)) continue;
+    if (headed && x.group != group) result += "\n" + x.group + ":\n";
+    group = x.group;
+    result += hanging(fmt::format("  {:<{}}  ", x.name, width), width + 4, x.summary);
+  }
   return result;
 }
 
@@ -71,8 +76,8 @@ constexpr const char* overview_example = R"(  kernelmill run quickstart
 constexpr const char* overview_tail = R"(
 `kernelmill COMMAND --help` shows an example and the options of a command.
 Results go to stdout, messages to stderr. Every command takes --json.
-Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, 4 conflict,
-69 server unreachable, 75 try again later, 77 permission, 130 interrupted.
+Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, 4 conflict, 5 check failed,
+69 server unreachable, 70 too many faults, 75 try again later, 77 permission, 130 interrupted.
 )";
 
 } // namespace
@@ -95,8 +100,8 @@ const std::vector<option_spec>& common_options() {
 std::string help_text(const command_table& commands) {
   return std::string{"Examples:\n"} + overview_example +
          "\nKernelmill runs LLM agents that write GPU kernels and scores each kernel with a reward "
-         "that is hard to game.\n\nUsage: kernelmill COMMAND [options] [arguments]\n\nCommands:\n" +
-         command_lines(commands, "") + overview_tail;
+         "that is hard to game.\n\nUsage: kernelmill COMMAND [options] [arguments]\n" +
+         command_lines(commands, "", true) + overview_tail;
 }
 
 std::string help_text(const command_table& commands, const std::string& noun) {
@@ -104,7 +109,7 @@ std::string help_text(const command_table& commands, const std::string& noun) {
   for (const auto& x : commands)
     if (!x.hidden && x.name.starts_with(noun + " ")) result += indented(x.example);
   return result + "\nUsage: kernelmill " + noun + " VERB [options] [arguments]\n\nVerbs:\n" +
-         command_lines(commands, noun + " ");
+         command_lines(commands, noun + " ", false);
 }
 
 std::string help_text(const command& x) {

@@ -123,8 +123,8 @@ expected<json> submit_when_there_is_a_node(const invocation& in, const run_confi
     if (!waits || signals.token().stop_requested() || std::chrono::steady_clock::now() > until)
       return answer;
     if (!told)
-      cli::talk(answer.error().message +
-                "; waiting for a node that can do this run; press Ctrl-C to give up");
+      cli::talk("waiting for a node that can do this run (" + answer.error().message +
+                "); press Ctrl-C to give up");
     std::this_thread::sleep_for(std::chrono::seconds{1});
   }
 }

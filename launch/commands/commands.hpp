@@ -13,6 +13,8 @@ cli::command run_row();
 cli::command resume_row();
 cli::command eval_row();
 cli::command judge_batch_row();
+cli::command build_row();
+cli::command bench_row();
 cli::command serve_row();
 cli::command rollouts_log_row();
 cli::command train_row();

@@ -26,7 +26,7 @@ json document(const offered_candidate& x, wire::BuildResult::Reader built, const
   for (const auto& p : x.parsed.problems) problems.push_back(cli::clean(p));
   auto build = build_json(built);
   build["log"] = cli::clean({built.getLog().cStr(), built.getLog().size()});
-  return {{"task", x.what->id},
+  return {{"task", x.what->id.empty() ? json(nullptr) : json(x.what->id)},
           {"candidate_sha256", x.sha256},
           {"backend", x.what->terms.backend},
           {"contract", to_string(x.what->contract)},
@@ -41,11 +41,20 @@ json document(const offered_candidate& x, wire::BuildResult::Reader built, const
             {"hint", cli::clean(fault.hint)}}}};
 }
 
+// "2 warnings": a log is long, and what compiled is seldom read.
+std::string warnings_text(wire::BuildResult::Reader built) {
+  size_t count = 0;
+  for (auto x : built.getDiagnostics())
+    if (x.getSeverity() == "warning") ++count;
+  return count == 0 ? std::string{} : fmt::format(", {} warning{}", count, count == 1 ? "" : "s");
+}
+
 std::string kernels_text(wire::BuildResult::Reader built) {
   std::vector<std::vector<std::string>> rows;
   for (auto k : built.getKernels())
     rows.push_back({cli::clean({k.getName().cStr(), k.getName().size()}),
-                    std::to_string(k.getRegisters()), std::to_string(k.getSpillStores()),
+                    std::to_string(k.getRegisters()),
+                    std::to_string(k.getSpillStores() + k.getSpillLoads()),
                     std::to_string(k.getStackFrame()), std::to_string(k.getSharedBytes())});
   if (rows.empty()) return {};
   return "\n" + cli::format_table({"KERNEL", "REGISTERS>", "SPILLED>", "STACK>", "SHARED>"}, rows);
@@ -55,8 +64,9 @@ std::string text(const offered_candidate& x, wire::BuildResult::Reader built, co
                  bool colour) {
   bool compiled = built.getCompiled();
   auto shade = compiled ? cli::colour::green : cli::colour::red;
-  auto result = fmt::format("{}  candidate {}  {}/{}\n", x.what->id, x.sha256.substr(0, 12),
-                            x.what->terms.backend, to_string(x.what->contract));
+  auto result =
+      fmt::format("{}candidate {}  {}/{}\n", x.what->id.empty() ? "" : x.what->id + "  ",
+                  x.sha256.substr(0, 12), x.what->terms.backend, to_string(x.what->contract));
   if (x.parsed.ok)
     result += fmt::format("{}, {}{}\n", built.getToolchain().cStr(),
                           cli::format_seconds(built.getSeconds()),
@@ -68,22 +78,33 @@ std::string text(const offered_candidate& x, wire::BuildResult::Reader built, co
     result += fmt::format("\n{}: {}\n", fault.category, cli::clean(fault.message));
     if (!fault.hint.empty()) result += "next: " + cli::clean(fault.hint) + "\n";
   }
-  return result + "\n" + cli::paint(colour, shade, compiled ? "compiled" : "not compiled") + "\n";
+  return result + "\n" + cli::paint(colour, shade, compiled ? "compiled" : "not compiled") +
+         warnings_text(built) + "\n";
 }
 
 } // namespace
 
-expected<int> compile_only(const invocation& in, workbench& bench, const offered_candidate& x) {
-  Message<wire::BuildResult> built;
-  if (x.parsed.ok) built = build_candidate(bench.toolchain(), x);
+expected<int> show_build(const invocation& in, const offered_candidate& x,
+                         const Message<wire::BuildResult>& built,
+                         const inspecting::inspected* listing, const inspecting::showing& how) {
   auto opened = built.open();
   auto fault = fault_of_build(x, *opened);
   if (fault.cls == fault_class::configuration) return tl::unexpected<error>{fault};
-  if (in.json)
-    cli::print_json(document(x, *opened, fault));
-  else
+  if (in.json) {
+    auto all = document(x, *opened, fault);
+    if (listing != nullptr) all["listing"] = inspecting::document_of(*listing, how);
+    cli::print_json(all);
+  } else {
+    if (listing != nullptr) cli::print(inspecting::text_of(*listing, how) + "\n");
     cli::print(text(x, *opened, fault, in.colour_out));
+  }
   return fault.cls == fault_class::infrastructure ? cli::exit_failed : cli::exit_ok;
+}
+
+expected<int> compile_only(const invocation& in, workbench& bench, const offered_candidate& x) {
+  Message<wire::BuildResult> built;
+  if (x.parsed.ok) built = build_candidate(bench.toolchain(), x);
+  return show_build(in, x, built);
 }
 
 } // namespace kernelmill::commands

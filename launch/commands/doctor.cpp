@@ -90,7 +90,7 @@ expected<int> doctor(const invocation& in) {
     for (const auto& x : all) print_line(x, in.colour_out, width);
     cli::print(std::to_string(all.size()) + " checks, " + std::to_string(warnings) + " warnings, " +
                std::to_string(failures) + " failures; " +
-               std::to_string(count(finding_state::none)) + " not there and not needed\n");
+               std::to_string(count(finding_state::none)) + " missing but not needed\n");
   }
   return failures == 0 ? cli::exit_ok : cli::exit_failed;
 }

@@ -1,8 +1,11 @@
 // What the machine is: the checks of `doctor` that only look.
 
+#include <arpa/inet.h>
 #include <linux/perf_event.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -20,6 +23,7 @@
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/doctor.hpp"
+#include "messages/base/descriptor.hpp"
 
 namespace kernelmill::commands {
 
@@ -154,6 +158,34 @@ int try_counter(uint64_t event) {
   return 0;
 }
 
+/// A connection to this process itself; 0 or an errno.
+int try_loopback() {
+  descriptor server{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  descriptor client{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  sockaddr_in here{};
+  here.sin_family = AF_INET;
+  here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* address = reinterpret_cast<sockaddr*>(&here);
+  socklen_t size = sizeof here;
+  timeval patience{2, 0}; // where a firewall swallows it
+  bool ok = server && client && ::bind(server.get(), address, size) == 0 &&
+            ::listen(server.get(), 1) == 0 && ::getsockname(server.get(), address, &size) == 0 &&
+            ::setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) == 0 &&
+            ::connect(client.get(), address, size) == 0;
+  return ok ? 0 : errno;
+}
+
+void examine_loopback(findings& out) {
+  finding x{"loopback", finding_state::ok, "127.0.0.1 takes connections", {}, {}};
+  if (int code = try_loopback(); code != 0) {
+    x.state = finding_state::fail;
+    x.detail = fmt::format("a connection to 127.0.0.1 fails: {}", std::strerror(code));
+    x.cost = "scripted policies, policy servers of this machine, the page and `serve` do not work";
+    x.remedy = "ip link set lo up; else see what firewall or container keeps 127.0.0.1 away";
+  }
+  out.push_back(x);
+}
+
 } // namespace
 
 void examine_machine(findings& out) {
@@ -161,6 +193,7 @@ void examine_machine(findings& out) {
   examine_cores(out);
   examine_memory(out);
   examine_files(out);
+  examine_loopback(out);
 }
 
 void examine_counters(findings& out) {

@@ -1,6 +1,7 @@
 // What the machine has: programs, helpers, and the walls of the sandbox, by using them.
 
 #include <algorithm>
+#include <fstream>
 
 #include <fmt/format.h>
 
@@ -38,11 +39,36 @@ finding compiler(expected<spawner>& processes) {
           "apt-get install g++, or compile.compiler=PATH"};
 }
 
+// g++'s libraries for `sanitize` and `evaluation.sanitize` on the CPU backend. Its ThreadSanitizer
+// does not find its place where the kernel moves mappings by more than 28 bits.
+finding sanitizers(expected<spawner>& processes) {
+  finding result{"sanitizers", finding_state::ok, {}, {}, {}};
+  auto path = compile_section{}.compiler;
+  for (const char* name : {"libasan.so", "libubsan.so", "libtsan.so"}) {
+    auto option = std::string{"-print-file-name="} + name;
+    auto found = processes ? output_of(*processes, path, option.c_str()) : std::string{};
+    auto& list = found.starts_with('/') ? result.detail : result.remedy;
+    list += (list.empty() ? "" : ", ") + std::string{name};
+  }
+  int bits = 0;
+  std::ifstream{"/proc/sys/vm/mmap_rnd_bits"} >> bits;
+  if (!result.remedy.empty())
+    return {"sanitizers", finding_state::none, path + " has no " + result.remedy,
+            "`sanitize` and evaluation.sanitize have no report on the CPU backend",
+            "apt-get install libgcc-12-dev (of this g++'s version)"};
+  if (bits > 28)
+    return {"sanitizers", finding_state::warn,
+            result.detail + "; vm.mmap_rnd_bits is " + std::to_string(bits),
+            "racecheck may have no report on the CPU backend", "sysctl -w vm.mmap_rnd_bits=28"};
+  return result;
+}
+
 } // namespace
 
 void examine_tools(findings& out) {
   auto processes = start_spawner();
   out.push_back(compiler(processes));
+  out.push_back(sanitizers(processes));
   for (const char* name : {"kernelmill-spawner", "kernelmill-referee", "kernelmill-candidate"})
     out.push_back(helper(name));
   out.push_back(optional_program("python3", "some tests and the Python client do not run",

@@ -1,7 +1,5 @@
 // `kernelmill eval`: one candidate through the same compiler, referee and judge as in a run.
 
-#include <charconv>
-
 #include <nlohmann/json.hpp>
 
 #include "actors/governance/judge.hpp"
@@ -9,44 +7,14 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/compile_only.hpp"
+#include "launch/commands/offering.hpp"
 #include "launch/commands/options.hpp"
-#include "launch/commands/tasks_root.hpp"
-#include "launch/commands/workbench.hpp"
 #include "launch/judging/candidate_judging.hpp"
 #include "launch/judging/verdict_text.hpp"
-#include "launch/machine/python.hpp"
-#include "launch/node/task_choice.hpp"
-#include "messages/base/digest.hpp"
 
 namespace kernelmill::commands {
 
 namespace {
-
-// The name of a file says what its author meant; where it does not, the machine decides.
-expected<chosen_backend> backend_of(const invocation& in, const task& x) {
-  auto wanted = in.value("--backend");
-  auto file = in.value("FILE");
-  auto architecture = in.value("--arch");
-  if (!architecture.empty() && !in.has("--compile-only"))
-    return configuration_error("usage",
-                               "failed to use --arch: an evaluation builds for this machine's GPU",
-                               "add --compile-only");
-  bool host_code = file.ends_with(".cpp") || file.ends_with(".cc") || file.ends_with(".cxx");
-  if (wanted == "auto" && file.ends_with(".hip")) wanted = "hip";
-  // An architecture says more than the name: a .cu file may be one of HIP's as well.
-  if (wanted == "auto" && file.ends_with(".cu") && architecture.empty()) wanted = "cuda";
-  bool free = wanted == "auto" && in.value("--gpu").empty() && architecture.empty();
-  if (free && (host_code || !x.names("cuda"))) wanted = "cpu";
-  int only = -1;
-  if (auto text = in.value("--gpu"); !text.empty()) {
-    auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), only);
-    if (problem != std::errc{} || end != text.data() + text.size() || only < 0)
-      return configuration_error("usage", "failed to read --gpu: \"" + text + "\" is no number",
-                                 "`kernelmill doctor` lists the GPUs, from 0 on");
-  }
-  return in.has("--compile-only") ? choose_compiler(wanted, architecture, only)
-                                  : choose_backend(wanted, only);
-}
 
 /// Builds, evaluates and collects what the judge needs.
 expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation& in,
@@ -73,41 +41,26 @@ expected<Message<wire::TurnFacts>> establish(workbench& bench, const invocation&
 } // namespace
 
 expected<int> eval(const invocation& in) {
-  auto roots = tasks_roots(in);
-  KM_TRY(roots);
-  auto loaded = choose_task(*roots, in.value("--task"));
-  KM_TRY(loaded);
-  auto text = read_candidate(in.value("FILE"));
-  KM_TRY(text);
+  bool compiled_only = in.has("--compile-only");
+  if (in.has("--arch") && !compiled_only)
+    return configuration_error("usage",
+                               "failed to use --arch: an evaluation builds for this machine's GPU",
+                               "add --compile-only");
   auto config = governance_rules(in.value("--preset"));
   KM_TRY(config);
-  auto backend = backend_of(in, **loaded);
-  KM_TRY(backend);
-  auto here = on_terms(**loaded, terms_of(*backend, torch_choice_of(in)));
-  KM_TRY(here);
-  auto parsed = in.has("--completion") ? parse_completion(*text) : as_source(*text, **here);
-  auto x = on_contract(*here, in.value("--contract"), parsed.kernel);
-  KM_TRY(x);
-  if ((*x)->contract == contract_kind::torch) {
-    auto python = find_python(in.value("--python"));
-    KM_TRY(python);
-    backend->python = python->path;
-  }
-  auto bench = workbench::open(std::move(*backend));
-  KM_TRY(bench);
-  auto layers = bench->layers();
-  if (auto fell = layers_that_fell(layers); !fell.empty()) cli::talk("warning: " + fell);
-  auto sha256 = sha256_hex(parsed.ok ? parsed.kernel : *text);
-  offered_candidate candidate{std::move(*x), std::move(parsed), std::move(sha256)};
-  if (in.has("--compile-only")) return compile_only(in, *bench, candidate);
-  auto facts = establish(*bench, in, candidate);
+  auto offer = open_offering(in, compiled_only ? offered_for::building : offered_for::judging);
+  KM_TRY(offer);
+  auto& bench = offer->bench;
+  auto& candidate = offer->candidate;
+  if (compiled_only) return compile_only(in, bench, candidate);
+  auto facts = establish(bench, in, candidate);
   KM_TRY(facts);
   auto opened = facts->open();
   auto verdict = judge(*opened, *config);
   auto judged = verdict.open();
   if (in.json) {
     auto document = verdict_json(*opened, *judged);
-    for (const auto& layer : layers)
+    for (const auto& layer : bench.layers())
       document["sandbox"][layer.name] = layer.state == layer_state::active   ? "active"
                                         : layer.state == layer_state::weaker ? "weaker"
                                                                              : "missing";
@@ -132,30 +85,8 @@ cli::command eval_row() {
       "failed.\n"
       "HIP kernels, for AMD GPUs, are compiled but not judged yet.",
       {{"FILE", "Source file; - reads stdin.", true, false, completes::file, {}}},
-      with_torch_options(
+      with_torch_options(with_offering_options(
           {{"--task", "TASK", "Id of the task.", "", true, {}, completes::task},
-           {"--contract",
-            "NAME",
-            "Contract of FILE: source of a `native` library, `device` code or a `torch` module. "
-            "`auto` decides by the task and by launch lines.",
-            "auto",
-            false,
-            {"auto", "native", "device", "torch"},
-            nothing},
-           {"--backend",
-            "NAME",
-            "Where it runs. `auto` decides by the file's name, then by the machine's hardware.",
-            "auto",
-            false,
-            {"auto", "cpu", "cuda", "hip"},
-            nothing},
-           {"--gpu",
-            "N",
-            "Number of the GPU. Default: the first in CUDA_VISIBLE_DEVICES.",
-            "",
-            false,
-            {},
-            nothing},
            {"--preset", "NAME", "Reward preset.", "kevin", false, reward_presets(), nothing},
            {"--seed",
             "HEX",
@@ -167,16 +98,10 @@ cli::command eval_row() {
            clock_option(),
            flag("--no-timing", "Checks correctness and skips timing."),
            flag("--compile-only", "Builds and prints the compiler's diagnostics. Needs no GPU."),
-           {"--arch",
-            "ARCH",
-            "With --compile-only: target architecture, such as sm_90 or gfx90a. Default: this "
-            "machine's GPU.",
-            "",
-            false,
-            {},
-            nothing},
+           architecture_option("With --compile-only: target architecture, such as sm_90 or "
+                               "gfx90a. Default: this machine's GPU."),
            flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
-           tasks_root()}),
+           tasks_root()})),
       eval};
 }
 

@@ -50,7 +50,8 @@ expected<exports::source> source_of(const exported_run& run) {
   auto state = state_of(run.lineage, run.where.name);
   KM_TRY(state);
   result.facts["state"] = *state;
-  for (const auto* key : {"created_at", "config_digest", "toolchain", "tasks", "imported"})
+  for (const auto* key :
+       {"created_at", "config_digest", "toolchain", "tasks", "imported", "restored"})
     copy(result.facts, *manifest, key);
   if (auto model = manifest->value(json::json_pointer{"/policy/licence"}, std::string{});
       !model.empty())

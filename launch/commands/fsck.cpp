@@ -1,5 +1,7 @@
 // `kernelmill fsck`: checks what a run has stored, and repairs what can be.
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -28,13 +30,19 @@ json document_of(const run_directory& run, const fsck_report& x, bool sound) {
 
 std::string next_step(const run_directory& run, const fsck_report& x) {
   if (x.has(finding_state::damage)) return "next: kernelmill fsck " + run.path + " --repair";
+  if (std::any_of(x.findings.begin(), x.findings.end(),
+                  [](const auto& f) { return f.kind == "store_gone"; }))
+    return "next: " + command_for_lost_records(run);
+  if (is_imported(run))
+    return "what is lost comes back from a copy, or from another import: " +
+           command_for_lost_records(run);
   return "what is lost comes back from a copy alone; the rest can be read, and `kernelmill "
          "resume " +
          run.path + "` goes on with episodes that are open";
 }
 
 expected<int> check(const invocation& in) {
-  auto run = find_run(in.value("RUN"), in.value("--root"));
+  auto run = find_run(in.value("RUN"), in.value("--root"), true);
   KM_TRY(run);
   auto found = check_run(*run, in.has("--repair"));
   KM_TRY(found);

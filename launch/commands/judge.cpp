@@ -105,7 +105,8 @@ expected<std::vector<job>> read_batch(const invocation& options, const task_root
   auto path = options.value("BATCH");
   std::ifstream in{path};
   if (!in)
-    return configuration_error("missing_file", "failed to read " + path,
+    return configuration_error("missing_file",
+                               "failed to read " + path + ": it is not a readable file",
                                "name a file with one candidate a line, as NDJSON");
   auto folder = std::filesystem::path{path}.parent_path();
   std::vector<job> result;

@@ -66,8 +66,12 @@ expected<int> policy_probe(const invocation& in) {
   auto report = probe_server(config, kind, static_cast<uint32_t>(*timeout));
   // The client's own hint names keys of a run's configuration.
   if (!report && report.error().category == "policy_auth")
-    report.error().hint = "name the variable that holds the key: --api-key-env NAME, or a file: "
-                          "--api-key-file FILE";
+    report.error().hint =
+        config.api_key_env.empty() && config.api_key_file.empty()
+            ? "name the variable that holds the key: --api-key-env NAME, or a "
+              "file: --api-key-file FILE"
+            : "check the key in " +
+                  (config.api_key_env.empty() ? config.api_key_file : "$" + config.api_key_env);
   KM_TRY(report);
   if (in.json)
     cli::print_json(document_of(config.base_url, *report));

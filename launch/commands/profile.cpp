@@ -1,17 +1,24 @@
-// `kernelmill profile read` and `profile command`: reports of ncu and compute-sanitizer.
+// `kernelmill profile read` and `profile command`: reports of ncu, compute-sanitizer, nsys,
+// rocprofv3 and rocm-smi.
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "gpu/profiler/ncu_command.hpp"
+#include "gpu/profiler/rocm_smi.hpp"
+#include "gpu/profiler/rocprof_csv.hpp"
+#include "gpu/profiler/trace_database.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tool_reports.hpp"
+#include "launch/commands/trace_reports.hpp"
 #include "launch/machine/accelerators.hpp"
 #include "messages/base/files.hpp"
 
@@ -24,25 +31,41 @@ constexpr size_t most_report = 64 << 20;
 expected<std::string> read_report(const std::string& path) {
   auto text = read_whole(path);
   if (!text)
-    return configuration_error("missing_file",
-                               "failed to read " + path + ": " + std::strerror(errno),
-                               "name a file that ncu or compute-sanitizer wrote");
+    return configuration_error(
+        "missing_file", "failed to read " + path + ": " + std::strerror(errno),
+        "name a file that ncu, compute-sanitizer, nsys, rocprofv3 or rocm-smi wrote");
   if (text->size() > most_report)
     return configuration_error("missing_file", "failed to read " + path + ": it exceeds 64 MiB",
-                               "profile fewer launches: ncu --launch-count");
+                               "profile fewer launches: ncu --launch-count; of rocprofv3 take "
+                               "--output-format rocpd");
   return *text;
 }
 
+bool is_of_ncu(std::string_view text) {
+  return text.find("\"Kernel Name\"") != text.npos;
+}
+
 bool is_of_sanitizer(std::string_view text) {
-  return text.find("========= ") != text.npos && text.find("\"Kernel Name\"") == text.npos;
+  return text.find("========= ") != text.npos;
+}
+
+// A pipe is not looked into: what is read of it is gone.
+bool is_database(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;
+  char first[16] = {};
+  std::ifstream in{path, std::ios::binary};
+  in.read(first, sizeof first);
+  return is_sqlite({first, static_cast<size_t>(in.gcount())});
 }
 
 expected<int> show_ncu(const invocation& in, const std::string& text) {
   auto report = read_ncu_report(text);
+  auto kernels = carded(report);
   if (in.json)
-    cli::print_json(ncu_document(report));
+    cli::print_json(ncu_document(report, kernels));
   else
-    cli::print(ncu_text(report, in.colour_out));
+    cli::print(ncu_text(kernels, in.colour_out));
   if (report.problem == ncu_problem::none) return cli::exit_ok;
   cli::talk(fmt::format("no profile ({}): {}\nnext: {}", to_string(report.problem),
                         cli::clean(report.words), hint_of(report.problem)));
@@ -61,10 +84,41 @@ expected<int> show_sanitizer(const invocation& in, const std::string& text) {
   return found_nothing(report) ? cli::exit_ok : cli::exit_quality;
 }
 
+expected<int> show_trace(const invocation& in, const trace_report& report) {
+  if (in.json)
+    cli::print_json(trace_document(report));
+  else
+    cli::print(trace_text(report, in.colour_out));
+  if (report.problem == trace_problem::none) return cli::exit_ok;
+  cli::talk(fmt::format("nothing in {} ({}): {}\nnext: {}", in.value("FILE"),
+                        to_string(report.problem), cli::clean(report.words), hint_of(report)));
+  return cli::exit_quality;
+}
+
 expected<int> profile_read(const invocation& in) {
-  auto text = read_report(in.value("FILE"));
+  auto path = in.value("FILE");
+  if (is_database(path)) {
+    auto report = read_trace_database(path);
+    KM_TRY(report);
+    return show_trace(in, *report);
+  }
+  auto text = read_report(path);
   if (!text) return tl::unexpected<error>{text.error()};
-  return is_of_sanitizer(*text) ? show_sanitizer(in, *text) : show_ncu(in, *text);
+  if (is_of_ncu(*text)) return show_ncu(in, *text);
+  if (is_rocprof_csv(*text)) return show_trace(in, read_rocprof_csv(*text));
+  if (is_of_sanitizer(*text)) return show_sanitizer(in, *text);
+  // What nsys itself writes is of no format that others can read.
+  if (text->find('\0') != text->npos)
+    return configuration_error(
+        "bad_report", "failed to read " + path + ": it is neither text nor an SQLite database",
+        "of nsys' own files: nsys export --type sqlite FILE.nsys-rep");
+  if (is_rocm_smi(*text)) return show_trace(in, read_rocm_smi(*text));
+  auto report = read_ncu_report(*text);
+  if (report.problem == ncu_problem::no_report && report.words.empty())
+    return configuration_error("bad_report", "failed to read " + path + ": no profiler wrote it",
+                               "give it CSV of ncu, text of compute-sanitizer, an SQLite export of "
+                               "nsys, CSV or rocpd of rocprofv3, or JSON or CSV of rocm-smi");
+  return show_ncu(in, *text);
 }
 
 // -- the command line -----------------------------------------------------------------------------
@@ -103,18 +157,23 @@ expected<int> profile_command(const invocation& in) {
 } // namespace
 
 cli::command profile_read_row() {
-  return {"profile read",
-          "Reads what ncu or compute-sanitizer wrote, and says what limits or breaks the kernel.",
-          "kernelmill profile read report.csv\n"
-          "kernelmill profile read racecheck.txt --json",
-          "Of ncu: CSV of --page raw, as the command of `profile command` writes it. Each kernel "
-          "has a card: what limits it, the\n"
-          "numbers that say so, two causes, one thing to try. Of compute-sanitizer: its text. Exit "
-          "code 5: the report has no\n"
-          "kernel, or the sanitizer found something.",
-          {{"FILE", "The report.", true, false, completes::file, {}}},
-          {},
-          profile_read};
+  return {
+      "profile read",
+      "Reads what a profiler wrote, and says what limits or breaks the kernel.",
+      "kernelmill profile read report.csv\n"
+      "kernelmill profile read trace.sqlite\n"
+      "kernelmill profile read racecheck.txt --json",
+      "Of ncu: CSV of --page raw, as the command of `profile command` writes it. Each kernel "
+      "has a card: what limits it, the\n"
+      "numbers that say so, two causes, one thing to try. Of compute-sanitizer: its text. Of "
+      "nsys: `nsys export --type sqlite`.\n"
+      "Of rocprofv3: kernel traces and counters as CSV, and rocpd. Traces have the times of each "
+      "kernel, and where the GPU was\n"
+      "idle. Of rocm-smi: --json or --csv. Exit code 5: there is no kernel or GPU in it, or the "
+      "sanitizer found something.",
+      {{"FILE", "The report.", true, false, completes::file, {}}},
+      {},
+      profile_read};
 }
 
 cli::command profile_command_row() {

@@ -82,7 +82,13 @@ void progress_display::update(const progress& x) {
   bool last = x.episodes_total > 0 && x.episodes_done == x.episodes_total;
   if (x.seconds - last_shown_ < (terminal_ ? terminal_interval : plain_interval) && !last) return;
   last_shown_ = x.seconds;
-  if (!terminal_) return cli::talk(fmt::format("{}", fmt::join(parts(x), "; ")));
+  if (!terminal_) {
+    auto line = fmt::format("{}", fmt::join(parts(x), "; "));
+    // The run has steps left behind its last episode, and is asked meanwhile.
+    if (!last || line != shown_) cli::talk(line);
+    shown_ = std::move(line);
+    return;
+  }
   auto width = cli::terminal_width(2);
   if (width == 0) width = usual_width;
   std::string line;
@@ -90,6 +96,8 @@ void progress_display::update(const progress& x) {
     auto longer = line + (line.empty() ? "" : "; ") + part;
     if (cli::columns_of(longer) < width) line = std::move(longer);
   }
+  if (line_open_ && line == shown_) return;
+  shown_ = line;
   line = "\r\x1b[K" + line;
   std::fwrite(line.data(), 1, line.size(), stderr);
   std::fflush(stderr);

@@ -38,6 +38,7 @@ private:
   double max_turns_;
   bool begun_ = false;
   bool line_open_ = false;
+  std::string shown_;                            ///< the latest line
   std::deque<std::pair<double, uint64_t>> pace_; ///< of late: seconds, and turns of this process
   double last_shown_ = -1e9;
 };

@@ -97,7 +97,7 @@ expected<int> runs(const invocation& in) {
   if (rows.empty())
     cli::talk(in.has("--where")  ? "no run matches"
               : in.has("--head") ? "the head has no run"
-                                 : "no run is below " + in.value("--root"));
+                                 : "no runs in " + in.value("--root"));
   else
     cli::print(cli::format_table({"RUN", "STATE", "EPISODES>", "TURNS>", "ACCEPTED>", "REJECTED>",
                                   "INFRA>", "REWARD>", "SPEEDUP>", "EVIDENCE>", "TIME>", "WHY"},

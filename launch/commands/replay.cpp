@@ -1,9 +1,6 @@
 // `kernelmill replay`: turns built and evaluated again from what is stored.
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include <fmt/format.h>
@@ -19,6 +16,7 @@
 #include "launch/config/load.hpp"
 #include "launch/judging/replaying.hpp"
 #include "launch/machine/python.hpp"
+#include "launch/machine/scratch_folder.hpp"
 #include "launch/node/node_plan.hpp"
 
 namespace kernelmill::commands {
@@ -26,27 +24,6 @@ namespace kernelmill::commands {
 namespace {
 
 using json = nlohmann::ordered_json;
-namespace fs = std::filesystem;
-
-/// A folder for what is built, gone at the end.
-class scratch_folder {
-public:
-  scratch_folder() {
-    auto pattern = (fs::temp_directory_path() / "kernelmill-replay-XXXXXX").string();
-    if (const char* made = ::mkdtemp(pattern.data())) path_ = made;
-  }
-  ~scratch_folder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-
-  const std::string& path() const { return path_; }
-
-private:
-  std::string path_;
-};
 
 // -- one turn -----------------------------------------------------------------------------------
 
@@ -330,7 +307,7 @@ expected<replay_summary> replay_all(const invocation& in, const place& at, repla
 expected<int> replay(const invocation& in) {
   auto at = locate(in.value("WHAT"), in.value("--root"));
   KM_TRY(at);
-  scratch_folder builds;
+  scratch_folder builds{"replay"};
   if (builds.path().empty())
     return infrastructure_error("io_error", "failed to make a folder for builds");
   auto by = replayer::open(at->run, builds.path(), !in.has("--no-timing"));

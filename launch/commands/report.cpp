@@ -183,9 +183,9 @@ expected<void> check_sources(const invocation& in) {
 /// What the tables do not say by themselves.
 std::string notes(const rp::report& x) {
   std::string result =
-      "\nfast_p: correct and faster than p times the reference, as a share of all samples. "
-      "Speedups count by their\n"
-      "estimate; FAST_1 LOW counts by the lower bound of the 95 % interval.\n";
+      "fast_p: correct and faster than p times the reference, as a share of all samples.\n"
+      "Speedups count by their estimate; FAST_1 LOW counts by the lower bound of the 95 % "
+      "interval.\n";
   if (auto untimed = x.all.correct - x.all.timed; untimed > 0)
     result += fmt::format("without a speedup: {} correct samples, which no fast_p above 0 counts; "
                           "{} of them could not "
@@ -199,6 +199,12 @@ std::string notes(const rp::report& x) {
   if (x.all.open > 0)
     result += fmt::format("left out of every rate, as not ended: {}\n", x.all.open);
   return result;
+}
+
+/// Lines that fit the terminal; the last newline is one.
+std::string paragraph(std::string text) {
+  if (text.ends_with('\n')) text.pop_back();
+  return text.empty() ? text : cli::hanging("", 0, text);
 }
 
 json written_json(const rp::written_files& x) {
@@ -241,7 +247,8 @@ expected<int> report(const invocation& in) {
     cli::print(x->title + "\n\nno turn is committed; `kernelmill show " + in.value("RUN") +
                "` says how the run ended\n");
   else
-    cli::print(x->title + "\n\n" + rp::to_text(figures) + notes(figures) + alarms + wrote);
+    cli::print(paragraph(x->title) + "\n" + rp::to_text(figures) + "\n" +
+               paragraph(notes(figures)) + alarms + paragraph(wrote));
   return 0;
 }
 

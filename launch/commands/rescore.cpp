@@ -15,6 +15,8 @@
 #include "launch/config/load.hpp"
 #include "launch/judging/rejudging.hpp"
 #include "launch/node/node_plan.hpp"
+#include "storage/fork.hpp"
+#include "storage/restore/trace_record.hpp"
 #include "storage/verdicts.hpp"
 
 namespace kernelmill::commands {
@@ -221,9 +223,49 @@ std::string text_of(const run_directory& run, const outcome& x) {
                      x.version.name, x.version.path, run.path, x.version.name);
 }
 
+bool is_restored(wire::Verdict::Reader verdict) {
+  for (auto x : verdict.getFindings())
+    if (x.getRule() == restored_rule) return true;
+  return false;
+}
+
+/// A fork begins with copies of its origin's turns, and these may have been restored there.
+expected<bool> shares_restored_turns(const run_directory& run) {
+  auto fork = fork_of(run);
+  KM_TRY(fork);
+  if (!*fork) return false;
+  auto records = open_for_reading(run);
+  KM_TRY(records);
+  bool found = false;
+  KM_TRY(records->scan_run(run.name, [&](wire::Record::Reader x) {
+    found = x.isTurn() && is_restored(x.getTurn().getVerdict());
+    return !found;
+  }));
+  return found;
+}
+
+/// A row of traces.jsonl has the verdict of a turn, not all the facts behind it.
+expected<void> check_facts(const run_directory& run) {
+  auto manifest = read_json(run.manifest_file());
+  KM_TRY(manifest);
+  std::string turns = "turns of it";
+  if (!manifest->contains("restored")) {
+    auto shared = shares_restored_turns(run);
+    KM_TRY(shared);
+    if (!*shared) return {};
+    turns = "turns that it shares with the run that it was forked from";
+  }
+  return configuration_error("usage",
+                             "failed to judge " + run.path + " again: " + turns +
+                                 " were restored from traces.jsonl, which does not hold all the "
+                                 "facts that rules ask for",
+                             "`kernelmill replay " + run.path + "` judges their kernels afresh");
+}
+
 expected<int> rescore(const invocation& in) {
   auto run = find_run(in.value("RUN"), in.value("--root"));
   KM_TRY(run);
+  KM_TRY(check_facts(*run));
   auto config = rules_config(in, *run);
   KM_TRY(config);
   auto rules = rules_of(*config);

@@ -26,9 +26,11 @@
 #include "launch/config/keys.hpp"
 #include "launch/node/node.hpp"
 #include "launch/node/run_rights.hpp"
+#include "launch/watch/world.hpp"
 #include "messages/fault.hpp"
 #include "messages/json.hpp"
 #include "storage/fork.hpp"
+#include "storage/restore/restore.hpp"
 #include "storage/run_directory.hpp"
 
 namespace kernelmill::commands {
@@ -170,8 +172,8 @@ expected<int> drive_run(const invocation& in, run_options options) {
   }
   progress_display display{::isatty(2) == 1, options.config.tasks.max_turns};
   std::stop_callback tell{
-      signals.token(), [] {
-        cli::talk("\nending: waiting for steps in progress; press Ctrl-C again to end at once");
+      signals.token(), [&display] {
+        display.say("ending: waiting for steps in progress; press Ctrl-C again to end at once");
       }};
   if (!in.json) {
     options.on_progress = [&](const progress& x) { display.update(x); };
@@ -233,10 +235,50 @@ expected<int> run(const invocation& in) {
   return drive_run(in, std::move(options));
 }
 
+/// Of rows that were left out all are told up to this many.
+constexpr size_t most_told = 20;
+
+expected<void> restore_from_traces(const run_directory& run, const run_config& config) {
+  if (watch::is_worked_on(run))
+    return configuration_error("store_locked",
+                               "failed to restore " + run.path + ": a process runs it",
+                               "end it first; `kernelmill ps` lists runs in progress");
+  const auto& tasks = config.tasks;
+  auto done = restore_run(run, {config.retrieval.enabled, tasks.groups, tasks.group_size});
+  KM_TRY(done);
+  if (!*done) {
+    cli::talk("nothing is to be restored: " + run.store + " has the records of the run");
+    return {};
+  }
+  const auto& x = **done;
+  for (size_t i = 0; i < std::min(x.broken.size(), most_told); ++i)
+    cli::talk("left out " + cli::clean(x.broken[i]));
+  if (x.broken.size() > most_told)
+    cli::talk(fmt::format("left out {} more rows", x.broken.size() - most_told));
+  cli::talk(fmt::format("restored {} episodes with {} turns from {}; {} of which rows are missing "
+                        "are done again",
+                        x.episodes, x.turns, shown_path(x.kept), x.again));
+  return {};
+}
+
+expected<void> check_not_imported(const run_directory& run, bool from_traces) {
+  if (!is_imported(run)) return {};
+  return configuration_error(
+      "usage", "failed to resume " + run.path + ": it was imported, so nothing of it is to be run",
+      from_traces ? "import it again: " + command_for_lost_records(run)
+                  : "`kernelmill show " + run.path + "` reads it");
+}
+
 expected<int> resume(const invocation& in) {
+  bool from_traces = in.has("--from-traces");
+  if (in.has("--head") && from_traces)
+    return configuration_error("usage",
+                               "failed to resume: --from-traces is for runs of this machine",
+                               "give it without --head, where the run's directory is");
   if (in.has("--head")) return resume_at_head(in);
-  auto found = find_run(in.value("RUN"), in.value("--root"));
+  auto found = find_run(in.value("RUN"), in.value("--root"), from_traces);
   KM_TRY(found);
+  KM_TRY(check_not_imported(*found, from_traces));
   std::error_code code;
   auto directory = fs::canonical(found->path, code).string();
   config_sources sources;
@@ -249,6 +291,7 @@ expected<int> resume(const invocation& in) {
   KM_TRY(after);
   KM_TRY(check_resume_overrides(before->config, after->config));
   KM_TRY(accept_terms(in, after->config));
+  if (from_traces) KM_TRY(restore_from_traces(*found, after->config));
   run_options options;
   options.config = std::move(after->config);
   options.config.run.name = found->name;
@@ -265,7 +308,9 @@ expected<int> resume(const invocation& in) {
 }
 
 std::vector<cli::option_spec> resume_options() {
-  auto result = with_head_options(with_monitor_options({accept_terms_option(), runs_root()}));
+  auto result = with_head_options(with_monitor_options(
+      {flag("--from-traces", "Of a run whose store is gone: makes it anew from traces.jsonl."),
+       accept_terms_option(), runs_root()}));
   for (auto& x : result)
     if (x.name == std::string_view{"--head"})
       x.doc = "Head that has the run. Default: a run of this machine.";
@@ -296,8 +341,11 @@ cli::command resume_row() {
           "kernelmill resume runs/first",
           "Overrides may change addresses, keys, slots, deadlines and the log. They may not "
           "change what the run\n"
-          "measures. With --head it continues a run of that head that was paused, was cancelled "
-          "or has failed.",
+          "measures. --from-traces restores episodes that have ended and have all their rows, "
+          "does others again,\n"
+          "and keeps the rows as traces.jsonl.before. With --head it continues a run of that head "
+          "that was paused,\n"
+          "was cancelled or has failed.",
           {{"RUN", "Name of a run, or its directory.", true, false, completes::run, {}},
            {"OVERRIDE", "a.b=value.", false, true, nothing, {}}},
           resume_options(),

@@ -40,9 +40,10 @@ json use_json(const episode_use& x) {
 }
 
 std::string use_line(const char* name, bool eligible, const std::vector<std::string>& reasons) {
-  auto result = fmt::format("{}: {}", name, eligible ? "yes" : "no");
+  auto first = std::string{name} + ": ";
+  std::string result = eligible ? "yes" : "no";
   for (const auto& reason : reasons) result += "; " + cli::clean(reason);
-  return result + "\n";
+  return cli::hanging(first, first.size(), result);
 }
 
 episode_view view_episode(uint32_t group, const stored_episode& stored) {

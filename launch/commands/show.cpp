@@ -14,6 +14,7 @@
 #include "launch/commands/place.hpp"
 #include "launch/commands/run_view.hpp"
 #include "launch/judging/verdict_text.hpp"
+#include "messages/base/json_fields.hpp"
 #include "messages/base/text.hpp"
 #include "messages/json.hpp"
 #include "storage/artifacts.hpp"
@@ -47,15 +48,22 @@ std::string episodes_table(const run_view& view) {
                            rows);
 }
 
-/// Says of a run that was imported that its figures are somebody else's.
-std::string imported_text(const run_directory& run) {
+/// Says of a run whose figures were not all measured in it whose they are.
+std::string origin_text(const run_directory& run) {
   auto manifest = read_json(run.manifest_file());
-  auto found = manifest && manifest->is_object() ? manifest->find("imported") : json::iterator{};
-  if (!manifest || !manifest->is_object() || found == manifest->end() || !found->is_object())
-    return {};
-  auto system = found->value("system", json{});
-  return fmt::format("imported from {}: its rewards were not measured here\n",
-                     system.is_string() ? cli::clean(system.get<std::string>()) : "elsewhere");
+  if (!manifest || !manifest->is_object()) return {};
+  std::string result;
+  if (auto found = manifest->find("imported"); found != manifest->end() && found->is_object()) {
+    auto system = text_in(*found, "system");
+    result += fmt::format("imported from {}: its rewards were not measured here\n",
+                          system.empty() ? "elsewhere" : cli::clean(system));
+  }
+  if (auto found = manifest->find("restored"); found != manifest->end() && found->is_array())
+    for (const auto& x : *found)
+      result += fmt::format("restored from {}: {} episodes with {} turns, as its rows say\n",
+                            cli::clean(text_in(x, "from")), count_in(x, "episodes", 0),
+                            count_in(x, "turns", 0));
+  return result;
 }
 
 expected<int> show_run(const invocation& in, const place& at, const std::string& directory) {
@@ -73,7 +81,7 @@ expected<int> show_run(const invocation& in, const place& at, const std::string&
     return 0;
   }
   cli::print(fmt::format("run {} in {}\n{}\n{}\n", view->run, view->directory, state_text(*view),
-                         imported_text(at.run)));
+                         origin_text(at.run)));
   if (view->episodes.empty()) {
     cli::print("no turn is committed\n");
     return 0;

@@ -12,7 +12,9 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// -- ncu ------------------------------------------------------------------------------------------
+} // namespace
+
+// -- cards ----------------------------------------------------------------------------------------
 
 json values_json(const metric_values& x) {
   json result = json::object();
@@ -21,52 +23,103 @@ json values_json(const metric_values& x) {
   return result;
 }
 
+namespace {
+
+json lines_json(const std::vector<finding_line>& lines) {
+  auto result = json::array();
+  for (const auto& x : lines)
+    result.push_back({{"line", x.line},
+                      {"instructions", x.instructions},
+                      {"what", x.what},
+                      {"source", cli::clean(x.source)}});
+  return result;
+}
+
+} // namespace
+
 json cards_json(const std::vector<bottleneck_finding>& cards) {
   auto result = json::array();
   for (const auto& x : cards)
     result.push_back({{"bottleneck", x.kind},
                       {"confidence", x.confidence},
                       {"evidence", x.evidence},
+                      {"lines", lines_json(x.lines)},
                       {"causes", x.causes},
                       {"next_action", x.action}});
   return result;
 }
 
-json kernels_json(const ncu_report& report) {
+std::string card_text(const std::vector<bottleneck_finding>& cards) {
+  auto result =
+      fmt::format("  limited by {} (confidence {:.2g})\n", cards[0].kind, cards[0].confidence);
+  for (const auto& line : lines_of(cards)) result += "  " + cli::clean(line) + "\n";
+  return result + fmt::format("  try: {}\n", cards[0].action);
+}
+
+// -- ncu ------------------------------------------------------------------------------------------
+
+namespace {
+
+json kernels_json(const std::vector<carded_kernel>& kernels, const device_roof& roof) {
   auto result = json::array();
-  for (const auto& x : report.kernels)
-    result.push_back({{"kernel", cli::clean(x.metrics.kernel)},
-                      {"launch", x.launch},
-                      {"metrics", values_json(x.metrics.values)},
-                      {"missing", x.missing},
-                      {"cards", cards_json(read_cards(x.metrics.values))}});
+  for (const auto& x : kernels)
+    result.push_back(
+        {{"kernel", cli::clean(x.kernel.metrics.kernel)},
+         {"launch", x.kernel.launch},
+         {"metrics", values_json(x.kernel.metrics.values)},
+         {"missing", x.kernel.missing},
+         {"roofline", roofline_json(position_of(counted_work(x.kernel.metrics.values), roof))},
+         {"cards", cards_json(x.cards)}});
   return result;
 }
 
 } // namespace
 
-json ncu_document(const ncu_report& report) {
+json roofline_json(const roofline_position& x) {
+  json result = json::object();
+  if (x.empty()) return result;
+  for (const auto& one : quantities_of(x))
+    result[std::string{one.name}] = {{"value", one.value}, {"unit", one.unit}};
+  return result;
+}
+
+std::vector<carded_kernel> carded(const ncu_report& report) {
+  std::vector<carded_kernel> result;
+  for (const auto& x : report.kernels) result.push_back({x, read_cards(x.metrics.values)});
+  return result;
+}
+
+bool wants_lines(const std::vector<carded_kernel>& kernels) {
+  for (const auto& x : kernels)
+    for (const auto& card : x.cards)
+      if (!instructions_of(card.kind).empty()) return true;
+  return false;
+}
+
+void add_lines(const std::vector<listed_text>& texts, std::vector<carded_kernel>& kernels) {
+  for (auto& x : kernels) kernelmill::add_lines(texts, x.kernel.metrics.kernel, x.cards);
+}
+
+json ncu_document(const ncu_report& report, const std::vector<carded_kernel>& kernels,
+                  const device_roof& roof) {
   return {{"tool", "ncu"},
           {"problem", to_string(report.problem)},
           {"words", cli::clean(report.words)},
-          {"kernels", kernels_json(report)}};
+          {"kernels", kernels_json(kernels, roof)}};
 }
 
-std::string ncu_text(const ncu_report& report, bool colour) {
+std::string ncu_text(const std::vector<carded_kernel>& kernels, bool colour) {
   std::string result;
-  for (const auto& x : report.kernels) {
-    auto cards = read_cards(x.metrics.values);
-    auto time = x.metrics.values[metric::time];
-    result += cli::paint(colour, cli::colour::bold, cli::clean(x.metrics.kernel)) +
+  for (const auto& x : kernels) {
+    const auto& cards = x.cards;
+    auto time = x.kernel.metrics.values[metric::time];
+    result += cli::paint(colour, cli::colour::bold, cli::clean(x.kernel.metrics.kernel)) +
               (time ? fmt::format("  {:.4g} us", *time) : std::string{}) + "\n";
     if (cards.empty()) {
       result += "  no card: the report lacks what the rules read\n";
       continue;
     }
-    result +=
-        fmt::format("  limited by {} (confidence {:.2g})\n", cards[0].kind, cards[0].confidence);
-    for (const auto& line : lines_of(cards)) result += "  " + line + "\n";
-    result += fmt::format("  try: {}\n", cards[0].action);
+    result += card_text(cards);
   }
   return result;
 }

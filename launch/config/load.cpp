@@ -153,6 +153,10 @@ error with_near_preset(error x, const std::string& path) {
       x.hint += ", or the preset '" + name + "', which needs no file";
     return x;
   }
+  if (find_config_key(path)) {
+    x.hint = "a setting has a value: " + path + "=VALUE";
+    return x;
+  }
   auto meant = closest(path, presets);
   x.hint = meant.empty() ? "give the path of a configuration file, or a preset"
                          : "did you mean '" + meant + "'?";

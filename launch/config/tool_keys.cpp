@@ -74,9 +74,14 @@ void add_tool_keys(std::vector<config_key>& k) {
       "^([0-9a-f]{64})?$", is_seed));
   k.push_back(one_of(
       KEY(evaluation.sanitize,
-          "When compute-sanitizer looks at a candidate of the contract `device`, in the slot "
-          "that judged it: `on_accept`, when it is right; `always`, when it was built. What "
-          "it finds is for the gate `memory_safety`."),
+          "When sanitizers look at a candidate, in the slot that judged it: `on_accept`, when it "
+          "is "
+          "right; `always`, when it was built. What they find is for the gate `memory_safety`. On "
+          "a "
+          "GPU it is compute-sanitizer, and host code of the contracts `native` and `torch` runs "
+          "in "
+          "the outer walls alone meanwhile. On a CPU it is AddressSanitizer, "
+          "UndefinedBehaviorSanitizer and ThreadSanitizer of g++, for the contract `native`."),
       {"off", "on_accept", "always"}));
   k.push_back(within(KEY(evaluation.sanitize_ms, "Time for all of its checks of one candidate."),
                      1000, 600e3));

@@ -126,24 +126,6 @@ json kernels_json(wire::BuildResult::Reader b) {
   return result;
 }
 
-json profile_json(wire::ProfileResult::Reader x) {
-  auto card = x.getCard();
-  auto texts = [](capnp::List<capnp::Text>::Reader list) {
-    auto result = json::array();
-    for (auto text : list) result.push_back(cli::clean(str(text)));
-    return result;
-  };
-  json counters = json::object();
-  for (auto c : x.getCounters()) counters[cli::clean(str(c.getName()))] = finite(c.getValue());
-  return {{"available", x.getAvailable()},
-          {"bottleneck", str(card.getBottleneck())},
-          {"confidence", finite(card.getConfidence())},
-          {"evidence", texts(card.getEvidence())},
-          {"next_actions", texts(card.getNextActions())},
-          {"counters", std::move(counters)},
-          {"missing", texts(x.getMissing())}};
-}
-
 std::string gates_text(wire::Verdict::Reader verdict, bool colour) {
   std::string result;
   bool accepted = verdict.getOutcome() == wire::Outcome::ACCEPTED;
@@ -154,25 +136,36 @@ std::string gates_text(wire::Verdict::Reader verdict, bool colour) {
     // Of an accepted candidate the one gate that can fail says how fast it is.
     bool slow = accepted && status == wire::GateStatus::FAIL;
     if (slow) state = "slower";
-    if (slow) reason += "; this rejects nothing: what it is paid depends on the speed shown";
+    if (slow) reason += "; the kernel stays accepted, and its reward follows the speed shown";
     auto shade = status == wire::GateStatus::PASS   ? cli::colour::green
                  : slow                             ? cli::colour::yellow
                  : status == wire::GateStatus::FAIL ? cli::colour::red
                                                     : cli::colour::dim;
     state.resize(8, ' ');
     result += cli::hanging(
-        fmt::format("  {} {:<12} ", cli::paint(colour, shade, state), str(g.getName())), 24,
+        fmt::format("  {} {:<13} ", cli::paint(colour, shade, state), str(g.getName())), 25,
         reason);
   }
   return result;
 }
 
-std::string cases_text(wire::EvaluateResult::Reader evaluation) {
+/// Whether a gate gives it as its reason: then it is said, once.
+bool is_said(wire::Verdict::Reader verdict, const std::string& reason) {
+  for (auto g : verdict.getGates())
+    if (g.getReason() == reason.c_str()) return true;
+  return false;
+}
+
+std::string cases_text(wire::EvaluateResult::Reader evaluation, wire::Verdict::Reader verdict) {
   std::vector<std::vector<std::string>> rows;
-  for (auto c : evaluation.getCases())
+  for (auto c : evaluation.getCases()) {
+    std::string result = c.getPass() ? "pass" : "FAIL";
+    if (!c.getPass() && !is_said(verdict, str(c.getFirstBad())))
+      result += " " + cli::clean(str(c.getFirstBad()));
     rows.push_back({str(c.getName()), str(c.getShape()), c.getHidden() ? "hidden" : "visible",
                     fmt::format("{:.3g}", c.getMaxError()), fmt::format("{:.3g}", c.getBound()),
-                    c.getPass() ? "pass" : "FAIL " + cli::clean(str(c.getFirstBad()))});
+                    std::move(result)});
+  }
   return rows.empty()
              ? std::string{}
              : "\n" +
@@ -201,10 +194,13 @@ std::string marked(const std::string& text) {
 
 std::string findings_text(wire::Verdict::Reader verdict, bool colour) {
   std::string result;
-  for (auto f : verdict.getFindings())
-    result +=
-        fmt::format("\n{} {}: {}\n", cli::paint(colour, cli::colour::yellow, word(f.getSeverity())),
-                    str(f.getRule()), marked(str(f.getEvidence())));
+  for (auto f : verdict.getFindings()) {
+    auto rule = str(f.getRule()), evidence = str(f.getEvidence());
+    result += fmt::format("\n{} {}", cli::paint(colour, cli::colour::yellow, word(f.getSeverity())),
+                          rule);
+    if (!is_said(verdict, rule + ": " + evidence)) result += ": " + marked(evidence);
+    result += "\n";
+  }
   return result;
 }
 
@@ -215,6 +211,32 @@ std::string log_text(wire::BuildResult::Reader b) {
 }
 
 } // namespace
+
+json profile_json(wire::ProfileResult::Reader x) {
+  auto card = x.getCard();
+  auto texts = [](capnp::List<capnp::Text>::Reader list) {
+    auto result = json::array();
+    for (auto text : list) result.push_back(cli::clean(str(text)));
+    return result;
+  };
+  json counters = json::object(), roofline = json::object();
+  roofline_position unused;
+  for (auto c : x.getCounters()) {
+    auto name = str(c.getName());
+    if (set_quantity(unused, name, c.getValue()))
+      roofline[name] = {{"value", finite(c.getValue())}, {"unit", str(c.getUnit())}};
+    else
+      counters[cli::clean(name)] = finite(c.getValue());
+  }
+  return {{"available", x.getAvailable()},
+          {"bottleneck", str(card.getBottleneck())},
+          {"confidence", finite(card.getConfidence())},
+          {"evidence", texts(card.getEvidence())},
+          {"next_actions", texts(card.getNextActions())},
+          {"counters", std::move(counters)},
+          {"roofline", std::move(roofline)},
+          {"missing", texts(x.getMissing())}};
+}
 
 json build_json(wire::BuildResult::Reader b) {
   auto diagnostics = json::array();
@@ -231,6 +253,12 @@ json build_json(wire::BuildResult::Reader b) {
           {"kernels", kernels_json(b)}};
 }
 
+roofline_position position_of(wire::ProfileResult::Reader x) {
+  roofline_position result;
+  for (auto c : x.getCounters()) (void)set_quantity(result, str(c.getName()), c.getValue());
+  return result;
+}
+
 std::string profile_text(wire::ProfileResult::Reader x) {
   std::string result;
   auto card = x.getCard();
@@ -240,6 +268,8 @@ std::string profile_text(wire::ProfileResult::Reader x) {
                          cli::clean(str(card.getBottleneck())), card.getConfidence());
   for (auto line : card.getEvidence()) result += cli::clean(str(line)) + "\n";
   for (auto line : card.getNextActions()) result += "try: " + cli::clean(str(line)) + "\n";
+  if (auto place = position_text(position_of(x)); !place.empty())
+    result += "roofline: " + place + "\n";
   if (!x.getAvailable() && x.getMissing().size() > 0)
     result += "none: " + cli::clean(str(x.getMissing()[0])) + "\n";
   return result;
@@ -294,13 +324,17 @@ std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader ve
                             str(facts.getCandidateSha256()).substr(0, 12), str(facts.getBackend()),
                             str(facts.getContract()));
   result += gates_text(verdict, colour);
-  for (auto p : facts.getParsed().getProblems()) result += "\nformat: " + cli::clean(str(p)) + "\n";
+  for (auto p : facts.getParsed().getProblems())
+    if (!is_said(verdict, str(p))) result += "\nformat: " + cli::clean(str(p)) + "\n";
   result += log_text(facts.getBuild());
-  result += cases_text(facts.getEvaluation());
+  result += cases_text(facts.getEvaluation(), verdict);
   result += timing_text(facts.getEvaluation().getTiming());
   result += findings_text(verdict, colour);
   if (auto fault = verdict.getFault(); fault.getClass() != wire::FaultClass::NONE) {
-    result += fmt::format("\n{}: {}\n", str(fault.getCategory()), marked(str(fault.getMessage())));
+    result += "\n" + str(fault.getCategory());
+    if (!is_said(verdict, str(fault.getMessage())))
+      result += ": " + marked(str(fault.getMessage()));
+    result += "\n";
     if (fault.getHint().size() > 0) result += "next: " + cli::clean(str(fault.getHint())) + "\n";
   }
   result += fmt::format("\n{}", cli::paint(colour, shade, word(outcome)));

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "gpu/profiler/roofline.hpp"
 #include "messages/verdict.capnp.h"
 
 namespace kernelmill {
@@ -16,7 +17,13 @@ nlohmann::ordered_json verdict_json(wire::TurnFacts::Reader facts, wire::Verdict
 /// Its key "build".
 nlohmann::ordered_json build_json(wire::BuildResult::Reader x);
 
+/// Its key "profile".
+nlohmann::ordered_json profile_json(wire::ProfileResult::Reader x);
+
 std::string verdict_text(wire::TurnFacts::Reader facts, wire::Verdict::Reader verdict, bool colour);
+
+/// The call's place under the roofline, as far as it is known.
+roofline_position position_of(wire::ProfileResult::Reader x);
 
 /// What limits the kernel, why, and what to try; nothing where no profile was asked for.
 std::string profile_text(wire::ProfileResult::Reader x);

@@ -68,6 +68,14 @@ std::string driver_library() {
   return driver ? (*driver)->path : std::string{};
 }
 
+cuda::gpu_peaks peaks_of(const cuda::gpu& which) {
+  auto monitor = cuda::gpu_monitor::open();
+  if (!monitor) return {};
+  for (size_t i = 0; i < monitor->gpus().size(); ++i)
+    if (monitor->gpus()[i].uuid == which.uuid) return monitor->peaks(static_cast<unsigned>(i));
+  return {};
+}
+
 accelerator_facts find_accelerators() {
   accelerator_facts x;
   if (auto monitor = cuda::gpu_monitor::open()) {

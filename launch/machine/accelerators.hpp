@@ -21,7 +21,8 @@ struct accelerator_facts {
   std::string nvrtc;
   std::string nvrtc_version;
   std::string ncu;
-  bool counters_restricted = false; ///< the driver lets only administrators read them, and we are none
+  bool counters_restricted =
+      false; ///< the driver lets only administrators read them, and we are none
   std::string hip_library;
   std::string hipcc;
 };
@@ -32,6 +33,9 @@ std::string toolkit_program(const std::string& name);
 
 /// The path of the CUDA driver's library; empty when there is none.
 std::string driver_library();
+
+/// What a GPU of find_accelerators() can do at most; nothing of what the driver does not tell.
+cuda::gpu_peaks peaks_of(const cuda::gpu& which);
 
 /// Opens libraries, and makes no context on a GPU.
 accelerator_facts find_accelerators();

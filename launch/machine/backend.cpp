@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "gpu/cuda/visible_gpus.hpp"
+#include "gpu/inspect/spill_lines.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
 #include "launch/config/paths.hpp"
 #include "launch/machine/accelerators.hpp"
@@ -21,6 +22,7 @@ void chosen_backend::apply(toolchain_options& options) const {
   options.compiler.clear(); // the configured one is the C++ compiler of the CPU
   options.architecture = architecture.empty() ? gpus.front().architecture : architecture;
   options.device_compiler = helper_program("kernelmill-nvrtc");
+  options.find_spills = &find_spill_lines;
 }
 
 void chosen_backend::apply(referee_options& options, size_t index) const {

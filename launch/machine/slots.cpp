@@ -98,6 +98,7 @@ expected<node_slots> start_slots(const run_config& config, const chosen_backend&
   for (size_t i = 0; i < slots.size(); ++i) {
     referee_options referee;
     referee.lost = lost;
+    referee.compiler = config.compile.compiler;
     referee.cpus = slots[i];
     backend.apply(referee, i);
     if (!backend.gpus.empty()) {

@@ -112,7 +112,7 @@ expected<void> hosted_run::state::take_up_records() {
   if (auto ok = records->scan_openings(plan.name, count); !ok) return ok;
   if (!found && has_journal(directory))
     return tl::unexpected<error>{
-        run_incomplete(directory, "its records in " + directory.store + " are")};
+        run_incomplete(directory, "its records in " + directory.store + " are", true)};
   std::error_code ignored;
   if (found && !std::filesystem::exists(directory.artifacts, ignored))
     return tl::unexpected<error>{run_incomplete(directory, directory.artifacts + " is")};

@@ -15,9 +15,11 @@ tl::unexpected<error> no_such_task(const std::vector<std::string>& all, const st
   // "row_sum" means "native/row_sum".
   for (const auto& x : all)
     if (x.ends_with("/" + id)) meant = x;
-  return configuration_error(
-      "unknown_task", "failed to find the task '" + id + "': there is none of that id",
-      meant.empty() ? "`kernelmill task list` shows the ids" : "did you mean '" + meant + "'?");
+  return configuration_error("unknown_task",
+                             "failed to find the task '" + id + "': there is none of that id",
+                             meant.empty() ? "`kernelmill task list` shows the ids; --root, in a "
+                                             "run tasks.root, names a folder of tasks"
+                                           : "did you mean '" + meant + "'?");
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "launch/page/journal.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -83,6 +84,21 @@ journal_part read_journal(const std::string& path, const std::string& run, uint6
     if (read_quickly(x, line) || read_slowly(x, line))
       result.events.push_back(std::make_shared<const event>(std::move(x)));
   }
+}
+
+uint64_t end_of_lines(const std::string& path, uint64_t place) {
+  descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  std::array<char, 64 << 10> part;
+  for (auto end = place; file && end > 0;) {
+    auto size = std::min<uint64_t>(part.size(), end);
+    auto n = ::pread(file.get(), part.data(), size, static_cast<off_t>(end - size));
+    if (n != static_cast<ssize_t>(size))
+      return place; // it has become shorter: whoever reads it sees that
+    auto last = std::string_view{part.data(), size}.rfind('\n');
+    end -= size;
+    if (last != std::string_view::npos) return end + last + 1;
+  }
+  return file ? 0 : place;
 }
 
 uint64_t journal_size(const std::string& path) {

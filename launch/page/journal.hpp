@@ -28,6 +28,9 @@ struct journal_part {
 journal_part read_journal(const std::string& path, const std::string& run, uint64_t from,
                           size_t most, size_t newest = SIZE_MAX);
 
+/// The end of the last whole line before a place, which may be within a line that is being written.
+uint64_t end_of_lines(const std::string& path, uint64_t place);
+
 /// 0 when it is not there.
 uint64_t journal_size(const std::string& path);
 

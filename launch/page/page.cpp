@@ -17,26 +17,29 @@ using namespace std::chrono_literals;
 class recent_looks {
 public:
   explicit recent_looks(std::function<expected<watch::snapshot>(const run_directory&)> ask)
-    : ask_(std::move(ask)) {}
+      : ask_(std::move(ask)) {}
 
   expected<watch::snapshot> operator()(const run_directory& run) {
-    auto now = std::chrono::steady_clock::now();
+    auto asked = std::chrono::steady_clock::now();
     {
       std::lock_guard guard{mutex_};
-      std::erase_if(kept_, [&](auto& x) { return now - x.second.at > fresh_for; });
+      std::erase_if(kept_, [&](auto& x) { return asked - x.second.at > fresh_for; });
       auto i = kept_.find(run.path);
       if (i != kept_.end() && watch::is_worked_on(run)) return i->second.says;
     }
     auto says = ask_(run);
+    if (!says) return says;
     std::lock_guard guard{mutex_};
-    if (says) kept_.insert_or_assign(run.path, look{*says, std::chrono::steady_clock::now()});
+    auto [i, fresh] = kept_.try_emplace(run.path);
+    // An answer that was long on its way takes the place of no later one.
+    if (i->second.asked <= asked) i->second = {*says, asked, std::chrono::steady_clock::now()};
     return says;
   }
 
 private:
   struct look {
     watch::snapshot says;
-    std::chrono::steady_clock::time_point at;
+    std::chrono::steady_clock::time_point asked, at;
   };
   static constexpr auto fresh_for = 100ms;
 

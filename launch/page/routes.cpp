@@ -98,8 +98,13 @@ expected<json> stats(const watch::world& in, const run_directory& run, const jso
   auto result = watch::stats_view(in, {{"run", run.path}});
   KM_TRY(result);
   if ((*result)["state"] == "open") {
-    auto says = in.ask_run(run);
-    (*result)["state"] = says ? watch::read_live({run, std::move(*says)}).state : "interrupted";
+    if (auto says = in.ask_run(run)) {
+      (*result)["state"] = watch::read_live({run, std::move(*says)}).state;
+      return result;
+    }
+    result = watch::stats_view(in, {{"run", run.path}}); // it may have ended in between
+    KM_TRY(result);
+    if ((*result)["state"] == "open") (*result)["state"] = "interrupted";
   }
   return result;
 }

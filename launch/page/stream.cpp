@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
+#include <cerrno>
 #include <condition_variable>
-#include <deque>
 #include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include <pthread.h>
@@ -15,6 +19,7 @@
 
 #include "launch/page/documents.hpp"
 #include "launch/page/journal.hpp"
+#include "launch/page/stream_reader.hpp"
 #include "launch/watch/views.hpp"
 
 namespace kernelmill::page {
@@ -23,107 +28,49 @@ namespace {
 
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
-using places = std::map<std::string, uint64_t>;
 
-constexpr auto look_every = 50ms; // at the journals: an event is out within 200 ms of its commit
-constexpr uint32_t looks_a_second = 1s / look_every;
 constexpr auto search_every = 1s; // for runs that began
 constexpr auto live_every = 1s;
-constexpr auto breath_every = 10s; // a comment, so that both ends see whether the other is there
 constexpr size_t most_readers = 4096;
-constexpr size_t most_followed = 64; // runs
-constexpr size_t most_queued = 1000; // events that wait for a slow reader
-constexpr size_t most_queued_bytes = 1 << 20;
-constexpr size_t most_in_flight = 256 << 10; // bytes given to a connection that it has yet to send
-constexpr size_t read_bytes = 1 << 20;       // of one journal at a time
-constexpr size_t missed_bytes = 128 << 10;   // the same for a reader that comes back
-constexpr auto last_words = 1s;              // for readers to take what is left at the end
-constexpr auto fresh_for = 60s;              // a journal that grew lately is followed
+constexpr size_t read_bytes = 1 << 20;     // of one journal at a time
+constexpr size_t missed_bytes = 128 << 10; // the same for a reader that comes back
+constexpr auto last_words = 5s;            // for readers to take what is left at the end
+constexpr auto fresh_for = 60s;            // a journal that grew lately is followed
 
-std::string id_of(const places& x) {
-  std::string result;
-  for (const auto& [run, place] : x)
-    result += (result.empty() ? "" : ",") + run + "=" + std::to_string(place);
-  return result;
+void refuse(const http::exchange_ptr& to, const char* why) {
+  to->answer(
+      http::error_response(503, {fault_class::infrastructure, "busy", why, "try again later"}));
 }
-
-struct reader {
-  subscription what;
-  http::exchange_ptr to;
-  std::map<std::string, uint64_t> behind; ///< by run: how far what it missed has been read
-  std::deque<event_ptr> queue;
-  size_t queued_bytes = 0;
-  uint64_t lost = 0;
-  clock::time_point breathed;
-
-  bool wants_turns_of(const std::string& run) const {
-    return what.topics.contains("turns") && (what.run.empty() || what.run == run);
-  }
-
-  /// Of what comes in one look.
-  size_t most_turns() const {
-    return what.most == 0 ? SIZE_MAX : std::max(1u, what.most / looks_a_second);
-  }
-
-  bool wants(const event& x) const {
-    if (!what.run.empty() && !x.run.empty() && x.run != what.run) return false;
-    if (x.place > 0 && behind.contains(x.run)) return false; // it comes to that line itself
-    auto told = what.places.find(x.run);
-    if (x.place > 0 && told != what.places.end() && x.place <= told->second) return false;
-    return what.topics.contains(x.name == "live" ? "live" : x.name == "run" ? "runs" : "turns");
-  }
-};
 
 } // namespace
-
-expected<std::map<std::string, uint64_t>> read_event_id(const std::string& text) {
-  places result;
-  for (size_t at = 0; at < text.size();) {
-    auto end = std::min(text.find(',', at), text.size());
-    auto part = text.substr(at, end - at);
-    at = end + 1;
-    auto sign = part.find('=');
-    uint64_t place = 0;
-    const auto* last = part.data() + part.size();
-    if (sign == std::string::npos || result.size() >= most_followed ||
-        std::from_chars(part.data() + sign + 1, last, place).ptr != last || sign + 1 == part.size())
-      return configuration_error("bad_query",
-                                 "failed to read the event id: it is none of this server",
-                                 "send what an event's id said, or nothing");
-    result[part.substr(0, sign)] = place;
-  }
-  return result;
-}
 
 struct event_stream::impl {
   explicit impl(watch::world x) : world(std::move(x)) {}
 
   void work();
-  void search(std::vector<event_ptr>& out);
+  std::map<std::string, bool> search();
+  void forget_removed();
+  void tell_of_runs(const std::map<std::string, bool>& changed, std::vector<event_ptr>& out);
   void follow(std::vector<event_ptr>& out);
-  void welcome(reader& x) const;
-  void catch_up(reader& x);
+  void welcome(stream_reader& x);
+  void catch_up(stream_reader& x);
   void add_live(std::vector<event_ptr>& out, const std::set<std::string>& runs);
-  void push(reader& x, const event_ptr& what);
   void hand_out(const std::vector<event_ptr>& events);
-  void hand_to(reader& x, const std::vector<event_ptr>& events);
-  bool pump(reader& x, clock::time_point now);
-  std::string text_of(reader& x, const event& what) const;
 
   watch::world world;
   mutable std::mutex mutex; ///< of what follows, up to the thread's own
   std::condition_variable wake;
-  std::list<reader> readers, arrived;
+  std::list<stream_reader> readers, arrived;
   uint64_t dropped = 0;
   std::atomic<uint64_t> told = 0;
   bool stop = false;
 
   // -- the thread's own ------------------------------------------------------------------------
   std::map<std::string, run_directory> followed;
-  places at;   ///< how far each journal is read
-  places left_out; ///< turns of the last look that nobody wanted
+  places_by_run at;         ///< how far each journal is read
+  places_by_run left_out;   ///< turns of the last look that nobody wanted
   size_t newest = SIZE_MAX; ///< turns of a look that somebody wants
-  places idle; ///< sizes of those that nobody follows
+  places_by_run idle;       ///< sizes of those that nobody follows
   std::set<std::string> rewritten;
   std::map<std::string, bool> worked_on; ///< all runs; whether a process works on them
   clock::time_point searched, shown;
@@ -164,24 +111,20 @@ uint64_t event_stream::dropped() const {
 
 void event_stream::add(subscription what, const http::exchange_ptr& to) {
   std::lock_guard guard{impl_->mutex};
+  if (impl_->stop) return refuse(to, "the process ends");
   if (impl_->readers.size() + impl_->arrived.size() >= most_readers)
-    return to->answer(http::error_response(503, {fault_class::infrastructure, "busy",
-                                                 "too many readers of events", "try again later"}));
-  http::response head;
-  head.type = "text/event-stream";
-  to->open(std::move(head));
-  to->send("retry: 1000\n\n");
-  reader x;
+    return refuse(to, "too many readers of events");
+  stream_reader x;
   x.what = std::move(what);
   x.to = to;
-  x.breathed = clock::now();
   impl_->arrived.push_back(std::move(x));
   impl_->wake.notify_all();
 }
 
-/// Finds the journals to follow: those that grew lately, and those that readers name. Tells of runs
-/// that began or ended: no line of a journal says that.
-void event_stream::impl::search(std::vector<event_ptr>& out) {
+/// Finds the journals to follow: those that grew lately, and those that readers name. Returns runs
+/// that began or ended, and whether a process works on them.
+std::map<std::string, bool> event_stream::impl::search() {
+  std::map<std::string, bool> changed;
   std::set<std::string> named;
   for (const auto& x : readers) {
     if (!x.what.run.empty()) named.insert(x.what.run);
@@ -197,9 +140,7 @@ void event_stream::impl::search(std::vector<event_ptr>& out) {
     worked_on.emplace(name, works);
     // One that began and ended since the last search is told of, too.
     auto known = before.find(name);
-    if (!first && (known == before.end() || known->second != works))
-      out.push_back(std::make_shared<const event>(event{
-          "run", name, 0, R"({"run":")" + name + R"(","live":)" + (works ? "true}" : "false}")}));
+    if (!first && (known == before.end() || known->second != works)) changed.emplace(name, works);
     if (followed.contains(name)) continue;
     struct stat about {};
     auto path = world.root + "/" + name + "/metrics.jsonl";
@@ -213,8 +154,44 @@ void event_stream::impl::search(std::vector<event_ptr>& out) {
     if (!run) continue;
     // A run that began while somebody watched is told from its beginning, one that was resumed from
     // where it stood.
-    at.emplace(name, first ? journal_size(run->metrics_file()) : idle.contains(name) ? idle[name] : 0);
+    auto journal = run->metrics_file();
+    auto from = first ? journal_size(journal) : idle.contains(name) ? idle[name] : 0;
+    at.emplace(name, end_of_lines(journal, from));
     followed.emplace(name, std::move(*run));
+  }
+  forget_removed();
+  return changed;
+}
+
+/// A run that comes under the name of one that was removed has another journal.
+void event_stream::impl::forget_removed() {
+  for (auto i = followed.begin(); i != followed.end();) {
+    const auto& name = i->first;
+    struct stat about {};
+    bool gone = !worked_on.contains(name) &&
+                ::stat((world.root + "/" + name).c_str(), &about) != 0 && errno == ENOENT;
+    if (!gone) {
+      ++i;
+      continue;
+    }
+    rewritten.insert(name);
+    at.erase(name);
+    idle.erase(name);
+    i = followed.erase(i);
+  }
+}
+
+/// No line of a journal says that a run began or ended. It is told behind the lines that are there.
+/// A run that was being laid out when it was searched for may have some by now.
+void event_stream::impl::tell_of_runs(const std::map<std::string, bool>& changed,
+                                      std::vector<event_ptr>& out) {
+  for (const auto& [name, works] : changed) {
+    run_directory place;
+    place.path = world.root + "/" + name;
+    bool live = works || watch::is_worked_on(place);
+    worked_on[name] = live;
+    out.push_back(std::make_shared<const event>(event{
+        "run", name, 0, R"({"run":")" + name + R"(","live":)" + (live ? "true}" : "false}")}));
   }
 }
 
@@ -235,18 +212,26 @@ void event_stream::impl::follow(std::vector<event_ptr>& out) {
   }
 }
 
-/// Notes where a reader that comes back left each journal.
-void event_stream::impl::welcome(reader& x) const {
+/// Opens the answer, and notes where a reader that comes back left each journal. Whoever has its
+/// head is told of all that happens from then on, and finds in documents what was before.
+void event_stream::impl::welcome(stream_reader& x) {
   for (const auto& [name, until] : at) {
     auto [from, fresh] = x.what.places.emplace(name, until);
-    if (from->second > until) from->second = 0; // another journal than the one it read
+    // Another journal than the one it read. Where the file is long enough, this thread is behind.
+    if (from->second > until && from->second > journal_size(followed.at(name).metrics_file()))
+      from->second = 0;
     if (from->second < until) x.behind.emplace(name, from->second);
   }
+  http::response head;
+  head.type = "text/event-stream";
+  x.to->open(std::move(head));
+  x.to->send("retry: 1000\n\n");
+  x.breathed = clock::now();
 }
 
 /// Reads on in what a reader missed as long as it takes it: whoever was away for long loses nothing
 /// by coming back. Done before the journals are followed further.
-void event_stream::impl::catch_up(reader& x) {
+void event_stream::impl::catch_up(stream_reader& x) {
   while (!x.behind.empty() && x.queue.size() < most_queued / 4 &&
          x.queued_bytes < most_queued_bytes / 2) {
     auto [name, from] = *x.behind.begin();
@@ -256,7 +241,7 @@ void event_stream::impl::catch_up(reader& x) {
     auto part = read_journal(i->second.metrics_file(), name, from, missed_bytes, x.most_turns());
     x.lost += part.left_out;
     for (const auto& one : part.events)
-      if (one->place <= at[name] && x.wants(*one)) push(x, one);
+      if (one->place <= at[name] && x.wants(*one)) dropped += x.push(one);
     if (part.next > from && part.next < at[name]) x.behind.emplace(name, part.next);
   }
 }
@@ -277,75 +262,10 @@ void event_stream::impl::add_live(std::vector<event_ptr>& out, const std::set<st
   }
 }
 
-void event_stream::impl::push(reader& x, const event_ptr& what) {
-  x.queue.push_back(what);
-  x.queued_bytes += what->data.size();
-  while (x.queue.size() > most_queued ||
-         (x.queued_bytes > most_queued_bytes && x.queue.size() > 1)) {
-    x.queued_bytes -= x.queue.front()->data.size();
-    x.queue.pop_front();
-    ++x.lost;
-    ++dropped;
-  }
-}
-
-std::string event_stream::impl::text_of(reader& x, const event& what) const {
-  std::string result;
-  if (what.place > 0) {
-    x.what.places[what.run] = what.place;
-    result = "id: " + id_of(x.what.places) + "\n";
-  }
-  return result + "event: " + what.name + "\ndata: " + what.data + "\n\n";
-}
-
-/// Moves what fits to the connection. False: nobody reads any more.
-bool event_stream::impl::pump(reader& x, clock::time_point now) {
-  if (x.to->gone()) return false;
-  std::string text;
-  auto room = x.to->pending();
-  while (!x.queue.empty() && room + text.size() < most_in_flight) {
-    if (x.lost > 0) {
-      text += "event: dropped\ndata: {\"dropped\":" + std::to_string(x.lost) + "}\n\n";
-      x.lost = 0;
-    }
-    text += text_of(x, *x.queue.front());
-    x.queued_bytes -= x.queue.front()->data.size();
-    x.queue.pop_front();
-  }
-  if (text.empty() && now - x.breathed > breath_every && room == 0) text = ": here\n\n";
-  if (text.empty()) return true;
-  x.breathed = now;
-  return x.to->send(std::move(text));
-}
-
 void event_stream::impl::hand_out(const std::vector<event_ptr>& events) {
   auto news = [](const event_ptr& x) { return x->name != "live"; };
   if (std::any_of(events.begin(), events.end(), news)) ++told;
-  for (auto& x : readers) hand_to(x, events);
-}
-
-void event_stream::impl::hand_to(reader& x, const std::vector<event_ptr>& events) {
-  auto wanted = [&](const event_ptr& one) {
-    return x.wants(*one) && (one->name != "live" || one->run == x.what.run);
-  };
-  size_t too_many = 0;
-  if (x.what.most > 0) {
-    for (const auto& [run, turns] : left_out)
-      if (x.wants_turns_of(run)) x.lost += turns;
-    auto turns = static_cast<size_t>(std::count_if(events.begin(), events.end(), [&](auto& one) {
-      return one->name == "turn" && wanted(one);
-    }));
-    too_many = turns - std::min(turns, x.most_turns());
-  }
-  for (const auto& one : events) {
-    if (!wanted(one)) continue;
-    if (too_many > 0 && one->name == "turn") {
-      --too_many;
-      ++x.lost;
-    } else {
-      push(x, one);
-    }
-  }
+  for (auto& x : readers) dropped += x.take(events, left_out);
 }
 
 void event_stream::impl::work() {
@@ -361,7 +281,7 @@ void event_stream::impl::work() {
       wake.wait(lock, [this] { return stop || !arrived.empty(); });
       continue;
     }
-    std::list<reader> fresh;
+    std::list<stream_reader> fresh;
     fresh.swap(arrived);
     auto first_fresh = fresh.begin();
     bool newcomers = first_fresh != fresh.end();
@@ -373,19 +293,22 @@ void event_stream::impl::work() {
       newest = std::max(newest, x.most_turns());
     }
     auto now = clock::now();
-    std::vector<event_ptr> events, of_runs;
+    std::vector<event_ptr> events;
+    std::map<std::string, bool> changed;
     if (newcomers || now - searched > search_every) {
-      search(of_runs);
+      changed = search();
       searched = now;
     }
-    if (newcomers)
+    if (newcomers) {
+      ++told; // of what stands in the journals already, too
       for (auto i = first_fresh; i != readers.end(); ++i) welcome(*i);
+    }
     for (auto& x : readers)
       if (!x.behind.empty()) catch_up(x);
     // What takes time is done without the lock: those who come meanwhile wait in `arrived`.
     lock.unlock();
     follow(events);
-    events.insert(events.end(), of_runs.begin(), of_runs.end());
+    tell_of_runs(changed, events);
     if (newcomers || now - shown > live_every) {
       add_live(events, live);
       shown = now;
@@ -398,20 +321,23 @@ void event_stream::impl::work() {
       }
     rewritten.clear();
     hand_out(events);
-    std::erase_if(readers, [&](reader& x) { return !pump(x, now); });
+    std::erase_if(readers, [&](stream_reader& x) { return !x.pump(now); });
     wake.wait_for(lock, look_every, [this] { return stop || !arrived.empty(); });
   }
   // A run that ends tells its last turns, too.
   std::vector<event_ptr> last;
   follow(last);
   hand_out(last);
+  lock.unlock(); // who comes now is refused at once
   auto until = clock::now() + last_words;
-  auto is_done = [&](reader& x) {
-    return !pump(x, until) || (x.queue.empty() && x.to->pending() == 0);
+  auto is_done = [&](stream_reader& x) {
+    return !x.pump(until) || (x.queue.empty() && x.to->pending() == 0);
   };
   while (!std::all_of(readers.begin(), readers.end(), is_done) && clock::now() < until)
     std::this_thread::sleep_for(5ms);
+  lock.lock();
   for (auto& x : readers) x.to->close();
+  for (auto& x : arrived) refuse(x.to, "the process ends");
 }
 
 } // namespace kernelmill::page

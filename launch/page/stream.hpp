@@ -10,28 +10,13 @@
 //   dropped       so many events were left out: this reader was too slow, or wants no more a second
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <set>
-#include <string>
-#include <thread>
 
 #include "launch/http/exchange.hpp"
+#include "launch/page/subscription.hpp"
 #include "launch/watch/world.hpp"
 
 namespace kernelmill::page {
-
-/// What one reader wants.
-struct subscription {
-  std::string run;                        ///< name of a folder below the root; empty: every run
-  std::set<std::string> topics;           ///< "turns", "runs", "live"
-  uint32_t most = 0;                      ///< turns a second, the newest; 0: all
-  std::map<std::string, uint64_t> places; ///< by run: where to go on in its journal
-};
-
-/// Reads "first=1200,second=77", the id of an event. Errors: "bad_query".
-expected<std::map<std::string, uint64_t>> read_event_id(const std::string& text);
 
 /// Thread-safe. It works only while somebody reads.
 class event_stream {

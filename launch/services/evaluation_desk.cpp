@@ -44,9 +44,17 @@ std::shared_ptr<const judged_evaluation> judge_course(const course& x,
   return result;
 }
 
+/// Before anybody is answered: whoever asks next finds what the answer told counted.
+void note_load(evaluation_desk_state& s) {
+  s.options.load->waiting = s.book->waiting();
+  s.options.load->running = s.book->running();
+  s.options.load->full = s.book->full();
+}
+
 /// Answers those whose evaluations are all over.
 void tell(desk_pointer self) {
   auto& s = self->state;
+  note_load(s);
   for (const auto& id : s.book->take_ended())
     for (auto& [waiter, request] : s.requests)
       for (const auto& one : request.ids)
@@ -63,9 +71,6 @@ void tell(desk_pointer self) {
       if (const auto* x = s.book->find(id)) all.push_back(evaluation_document(*s.book, *x, now()));
     request.reply(std::move(all));
   }
-  s.options.load->waiting = s.book->waiting();
-  s.options.load->running = s.book->running();
-  s.options.load->full = s.book->full();
 }
 
 void count(desk_load& load, const judged_evaluation& x) {
@@ -170,6 +175,7 @@ void enter(desk_pointer self, const desk_entry_ptr& x) {
   auto waiter = x->entry.waiter;
   auto ids = self->state.book->enter(std::move(x->entry), now());
   if (!ids) return x->reply(tl::unexpected<error>{ids.error()});
+  note_load(self->state);
   (void)self->state.book->take_ended(); // answered from the cache: nobody waits for them yet
   if (waiter == 0)
     answer_now(self, *ids, x->reply);
@@ -205,6 +211,7 @@ evaluation_desk_actor::behavior_type evaluation_desk(desk_pointer self, desk_opt
       [self](atom::cancel, const desk_question_ptr& x) {
         if (asked(self, *x) == nullptr) return x->reply(no_such(x->id));
         self->state.book->cancel(x->id, now());
+        note_load(self->state);
         answer_now(self, {x->id}, x->reply);
         begin_more(self);
       },

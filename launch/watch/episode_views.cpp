@@ -216,7 +216,7 @@ expected<json> stats_view(const world& in, const json& query) {
   result["best_turn"] = x->best_turn;
   result["prompt_tokens"] = x->prompt_tokens;
   result["completion_tokens"] = x->completion_tokens;
-  result["wall_seconds"] = std::max(0.0, x->last_at - x->began_at);
+  result["wall_seconds"] = x->open_seconds();
   return result;
 }
 

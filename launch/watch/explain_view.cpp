@@ -39,6 +39,8 @@ expected<json> explain_run(const world& in, const run_directory& run) {
     result["live"] = view.live;
     add_findings(result, findings_of(view, *stored, around));
   } else {
+    if (stored->state == "open") stored = summarize_silent(in, run, std::move(*stored));
+    KM_TRY(stored);
     result["state"] = stored->state == "open" ? "interrupted" : stored->state;
     result["episodes"] = planned_episodes(run);
     result["ended"] = stored->episodes;

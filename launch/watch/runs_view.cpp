@@ -35,8 +35,12 @@ json row_of(const world& in, const run_directory& run) {
   if (!stored) return unreadable(run.name, stored.error());
   json row = {{"run", run.name}, {"directory", run.path}};
   std::optional<live_view> live;
-  if (stored->state == "open")
-    if (auto says = in.ask_run(run)) live = read_live({run, std::move(*says)});
+  if (stored->state == "open") {
+    if (auto says = in.ask_run(run))
+      live = read_live({run, std::move(*says)});
+    else if (stored = summarize_silent(in, run, std::move(*stored)); !stored)
+      return unreadable(run.name, stored.error());
+  }
   row["state"] = live ? live->state : stored->state == "open" ? "interrupted" : stored->state;
   row["live"] = live ? live->live : 0;
   auto planned = live ? live->planned : planned_episodes(run);
@@ -54,10 +58,7 @@ json row_of(const world& in, const run_directory& run) {
   row["evidence"] = stored->mean_evidence();
   row["near_misses"] = stored->near_misses;
   row["began_at"] = stored->began_at;
-  row["seconds"] = stored->began_at > 0 ? (live ? seconds_since_1970()
-                                                : std::max(stored->last_at, stored->began_at)) -
-                                              stored->began_at
-                                        : 0.0;
+  row["seconds"] = stored->open_seconds(live ? seconds_since_1970() : 0);
   row["failure"] = stored->fault.message;
   row["failure_category"] = stored->fault.category;
   if (!live && stored->state == "open")

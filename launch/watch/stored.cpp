@@ -1,8 +1,11 @@
 #include "launch/watch/stored.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <iterator>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -16,16 +19,28 @@ namespace kernelmill::watch {
 
 namespace {
 
+constexpr std::chrono::seconds longest_change{2}; ///< of who has a store
+constexpr std::chrono::milliseconds one_look{5};
+
 bool passes(wire::Verdict::Reader verdict, std::string_view gate) {
   for (auto x : verdict.getGates())
     if (gate == x.getName().cStr()) return x.getStatus() == wire::GateStatus::PASS;
   return false;
 }
 
+// A turn that a fork shares is older than its first opening.
+void note_time(stored_summary& to, double at) {
+  auto next = to.spans.upper_bound(at);
+  if (next == to.spans.begin()) return;
+  auto& last = std::prev(next)->second;
+  last = std::max(last, at);
+}
+
 void note_run(stored_summary& to, wire::RunRecord::Reader x) {
   to.openings = std::max(to.openings, x.getOpening() + 1);
   if (to.began_at == 0) to.began_at = x.getAt();
-  to.last_at = std::max(to.last_at, x.getAt());
+  if (x.getState() == "running" && x.getAt() > 0) to.spans.emplace(x.getAt(), x.getAt());
+  note_time(to, x.getAt());
   if (x.getOpening() + 1 < to.openings || x.getState() == "running") return;
   to.state = x.getState().cStr();
   to.fault = fault_of(x.getFault());
@@ -80,7 +95,7 @@ void note_turn(stored_summary& to, wire::TurnRecord::Reader x) {
   note_trouble(to, name, verdict);
   to.prompt_tokens += x.getCompletion().getPromptTokens();
   to.completion_tokens += x.getCompletion().getCompletionTokens();
-  to.last_at = std::max(to.last_at, x.getCommittedAt());
+  note_time(to, x.getCommittedAt());
 }
 
 void note_episode(stored_summary& to, wire::EpisodeRecord::Reader x) {
@@ -94,7 +109,7 @@ void note_episode(stored_summary& to, wire::EpisodeRecord::Reader x) {
     to.reward_sum += best;
     ++to.rewarded;
   }
-  to.last_at = std::max(to.last_at, x.getCommittedAt());
+  note_time(to, x.getCommittedAt());
 }
 
 } // namespace
@@ -109,16 +124,30 @@ expected<store> open_for_reading(const run_directory& run) {
   auto ok = from->scan_openings(run.name, [&](auto) { return !(found = true); });
   KM_TRY(ok);
   if (!found)
-    return tl::unexpected<error>{run_incomplete(run, "its records in " + run.store + " are")};
+    return tl::unexpected<error>{run_incomplete(run, "its records in " + run.store + " are", true)};
   return from;
 }
 
+// A run that this process opens or closes has its store for a moment in which nobody shares it. So
+// has another reader of this process.
 expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_directory& run) {
-  if (in.shared_store)
-    if (auto shared = in.shared_store(run)) return shared;
-  auto opened = open_for_reading(run);
-  KM_TRY(opened);
-  return std::make_shared<const store>(std::move(*opened));
+  for (auto until = std::chrono::steady_clock::now() + longest_change;;) {
+    if (in.shared_store)
+      if (auto shared = in.shared_store(run)) return shared;
+    auto opened = open_for_reading(run);
+    if (opened) return std::make_shared<const store>(std::move(*opened));
+    bool changes = in.shared_store && opened.error().category == "store_locked";
+    if (!changes || std::chrono::steady_clock::now() > until)
+      return tl::unexpected<error>{std::move(opened.error())};
+    std::this_thread::sleep_for(one_look);
+  }
+}
+
+double stored_summary::open_seconds(double now) const {
+  double sum = 0;
+  for (const auto& [begin, last] : spans) sum += last - begin;
+  if (!spans.empty()) sum += std::max(0.0, now - spans.rbegin()->second);
+  return sum;
 }
 
 void stage_durations::add(double seconds) {
@@ -142,6 +171,22 @@ expected<stored_summary> summarize(const world& in, const run_directory& run) {
   });
   KM_TRY(ok);
   return result;
+}
+
+expected<stored_summary> summarize_silent(const world& in, const run_directory& run,
+                                          stored_summary before) {
+  stored_summary now;
+  {
+    auto from = open_store_of(in, run);
+    KM_TRY(from);
+    auto ok = (*from)->scan_openings(run.name, [&](wire::Record::Reader x) {
+      note_run(now, x.getRun());
+      return true;
+    });
+    KM_TRY(ok);
+  }
+  if (now.state == "open") return before;
+  return summarize(in, run);
 }
 
 uint64_t planned_episodes(const run_directory& run) {

@@ -27,8 +27,13 @@ struct stored_summary {
   std::string state = "open"; ///< how its latest opening ended; "open": in progress, or cut off
   error fault{fault_class::none, {}, {}, {}};
   uint32_t openings = 0;
-  double began_at = 0,
-         last_at = 0; ///< seconds since 1970; of the first opening, of the last record
+  double began_at = 0; ///< seconds since 1970; of the first opening
+  /// By the time of an opening, that of the last record until the next one.
+  std::map<double, double> spans;
+
+  /// Wall time of the openings, in seconds, without the pauses between them. `now`, if given, is
+  /// the time at which the latest one is in progress.
+  double open_seconds(double now = 0) const;
 
   uint64_t groups = 0;
   uint64_t episodes = 0; ///< that have ended
@@ -75,6 +80,10 @@ expected<std::shared_ptr<const store>> open_store_of(const world& in, const run_
 
 /// Reads the whole run once.
 expected<stored_summary> summarize(const world& in, const run_directory& run);
+
+/// Of a run that was open as `before` was read and does not answer: it may have ended in between.
+expected<stored_summary> summarize_silent(const world& in, const run_directory& run,
+                                          stored_summary before);
 
 /// Episodes that the configuration plans, by its tasks, groups and members; 0: it does not say.
 uint64_t planned_episodes(const run_directory& run);

@@ -1,5 +1,6 @@
 #include "messages/base/files.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -9,6 +10,29 @@
 #include "messages/base/descriptor.hpp"
 
 namespace kernelmill {
+
+namespace {
+
+std::string read_part(int fd, size_t most, bool last) {
+  struct stat x {};
+  if (::fstat(fd, &x) != 0 || x.st_size <= 0) return {};
+  auto size = static_cast<size_t>(x.st_size);
+  std::string result(std::min(size, most), '\0');
+  auto from = static_cast<off_t>(last ? size - result.size() : 0);
+  auto n = ::pread(fd, result.data(), result.size(), from);
+  result.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return result;
+}
+
+} // namespace
+
+std::string read_first(int fd, size_t most) {
+  return read_part(fd, most, false);
+}
+
+std::string read_last(int fd, size_t most) {
+  return read_part(fd, most, true);
+}
 
 std::optional<std::string> read_whole(int fd) {
   struct stat x {};

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "messages/base/json_fields.hpp"
 #include "storage/export/dataset.hpp"
 #include "storage/export/split.hpp"
 
@@ -114,6 +115,28 @@ std::string contamination_part(const request& what, const report& done) {
   return result;
 }
 
+/// Of runs whose rewards nobody measured here, or whose rows nobody signed.
+std::string origins_part(const std::vector<source>& from) {
+  std::string result;
+  for (const auto& x : from) {
+    if (auto i = x.facts.find("imported"); i != x.facts.end())
+      result += fmt::format("\nThe rewards of `{}` were not measured here: the run was imported "
+                            "from {}.\n",
+                            x.run, text_in(*i, "system"));
+    uint64_t episodes = 0, turns = 0;
+    for (const auto& entry : x.facts.value("restored", json::array())) {
+      episodes += count_in(entry, "episodes", 0);
+      turns += count_in(entry, "turns", 0);
+    }
+    if (turns > 0)
+      result += fmt::format("\n{} episodes with {} turns of `{}` were restored from its "
+                            "traces.jsonl, after its store was lost: their rewards\nare what these "
+                            "rows say.\n",
+                            episodes, turns, x.run);
+  }
+  return result;
+}
+
 json licences_json(const request& what, const report& done) {
   auto sources = json::array(), refused = json::array();
   for (const auto& [source, x] : done.sources)
@@ -218,8 +241,9 @@ std::string data_card(const std::vector<source>& from, const request& what, cons
   result += contamination_part(what, done);
   result += "\nRewards come from measurements: each answer was built, run in a sandbox, checked "
             "against a reference and\ntimed beside a baseline. A turn that the infrastructure "
-            "lost, or that the machine could not time, has no\nreward and is in no comparison.\n"
-            "\n`PROVENANCE.json` names runs, filters, hashes and what was left out.\n";
+            "lost, or that the machine could not time, has no\nreward and is in no comparison.\n";
+  result += origins_part(from);
+  result += "\n`PROVENANCE.json` names runs, filters, hashes and what was left out.\n";
   return result;
 }
 

@@ -15,6 +15,7 @@
 #include "messages/base/digest.hpp"
 #include "storage/files.hpp"
 #include "storage/fsck/repair.hpp"
+#include "storage/keys.hpp"
 #include "storage/run_journal.hpp"
 
 namespace kernelmill {
@@ -60,7 +61,7 @@ public:
   expected<fsck_report> run() {
     auto lock = lock_store(run_);
     KM_TRY(lock);
-    if (std::error_code status; !fs::exists(run_.store + "/data.mdb", status) && !status) {
+    if (!has_store(run_)) {
       tell_of_no_store();
       return std::move(report_);
     }
@@ -99,7 +100,8 @@ private:
       auto bytes = fs::file_size(path, status);
       if (status || bytes == 0) continue;
       add(report_, finding_state::lost, "store_gone",
-          run_.store + "/data.mdb is not there; " + path + " may be the last copy of the run");
+          run_.store + "/data.mdb is not there or has 0 bytes; " + path +
+              " may be the last copy of the run: `" + command_for_lost_records(run_) + "`");
     }
     if (report_.findings.empty())
       add(report_, finding_state::note, "not_begun",
@@ -209,10 +211,17 @@ private:
   }
 
   void check_journals(const contents& in) {
+    auto own = in.records.lower_bound(make_key(run_hash(run_.name), key_section::opening, 0, 0, 0));
+    begun_ = own != in.records.end() &&
+             own->first < make_key(run_hash(run_.name), key_section::episodes, 0, 0, 0);
     lines traces, metrics;
     expect_lines(in, traces, metrics);
     check_journal(run_.traces_file(), traces);
     check_journal(run_.metrics_file(), metrics);
+    if (!begun_ && has_journal(run_))
+      add(report_, finding_state::lost, "store_gone",
+          "the store has no opening of the run, whose journals stay as they are: `" +
+              command_for_lost_records(run_) + "`");
   }
 
   void check_journal(const std::string& path, const lines& wanted) {
@@ -261,6 +270,7 @@ private:
           "the journals stay as they are: texts of the store are lost that they may hold");
       return {};
     }
+    if (!begun_) return {};
     if (anew_ || strange_)
       for (const auto& path : {run_.traces_file(), run_.metrics_file()})
         if (::access(path.c_str(), F_OK) == 0) KM_TRY(aside_.take(path));
@@ -280,6 +290,7 @@ private:
   quarantine aside_;
   fsck_report report_;
   bool whole_ = true;                                    // no text is lost
+  bool begun_ = false;                                   // the run's first record is there
   bool behind_ = false, anew_ = false, strange_ = false; // the journals
 };
 

@@ -49,7 +49,7 @@ def main():
         timed.append(x)
         s = x["speedup"]
         print(f"{number:3} {s['estimate']:.4f} [{s['low']:.4f}, {s['high']:.4f}]  {x['candidate_ms']:.5f} ms"
-              f" against {x['reference_ms']:.5f} ms, {x['samples']} calls; load {os.getloadavg()[0]:.1f}", flush=True)
+              f" against {x['reference_ms']:.5f} ms, an empty call {x['overhead_ms'] * 1e3:.2f} us, {x['samples']} calls; load {os.getloadavg()[0]:.1f}", flush=True)
     if not timed:
         sys.exit("same_kernel: no evaluation was timed")
     middle = statistics.median(x["speedup"]["estimate"] for x in timed)

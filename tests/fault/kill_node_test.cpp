@@ -153,9 +153,10 @@ protected:
     return result;
   }
 
-  /// True when everything that the dead node had started is gone within a second.
-  bool gone_within_a_second() const {
-    auto until = std::chrono::steady_clock::now() + milliseconds{1000};
+  /// True when everything that the dead node had started goes: at once, but a busy machine takes
+  /// its time to end processes.
+  bool all_go() const {
+    auto until = std::chrono::steady_clock::now() + milliseconds{60'000};
     while (!survivors().empty()) {
       if (std::chrono::steady_clock::now() > until) return false;
       std::this_thread::yield();
@@ -174,7 +175,7 @@ protected:
 TEST_F(KillNode, KillsLeaveTheLineageOfAnUndisturbedRun) {
   auto calm_directory = folder_ + "/calm";
   node_process calm{run_command(calm_directory), log()};
-  ASSERT_TRUE(calm.ends_within(milliseconds{240'000}));
+  ASSERT_TRUE(calm.ends_within(milliseconds{600'000}));
   ASSERT_EQ(calm.code(), 0) << log_text();
   auto expected_text = canonical(calm_directory);
   ASSERT_GT(expected_text.size(), 10'000u) << expected_text;
@@ -194,11 +195,11 @@ TEST_F(KillNode, KillsLeaveTheLineageOfAnUndisturbedRun) {
       if (kills < kills_wanted && !node.ends_within(moment)) {
         node.kill();
         ++kills;
-        EXPECT_TRUE(gone_within_a_second()) << survivors().front();
+        EXPECT_TRUE(all_go()) << testing::PrintToString(survivors());
         continue;
       }
       if (kills >= kills_wanted) {
-        ASSERT_TRUE(node.ends_within(milliseconds{240'000})) << log_text();
+        ASSERT_TRUE(node.ends_within(milliseconds{600'000})) << log_text();
       }
       ASSERT_EQ(node.code(), 0) << log_text();
       done = true;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Policy servers come and go during a run, and no episode is lost.
 
-A head and a node on the loopback, three scripted policy servers, a run of 40 episodes. While it runs
+A head and a node on the loopback, three scripted policy servers, a run of 60 episodes. While it runs
 one server is attached, one detached, one killed with SIGKILL, the head is asked for its list, and two
 new versions of the weights are declared. Then the head is killed and must attach its servers again.
 Exit code 77: it cannot run here.
@@ -18,7 +18,7 @@ import tempfile
 import time
 
 SKIP = 77
-EPISODES, TURNS = 40, 3
+EPISODES, TURNS = 60, 3  # most turns come behind the last thing that is done: a busy machine is late with each
 
 here = pathlib.Path(__file__).resolve()
 source = pathlib.Path(os.environ.get("KERNELMILL_SOURCE_DIR") or here.parents[2])
@@ -41,7 +41,7 @@ class Cluster:
         self.processes[name] = process
         return process
 
-    def first_line(self, name, seconds=60):
+    def first_line(self, name, seconds=300):
         path = self.scratch / f"{name}.out"
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -59,7 +59,7 @@ class Cluster:
 
     def command(self, *words, code=0):
         done = subprocess.run([binary, *words, "--head", self.head, "--insecure-loopback", "--json"],
-                              capture_output=True, text=True, cwd=self.scratch, timeout=120)
+                              capture_output=True, text=True, cwd=self.scratch, timeout=300)
         assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}{done.stderr}"
         return json.loads(done.stdout) if done.stdout.strip() else {}
 
@@ -108,7 +108,7 @@ def write_files(scratch):
     kernel = source / "configs/policies/quickstart/row_sum/plain.cpp"
     script = scratch / "script.json"
     script.write_text(json.dumps({
-        "model": "scripted", "latency": {"kind": "uniform", "low_ms": 300, "high_ms": 900},
+        "model": "scripted", "latency": {"kind": "uniform", "low_ms": 1000, "high_ms": 3000},
         "replies": [{"thought": "One loop over the columns.", "kernel": str(kernel)}]}))
     config = scratch / "run.json"
     config.write_text(json.dumps({
@@ -125,7 +125,7 @@ def write_files(scratch):
 def start_node(cluster):
     node = cluster.start("node", "node", "--head", cluster.head, "--insecure-loopback", "evaluation.backend=cpu",
                          "--compilers", "2")
-    end = time.monotonic() + 90
+    end = time.monotonic() + 300
     while time.monotonic() < end and node.poll() is None:
         if cluster.command("status")["nodes"]:
             return
@@ -216,7 +216,7 @@ def check_traces(path):
 def check_run_without_head(cluster, config):
     """The configuration needs a head, and the program says what to do instead."""
     done = subprocess.run([binary, "run", str(config), "run.dir=alone"], capture_output=True, text=True,
-                          cwd=cluster.scratch, timeout=60)
+                          cwd=cluster.scratch, timeout=300)
     assert done.returncode == 2 and "kernelmill submit" in done.stderr, done
 
 
@@ -224,7 +224,7 @@ def check_next_head(cluster, config):
     """kill -9 of the head within a run: the next one of its root attaches the same servers again
     and goes on with the run."""
     assert (cluster.scratch / "runs/policies.json").stat().st_mode & 0o777 == 0o600
-    cluster.command("submit", str(config), "run.name=second", "tasks.group_size=8")
+    cluster.command("submit", str(config), "run.name=second", "tasks.group_size=8", "tasks.max_turns=6")
     # Nobody answers there, and the next head will not have the key.
     cluster.command("policy", "attach", "http://127.0.0.1:9/v1", "--name", "d", "--kind", "openai", "--model", "m",
                     "--api-key-env", "KERNELMILL_TEST_KEY")

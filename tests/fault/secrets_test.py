@@ -122,7 +122,7 @@ def unpacked(path) -> bytes:
 def watch_and_dump(node, journal, forms, hits):
     """Looks at what the node starts; when it has stored some turns, a signal asks it for a core dump."""
     looked = 0
-    end = time.monotonic() + 120
+    end = time.monotonic() + 400
     while node.poll() is None and time.monotonic() < end:
         for name, data in bytes_of_processes(node).items():
             looked += 1
@@ -130,7 +130,7 @@ def watch_and_dump(node, journal, forms, hits):
                 hits.append(name)
         if journal.exists() and len(journal.read_bytes().splitlines()) > TURNS:
             node.send_signal(signal.SIGABRT)
-            node.wait(30)
+            node.wait(300)  # it writes a core dump
     return looked
 
 
@@ -168,7 +168,7 @@ def main():
         traces = (folder / "streamed/traces.jsonl").read_text()
         assert "I was asked with Bearer [key] " in traces, "the stream has not been taken for a text with the key"
         for words in (["show", "told"], ["show", "told", "--json"], ["show", "told/g0.e0", "--json"], ["report", "told"]):
-            told = subprocess.run([binary, *words], cwd=folder, capture_output=True, check=False, timeout=60)
+            told = subprocess.run([binary, *words], cwd=folder, capture_output=True, check=False, timeout=300)
             (folder / f"said-{len(words)}-{words[1].replace('/', '-')}-{words[0]}").write_bytes(told.stdout + told.stderr)
         files = [x for x in folder.rglob("*") if x.is_file() and x.name != "key"]
         hits += [str(x.relative_to(folder)) for x in files if tells(unpacked(x), forms)]

@@ -31,7 +31,7 @@ KINDS = {"silent": b"", "gigabyte": GIGABYTE, "handshake": CLIENT_HELLO}
 class Head:
     def __init__(self, folder, process, environment, link):
         self.folder, self.process, self.environment, self.link = folder, process, environment, link
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while True:
             text = (folder / "head.out").read_text()
             if "\n" in text:
@@ -45,7 +45,7 @@ class Head:
         """Seconds until it has answered."""
         begin = time.monotonic()
         done = subprocess.run([binary, "status", "--json", "--head", self.address, *self.link], env=self.environment,
-                              capture_output=True, text=True, timeout=60, check=False)
+                              capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, done.stderr
         json.loads(done.stdout)
         return time.monotonic() - begin
@@ -54,7 +54,7 @@ class Head:
 def crowd(port, count, words):
     result = []
     for _ in range(count):
-        x = socket.create_connection(("127.0.0.1", port), timeout=10)
+        x = socket.create_connection(("127.0.0.1", port), timeout=120)
         with contextlib.suppress(OSError):
             x.sendall(words)
         result.append(x)

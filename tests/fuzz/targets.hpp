@@ -24,7 +24,7 @@ void http(std::string_view);         // bytes on a connection of our HTTP server
 void imports(std::string_view);      // runs of kernel_rl and bundles of gpu_rl
 void launch_plan(std::string_view);  // launch lines of a candidate's source, and expressions
 void parcels(std::string_view);      // what nodes send each other
-void profilers(std::string_view);    // reports of ncu and compute-sanitizer, listings of code
+void profilers(std::string_view);    // reports and traces of profilers, listings of code
 void script(std::string_view);       // policy scripts, and what a scripted server is asked
 void settings(std::string_view);     // clients, keys, licences and trainings of an operator
 void store(std::string_view);        // records, artifacts and pages of a store

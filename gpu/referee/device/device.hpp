@@ -133,7 +133,7 @@ public:
   double flops_per_second() const noexcept { return flops_; } ///< fp32, without matrix units
   /// Clocks, heat, power and throttling now, by NVML; nothing where there is no NVML.
   std::optional<cuda::gpu_state> state() const;
-  bool crowded() const; ///< less than a sixth of its memory is free
+  bool crowded() const; ///< less than half of its memory is free
 
   struct memory_state {
     size_t free = 0; ///< bytes

@@ -6,19 +6,17 @@
 // docs/explanation/gpu-referee.md has the formula and why it holds.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-
-#include <fmt/format.h>
 
 #include "gpu/referee/device/clocked_rows.hpp"
 #include "gpu/referee/device/pair_taking.hpp"
-#include "gpu/referee/device/row_findings.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/device/timed_rows.hpp"
+#include "gpu/referee/device/timing_summary.hpp"
 #include "gpu/referee/doubts.hpp"
 #include "gpu/referee/kind_looks.hpp"
 #include "gpu/referee/scheduling.hpp"
+#include "gpu/referee/stopping.hpp"
 
 namespace kernelmill {
 
@@ -27,23 +25,10 @@ namespace {
 constexpr size_t other_clock_pairs = 5; // for information
 constexpr size_t apart_pairs = 4;
 constexpr size_t apart_in_doubt = 12;
-// Deviation of the logarithm of a speedup between processes that run the same code: their memory
-// lies elsewhere (copies of the baselines on an H200).
-constexpr double device_process_spread = 0.008;
 constexpr int most_lengthened = 3;
-constexpr int most_for_noise = 12;       // pairs
-constexpr double contents_slack = 60e-6; // seconds that quiet times may be off
-constexpr double delayed_factor = 1.15;  // of contents, by a candidate whose launches wait
-
-both_seconds medians(const std::vector<timed_block>& blocks) {
-  std::vector<double> candidate;
-  std::vector<double> reference;
-  for (const auto& x : blocks) {
-    candidate.push_back(x.candidate[0]);
-    reference.push_back(x.reference[0]);
-  }
-  return {median(candidate), median(reference)};
-}
+constexpr int most_for_noise = 12;      // pairs
+constexpr size_t most_confirming = 128; // pairs of kinds that may be slower
+constexpr double delayed_factor = 1.15; // of contents, by a candidate whose launches wait
 
 /// A row of a few calls.
 struct looked_row {
@@ -57,8 +42,9 @@ public:
       : run_(run), record_(run.record.timing), spec_(run.prepared.spec()), quiet_(quiet),
         timed_(run, quiet), plan_(
                                 quiet.timed, [&run] { return run.next_order(); },
-                                timed_.candidates().kinds().size() - quiet.timed),
-        paid_(run.options.clock) {}
+                                timed_.candidates().kinds().size() - quiet.timed) {
+    taken_.paid = run.options.clock;
+  }
 
   void measure() {
     record_.clock = "outside, rows less the baseline's intercept";
@@ -77,7 +63,7 @@ public:
     timed_.let_both_go_on();
     timed_.baseline().spin(false);
     timed_.candidates().note_spans(run_.record.spans);
-    if (sound()) summarize();
+    if (sound()) summarize_rows(run_, quiet_, timed_, taken_);
   }
 
 private:
@@ -120,12 +106,12 @@ private:
   }
 
   bool lose_gate(const std::string& why) {
-    gate_lost_ = true;
+    taken_.gate_lost = true;
     if (!record_.note.empty()) record_.note += "; ";
     record_.note += "the GPU's work alone was not measured: " + why;
     // What another clock met counts for nothing: a candidate says when the gate is lost.
-    if (paid_ == paid_clock::device) forget_rows();
-    paid_ = paid_clock::call;
+    if (taken_.paid == paid_clock::device) forget_rows();
+    taken_.paid = paid_clock::call;
     timed_.forget_longer(); // streams that wait for each other behind a gate are no work
     return true;
   }
@@ -137,9 +123,9 @@ private:
     do {
       reason.clear();
       if (!take_pairs(reason)) return;
-      clock = paid_;
+      clock = taken_.paid;
       if (!confirm() || !confirm_beside()) return;
-    } while (paid_ != clock);
+    } while (taken_.paid != clock);
     record_.note = reason + (record_.note.empty() ? "" : "; " + record_.note);
   }
 
@@ -148,26 +134,26 @@ private:
     for (size_t i = 0; reason.empty(); ++i) {
       for (size_t kind : plan_.checked_before(i))
         if (!check_kind(kind)) return false;
-      auto clock = paid_;
-      if (!pair(paid_, plan_.kind_of(i))) return false;
-      if (paid_ != clock || lengthen()) {
+      auto clock = taken_.paid;
+      if (!pair(taken_.paid, plan_.kind_of(i))) return false;
+      if (taken_.paid != clock || lengthen()) {
         started = now_seconds();
         i = SIZE_MAX; // from the first pair on
         continue;
       }
-      auto other = paid_ == paid_clock::call ? paid_clock::device : paid_clock::call;
-      if (i < other_clock_pairs && !gate_lost_ && !pair(other, 0)) return false;
+      auto other = taken_.paid == paid_clock::call ? paid_clock::device : paid_clock::call;
+      if (i < other_clock_pairs && !taken_.gate_lost && !pair(other, 0)) return false;
       // Each kind is to be there once, however narrow the interval is, and however long a candidate
       // took for the others.
       auto rule = run_.options.stopping;
       bool all_met = i + 1 >= plan_.round();
       if (!all_met) rule.half_width = 0;
-      auto times = evaluate(paid_);
+      auto times = evaluate(taken_.paid);
       if (times)
         reason = stop_reason_by_kind(times->kinds, rule, all_met ? now_seconds() - started : 0);
       if (!reason.empty() || !run_.expired()) continue;
       reason = "the deadline of the evaluation";
-      is_short_ = !all_met;
+      taken_.is_short = !all_met;
     }
     return true;
   }
@@ -175,7 +161,7 @@ private:
   // A candidate that was slow in its first calls and is fast now has rows too short to be timed
   // well: they are made longer, and what was measured is forgotten. True when that was so.
   bool lengthen() {
-    const auto& pairs = rows_[paid_ == paid_clock::device].pairs;
+    const auto& pairs = taken_.paid_rows().pairs;
     if (pairs.empty() || lengthened_ == most_lengthened) return false;
     double theirs = quiet_.call.call;
     double mine = call_seconds(pairs.back().candidate, quiet_.call.intercept, 0);
@@ -189,26 +175,25 @@ private:
   }
 
   void forget_rows() {
-    for (auto& x : rows_) x = {};
-    disturbed_ = 0;
+    for (auto& x : taken_.rows) x = {};
+    taken_.disturbed = 0;
     timed_.forget_longer();
     looks_.clear();
   }
 
-  // A kind that seems to be slower is timed until that is known, whatever the budget is.
+  // A kind that may be slower is timed until that is told, whatever the budget is.
   bool confirm() {
-    auto clock = paid_;
+    auto clock = taken_.paid;
     if (!know_noise() || !time_slow_looks()) return false;
-    for (size_t i = 0; i < timed_.candidates().kinds().size() && !run_.expired(); ++i) {
-      auto times = evaluate(paid_);
-      if (!times || times->kinds.empty() || paid_ != clock) return true;
-      auto paid = pay_slowest(times->kinds);
-      if (!paid.in_doubt) return true;
+    for (size_t i = 0; i < most_confirming && !run_.expired(); ++i) {
+      auto times = evaluate(taken_.paid);
+      if (!times || times->kinds.empty() || taken_.paid != clock) return true;
+      auto name = unsettled_kind(times->kinds);
+      if (!name) return true;
       const auto& kinds = timed_.candidates().kinds();
       size_t kind = 0;
-      while (kind + 1 < kinds.size() && kinds[kind].name != *paid.in_doubt) ++kind;
-      for (size_t k = 0; k < confirming_blocks && !run_.expired(); ++k)
-        if (!pair(paid_, kind)) return false;
+      while (kind + 1 < kinds.size() && kinds[kind].name != *name) ++kind;
+      if (!pair(taken_.paid, kind)) return false;
     }
     return true;
   }
@@ -216,44 +201,44 @@ private:
   // Rows that are left out as disturbed may have used up the time, and few are left then. Without
   // time for more nothing is known of any kind.
   bool know_noise() {
-    auto clock = paid_;
-    for (int i = 0; i < most_for_noise && paid_ == clock; ++i) {
-      auto times = evaluate(paid_);
+    auto clock = taken_.paid;
+    for (int i = 0; i < most_for_noise && taken_.paid == clock; ++i) {
+      auto times = evaluate(taken_.paid);
       if (!times || !needs_noise(times->kinds)) return true;
-      if (run_.expired()) is_short_ = true;
-      if (is_short_) return true;
-      if (!pair(paid_, 0)) return false;
+      if (run_.expired()) taken_.is_short = true;
+      if (taken_.is_short) return true;
+      if (!pair(taken_.paid, 0)) return false;
     }
     return true;
   }
 
   // Nobody is charged by a few rows for calls that run side by side, if there is time for more.
   bool confirm_beside() {
-    auto clock = paid_;
-    while (paid_ == clock && seems_beside() && !run_.expired())
-      if (!pair(paid_, 0)) return false;
+    auto clock = taken_.paid;
+    while (taken_.paid == clock && seems_beside() && !run_.expired())
+      if (!pair(taken_.paid, 0)) return false;
     return true;
   }
 
   bool seems_beside() const {
-    const auto& rows = rows_[paid_ == paid_clock::device];
+    const auto& rows = taken_.paid_rows();
     if (rows.apart.size() < apart_pairs || rows.apart.size() >= apart_in_doubt) return false;
-    auto times = evaluate(paid_);
+    auto times = evaluate(taken_.paid);
     return times && times->beside > 0;
   }
 
   // A pair of each kind that was only checked and is slow there. Without time for it nothing is
   // known of that kind.
   bool time_slow_looks() {
-    auto times = evaluate(paid_);
-    auto clock = paid_;
+    auto times = evaluate(taken_.paid);
+    auto clock = taken_.paid;
     double usual = times && !times->kinds.empty() ? medians(times->kinds[0].blocks).candidate : 0;
     auto look_of = [&](const looked_row& x) {
       if (!x.row) return kind_look{x.kind, {}};
       // Work on contents before the clock is no way to be fast.
       double late = x.row->contents - 1.05 * timed_.quiet_contents(x.kind) - contents_slack;
-      return kind_look{
-          x.kind, call_seconds(*x.row, times ? times->intercept : 0, std::max(0.0, late))};
+      return kind_look{x.kind,
+                       call_seconds(*x.row, times ? times->intercept : 0, std::max(0.0, late))};
     };
     std::vector<kind_look> seen;
     for (const auto& x : looks_) seen.push_back(look_of(x));
@@ -264,16 +249,16 @@ private:
     });
     if (!kinds) return false;
     for (size_t kind : *kinds) {
-      if (run_.expired()) is_short_ = true;
-      if (is_short_ || paid_ != clock) return true;
-      if (!pair(paid_, kind)) return false;
+      if (run_.expired()) taken_.is_short = true;
+      if (taken_.is_short || taken_.paid != clock) return true;
+      if (!pair(taken_.paid, kind)) return false;
     }
     return true;
   }
 
   // A long row of each, and a short one of the baseline.
   bool pair(paid_clock clock, size_t kind) {
-    auto& into = rows_[clock == paid_clock::device];
+    auto& into = taken_.rows[clock == paid_clock::device];
     row_pair x;
     bool disturbed = false;
     auto make = [&]() -> std::optional<made_pair> {
@@ -283,14 +268,14 @@ private:
       return made;
     };
     auto make_undisturbed = [&] {
-      return waits_.take(
+      return taken_.waits.take(
           make, quiet_.waited, [&] { return run_.expired(); }, disturbed);
     };
     auto outcome = taking_.take(kind, into.pairs, make_undisturbed, x);
     if (outcome == pair_outcome::ended) return false;
     if (outcome == pair_outcome::gate_lost) return lose_gate("launches did not wait in all rows");
     into.pairs.push_back(x);
-    if (clock == paid_) disturbed_ += disturbed ? 1 : 0;
+    if (clock == taken_.paid) taken_.disturbed += disturbed ? 1 : 0;
     if (kind != 0) return true;
     into.baseline.push_back(x.reference);
     row_times short_row;
@@ -299,7 +284,7 @@ private:
          ++i)
       if (!timed_.reference_row(timed_.order_of(clock, 0, false), short_row)) return false;
     into.baseline.push_back(short_row);
-    if (run_.program != nullptr || clock != paid_) return true;
+    if (run_.program != nullptr || clock != taken_.paid) return true;
     if (into.apart.size() >= apart_pairs && !seems_beside()) return true;
     return pair_apart(clock, into);
   }
@@ -318,7 +303,7 @@ private:
   bool check_kind(size_t kind) {
     row_times row;
     if (!timed_.candidate_row(timed_.few_calls(paid_clock::call, kind), row)) return false;
-    if (paid_ == paid_clock::call) {
+    if (taken_.paid == paid_clock::call) {
       looks_.push_back({kind, row});
       return true;
     }
@@ -329,106 +314,13 @@ private:
 
   std::optional<looked_row> look(size_t kind) {
     row_times row;
-    if (!timed_.candidate_row(timed_.few_calls(paid_, kind), row)) return std::nullopt;
-    if (paid_ == paid_clock::device && timed_.gate_failed()) return looked_row{kind, {}};
+    if (!timed_.candidate_row(timed_.few_calls(taken_.paid, kind), row)) return std::nullopt;
+    if (taken_.paid == paid_clock::device && timed_.gate_failed()) return looked_row{kind, {}};
     return looked_row{kind, row};
   }
 
-  // -- what they say --------------------------------------------------------------------------
-
   std::optional<clocked_times> evaluate(paid_clock clock) const {
-    bool device = clock == paid_clock::device;
-    if (device && !quiet_.device) return std::nullopt;
-    std::vector<std::string> names;
-    for (const auto& kind : timed_.candidates().kinds()) names.push_back(kind.name);
-    return times_of(rows_[device], device ? *quiet_.device : quiet_.call, names, [&](size_t kind) {
-      return 1.05 * timed_.quiet_contents(kind) + contents_slack;
-    });
-  }
-
-  void summarize() {
-    auto times = evaluate(paid_);
-    if (!times || rows_[paid_ == paid_clock::device].pairs.empty()) return;
-    if (is_short_) {
-      record_.note += "; not measured, because not all kinds of contents were timed by then";
-      return;
-    }
-    const auto& pairs = rows_[paid_ == paid_clock::device].pairs;
-    auto again = fmt::format("{} pairs were disturbed by other programs", waits_.taken_again());
-    record_.baseline.calls = waits_.made();
-    record_.baseline.disturbed = waits_.baseline_waited();
-    if (2 * disturbed_ > pairs.size()) {
-      auto seconds = medians(times->kinds[0].blocks);
-      record_.baseline.behind = seconds.candidate / seconds.reference;
-      record_.note = "not measured, because the machine is too busy: " + again;
-      return;
-    }
-    std::vector<row_times> candidate;
-    std::vector<row_times> reference; // as long: samples of more calls take longer
-    for (const auto& x : pairs) {
-      candidate.push_back(x.candidate);
-      reference.push_back(x.reference);
-    }
-    look_for_lateness(run_, candidate, reference);
-    look_for_work_while_stopped(run_, timed_.worked_while_stopped());
-    for (const auto& longer : {timed_.candidate_longer(), timed_.reference_longer()})
-      look_for_background_work(run_, longer, timed_.quiet_contents(0));
-    auto paid = pay_slowest(times->kinds);
-    record_.measured = true;
-    for (const auto& x : times->kinds) record_.baseline.blocks += x.blocks.size();
-    record_.baseline.behind = paid.candidate_seconds / paid.reference_seconds;
-    record_.baseline.half_width = baseline_half_width(times->kinds);
-    record_.reference_seconds = paid.reference_seconds;
-    record_.candidate_seconds = paid.candidate_seconds;
-    record_.speedup = widened(paid.speedup, std::hypot(spread_of(*times, pairs), device_process_spread));
-    std::vector<double> calls;
-    for (const auto& x : candidate) calls.push_back(x.calls);
-    for (double x : calls) record_.samples += static_cast<uint32_t>(x);
-    note_kinds(*times, paid);
-    note_apart(run_.record, {times->apart, times->beside, times->cost}, paid.candidate_seconds);
-    note_both_clocks();
-    compare_with_roofline(run_, median(calls));
-    note_conditions(run_.prepared.arena()->gpu(), run_.record);
-    if (waits_.taken_again() > 0) record_.note += "; " + again;
-    if (times->share < 1)
-      record_.note +=
-          "; the baseline was slower than before the candidate came, and is not believed";
-    if (!run_.prepared.has_baseline_arena())
-      record_.note += "; the baseline shares the candidate's buffers, for want of memory";
-  }
-
-  void note_kinds(const clocked_times& times, const paid_speedup& paid) {
-    std::string each;
-    for (size_t kind = 0; kind < times.kinds.size(); ++kind) {
-      const auto& x = times.kinds[kind];
-      if (x.blocks.empty()) continue;
-      auto seconds = medians(x.blocks);
-      kind_time entry{x.name, seconds.candidate, seconds.reference, 0};
-      for (const auto& pair : rows_[paid_ == paid_clock::device].pairs)
-        if (pair.kind == kind) entry.calls += pair.candidate.calls;
-      each += fmt::format("{}{} {:.6f} of {:.6f} ms", each.empty() ? "" : ", ", x.name,
-                          seconds.candidate * 1e3, seconds.reference * 1e3);
-      record_.kinds.push_back(std::move(entry));
-    }
-    if (!paid.slowest) return;
-    run_.find("depends_on_contents", severity::warning,
-              fmt::format("{:.2f} times slower on contents of the kind {} than on others, and paid "
-                          "for that kind; candidate and reference by kind: {}",
-                          paid.times_slower, *paid.slowest, each));
-  }
-
-  void note_both_clocks() {
-    auto own = [&](paid_clock clock) {
-      auto times = evaluate(clock);
-      return times ? medians(times->kinds[0].blocks) : both_seconds{};
-    };
-    record_.by_call = own(paid_clock::call);
-    record_.by_device = gate_lost_ ? record_.by_call : own(paid_clock::device);
-    if (run_.program == nullptr || gate_lost_) return;
-    std::vector<row_times> gated;
-    for (const auto& x : rows_[1].pairs)
-      if (x.kind == 0) gated.push_back(x.candidate);
-    compare_clocks(run_, gated, record_.by_device.candidate);
+    return times_by(clock, taken_, timed_, quiet_);
   }
 
   measured_run& run_;
@@ -437,15 +329,10 @@ private:
   const quiet_baseline quiet_;
   timed_rows timed_;
   contents_plan plan_;
-  paid_clock paid_;
-  clocked_rows rows_[2]; // by call, by device
-  pairs_that_wait waits_;
-  size_t disturbed_ = 0; // pairs that count by the clock that is paid, although others had a core
+  rows_taken taken_;
   int lengthened_ = 0;
   pair_taking taking_;
   std::vector<looked_row> looks_; // at kinds that are checked and not timed
-  bool gate_lost_ = false;
-  bool is_short_ = false; // the evaluation is over, and not all kinds were timed
 };
 
 } // namespace

@@ -12,8 +12,10 @@ from kernelmill_torch.admission import TOO_LARGE, Admitted, admit, refine
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import KINDS, OWN
+from kernelmill_torch.faults import Fault
+from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import OUT_OF_MEMORY, BadProblem, Problem, Truth
-from kernelmill_torch.processes import Fault, Pool, Process
+from kernelmill_torch.processes import Process
 from kernelmill_torch.reach import Reach
 from kernelmill_torch.reading import SECONDS as READING_SECONDS, floor_bytes
 from kernelmill_torch.rousing import Rousing, clock_mhz, nominal_mhz
@@ -89,6 +91,7 @@ class Bench(Rows):
         self.wake_core: Callable[[], None] = lambda: None
         self.row_length = 0  # that was found while there was no candidate
         self.learned: set[str] = set()  # clocks by which costs were
+        self.can_queue = True  # whether calls of the baseline can wait behind a gate, one at a time
         self.call_seconds = 0.0  # of the baseline, with its launches
         self.decoy: Optional[list[Any]] = None  # contents of an earlier row
         self.free = Free()

@@ -10,7 +10,9 @@ import socket
 from typing import Optional
 
 from kernelmill_torch import native
-from kernelmill_torch.processes import Fault, Pool, Process
+from kernelmill_torch.faults import Fault
+from kernelmill_torch.pool import Pool
+from kernelmill_torch.processes import Process
 
 FEWEST = 4  # cores, below which nobody can have one for himself
 TIMED_NICE = -10

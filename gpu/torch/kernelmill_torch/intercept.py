@@ -9,12 +9,18 @@ OF_A_MEDIAN = 1.2533   # its standard error, by that of a mean
 OF_A_NORMAL = 1.4826   # its deviation, by the median of what it is off
 LEAST_LEFT = 0.1       # of a row's time
 MOST_TO_KEEP_APART = 2e-6  # seconds of a call; an H200 takes 0.4 to 1.3 us
+MOST_TO_FENCE = 0.15       # of a call of the baseline's that launches limit: a fence takes Python 3 to 8 us, beside an H100
 BESIDE_SHARE = 0.01        # of a call, and seconds
 BESIDE_FLOOR = 0.8e-6
+BESIDE_CHANCE = 0.05, 5e-6   # at most, of a call, and seconds
 LAUNCHING = 1e-4           # seconds that launches of a call alone may take, which in a row are hidden by the calls before
-OPENING = 2e-5             # of a gate: at most what no empty rows were made for
+OPENING = 2e-5             # seconds that opening a gate is not known better by than from rows without calls
+COLDER = 1.5               # times what the baseline's launches take more alone than in a row
+MOST_COLDER = 2            # of a call in a row: what launches take more alone, where the baseline does not say
+MOSTLY_WORK = 0.8          # of the baseline's call, the GPU's: launches do not limit it
 TOGETHER_SHARE = 0.1       # of a call, and seconds: what rows of one call are not known better by
 TOGETHER_FLOOR = 5e-6
+TOGETHER_CHANCE = 0.1, 15e-6
 
 
 def short_length(count: int) -> int:
@@ -22,20 +28,38 @@ def short_length(count: int) -> int:
     return max(1, count // SHORT) if count > 1 else 0
 
 
-def beside_others(candidate: float, candidate_apart: float, baseline: float, baseline_apart: float) -> float:
+def beside_others(candidate: float, candidate_apart: float, baseline: float, baseline_apart: float, error: float = 0.0) -> float:
     """Seconds of a candidate's call that lie beside other calls' work, which no caller gains by; as beside_others() of
-    gpu/referee/row_arithmetic.hpp. Of calls as they come, and of calls each of which begins when the one before is over."""
-    cost = min(max(baseline_apart - baseline, 0.0), MOST_TO_KEEP_APART)
+    gpu/referee/row_arithmetic.hpp. Of calls as they come, and of calls each of which begins when the one before is over.
+    `error`: by which the difference of such times is off."""
+    cost = min(max(baseline_apart - baseline, 0.0), max(MOST_TO_KEEP_APART, MOST_TO_FENCE * baseline))
     beside = candidate_apart - cost - candidate
-    return beside if beside > BESIDE_SHARE * candidate + BESIDE_FLOOR else 0.0
+    return beside if beside > BESIDE_SHARE * candidate + BESIDE_FLOOR + _chance(error, candidate_apart, BESIDE_CHANCE) else 0.0
 
 
-def together_with_others(candidate: float, alone: float, baseline: float, baseline_alone: float, launching: float, opening: float = 0.0) -> float:
+def together_with_others(candidate: float, alone: float, baseline: float, baseline_alone: float, launching: float, opening: float = 0.0,
+                         error: float = 0.0) -> float:
     """Seconds of a candidate's call that it saves because the calls of a row are made together: with one read of weights for all, or
     on what one call leaves idle. Who makes a call alone makes all of it. What is free is what the baseline's takes more alone
-    (caches are cold; rows of one begin otherwise, by at most `opening`), or launches, where these may be part of it."""
+    (caches are cold; rows of one begin otherwise, by at most `opening`), or launches, where these may be part of it. `error`: by
+    which the difference of times alone is off."""
     together = alone - candidate - max(launching, min(baseline_alone - baseline, baseline + opening))
-    return together if together > TOGETHER_SHARE * candidate + TOGETHER_FLOOR else 0.0
+    if together <= TOGETHER_SHARE * candidate + TOGETHER_FLOOR + _chance(error, alone, TOGETHER_CHANCE):
+        return 0.0
+    return together
+
+
+def charge_of(candidate: float, alone: float, together: float) -> float:
+    """Seconds for what a candidate saves by making calls together. Whose calls take twice as long alone is paid as for one alone,
+    where nothing is free, and a tenth more: by so much do processes differ there."""
+    return max(together, (1 + TOGETHER_SHARE) * alone - candidate) if together > candidate else together
+
+
+def _chance(error: float, seconds: float, most: tuple[float, float]) -> float:
+    """Seconds that chance makes of an error, where calls can be told apart: a share of what is asked at most, or seconds. Whoever
+    makes the baseline's rows uneven is to gain no more, nor one that is far faster than these."""
+    share, least = most
+    return min(2 * error, max(share * seconds, least), seconds / 2)
 
 
 def without(fixed: float, seconds: float) -> float:
@@ -58,11 +82,11 @@ class Intercept:
         length = short_length(count)
         more = length / (count - length)  # of a step from short to long, that the short row's calls take
         found = (1 + more) * statistics.median(self.short) - more * statistics.median(self.long)
-        error = math.hypot((1 + more) * _error(self.short), more * _error(self.long))
+        error = math.hypot((1 + more) * error_of_median(self.short), more * error_of_median(self.long))
         return min(max(found, known), most), error
 
 
-def _error(values: list[float]) -> float:
-    """Standard error of the median."""
+def error_of_median(values: list[float]) -> float:
+    """Its standard error."""
     middle = statistics.median(values)
     return OF_A_MEDIAN * OF_A_NORMAL * statistics.median(abs(x - middle) for x in values) / math.sqrt(len(values))

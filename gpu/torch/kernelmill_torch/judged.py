@@ -14,8 +14,10 @@ from kernelmill_torch.bench import Bench
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.contents import OWN
 from kernelmill_torch.cores import Core
+from kernelmill_torch.faults import Fault
+from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import Truth
-from kernelmill_torch.processes import Fault, Pool, Process
+from kernelmill_torch.processes import Process
 from kernelmill_torch.rows import has_changed
 
 

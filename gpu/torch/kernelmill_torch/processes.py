@@ -1,4 +1,4 @@
-"""The referee's end of the processes that the warm one forks: start ahead, command, clock, end."""
+"""The referee's end of a process that the warm one forked: command, clock, stop, end."""
 
 import math
 import os
@@ -6,18 +6,17 @@ import select
 import signal
 import socket
 import time
-from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from kernelmill_torch import channel, native
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.stillness import children_of, processor_seconds, seconds_without_core, send_signal, stand_still
+from kernelmill_torch.warm import START_SECONDS, Zygote
 
 if TYPE_CHECKING:
     from kernelmill_torch.arena import Arena
     from kernelmill_torch.reach import Reach
 
-START_SECONDS = 60.0
 SPIN = 20_000  # looks before sleeping: 0.2 to 1 ms
 SPIN_AWAKE = 20 * SPIN  # of one that was woken and is about to be told more
 # Which of its own faults a process may name; each is a candidate's. Any other word would be a message of its own.
@@ -28,82 +27,6 @@ ENDING_SECONDS = 10.0  # in which a process that was killed is gone
 ENDING_LOOK = 0.1      # seconds between two looks at one that is not
 AT_REST_SECONDS = 3.0  # without any work, also on a busy machine: it waits for something
 MOST_GENERATIONS = 20  # of processes that start one another while they are stopped
-
-
-class Row(NamedTuple):
-    """Seconds of the parts of a row, by the clock out here."""
-
-    waking: float = 0.0  # 0 where nothing is there yet that it could work on
-    revealing: float = 0.0  # contents put where it sees them, and caches flushed; 0 where it was stopped meanwhile
-    turning: float = 0.0  # next to nothing, for which the GPU turns to it
-    calls: float = 0.0
-    taking: float = 0.0  # from the end of the calls until what they returned is out of its hands
-    fetching: float = 0.0  # what they returned, where it had to go on for that
-    awake: float = 0.0  # of a processor, which it worked while it was stopped
-    flushing: float = 0.0  # of the caches
-    looking: float = 0.0  # at whether the GPU is at rest when it says that it is done; part of the taking
-
-    @property
-    def besides(self) -> float:
-        """In which it might have worked as well as in its calls."""
-        return self.waking + self.revealing + self.turning + self.taking + self.fetching
-
-
-class Zygote:
-    """The socket of the warm process."""
-
-    def __init__(self, sock: socket.socket):
-        self.sock = sock
-        self.statuses: dict[int, int] = {}
-        self.over = False  # it has ended
-        self.facts: dict[str, str] = {}
-        self.forked: deque = deque()
-
-    def await_ready(self, seconds: float) -> None:
-        """Waits until torch is imported there. Raises Fault."""
-        while not self.facts:
-            self._take(seconds)
-
-    def _take(self, seconds: float) -> None:
-        try:
-            message, descriptors = channel.receive(self.sock, seconds)
-        except channel.TimedOut:
-            raise Fault("infrastructure", "python_failed", f"the warm Python process said nothing for {seconds:.0f} s") \
-                from None
-        except channel.Closed:
-            self.over = True
-            raise Fault("infrastructure", "python_failed", "the warm Python process ended",
-                        "`kernelmill doctor` tries the interpreter") from None
-        if "ready" in message:
-            self.facts = message["ready"]
-        elif "ended" in message:
-            self.statuses[message["ended"]] = message["status"]
-        elif "pid" in message:
-            self.forked.append((message["pid"], descriptors[0]))
-        elif "failed" in message:
-            raise Fault("infrastructure", "python_failed", "the warm Python process refused: " + message["failed"])
-
-    def fork(self, descriptors: tuple[int, ...]) -> tuple[int, int]:
-        """A new process: its number over there, and its descriptor."""
-        try:
-            channel.send(self.sock, {"op": "fork"}, descriptors)
-        except channel.Closed:
-            raise Fault("infrastructure", "python_failed", "the warm Python process ended") from None
-        while not self.forked:
-            self._take(START_SECONDS)
-        return self.forked.popleft()
-
-    def status_of(self, pid: int, seconds: float = 5.0) -> Optional[int]:
-        """How a process ended; None when nobody said so in time. Raises Fault where the warm process ended, for all that
-        it had forked ends then."""
-        try:
-            while pid not in self.statuses:
-                self._take(seconds)
-        except Fault:
-            if self.over:
-                raise
-            return None
-        return self.statuses.pop(pid)
 
 
 class Process:
@@ -446,40 +369,3 @@ class Process:
         self.lib.km_page_unmap(self.page)
         self.page = None
         return gone
-
-
-class Pool:
-    """Processes that are up before there is a candidate: with a GPU, starting one takes half a second."""
-
-    def __init__(self, lib, zygote: Zygote, size: int):
-        self.lib, self.zygote, self.size = lib, zygote, size
-        self.waiting: deque[Process] = deque()
-
-    def refill(self) -> None:
-        """Starts what is missing, without waiting for it."""
-        while len(self.waiting) < self.size:
-            self.waiting.append(Process(self.lib, self.zygote, "the candidate"))
-
-    def settle(self) -> None:
-        """Waits until nothing is still starting, which on a GPU would disturb who is timed."""
-        for process in list(self.waiting):
-            try:
-                process.settle()
-            except Fault:
-                self.waiting.remove(process)
-                process.close()
-
-    def take(self, who: str) -> Process:
-        """One that is up."""
-        while self.waiting:
-            process = self.waiting.popleft()
-            try:
-                process.settle()
-            except Fault:
-                process.close()
-                continue
-            process.who = who
-            return process
-        process = Process(self.lib, self.zygote, who)
-        process.settle()
-        return process

@@ -256,11 +256,19 @@ class Session:
         def stopped(problem: BaseException) -> None:
             self.report["triton_problem"] = describe(problem, self.path)["traceback"][-MOST_MESSAGE:]
 
+        if problem["inputs"] is None:
+            self.report["triton_problem"] = "get_inputs() of the problem gives no shapes: " + problem["inputs_problem"]
+            return
         with time_limit(COMPILATION_SECONDS, stopped):
             inputs = [without_memory(x) for x in problem["inputs"]]
             triton_ahead.compile_forward(lambda: module.ModelNew(*problem["init"]), inputs, self.path, capability,
                                          gpu_properties(capability))
-        self.report["triton_files"] = triton_ahead.cache_files()
+        try:
+            self.report["triton_files"] = triton_ahead.cache_files()
+        except ValueError as problem:
+            stopped(problem)
+        if not self.report["triton_files"] and not self.report["triton_problem"]:
+            self.report["triton_problem"] = "forward launched no Triton kernel"
 
 
 @contextlib.contextmanager
@@ -312,12 +320,14 @@ def main(arguments: List[str]) -> int:
     sys.argv = [candidate]
     with on_cpu():
         module = session.load()
+    if session.report["incomplete"] and backend == "cuda" and "triton" in session.source:
+        session.report["triton_problem"] = "the module wants a GPU when it is imported"
     session.say("imported")
     problem = read_problem(init)
     if module is not None and session.report["has_model_new"] and problem is not None:
         session.construct(module, problem["init"])
         session.say("constructed")
-        if backend == "cuda" and problem["inputs"] is not None and "triton" in session.source:
+        if backend == "cuda" and "triton" in session.source:
             session.compile_triton(module, problem, capability)
             session.say("compiled")
     sys.stdout.flush()

@@ -24,15 +24,19 @@ from kernelmill_torch import blame, channel, kernels, native, problem_check
 from kernelmill_torch.artifact import read
 from kernelmill_torch.bench import Bench, memory_of_gpu
 from kernelmill_torch.cores import Core
+from kernelmill_torch.faults import Fault
 from kernelmill_torch.judged import PLAN_BYTES
 from kernelmill_torch.judgement import Judgement
+from kernelmill_torch.pool import Pool
 from kernelmill_torch.problem import OUT_OF_MEMORY
-from kernelmill_torch.processes import ENDING_SECONDS, Fault, Pool, Process, Zygote
+from kernelmill_torch.processes import ENDING_SECONDS, Process
+from kernelmill_torch.warm import Zygote
 
 MOST_BENCHES = {"cuda": 16, "cpu": 4}
 LEAST_FREE = 0.5       # of a GPU's memory, while several benches are kept
 MOST_TOLD = 1024       # problems of which it is kept what a look at them told
 SMALL_BENCH = 4 << 30  # bytes; on a CPU larger ones are not kept beside others
+CONTEXT_BYTES = 1 << 30  # of the GPU's memory, that a process has besides its tensors
 START_SECONDS = 180.0
 CONTROL_SECONDS = 20.0
 LINGERING_SECONDS = 60.0  # in which a candidate that was ended gives back what it had mapped
@@ -129,9 +133,45 @@ class Referee:
         """What ended a judgement as a fault of whose fault it was."""
         fault = fault_of(e)
         x = self.judgement
-        if x is None or not x.loaded or not blame.wants_control(fault):
+        if x is None or not x.loaded:
             return fault
+        if fault.category == "time_spent" and self.kept_gpu_busy(x):
+            return Fault("candidate", "timed_out", "the candidate kept the GPU at work while it was stopped, until its time was over")
+        try:
+            if not blame.wants_control(fault) or fault.category == "gpu_memory" and not self.took_memory(x):
+                return fault
+        except Fault as e:  # the GPU is lost, or the candidate's process does not end
+            return e
         return blame.blamed(fault, self.control_works(x))
+
+    def kept_gpu_busy(self, x: Judgement) -> bool:
+        """Whether the GPU is at work beside the candidate, which nobody waits for now, and at rest once that is gone, for a second:
+        others pause between two requests. What is judged beside it took as long as it liked. One that takes its time to go, too:
+        nobody waits for us as long as that may be."""
+        try:
+            if x.bench.device != "cuda" or x.bench.flushes_settle():
+                return False
+            x.put_away_into(self.ending)
+            if self.lingers():
+                return True
+            self.await_ended()
+            return x.bench.flushes_settle() and x.bench.rests()
+        except (Fault, RuntimeError):
+            return False
+
+    def took_memory(self, x: Judgement) -> bool:
+        """Whether the candidate had more of the GPU's memory than its problem needs, or than its part of that where all of it is
+        there once the candidate is gone. Where others had it, a control that works without the candidate says nothing. Raises
+        Fault."""
+        if self.device != "cuda":
+            return True
+        free, _ = memory_of_gpu(self.lib)
+        x.put_away_into(self.ending)
+        if self.lingers():
+            return True
+        self.await_ended()
+        now, needed = memory_of_gpu(self.lib)[0], x.bench.needed
+        return now - free > CONTEXT_BYTES + (needed / 2 if now >= needed else needed)
 
     def control_works(self, x: Judgement) -> bool:
         """Whether the problem's own model runs in a fresh process, now that the candidate is gone. One that takes its time to go

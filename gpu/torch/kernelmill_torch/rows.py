@@ -10,9 +10,10 @@ import torch
 from kernelmill_torch import compare, native
 from kernelmill_torch.arena import Arena
 from kernelmill_torch.buffers import BufferSet, Layout
+from kernelmill_torch.faults import Fault
 from kernelmill_torch.problem import OUT_OF_MEMORY
-from kernelmill_torch.processes import SPIN_AWAKE, Fault, Process, Row
-from kernelmill_torch.watch import Free
+from kernelmill_torch.processes import SPIN_AWAKE, Process
+from kernelmill_torch.watch import Free, Row
 
 LOOKS = 3
 UNUSUAL = 1.5              # times what was once learned: a candidate may have made it longer
@@ -56,6 +57,13 @@ class Rows:
         while good < 5 and time.monotonic() < end:
             good = good + 1 if self.flush() <= self.longest_flush() else 0
         return good == 5
+
+    def rests(self) -> bool:
+        """Whether nobody is at work now and then: of a second's flushes one in eight is long at most."""
+        flushes, end = [], time.monotonic() + 1
+        while time.monotonic() < end:
+            flushes.append(self.flush())
+        return sum(x > self.longest_flush() for x in flushes) <= 1 + len(flushes) // 8
 
     def reveal(self, arena: Arena, contents: list[list[Any]]) -> tuple[float, float]:
         """Puts contents where a timed process sees them, and evicts them from the caches. Returns the seconds, and those of
@@ -264,6 +272,19 @@ class Rows:
         self.free = Free(min(fixed, most_fixed), most_fixed, statistics.median(besides) if strict else max(besides),
                          UNUSUAL * known, strict)
         return [x.flushing for x in rows + empty]
+
+    def learn_opening(self, process: Process, seconds: float, times: int = LEARNING_ROWS) -> float:
+        """Seconds of a row behind the gate that are no call's, most of them the GPU's turn to the process: of rows of the baseline
+        without calls, and not much more than such took before. What a candidate left on the GPU makes them longer, and the flush
+        before them, too: such rows do not count. Raises Fault and Gateless."""
+        rows = [self.row(process, 0, seconds, [], True) for _ in range(times)]
+        known = self.known_fixed.get(True, math.inf)
+        quiet = [x.calls for x in rows[1:] if x.flushing <= self.longest_flush()]
+        if not quiet and known < math.inf:
+            return known
+        found = statistics.median(quiet or [x.calls for x in rows[1:]])
+        least = self.known_fixed[True] = min(found, known)
+        return min(found, UNUSUAL * least)
 
 
 def has_changed(sample: list[tuple[torch.Tensor, torch.Tensor]], sets: list[BufferSet]) -> bool:

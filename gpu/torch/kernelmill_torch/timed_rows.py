@@ -9,15 +9,15 @@ from kernelmill_torch import compare
 from kernelmill_torch.buffers import BufferSet
 from kernelmill_torch.candidate import seed_everything
 from kernelmill_torch.contents import OWN
-from kernelmill_torch.intercept import LAUNCHING, OPENING, Intercept, beside_others, short_length, together_with_others, without
-from kernelmill_torch.processes import Fault, Process, Row
+from kernelmill_torch.faults import Fault
+from kernelmill_torch.intercept import Intercept, short_length, without
+from kernelmill_torch.processes import Process
 from kernelmill_torch.quiet import BASELINE_SECONDS, RETAKES, Quiet
 from kernelmill_torch.rows import Gateless
-from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
+from kernelmill_torch.watch import CANDIDATE, REFERENCE, Row, Watch
 
 CALL_SECONDS = 5.0
 DISTURBED = 1.08
-FEWEST_APART = 3
 APART_FOR_A_MEDIAN = 8
 FIRST_TIMED = 1000  # numbers of contents below are those of trials
 
@@ -40,10 +40,6 @@ class TimedRows(Quiet):
         self.not_queued = 0  # rows behind the gate
         self.watch = Watch()
         self.rows: dict[str, tuple[list[float], list[float]]] = {}  # by kind of contents, seconds a call: reference, candidate
-        self.apart: tuple[list[float], list[float]] = ([], [])  # the same, of calls that were kept apart
-        self.alone: tuple[list[Row], list[Row]] = ([], [])  # of one call
-        self.alone_queued: tuple[list[Row], list[Row]] = ([], [])  # the same behind the gate
-        self.can_queue_one = True
         self.intercept = Intercept()
         self.long_rows = [0, 0]  # that were plainly longer than others of their kind: reference, candidate
 
@@ -52,97 +48,17 @@ class TimedRows(Quiet):
         fixed, error = self.intercept.seconds(self.row_length, self.bench.free.fixed, self.bench.free.most_fixed)
         return fixed / self.row_length, error / self.row_length
 
-    def rows_apart(self) -> None:
-        """A row of each whose calls are kept apart; checked. Raises Fault and Gateless."""
-        def rows() -> None:
-            count, free = self.row_length, self.bench.free
-            others, seeds = ([self.number("inputs", self.timed + k * count + i) for i in range(count)] for k in range(2))
-            self.timed += 2 * count
-            reference = self.baseline_row(others, True)
-            candidate, check = self.candidate_row(seeds, True)
-            check()
-            self.apart[REFERENCE].append(self.watch.reference_seconds(reference, free, True) / count)
-            self.apart[CANDIDATE].append(self.watch.candidate_seconds(candidate, free) / count)
-
-        self.again_where_it_counts_for_nothing(rows)
-
-    def kept_apart(self) -> tuple[float, float, float]:
-        """Seconds a call of the candidate's that were kept apart, what it is charged because others ran side by side, and
-        what the baseline's take more when they are kept apart; 0 where nothing is known."""
-        known = self.rows.get(OWN)
-        if known is None or len(self.apart[CANDIDATE]) < FEWEST_APART:
-            return 0.0, 0.0, 0.0
-        fixed, _ = self.fixed()
-        reference, candidate = (without(fixed, statistics.median(x)) for x in known)
-        reference_apart, apart = (without(fixed, usual_of_few(x)) for x in self.apart)
-        return apart, beside_others(candidate, apart, reference, reference_apart), reference_apart - reference
-
-    def rows_of_one(self) -> None:
-        """A row of each with one call, of which the others cannot be made together; checked. Raises Fault and Gateless."""
-        self.take_rows_of_one(self.alone)
-
-    def queued_rows_of_one(self) -> None:
-        """The same behind the gate: launches are over when the clock starts. Raises Fault."""
-        was, self.is_gated = self.is_gated, True
-        try:
-            self.take_rows_of_one(self.alone_queued)
-        except Gateless:
-            self.can_queue_one = False
-        finally:
-            self.is_gated = was
-
-    def take_rows_of_one(self, kept: tuple[list[Row], list[Row]]) -> None:
-        def rows() -> None:
-            others, seeds = [self.number("inputs", self.timed)], [self.number("inputs", self.timed + 1)]
-            self.timed += 2
-            reference = self.baseline_row(others)
-            candidate, check = self.candidate_row(seeds)
-            self.watch.rows[CANDIDATE].pop()  # what comes before and after fewer calls is not like the others'
-            check()
-            kept[REFERENCE].append(reference)
-            kept[CANDIDATE].append(candidate)
-
-        self.again_where_it_counts_for_nothing(rows)
-
-    def together(self, rows: tuple[list[Row], list[Row]], has_launches: bool, opening: float = 0.0) -> tuple[float, float]:
-        """Seconds of one of the candidate's calls alone by rows of one, and what it is charged because it makes those of a row
-        together; 0 where nothing is known. `opening`: what rows of one begin with, and others do not."""
-        known = self.rows.get(OWN)
-        if known is None or len(rows[CANDIDATE]) < FEWEST_APART:
-            return 0.0, 0.0
-        fixed, _ = self.fixed()
-        reference, candidate = (without(fixed, statistics.median(x)) for x in known)
-        reference_alone, alone = (without(fixed * self.row_length, usual_of_few([row.calls for row in x])) for x in rows)
-        before, own = (usual_of_few([row.besides for row in x]) for x in rows)
-        alone += max(0.0, own - before)
-        # Whoever launches while the GPU works takes at most twice as long alone; on a CPU threads wake up in as much.
-        launching = min(candidate, LAUNCHING) if has_launches else 0.0
-        return alone, together_with_others(candidate, alone, reference, reference_alone, launching, opening)
-
-    def made_together(self) -> tuple[float, float]:
-        """As together(). A call that waits for the GPU hides no launches from those after it, and of one that does not they are
-        over where it is queued. Random numbers could be drawn there before the clock starts, so that less would be charged."""
-        if self.bench.device != "cuda":
-            return self.together(self.alone, True)
-        found = self.together(self.alone, not self.is_gated and self.can_queue_one)
-        if len(self.alone_queued[CANDIDATE]) < FEWEST_APART:
-            return found
-        queued = self.together(self.alone_queued, False, OPENING)
-        return found if self.bench.is_random and found[1] > queued[1] else queued
-
-    def may_be_launches(self) -> bool:
-        """Whether a call alone takes so much more that rows behind the gate are to say whether that is launches."""
-        return (self.bench.device == "cuda" and not self.is_gated and self.can_queue_one
-                and len(self.alone_queued[CANDIDATE]) < FEWEST_APART and self.together(self.alone, False)[1] > 0)
+    def fresh_inputs(self, count: int) -> list[int]:
+        """Numbers of contents that no row had."""
+        self.timed += count
+        return [self.number("inputs", self.timed - count + i) for i in range(count)]
 
     def seconds_alone(self, kind: str) -> float:
         """Seconds a call in a row of the candidate on contents of a kind; checked. Raises Fault and Gateless."""
         self.kind, count = kind, self.row_length
 
         def row() -> float:
-            seeds = [self.number("inputs", self.timed + i) for i in range(count)]
-            self.timed += count
-            row, check = self.candidate_row(seeds)
+            row, check = self.candidate_row(self.fresh_inputs(count))
             check()
             return self.watch.candidate_seconds(row, self.bench.free) / count
 
@@ -221,14 +137,19 @@ class TimedRows(Quiet):
             check()
         self.watch.rows[REFERENCE].append(reference)
         if self.kind == OWN:
-            self.intercept.long.append(reference.calls)
+            self.keep_for_intercept(self.intercept.long, reference)
         return (self.watch.reference_seconds(reference, free, on_gpu) / count,
                 self.watch.candidate_seconds(candidate, free) / count)
 
     def short_row(self, count: int) -> None:
         """One of the baseline, in the place where its row is in a pair of the other order: before the candidate's or after
         it. So nobody who could slow it knows whether a long or a short one comes."""
-        self.intercept.short.append(self.baseline_row([self.number("short", self.timed + i) for i in range(count)]).calls)
+        self.keep_for_intercept(self.intercept.short, self.baseline_row([self.number("short", self.timed + i) for i in range(count)]))
+
+    def keep_for_intercept(self, rows: list[float], row: Row) -> None:
+        """Unless the flush before it was long: what somebody left on the GPU is no part of a row that is free."""
+        if row.flushing <= self.bench.longest_flush():
+            rows.append(row.calls)
 
     def candidate_row(self, seeds: list[int], is_apart: bool = False, laws: Sequence[int] = ()) -> tuple[Row, Callable[[], None]]:
         """A row, and what checks its outputs."""

@@ -3,13 +3,14 @@
 import os
 from typing import Any, Iterator, Optional
 
+from kernelmill_torch.apart_rows import ApartRows, Disturbed
 from kernelmill_torch.contents import OWN, plan
 from kernelmill_torch.faults import Fault
 from kernelmill_torch.intercept import Intercept, without
 from kernelmill_torch.looks import Looks, slow_times
 from kernelmill_torch.quiet import BASELINE_SECONDS
 from kernelmill_torch.rows import LEARNING_ROWS, Gateless
-from kernelmill_torch.timed_rows import TimedRows, usual_of_few
+from kernelmill_torch.timed_rows import usual_of_few
 from kernelmill_torch.watch import CANDIDATE, REFERENCE, Watch
 
 APART_ROWS = 2   # of each, after a block
@@ -19,7 +20,7 @@ OTHER_PAIRS = 5  # by the clock that is not paid, after one that finds nothing w
 OTHER_ROWS = 4   # of each length, from which its costs are learned
 
 
-class Timing(TimedRows):
+class Timing(ApartRows):
     def __init__(self, *judged: Any, **options: Any):
         super().__init__(*judged, **options)
         self.held = False  # on the core where the timed processes take turns
@@ -45,9 +46,26 @@ class Timing(TimedRows):
             bench.close_baseline()
             raise bench.blame_problem(e) from None
         self.learn_costs(contents, BASELINE_SECONDS)
+        if bench.device == "cuda" and not self.is_gated:
+            self.learn_gate(contents)
         bench.learned.add(clock)
         bench.row_length, self.row_length = self.row_length, 0
         self.lap("baseline")
+
+    def learn_gate(self, contents: list) -> None:
+        """What a row behind the gate begins with, and whether the baseline's calls can wait there: where they cannot, no candidate
+        is to be told apart by that. Raises Fault, which is not the candidate's."""
+        def learn() -> None:
+            self.baseline_opening()
+            self.bench.row(self.bench.baseline, 1, BASELINE_SECONDS, contents[:1], True)
+
+        try:
+            self.again_where_it_counts_for_nothing(learn)
+        except Gateless:
+            self.bench.can_queue = False
+        except Fault as e:
+            raise self.fault_of_baseline(e) from None
+        self.not_queued = 0  # no row of a candidate's
 
     def prepare_timing(self) -> None:
         """Baseline up, both warm, row length and the cost of taking outputs known."""
@@ -120,7 +138,8 @@ class Timing(TimedRows):
 
     def use_clock(self, is_gated: bool) -> None:
         self.is_gated, self.watch, self.rows, self.long_rows = is_gated, Watch(), {}, [0, 0]
-        self.apart, self.alone, self.alone_queued, self.intercept, self.looks = ([], []), ([], []), ([], []), Intercept(), None
+        self.intercept, self.looks = Intercept(), None
+        self.forget_apart()
 
     @property
     def clock(self) -> str:
@@ -183,6 +202,8 @@ class Timing(TimedRows):
             except Gateless:  # both pairs of a block are timed by one clock
                 self.leave_gate()
                 return take()
+            except Disturbed as e:
+                return [[e.seconds]]
             return self.watch.flushes(mark)
 
         self.quietly(take)
@@ -204,7 +225,7 @@ class Timing(TimedRows):
         return {"reference": [x[0] for x in pairs], "candidate": [x[1] for x in pairs], "calls": 2 * self.row_length,
                 "fixed": fixed, "fixed_error": error,
                 "apart": apart, "beside": beside, "cost": cost, "held": self.held, "clock": self.clock, "kind": self.kind, "kinds": 1 + len(self.kinds),
-                "unmet": self.looks.left}
+                "unmet": self.looks.left, "seen": self.seen()}
 
     def keep_apart(self) -> None:
         """Rows that show whether calls run side by side, or are made together; by few nobody is charged. On a CPU one call is
@@ -213,17 +234,21 @@ class Timing(TimedRows):
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.alone[CANDIDATE]))):
             self.rows_of_one()
-        while len(self.alone[CANDIDATE]) < APART_IN_DOUBT and self.made_together()[1] > 0:
+        while len(self.alone[CANDIDATE]) < APART_IN_DOUBT and (self.made_together(in_doubt=True)[1] > 0 or self.baseline_waits()):
             self.rows_of_one()
         while self.may_be_launches():
             self.queued_rows_of_one()
-        while 0 < len(self.alone_queued[CANDIDATE]) < APART_IN_DOUBT and self.can_queue_one and self.made_together()[1] > 0:
+        while 0 < len(self.alone_queued[CANDIDATE]) < APART_IN_DOUBT and self.can_queue_one and self.made_together(in_doubt=True)[1] > 0:
             self.queued_rows_of_one()
+            if len(self.alone[CANDIDATE]) < APART_IN_DOUBT:
+                self.rows_of_one()
         if self.bench.device != "cuda":
             return
         for _ in range(min(APART_ROWS, ALL_APART - len(self.apart[CANDIDATE]))):
             self.rows_apart()
-        while len(self.apart[CANDIDATE]) < APART_IN_DOUBT and self.kept_apart()[1] > 0:
+        while self.may_be_fences():
+            self.queued_row_apart()
+        while len(self.apart[CANDIDATE]) < APART_IN_DOUBT and self.kept_apart(in_doubt=True)[1] > 0:
             self.rows_apart()
 
     def look_at_kinds(self) -> None:

@@ -95,12 +95,16 @@ def compile_instead_of_launching(capability: str, properties: Any) -> None:
 
     def run_each(self: Any, *args: Any, **kwargs: Any) -> None:
         self.nargs = dict(zip(self.arg_names, args))
+        compiled, problem = False, None
         for config in self.prune_configs(kwargs):
             try:
                 self.fn.run(*args, **kwargs, **config.all_kwargs())
-            except Exception:  # a configuration that does not compile is not chosen in the slot either
-                continue
+                compiled = True
+            except Exception as raised:  # a configuration that does not compile is not chosen in the slot either
+                problem = raised
         self.nargs = None
+        if problem is not None and not compiled:
+            raise problem
 
     jit.JITFunction.run = run
     autotuner.Autotuner.run = run_each
@@ -205,7 +209,7 @@ def compile_forward(make_model: Callable[[], Any], inputs: Iterable[Any], candid
 
 
 def cache_files() -> Dict[str, str]:
-    """What is in Triton's cache, by relative path, in base64; nothing when it is too much."""
+    """What is in Triton's cache, by relative path, in base64. Raises ValueError when it is too much."""
     result: Dict[str, str] = {}
     total = 0
     for folder, _, names in os.walk(DIRECTORY):
@@ -218,7 +222,7 @@ def cache_files() -> Dict[str, str]:
                 data = file.read()
             total += len(data)
             if total > MOST_BYTES:
-                return {}
+                raise ValueError(f"Triton's cache has more than {MOST_BYTES >> 20} MiB")
             result[shown] = base64.b64encode(data).decode()
     return result
 

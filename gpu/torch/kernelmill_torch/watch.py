@@ -4,14 +4,31 @@ import math
 import statistics
 from typing import Iterator, NamedTuple, Optional
 
-from kernelmill_torch.processes import Row
-
 REFERENCE, CANDIDATE = 0, 1
 ROWS = 4  # of a kind, before anything is said
 LATEST = 32
 AWAKE_SECONDS = 5e-5  # of a processor: more than it takes to obey a signal
 SELDOM = 8  # one row in so many, and one more, may have it by a busy machine's doing
 UNFINISHED_SECONDS = 1.5e-4  # three times what honest medians of four looks at the GPU differ by
+
+
+class Row(NamedTuple):
+    """Seconds of the parts of a row, by the clock out here."""
+
+    waking: float = 0.0  # 0 where nothing is there yet that it could work on
+    revealing: float = 0.0  # contents put where it sees them, and caches flushed; 0 where it was stopped meanwhile
+    turning: float = 0.0  # next to nothing, for which the GPU turns to it
+    calls: float = 0.0
+    taking: float = 0.0  # from the end of the calls until what they returned is out of its hands
+    fetching: float = 0.0  # what they returned, where it had to go on for that
+    awake: float = 0.0  # of a processor, which it worked while it was stopped
+    flushing: float = 0.0  # of the caches
+    looking: float = 0.0  # at whether the GPU is at rest when it says that it is done; part of the taking
+
+    @property
+    def besides(self) -> float:
+        """In which it might have worked as well as in its calls."""
+        return self.waking + self.revealing + self.turning + self.taking + self.fetching
 
 
 class Free(NamedTuple):

@@ -83,7 +83,13 @@ async function show() {
 
 /** Draws anew without taking a reader's focus, open details and scroll away. */
 function keepFocus(at, fresh) {
-  const focused = document.activeElement?.id;
+  const active = document.activeElement;
+  const focused = active?.id;
+  // A control without an id is known by what it says, and by its place among those that say the same.
+  const words = (x) => [x.getAttribute('href'), x.getAttribute('aria-label'), x.hasAttribute('href') ? '' : x.textContent].join('\n');
+  const said = !focused && at.contains(active) ? words(active) : null;
+  const alike = (within) => [...within.querySelectorAll(active.tagName)].filter((x) => words(x) === said);
+  const nth = said === null ? -1 : alike(at).indexOf(active);
   const open = new Set([...at.querySelectorAll('details[open][id]')].map((x) => x.id));
   const closed = new Set([...at.querySelectorAll('details[id]:not([open])')].map((x) => x.id));
   const typed = [...at.querySelectorAll('input[id], textarea[id]')].map((x) => [x.id, x.value]);
@@ -98,7 +104,8 @@ function keepFocus(at, fresh) {
     if (x && id === focused) x.value = value;
   }
   at.querySelectorAll('.scroll').forEach((x, i) => { x.scrollLeft = scrolled[i] ?? 0; });
-  if (focused) document.getElementById(focused)?.focus({preventScroll: true});
+  const again = focused ? document.getElementById(focused) : nth < 0 ? null : alike(at)[nth];
+  again?.focus({preventScroll: true});
 }
 
 // "/" goes to the filter, "?" has no dialog: every control is reachable by Tab.

@@ -158,7 +158,7 @@ host, port = sys.argv[1], int(sys.argv[2])
 header = lambda size: struct.pack(">BBBBIQQQ", 0, 0, 0, 0, size, 2**63, 1, 2)  # like one of CAF's wire protocol
 held = []
 for i in range(100):
-    s = socket.create_connection((host, port), 5)
+    s = socket.create_connection((host, port), 60)
     try:
         s.settimeout(0.05)
         words = [b"", os.urandom(64), header(0xffffffff), b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\xff\xff" + os.urandom(32),

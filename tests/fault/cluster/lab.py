@@ -126,7 +126,7 @@ class Lab:
         self.processes.append(process)
         return process
 
-    def ask(self, name: str, words: list, timeout: float = 60, **more) -> subprocess.CompletedProcess:
+    def ask(self, name: str, words: list, timeout: float = 300, **more) -> subprocess.CompletedProcess:
         return subprocess.run(["ip", "netns", "exec", self.namespaces[name], *words], capture_output=True, text=True,
                               timeout=timeout, check=False, **more)
 

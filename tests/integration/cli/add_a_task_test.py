@@ -11,7 +11,7 @@ import tempfile
 
 BIN = pathlib.Path(os.environ["KERNELMILL_BIN_DIR"])
 SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
-PATIENCE = 240
+PATIENCE = 500
 
 # One turn each: this is about what runs, not about how fast it gets.
 SHORT = ["tasks.group_size=1", "tasks.max_turns=1", "retrieval.enabled=false"]

@@ -137,6 +137,12 @@ TEST(config_command, a_preset_that_there_is_not_is_told_with_the_near_one) {
   EXPECT_THAT(x.err, testing::HasSubstr("kernelmill config list"));
 }
 
+TEST(config_command, a_setting_without_a_value_is_told_so) {
+  auto x = kernelmill({"run", "quickstart", "run.name", "first"});
+  EXPECT_EQ(x.code, 3);
+  EXPECT_THAT(x.err, testing::HasSubstr("a setting has a value: run.name=VALUE"));
+}
+
 TEST(config_command, lists_the_presets_and_each_can_be_used_by_its_name) {
   auto presets = kernelmill({"config", "list", "--json"}).document()["presets"];
   ASSERT_GE(presets.size(), 3u);

@@ -23,9 +23,10 @@ TEST(doctor, every_finding_that_is_not_ok_says_what_it_costs_and_what_helps) {
     EXPECT_NE(f["cost"], "") << f;
     EXPECT_NE(f["detail"], "") << f;
   }
-  for (const auto* name : {"cores", "compiler", "bwrap", "sandbox: namespaces", "sandbox: seccomp",
-                           "perf events", "runs directory", "disk space", "gpu", "cuda driver",
-                           "nvcc", "nvrtc", "ncu", "hip runtime", "hipcc", "python3"})
+  for (const auto* name :
+       {"cores", "loopback", "compiler", "bwrap", "sandbox: namespaces", "sandbox: seccomp",
+        "perf events", "runs directory", "disk space", "gpu", "cuda driver", "nvcc", "nvrtc", "ncu",
+        "hip runtime", "hipcc", "python3"})
     EXPECT_THAT(names, HasSubstr(name));
 }
 
@@ -45,6 +46,23 @@ TEST(doctor, runs_on_proc_are_refused) {
     if (f["name"] == "disk space") {
       EXPECT_NE(f["state"], "ok");
     }
+}
+
+TEST(doctor, fails_where_the_loopback_interface_is_down) {
+  // A new network namespace has it so.
+  auto x =
+      run_program({"/usr/bin/unshare", "--map-root-user", "--net", binary(), "doctor", "--json"});
+  auto document = x.document();
+  if (!document.is_object()) GTEST_SKIP() << x.err;
+  EXPECT_EQ(x.code, 1);
+  std::string state, remedy;
+  for (const auto& f : document["findings"])
+    if (f["name"] == "loopback") {
+      state = f["state"];
+      remedy = f["remedy"];
+    }
+  EXPECT_EQ(state, "fail") << x.out;
+  EXPECT_THAT(remedy, HasSubstr("ip link set lo up"));
 }
 
 TEST(doctor, lists_the_gpus_for_programs_too) {

@@ -61,9 +61,12 @@ TEST(eval, a_measured_speedup_has_an_interval_and_samples) {
   auto x = eval(honest);
   ASSERT_EQ(x.code, 0) << x.err;
   auto timing = x.document()["timing"];
-  // The referee refuses to guess on a busy machine, which is right and no failure of a test.
-  if (timing["note"].get<std::string>().find("too busy") != std::string::npos)
-    GTEST_SKIP() << timing["note"];
+  // The referee refuses to guess on a busy machine, which is right and no failure of a test; few
+  // calls between other work make an interval that says nothing.
+  auto note = timing["note"].get<std::string>();
+  if (timing["measured"] == false && (note.find("too busy") != std::string::npos ||
+                                      note.find("says nothing") != std::string::npos))
+    GTEST_SKIP() << note;
   EXPECT_GT(timing["speedup"]["low"], 0);
   EXPECT_LE(timing["speedup"]["low"], timing["speedup"]["high"]);
   EXPECT_GE(timing["samples"], 1);
@@ -180,9 +183,8 @@ TEST(eval, what_a_lost_referee_judged_is_judged_again) {
       write_file("endless.cpp", "extern \"C\" void solve(const float* x, float* y, int rows, "
                                 "int cols) { for (volatile int i = 0;; ++i) {} }\n");
   running_program x{{"eval", "--task", "native/row_sum", "--json", file}};
-  auto ended = std::chrono::steady_clock::now() + std::chrono::minutes{1};
   bool killed = false;
-  while (!killed && x.running() && std::chrono::steady_clock::now() < ended) {
+  while (!killed && x.running()) { // the candidate's own end is the limit
     auto family = descendants(x.number());
     bool judging = std::any_of(family.begin(), family.end(), [](const auto& p) {
       return p.second.name.starts_with("kernelmill-cand") && p.second.ticks > 20;

@@ -63,6 +63,19 @@ int nvmlDeviceGetPowerUsage(void*, unsigned*) {
 int nvmlDeviceGetCurrentClocksThrottleReasons(void*, unsigned long long*) {
   return 1;
 }
+// An H100's: 3.35 TB/s, 66.9 Tflop/s, 132 multiprocessors.
+int nvmlDeviceGetMaxClockInfo(void*, int which, unsigned* mhz) {
+  *mhz = which == 2 ? 2619 : 1980;
+  return 0;
+}
+int nvmlDeviceGetMemoryBusWidth(void*, unsigned* bits) {
+  *bits = 5120;
+  return 0;
+}
+int nvmlDeviceGetNumGpuCores(void*, unsigned* cores) {
+  *cores = 16896;
+  return 0;
+}
 int nvmlSystemGetDriverVersion(char* text, unsigned size) {
   std::snprintf(text, size, "0.0");
   return 0;

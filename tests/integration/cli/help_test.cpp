@@ -10,6 +10,7 @@ namespace kernelmill::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 std::vector<std::string> words(const std::string& text) {
@@ -47,9 +48,17 @@ TEST(help, of_the_program_lists_the_commands) {
     EXPECT_THAT(x.out, HasSubstr(name));
 }
 
+TEST(help, of_the_program_groups_the_commands) {
+  auto x = kernelmill({"--help"});
+  EXPECT_THAT(x.out, HasSubstr("\n\nJudge kernels:\n  eval "));
+  EXPECT_THAT(x.out, HasSubstr("\n\nClusters:\n  cluster init "));
+  EXPECT_THAT(kernelmill({"cluster", "--help"}).out, Not(HasSubstr("Clusters:")));
+}
+
 TEST(help, keeps_the_longest_name_apart_from_its_summary) {
   EXPECT_THAT(kernelmill({"--help"}).out, HasSubstr("  import kernel-rl-traces  Imports "));
-  EXPECT_THAT(kernelmill({"import", "--help"}).out, HasSubstr("  import kernel-rl-traces  Imports "));
+  EXPECT_THAT(kernelmill({"import", "--help"}).out,
+              HasSubstr("  import kernel-rl-traces  Imports "));
 }
 
 TEST(help, works_as_a_command_and_for_a_noun) {

@@ -63,6 +63,52 @@ TEST(profile_read, names_a_file_that_is_not_there) {
   EXPECT_EQ(x.fault()["category"], "missing_file");
 }
 
+std::string trace(const std::string& name) {
+  return source_file("tests/fuzz/corpus/profilers/" + name);
+}
+
+TEST(profile_read, of_nsys_has_times_of_kernels_and_where_the_gpu_was_idle) {
+  auto x = kernelmill({"profile", "read", trace("nsys_by_format.sqlite")});
+  EXPECT_EQ(x.code, 0) << x.err;
+  EXPECT_THAT(x.out, AllOf(HasSubstr("row_sum(float const*, float*, int)      2      5.00"),
+                           HasSubstr("idle between launches: 4.00 us (36 %)"),
+                           HasSubstr("50 % of it beside a kernel"), HasSubstr("launch_overhead"),
+                           HasSubstr("try: ")));
+}
+
+TEST(profile_read, has_traces_as_one_document) {
+  auto d = kernelmill({"profile", "read", trace("rocpd_by_format.db"), "--json"}).document();
+  ASSERT_TRUE(d.is_object());
+  EXPECT_EQ(d["tool"], "rocpd");
+  EXPECT_EQ(d["launches"], 3);
+  EXPECT_EQ(d["kernels"][0]["times"]["total_ns"], 26621);
+  EXPECT_TRUE(d["kernels"][0]["registers"].is_null()) << "what is not told is missing";
+  EXPECT_EQ(d["kernels"][1]["counters"][0]["name"], "SQ_WAVES");
+  d = kernelmill({"profile", "read", trace("rocprofv3_trace_by_format.csv"), "--json"}).document();
+  EXPECT_EQ(d["tool"], "rocprofv3");
+  EXPECT_EQ(d["devices"][0]["launch_gap_ns"], 774);
+  d = kernelmill({"profile", "read", trace("rocm_smi_by_format.json"), "--json"}).document();
+  EXPECT_EQ(d["tool"], "rocm-smi");
+  EXPECT_EQ(d["gpus"][0]["core_mhz"], 300);
+  EXPECT_TRUE(d["gpus"][0]["junction_celsius"].is_null());
+}
+
+TEST(profile_read, says_what_it_expected_of_a_database_of_another_program) {
+  auto x = kernelmill({"profile", "read", trace("../store/nothing"), "--json"});
+  EXPECT_EQ(x.fault()["category"], "missing_file");
+  std::string path = testing::TempDir() + "kernelmill-no-trace.sqlite";
+  std::ofstream{path} << "SQLite format 3" << std::string(2000, '\0');
+  x = kernelmill({"profile", "read", path, "--json"});
+  EXPECT_EQ(x.code, 2);
+  EXPECT_EQ(x.fault()["category"], "bad_report");
+  EXPECT_THAT(x.fault().dump(), AllOf(HasSubstr(path), HasSubstr("nsys export --type sqlite")));
+  std::ofstream{path} << std::string(2000, '\0'); // as nsys' own files, which are binary
+  x = kernelmill({"profile", "read", path, "--json"});
+  EXPECT_EQ(x.fault()["category"], "bad_report");
+  EXPECT_THAT(x.fault().dump(), HasSubstr("nsys-rep"));
+  ::unlink(path.c_str());
+}
+
 TEST(profile_command, leaves_clocks_alone_and_can_be_pasted) {
   auto x = kernelmill({"profile", "command", "--pack", "quick", "--kernel", "sums|total"});
   EXPECT_EQ(x.code, 0) << x.err;
@@ -110,6 +156,101 @@ TEST(inspect, of_what_does_not_compile_shows_the_compilers_words) {
   EXPECT_EQ(x.code, 0);
   EXPECT_THAT(x.out,
               AllOf(HasSubstr("half.h"), HasSubstr("not compiled"), Not(HasSubstr("/build/"))));
+}
+
+// -- HIP ------------------------------------------------------------------------------------------
+
+constexpr const char* hip_doubler = "__global__ void twice(const float* x, float* y, int n) {\n"
+                                    "  __shared__ float part[256];\n"
+                                    "  int i = blockIdx.x * 256 + threadIdx.x;\n"
+                                    "  part[threadIdx.x] = i < n ? x[i] : 0;\n"
+                                    "  __syncthreads();\n"
+                                    "  y[i] = part[255 - threadIdx.x] * 2.5f;\n"
+                                    "}\n"
+                                    "extern \"C\" void solve(const float* x, float* y, int n) {\n"
+                                    "  twice<<<n / 256, 256>>>(x, y, n);\n"
+                                    "}\n";
+
+// Asked of the program, so that this test needs no library of it.
+bool has_hipcc() {
+  auto x = kernelmill({"inspect", write_file("probe.hip", hip_doubler), "--json"});
+  auto fault = x.fault();
+  return !fault.is_object() || fault["category"] != "toolchain_missing";
+}
+
+TEST(inspect_hip, shows_source_beside_gcn_without_a_gpu) {
+  if (!has_hipcc()) GTEST_SKIP() << "no hipcc on this machine";
+  for (auto* name : {"kernel.hip", "kernel.hip.cpp"}) {
+    auto x = kernelmill({"inspect", write_file(name, hip_doubler), "--arch", "gfx90a", "--json"});
+    auto d = x.document();
+    ASSERT_TRUE(d.is_object()) << x.err;
+    ASSERT_EQ(d["compiled"], true) << d;
+    EXPECT_EQ(d["architecture"], "gfx90a");
+    auto kernel = d["build"]["kernels"][0];
+    EXPECT_EQ(kernel["name"], "twice(float const*, float*, int)");
+    EXPECT_GT(kernel["vgprs"], 0);
+    EXPECT_GT(kernel["sgprs"], 0);
+    EXPECT_EQ(kernel["lds_bytes"], 1024);
+    EXPECT_EQ(kernel["vgpr_spills"], 0);
+    EXPECT_EQ(kernel["mix"]["shared memory"], 2);
+    EXPECT_EQ(d["gcn"][0]["name"], kernel["name"]);
+    EXPECT_FALSE(d.contains("ptx"));
+    std::string of_line_6;
+    for (const auto& row : d["triview"][0]["rows"])
+      if (row["line"] == 6)
+        for (const auto& text : row["gcn"]) of_line_6 += text.get<std::string>() + "\n";
+    EXPECT_THAT(of_line_6, AllOf(HasSubstr("ds_read"), HasSubstr("global_store")));
+  }
+}
+
+TEST(inspect_hip, has_text_for_people) {
+  if (!has_hipcc()) GTEST_SKIP() << "no hipcc on this machine";
+  auto x = kernelmill({"inspect", write_file("kernel.hip", hip_doubler), "--arch", "gfx90a"});
+  EXPECT_EQ(x.code, 0) << x.err;
+  EXPECT_THAT(x.out, AllOf(HasSubstr("VGPRS"), HasSubstr("LDS"), HasSubstr("2 shared memory"),
+                           HasSubstr("    4  part[threadIdx.x] = i < n ? x[i] : 0;"),
+                           HasSubstr("s_barrier")));
+}
+
+TEST(inspect_hip, of_what_does_not_compile_shows_the_compilers_words) {
+  if (!has_hipcc()) GTEST_SKIP() << "no hipcc on this machine";
+  auto path = write_file("kernel.hip", std::string{hip_doubler} + "void f() { g(); }\n");
+  auto x = kernelmill({"inspect", path, "--arch", "gfx90a"});
+  EXPECT_EQ(x.code, 0);
+  EXPECT_THAT(x.out, AllOf(HasSubstr("kernel.hip:11:"), HasSubstr("not compiled"),
+                           Not(HasSubstr("/build/"))));
+}
+
+TEST(inspect_hip, an_architecture_that_hipcc_does_not_know_is_a_wrong_argument) {
+  if (!has_hipcc()) GTEST_SKIP() << "no hipcc on this machine";
+  auto x =
+      kernelmill({"inspect", write_file("kernel.hip", hip_doubler), "--arch", "gfx1", "--json"});
+  EXPECT_EQ(x.code, 2) << x.out;
+  EXPECT_EQ(x.fault()["category"], "unsupported_architecture");
+}
+
+TEST(build_hip, says_registers_of_both_kinds_and_the_mix) {
+  if (!has_hipcc()) GTEST_SKIP() << "no hipcc on this machine";
+  auto path = write_file("kernel.hip", hip_doubler);
+  auto x = kernelmill({"build", path, "--arch", "gfx90a", "--json"});
+  auto d = x.document();
+  ASSERT_TRUE(d.is_object()) << x.err;
+  ASSERT_EQ(d["compiled"], true) << d;
+  EXPECT_EQ(d["backend"], "hip");
+  auto listed = d["listing"]["build"]["kernels"][0], built = d["build"]["kernels"][0];
+  EXPECT_EQ(listed["vgprs"], built["registers"]) << "a table of lines changes no code";
+  EXPECT_EQ(listed["lds_bytes"], built["shared_bytes"]);
+  EXPECT_FALSE(d["listing"].contains("triview"));
+  auto whole = kernelmill({"build", path, "--arch", "gfx90a", "--assembly"});
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  EXPECT_THAT(whole.out, AllOf(HasSubstr("SGPRS"), HasSubstr("s_barrier"), HasSubstr("compiled")));
+}
+
+TEST(build_assembly, is_of_gpus_alone) {
+  auto path = write_file("kernel.cpp", "extern \"C\" void solve() {}\n");
+  auto x = kernelmill({"build", path, "--assembly", "--json"});
+  EXPECT_EQ(x.code, 2);
+  EXPECT_EQ(x.fault()["category"], "usage");
 }
 
 } // namespace

@@ -70,8 +70,28 @@ TEST(progress_display, leaves_whole_parts_out_where_the_terminal_is_narrow) {
   EXPECT_THAT(text, Not(HasSubstr("policy:")));
   EXPECT_LT(text.size(), 60u + 6);
   ::setenv("COLUMNS", "200", 1);
-  EXPECT_THAT(shown(true, now), HasSubstr("policy: 5 tried again, attempt 3: the body is not JSON"));
+  EXPECT_THAT(shown(true, now),
+              HasSubstr("policy: 5 tried again, attempt 3: the body is not JSON"));
   ::unsetenv("COLUMNS");
+}
+
+// A run has steps left behind its last episode, and its progress is asked for until they are done.
+TEST(progress_display, shows_the_end_once) {
+  auto end = under_way(9, 64);
+  end.episodes_done = 64;
+  end.episodes_live = end.at_policy = end.at_build = end.at_slot = end.in_slots = 0;
+  end.turns_ended = 64;
+  for (bool terminal : {false, true}) {
+    auto before = end;
+    end.seconds += 1;
+    EXPECT_THAT(shown(terminal, end, &before), Not(HasSubstr("64/64"))) << terminal;
+  }
+  progress_display display{true, 4};
+  display.update(end);
+  display.say("warn  | the line is gone from the terminal");
+  testing::internal::CaptureStderr();
+  display.update(end);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("64/64"));
 }
 
 TEST(progress_display, a_warning_has_a_line_of_its_own_and_the_progress_goes_on_below) {

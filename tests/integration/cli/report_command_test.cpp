@@ -171,6 +171,18 @@ TEST_F(report_command, tells_people_n_and_what_is_left_out) {
                            HasSubstr("PASS@2"), Not(HasSubstr("FAST_2"))));
 }
 
+TEST_F(report_command, fits_into_a_narrow_terminal) {
+  program_options narrow;
+  narrow.environment = {"COLUMNS=60"};
+  auto x = kernelmill({"report", run_name, "--by", "turn", "--eval-results",
+                       "narrow_of_a_long_name_that_is_told_{level}.json"},
+                      narrow);
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_THAT(x.out, HasSubstr("FAST_1 LOW counts by"));
+  std::istringstream lines{x.out};
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60u) << line;
+}
+
 TEST_F(report_command, reads_what_it_wrote_as_the_same_figures) {
   for (const std::string by : {"episode", "turn"}) {
     auto name = "back/" + by + "_level{level}.json";

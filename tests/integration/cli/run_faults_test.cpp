@@ -18,11 +18,14 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A run whose policy takes its time: it is in its first turns when something befalls it.
-std::vector<std::string> slow_run(const std::string& name, int latency_ms, int turns) {
-  auto script =
-      write_file(name + ".json", R"({"model": "m", "latency_ms": )" + std::to_string(latency_ms) +
-                                     R"(, "replies": [{"text": "no kernel"}]})");
+/// What the policy of a run says; with a fault it is silent.
+std::string write_script(const std::string& name, const std::string& more = {}) {
+  return write_file(name + ".json",
+                    R"({"model": "m", "replies": [{"text": "no kernel"}])" + more + "}");
+}
+
+std::vector<std::string> run_of(const std::string& name, int turns, const std::string& more = {}) {
+  auto script = write_script(name, more);
   return {"run",
           source_file("configs/quickstart.json"),
           "tasks.ids=[\"native/row_sum\"]",
@@ -47,7 +50,8 @@ private:
 
 TEST(run_faults, the_end_of_a_terminal_asks_as_sigterm_does) {
   heard_hangup hears;
-  running_program started{slow_run("hung_up", 1500, 2)};
+  // No answers: the run is in its first turns when the signal comes, however late that is.
+  running_program started{run_of("hung_up", 2, R"(, "faults": [{"kind": "stall"}])")};
   started.wait_for_error("run hung_up");
   nlohmann::json episodes;
   while (episodes.empty() && started.running()) {
@@ -59,6 +63,7 @@ TEST(run_faults, the_end_of_a_terminal_asks_as_sigterm_does) {
   EXPECT_THAT(x.out, HasSubstr("cancelled: "));
   EXPECT_THAT(x.err, HasSubstr("kernelmill resume hung_up"));
   EXPECT_THAT(kernelmill({"show", "hung_up"}).out, HasSubstr("\ncancelled\n"));
+  write_script("hung_up"); // it speaks again
   auto resumed = kernelmill({"resume", "hung_up", "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.document()["totals"]["episodes"], 2);
@@ -96,17 +101,33 @@ TEST(run_faults, rewards_are_the_same_whatever_is_profiled_and_told) {
     EXPECT_EQ(rewards_of("told_" + told, {"profile.feedback=" + told}), without) << told;
 }
 
-TEST(run_faults, sanitizers_where_there_is_no_gpu_are_refused_before_a_run_begins) {
-  auto run = slow_run("sanitized", 0, 1);
-  run.insert(run.end(), {"evaluation.backend=cpu", "evaluation.sanitize=on_accept"});
+// On a CPU the sanitizers are g++'s. The kernel's sums are right, and it overflows an int.
+TEST(run_faults, sanitizers_look_at_kernels_on_a_cpu) {
+  auto run = run_of("sanitized", 1);
+  nlohmann::json script{{"model", "m"}};
+  script["replies"] = {{{"text", "<think>\nsums\n</think>\n<KERNEL>\n```cpp\n"
+                                 "extern \"C\" void solve(const float* x, float* y, int rows, "
+                                 "int cols) {\n"
+                                 "  int seed = 2147483600;\n"
+                                 "  for (int r = 0; r < rows; ++r) {\n"
+                                 "    seed = seed + 100;\n"
+                                 "    double s = 0;\n"
+                                 "    for (int j = 0; j < cols; ++j) s += x[r * cols + j];\n"
+                                 "    y[r] = seed == 1 ? 0 : float(s);\n"
+                                 "  }\n}\n```\n</KERNEL>\n"}}};
+  write_file("sanitized.json", script.dump());
+  run.insert(run.end(), {"evaluation.backend=cpu", "evaluation.sanitize=on_accept",
+                         "reward.memory_safety=reject"});
   auto x = kernelmill(run);
-  EXPECT_EQ(x.code, 2) << x.err;
-  EXPECT_THAT(x.err, HasSubstr("compute-sanitizer looks at GPUs, and the backend is cpu"));
-  EXPECT_THAT(x.err, HasSubstr("evaluation.sanitize=off"));
+  ASSERT_EQ(x.code, 0) << x.err;
+  auto shown = kernelmill({"show", "sanitized/g0.e0.t0", "--json"});
+  EXPECT_THAT(shown.out, testing::AllOf(HasSubstr("memory_undefined"), HasSubstr("kernel.cpp:")));
+  EXPECT_THAT(shown.out, HasSubstr("signed integer overflow"));
 }
 
 TEST(run_faults, a_store_that_is_cut_while_it_is_open_ends_the_run_with_a_word) {
-  running_program started{slow_run("cut", 500, 40)};
+  // So many turns that it goes on when the store is cut, however late that is.
+  running_program started{run_of("cut", 64, R"(, "latency_ms": 1500)")};
   auto file = scratch() + "/cut/lineage/data.mdb";
   nlohmann::json shown;
   while (started.running() && shown["tasks"].empty())
@@ -138,7 +159,7 @@ TEST(verdict, names_the_layers_of_the_sandbox_that_stood) {
 }
 
 TEST(verdict, in_the_traces_of_a_run_names_them_too) {
-  auto words = slow_run("layered", 1, 1);
+  auto words = run_of("layered", 1);
   words.insert(words.end(),
                {"evaluation.timing.enabled=false",
                 "policy.script=" + source_file("configs/policies/quickstart/script.json")});

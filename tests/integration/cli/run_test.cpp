@@ -258,9 +258,9 @@ TEST(run_command, retries_reach_the_terminal_and_the_log_without_key_and_control
 }
 
 TEST(run_command, a_signal_keeps_what_is_committed_and_resume_goes_on) {
-  // Slow answers: the run is in its first turns when the signal comes.
-  auto script = write_file(
-      "slow.json", R"({"model": "m", "latency_ms": 2000, "replies": [{"text": "no kernel"}]})");
+  // No answers: the run is in its first turns when the signal comes, however late that is.
+  const std::string replies = R"({"model": "m", "replies": [{"text": "no kernel"}])";
+  auto script = write_file("silent.json", replies + R"(, "faults": [{"kind": "stall"}]})");
   running_program started{small_run("two", {"policy.script=" + script})};
   // The first line on stderr says that signals are heard; then episodes live.
   started.wait_for_error("run two");
@@ -276,6 +276,7 @@ TEST(run_command, a_signal_keeps_what_is_committed_and_resume_goes_on) {
   EXPECT_THAT(x.out, HasSubstr("cancelled: "));
   EXPECT_THAT(x.err, HasSubstr("kernelmill resume two"));
   EXPECT_THAT(kernelmill({"show", "two"}).out, HasSubstr("\ncancelled\n"));
+  write_file("silent.json", replies + "}"); // it speaks again
   auto resumed = kernelmill({"resume", "two", "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.document()["totals"]["episodes"], 2);
@@ -292,7 +293,7 @@ TEST(run_command, resume_refuses_to_change_what_is_measured) {
 TEST(run_command, a_policy_server_that_is_down_is_69_and_nothing_is_lost) {
   auto x =
       kernelmill(small_run("four", {"policy.kind=openai", "policy.base_url=http://127.0.0.1:9/v1",
-                                    "policy.model=m", "policy.timeout_ms=2000", "--json"}));
+                                    "policy.model=m", "policy.first_contact_ms=500", "--json"}));
   EXPECT_EQ(x.code, 69) << x.err;
   EXPECT_EQ(x.fault()["class"], "configuration") << x.err;
   EXPECT_THAT(x.err, HasSubstr("127.0.0.1:9"));
@@ -322,7 +323,7 @@ TEST(run_command, a_policy_server_that_is_down_is_69_and_nothing_is_lost) {
 TEST(run_command, a_failed_run_prints_no_empty_table) {
   auto x =
       kernelmill(small_run("empty", {"policy.kind=openai", "policy.base_url=http://127.0.0.1:9/v1",
-                                     "policy.model=m", "policy.timeout_ms=1000"}));
+                                     "policy.model=m", "policy.first_contact_ms=500"}));
   EXPECT_EQ(x.code, 69) << x.err;
   EXPECT_THAT(x.out, AllOf(HasSubstr("failed: 1 groups"), Not(HasSubstr("TASK"))));
   EXPECT_THAT(x.out, Not(HasSubstr(" 0.0 us")));

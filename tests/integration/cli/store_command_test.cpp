@@ -129,7 +129,7 @@ protected:
   }
   void TearDown() override { fs::remove_all(run.path); }
 
-  void expect_refused(const std::string& missing) {
+  void expect_refused(const std::string& missing, bool restorable = false) {
     const std::vector<std::vector<std::string>> commands = {
         {"resume", "half"},
         {"show", "half"},
@@ -143,6 +143,10 @@ protected:
       EXPECT_EQ(x.fault()["category"], "run_incomplete") << command[0] << x.err;
       EXPECT_THAT(x.fault()["message"], HasSubstr(missing)) << command[0];
       EXPECT_THAT(x.fault()["hint"], HasSubstr("run.name=")) << command[0];
+      EXPECT_EQ(x.fault()["hint"].get<std::string>().find("half --from-traces") !=
+                    std::string::npos,
+                restorable)
+          << command[0];
     }
     EXPECT_EQ(*read_file(run.traces_file()), last_copy);
   }
@@ -153,7 +157,41 @@ protected:
 
 TEST_F(half_a_run, without_its_store_is_refused_everywhere) {
   fs::remove_all(run.store);
-  expect_refused("lineage/data.mdb is gone");
+  expect_refused("lineage/data.mdb is gone", true);
+  auto checked = kernelmill({"fsck", "half", "--json"});
+  EXPECT_EQ(checked.code, 5) << checked.err;
+  EXPECT_EQ(checked.document()["findings"][0]["kind"], "store_gone");
+}
+
+TEST_F(half_a_run, with_a_store_of_0_bytes_is_refused_everywhere) {
+  write_file("runs/half/lineage/data.mdb", "");
+  expect_refused("lineage/data.mdb has 0 bytes, so its records are gone", true);
+  for (const auto* command : {"ps", "fsck"}) {
+    auto x = kernelmill({command, "half"});
+    EXPECT_NE(x.code, 0) << command << x.out;
+    EXPECT_THAT(x.out + x.err, HasSubstr("lineage/data.mdb")) << command;
+    EXPECT_THAT(x.err, HasSubstr("half --from-traces")) << command;
+  }
+  EXPECT_EQ(fs::file_size(run.store + "/data.mdb"), 0u);
+}
+
+TEST_F(half_a_run, that_was_imported_comes_back_by_another_import) {
+  fs::remove_all(run.path);
+  auto made = create_run({run.path, "half", ""}, {{"imported", "gpu_rl"}},
+                         {{"imported", {{"system", "gpu_rl"}, {"file", "bundle"}}}});
+  ASSERT_TRUE(made) << made.error().message;
+  write_file("runs/half/traces.jsonl", last_copy);
+  const std::vector<std::vector<std::string>> commands = {
+      {"show", "half"}, {"resume", "half"}, {"resume", "half", "--from-traces"}, {"fsck", "half"}};
+  for (const auto& command : commands) {
+    auto x = kernelmill(command);
+    EXPECT_NE(x.code, 0) << command[0];
+    EXPECT_THAT(x.err, HasSubstr("kernelmill import gpu-rl-bundle PATH --out runs/NAME"))
+        << command[0];
+    EXPECT_THAT(x.out + x.err, Not(HasSubstr("kernelmill resume"))) << command[0];
+    EXPECT_THAT(x.err, Not(HasSubstr("kernelmill run "))) << command[0];
+  }
+  EXPECT_EQ(*read_file(run.traces_file()), last_copy);
 }
 
 TEST_F(half_a_run, without_its_manifest_is_refused_everywhere) {
@@ -170,7 +208,9 @@ TEST_F(half_a_run, without_its_records_is_refused_everywhere) {
   auto config = kernelmill({"run", source_file("configs/quickstart.json"), "--dry-run"});
   ASSERT_EQ(config.code, 0) << config.err;
   write_file("runs/half/config.json", config.out);
-  expect_refused("its records in ");
+  expect_refused("its records in ", true);
+  EXPECT_NE(kernelmill({"fsck", "half", "--repair"}).code, 0);
+  EXPECT_EQ(*read_file(run.traces_file()), last_copy);
 }
 
 TEST_F(store_command, resume_of_nothing_is_3) {

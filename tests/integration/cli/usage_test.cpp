@@ -62,6 +62,12 @@ TEST(usage, a_setting_that_is_written_as_an_option_is_told_how_it_is_written) {
   EXPECT_THAT(kernelmill({"doctor", "--name"}).err, Not(HasSubstr("run.name")));
 }
 
+TEST(usage, of_few_choices_none_is_guessed) {
+  auto x = kernelmill({"eval", "--backend", "gpu", "--task", "native/row_sum", "x.cpp"});
+  EXPECT_EQ(x.code, 2);
+  EXPECT_THAT(x.err, AllOf(HasSubstr("one of auto, cpu, cuda, hip"), Not(HasSubstr("did you"))));
+}
+
 TEST(usage, an_option_without_a_command_is_named) {
   auto x = kernelmill({"-v"});
   EXPECT_EQ(x.code, 2);
@@ -78,9 +84,9 @@ TEST(usage, places_where_no_run_can_be_are_told_with_a_way_out) {
   EXPECT_THAT(x.err, HasSubstr("choose another run.name or run.dir"));
   x = run("taken/manifest.json/below");
   EXPECT_EQ(x.code, 3);
-  EXPECT_THAT(x.err, HasSubstr("choose a path whose folders are all folders"));
+  EXPECT_THAT(x.err, HasSubstr("choose a path below a writable folder"));
   EXPECT_THAT(kernelmill({"runs", "--root", "nothing_is_here"}).err,
-              HasSubstr("no run is below nothing_is_here"));
+              HasSubstr("no runs in nothing_is_here"));
 }
 
 TEST(usage, missing_and_surplus_arguments_are_2_with_a_next_step) {
@@ -131,10 +137,12 @@ TEST(usage, with_json_stderr_holds_one_document_or_nothing) {
       names.push_back(line.substr(2, line.find("  ", 2) - 2));
   ASSERT_GE(names.size(), 30u) << testing::PrintToString(names);
   auto source = write_file("json_row_sum.cpp", "int");
-  auto batch = write_file("json.ndjson", R"({"task": "native/row_sum", "file": "json_row_sum.cpp"})");
+  auto batch =
+      write_file("json.ndjson", R"({"task": "native/row_sum", "file": "json_row_sum.cpp"})");
   std::map<std::string, std::vector<std::string>> whole{
-      {"run", {"quickstart", "tasks.ids=[\"native/row_sum\"]", "tasks.group_size=1",
-               "tasks.max_turns=1", "run.dir=json_run"}},
+      {"run",
+       {"quickstart", "tasks.ids=[\"native/row_sum\"]", "tasks.group_size=1", "tasks.max_turns=1",
+        "run.dir=json_run"}},
       {"resume", {"json_run"}},
       {"eval", {"--task", "native/row_sum", source}},
       {"judge", {batch}},

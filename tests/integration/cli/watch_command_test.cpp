@@ -60,6 +60,9 @@ std::string talk_script(const std::string& name, const std::string& more = "") {
                 more + "}");
 }
 
+/// Answers nobody: a run stays as it is for as long as a test looks at it.
+constexpr const char* silent = R"(, "faults": [{"kind": "stall", "seconds": 3600}])";
+
 std::vector<std::string> run_of(const std::string& name, std::vector<std::string> more) {
   std::vector<std::string> result{"run",
                                   source_file("configs/quickstart.json"),
@@ -114,17 +117,18 @@ TEST(explain_command, a_compiler_that_cannot_be_run_is_named_while_and_after) {
       "kernel.json",
       R"({"model": "m", "latency_ms": 200, "replies": [{"text": "<think>\nx\n</think>\n<KERNEL>\nextern \"C\" void solve(const float*, float*, int, int) {}\n</KERNEL>"}]})");
   // One episode at a time, and many of them: it goes on losing them while it is asked.
-  running_program run{run_of(
-      "uncompiled",
-      {"policy.kind=scripted", "policy.script=" + kernel,
-       "compile.compiler=" + scratch() + "/no-compiler", "compile.cache_dir=" + scratch() + "/no-cache",
-       "tasks.groups=64", "episode.max_live=1", "run.max_infrastructure=1"})};
+  running_program run{
+      run_of("uncompiled", {"policy.kind=scripted", "policy.script=" + kernel,
+                            "compile.compiler=" + scratch() + "/no-compiler",
+                            "compile.cache_dir=" + scratch() + "/no-cache", "tasks.groups=64",
+                            "episode.max_live=1", "run.max_infrastructure=1"})};
   auto x = explained("uncompiled", "compiler", run);
   ASSERT_TRUE(x.contains("findings")) << run.stop(SIGTERM).err;
   EXPECT_EQ(x["state"], "running");
-  EXPECT_THAT(first_text(x),
-              AllOf(HasSubstr("lost to a fault of the compiler (toolchain_missing): failed to run "),
-                    HasSubstr("no-compiler")));
+  EXPECT_THAT(
+      first_text(x),
+      AllOf(HasSubstr("lost to a fault of the compiler (toolchain_missing): failed to run "),
+            HasSubstr("no-compiler")));
   auto text = kernelmill({"explain", "uncompiled"});
   EXPECT_THAT(text.out, AllOf(HasSubstr("lacks: compiler"), HasSubstr("next: ")));
   run.stop(SIGTERM);
@@ -133,8 +137,9 @@ TEST(explain_command, a_compiler_that_cannot_be_run_is_named_while_and_after) {
   bool named = false;
   auto told = over.document();
   for (const auto& one : told["findings"])
-    named |= one["resource"] == "compiler" && one["text"].get<std::string>().find(
-                                                  "compiler (toolchain_missing)") != std::string::npos;
+    named |=
+        one["resource"] == "compiler" &&
+        one["text"].get<std::string>().find("compiler (toolchain_missing)") != std::string::npos;
   EXPECT_TRUE(named) << over.out;
 }
 
@@ -212,7 +217,8 @@ TEST(explain_command, a_node_that_was_lost_is_named_from_afar) {
   head.stop(SIGKILL);
 }
 
-// A run begins where some node can do it; here that one leaves in good order, and one without slots stays.
+// A run begins where some node can do it; here that one leaves in good order, and one without slots
+// stays.
 TEST(explain_command, what_no_node_offers_is_named_from_afar) {
   running_program head{{"head", "--listen", "127.0.0.1:0", "--insecure-loopback", "--root",
                         scratch() + "/left_runs"}};
@@ -264,10 +270,14 @@ TEST(explain_command, what_no_node_offers_is_named_from_afar) {
 
 TEST(watch_command, shows_each_turn_once_and_ends_with_the_episode) {
   running_program server{{"policy", "scripted", "--script", talk_script("watched.json")}};
-  running_program run{run_of("watched", {"policy.kind=openai", "tasks.max_turns=5",
-                                         "policy.base_url=" + server.first_line()})};
+  auto url = server.first_line();
+  // It answers once the episodes were seen, or the run may be over before anybody looks.
+  ::kill(server.number(), SIGSTOP);
+  running_program run{
+      run_of("watched", {"policy.kind=openai", "tasks.max_turns=5", "policy.base_url=" + url})};
   until(
       {"ps", "watched", "--json"}, [](const json& x) { return !x["episodes"].empty(); }, run);
+  ::kill(server.number(), SIGCONT);
   auto x = kernelmill({"watch", "watched/g0.e1", "--json"});
   EXPECT_EQ(x.code, 0) << x.err;
   std::istringstream lines{x.out};
@@ -296,7 +306,7 @@ TEST(watch_command, shows_each_turn_once_and_ends_with_the_episode) {
 }
 
 TEST(ps_command, filters_sorts_and_says_what_it_cannot_read) {
-  running_program server{{"policy", "scripted", "--script", talk_script("listed.json")}};
+  running_program server{{"policy", "scripted", "--script", talk_script("listed.json", silent)}};
   running_program run{
       run_of("listed", {"policy.kind=openai", "policy.base_url=" + server.first_line()})};
   until(

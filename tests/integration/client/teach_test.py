@@ -27,7 +27,7 @@ SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
 PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
 sys.path.insert(0, str(SOURCE / "launch"))
 
-from trainer import tasks  # noqa: E402
+from trainer import measures, tasks  # noqa: E402
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 if HAS_TORCH:
@@ -208,6 +208,12 @@ class Parts(unittest.TestCase):
         self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
         found = json.loads(check.stdout)
         self.assertEqual((found["tasks"], found["runs"], found["texts"], found["leaks"]), (4, 2, 8, []))
+        said = measures.compare([self.folder / "out"])
+        self.assertEqual((said["seeds"], said["after"], said["samples"]), (1, [2], [4]))
+        rates = measures.rates(self.folder / "out")
+        self.assertEqual(rates["steps"], 2)
+        self.assertAlmostEqual(rates["verdicts_a_minute"], 2 * rates["steps_a_minute"], delta=0.2)  # two episodes a step, of a turn
+        self.assertEqual(measures.plans(self.folder / "out", 2), {x: {"other words": 1.0} for x in sorted(tasks.WORDS)})
         second = [*words[:1], str(self.folder / "second"), *words[2:], "--seed", "2", "--pretrained", str(self.folder / "out")]
         done = subprocess.run(second, capture_output=True, text=True, env={**os.environ, "KERNELMILL_PYTHON": sys.executable})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

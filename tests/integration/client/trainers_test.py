@@ -57,6 +57,7 @@ class Served(unittest.TestCase):
         cls.folder = pathlib.Path(folder)
         os.environ["XDG_CACHE_HOME"] = folder
         cls.client = cls.stack.enter_context(kernelmill.serve("cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"]))
+        cls.client.timeout = 600
         pathlib.Path(folder, "token").write_text(cls.client._token)
         cls.stack.enter_context(mock.patch.dict(os.environ, KERNELMILL_URL=cls.client.url, KERNELMILL_TOKEN_FILE=folder + "/token"))
         cls.reward = cls.client.evaluate(TASK, GOOD).reward

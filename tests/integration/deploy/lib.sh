@@ -15,10 +15,11 @@ check() { # NAME COMMAND...
 }
 refuses() { ! "$@"; }
 
-# Waits for a command to succeed, and goes on without it after a while: a check then says so.
+# Waits for a command to succeed, and goes on without it after a while: a check then says so. A busy
+# machine may take minutes to start a cluster.
 until_true() {
-  local _
-  for _ in $(seq 400); do
+  local until=$((SECONDS + 200))
+  while [ "$SECONDS" -lt "$until" ]; do
     if "$@" 2>/dev/null; then return 0; fi
     sleep 0.05
   done

@@ -32,7 +32,7 @@ def missing(*packages: str) -> str:
 
 
 def program(*arguments: str, **more) -> str:
-    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300, check=False, **more)
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=550, check=False, **more)
     assert done.returncode == 0, f"{arguments}: {done.stderr}"
     return done.stdout
 

@@ -2,12 +2,14 @@
 """The page in Debian's Chromium: it lists, follows, filters, shows a diff, outlives a restart, and shows
 a hostile model's words as words. Skipped where Chromium or Selenium is not installed."""
 
+import contextlib
 import os
 import pathlib
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -24,10 +26,13 @@ except ImportError as why:
     sys.exit(77)
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+@contextlib.contextmanager
+def kept_port():
+    """A port that the system gives to nobody else meanwhile; who asks to reuse its address may listen there."""
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        yield kept.getsockname()[1]
 
 
 class Page(unittest.TestCase):
@@ -57,8 +62,23 @@ class Page(unittest.TestCase):
         self.chrome.get_log("browser")
         self.chrome.get(f"{url or self.url}/#/{place}")
 
+    def open_until(self, place, url, what, text):
+        """Opens a page again and again until what it shows there has this text in it."""
+        end = time.monotonic() + browsing.PATIENCE
+        while True:
+            self.open(place, url)
+            self.wait("h2, [role=alert]")
+            said = self.chrome.execute_script(
+                "return [...document.querySelectorAll(arguments[0])].map(x => x.textContent)", what)
+            if any(text in x for x in said):
+                return
+            self.assertLess(time.monotonic(), end, said)
+
     def wait(self, what, text=None):
         return browsing.wait(self.chrome, what, text)
+
+    def read(self, what, text=None):
+        return browsing.read(self.chrome, what, text)
 
     def press(self, what, text=None):
         browsing.press(self.chrome, what, text)
@@ -101,13 +121,12 @@ class Page(unittest.TestCase):
         self.wait("#turn-1 pre.diff .minus", "nonsense")
         self.wait("#build-0 pre", "nonsense")
         self.wait("figure", "Lineage")
-        self.assertIn("format: pass", self.wait("#turn-1 .gates").text)
+        self.assertIn("format: pass", self.read("#turn-1 .gates"))
 
     def test_a_hostile_completion_is_only_words(self):
         self.open("runs/first/episodes/g0.e0")
-        said = self.wait("#completion-2")
-        said.find_element(By.TAG_NAME, "summary").click()
-        words = self.wait("#completion-2 pre", "<script>").text
+        self.press("#completion-2 summary")
+        words = self.read("#completion-2 pre", "<script>")
         self.assertIn("<img src=x onerror=", words)
         self.assertIn("\u241b]0;owned\u2407", words)  # escapes as symbols
         self.assertNotIn("\u202e", words)
@@ -169,7 +188,11 @@ class Page(unittest.TestCase):
         self.chrome.get_log("browser")  # the run's own page is gone with the run
 
     def test_the_page_outlives_a_restart_of_its_server(self):
-        listen = ("--listen", f"127.0.0.1:{free_port()}")
+        with kept_port() as port:
+            self.outlive_a_restart("--listen", f"127.0.0.1:{port}")
+        self.chrome.get_log("browser")
+
+    def outlive_a_restart(self, *listen):
         script = serving.write_script(self.home, serving.replies(BROKEN, GOOD), latency_ms=5)
         with serving.page(self.root, *listen) as url:
             self.open("runs", url)
@@ -180,8 +203,6 @@ class Page(unittest.TestCase):
             subprocess.run(serving.run_arguments(self.root / "afterwards", script, members=1), check=True,
                            capture_output=True)
             self.wait("td a", "afterwards")
-        self.chrome.get_log("browser")
-
 
     def test_bytes_that_are_no_utf8_are_only_words(self):
         # A policy server's bytes that are no text in any encoding are no completion; what is said of them is words.
@@ -191,8 +212,8 @@ class Page(unittest.TestCase):
                 release(0)
                 self.open("system", url)
                 self.wait("td", "the body is not JSON")
-                self.open("runs/bytes", url)
-                self.wait(".why", "The policy server answers nonsense.")
+                # The overview is drawn anew when a turn comes, and here none does.
+                self.open_until("runs/bytes", url, ".why", "The policy server answers nonsense.")
                 self.assertEqual(self.chrome.find_elements(By.CSS_SELECTOR, "main .why b b, main td b"), [])
         self.chrome.get_log("browser")  # the run's own page is gone with the run
         # A kernel can print such bytes.
@@ -205,9 +226,8 @@ class Page(unittest.TestCase):
         subprocess.run(serving.run_arguments(self.root / "loud", script, members=1, turns=1), check=True,
                        capture_output=True)
         self.open("runs/loud/episodes/g0.e0")
-        said = self.wait("#output-0")
-        said.find_element(By.TAG_NAME, "summary").click()
-        words = self.wait("#output-0 pre", "<script>").text
+        self.press("#output-0 summary")
+        words = self.read("#output-0 pre", "<script>")
         self.assertIn("???(", words)
         self.assertIsNone(self.chrome.execute_script("return window.hacked ?? null"))
 

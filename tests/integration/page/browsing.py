@@ -3,7 +3,7 @@
 import shutil
 
 from selenium import webdriver
-from selenium.common.exceptions import (ElementClickInterceptedException,
+from selenium.common.exceptions import (ElementClickInterceptedException, ElementNotInteractableException,
                                         StaleElementReferenceException, WebDriverException)
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
@@ -31,23 +31,42 @@ def browser(width=1200, height=900):
                 raise
 
 
+def was_drawn_anew(why):
+    """Whether the element went while it was asked. chromedriver has two ways to say so."""
+    return (isinstance(why, (StaleElementReferenceException, ElementClickInterceptedException,
+                             ElementNotInteractableException))
+            or "does not belong to the document" in str(why))
+
+
+def unless_drawn_anew(work):
+    """What `work` gives; None where the page drew an element anew meanwhile."""
+    def one_try(_):
+        try:
+            return work()
+        except WebDriverException as why:
+            if not was_drawn_anew(why):
+                raise
+            return None
+    return one_try
+
+
 def wait(chrome, what, text=None):
     """The first element that the selector finds, with this text in it."""
-    def found(_):
-        try:
-            return next((x for x in chrome.find_elements(By.CSS_SELECTOR, what)
-                         if text is None or text in x.text), None)
-        except StaleElementReferenceException:  # it was drawn anew meanwhile
-            return None
+    found = unless_drawn_anew(lambda: next((x for x in chrome.find_elements(By.CSS_SELECTOR, what)
+                                            if text is None or text in x.text), None))
     return WebDriverWait(chrome, PATIENCE).until(found, f"no {what} with {text!r}")
+
+
+def read(chrome, what, text=None):
+    """The words of what `wait` would find, also where the page draws it anew meanwhile."""
+    words = unless_drawn_anew(lambda: wait(chrome, what, text).text)
+    return WebDriverWait(chrome, PATIENCE).until(words, f"failed to read {what} with {text!r}")
 
 
 def press(chrome, what, text=None):
     """Clicks on what `wait` would find, also where the page draws it anew meanwhile."""
-    def pressed(_):
-        try:
-            wait(chrome, what, text).click()
-            return True
-        except (StaleElementReferenceException, ElementClickInterceptedException):
-            return False
+    def click():
+        wait(chrome, what, text).click()
+        return True
+    pressed = unless_drawn_anew(click)
     WebDriverWait(chrome, PATIENCE).until(pressed, f"failed to press {what} with {text!r}")

@@ -160,6 +160,7 @@ class HeadPage(unittest.TestCase):
             self.assertEqual(self.post(*verb)[0], 200)
             wait("it is paused", lambda: self.get("/api/v1/runs")["runs"][0]["state"] == "paused")
             self.assertEqual(self.post(verb[0], {"verb": "resume"})[0], 200)
+            wait("it goes on", lambda: self.get("/api/v1/runs")["runs"][0]["state"] == "running")
             self.look_at_it_in_a_browser()
             self.look_at_it_by_commands()
             release(0)
@@ -190,9 +191,13 @@ class HeadPage(unittest.TestCase):
         drawn = self.look("top", "--once")
         for name in both:
             self.assertIn(name, drawn)
-        why = json.loads(self.look("explain", "followed"))
+        asked = "Nothing is starved: 2 requests are at the policy server"
+
+        def explained():
+            said = json.loads(self.look("explain", "followed"))
+            return said if asked in said["findings"][0]["text"] else None
+        why = wait(asked, explained)
         self.assertEqual((why["state"], why["live"]), ("running", 2))
-        self.assertIn("Nothing is starved: 2 requests are at the policy server", why["findings"][0]["text"])
         one = json.loads(self.look("explain", "followed/g0.e1"))
         self.assertIn("The policy server has its request for ", one["findings"][0]["text"])
         self.assertIn("2 episodes", self.look("logs", "followed"))
@@ -279,7 +284,7 @@ class HeadPage(unittest.TestCase):
             wait("the hooks know n2", lambda: "watches the head's nodes" in log.read_text())
             self.members["n2"].send_signal(signal.SIGKILL)
             wait("n2 is lost", lambda: self.states().get("n2") == "lost")
-            told = [json.loads(x[2]) for x in receiver.wait(lambda x: any(b"node_lost" in y[2] for y in x))]
+            told = [json.loads(x[2]) for x in receiver.wait(lambda x: any(b"node_lost" in y[2] for y in x), PATIENCE)]
             self.assertIn(("node_lost", "n2", "left"), [(x["event"], x.get("node"), x["run"]) for x in told])
 
 

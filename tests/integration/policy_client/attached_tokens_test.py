@@ -55,7 +55,7 @@ def play(cluster):
     cluster.command("policy", "attach", start_server(cluster, "chat", "openai"), "--name", "chat")
     cluster.command("policy", "attach", start_server(cluster, "told", "vllm"), "--name", "told", "--tokens", "chat")
     cluster.command("submit", str(config))
-    servers.until("requests that wait for a server with ids", 60, lambda: cluster.command("policy", "list")["waiting"])
+    servers.until("requests that wait for a server with ids", 300, lambda: cluster.command("policy", "list")["waiting"])
     probed = cluster.command("policy", "attach", start_server(cluster, "vllm", "vllm"), "--name", "vllm")
     assert probed["tokens"] == "exact", probed
     cluster.command("policy", "attach", start_server(cluster, "sglang", "sglang"), "--name", "sglang", "--kind", "sglang",

@@ -138,7 +138,8 @@ const std::vector<int32_t> prompt_ids = {65, 66};
 } // namespace
 
 TEST(scripted_server, weights_that_change_within_a_completion_show_in_its_spans) {
-  running_engine x{"vllm", 700};
+  // Long enough that the other request comes within it, also where others have the machine.
+  running_engine x{"vllm", 5000};
   auto answer = x.begin("/inference/v1/generate", {{"token_ids", prompt_ids}});
   x.wait_for_request();
   auto set = ask(*x.client, true, x.root + "/update_weight_version", R"({"new_version":"b"})");

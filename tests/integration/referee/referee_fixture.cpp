@@ -31,6 +31,8 @@ const char* const honest_body = R"(
 
 namespace {
 
+constexpr int patience_ms = 500'000; // below ctest's own limit
+
 std::string from_environment(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr)
@@ -97,7 +99,7 @@ std::string referee_fixture::build_library(const std::string& source) {
   spec.environment = {"PATH=/usr/bin:/bin"};
   auto compiler = world_->processes.start(spec);
   if (!compiler) throw std::runtime_error(render(compiler.error()));
-  auto status = compiler->wait(60'000);
+  auto status = compiler->wait(patience_ms);
   if (!status || status->code != 0)
     throw std::runtime_error("the test's candidate does not compile:\n" + source);
   return known = path + ".so";
@@ -109,10 +111,11 @@ Message<wire::EvaluateResult> referee_fixture::evaluate(const std::string& sourc
   auto request = build<wire::EvaluateRequest>([&](wire::EvaluateRequest::Builder x) {
     x.setTaskDir(task_directory());
     x.setLibraryPath(library);
+    x.setDeadlineMs(120'000); // of all calls; who hangs in one of them is ended by that call's own
     x.initTiming().setEnabled(false);
     if (change) change(x);
   });
-  auto result = world_->referee->evaluate(request, 60'000);
+  auto result = world_->referee->evaluate(request, patience_ms);
   if (!result) throw std::runtime_error(render(result.error()));
   return *result;
 }
@@ -120,7 +123,7 @@ Message<wire::EvaluateResult> referee_fixture::evaluate(const std::string& sourc
 std::vector<std::string> referee_fixture::problems_of(const std::string& directory) {
   auto request =
       build<wire::CheckRequest>([&](wire::CheckRequest::Builder x) { x.setTaskDir(directory); });
-  auto result = world_->referee->check(request, 120'000);
+  auto result = world_->referee->check(request, patience_ms);
   if (!result) throw std::runtime_error(render(result.error()));
   auto open = result->open();
   std::vector<std::string> problems;

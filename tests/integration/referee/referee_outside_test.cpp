@@ -10,9 +10,10 @@ namespace {
 using referee_outside = referee_fixture;
 
 constexpr const char* candidate_program = "kernelmill-candidate";
-constexpr double after = 0.05; // seconds of its first call
+constexpr double after = 0.2; // seconds of its first call; who only loads does not work for as long
 
-// Works for a while in its first call: not for long, since a busy machine makes it longer.
+// Works for a while in its first call: long enough that who looks for it has a core meanwhile, and
+// well below a call's two seconds.
 const std::string slow_at_first = R"(
 #include <time.h>
 static int calls = 0;
@@ -23,7 +24,7 @@ static double worked() {
 }
 )";
 const std::string slow_body =
-    "if (calls++ == 0) while (worked() < 0.2) {}" + std::string{honest_body};
+    "if (calls++ == 0) while (worked() < 0.6) {}" + std::string{honest_body};
 
 wire::FaultClass blamed_class(const Message<wire::EvaluateResult>& x) {
   return x.open()->getFault().getClass();

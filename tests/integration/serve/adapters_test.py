@@ -40,6 +40,7 @@ class Served(unittest.TestCase):
         os.environ["XDG_CACHE_HOME"] = cls.stack.enter_context(tempfile.TemporaryDirectory())
         cls.client = cls.stack.enter_context(kernelmill.serve(
             "cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"]))
+        cls.client.timeout = 600
         folder = cls.stack.enter_context(tempfile.TemporaryDirectory())
         token = pathlib.Path(folder, "token")
         token.write_text(cls.client._token)

@@ -34,7 +34,7 @@ class Socket:
 
     def __init__(self, url, token="", **headers):
         parts = urllib.parse.urlsplit(url)
-        self.link = socket.create_connection((parts.hostname, parts.port), 120)
+        self.link = socket.create_connection((parts.hostname, parts.port), 600)
         given = {"Host": parts.netloc, "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
                  "Sec-WebSocket-Key": base64.b64encode(secrets.token_bytes(16)).decode()}
         given.update({"Authorization": "Bearer " + token} if token else {}, **headers)
@@ -46,10 +46,14 @@ class Socket:
             pass
 
     def send(self, data, opcode=1):
+        self.link.sendall(self.frame(data, opcode))
+
+    @staticmethod
+    def frame(data, opcode=1):
         data = data if isinstance(data, bytes) else data.encode()
         size = (struct.pack("!B", 0x80 | len(data)) if len(data) < 126 else struct.pack("!BH", 0xFE, len(data)) if len(data) < 65536
                 else struct.pack("!BQ", 0xFF, len(data)))
-        self.link.sendall(bytes([0x80 | opcode]) + size + bytes(4) + data)
+        return bytes([0x80 | opcode]) + size + bytes(4) + data
 
     def receive(self):
         """(opcode, data) of a frame; None when the server has gone."""
@@ -82,6 +86,7 @@ class OpenEnv(unittest.TestCase):
         os.environ["XDG_CACHE_HOME"] = cls.stack.enter_context(tempfile.TemporaryDirectory())
         cls.client = cls.stack.enter_context(kernelmill.serve(
             "cpu", program=PROGRAM, tasks=str(TASKS), options=["--no-timing"]))
+        cls.client.timeout = 600
 
     @classmethod
     def tearDownClass(cls):
@@ -94,7 +99,7 @@ class OpenEnv(unittest.TestCase):
 
     def get(self, path, token=True):
         parts = urllib.parse.urlsplit(self.client.url)
-        link = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
+        link = http.client.HTTPConnection(parts.hostname, parts.port, timeout=600)
         link.request("GET", path, headers={"Authorization": "Bearer " + self.client._token} if token else {})
         answer = link.getresponse()
         result = answer.status, json.loads(answer.read())
@@ -157,9 +162,9 @@ class OpenEnv(unittest.TestCase):
         for message in ({"type": "reset", "data": {"problem_id": TASK}}, {"type": "step", "data": {"code": GOOD}}, {"type": "state"}):
             ws.send(json.dumps(message))
         self.assertEqual([ws.answer()["type"] for _ in range(3)], ["observation", "observation", "state"])
-        ws.send(json.dumps({"type": "step", "data": {"code": WRONG}}))
-        for _ in range(100):
-            ws.send(json.dumps({"type": "state"}))
+        # All are there at once, and a source that nobody compiled before takes longer than to read them.
+        step = {"type": "step", "data": {"code": WRONG + "// " + secrets.token_hex()}}
+        ws.link.sendall(b"".join(ws.frame(json.dumps(x)) for x in [step] + [{"type": "state"}] * 100))
         said = [ws.answer() for _ in range(101)]
         self.assertIn("CAPACITY_REACHED", {x["data"].get("code") for x in said})
         self.assertEqual([x["type"] for x in said].count("observation"), 1)

@@ -38,6 +38,7 @@ class Keys(unittest.TestCase):
         cls.client = cls.stack.enter_context(kernelmill.serve(
             "cpu", program=PROGRAM, tasks=str(TASKS), patience=0,
             options=["--no-timing", "--runs", str(home / "runs"), "--policy-keys", str(home / "keys.json")]))
+        cls.client.timeout = 600
 
     @classmethod
     def emulated(cls, answers):
@@ -67,7 +68,7 @@ class Keys(unittest.TestCase):
     def test_an_order_names_a_key_and_it_goes_to_its_server(self):
         ordered = self.order({"key": "lab"}, id="lab", config={"retrieval": {"enabled": False}})
         with contextlib.suppress(kernelmill.KernelmillError):
-            self.client._ask("GET", "/v1/rollouts/batch?order=lab&consumer=c&request=r&wait_s=60", extra_s=60)
+            self.client._ask("GET", "/v1/rollouts/batch?order=lab&consumer=c&request=r&wait_s=600", extra_s=600)
         self.assertEqual(ordered["requested"], 1)
         self.assertIn(f"Bearer {SECRET}", self.lab.keys)
 

@@ -65,7 +65,7 @@ class Place:
         self.server.wait()
         self.serve()
 
-    def ask(self, method, path, body=None, extra_s=60):
+    def ask(self, method, path, body=None, extra_s=600):
         return self.client._ask(method, path, body, extra_s=extra_s)
 
     def order(self, **more):
@@ -75,7 +75,7 @@ class Place:
             "sampling": {"logprobs": True}, "config": {
                 "retrieval": {"enabled": False}, "evaluation": {"timing": {"enabled": False}}}, **more})
 
-    def batch(self, order, request, groups=1, generation=0, wait_s=120, consumer="", lease_s=600):
+    def batch(self, order, request, groups=1, generation=0, wait_s=600, consumer="", lease_s=600):
         return self.ask("GET", f"/v1/rollouts/batch?order={order}&consumer={consumer or order}&request={request}"
                                f"&groups={groups}&generation={generation}&wait_s={wait_s}&lease_s={lease_s}")
 
@@ -197,7 +197,7 @@ class Rollouts(unittest.TestCase):
         (run / "lineage" / "data.mdb").touch()  # of the last one: LMDB had made its file and written nothing
         at.serve()
         for name in names:
-            self.assertEqual(len(at.batch(name, "r1", wait_s=30)["groups"]), 1, at.ask("GET", "/v1/rollouts/" + name))
+            self.assertEqual(len(at.batch(name, "r1")["groups"]), 1, at.ask("GET", "/v1/rollouts/" + name))
 
     def test_a_lease_that_expires_goes_to_another(self):
         at = self.at

@@ -31,6 +31,7 @@ class Seats(unittest.TestCase):
         cls.client = cls.stack.enter_context(kernelmill.serve(
             "cpu", program=PROGRAM, tasks=str(TASKS), patience=0, with_token=False,
             options=["--no-timing", "--runs", str(cls.folder / "runs")]))
+        cls.client.timeout = 600
         cls.policies = {x: cls.policy(x) for x in ("vllm", "sglang", "openai")}
 
     @classmethod
@@ -59,7 +60,7 @@ class Seats(unittest.TestCase):
         request = urllib.request.Request(f"{seat.base_url}/{path}", json.dumps(body).encode(),
                                          {"Content-Type": "application/json", "Authorization": f"Bearer {seat.api_key}"})
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=600) as answer:
                 return answer.status, answer.headers, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

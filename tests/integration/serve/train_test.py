@@ -39,10 +39,7 @@ class Training(unittest.TestCase):
         for name, rows in (("train/a", 64), ("train/b", 96), ("held_out/c", 128)):
             make_task(self.folder / "tasks", name, {"rows": rows, "cols": 2 * rows})
         (self.folder / "initial.json").write_text('{"count": 0, "of": []}')
-        free = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        policy, trainer = (x.getsockname()[1] for x in free)
-        for x in free:
-            x.close()
+        policy, trainer = self.kept_port(), self.kept_port()
         python = [sys.executable, "-B", str(PARTS)]
         self.config = {
             "dir": "out", "preset": "single_turn", "steps": 3, "seed": 5, "backend": "cpu",
@@ -53,6 +50,13 @@ class Training(unittest.TestCase):
             "trainer": {"command": [*python, "trainer", str(trainer)], "url": f"http://127.0.0.1:{trainer}/step"},
             "run": {"policy": {"kind": "sglang", "base_url": f"http://127.0.0.1:{policy}/v1", "model": "m", "max_in_flight": 1},
                     "evaluation": {"timing": {"enabled": False}}, "reward": {"preset": "correctness"}}}
+
+    def kept_port(self):
+        """A port that the system gives to nobody else meanwhile; who asks to reuse its address may listen there."""
+        kept = self.stack.enter_context(socket.socket())
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        return kept.getsockname()[1]
 
     def write(self, **changes):
         for key, value in changes.items():
@@ -65,7 +69,7 @@ class Training(unittest.TestCase):
         return str(path)
 
     def ask(self, *words):
-        return subprocess.run([PROGRAM, *words], capture_output=True, text=True, cwd=self.folder, timeout=200)
+        return subprocess.run([PROGRAM, *words], capture_output=True, text=True, cwd=self.folder, timeout=1200)
 
     def train(self, **changes):
         done = self.ask("train", self.write(**changes), "--json")
@@ -145,7 +149,7 @@ class Training(unittest.TestCase):
     def test_whoever_is_killed_it_goes_on_and_no_group_is_learned_from_twice(self):
         # The trainer's words name the folder too, so that it can be found.
         self.config["trainer"]["command"].insert(-1, str(self.folder))
-        path = self.write(steps=6, evaluation={"every": 0})
+        path = self.write(steps=1000, evaluation={"every": 0})  # more than it takes while this test looks elsewhere
         for part in ("policy", "trainer", "head"):
             process = subprocess.Popen([PROGRAM, "train", path, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             try:
@@ -155,16 +159,18 @@ class Training(unittest.TestCase):
                 if part != "head":
                     self.assertIn("step", json.loads(process.stdout.readline() or process.stderr.read()))
                     process.send_signal(signal.SIGINT)
-                code = process.wait(60)
+                code = process.wait(600)
                 self.assertEqual(code, -signal.SIGKILL if part == "head" else 130)
             finally:
                 process.kill()
                 process.wait()
                 process.stdout.close()
                 process.stderr.close()
-        self.train(steps=7)
-        self.assertEqual([x["step"] for x in self.lines()], list(range(7)))
-        self.learned_once(7)
+        steps = (self.folder / "out/checkpoints.jsonl").read_text().count("\n") + 1  # the last line may be torn
+        self.assertGreater(steps, 4)
+        self.train(steps=steps)
+        self.assertEqual([x["step"] for x in self.lines()], list(range(steps)))
+        self.learned_once(steps)
 
     def test_what_is_held_out_is_searched_for(self):
         (self.folder / "texts.jsonl").write_text('["harmless"]\n["a book of held_out/c"]\n')

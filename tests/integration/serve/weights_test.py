@@ -76,6 +76,7 @@ class Weights(unittest.TestCase):
         os.environ["XDG_CACHE_HOME"] = home
         cls.client = cls.stack.enter_context(kernelmill.serve(
             "cpu", program=PROGRAM, tasks=str(TASKS), patience=0, options=["--no-timing", "--runs", home + "/runs"]))
+        cls.client.timeout = 600
 
     def server(self, answers):
         made = Emulated(answers)

@@ -139,7 +139,7 @@ TEST_F(torch_walls, what_is_ended_is_gone_with_all_that_it_started) {
                     "try:\n    os.setsid()\nexcept OSError:\n    pass\nwhile True:\n    pass"),
       [](wire::EvaluateRequest::Builder x) { x.setDeadlineMs(2000); });
   EXPECT_EQ(category(result), "timed_out") << summary(result);
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds{5};
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds{60};
   while (is_anywhere("km-survivor") && std::chrono::steady_clock::now() < end)
     std::this_thread::yield();
   EXPECT_FALSE(is_anywhere("km-survivor"));

@@ -19,7 +19,7 @@ import serving  # noqa: E402
 
 FOLDER = serving.SOURCE / "launch" / "monitoring"
 METRIC = re.compile(r"\bkernelmill_\w+")
-PATIENCE = 120
+PATIENCE = 600
 CHEAT = (serving.SOURCE / "tests/exploits/corpus/hacks/input_mutation.cpp").read_text()
 
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import readers  # noqa: E402
 from policy import Policy, serving  # noqa: E402
 
-PATIENCE = 120
+PATIENCE = 600
 TAGS = {"Reward/Mean": "reward/mean", "Reward/StdDev": "reward/std", "Kernel/CompileRate": "kernel/compile_rate",
         "Kernel/CorrectRate": "kernel/correct_rate", "Kernel/MeanSpeedup": "kernel/mean_speedup",
         "multiturn/success_rate": "multiturn/success_rate", "Batch/NumTrajectories": "episodes", "Batch/Group": "step"}

@@ -102,6 +102,14 @@ TEST(feedback, names_what_a_sanitizer_found_although_hidden_cases_ran) {
   EXPECT_THAT(text, HasSubstr("Memory: racecheck in sums: Race reported at 0x60\n"));
 }
 
+TEST(feedback, says_why_a_sanitizer_has_no_report) {
+  auto text = told_of_profile(profile_words::none, [](wire::TurnFacts::Builder out) {
+    fill_good(out);
+    out.getEvaluation().initMemory().initProblems(1).set(0, "initcheck: no time is left");
+  });
+  EXPECT_THAT(text, HasSubstr("Memory, not all was looked at: initcheck: no time is left\n"));
+}
+
 TEST(feedback, of_a_wrong_kernel_has_no_profile) {
   auto wrong = [](wire::TurnFacts::Builder out) {
     fill_profiled(out);

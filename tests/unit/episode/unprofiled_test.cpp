@@ -28,8 +28,8 @@ TEST(acceptable, is_what_a_judge_has_no_reason_to_reject) {
   EXPECT_FALSE(acceptable([](auto x) { x.initFault().setClass(wire::FaultClass::CANDIDATE); }));
 }
 
-TEST(sanitized, is_device_code_alone_and_in_time_of_its_own) {
-  auto asked = [](contract_kind contract) {
+TEST(sanitized, is_each_contract_and_in_time_of_its_own) {
+  auto asked = [](contract_kind contract, const char* when) {
     task what;
     what.contract = contract;
     const parsed_completion parsed;
@@ -42,16 +42,18 @@ TEST(sanitized, is_device_code_alone_and_in_time_of_its_own) {
                               {*timing_view,
                                {},
                                std::chrono::milliseconds{5000},
-                               "on_accept",
-                               std::chrono::milliseconds{3000}});
+                               when,
+                               std::chrono::milliseconds{*when == 0 ? 0 : 3000}});
   };
-  auto device = asked(contract_kind::device);
-  auto x = device.open();
-  EXPECT_STREQ(x->getSanitize().cStr(), "on_accept");
-  EXPECT_EQ(x->getSanitizeMs(), 3000u);
-  EXPECT_EQ(x->getDeadlineMs(), 8000u);
-  auto native = asked(contract_kind::native);
-  auto y = native.open();
+  for (auto contract : {contract_kind::device, contract_kind::native, contract_kind::torch}) {
+    auto request = asked(contract, "on_accept");
+    auto x = request.open();
+    EXPECT_STREQ(x->getSanitize().cStr(), "on_accept");
+    EXPECT_EQ(x->getSanitizeMs(), 3000u);
+    EXPECT_EQ(x->getDeadlineMs(), 8000u);
+  }
+  auto without = asked(contract_kind::native, "");
+  auto y = without.open();
   EXPECT_STREQ(y->getSanitize().cStr(), "");
   EXPECT_EQ(y->getDeadlineMs(), 5000u);
 }

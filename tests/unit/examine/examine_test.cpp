@@ -73,13 +73,13 @@ TEST_F(a_tool, runs_around_the_program_inside_the_walls_and_reports_beside_what_
 }
 
 TEST_F(a_tool, that_does_not_end_is_ended) {
-  options_.limit_ms = 700;
-  auto tool = write_tool("tool", "echo begun > $1; (sleep 100) & sleep 100\n");
+  options_.limit_ms = 3'000; // in which it must have begun, behind others on a busy machine
+  auto tool = write_tool("tool", "echo begun > $1; (sleep 1000) & sleep 1000\n");
   auto x = examine(walls_, options_, {tool, report_path()}, files());
   ASSERT_TRUE(x) << render(x.error());
   EXPECT_TRUE(x->timed_out);
   EXPECT_EQ(x->report, "begun\n");
-  EXPECT_LT(x->seconds, 15);
+  EXPECT_LT(x->seconds, 100);
 }
 
 TEST_F(a_tool, that_is_not_there_is_named) {
@@ -96,7 +96,7 @@ case $metrics in *dram__throughput*)
   exit 1;; esac
 { echo '"ID","Kernel Name","gpu__time_duration.sum"'; echo '"","","ns"'; echo '"0","f","2,000"'; } > $log
 )");
-  auto x = examine_by_ncu(walls_, options_, ncu, metric_pack::quick, 5, files());
+  auto x = examine_by_ncu(walls_, options_, {ncu, metric_pack::quick, {}}, 5, files());
   ASSERT_TRUE(x) << render(x.error());
   EXPECT_EQ(x->report.problem, ncu_problem::none) << x->run.report << x->run.said;
   EXPECT_THAT(x->refused, ElementsAre("dram__throughput.avg.pct_of_peak_sustained_elapsed"));
@@ -113,7 +113,7 @@ echo "==ERROR== Failed to find metric ${metrics%%,*}"
 sleep 1
 exit 1
 )");
-  auto x = examine_by_ncu(walls_, options_, ncu, metric_pack::full, 5, files());
+  auto x = examine_by_ncu(walls_, options_, {ncu, metric_pack::full, {}}, 5, files());
   ASSERT_TRUE(x) << render(x.error());
   EXPECT_TRUE(x->run.timed_out);
   EXPECT_LE(x->refused.size(), 2u);
@@ -127,9 +127,42 @@ TEST_F(a_tool, that_lies_among_what_is_private_is_not_shown_with_it) {
   EXPECT_THAT(x.error().message, HasSubstr("would see all of " + folder_.path()));
 }
 
+TEST_F(a_tool, of_device_code_profiles_all_and_keeps_what_has_the_name) {
+  auto ncu = write_tool("ncu", R"sh(
+for x; do case $x in --log-file=*) log=${x#--log-file=};; esac; done
+echo "$@"
+{ echo '"ID","Kernel Name","gpu__time_duration.sum"'; echo '"","","ns"'
+  echo '"0","sums(int)","2,000"'; echo '"1","total(int)","3,000"'; } > $log
+)sh");
+  auto x = examine_by_ncu(walls_, options_, {ncu, metric_pack::quick, "^tot"}, 5, files());
+  ASSERT_TRUE(x) << render(x.error());
+  ASSERT_EQ(x->report.kernels.size(), 1u);
+  EXPECT_EQ(x->report.kernels[0].metrics.kernel, "total(int)");
+  EXPECT_THAT(x->run.said, AllOf(HasSubstr("--launch-skip=4"), Not(HasSubstr("--kernel-name="))));
+  auto none = examine_by_ncu(walls_, options_, {ncu, metric_pack::quick, "other"}, 5, files());
+  EXPECT_EQ(none->report.problem, ncu_problem::no_kernels);
+  auto bad = examine_by_ncu(walls_, options_, {ncu, metric_pack::quick, "(("}, 5, files());
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error().category, "usage");
+}
+
+// How many kernels it launches nobody knows.
+TEST_F(a_tool, of_a_library_profiles_what_lies_between_its_marks) {
+  auto what = row_sum(contract_kind::native);
+  auto laid = lay_out_library(*what, "a library", {what->timed_cpu}, 3, {});
+  ASSERT_TRUE(laid) << render(laid.error());
+  EXPECT_TRUE(laid->marks_last);
+  auto ncu = write_tool("ncu", "echo \"$@\"\n");
+  auto x = examine_by_ncu(walls_, options_, {ncu, metric_pack::quick, "sum"}, 3, *laid);
+  ASSERT_TRUE(x) << render(x.error());
+  EXPECT_THAT(x->run.said,
+              AllOf(HasSubstr("--profile-from-start=off"), HasSubstr("--launch-count=64"),
+                    HasSubstr("--kernel-name=regex:sum"), Not(HasSubstr("--launch-skip"))));
+}
+
 TEST_F(a_tool, that_may_not_read_counters_says_so_beside_its_report) {
   auto ncu = write_tool("ncu", "echo '==ERROR== ERR_NVGPUCTRPERM - no permission'; exit 1\n");
-  auto x = examine_by_ncu(walls_, options_, ncu, metric_pack::full, 5, files());
+  auto x = examine_by_ncu(walls_, options_, {ncu, metric_pack::full, {}}, 5, files());
   ASSERT_TRUE(x) << render(x.error());
   EXPECT_EQ(x->report.problem, ncu_problem::no_permission);
 }

@@ -75,6 +75,36 @@ TEST(lone_files, of_what_cannot_be_launched_are_none) {
   EXPECT_EQ(lay_out(*what, "no artifact", {which}, 1, {}).error().category, "load_failed");
 }
 
+TEST(lone_files, of_a_library_name_its_function_and_the_values_of_its_scalars) {
+  auto what = row_sum(contract_kind::native);
+  task_case which{"mine", {{"rows", 6}, {"cols", 10}}, {}, false};
+  auto files = lay_out_library(*what, "a library", {which}, 1, {});
+  ASSERT_TRUE(files) << render(files.error());
+  EXPECT_STREQ(static_cast<const char*>(files->program.data()), "a library");
+  const auto& head = head_of(*files);
+  EXPECT_STREQ(head.function, "solve");
+  const auto& x = head.list[0];
+  EXPECT_EQ(x.launches, 0u);
+  EXPECT_EQ(x.calls, 1u);
+  EXPECT_EQ(head.marked, 0u);
+  EXPECT_EQ(x.buffers[0].bytes, 6u * 10 * 4); // x
+  EXPECT_NE(x.buffers[0].contents, 0u);
+  EXPECT_EQ(x.buffers[1].contents, 0u); // y
+  EXPECT_EQ(x.values[2], 6);            // rows
+  EXPECT_EQ(x.values[3], 10);           // cols
+  EXPECT_EQ(lay_out_library(*what, "", {which}, 1, {}).error().category, "load_failed");
+}
+
+TEST(lone_files, of_a_library_that_is_called_more_than_once_mark_the_last_call) {
+  auto what = row_sum(contract_kind::native);
+  task_case which{"mine", {{"rows", 6}, {"cols", 10}}, {}, false};
+  auto files = lay_out_library(*what, "a library", {which}, 4, {});
+  ASSERT_TRUE(files) << render(files.error());
+  EXPECT_TRUE(files->marks_last);
+  EXPECT_EQ(head_of(*files).list[0].calls, 4u);
+  EXPECT_NE(head_of(*files).marked, 0u);
+}
+
 TEST(shown_cases, have_none_that_is_hidden) {
   auto what = row_sum();
   std::vector<std::string> names;

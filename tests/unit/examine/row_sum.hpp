@@ -1,6 +1,6 @@
 #pragma once
 
-// The task that tests of tools around device code take.
+// The task that tests of tools around candidates take.
 
 #include <cstdlib>
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace kernelmill {
 
-inline task_ptr row_sum() {
+inline task_ptr row_sum(contract_kind contract = contract_kind::device,
+                        const char* backend = "cuda") {
   auto loaded = load_task(std::string{std::getenv("KERNELMILL_SOURCE_DIR")} + "/configs/tasks",
                           "native/row_sum");
   judging_terms terms;
-  terms.backend = "cuda";
-  terms.contract = contract_kind::device;
+  terms.backend = backend;
+  terms.contract = contract;
   return *on_terms(**loaded, terms);
 }
 

@@ -20,6 +20,7 @@ using kernelmill::testing::temporary_folder;
 using kernelmill::testing::turn_options;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::text_of_file;
 namespace fs = std::filesystem;
 
@@ -113,6 +114,21 @@ TEST_F(written_dataset, has_a_file_a_split_a_card_and_its_provenance) {
   EXPECT_EQ(x["files"][0]["sha256"], done.files[0].sha256);
   EXPECT_EQ(x["left_out"]["episodes_of_other_governance"], 2);
   EXPECT_EQ(x["models"], nlohmann::json({"scripted"}));
+}
+
+TEST_F(written_dataset, says_which_runs_were_restored_or_imported) {
+  write();
+  EXPECT_THAT(read("README.md"), Not(HasSubstr("restored")));
+  from_.facts["restored"] = {{{"episodes", 2u}, {"turns", 4u}}, {{"episodes", 1u}, {"turns", 3u}}};
+  what_.force = true;
+  write();
+  EXPECT_THAT(read("README.md"),
+              HasSubstr("3 episodes with 7 turns of `demo` were restored from its traces.jsonl"));
+  EXPECT_EQ(provenance_file()["runs"][0]["restored"].size(), 2u);
+  from_.facts["imported"] = {{"system", "gpu_rl"}};
+  write();
+  EXPECT_THAT(read("README.md"), HasSubstr("The rewards of `demo` were not measured here: the run "
+                                           "was imported from gpu_rl."));
 }
 
 TEST_F(written_dataset, is_the_same_bytes_each_time) {

@@ -28,19 +28,20 @@ ARROWS = {
     "storage/bundle": "storage",
     "storage/export": "storage",
     "storage/fsck": "storage",
+    "storage/restore": "storage",
     "retrieval": "",
     # gpu/
     "gpu/cuda": "",
     "gpu/process": "",
     "gpu/task": "",
     "gpu/profiler": "gpu/task",
-    "gpu/inspect": "gpu/sandbox gpu/toolchain",
+    "gpu/inspect": "gpu/profiler gpu/sandbox gpu/toolchain",
     "gpu/sandbox": "gpu/process",
     "gpu/python": "gpu/process gpu/sandbox",
     "gpu/candidate": "gpu/cuda",
     "gpu/toolchain": "gpu/process gpu/python gpu/sandbox gpu/task",
     "gpu/referee": "gpu/candidate gpu/cuda gpu/process gpu/sandbox gpu/task gpu/toolchain",
-    "gpu/examine": "gpu/candidate gpu/profiler gpu/referee gpu/sandbox gpu/task",
+    "gpu/examine": "gpu/candidate gpu/process gpu/profiler gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain",
     "gpu/torch": "gpu/python gpu/referee gpu/sandbox gpu/task",
     "gpu/torch/native": "gpu/candidate gpu/cuda gpu/sandbox",
     "gpu/programs": "gpu/candidate gpu/cuda gpu/examine gpu/process gpu/referee gpu/sandbox gpu/task gpu/torch",
@@ -59,7 +60,7 @@ ARROWS = {
     "actors/policy_client/http": "",
     "actors/policy_client/protocol": "",
     "actors/policy_pool": "actors actors/policy_client actors/policy_client/protocol",
-    "actors/profiler": "actors",
+    "actors/profiler": "actors gpu/profiler",
     "actors/retriever": "actors retrieval",
     "actors/run": "actors actors/episode actors/governance",
     # launch/
@@ -72,7 +73,7 @@ ARROWS = {
     "launch/scripted_server": "actors/policy_client/http actors/policy_client/protocol launch/http",
     "launch/http": "actors actors/policy_client/http launch/config",
     "launch/trackers": "actors/policy_client/http launch/config storage",
-    "launch/machine": "gpu/cuda gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
+    "launch/machine": "gpu/cuda gpu/inspect gpu/process gpu/python gpu/referee gpu/sandbox gpu/task gpu/toolchain"
     " launch/config",
     "launch/node": "actors actors/cluster actors/compiler actors/episode actors/governance"
     " actors/gpu_runner actors/lineage actors/monitor actors/policy_client actors/policy_client/http actors/profiler"
@@ -82,8 +83,10 @@ ARROWS = {
     "launch/study": "launch/report launch/watch storage storage/export",
     "launch/cluster": "actors actors/cluster actors/head actors/monitor actors/policy_pool"
     " launch/config launch/machine launch/node launch/watch storage",
-    "launch/judging": "actors/episode actors/governance gpu/referee gpu/task gpu/toolchain launch/cli"
+    "launch/judging": "actors/episode actors/governance gpu/profiler gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine storage",
+    "launch/benching": "gpu/referee gpu/task launch/cli",
+    "launch/inspecting": "gpu/inspect gpu/profiler gpu/sandbox gpu/toolchain launch/cli",
     "launch/bundle": "launch/study storage storage/bundle storage/export",
     "launch/page": "launch/config launch/http launch/study launch/watch storage",
     "launch/rollouts": "actors/handoff actors/head actors/policy_client actors/policy_client/http launch/cluster launch/config launch/machine launch/node"
@@ -93,10 +96,10 @@ ARROWS = {
     " launch/http launch/judging launch/rollouts",
     "launch/training": "actors/episode actors/handoff actors/policy_client/http gpu/process gpu/task launch/cli launch/config launch/machine"
     " launch/node launch/report launch/study storage",
-    "launch/commands": "launch/bundle storage/bundle actors/cluster actors/governance actors/handoff actors/policy_client gpu/process"
+    "launch/commands": "launch/benching launch/bundle storage/bundle actors/cluster actors/governance actors/handoff actors/policy_client gpu/process"
     " gpu/examine gpu/inspect gpu/profiler gpu/referee gpu/sandbox gpu/task gpu/toolchain launch/cli launch/cluster launch/config"
-    " launch/http launch/import launch/judging launch/machine launch/node launch/page launch/report launch/rollouts"
-    " launch/scripted_server launch/services launch/simulate launch/study launch/training launch/watch retrieval storage storage/export storage/fsck",
+    " launch/http launch/import launch/inspecting launch/judging launch/machine launch/node launch/page launch/report launch/rollouts"
+    " launch/scripted_server launch/services launch/simulate launch/study launch/training launch/watch retrieval storage storage/export storage/fsck storage/restore",
     "launch": "launch/cli launch/commands",
 }
 
@@ -105,6 +108,7 @@ KEPT = {
     r"lmdb\.h$": "storage",
     r"curl/": "actors/policy_client",
     r"faiss/": "retrieval",
+    r"sqlite3\.h$": "gpu/profiler",
     r"(cuda|cuda_runtime|nvrtc|nvml|cupti)\.h$|hip/|rocm": "gpu",
     r"caf/(io|openssl)/": "launch/cluster",
     r"kj/compat/http\.h$": "launch/http launch/scripted_server",

@@ -48,7 +48,7 @@ STAY = {
 }
 FLOORS = ("actors", "gpu", "launch", "retrieval", "storage")
 # The store itself.
-OF_THE_STORE = re.compile(r"^storage/[a-z_]+\.(?:cpp|hpp)$|^storage/fsck/|^storage/bundle/")
+OF_THE_STORE = re.compile(r"^storage/[a-z_]+\.(?:cpp|hpp)$|^storage/fsck/|^storage/bundle/|^storage/restore/")
 
 
 def readers():

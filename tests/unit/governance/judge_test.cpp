@@ -63,6 +63,7 @@ TEST(judge, a_fast_correct_kernel_passes_every_gate) {
   EXPECT_EQ(x.fault, wire::FaultClass::NONE);
   EXPECT_EQ(x.gates.size(), 8u);
   EXPECT_EQ(x.gates["memory_safety"], GateStatus::NOT_RUN);
+  EXPECT_THAT(x.reasons["memory_safety"], HasSubstr("did not look at it"));
   x.gates.erase("memory_safety");
   for (auto& [name, status] : x.gates) EXPECT_EQ(status, GateStatus::PASS) << name;
   EXPECT_DOUBLE_EQ(x.reward, 0.3 + 2.9);

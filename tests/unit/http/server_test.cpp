@@ -213,15 +213,23 @@ TEST_F(HttpServer, RefusesHeadersThatAreTooLarge) {
   EXPECT_THAT(ask(port, "GET /echo/a HTTP/1.1"), EndsWith("\r\n\r\na"));
 }
 
-TEST_F(HttpServer, ClientsThatStopInTheMiddleAreNotWaitedFor) {
+TEST_F(HttpServer, ClientsThatStopInTheHeadAreNotWaitedFor) {
   limits bounds;
-  bounds.header_time = bounds.body_time = bounds.idle_time = 50ms;
+  bounds.header_time = 50ms;
   start(bounds);
-  talker head{port}, body{port}, idle{port};
+  talker head{port};
   head.say("GET /echo/a HTT");
+  EXPECT_THAT(head.hear(), testing::AnyOf("", HasSubstr("408 Request Timeout")));
+}
+
+// Their heads have all the time that there is: on a busy machine a client is slow to begin.
+TEST_F(HttpServer, ClientsThatStopAfterTheHeadAreNotWaitedFor) {
+  limits bounds;
+  bounds.body_time = bounds.idle_time = 50ms;
+  start(bounds);
+  talker body{port}, idle{port};
   body.say(std::string{post_size} + "\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nhalf");
   idle.say("GET /echo/a HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  EXPECT_THAT(head.hear(), testing::AnyOf("", HasSubstr("408 Request Timeout")));
   EXPECT_THAT(body.hear(), HasSubstr("408 Request Timeout"));
   EXPECT_THAT(idle.hear(), EndsWith("\r\n\r\na"));
 }

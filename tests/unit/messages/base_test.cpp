@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 #include <kj/debug.h>
 #include <nlohmann/json.hpp>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "messages/base/base64.hpp"
 #include "messages/base/clock.hpp"
+#include "messages/base/descriptor.hpp"
 #include "messages/base/files.hpp"
 #include "messages/base/json_fields.hpp"
 #include "messages/base/text.hpp"
@@ -121,6 +123,18 @@ TEST(base_files, what_the_kernel_makes_up_is_read_to_its_end) {
   EXPECT_TRUE(text->ends_with("\n"));
   EXPECT_FALSE(read_whole("/proc/self/no_such_file"));
   EXPECT_FALSE(read_whole("/proc"));
+}
+
+TEST(base_files, as_many_bytes_as_are_asked_for_come_from_either_end) {
+  descriptor file{::memfd_create("kernelmill-test", MFD_CLOEXEC)};
+  ASSERT_TRUE(file);
+  EXPECT_EQ(read_first(file.get(), 4), "");
+  ASSERT_EQ(::write(file.get(), "abcdef", 6), 6); // it stands at its end
+  EXPECT_EQ(read_first(file.get(), 4), "abcd");
+  EXPECT_EQ(read_last(file.get(), 4), "cdef");
+  EXPECT_EQ(read_first(file.get(), 9), "abcdef");
+  EXPECT_EQ(read_last(file.get(), 9), "abcdef");
+  EXPECT_EQ(read_first(-1, 4), "");
 }
 
 TEST(base_files, a_file_of_many_pieces_comes_back_whole) {

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -36,7 +38,8 @@ struct policy_keys_of_operator : testing::Test {
 
   expected<named_server> read(json x) { return read_named_server(x, keys); }
 
-  std::string file = testing::TempDir() + "/policy_keys.json";
+  // Of this process alone: another one of these tests removes its own when it ends.
+  std::string file = testing::TempDir() + "/policy_keys-" + std::to_string(::getpid()) + ".json";
   policy_keys keys{{{"lab", "https://lab.example/team/v1", "KEY_OF_LAB", ""}}};
 };
 

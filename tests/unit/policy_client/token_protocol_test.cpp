@@ -159,6 +159,13 @@ http_response chat(const char* finish, const ids& prompt = {}) {
 TEST(token_exchange, a_server_that_tokenizes_no_messages_renders_by_a_chat_of_one_token) {
   token_exchange x{request_of({1, 2, 33, 99}, 2), options(server_kind::sglang)};
   EXPECT_EQ(classify(x.read(status(422)).signal, {}, 0).action, attempt_action::answer);
+  EXPECT_EQ(x.next("r").path, "generate");
+  EXPECT_EQ(x.next("r").body, "{}") << "nothing is sampled before it is known that ids are taken";
+  http_response away;
+  away.fault = transport_fault::refused;
+  EXPECT_EQ(classify(x.read(away).signal, {}, 0).action, attempt_action::retry);
+  EXPECT_EQ(x.next("r").path, "generate");
+  EXPECT_EQ(classify(x.read(status(400)).signal, {}, 0).action, attempt_action::answer);
   auto whole = x.next("r");
   EXPECT_FALSE(whole.from_root);
   EXPECT_EQ(whole.path, "chat/completions");
@@ -174,30 +181,37 @@ TEST(token_exchange, a_server_that_tokenizes_no_messages_renders_by_a_chat_of_on
   EXPECT_EQ(json::parse(x.next("r").body)["input_ids"], (ids{1, 2, 33, 99, 50}));
 }
 
-TEST(token_exchange, without_any_ids_the_completion_is_asked_for_by_chat_and_says_so) {
-  token_exchange x{request_of(), options(server_kind::sglang)};
+TEST(token_exchange, without_any_ids_it_says_so_and_asks_for_no_completion) {
+  token_exchange x{request_of(), options(server_kind::sglang), true};
   x.read(status(404));
+  EXPECT_EQ(json::parse(x.next("r").body)["max_tokens"], 1) << "it has completed ids before";
   x.read(chat("length"));
-  auto asked = x.next("r");
-  EXPECT_EQ(asked.path, "chat/completions");
-  EXPECT_EQ(json::parse(asked.body)["max_tokens"], 7);
-  EXPECT_EQ(json::parse(asked.body)["logprobs"], true);
-  EXPECT_EQ(classify(x.read(chat("abort")).signal, {}, 0).action, attempt_action::retry);
-  ASSERT_TRUE(x.more());
-  EXPECT_EQ(x.next("r").path, "chat/completions");
-  auto end = x.read(chat("stop"));
-  EXPECT_FALSE(x.more());
-  EXPECT_EQ(end.answer.content, "hi");
-  EXPECT_NE(end.answer.route.find("nor tells the ids of a prompt"), std::string::npos);
+  EXPECT_NE(x.lacks().find("nor tells the ids of a prompt"), std::string::npos);
+  EXPECT_EQ(json::parse(x.next("r").body)["max_tokens"], 1);
+  x.read(chat("length", {1, 2}));
+  EXPECT_EQ(x.lacks(), "");
+  EXPECT_EQ(x.next("r").path, "generate");
 }
 
-TEST(token_exchange, a_missing_generate_route_leads_to_chat_and_a_full_server_does_not) {
+TEST(token_exchange, a_server_of_chats_alone_is_told_before_anything_is_sampled) {
+  token_exchange x{request_of(), options(server_kind::vllm)};
+  x.read(status(404));
+  EXPECT_EQ(x.next("r").path, "inference/v1/generate");
+  auto end = x.read(status(404));
+  EXPECT_EQ(x.lacks(), "the server has no /inference/v1/generate (it answered 404)");
+  EXPECT_EQ(classify(end.signal, {}, 0).action, attempt_action::stop);
+  EXPECT_EQ(classify(end.signal, {true, 0}, 0).action, attempt_action::retry) << "a restart";
+  EXPECT_EQ(x.next("r").path, "inference/v1/generate");
+}
+
+TEST(token_exchange, a_missing_generate_route_is_told_and_a_full_server_is_asked_again) {
   token_exchange x{request_of(), options(server_kind::vllm)};
   x.read(ok(tokens({1, 2})));
   EXPECT_EQ(classify(x.read(status(503)).signal, {}, 0).action, attempt_action::retry);
+  EXPECT_EQ(x.lacks(), "");
   EXPECT_EQ(x.next("r").path, "inference/v1/generate");
   x.read(status(404));
-  EXPECT_EQ(x.next("r").path, "chat/completions");
+  EXPECT_NE(x.lacks(), "");
 }
 
 TEST(token_exchange, stop_texts_cut_the_text_but_not_the_ids) {
@@ -266,13 +280,13 @@ TEST(token_exchange, llamacpp_renders_each_of_the_three_conversations_in_two_ste
   EXPECT_EQ(json::parse(x.next("r").body)["prompt"], (ids{1, 2, 33, 99, 50}));
 }
 
-TEST(token_exchange, a_llamacpp_without_templates_is_asked_by_chat) {
+TEST(token_exchange, a_llamacpp_without_templates_tells_no_ids) {
   token_exchange x{request_of(), options(server_kind::llamacpp)};
   x.read(status(404));
+  EXPECT_EQ(x.next("r").path, "completion");
+  x.read(status(400));
   x.read(chat("length"));
-  EXPECT_EQ(x.next("r").path, "chat/completions");
-  x.read(chat("stop"));
-  EXPECT_FALSE(x.more());
+  EXPECT_NE(x.lacks(), "");
 }
 
 // As llama.cpp's build 11549 answered; the third id begins a character that the fourth ends.

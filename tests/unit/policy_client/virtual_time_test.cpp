@@ -92,6 +92,31 @@ http_response good() {
   return status(200, R"({"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]})");
 }
 
+/// The log of a client, as a file that goes with it.
+struct client_log {
+  client_log() {
+    EXPECT_NE(::mkdtemp(dir.data()), nullptr);
+    log_options options;
+    options.file = dir + "/log";
+    log = logger::open(options).value();
+  }
+  ~client_log() {
+    std::error_code ignored;
+    std::filesystem::remove_all(dir, ignored);
+  }
+  client_log(const client_log&) = delete;
+  client_log& operator=(const client_log&) = delete;
+
+  std::string text() {
+    log.close();
+    std::ifstream in{dir + "/log"};
+    return (std::ostringstream{} << in.rdbuf()).str();
+  }
+
+  std::string dir = std::string{::testing::TempDir()} + "/policy_log_XXXXXX";
+  logger log;
+};
+
 struct policy_client_simulation : testing::Test {
   struct configuration : caf::actor_system_config {
     configuration() {
@@ -200,13 +225,10 @@ TEST_F(policy_client_simulation, an_answer_comes_through) {
 }
 
 TEST_F(policy_client_simulation, retries_are_logged_with_their_cause_and_without_the_key) {
-  auto dir = std::string{::testing::TempDir()} + "/policy_log_XXXXXX";
-  ASSERT_NE(::mkdtemp(dir.data()), nullptr);
-  std::ofstream{dir + "/key"} << "sk-topsecret";
-  log_options options;
-  options.file = dir + "/log";
-  config.log = logger::open(options).value();
-  config.api_key_file = dir + "/key";
+  client_log kept;
+  std::ofstream{kept.dir + "/key"} << "sk-topsecret";
+  config.log = kept.log;
+  config.api_key_file = kept.dir + "/key";
   transport->reply = [](uint32_t n) {
     return n < 3 ? status(500, R"({"error": {"message": "\u001b[2Jno sk-topsecret today"}})")
                  : good();
@@ -217,11 +239,7 @@ TEST_F(policy_client_simulation, retries_are_logged_with_their_cause_and_without
   ASSERT_EQ(category(1), "");
   // What others say of the key is hidden too, for as long as the client lives.
   config.log.warn({}, "somebody said sk-topsecret");
-  config.log.close();
-  std::ifstream in{options.file};
-  auto text = (std::ostringstream{} << in.rdbuf()).str();
-  std::error_code ignored;
-  std::filesystem::remove_all(dir, ignored);
+  auto text = kept.text();
   EXPECT_NE(text.find("warn  actor=policy-client run=run episode=g1.e0 turn=0 | "
                       "http://server/v1: attempt 1 failed, the next in "),
             text.npos)
@@ -338,6 +356,34 @@ TEST_F(policy_client_simulation, a_wrong_key_ends_all_that_wait_at_once) {
   advance(11s, 100ms);
   ask(5);
   EXPECT_EQ(transport->ids.size(), 2u) << "after a while the server is asked once more";
+}
+
+TEST_F(policy_client_simulation, a_wrong_key_is_logged_once_with_how_many_it_ended) {
+  client_log kept;
+  config.log = kept.log;
+  config.max_in_flight = config.first_window = 2;
+  spawn();
+  for (uint32_t n : {1, 2, 3, 4, 5}) ask(n);
+  ASSERT_EQ(transport->calls.size(), 2u);
+  auto refusal = status(401, R"({"error":{"message":"Incorrect API key provided"}})");
+  transport->answer_first(refusal);
+  run();
+  EXPECT_EQ(category(5), "policy_auth");
+  transport->answer_first(refusal); // of the other one in flight
+  run();
+  EXPECT_EQ(category(2), "policy_auth");
+  advance(11s, 100ms);
+  ask(6);
+  transport->answer_first(good());
+  run();
+  auto text = kept.text();
+  auto first = text.find("error actor=policy-client | http://server/v1: the policy server answered "
+                         "401: Incorrect API key provided");
+  auto rest = text.find("answered 401", text.find("; 4 requests ended so\n", first));
+  ASSERT_NE(first, text.npos) << text;
+  EXPECT_NE(text.find("; 1 more request ended so\n", rest), text.npos) << text;
+  EXPECT_EQ(text.find("answered 401", rest + 1), text.npos) << text;
+  EXPECT_EQ(text.find("warn"), text.npos) << text;
 }
 
 TEST_F(policy_client_simulation, a_context_overflow_concerns_one_conversation_only) {

@@ -2,6 +2,8 @@
 
 #include "gpu/profiler/sanitizer_report.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -102,6 +104,18 @@ TEST(Sanitizer, AToolThatCouldNotWorkIsAProblemAndNoCleanRun) {
   EXPECT_EQ(
       read_sanitizer_report("========= Error: Device not supported. Please refer to it\n").problem,
       sanitizer_problem::not_supported);
+}
+
+TEST(Sanitizer, NoNumberOfWarningsHidesAnError) {
+  std::string text;
+  for (int i = 0; i < 100; ++i)
+    text += "========= Warning: Race reported between Write access at f(float *)+0x" +
+            std::to_string(i) + "\n";
+  text += "========= Error: Race reported between Write access at g(float *)+0x60\n";
+  auto x = read_sanitizer_report(text);
+  EXPECT_EQ(x.findings.size(), 64u);
+  EXPECT_TRUE(std::any_of(x.findings.begin(), x.findings.end(),
+                          [](auto& f) { return !f.is_warning && f.at.kernel == "g(float *)"; }));
 }
 
 } // namespace

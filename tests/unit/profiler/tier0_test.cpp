@@ -87,6 +87,48 @@ constexpr const char* two_launches = "// scratch: partial[4 * rows * 8]\n"
                                      "// launch: sums<<<dim3(8, rows), 256, 1024>>>(x, partial)\n"
                                      "// launch: total<<<ceil_div(rows, 128), 128>>>(partial, y)\n";
 
+// The card is told to the next turn, whose prompt has room for other things, too.
+TEST(Tier0, SpillsAreToldByLineWithinABudget) {
+  std::string text;
+  for (int i = 1; i <= 9; ++i) text += "  acc[" + std::string(60, '0') + "] += w;\n";
+  auto x = build<wire::BuildResult>([&](wire::BuildResult::Builder out) {
+    out.setCompiled(true);
+    auto kernels = out.initKernels(1);
+    kernels[0].setName("sums");
+    kernels[0].setRegisters(255);
+    kernels[0].setSpillStores(512);
+    kernels[0].setOccupancy(0.125);
+    auto list = out.initDiagnostics(6);
+    for (unsigned i = 0; i < list.size(); ++i) {
+      list[i].setLine(i + 2);
+      list[i].setSeverity("remark");
+      list[i].setMessage(i < 5 ? "spill in sums: 6 instructions of local memory"
+                               : "something else");
+    }
+  });
+  auto what = row_sum(contract_kind::native);
+  auto found = tier0_profile(what, text, *x.open(), *timed(20, 18).open());
+  ASSERT_TRUE(found);
+  auto opened = found->open();
+  EXPECT_EQ(std::string{opened->getCard().getBottleneck().cStr()}, "register_spills");
+  std::string place;
+  for (auto line : opened->getCard().getEvidence())
+    if (std::string{line.cStr()}.starts_with("in the source: ")) place = line.cStr();
+  EXPECT_THAT(place, HasSubstr("line 2 `acc[000"));
+  EXPECT_THAT(place, HasSubstr("(6 of local memory); line 3"));
+  EXPECT_LE(place.size(), 320u);
+}
+
+TEST(Tier0, HasTheCallsPlaceUnderTheRoofline) {
+  auto x = profile_of(row_sum(contract_kind::native), {}, built({{"f"}}), timed(20, 10));
+  EXPECT_DOUBLE_EQ(x.counters["arithmetic_intensity"], 0.25);
+  EXPECT_DOUBLE_EQ(x.counters["achieved_bandwidth"], 4.0 * 4096 * 1024 / 10e-6);
+  EXPECT_DOUBLE_EQ(x.counters["ridge_point"], 15);
+  auto torch = profile_of(row_sum(contract_kind::torch), {}, built({{"f"}}), timed(20, 10));
+  EXPECT_FALSE(torch.counters.contains("arithmetic_intensity")) << "it declares nothing";
+  EXPECT_FALSE(torch.counters.contains("achieved_flops"));
+}
+
 TEST(Tier0, ADeviceCandidateTellsItsLaunchesAndOccupancy) {
   auto x = profile_of(row_sum(contract_kind::device), two_launches,
                       built({{"sums", 40, 512}, {"total", 16}}), timed(20, 18));

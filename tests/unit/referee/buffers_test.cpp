@@ -1,4 +1,5 @@
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -83,6 +84,25 @@ TEST(buffers, poison_fills_the_payload_only) {
   EXPECT_EQ(last, poison_f32);
   EXPECT_FALSE(x.damage());
   x.flush();
+}
+
+TEST(buffers, a_tensor_that_moves_on_lies_elsewhere) {
+  auto x = shared_buffer::create(100, true).value();
+  std::set<size_t> offsets;
+  for (uint32_t i = 0; i < x.places(); ++i) {
+    x.move_on();
+    x.place(100);
+    x.poison(poison_f32);
+    offsets.insert(x.offset());
+    EXPECT_FALSE(x.damage());
+  }
+  EXPECT_EQ(x.places(), 15u);
+  EXPECT_EQ(offsets.size(), x.places());
+  // Nobody may access the page between two places.
+  for (size_t offset : offsets) EXPECT_LT(offset % (x.capacity() + page_bytes), x.capacity());
+  for (size_t bytes : {300 << 10, 500 << 10, 1 << 20, 2 << 20, 8 << 20})
+    EXPECT_EQ(shared_buffer::create(bytes, true).value().places() % 2, 1u) << bytes;
+  EXPECT_EQ(shared_buffer::create(8 << 20, true).value().places(), 1u);
 }
 
 } // namespace

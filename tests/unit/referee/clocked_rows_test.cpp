@@ -4,6 +4,7 @@
 
 #include "gpu/referee/device/clocked_rows.hpp"
 #include "gpu/referee/doubts.hpp"
+#include "gpu/referee/paid_kinds.hpp"
 
 using namespace kernelmill;
 

@@ -13,7 +13,7 @@ using namespace kernelmill;
 
 namespace {
 
-int cores_of(int pid) {
+int count_cores(int pid) {
   cpu_set_t set;
   return ::sched_getaffinity(pid, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
@@ -39,9 +39,10 @@ private:
 };
 
 TEST(scheduling, two_processes_are_kept_on_one_core_and_let_go) {
-  int all = cores_of(0);
+  int all = count_cores(0);
   if (all < 2) GTEST_SKIP() << "there is one core";
   sleeper candidate, baseline;
+  auto before = cores_of(candidate.pid());
   keep_beside(candidate.pid());
   keep_beside(baseline.pid());
   cpu_set_t ours, theirs, others;
@@ -51,15 +52,35 @@ TEST(scheduling, two_processes_are_kept_on_one_core_and_let_go) {
   EXPECT_EQ(CPU_COUNT(&ours), 1);
   EXPECT_TRUE(CPU_EQUAL(&ours, &theirs));
   EXPECT_TRUE(CPU_EQUAL(&ours, &others));
-  let_roam(candidate.pid());
-  EXPECT_EQ(cores_of(candidate.pid()), all);
-  EXPECT_EQ(cores_of(baseline.pid()), 1);
+  let_roam(candidate.pid(), before);
+  EXPECT_EQ(count_cores(candidate.pid()), all);
+  EXPECT_EQ(count_cores(baseline.pid()), 1);
   run_anywhere();
-  EXPECT_EQ(cores_of(0), all);
+  EXPECT_EQ(count_cores(0), all);
+}
+
+// A slot's process has the slot's cores, also where its referee has more.
+TEST(scheduling, a_process_that_is_let_go_has_the_cores_that_it_had) {
+  if (count_cores(0) < 2) GTEST_SKIP() << "there is one core";
+  sleeper candidate;
+  auto own = cores_of(candidate.pid());
+  for (int i = CPU_SETSIZE - 1; CPU_COUNT(&own) > 1; --i)
+    if (CPU_ISSET(i, &own)) CPU_CLR(i, &own);
+  ASSERT_EQ(::sched_setaffinity(candidate.pid(), sizeof own, &own), 0);
+  auto before = cores_of(candidate.pid());
+  keep_beside(candidate.pid());
+  let_roam(candidate.pid(), before);
+  auto after = cores_of(candidate.pid());
+  EXPECT_TRUE(CPU_EQUAL(&after, &own));
+  cpu_set_t nobody_knows;
+  CPU_ZERO(&nobody_knows);
+  let_roam(candidate.pid(), nobody_knows);
+  EXPECT_EQ(count_cores(candidate.pid()), 1);
+  run_anywhere();
 }
 
 TEST(scheduling, a_referee_and_what_it_times_have_a_core_each) {
-  int all = cores_of(0);
+  int all = count_cores(0);
   if (all < 2) GTEST_SKIP() << "there is one core";
   cpu_set_t set;
   ASSERT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
@@ -75,12 +96,12 @@ TEST(scheduling, a_referee_and_what_it_times_have_a_core_each) {
     ASSERT_EQ(::sched_getaffinity(candidate.pid(), sizeof set, &set), 0);
     EXPECT_TRUE(CPU_COUNT(&set) == 1 && CPU_ISSET(two[1], &set));
   }
-  EXPECT_EQ(cores_of(0), all);
+  EXPECT_EQ(count_cores(0), all);
   sleeper other;
   cores_apart none{{}};
   none.hold(other.pid());
-  EXPECT_EQ(cores_of(0), all);
-  EXPECT_EQ(cores_of(other.pid()), all);
+  EXPECT_EQ(count_cores(0), all);
+  EXPECT_EQ(count_cores(other.pid()), all);
 }
 
 } // namespace

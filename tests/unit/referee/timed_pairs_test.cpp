@@ -62,4 +62,26 @@ TEST(meet_kind, ends_with_the_evaluation_and_with_the_candidate) {
   EXPECT_FALSE(meet({pair(2, 4, true)}).pair);
 }
 
+TEST(fixed_cost, is_that_of_the_latest_empty_calls) {
+  fixed_cost x{10e-6};
+  for (int i = 0; i < 4; ++i) x.add(8e-6);
+  EXPECT_DOUBLE_EQ(x.now(), 10e-6); // too few to say
+  x.add(8e-6);
+  EXPECT_DOUBLE_EQ(x.now(), 8e-6);
+  for (int i = 0; i < 9; ++i) x.add(17e-6); // a neighbour of the machine has begun to work
+  EXPECT_DOUBLE_EQ(x.now(), 17e-6);
+  EXPECT_DOUBLE_EQ(x.without(100e-6), 83e-6);
+  EXPECT_DOUBLE_EQ(x.typical(), 17e-6);
+}
+
+TEST(fixed_cost, is_bounded_by_what_it_was_without_a_candidate) {
+  fixed_cost x{10e-6};
+  for (int i = 0; i < 9; ++i) x.add(50e-6);
+  EXPECT_DOUBLE_EQ(x.now(), 20e-6);
+  EXPECT_DOUBLE_EQ(x.without(20e-6), 5e-6); // at most three quarters of a call
+  EXPECT_DOUBLE_EQ(x.without(100e-6), 80e-6);
+  EXPECT_DOUBLE_EQ(x.without(100e-6, true), 90e-6); // of a process with threads
+  EXPECT_DOUBLE_EQ(x.without(8e-6, true), 2e-6);
+}
+
 } // namespace

@@ -54,13 +54,15 @@ TEST_F(an_intruder, can_compute_and_nothing_else_behind_the_inner_filter) {
   auto spec = intrude({"locked_in"});
   spec.may_exec = false;
   auto said = run(spec).said;
-  for (auto* name :
-       {"execve",  "execveat",       "fork",      "vfork",     "socketpair",     "kill",
-        "unlink",  "mkdir",          "chmod",     "setrlimit", "prctl_dumpable", "prctl_pdeathsig",
-        "seccomp", "never_heard_of", "create",    "tmpfile",   "own_memory",     "setaffinity",
-        "nice",    "preadv2_nowait", "fadvise64", "readahead", "cachestat",      "mincore"})
+  for (auto* name : {"execve",         "execveat",       "fork",           "vfork",
+                     "socketpair",     "kill",           "unlink",         "mkdir",
+                     "chmod",          "setrlimit",      "prctl_dumpable", "prctl_pdeathsig",
+                     "seccomp",        "never_heard_of", "create",         "tmpfile",
+                     "own_memory",     "setaffinity",    "nice",           "preadv2_nowait",
+                     "fadvise64",      "readahead",      "cachestat",      "mincore",
+                     "timerfd_create", "timer_create",   "collapse",       "collapse_in_disguise"})
     EXPECT_EQ(said.at(name), EPERM) << name;
-  for (auto* name : {"thread", "mmap", "read", "clock", "getaffinity"})
+  for (auto* name : {"thread", "mmap", "madvise", "read", "clock", "getaffinity"})
     EXPECT_EQ(said.at(name), 0) << name;
 }
 
@@ -118,7 +120,7 @@ TEST_F(an_intruder, behind_the_inner_filter_of_a_gpu_can_open_devices_and_start_
   spec.may_exec = false;
   auto said = run(spec).said;
   for (auto* name : {"execve", "fork", "kill", "unlink", "mkdir", "chmod", "ptrace", "seccomp",
-                     "never_heard_of", "tiocsti"})
+                     "never_heard_of", "tiocsti", "timerfd_create", "timer_create"})
     EXPECT_EQ(said.at(name), EPERM) << name;
   for (auto* name : {"below_usr", "below_dev"}) EXPECT_EQ(said.at(name), EROFS) << name;
   for (auto* name : {"thread", "device", "name_of_thread", "pipe", "ioctl"})

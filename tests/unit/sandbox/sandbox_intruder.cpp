@@ -179,6 +179,9 @@ int locked_in() {
   call("execveat", SYS_execveat, AT_FDCWD, argv[0], argv, argv + 2, 0);
   try_page_cache();
   unsigned char resident = 0;
+  int timer = 0;
+  call("timerfd_create", SYS_timerfd_create, CLOCK_MONOTONIC, 0);
+  call("timer_create", SYS_timer_create, CLOCK_MONOTONIC, nullptr, &timer);
   call("mincore", SYS_mincore, reinterpret_cast<long>(argv) & ~4095L, 4096, &resident);
   int pid = ::fork();
   if (pid == 0) ::_exit(0);
@@ -214,6 +217,9 @@ int locked_in() {
   auto* bytes =
       ::mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   say("mmap", bytes != MAP_FAILED ? 0 : errno);
+  call("madvise", SYS_madvise, bytes, 1 << 20, MADV_DONTNEED);
+  call("collapse", SYS_madvise, bytes, 1 << 20, 25);
+  call("collapse_in_disguise", SYS_madvise, bytes, 1 << 20, (1L << 32) | 25);
   try_open("read", "/proc/self/maps", O_RDONLY);
   timespec now{};
   say("clock", ::clock_gettime(CLOCK_MONOTONIC, &now) == 0 ? 0 : errno);
@@ -266,6 +272,9 @@ int gpu_locked_in() {
   call("ptrace", SYS_ptrace, PTRACE_TRACEME, 0, 0, 0);
   call("seccomp", SYS_seccomp, 0, 0, 0);
   call("never_heard_of", 9999);
+  call("timerfd_create", SYS_timerfd_create, CLOCK_MONOTONIC, 0);
+  int timer = 0;
+  call("timer_create", SYS_timer_create, CLOCK_MONOTONIC, nullptr, &timer);
   call("tiocsti", SYS_ioctl, 0, TIOCSTI, "x");
   try_to_reach("init:", 1);
   try_open("below_usr", "/usr/x", O_WRONLY | O_CREAT);

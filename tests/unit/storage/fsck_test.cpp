@@ -255,8 +255,17 @@ TEST_F(fsck_test, saves_what_is_left_of_a_store_that_was_cut_off) {
 TEST_F(fsck_test, says_so_when_nothing_can_be_read) {
   std::ofstream{data(), std::ios::trunc | std::ios::binary} << std::string(40'960, 'x');
   EXPECT_THAT(told(check()), HasSubstr("lost record: no record can be read at all"));
+  auto traces = *read_file(run_.traces_file());
+  EXPECT_THAT(told(check(true)), HasSubstr("lost store_gone: the store has no opening"));
+  EXPECT_EQ(*read_file(run_.traces_file()), traces);
+}
+
+TEST_F(fsck_test, takes_a_store_of_0_bytes_for_one_that_is_gone) {
   std::ofstream{data(), std::ios::trunc | std::ios::binary};
-  EXPECT_THAT(told(check()), HasSubstr("lost record: no record can be read at all"));
+  auto x = check(true);
+  EXPECT_FALSE(x.has(finding_state::damage)) << told(x);
+  EXPECT_THAT(told(x), HasSubstr("lost store_gone"));
+  EXPECT_THAT(told(x), HasSubstr("kernelmill resume " + run_.path + " --from-traces"));
 }
 
 TEST_F(fsck_test, tells_a_store_that_is_gone_from_a_run_that_has_not_begun) {

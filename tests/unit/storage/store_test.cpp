@@ -228,6 +228,13 @@ TEST(store, opens_read_only_and_never_creates) {
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().category, "not_found");
   EXPECT_FALSE(std::filesystem::exists(folder / "none"));
+  std::filesystem::create_directories(folder / "empty");
+  std::ofstream{folder / "empty/data.mdb"};
+  auto empty = store::open({.directory = folder / "empty", .read_only = true});
+  ASSERT_FALSE(empty);
+  EXPECT_EQ(empty.error().category, "not_found");
+  EXPECT_EQ(empty.error().message,
+            "failed to open the store " + (folder / "empty") + ": its data.mdb has 0 bytes");
   { ASSERT_TRUE(open_store(folder / "lineage").commit({make_turn(0, 0, 0)})); }
   auto lineage = store::open({.directory = folder / "lineage", .read_only = true});
   ASSERT_TRUE(lineage) << render(lineage.error());

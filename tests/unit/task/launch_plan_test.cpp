@@ -1,6 +1,6 @@
 #include "gpu/task/launch_plan.hpp"
 
-#include <chrono>
+#include <ctime>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -233,7 +233,7 @@ TEST(launch_plan, there_are_at_most_8_launches_of_16_arguments_and_8_scratch_buf
 }
 
 TEST(launch_plan, a_megabyte_of_lines_is_read_at_once_and_little_is_said_of_it) {
-  auto started = std::chrono::steady_clock::now();
+  auto started = std::clock(); // of this process: what others take of the machine does not count
   auto flood = repeated(50'000, "// scratch: s", "[4]\n");
   EXPECT_THAT(problem_of(flood), StartsWith("line 9: "));
   const std::string much(1 << 20, 'k');
@@ -242,8 +242,8 @@ TEST(launch_plan, a_megabyte_of_lines_is_read_at_once_and_little_is_said_of_it) 
         "f<<<1, dim3(1, 1, 1, " + much + ")>>>()", std::string{"f<<<1, 1>>>"} + much})
     EXPECT_LT(problem_of("// launch: " + line).size(), 1000u) << line.substr(0, 30);
   EXPECT_LT(problem_of("// scratch: " + much).size(), 1000u);
-  auto seconds = std::chrono::steady_clock::now() - started;
-  EXPECT_LT(seconds, std::chrono::seconds{2}); // quadratic work took far longer
+  auto seconds = static_cast<double>(std::clock() - started) / CLOCKS_PER_SEC;
+  EXPECT_LT(seconds, 2); // quadratic work took far longer
 }
 
 TEST(launch_plan, what_is_cut_ends_with_a_whole_character) {

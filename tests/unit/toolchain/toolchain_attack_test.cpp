@@ -23,8 +23,19 @@ protected:
   }
 
   result build_tight(const std::string& source, uint32_t deadline_ms = 0) {
-    auto asked = request(source, deadline_ms);
-    return tight_.build(*asked.open());
+    return verdict([&] {
+      auto asked = request(source, deadline_ms);
+      return tight_.build(*asked.open());
+    });
+  }
+
+  // A compiler that had no core has not used its time up: that says nothing of the source.
+  template <class Build>
+  static result verdict(Build once) {
+    auto built = once();
+    for (int i = 0; i < 20 && built.open()->getFault().getCategory() == "machine_busy"; ++i)
+      built = once();
+    return built;
   }
 
   void expect_candidate_fault(const result& built, std::vector<std::string> categories) {
@@ -107,7 +118,7 @@ TEST_F(a_hostile_source, that_hits_the_processor_limit_is_remembered) {
                        "  static constexpr long v = s<D - 1, 2 * I>::v + s<D - 1, 2 * I + 1>::v;\n"
                        "};\ntemplate <int I> struct s<0, I> { static constexpr long v = I; };\n"
                        "long x = s<29, 1>::v;\n";
-  auto first = build(source, 2'000);
+  auto first = verdict([&] { return build(source, 2'000); });
   expect_candidate_fault(first, {"compile_timeout"});
   // Unless this machine was so busy that the wall deadline came first.
   if (first.open()->getSeconds() < 2) {

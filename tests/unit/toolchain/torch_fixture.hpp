@@ -38,6 +38,7 @@ inline torch_artifact unpack(const std::string& bytes) {
   auto header = nlohmann::json::parse(bytes.substr(line + 1, size));
   auto at = line + 1 + size;
   result.source = bytes.substr(at, header["source_bytes"].get<size_t>());
+  result.triton_files = header["triton_files"];
   at += result.source.size();
   for (auto& x : header["extensions"]) {
     result.extensions.push_back({x["key"], x["name"], bytes.substr(at, x["bytes"].get<size_t>())});

@@ -1,5 +1,7 @@
 #include "gpu/toolchain/torch_toolchain.hpp"
 
+#include <algorithm>
+
 #include "gpu/toolchain/compiler_run.hpp"
 #include "tests/unit/toolchain/torch_fixture.hpp"
 
@@ -152,6 +154,11 @@ class ModelNew(torch.nn.Module):
   EXPECT_EQ(made.extensions[0].name, "made_7_word");
 }
 
+// torch 2.11 asks for it when it makes a random tensor without memory.
+TEST_F(torch_toolchain_on_cpu, names_the_user_of_its_sandbox) {
+  EXPECT_EQ(run_python("import getpass; print(getpass.getuser())", ""), "candidate\n");
+}
+
 TEST_F(torch_toolchain_on_cpu, calls_an_interpreter_without_torch_a_fault_of_the_configuration) {
   toolchain_options x;
   x.python = "/usr/bin/false";
@@ -193,6 +200,37 @@ class ModelNew(torch.nn.Module):
   EXPECT_THAT(built.open()->getKernels()[0].getName().cStr(), HasSubstr("relu_kernel"));
   EXPECT_GT(built.open()->getKernels()[0].getRegisters(), 0u);
   EXPECT_EQ(artifact(built).extensions.size(), 1u);
+}
+
+constexpr const char* with_triton = R"(
+import torch, triton, triton.language as tl
+@triton.jit
+def double_kernel(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        double_kernel[(triton.cdiv(x.numel(), 256),)](x, y, x.numel(), BLOCK=256)
+        return y
+)";
+
+TEST_F(torch_toolchain_on_cuda, compiles_triton_ahead_or_says_why_not) {
+  if (python_.triton.empty()) GTEST_SKIP() << "no Triton";
+  temporary_directory task;
+  auto build_for = [&](const std::string& inputs) {
+    std::ofstream{task.path() + "/problem.py"} << "import torch\ndef get_init_inputs(): return []\n"
+                                               << "def get_inputs(): " << inputs << "\n";
+    return build(with_triton, 0, task.path());
+  };
+  auto built = build_for("return [torch.randn(4096)]");
+  auto files = artifact(built).triton_files;
+  EXPECT_TRUE(std::any_of(files.begin(), files.end(), [](auto& x) {
+    return x.first.ends_with("double_kernel.cubin");
+  })) << message(built);
+  built = build_for("raise ValueError('no shapes')");
+  EXPECT_TRUE(artifact(built).triton_files.empty());
+  EXPECT_THAT(message(built), HasSubstr("ValueError: no shapes"));
 }
 
 } // namespace

@@ -1,6 +1,5 @@
 """No word of a process that has loaded a candidate decides whose fault something was; a control does."""
 
-import time
 import types
 import unittest
 import unittest.mock
@@ -9,8 +8,9 @@ try:
     import torch
     from kernelmill_torch import blame
     from kernelmill_torch import referee as referee_module
+    from kernelmill_torch.faults import Fault
     from kernelmill_torch.judged import PLAN_BYTES, Judged
-    from kernelmill_torch.processes import Fault, Process
+    from kernelmill_torch.processes import Process
     from kernelmill_torch.referee import Referee
 except ImportError:
     torch = None
@@ -74,6 +74,29 @@ class Settled(unittest.TestCase):
         fault = x.settled(problem)
         return fault.cls, fault.category
 
+    def test_a_gpu_that_others_have_filled_is_not_the_candidates_doing(self):
+        """Seen on an H100: tasks of the other contracts had 64 of its 79 GiB, and a small problem's referee found 16 MiB."""
+        for given_back, category in (1 << 29, "gpu_memory"), (40 << 30, "disturbed_referee"):
+            x, free = referee(control_works=True), [(1 << 24, 79 << 30), ((1 << 24) + given_back, 79 << 30)]
+            x.device, x.judgement.bench.needed = "cuda", 1 << 30
+            with unittest.mock.patch.object(referee_module, "memory_of_gpu", lambda _lib: free.pop(0)):
+                fault = x.settled(Fault("infrastructure", "gpu_memory", ""))
+            self.assertEqual(fault.category, category)
+
+    def test_who_takes_the_referees_part_of_a_large_problem_has_not_left_it_to_others(self):
+        """Of 80 GiB a problem needs 44, for the referee and the candidate together."""
+        for free, given_back, category in (1, 45, "disturbed_referee"), (30, 20, "gpu_memory"), (1, 40, "gpu_memory"):
+            x, seen = referee(control_works=True), [(free << 30, 80 << 30), (free + given_back << 30, 80 << 30)]
+            x.device, x.judgement.bench.needed = "cuda", 44 << 30
+            with unittest.mock.patch.object(referee_module, "memory_of_gpu", lambda _lib: seen.pop(0)):
+                self.assertEqual(x.settled(Fault("infrastructure", "gpu_memory", "")).category, category)
+
+    def test_a_candidate_that_does_not_end_is_a_fault_and_no_failure_of_the_referee(self):
+        x = referee(control_works=True)
+        x.device, x.judgement.process.close = "cuda", lambda **_: False
+        with unittest.mock.patch.object(referee_module, "memory_of_gpu", lambda _lib: (1, 2)):
+            self.assertEqual(x.settled(Fault("infrastructure", "gpu_memory", "")).category, "gpu_stuck")
+
     def test_what_looks_like_the_machine_is_the_candidates_where_the_control_works(self):
         for category in ("crashed", "out_of_memory", "timed_out"):
             self.assertEqual(self.settled(Fault("candidate", category, ""), True), ("candidate", category))
@@ -88,6 +111,22 @@ class Settled(unittest.TestCase):
     def test_what_was_seen_to_be_somebody_elses_stays_so(self):
         self.assertEqual(self.settled(Fault("infrastructure", "gpu_disturbed", ""), True),
                          ("infrastructure", "gpu_disturbed"))
+
+    def test_who_kept_the_gpu_at_work_until_time_was_over_spent_it(self):
+        for settles, rests, spent_by in (([False, True], True, "candidate"), ([False, True], False, "infrastructure"),
+                                         ([True, True], True, "infrastructure"), ([False, False], True, "infrastructure")):
+            x = referee(False)
+            x.judgement.bench.device, x.judgement.bench.flushes_settle = "cuda", lambda: settles.pop(0)
+            x.judgement.bench.rests = lambda: rests  # or others pause for a moment
+            process = x.judgement.process
+            self.assertEqual(x.settled(Fault("infrastructure", "time_spent", "")).cls, spent_by)
+            self.assertEqual(process.killed, len(settles) == 0)
+
+    def test_who_then_takes_its_time_to_go_is_not_waited_for(self):
+        x = referee(False)
+        x.judgement.bench.device, x.judgement.bench.flushes_settle = "cuda", lambda: False
+        x.judgement.process.is_working = True
+        self.assertEqual(x.settled(Fault("infrastructure", "time_spent", "")).category, "timed_out")
 
     def test_before_anything_was_loaded_nobody_is_blamed(self):
         self.assertEqual(self.settled(Fault("infrastructure", "python_failed", ""), True, loaded=False),
@@ -121,7 +160,7 @@ class JudgedOnceMore(unittest.TestCase):
     """A candidate that finds too little memory beside what is kept of other problems."""
 
     def judged(self, lingers=False):
-        x, seen = Referee(None, None, "cpu", 0), []
+        x, seen, now = Referee(None, None, "cpu", 0), [], [1000.0]
 
         class Short(Judged):
             clock = "call"
@@ -131,19 +170,20 @@ class JudgedOnceMore(unittest.TestCase):
                 self.process, self.loaded = FakeProcess(), True
                 self.process.is_working = lingers
                 self.draw_secret()
-                time.sleep(0.05)
+                now[0] += 5.0
                 raise Fault("candidate", "out_of_memory", "")
 
         x.benches = {("other", ""): types.SimpleNamespace(close=lambda: None)}
         x.bench = lambda *_: FakeBench(True)
-        x.options, x.deadline = {"directory": "some"}, time.monotonic() + 60
-        with unittest.mock.patch.object(referee_module, "Judgement", Short), self.assertRaises(Fault):
+        x.options, x.deadline = {"directory": "some"}, now[0] + 60
+        with unittest.mock.patch.object(referee_module, "Judgement", Short), self.assertRaises(Fault), \
+                unittest.mock.patch("time.monotonic", lambda: now[0]):  # no time passes but in load()
             x.judge_with_room()
         return seen
 
     def test_has_no_more_time_and_no_other_draw_of_kinds(self):
         first, second = self.judged()
-        self.assertAlmostEqual(first.deadline, second.deadline, delta=0.01)
+        self.assertEqual(first.deadline, second.deadline)
         self.assertEqual(first.secret[:PLAN_BYTES], second.secret[:PLAN_BYTES])
         self.assertNotEqual(first.secret, second.secret)
 

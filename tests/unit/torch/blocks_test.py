@@ -7,9 +7,9 @@ try:
     import torch
     from fakes import BusyBench, FakeBench, judgement
     from kernelmill_torch import looks
+    from kernelmill_torch.faults import Fault
     from kernelmill_torch.judgement import Judgement
-    from kernelmill_torch.processes import Fault, Row
-    from kernelmill_torch.watch import Free
+    from kernelmill_torch.watch import Free, Row
 except ImportError:
     torch = None
 

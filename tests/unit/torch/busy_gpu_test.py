@@ -1,12 +1,16 @@
 """Who else was at work on the GPU or had the core, and which rows count then."""
 
+import itertools
 import unittest
+import unittest.mock
 
 try:
     import torch
     from fakes import BusyBench, FakeBench, judgement
-    from kernelmill_torch.processes import Fault, Row
+    from kernelmill_torch.bench import Bench
+    from kernelmill_torch.faults import Fault
     from kernelmill_torch.quiet import RETAKES
+    from kernelmill_torch.watch import Row
 except ImportError:
     torch = None
 
@@ -110,9 +114,20 @@ class BusyGpu(unittest.TestCase):
     def test_many_long_flushes_without_it_are_somebody_elses(self):
         self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5] * 9 + [2.0] * 5])[0], self.NOBODY)
 
+    def test_nobody_is_blamed_without_a_look(self):
+        with unittest.mock.patch("kernelmill_torch.quiet.ALONE_SECONDS", 0.0):  # this process was stopped meanwhile
+            self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[0.5, 2.0]])[0], self.NOBODY)
+
     def test_what_a_candidate_leaves_behind_for_a_while_is_its_own(self):
         self.assertEqual(self.work([[[2.0]]], [False, False, True])[0], self.BLAMED)
         self.assertEqual(self.work([[[2.0]]], [False, True], alone=[[2.0], [0.5]])[0], self.BLAMED)
+
+    def test_who_pauses_for_a_moment_is_not_gone(self):
+        for long, rests in (0, True), (2, True), (6, False):  # of some ten flushes in a second
+            bench, flushes = Bench.__new__(Bench), iter([2.0] * long + [0.5] * 99)
+            bench.device, bench.usual_flush, bench.flush = "cuda", 0.5, lambda: next(flushes)
+            with unittest.mock.patch("kernelmill_torch.rows.time.monotonic", itertools.count(0, 0.1).__next__):
+                self.assertEqual(bench.rests(), rests)
 
     def test_nothing_more_is_measured_in_a_block_that_is_done_again(self):
         x, done = judgement(BusyBench([False, True])), []

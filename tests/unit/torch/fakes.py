@@ -4,10 +4,10 @@ import types
 
 from kernelmill_torch import quiet
 from kernelmill_torch.bench import Bench
+from kernelmill_torch.faults import Fault
 from kernelmill_torch.judgement import Judgement
-from kernelmill_torch.processes import Fault, Row
 from kernelmill_torch.rows import Gateless
-from kernelmill_torch.watch import Free
+from kernelmill_torch.watch import Free, Row
 
 quiet.ALONE_SECONDS = 1e-3  # that no test waits
 
@@ -30,6 +30,7 @@ class FakeBench:
         self.directory, self.baseline, self.baseline_seed, self.device = "problems/some", Ended(), 1, "cpu"
         self.alone_works, self.free = alone_works, Free()
         self.admitted, self.is_random = types.SimpleNamespace(others=["signs", "large"]), False
+        self.can_queue = True
 
     def close_baseline(self):
         if self.baseline is not None:
@@ -76,10 +77,13 @@ class WatchedBench:
         self.is_aside, self.done = small, []
         self.device, self.samples, self.free = "cpu", None if small else "samples", Free()
         self.changed_inputs, self.changes_inputs, self.spoiled = [], False, None
-        self.gives_inputs = False
+        self.gives_inputs, self.flushing = False, 0.5
         self.shares_arena, self.is_random = True, False
         self.baseline = WatchedProcess("baseline", self.done)
         self.contents, self.laws = [], []
+
+    def longest_flush(self):
+        return 1.0
 
     def make_room(self):
         self.done.append("room")
@@ -97,7 +101,7 @@ class WatchedBench:
         assert contents == self.contents[-1]
         self.outputs = ["outputs of " + process.name]
         self.changed_inputs = [0] if process.name == self.spoiled else []
-        return Row(calls=1.0)
+        return Row(calls=1.0, flushing=self.flushing)
 
 
 class BusyBench(FakeBench):
@@ -131,3 +135,7 @@ class GatedBench(BusyBench):
         if is_gated and count > self.most:
             raise Gateless
         return [0.5]
+
+    def learn_opening(self, _process, _seconds):
+        self.lengths.append((0, True))
+        return 0.0

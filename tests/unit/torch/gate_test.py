@@ -6,9 +6,11 @@ import unittest
 try:
     import torch
     from fakes import GatedBench, judgement
+    from kernelmill_torch.bench import Bench
+    from kernelmill_torch.faults import Fault
     from kernelmill_torch.judgement import Judgement
-    from kernelmill_torch.processes import Fault, Row
     from kernelmill_torch.rows import Gateless
+    from kernelmill_torch.watch import Row
 except ImportError:
     torch = None
 
@@ -106,9 +108,71 @@ class Gate(unittest.TestCase):
             x.bench.row_length, x.bench.learned, x.is_gated, x.process = 16, {"call", "device"} - {clock}, is_gated, None
             x.bench.layout, x.bench.row = types.SimpleNamespace(sets=16), lambda *_: None
             x.learn_quietly()
-            self.assertEqual((x.bench.lengths, x.bench.learned), ([(16, is_gated)], {"call", "device"}))
+            learned = [(16, True)] if is_gated else [(16, False), (0, True)]  # and what opening a gate takes
+            self.assertEqual((x.bench.lengths, x.bench.learned), (learned, {"call", "device"}))
             x.learn_quietly()
-            self.assertEqual(len(x.bench.lengths), 1)
+            self.assertEqual(x.bench.lengths, learned)
+
+    def quiet_judgement(self):
+        x = self.judgement(most=16)
+        x.bench.row_length, x.bench.learned, x.is_gated, x.process = 16, set(), False, None
+        x.bench.layout, x.bench.row = types.SimpleNamespace(sets=16), lambda *_: None
+        return x
+
+    def test_where_there_is_no_gate_before_a_candidate_comes_nobody_is_told_apart_by_one(self):
+        def gateless(*_):
+            raise Gateless
+
+        def of_a_row(*given):
+            if given[-1] is True:  # behind the gate
+                raise Gateless
+
+        for broken, how in ("learn_opening", gateless), ("row", of_a_row):
+            x = self.quiet_judgement()
+            setattr(x.bench, broken, how)
+            x.learn_quietly()
+            self.assertEqual((x.bench.can_queue, x.bench.learned), (False, {"call"}))
+            x.together = lambda *_: (1.0, 1.0)
+            self.assertFalse(x.may_be_launches())
+        x = self.quiet_judgement()
+        x.learn_quietly()
+        self.assertTrue(x.bench.can_queue)
+
+    def test_what_the_baseline_could_not_queue_takes_no_tries_from_the_candidate(self):
+        x, fails = self.quiet_judgement(), [True, True, False]
+
+        def once_more(*_):
+            if fails.pop(0):
+                raise Gateless
+            return 0.0
+
+        x.bench.learn_opening = once_more
+        x.learn_quietly()
+        self.assertEqual((x.bench.can_queue, x.not_queued), (True, 0))
+
+    def test_a_baseline_that_fails_at_the_gate_is_not_the_candidates_fault(self):
+        def late(*_):
+            raise Fault("candidate", "timed_out", "the problem's own model was still busy")
+
+        x = self.quiet_judgement()
+        x.bench.learn_opening = late
+        with self.assertRaises(Fault) as found:
+            x.learn_quietly()
+        self.assertEqual(found.exception.cls, "configuration")
+
+    def test_what_a_candidate_left_on_the_gpu_makes_no_gate_open_later(self):
+        bench = Bench.__new__(Bench)
+        bench.device, bench.known_fixed, bench.usual_flush = "cuda", {}, 1e-3
+
+        def opening(*microseconds, busy=0):
+            rows = [Row(), *(Row(calls=x * 1e-6, flushing=5e-3 if i < busy else 1e-3) for i, x in enumerate(microseconds))]
+            bench.row = lambda *_: rows.pop(0)
+            return round(bench.learn_opening(None, 1.0, len(rows)) * 1e6)
+
+        self.assertEqual(opening(900, 900, busy=2), 900)  # until more is known
+        self.assertEqual(opening(900, 900, 900, 900, 100, 100, busy=4), 100)
+        self.assertEqual(opening(900, 900, busy=2), 100)
+        self.assertEqual((opening(120, 120), opening(300, 300)), (120, 150))
 
     def test_random_numbers_of_the_first_row_are_the_models(self):
         for is_random, wanted in (True, True), (False, False):

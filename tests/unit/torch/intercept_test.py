@@ -3,7 +3,8 @@
 import unittest
 
 try:
-    from kernelmill_torch.intercept import FEWEST, Intercept, short_length, together_with_others, without
+    from kernelmill_torch.intercept import (
+        FEWEST, Intercept, beside_others, charge_of, short_length, together_with_others, without)
 except ImportError:
     Intercept = None
 
@@ -50,6 +51,27 @@ class Seconds(unittest.TestCase):
         self.assertEqual(together_with_others(1e-3, 1.15e-3, 2e-3, 2e-3, 1e-4), 0.0)
         self.assertEqual(together_with_others(1e-3, 2e-3, 2e-3, 3e-3, 1e-4), 0.0)  # as cold as the model's own
         self.assertEqual(together_with_others(50e-6, 100e-6, 100e-6, 100e-6, 50e-6), 0.0)
+
+    def test_whose_calls_take_twice_as_long_alone_is_paid_as_for_one_alone(self):
+        saved = together_with_others(0.113e-3, 0.48e-3, 0.412e-3, 0.543e-3, 0.0)
+        self.assertAlmostEqual(saved, 0.236e-3)  # 1.18 was paid; 0.29 in another evaluation
+        self.assertAlmostEqual(charge_of(0.113e-3, 0.48e-3, saved), (0.528 - 0.113) * 1e-3)
+        self.assertAlmostEqual(charge_of(0.3e-3, 0.5e-3, 0.2e-3), 0.2e-3)  # not twice
+        # A launch of 10 us in place of many that take 500 us, 35 us colder alone, is ten times as fast and not as slow as these.
+        self.assertAlmostEqual(charge_of(10e-6, 45e-6, 30e-6), 39.5e-6)
+
+    def test_a_fence_that_takes_a_copy_as_long_as_the_baseline_is_free(self):
+        self.assertEqual(beside_others(46e-6, 52.5e-6, 46e-6, 52.5e-6), 0.0)  # launches limit both; 4.5 us were charged
+        self.assertAlmostEqual(beside_others(25e-6, 51e-6, 50e-6, 51e-6), 25e-6)
+
+    def test_chance_charges_nobody(self):
+        self.assertAlmostEqual(together_with_others(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=3e-6), 44e-6)
+        self.assertEqual(together_with_others(16e-6, 30e-6, 16e-6, 16e-6, 0.0, error=5e-6), 0.0)
+
+    def test_whoever_makes_the_baselines_rows_uneven_gains_little(self):
+        self.assertAlmostEqual(together_with_others(16e-6, 60e-6, 16e-6, 16e-6, 0.0, error=1.0), 44e-6)
+        self.assertAlmostEqual(together_with_others(0.5e-3, 1e-3, 1e-3, 1e-3, 0.0, error=1.0), 0.5e-3)
+        self.assertAlmostEqual(beside_others(0.2e-3, 0.4e-3, 0.4e-3, 0.4e-3, error=1.0), 0.2e-3)
 
 
 if __name__ == "__main__":

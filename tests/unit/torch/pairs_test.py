@@ -1,18 +1,17 @@
-"""Pairs of rows: what comes before each, whose failure it is, whether outputs are right, and calls that are kept apart."""
+"""Pairs of rows: what comes before each, whose failure it is, and whether outputs are right."""
 
 import types
 import unittest
 
 try:
     import torch
-    from fakes import BusyBench, FakeBench, WatchedBench, WatchedProcess, judgement
+    from fakes import FakeBench, WatchedBench, WatchedProcess, judgement
     from kernelmill_torch import compare
     from kernelmill_torch.buffers import BufferSet
+    from kernelmill_torch.faults import Fault
     from kernelmill_torch.judged import first_call_seconds
-    from kernelmill_torch.processes import Fault, Row
     from kernelmill_torch.rows import Gateless
     from kernelmill_torch.timed_rows import MemoryMoved
-    from kernelmill_torch.watch import Free
 except ImportError:
     torch = None
 
@@ -79,6 +78,9 @@ class OrderOfAPair(unittest.TestCase):
             self.assertEqual(bench.done[-1], "audit")
             self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
             self.assertEqual(len({str(z) for z in sum(bench.contents, [])}), 18)  # all of its own
+            bench.flushing = 2.0  # somebody has the GPU
+            x.pair(reference_first)
+            self.assertEqual(([1.0], [1.0]), (x.intercept.long, x.intercept.short))
         self.assertEqual(lengths, [[("baseline", 8), ("candidate", 8), ("baseline", 2)],
                                    [("baseline", 2), ("candidate", 8), ("baseline", 8)]])
 
@@ -111,110 +113,6 @@ class OrderOfAPair(unittest.TestCase):
                 bench.changes_inputs = bench.shares_arena = False  # nobody else could
             x.pair(True)
             self.assertEqual([f["rule"] for f in x.findings], rules)
-
-
-@unittest.skipIf(torch is None, "there is no torch here")
-class CallsApart(unittest.TestCase):
-    def judged(self, apart, reference_apart=51e-6, device="cuda", length=20, alone=(26e-6,) * 12, queued=None):
-        bench = BusyBench([True] * 99)
-        bench.device, bench.admitted, bench.free = device, types.SimpleNamespace(others=[]), Free(fixed=0.0)
-        x = judgement(bench)
-        x.row_length, x.asked, times, singles = length, [], list(apart), list(alone)
-
-        def pair(_reference_first):
-            for side in (0, 1):
-                x.watch.rows[side].append(Row(flushing=0.5))
-            for past, seconds in zip(x.rows.setdefault(x.kind, ([], [])), (50e-6, 25e-6)):
-                past.append(seconds)
-            return 50e-6, 25e-6
-
-        def candidate_row(seeds, is_apart=False, laws=()):
-            if x.is_gated and queued is None:
-                raise Gateless
-            x.watch.rows[1].append(Row(flushing=0.5))
-            if x.is_gated:
-                return Row(calls=queued), lambda: None
-            if len(seeds) == 1 < length:
-                return Row(calls=singles.pop(0)), lambda: None
-            assert is_apart
-            return Row(calls=times.pop(0) * length), lambda: x.asked.append("audit")
-
-        x.undisturbed_pair, x.candidate_row, x.quietly = pair, candidate_row, lambda work: work()
-        x.baseline_row = lambda seeds, is_apart=False, laws=(): Row(calls=reference_apart * length if len(seeds) == length else 55e-6)
-        x.plan = iter(["own"] * 9)
-        return x
-
-    def test_what_ran_beside_others_is_charged(self):
-        x = self.judged([51e-6, 51e-6, 90e-6] + [51e-6] * 9)
-        self.assertEqual(x.block()["beside"], 0.0)  # of two rows nothing is known
-        found = x.block()
-        self.assertAlmostEqual(found["beside"], 25e-6)
-        self.assertAlmostEqual(found["apart"], 51e-6)
-        self.assertAlmostEqual(found["cost"], 1e-6)
-        self.assertEqual(x.asked, ["audit"] * 12)  # nobody is charged by four rows
-        x.block()
-        self.assertEqual(len(x.asked), 12)
-
-    def test_what_more_rows_do_not_show_is_not_charged(self):
-        x = self.judged([51e-6] * 3 + [26e-6] * 9)
-        x.block()
-        self.assertEqual(x.block()["beside"], 0.0)
-        self.assertGreater(len(x.asked), 4)
-
-    def test_what_keeping_apart_costs_is_not(self):
-        x = self.judged([26e-6] * 4)
-        x.block()
-        self.assertEqual(x.block()["beside"], 0.0)
-
-    def test_calls_that_are_made_together_are_paid_as_one_alone(self):
-        x = self.judged([26e-6] * 4, alone=[200e-6, 200e-6, 210e-6] + [200e-6] * 9)  # of 25 each in a row
-        self.assertEqual(x.block()["beside"], 0.0)
-        found = x.block()
-        self.assertAlmostEqual(found["apart"], 200e-6)
-        self.assertAlmostEqual(found["beside"], 170e-6)  # a call that waits for the GPU hides no launch
-        self.assertEqual(len(x.alone[1]), 12)
-        self.assertEqual(len(x.watch.rows[1]), 8)  # two blocks' and four that are kept apart
-
-    def test_so_they_are_on_a_cpu(self):
-        x = self.judged([], device="cpu", alone=[200e-6] * 12)
-        x.block()
-        self.assertAlmostEqual(x.block()["beside"], 150e-6)
-
-    def test_a_launch_and_cold_caches_are_free(self):
-        for alone in 50e-6, 55e-6:
-            x = self.judged([26e-6] * 4, alone=[alone] * 12, queued=27e-6)
-            x.block()
-            self.assertEqual((x.block()["beside"], len(x.alone[1])), (0.0, 4))
-
-    def test_launches_are_what_is_not_there_behind_the_gate(self):
-        for queued, charged in (26e-6, 0.0), (80e-6, 50e-6), (200e-6, 170e-6):
-            x = self.judged([26e-6] * 4, alone=[90e-6] * 12, queued=queued)
-            x.block()
-            found = x.block()
-            self.assertAlmostEqual(found["beside"], charged)
-            self.assertEqual(len(x.alone_queued[1]), 12 if charged else 3)
-
-    def test_random_numbers_that_were_drawn_before_the_clock_save_nothing(self):
-        x = self.judged([26e-6] * 4, alone=[200e-6] * 12, queued=26e-6)
-        x.bench.is_random = True
-        x.block()
-        self.assertAlmostEqual(x.block()["beside"], 150e-6)  # 25 may be launches
-
-    def test_work_before_the_clock_is_part_of_a_call_alone(self):
-        x = self.judged([26e-6] * 4)
-        row_of = x.candidate_row
-
-        def early(seeds, is_apart=False, laws=()):
-            row, check = row_of(seeds, is_apart, laws)
-            return row._replace(revealing=1e-3 if len(seeds) == 1 else 0.0), check
-
-        x.candidate_row = early
-        x.block()
-        self.assertGreater(x.block()["beside"], 9e-4)
-
-    def test_rows_of_one_call_and_a_cpu_have_no_calls_side_by_side(self):
-        for x in (self.judged([], length=1), self.judged([], device="cpu")):
-            self.assertEqual((x.block()["apart"], x.block()["beside"]), (0.0, 0.0))
 
 
 @unittest.skipIf(torch is None, "there is no torch here")

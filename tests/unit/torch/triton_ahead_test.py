@@ -85,6 +85,13 @@ class Files(unittest.TestCase):
         with open(triton_ahead.DIRECTORY + "/AB/relu.cubin", "rb") as file:
             self.assertEqual(file.read(), b"\x00\xff")
 
+    def test_that_are_too_much_are_no_silence(self):
+        os.makedirs(triton_ahead.DIRECTORY + "/AB")
+        with open(triton_ahead.DIRECTORY + "/AB/big.cubin", "wb") as file:
+            file.truncate(triton_ahead.MOST_BYTES + 1)
+        with self.assertRaisesRegex(ValueError, "32 MiB"):
+            triton_ahead.cache_files()
+
     def test_do_not_leave_their_directory(self):
         for name in ("../x", "/etc/x", "a/../../x", "a/b/c", ".a/b", "a/.b", "a"):
             with self.assertRaises(ValueError, msg=name):
@@ -113,6 +120,13 @@ class Ahead(unittest.TestCase):
             self.assertTrue(any("launcher" in x for x in first["files"]))
             again = self.compile(f"{folder}/two/candidate.py", folder + "/cache")
             self.assertEqual({hit for _, hit in again["seen"]}, {True})
+
+    def test_says_why_when_no_configuration_compiles(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(folder + "/candidate.py", "w", encoding="utf-8") as file:
+                file.write(CANDIDATE.replace("2 * tl.load", "2 * tl.absent"))
+            with self.assertRaisesRegex(AssertionError, "absent"):
+                self.compile(folder + "/candidate.py", folder + "/cache")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@
 import unittest
 
 try:
-    from kernelmill_torch.processes import Row
-    from kernelmill_torch.watch import CANDIDATE, REFERENCE, Free, Watch
+    from kernelmill_torch.watch import CANDIDATE, REFERENCE, Free, Row, Watch
 except ImportError:
     Watch = Free = None
 

@@ -143,10 +143,10 @@ TEST(explain, names_the_lost_node_where_nobody_takes_the_jobs) {
   auto alone = finding_of(view, view.episodes[1], around);
   EXPECT_TRUE(alone.starved);
   EXPECT_THAT(alone.text, HasSubstr("There is no slot: 3 jobs wait, the oldest for 7"));
-  around.status = {{"lost", {{{"node", "n1"}, {"since", seconds_since_1970() - 12}}}}};
+  around.status = {{"lost", {{{"node", "n1"}, {"since", seconds_since_1970() - 3 * 3600}}}}};
   auto lost = finding_of(view, view.episodes[1], around);
   EXPECT_EQ(lost.resource, "node");
-  EXPECT_THAT(lost.text, HasSubstr("The node n1 was lost 12"));
+  EXPECT_THAT(lost.text, HasSubstr("The node n1 was lost 3 h"));
   auto all = findings_of(view, {}, around);
   EXPECT_EQ(all.front().resource, "node") << "what starves stands first";
 }

@@ -1,0 +1,86 @@
+#include "gpu/inspect/listing_parts.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+
+#include <cxxabi.h>
+
+#include "messages/base/text.hpp"
+
+namespace kernelmill::listing_parts {
+
+std::string with_single_blanks(std::string_view x) {
+  std::string result;
+  for (char c : x) {
+    bool blank = c == ' ' || c == '\t';
+    if (!blank)
+      result += c;
+    else if (!result.ends_with(' '))
+      result += ' ';
+  }
+  return result;
+}
+
+std::string readable(std::string_view symbol) {
+  std::string name{symbol};
+  if (!name.starts_with("_Z") || name.size() > 4000) return name;
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> text{
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free};
+  return status == 0 && text ? std::string{text.get()} : name;
+}
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+std::optional<uint32_t> number_at(std::string_view x) {
+  uint32_t value = 0;
+  auto [end, problem] = std::from_chars(x.data(), x.data() + x.size(), value);
+  (void)end;
+  return problem == std::errc{} ? std::optional{value} : std::nullopt;
+}
+
+std::vector<std::string_view> words_in(std::string_view x, size_t most) {
+  std::vector<std::string_view> result;
+  while (result.size() < most) {
+    auto begin = x.find_first_not_of(" \t,");
+    if (begin == x.npos) break;
+    x.remove_prefix(begin);
+    auto end = std::min(x.find_first_of(" \t,"), x.size());
+    result.push_back(x.substr(0, end));
+    x.remove_prefix(end);
+  }
+  return result;
+}
+
+std::string_view quoted_in(std::string_view x) {
+  auto begin = x.find('"');
+  if (begin == x.npos) return {};
+  auto end = x.find('"', begin + 1);
+  return end == x.npos ? std::string_view{} : x.substr(begin + 1, end - begin - 1);
+}
+
+std::string_view opcode_of(std::string_view text) {
+  if (text.starts_with("@")) {
+    auto blank = text.find(' ');
+    text = blank == text.npos ? std::string_view{} : trimmed(text.substr(blank));
+  }
+  return text.substr(0, text.find_first_of(" \t;"));
+}
+
+void listing_reader::begin_kernel(std::string_view symbol) {
+  open_ = result_.size() < most_kernels;
+  line_ = 0;
+  if (open_) result_.push_back({readable(symbol), {}});
+}
+
+void listing_reader::add(std::string_view text) {
+  if (!open_ || count_ == most_lines) return;
+  ++count_;
+  result_.back().lines.push_back({line_, with_single_blanks(text)});
+}
+
+} // namespace kernelmill::listing_parts

@@ -1,0 +1,47 @@
+#include "gpu/referee/stopping.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpu/referee/paid_kinds.hpp"
+
+namespace kernelmill {
+
+namespace {
+
+constexpr const char* narrow_enough = "the interval is narrow enough";
+constexpr size_t blocks_before_giving_up = 3;
+constexpr double hopeless_speedup = 0.5;
+
+double largest_ratio(const std::vector<timed_block>& blocks) {
+  auto ratios = log_ratios(blocks);
+  return *std::max_element(ratios.begin(), ratios.end());
+}
+
+} // namespace
+
+std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_rule& rule,
+                        double elapsed_seconds) {
+  if (blocks.empty()) return {};
+  if (blocks.size() >= rule.max_blocks) return "the most blocks";
+  if (elapsed_seconds >= rule.budget_seconds) return "the time budget is spent";
+  if (blocks.size() >= blocks_before_giving_up && blocks.size() <= rule.min_blocks &&
+      std::exp(largest_ratio(blocks)) < hopeless_speedup)
+    return "slower than half the reference in every block";
+  if (blocks.size() < rule.min_blocks) return {};
+  if (estimate_speedup(blocks).relative_half_width() < rule.half_width) return narrow_enough;
+  return {};
+}
+
+std::string stop_reason_by_kind(const std::vector<kind_blocks>& kinds, const stopping_rule& rule,
+                                double elapsed_seconds) {
+  std::vector<timed_block> all;
+  for (const auto& x : kinds) all.insert(all.end(), x.blocks.begin(), x.blocks.end());
+  auto reason = stop_reason(all, rule, elapsed_seconds);
+  if (!reason.empty() || all.size() < rule.min_blocks) return reason;
+  auto paid = pay_slowest(kinds);
+  if (!paid.in_doubt && paid.speedup.relative_half_width() < rule.half_width) return narrow_enough;
+  return {};
+}
+
+} // namespace kernelmill

@@ -1,0 +1,29 @@
+#pragma once
+
+// When timing ends.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gpu/referee/timing_statistics.hpp"
+
+namespace kernelmill {
+
+struct stopping_rule {
+  uint32_t min_blocks = 5;
+  uint32_t max_blocks = 30;
+  double half_width = 0.03;
+  double budget_seconds = 1.5;
+};
+
+/// Returns why timing ends after these blocks, or an empty text.
+std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_rule& rule,
+                        double elapsed_seconds);
+
+/// The same where blocks have kinds of contents: also when what would be paid is known well enough.
+/// Kinds on which the baseline is faster or slower are not paid, and make the whole look unsure.
+std::string stop_reason_by_kind(const std::vector<kind_blocks>& kinds, const stopping_rule& rule,
+                                double elapsed_seconds);
+
+} // namespace kernelmill

@@ -1,0 +1,221 @@
+"""Rows that tell what a candidate gains by making the calls of a row beside one another or together: calls that are kept apart, and
+calls alone."""
+
+import math
+import statistics
+from typing import Any, Callable
+
+from kernelmill_torch.contents import OWN
+from kernelmill_torch.faults import Fault
+from kernelmill_torch.intercept import (
+    COLDER, LAUNCHING, MOST_COLDER, MOSTLY_WORK, OPENING, beside_others, charge_of, error_of_median, together_with_others, without)
+from kernelmill_torch.quiet import BASELINE_SECONDS
+from kernelmill_torch.rows import Gateless
+from kernelmill_torch.timed_rows import TimedRows, usual_of_few
+from kernelmill_torch.watch import CANDIDATE, REFERENCE, Row
+
+QUIET_TAKES = 6
+FEWEST_APART = 3
+SIDES = math.sqrt(2)  # times the error of one side's rows: of their difference
+
+
+class Disturbed(Exception):
+    """Somebody had the GPU whenever a row of the baseline was to be made: the seconds of a flush."""
+
+    def __init__(self, seconds: float):
+        super().__init__(seconds)
+        self.seconds = seconds
+
+
+class ApartRows(TimedRows):
+    def __init__(self, *judged: Any, **options: Any):
+        super().__init__(*judged, **options)
+        self.forget_apart()
+        self.can_queue_one = self.can_queue_row = True
+        self.opening = 0.0  # seconds of a row behind the gate that are no call's
+
+    def forget_apart(self) -> None:
+        self.apart: tuple[list[float], list[float]] = ([], [])  # seconds a call of calls that were kept apart: reference, candidate
+        self.apart_queued: list[float] = []  # the candidate's behind the gate
+        self.alone: tuple[list[Row], list[Row]] = ([], [])  # of one call
+        self.alone_queued: tuple[list[Row], list[Row]] = ([], [])  # the same behind the gate
+
+    def rows_apart(self) -> None:
+        """A row of each whose calls are kept apart; checked. Raises Fault and Gateless."""
+        def rows() -> None:
+            count, free = self.row_length, self.bench.free
+            reference = self.quiet_row_of_baseline(count, True)
+            candidate, check = self.candidate_row(self.fresh_inputs(count), True)
+            check()
+            self.apart[REFERENCE].append(self.watch.reference_seconds(reference, free, True) / count)
+            self.apart[CANDIDATE].append(self.watch.candidate_seconds(candidate, free) / count)
+
+        self.again_where_it_counts_for_nothing(rows)
+
+    def kept_apart(self, in_doubt: bool = False) -> tuple[float, float, float]:
+        """Seconds a call of the candidate's that were kept apart, what it is charged because others ran side by side, and
+        what the baseline's take more when they are kept apart; 0 where nothing is known. `in_doubt`: or what it may be charged once
+        more rows leave less to chance."""
+        known = self.rows.get(OWN)
+        if known is None or len(self.apart[CANDIDATE]) < FEWEST_APART:
+            return 0.0, 0.0, 0.0
+        fixed, _ = self.fixed()
+        reference, candidate = (without(fixed, statistics.median(x)) for x in known)
+        reference_apart, apart = (without(fixed, usual_of_few(x)) for x in self.apart)
+        if len(self.apart_queued) >= FEWEST_APART:
+            apart = min(apart, usual_of_few(self.apart_queued))  # what is longer is what Python takes to keep them apart
+        error = 0.0 if in_doubt else SIDES * math.hypot(error_of_median(self.apart[REFERENCE]), error_of_median(known[REFERENCE]))
+        return apart, beside_others(candidate, apart, reference, reference_apart, error), reference_apart - reference
+
+    def may_be_fences(self) -> bool:
+        """Whether calls apart take so much more that a row behind the gate is to say whether that is the GPU's work. There launches
+        and what keeps them apart are over when the clock starts, and work that lay beside other work is not."""
+        return (self.bench.device == "cuda" and not self.is_gated and self.bench.can_queue and self.can_queue_row
+                and len(self.apart_queued) < FEWEST_APART and self.kept_apart(in_doubt=True)[1] > 0)
+
+    def queued_row_apart(self) -> None:
+        """The candidate's, for may_be_fences(); checked. Raises Fault and Disturbed."""
+        def row() -> None:
+            row, check = self.candidate_row(self.fresh_inputs(self.row_length), True)
+            self.watch.rows[CANDIDATE].pop()
+            check()
+            self.apart_queued.append(max(row.calls - self.opening, 0.0) / self.row_length)
+
+        self.can_queue_row = self.behind_gate(row)
+
+    def rows_of_one(self) -> None:
+        """A row of each with one call, of which the others cannot be made together; checked. Raises Fault and Gateless."""
+        self.again_where_it_counts_for_nothing(lambda: self.take_rows_of_one(self.alone))
+
+    def queued_rows_of_one(self) -> None:
+        """The same behind the gate: launches are over when the clock starts. Raises Fault."""
+        self.can_queue_one = self.behind_gate(lambda: self.take_rows_of_one(self.alone_queued))
+
+    def behind_gate(self, rows: Callable[[], Any]) -> bool:
+        """Makes rows whose launches are over when the clock starts. Whether they can be queued. Raises Fault and Disturbed."""
+        was = self.is_gated
+        try:
+            if not self.opening:
+                self.opening = self.again_where_it_counts_for_nothing(self.baseline_opening)
+            self.is_gated = True
+            self.again_where_it_counts_for_nothing(rows)
+            return True
+        except Gateless:
+            return False
+        finally:
+            self.is_gated = was
+
+    def baseline_opening(self) -> float:
+        """As learn_opening() of the bench. Raises Fault, which is not the candidate's, and Gateless."""
+        try:
+            return self.bench.learn_opening(self.bench.baseline, BASELINE_SECONDS)
+        except Fault as e:
+            raise self.fault_of_baseline(e) from None
+
+    def take_rows_of_one(self, kept: tuple[list[Row], list[Row]]) -> None:
+        reference = self.quiet_row_of_baseline(1)
+        candidate, check = self.candidate_row(self.fresh_inputs(1))
+        self.watch.rows[CANDIDATE].pop()  # what comes before and after fewer calls is not like the others'
+        check()
+        kept[REFERENCE].append(reference)
+        kept[CANDIDATE].append(candidate)
+
+    def quiet_row_of_baseline(self, count: int, is_apart: bool = False) -> Row:
+        """A row of which a candidate knows when it comes, and which makes more free the longer it takes. What was left on the GPU
+        makes it longer, and the flush before it: then it is made again. Raises Fault, Gateless and Disturbed."""
+        for _ in range(QUIET_TAKES):
+            row = self.baseline_row(self.fresh_inputs(count), is_apart)
+            if row.flushing <= self.bench.longest_flush():
+                return row
+        raise Disturbed(row.flushing)
+
+    def of_one(self, rows: tuple[list[Row], list[Row]]) -> tuple[float, float]:
+        """Seconds of a call alone by rows of one, of the baseline and of the candidate. On a CPU who is woken for one call waits
+        for its core, milliseconds where others work, and now and then does not. Behind the gate a call may take next to nothing
+        beside what opens it. The baseline takes no less alone than in a row: what is none of its calls' is no more than that leaves,
+        where a machine that is now faster, now slower makes it seem so."""
+        usual = usual_of_few if self.bench.device == "cuda" else min
+        reference, candidate = (usual([row.calls for row in x]) for x in rows)
+        if rows is self.alone_queued:
+            reference, candidate = max(reference - self.opening, 0.0), max(candidate - self.opening, 0.0)
+        else:
+            fixed = min(self.fixed()[0] * self.row_length, max(reference - self.in_a_row()[REFERENCE], 0.0))
+            reference, candidate = without(fixed, reference), without(fixed, candidate)
+        before, own = (usual([row.besides for row in x]) for x in rows)
+        return reference, candidate + max(0.0, own - before)
+
+    def error_of_one(self, *sides: tuple[list[Row], list[Row]]) -> float:
+        """By which what rows of one say of both is off, seconds: as far as the baseline's differ. A candidate's could as it likes."""
+        if self.bench.device != "cuda":
+            return 0.0
+        return SIDES * math.hypot(*(error_of_median([row.calls for row in rows[REFERENCE]]) for rows in sides))
+
+    def in_a_row(self) -> tuple[float, float]:
+        """Seconds of a call among others of a row, of the baseline and of the candidate, on the problem's own contents."""
+        fixed, _ = self.fixed()
+        reference, candidate = (without(fixed, statistics.median(x)) for x in self.rows[OWN])
+        return reference, candidate
+
+    def together(self, rows: tuple[list[Row], list[Row]], has_launches: bool, opening: float = 0.0,
+                 in_doubt: bool = False) -> tuple[float, float]:
+        """Seconds of one of the candidate's calls alone by rows of one, and what it is charged because it makes those of a row
+        together; 0 where nothing is known. `opening`: what rows of one begin with, and others do not. `in_doubt`: or what it may be
+        charged once more rows leave less to chance."""
+        if OWN not in self.rows or len(rows[CANDIDATE]) < FEWEST_APART:
+            return 0.0, 0.0
+        reference, candidate = self.in_a_row()
+        reference_alone, alone = self.of_one(rows)
+        # Whoever launches while the GPU works takes at most twice as long alone; on a CPU threads wake up in as much.
+        launching = min(candidate, LAUNCHING) if has_launches else 0.0
+        error = 0.0 if in_doubt else self.error_of_one(rows)
+        saved = together_with_others(candidate, alone, reference, reference_alone, launching, opening, error)
+        return alone, charge_of(candidate, alone, saved)
+
+    def launched_together(self, in_doubt: bool = False) -> tuple[float, float]:
+        """The same of launches: those of one call are what it takes alone and not behind the gate, where nobody takes less than
+        the baseline by doing more. In a row, whose calls launch one after the other, they take no longer than the calls, but for
+        what the baseline's take more alone. Nobody knows that of a baseline that launches do not limit: there at
+        least three times as long is free. REQUIRES: there are rows behind the gate."""
+        reference, candidate = self.in_a_row()
+        reference_alone, alone = self.of_one(self.alone)
+        reference_queued, queued = self.of_one(self.alone_queued)
+        launches = reference_alone - reference_queued
+        colder = COLDER * candidate * max(0.0, launches / reference - 1)
+        if reference_queued >= MOSTLY_WORK * reference:
+            colder = max(colder, min(MOST_COLDER * candidate, LAUNCHING))
+        saved = together_with_others(candidate, alone - min(queued, reference_queued), reference, launches, colder,
+                                     error=0.0 if in_doubt else self.error_of_one(self.alone, self.alone_queued))
+        return alone, charge_of(candidate, alone, saved)
+
+    def made_together(self, in_doubt: bool = False) -> tuple[float, float]:
+        """As together(). A call that waits for the GPU hides no launches from those after it, and of one that does not they are
+        over where it is queued. Random numbers could be drawn there before the clock starts, so that less work would be charged, not
+        fewer launches."""
+        if self.bench.device != "cuda":  # a stopped candidate makes no baseline slow
+            return self.together(self.alone, True, math.inf)
+        found = self.together(self.alone, not self.is_gated and self.can_queue_one, in_doubt=in_doubt)
+        if len(self.alone_queued[CANDIDATE]) < FEWEST_APART:
+            return found
+        ways = [self.together(self.alone_queued, False, OPENING, in_doubt), self.launched_together(in_doubt)]
+        return max([*ways, found] if self.bench.is_random else ways, key=lambda x: x[1])
+
+    def seen(self) -> dict[str, float]:
+        """Seconds by which a candidate is charged, for the record: what of a row is no call's, at most so much; what opens the gate;
+        calls alone, and alone behind the gate."""
+        fixed, _ = self.fixed()
+        result = {"fixed": fixed * self.row_length, "fixed_at_most": self.bench.free.most_fixed, "opening": self.opening}
+        for name, rows in ("alone", self.alone), ("queued", self.alone_queued):
+            if len(rows[CANDIDATE]) >= FEWEST_APART:
+                result[name + "_reference"], result[name + "_candidate"] = self.of_one(rows)
+        return {name: x for name, x in result.items() if 0 < x < math.inf}
+
+    def baseline_waits(self) -> bool:
+        """Whether the baseline may have waited for its core in all rows of one until now, by which too much would be free."""
+        if self.bench.device == "cuda" or OWN not in self.rows or len(self.alone[REFERENCE]) < FEWEST_APART:
+            return False
+        return self.of_one(self.alone)[REFERENCE] > 2 * self.in_a_row()[REFERENCE]
+
+    def may_be_launches(self) -> bool:
+        """Whether a call alone takes so much more that rows behind the gate are to say whether that is launches."""
+        return (self.bench.device == "cuda" and not self.is_gated and self.bench.can_queue and self.can_queue_one
+                and len(self.alone_queued[CANDIDATE]) < FEWEST_APART and self.together(self.alone, False, in_doubt=True)[1] > 0)

@@ -1,0 +1,30 @@
+#include "launch/inspecting/inspected.hpp"
+
+#include "launch/inspecting/parts.hpp"
+
+namespace kernelmill::inspecting {
+
+inspected_code::inspected_code(listed_code x)
+    : code(std::move(x)), ptx(read_ptx(code.ptx, code.file)), sass(read_sass(code.sass, code.file)),
+      gcn(read_gcn(code.gcn, code.file)), amd(read_gcn_resources(code.gcn)) {
+  // nop
+}
+
+const std::vector<std::string>& section_names() {
+  static const std::vector<std::string> all{"build",   "ptx",  "sass",  "gcn",
+                                            "triview", "ttir", "ttgir", "llir"};
+  return all;
+}
+
+bool is_stage(const std::string& section) {
+  return section == "ttir" || section == "ttgir" || section == "llir";
+}
+
+std::optional<occupancy> occupancy_for(const inspected& x, const kernel_resources& k,
+                                       uint32_t threads) {
+  auto limits = limits_of(x.architecture);
+  if (!limits) return std::nullopt;
+  return occupancy_of(*limits, {threads, k.registers, k.shared_bytes});
+}
+
+} // namespace kernelmill::inspecting

@@ -1,0 +1,61 @@
+#pragma once
+
+// What was found out about a source by compiling it for looking at, and what is shown of that.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "gpu/inspect/listing.hpp"
+#include "gpu/inspect/module_listing.hpp"
+
+namespace kernelmill::inspecting {
+
+/// Code with its listings read.
+struct inspected_code {
+  explicit inspected_code(listed_code x);
+
+  std::vector<kernel_view> views() const { return side_by_side(code.source, ptx, sass, gcn); }
+
+  listed_code code;
+  std::vector<kernel_listing> ptx;
+  std::vector<kernel_listing> sass;
+  std::vector<kernel_listing> gcn;
+  std::vector<gcn_resources> amd; ///< kernels of an AMD GPU
+};
+
+using code_listing = std::vector<kernel_listing> inspected_code::*;
+
+struct inspected {
+  std::string architecture;
+  bool compiled = false;
+  std::string log;
+  std::vector<inspected_code> codes; ///< of CUDA C++ and HIP one without a name
+  std::vector<std::string> missing;
+
+  bool is_amd() const { return architecture.starts_with("gfx"); }
+};
+
+/// What is shown, and how.
+struct showing {
+  std::string section;          ///< empty: all, or of text build and triview
+  uint32_t block_threads = 256; ///< for the occupancy
+  size_t width = 0;             ///< of the terminal; 0: none
+  bool colour = false;
+
+  bool wants(const char* name) const { return section.empty() || section == name; }
+};
+
+/// Names of sections: "build", "ptx", "sass", "gcn", ...
+const std::vector<std::string>& section_names();
+
+/// The keys of the sections that are wanted, and their text. REQUIRES: x.compiled.
+nlohmann::ordered_json document_of(const inspected& x, const showing& how);
+std::string text_of(const inspected& x, const showing& how);
+
+/// Registers, memory and occupancy of each kernel, and of an AMD GPU the mix of instructions.
+std::string resources_text(const inspected& x, uint32_t threads);
+
+} // namespace kernelmill::inspecting

@@ -1,0 +1,44 @@
+#include "gpu/referee/stopping.hpp"
+
+#include <gtest/gtest.h>
+
+#include "gpu/referee/paid_kinds.hpp"
+#include "made_blocks.hpp"
+
+using namespace kernelmill;
+
+namespace {
+
+TEST(stop_reason, stops_for_each_of_its_reasons) {
+  stopping_rule rule;
+  std::vector<timed_block> clear(5, block(2, 1));
+  EXPECT_EQ(stop_reason(clear, rule, 0.01), "the interval is narrow enough");
+  EXPECT_EQ(stop_reason({clear.begin(), clear.begin() + 3}, rule, 0.01), "");
+  EXPECT_EQ(stop_reason({clear.begin(), clear.begin() + 3}, rule, 2.0), "the time budget is spent");
+  EXPECT_EQ(stop_reason(std::vector<timed_block>(3, block(1, 3)), rule, 0.01),
+            "slower than half the reference in every block");
+  EXPECT_EQ(stop_reason(std::vector<timed_block>(2, block(1, 3)), rule, 0.01), "");
+  EXPECT_EQ(stop_reason(noisy(30, 5, 0.9), rule, 0.01), "the most blocks");
+  EXPECT_EQ(stop_reason(noisy(8, 5, 0.9), rule, 0.01), "");
+}
+
+TEST(stop_reason_by_kind, looks_at_what_would_be_paid) {
+  auto kinds = kinds_of({{8, 2}, {2, 2}, {2, 2}, {2, 2}}, 0.01);
+  for (size_t kind : {2, 3}) // on which the baseline takes longer
+    for (auto& x : kinds[kind].blocks)
+      for (auto& seconds : x.reference) seconds *= 2;
+  std::vector<timed_block> all;
+  for (const auto& x : kinds) all.insert(all.end(), x.blocks.begin(), x.blocks.end());
+  stopping_rule rule;
+  EXPECT_EQ(stop_reason(all, rule, 0.01), "");
+  EXPECT_EQ(stop_reason_by_kind(kinds, rule, 0.01), "the interval is narrow enough");
+  EXPECT_EQ(stop_reason_by_kind(kinds, rule, 9), "the time budget is spent");
+}
+
+TEST(stop_reason_by_kind, goes_on_while_a_kind_is_in_doubt) {
+  auto kinds = kinds_of({{8, 2}, {1, 1.5}}, 0.01);
+  ASSERT_TRUE(pay_slowest(kinds).in_doubt);
+  EXPECT_EQ(stop_reason_by_kind(kinds, {.half_width = 0.01}, 0.01), "");
+}
+
+} // namespace

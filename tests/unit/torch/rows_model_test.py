@@ -1,0 +1,110 @@
+"""Whole measurements on a model of a GPU's rows: what honest candidates are charged, and what others gain. Microseconds."""
+
+import random
+import statistics
+import types
+import unittest
+
+try:
+    import torch
+    from fakes import BusyBench, judgement
+    from kernelmill_torch.watch import Free, Row
+except ImportError:
+    torch, BusyBench = None, object
+
+BLOCKS = 8
+TRIES = 12
+OPENING, BESIDES, FENCE, LOOP = 115, 25, 5, 1  # of a gate, of a row, of Python for a fence, of the loop around calls
+NOISE = 3
+
+
+class Modelled:
+    """A process whose calls take so long to launch, in kernels of so much work. Its first launch of a row is colder. It launches once
+    for several calls, and work of calls side by side is less."""
+
+    def __init__(self, launch, work, kernels=1, colder=40, at_once=1, beside=None):
+        self.launch, self.work, self.kernels, self.colder, self.at_once = launch, work, kernels, colder, at_once
+        self.beside = beside or work
+        self.arena = types.SimpleNamespace(move=lambda: None, poison=lambda _count: None)
+        self.waited = 0.0
+
+    def output(self):
+        return ""
+
+    def seconds(self, count, is_gated, is_apart):
+        work = self.work + 1 if is_apart else self.beside if count > 1 else self.work
+        end = 0.0 if is_gated else self.colder + self.launch / self.kernels
+        for i in range(count):
+            launched = self.colder + (i // self.at_once + 1) * self.launch + (i + 1) * LOOP + is_apart * i * FENCE
+            end = max(end + work, 0.0 if is_gated else launched + work / self.kernels)
+        return end
+
+    @property
+    def call(self):
+        return max(self.launch + LOOP, self.work)
+
+
+class ModelledBench(BusyBench):
+    def __init__(self, baseline, dice):
+        super().__init__([True] * 9999)
+        self.device, self.admitted, self.baseline, self.dice = "cuda", types.SimpleNamespace(others=[]), baseline, dice
+        empty = (BESIDES + 0.7 * baseline.colder) * 1e-6
+        self.free = Free(fixed=empty, most_fixed=1.5 * empty + 60e-6, besides=1e-3, limit=2e-3)
+        self.is_aside, self.outputs, self.samples, self.changed_inputs = True, [], None, []
+        self.gives_inputs = self.shares_arena = False
+
+    def make_room(self):
+        pass
+
+    def noise(self):
+        return abs(self.dice.gauss(0, NOISE))
+
+    def row(self, process, count, _seconds, _contents, is_gated=False, _seed=0, is_apart=False):
+        took = (OPENING if is_gated else BESIDES) + process.seconds(count, is_gated, is_apart) + self.noise()
+        return Row(calls=took * 1e-6, flushing=0.5, taking=3e-4 + self.noise() * 1e-6)
+
+    def learn_opening(self, *_):
+        return (OPENING + self.noise()) * 1e-6
+
+
+@unittest.skipIf(torch is None, "there is no torch here")
+class Measurements(unittest.TestCase):
+    def paid(self, baseline, **candidate):
+        """What a candidate is paid, times what it is worth, in the middle; how often it is charged."""
+        ratios, charged = [], 0
+        for seed in range(TRIES):
+            dice = random.Random(seed)
+            x = judgement(ModelledBench(Modelled(**baseline), dice))
+            x.process, x.audit = Modelled(**{"colder": 40 + dice.uniform(-5, 5), **candidate}), lambda *_: None
+            x.row_length = max(2, min(32, int(2000 / x.bench.baseline.call)))
+            blocks = [x.block() for _ in range(BLOCKS)]
+            last = blocks[-1]
+            reference, own = (statistics.median(s for one in blocks for s in one[side]) - last["fixed"] for side in ("reference", "candidate"))
+            ratios.append(reference / (own + last["beside"]) * x.process.call / x.bench.baseline.call)
+            charged += last["beside"] > 0
+        return statistics.median(ratios), charged
+
+    def test_copies_are_charged_nothing(self):
+        for model in ({"launch": 12, "work": 16}, {"launch": 28, "work": 16}, {"launch": 30, "work": 3}, {"launch": 30, "work": 60, "kernels": 3},
+                      {"launch": 500, "work": 200, "kernels": 100}):
+            paid, charged = self.paid(model, **model)
+            self.assertAlmostEqual(paid, 1, delta=0.02)
+            self.assertEqual(charged, 0, model)
+
+    def test_what_is_faster_is_charged_nothing(self):
+        for baseline, candidate in (({"launch": 20, "work": 200, "kernels": 2}, {"launch": 8, "work": 100}),
+                                    ({"launch": 20, "work": 200, "kernels": 2}, {"launch": 8, "work": 10}),  # a fence takes half of it
+                                    ({"launch": 12, "work": 16}, {"launch": 28, "work": 15, "colder": 60})):  # Triton
+            self.assertEqual(self.paid(baseline, **candidate)[1], 0, candidate)
+
+    def test_who_makes_calls_together_or_side_by_side_gains_next_to_nothing(self):
+        small, large = {"launch": 30, "work": 3}, {"launch": 20, "work": 400}
+        for baseline, candidate in ((small, {**small, "at_once": 2}), (small, {**small, "at_once": 32}), (large, {**large, "beside": 370}),
+                                    (large, {**large, "beside": 100}), ({"launch": 20, "work": 60}, {"launch": 20, "work": 60, "beside": 22})):
+            paid, charged = self.paid(baseline, **candidate)
+            self.assertLess(paid, 1.2 if candidate.get("at_once") == 2 else 1.02, candidate)
+            self.assertGreater(charged, TRIES / 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+// A run as its store knows it.
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "launch/watch/stored.hpp"
+#include "launch/watch/views.hpp"
+#include "messages/identity.hpp"
+#include "tests/unit/storage/fixtures.hpp"
+
+namespace kernelmill::watch {
+namespace {
+
+using kernelmill::testing::temporary_folder;
+
+Message<wire::Record> opened(uint32_t opening, const char* state, double at) {
+  return build<wire::Record>([&](wire::Record::Builder b) {
+    auto x = b.initRun();
+    x.setRun("paused");
+    x.setOpening(opening);
+    x.setState(state);
+    x.setAt(at);
+  });
+}
+
+Message<wire::Record> turn_at(uint32_t member, double at) {
+  return build<wire::Record>([&](wire::Record::Builder b) {
+    auto x = b.initTurn();
+    auto e = x.initEpisode();
+    e.setRun("paused");
+    e.setTask("native/x");
+    e.setMember(member);
+    x.setTurnId(turn_id({"paused", "native/x", 0, member}, 0));
+    x.setCommittedAt(at);
+  });
+}
+
+class stored_run : public ::testing::Test {
+protected:
+  void SetUp() override {
+    auto made =
+        create_run({folder_ / "runs/paused", "paused", ""}, nlohmann::ordered_json::object(), {});
+    ASSERT_TRUE(made) << made.error().message;
+    run_ = *made;
+  }
+
+  void commit(const std::vector<Message<wire::Record>>& records) {
+    auto to = store::open({.directory = run_.store, .durable = false});
+    ASSERT_TRUE(to) << to.error().message;
+    ASSERT_TRUE(to->commit(records));
+  }
+
+  stored_summary summary() const {
+    auto x = summarize(local_world(folder_ / "runs"), run_);
+    EXPECT_TRUE(x) << (x ? "" : x.error().message);
+    return x ? *x : stored_summary{};
+  }
+
+  temporary_folder folder_;
+  run_directory run_;
+};
+
+TEST_F(stored_run, has_the_wall_time_of_its_openings_without_the_pauses_between_them) {
+  // The second one was cut off; the turn at 900 is one that a fork shares.
+  commit({opened(0, "running", 1000), turn_at(0, 1010), turn_at(1, 900),
+          opened(0, "finished", 1012), opened(1, "running", 5000), turn_at(2, 5004),
+          opened(2, "running", 9000), opened(2, "finished", 9001)});
+  auto x = summary();
+  EXPECT_EQ(x.began_at, 1000);
+  EXPECT_EQ(x.open_seconds(), 12 + 4 + 1);
+  EXPECT_EQ(x.open_seconds(9010), 12 + 4 + 10) << "in progress";
+  auto stats = stats_view(local_world(folder_ / "runs"), {{"run", "paused"}});
+  ASSERT_TRUE(stats) << stats.error().message;
+  EXPECT_EQ((*stats)["wall_seconds"], 17);
+  auto runs = runs_view(local_world(folder_ / "runs"), nlohmann::ordered_json::object());
+  ASSERT_TRUE(runs) << runs.error().message;
+  EXPECT_EQ((*runs)["runs"][0]["seconds"], 17);
+}
+
+} // namespace
+} // namespace kernelmill::watch
