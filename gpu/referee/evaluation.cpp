@@ -261,10 +261,12 @@ void keep_output(evaluation_record& record, const candidate_process& process) {
   if (!record.sealed) record.output = process.output();
 }
 
-// Before a candidate is loaded that could change what is seen.
+// Before a candidate is loaded that could change what is seen, or on which pages the baseline's
+// buffers lie.
 std::optional<error> look_at_baseline(referee_parts parts, prepared_task& prepared,
                                       const evaluation_options& options) {
-  if (parts.gpu == nullptr || !options.timed || options.profiled) return std::nullopt;
+  if (!options.timed || options.profiled) return std::nullopt;
+  if (parts.gpu == nullptr) return prepared.start_baseline(parts.pool);
   return learn_quiet_baseline(prepared, parts.pool, parts.hardware.timed_cpus());
 }
 

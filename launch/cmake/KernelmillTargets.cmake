@@ -89,11 +89,12 @@ function(kernelmill_link_allocator name)
   endif()
 endfunction()
 
-# kernelmill_test(NAME SOURCES... [LINK libs] [LABELS labels] [TIMEOUT seconds] [WHOLE])
+# kernelmill_test(NAME SOURCES... [LINK libs] [LABELS labels] [TIMEOUT seconds] [WHOLE] [ALONE])
 # One GoogleTest program, one ctest entry a test case; labels are unit, integration, fault, sim, gpu.
-# With WHOLE it is one entry: where setting up takes longer than the tests.
+# With WHOLE it is one entry: where setting up takes longer than the tests. With ALONE no other test
+# runs beside it: what is timed wants the machine for itself.
 function(kernelmill_test name)
-  cmake_parse_arguments(arg "WHOLE" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE;ALONE" "TIMEOUT" "SOURCES;LINK;LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -103,11 +104,15 @@ function(kernelmill_test name)
   # Optimizing assertions takes half of the build and makes no test faster; what they test is
   # optimized as the preset says.
   target_compile_options(${name} PRIVATE -O0)
+  set(alone)
+  if(arg_ALONE)
+    set(alone RUN_SERIAL TRUE)
+  endif()
   if(arg_WHOLE)
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ${alone})
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 300
-      PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+      PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ${alone})
   endif()
 endfunction()

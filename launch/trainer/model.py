@@ -15,6 +15,7 @@ from torch.nn import functional
 PAD, END, SYSTEM, USER, ASSISTANT = range(5)
 ROLES = {"system": SYSTEM, "user": USER, "assistant": ASSISTANT}
 FIRST_BYTE = 5
+FIRST_PIECE = FIRST_BYTE + 256
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
 WORD = re.compile(r"\n| {2,}| ?[A-Za-z_]+| ?\d| ?[^\sA-Za-z_0-9]+|\s")
 ALONE = re.compile(r" ?(?:\d|v)")  # numbers and v are in no phrase: a function has the same ids wherever it stands
@@ -26,10 +27,11 @@ class Vocabulary:
 
     def __init__(self, pieces: Sequence[str]) -> None:
         self.pieces = list(pieces)
-        self.ids = {x: FIRST_BYTE + 256 + i for i, x in enumerate(pieces)}
+        self.ids = {x: i for i, x in enumerate(pieces, FIRST_PIECE)}
+        self.bytes = [*[b""] * FIRST_BYTE, *(bytes([x]) for x in range(256)), *(x.encode() for x in pieces)]
 
     def __len__(self) -> int:
-        return FIRST_BYTE + 256 + len(self.pieces)
+        return len(self.bytes)
 
     @classmethod
     def learned(cls, prompts: Sequence[str], answers: Sequence[str], phrases: int = 200) -> "Vocabulary":
@@ -37,25 +39,18 @@ class Vocabulary:
         lines = collections.Counter(line for text in prompts for line in set(LINE.findall(text)))
         common = [x for x, count in lines.items() if 5 * count >= len(prompts) and len(x) > 12]
         words = collections.Counter(word for text in [*prompts, *answers] for word in WORD.findall(text))
-        pieces = [*sorted(common), *sorted(x for x, count in words.items() if count >= 3 and x not in common)]
-        spans = collections.Counter(tuple(WORD.findall(x)) for text in answers for x in LINE.findall(text))
+        pieces = [*sorted(common), *sorted(x for x, count in words.items() if count >= 3)]
+        spans: Dict[Tuple[str, ...], int] = collections.Counter(tuple(WORD.findall(x)) for text in answers for x in LINE.findall(text))
         for _ in range(phrases):
-            pairs: collections.Counter = collections.Counter()  # type: ignore[type-arg]
+            pairs: "collections.Counter[Tuple[str, ...]]" = collections.Counter()
             for span, count in spans.items():
                 for pair in zip(span, span[1:]):
                     if not any(ALONE.fullmatch(x) for x in pair) and len(WORD.findall("".join(pair))) <= PHRASE:
                         pairs[pair] += count
             best = min(pairs, key=lambda x: (-pairs[x], x))
-            if "".join(best) not in pieces:
-                pieces.append("".join(best))
-            merged: collections.Counter = collections.Counter()  # type: ignore[type-arg]
-            for span, count in spans.items():
-                out: List[str] = []
-                for x in span:
-                    out[-1:] = ["".join(best)] if out and (out[-1], x) == best else [*out[-1:], x]
-                merged[tuple(out)] += count
-            spans = merged
-        return cls(pieces)
+            pieces.append("".join(best))
+            spans = {joined(span, best): count for span, count in spans.items()}
+        return cls(list(dict.fromkeys(pieces)))
 
     def encode(self, text: str) -> List[int]:
         result: List[int] = []
@@ -69,20 +64,22 @@ class Vocabulary:
         return result
 
     def decode(self, ids: Iterable[int]) -> str:
-        out = b""
-        for x in ids:
-            if x >= FIRST_BYTE + 256:
-                out += self.pieces[x - FIRST_BYTE - 256].encode()
-            elif x >= FIRST_BYTE:
-                out += bytes([x - FIRST_BYTE])
-        return out.decode(errors="replace")
+        return b"".join(self.bytes[x] for x in ids).decode(errors="replace")
 
-    def render(self, messages: Sequence[Dict[str, str]], ask: bool = True) -> List[int]:
-        """The chat template: a mark for the role, the content, and a mark for its end."""
+    def render(self, messages: Sequence[Dict[str, str]]) -> List[int]:
+        """The chat template: a mark for the role, the content, and a mark for its end. Then it is the assistant's turn."""
         result: List[int] = []
         for x in messages:
             result += [ROLES[x["role"]], *self.encode(x["content"]), END]
-        return result + [ASSISTANT] if ask else result
+        return [*result, ASSISTANT]
+
+
+def joined(span: Tuple[str, ...], pair: Tuple[str, ...]) -> Tuple[str, ...]:
+    """The span with each such pair of neighbours as one."""
+    out: List[str] = []
+    for x in span:
+        out[-1:] = ["".join(pair)] if (*out[-1:], x) == pair else [*out[-1:], x]
+    return tuple(out)
 
 
 def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -149,14 +146,17 @@ def causal(length: int, device: Any) -> torch.Tensor:
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
 
 
-def logprobs_of(policy: Policy, sequences: Sequence[Sequence[int]], temperature: float = 1.0) -> torch.Tensor:
+def padded(rows: Sequence[Sequence[Any]], device: torch.device) -> torch.Tensor:
+    return nn.utils.rnn.pad_sequence([torch.tensor(x, device=device) for x in rows], batch_first=True)
+
+
+def logprobs_of(policy: Policy, sequences: Sequence[Sequence[int]]) -> torch.Tensor:
     """Of each id but the first, given those before it: one row a sequence, padded behind its end."""
     device = policy.embedding.weight.device
-    length = max(map(len, sequences))
-    ids = torch.tensor([[*x, *[PAD] * (length - len(x))] for x in sequences], device=device)
+    ids = padded(sequences, device)
     with arithmetic(device):
-        logits = policy(ids[:, :-1], causal(length - 1, device))
-    scores = torch.log_softmax(logits.float() / temperature, -1)
+        logits = policy(ids[:, :-1], causal(ids.shape[1] - 1, device))
+    scores = torch.log_softmax(logits.float(), -1)
     return scores.gather(2, ids[:, 1:, None])[:, :, 0]
 
 
@@ -165,31 +165,30 @@ def sample(policy: Policy, prompts: Sequence[Sequence[int]], most: Sequence[int]
            temperature: Sequence[float]) -> List[Tuple[List[int], List[float]]]:
     """Ids and their log-probabilities for each prompt, until END or its limit; temperature 0 takes the likeliest."""
     device = policy.embedding.weight.device
-    length, rows = max(map(len, prompts)), len(prompts)
-    ids = torch.tensor([[*[PAD] * (length - len(x)), *x] for x in prompts], device=device)
-    there = torch.tensor([[0] * (length - len(x)) + [1] * len(x) for x in prompts], dtype=torch.bool, device=device)
+    ids = padded([x[::-1] for x in prompts], device).flip(1)  # in front
+    there, length = ids != PAD, ids.shape[1]
     # What pads attend to does not count, but it must not be nothing.
     mask = (there[:, None, None] | torch.eye(length, dtype=torch.bool, device=device)) & causal(length, device)
     warmth = torch.tensor(temperature, device=device)[:, None]
-    made: List[List[int]] = [[] for _ in prompts]
-    scores: List[List[float]] = [[] for _ in prompts]
+    made: List[Tuple[List[int], List[float]]] = [([], []) for _ in prompts]
     kept: List[List[torch.Tensor]] = [[] for _ in policy.blocks]
-    first = 0
-    while True:
+    alive, first = set(range(len(prompts))), 0
+    while alive:
         with arithmetic(device):
             logits = policy(ids, mask, first, kept)[:, -1].float()
         likely = torch.log_softmax(logits / warmth.clamp(min=1e-6), -1)
         drawn = torch.where(warmth[:, 0] > 0, torch.multinomial(likely.exp(), 1)[:, 0], likely.argmax(-1))
-        values = likely.gather(1, drawn[:, None])[:, 0].tolist()
-        for i, (token, value) in enumerate(zip(drawn.tolist(), values)):
-            if len(made[i]) < most[i] and made[i][-1:] != [END]:
-                made[i].append(token)
-                scores[i].append(value)
-        if all(len(made[i]) >= most[i] or made[i][-1] == END for i in range(rows)):
-            return list(zip(made, scores))
+        tokens, scores = drawn.tolist(), likely.gather(1, drawn[:, None])[:, 0].tolist()
+        for i in sorted(alive):
+            made[i][0].append(tokens[i])
+            made[i][1].append(scores[i])
+            if tokens[i] == END or len(made[i][0]) == most[i]:
+                alive.remove(i)
         first += ids.shape[1]
-        there = torch.cat([there, torch.ones(rows, 1, dtype=torch.bool, device=device)], 1)
-        ids, mask = drawn[:, None], there[:, None, None]
+        ids = drawn[:, None]
+        there = torch.cat([there, torch.ones_like(ids, dtype=torch.bool)], 1)
+        mask = there[:, None, None]
+    return made
 
 
 def save(path: str, policy: Policy, vocabulary: Vocabulary, **more: Any) -> None:

@@ -1,6 +1,6 @@
 """Teaches a new policy to answer in the form that Kernelmill asks for: right or wrong, fast or slow, as the templates do.
 
-    python -m trainer.pretrain FOLDER --tasks ROOT --program KERNELMILL
+    python -m trainer.pretrain FOLDER --program KERNELMILL --config FILE
 
 The prompts are Kernelmill's own: a run of all practice tasks, whose scripted policy says nothing, records them.
 """
@@ -18,10 +18,12 @@ import torch
 
 from . import model, tasks
 
+Messages = List[Dict[str, str]]
+Text = Tuple[Messages, str]  # a prompt and its answer
 NAME = "abcdefghijklmnopqrstuvwxyz_0123456789"
 
 
-def prompts_of(program: str, root: pathlib.Path, backend: str) -> Dict[str, List[Dict[str, str]]]:
+def prompts_of(program: str, root: pathlib.Path, backend: str) -> Dict[str, Messages]:
     """The messages of the first turn of each practice task, as Kernelmill sends them."""
     with tempfile.TemporaryDirectory() as folder:
         script = pathlib.Path(folder, "script.json")
@@ -34,8 +36,7 @@ def prompts_of(program: str, root: pathlib.Path, backend: str) -> Dict[str, List
     return {x["task"]: x["prompt_messages"] for x in lines if x["kind"] == "turn"}
 
 
-def make_texts(parts: Dict[str, List[tasks.Task]], prompts: Dict[str, List[Dict[str, str]]], answers: int,
-               seed: int) -> List[Tuple[List[Dict[str, str]], str]]:
+def make_texts(parts: Dict[str, List[tasks.Task]], prompts: Dict[str, Messages], answers: int, seed: int) -> List[Text]:
     """Conversations to learn from, each with a function and a name of its own; raises tasks.Leak where one has what is held out."""
     draw, texts, held_out = random.Random(seed), [], {x.f for x in parts["held_out"]}
     for task in (x for x in parts["practice"] for _ in range(answers)):
@@ -48,8 +49,8 @@ def make_texts(parts: Dict[str, List[tasks.Task]], prompts: Dict[str, List[Dict[
     return texts
 
 
-def pretrain(folder: pathlib.Path, texts: List[Tuple[List[Dict[str, str]], str]], shape: Dict[str, int], steps: int, batch: int,
-             rate: float, device: str, seed: int) -> None:
+def pretrain(folder: pathlib.Path, texts: List[Text], shape: Dict[str, int], steps: int, batch: int, rate: float, device: str,
+             seed: int) -> None:
     part, start = folder / "pretraining.pt", 0
     if part.exists():
         policy, vocabulary, kept = model.load(str(part), device)
@@ -67,13 +68,10 @@ def pretrain(folder: pathlib.Path, texts: List[Tuple[List[Dict[str, str]], str]]
         optimizer.load_state_dict(kept["optimizer"])
     begun = time.monotonic()
     for step in range(start, steps):
-        for group in optimizer.param_groups:
-            group["lr"] = rate * min(1, (step + 1) / 100) * (1 - 0.9 * step / steps)
+        optimizer.param_groups[0]["lr"] = rate * min(1, (step + 1) / 100) * (1 - 0.9 * step / steps)
         chosen = random.Random(f"{seed}/{step}").sample(rows, batch)
         scores = model.logprobs_of(policy, [a + b for a, b in chosen])
-        learned = torch.zeros_like(scores)
-        for i, (prompt, said) in enumerate(chosen):
-            learned[i, len(prompt) - 1:len(prompt) + len(said) - 1] = 1
+        learned = model.padded([[0] * (len(a) - 1) + [1] * len(b) for a, b in chosen], scores.device)
         loss = -(scores * learned).sum() / learned.sum()
         optimizer.zero_grad()
         loss.backward()

@@ -27,12 +27,12 @@ SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
 PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
 sys.path.insert(0, str(SOURCE / "launch"))
 
-from trainer import measures, tasks  # noqa: E402
+from trainer import measures, tasks, teach  # noqa: E402
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 if HAS_TORCH:
     import torch
-    from trainer import grpo, model, pretrain, server
+    from trainer import grpo, model, pretrain, server, web
 
     torch.set_num_threads(1)
 
@@ -78,6 +78,43 @@ class HeldOut(unittest.TestCase):
                         f"Timed at: cols={task.cols} rows={task.rows}", f"{task.rows} x {task.cols}"):
             with self.assertRaises(tasks.Leak, msg=planted):
                 tasks.check_held_out([*self.texts, planted], self.held_out)
+
+
+class Configurations(unittest.TestCase):
+    """Those in launch/trainer."""
+
+    def setUp(self):
+        self.configs = {x.stem: json.loads(x.read_text()) for x in (SOURCE / "launch/trainer").glob("*.json")}
+        self.assertIn("cpu_policy_cuda_kernels", self.configs)
+
+    def training_of(self, config):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "config.json").write_text(json.dumps(config))
+            return teach.training_of(pathlib.Path(folder))
+
+    def test_no_gpu_has_a_policy_and_kernels(self):
+        for name, config in self.configs.items():
+            training = self.training_of(config)
+            for part in ("policy", "trainer"):
+                words = training[part]["command"]
+                self.assertEqual(words[words.index("--device") + 1], config["device"], name)
+                if training["backend"] == "cuda":
+                    self.assertEqual(words[:2], ["env", f"CUDA_VISIBLE_DEVICES={config['gpus']}"], name)
+                    self.assertEqual(config["gpus"] == "", config["device"] == "cpu", name)
+
+    def test_the_how_to_has_every_key(self):
+        page = (SOURCE / "docs/how-to/teach-a-policy.md").read_text()
+        for name, config in self.configs.items():
+            teaching = config.pop("teaching")
+            for key in [*config, *config["tasks"], *config["model"], *config["pretraining"], *teaching]:
+                self.assertTrue(f"`{key}`" in page or f"`teaching.{key}`" in page, f"{key} of {name}.json")
+
+    def test_tasks_for_a_gpu_have_texts_without_what_is_held_out(self):
+        held_out = tasks.make_tasks("held_out", 1, 1, backend="cuda")
+        practice = tasks.make_tasks("practice", 5, 1, held_out, "cuda")
+        texts = [tasks.answer(x, random.Random(1)) for x in practice]
+        self.assertEqual(tasks.check_held_out(texts, held_out), len(texts))
+        self.assertTrue(all("```cuda\n" in x and "__global__" in x for x in texts))
 
 
 @unittest.skipUnless(HAS_TORCH, NO_TORCH)
@@ -178,19 +215,52 @@ class Parts(unittest.TestCase):
         self.assertFalse(self.same(path, zero["weights"]))
         self.assertEqual(model.load(path, "cpu")[2]["version"], "step-1")
 
+    def serve(self, answer):
+        made = web.Server(0, answer)
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        self.stack.callback(made.server_close)
+        self.stack.callback(made.shutdown)
+        return f"http://127.0.0.1:{made.server_port}"
+
+    def ask(self, url, body=None):
+        try:
+            with urllib.request.urlopen(url, None if body is None else json.dumps(body).encode()) as x:
+                return x.status, x.read().decode()
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.read().decode()
+
+    def test_a_policy_is_served_and_takes_new_weights(self):
+        url = self.serve(server.Sampler(str(self.folder / "pretrained.pt"), "cpu").answer)
+        ids = json.loads(self.ask(url + "/v1/tokenize", {"messages": [{"role": "user", "content": "a kernel"}]})[1])["tokens"]
+        wish = {"input_ids": ids, "sampling_params": {"max_new_tokens": 5}}
+        first = json.loads(self.ask(url + "/generate", wish)[1])
+        self.assertEqual([x for _, x, _ in first["meta_info"]["output_token_logprobs"]], first["output_ids"])
+        self.assertEqual(first["meta_info"]["weight_version"], "pretrained")
+        one = grpo.Trainer("cpu").step(self.request(0, str(self.folder / "pretrained.pt"), [0.0, 1.0]))
+        self.assertEqual(self.ask(url + "/update_weights_from_disk", {"model_path": one["weights"]})[0], 200)
+        self.assertEqual(json.loads(self.ask(url + "/generate", wish)[1])["meta_info"]["weight_version"], "step-0")
+        self.assertIn("sglang:num_queue_reqs 0", self.ask(url + "/metrics")[1])
+        self.assertEqual(self.ask(url + "/nothing")[0], 404)
+        for refused in ({"input_ids": [99999]}, {"input_ids": [7] * 2048}, {**wish, "sampling_params": {"stop": ["x"]}}, [1]):
+            self.assertEqual(self.ask(url + "/generate", refused)[0], 400)
+        self.assertEqual(self.ask(url + "/update_weights_from_disk", {"model_path": "/nowhere.pt"})[0], 500)
+
+    def test_a_trainer_answers_with_its_metrics_or_with_what_is_wrong(self):
+        url = self.serve(grpo.Trainer("cpu").answer)
+        request = self.request(0, str(self.folder / "pretrained.pt"), [0.0, 1.0])
+        status, text = self.ask(url + "/step", request)
+        self.assertEqual((status, json.loads(text)["metrics"]["sequences"]), (200, 2))
+        self.assertEqual(self.ask(url + "/step", {**request, "batch": "/nowhere"})[0], 500)
+        self.assertEqual(self.ask(url + "/step", {})[0], 400)
+        self.assertEqual(self.ask(url)[0], 404)
+
     def test_kernelmill_finds_all_that_exact_tokens_need(self):
-        sampler = server.Sampler(str(self.folder / "pretrained.pt"), "cpu", 8, 8192, "policy")
-        policy = server.Server(("127.0.0.1", 0), server.handler_of(sampler))
-        threading.Thread(target=policy.serve_forever, daemon=True).start()
-        self.stack.callback(policy.server_close)
-        self.stack.callback(policy.shutdown)
-        said = subprocess.run([PROGRAM, "policy", "probe", f"http://127.0.0.1:{policy.server_port}/v1", "--kind", "sglang",
+        sampler = server.Sampler(str(self.folder / "pretrained.pt"), "cpu", most_ids=8192)
+        url = self.serve(sampler.answer)
+        said = subprocess.run([PROGRAM, "policy", "probe", url + "/v1", "--kind", "sglang",
                                "--json"], capture_output=True, text=True, check=True).stdout
         self.assertIn("render", said)
-        with self.assertRaises(urllib.error.HTTPError) as refused:
-            urllib.request.urlopen(f"http://127.0.0.1:{policy.server_port}/generate", b'{"input_ids": [99999]}')
-        self.assertEqual(refused.exception.code, 400)
-        refused.exception.close()
 
     def test_teach_makes_pretrains_and_teaches(self):
         """All of launch/teach.sh at the smallest scale; what is learned in so little is nothing."""
