@@ -27,7 +27,7 @@ SOURCE = pathlib.Path(os.environ["KERNELMILL_SOURCE_DIR"])
 PROGRAM = os.path.join(os.environ["KERNELMILL_BIN_DIR"], "kernelmill")
 sys.path.insert(0, str(SOURCE / "launch"))
 
-from trainer import measures, tasks, teach  # noqa: E402
+from trainer import best, measures, tasks, teach  # noqa: E402
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 if HAS_TORCH:
@@ -287,6 +287,28 @@ class Parts(unittest.TestCase):
         second = [*words[:1], str(self.folder / "second"), *words[2:], "--seed", "2", "--pretrained", str(self.folder / "out")]
         done = subprocess.run(second, capture_output=True, text=True, env={**os.environ, "KERNELMILL_PYTHON": sys.executable})
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+
+class Best(unittest.TestCase):
+    def test_a_kernel_is_judged_again(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            task = tasks.write_all(folder / "tasks", 1, 1, 1)["held_out"][0]
+            text = f"<think>\n8 at a time\n</think>\n<KERNEL>\n```cpp\n{tasks.kernel(task, 'parts', 8)}```\n</KERNEL>\n"
+            (folder / "script.json").write_text(json.dumps({"model": "one", "replies": [{"text": text}]}))
+            subprocess.run([PROGRAM, "run", f"run.dir={folder}/runs/held-out-0", f"tasks.root={folder}/tasks", f'tasks.ids=["{task.id}"]',
+                            "tasks.group_size=1", "tasks.max_turns=1", "policy.kind=scripted", f"policy.script={folder}/script.json",
+                            "policy.model=one", "retrieval.enabled=false", "evaluation.backend=cpu"], check=True, capture_output=True)
+            lines = [{"best": {task.id: {"turn": x, "speedup": speedup}}} for x, speedup in
+                     (("held-out-0/g0.e1.t0", 1.5), ("held-out-0/g0.e0.t0", 2.0), ("held-out-0/g0.e2.t0", 1.7))]
+            (folder / "evaluations.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+            self.assertEqual(best.best_of(folder), {task.id: "held-out-0/g0.e0.t0"})
+            found = best.judged_again(PROGRAM, folder / "tasks", str(folder / "runs/held-out-0/g0.e0.t0"))
+            self.assertEqual((found["outcome"], found["stands"], found["sanitizers"]), ("accepted", True, {"memcheck": 0, "racecheck": 0}))
+            self.assertIn("constexpr int n = 8;", found["kernel"])
+            self.assertRegex(best.row_of(found), r"\| accepted \| .* \| stands \|")
+            with self.assertRaisesRegex(RuntimeError, "failed to run show"):
+                best.judged_again(PROGRAM, folder / "tasks", str(folder / "runs/nothing/g0.e0.t0"))
 
 
 if __name__ == "__main__":
