@@ -16,6 +16,7 @@ constexpr double doubted_errors = 1.5;    // before it is timed again
 constexpr double own_share_of_noise = 0.75;
 constexpr double told_apart = 0.1;      // of speedups, in logarithms
 constexpr size_t fewest_neighbours = 4; // to know the noise
+constexpr size_t fewest_of_a_kind = 3;  // to know that of one kind
 constexpr double believed_noise = 2;    // times the baseline's
 constexpr size_t blocks_of_a_pace = 3;
 
@@ -23,44 +24,81 @@ double log_reference(const timed_block& x) {
   return (std::log(x.reference[0]) + std::log(x.reference[1])) / 2;
 }
 
-// Standard deviation of something of a block, from neighbours of one kind, so that neither
-// differences between kinds nor slow drift are taken for noise.
-std::optional<double> deviation(const std::vector<kind_blocks>& kinds,
-                                double (*of)(const timed_block&)) {
-  std::vector<double> steps;
-  for (const auto& kind : kinds)
-    for (size_t i = 1; i < kind.blocks.size(); ++i)
-      steps.push_back(std::fabs(of(kind.blocks[i]) - of(kind.blocks[i - 1])));
-  if (steps.size() < fewest_neighbours) return std::nullopt;
+using of_block = double (*)(const timed_block&);
+
+// By how much neighbouring blocks of one kind differ, so that neither differences between kinds nor
+// slow drift are taken for noise.
+void add_steps(const kind_blocks& kind, of_block of, std::vector<double>& into) {
+  for (size_t i = 1; i < kind.blocks.size(); ++i)
+    into.push_back(std::fabs(of(kind.blocks[i]) - of(kind.blocks[i - 1])));
+}
+
+double deviation_of(std::vector<double> steps) {
   return of_a_normal * median(std::move(steps)) / std::sqrt(2.0);
 }
 
-// Of the logarithm of a speedup. A candidate that is now faster, now slower would hide behind its
-// own noise what it is slower on some contents. So there is no more than the baseline's shows: as
-// many seconds, and twice that.
-std::optional<double> noise_of(const std::vector<kind_blocks>& kinds) {
-  auto seen = deviation(kinds, log_ratio);
-  auto reference = deviation(kinds, log_reference);
-  if (!seen || !reference) return std::nullopt;
-  std::vector<double> speedups;
-  for (const auto& kind : kinds)
-    for (const auto& x : kind.blocks) speedups.push_back(log_ratio(x));
-  double shorter = std::max(1.0, std::exp(median(std::move(speedups))));
-  return std::min(*seen, believed_noise * *reference * shorter);
+using noises = std::vector<double>; // of each, at least that of all
+
+struct steps_of_kinds {
+  std::vector<double> seen;      // of speedups
+  std::vector<double> reference; // of the baseline's seconds
+};
+
+// A candidate that is now faster, now slower would hide behind its own noise what it is slower on
+// some contents. So there is no more than the baseline's shows: as many seconds, and twice that.
+double believed(const steps_of_kinds& x, double shorter) {
+  return std::min(deviation_of(x.seen), believed_noise * deviation_of(x.reference) * shorter);
 }
 
-// Of what the medians of so many values differ by.
-double error_between(size_t x, size_t others, double noise) {
-  return of_a_median * noise *
-         std::sqrt(1.0 / static_cast<double>(x) + 1.0 / static_cast<double>(others));
+// Of the logarithm of a speedup. What a call takes hangs on the draw for some kinds and not for
+// others, so each has its own. Nothing where there are too few neighbours to know that of all.
+std::optional<noises> noise_of(const std::vector<kind_blocks>& kinds) {
+  steps_of_kinds all;
+  std::vector<steps_of_kinds> each(kinds.size());
+  std::vector<double> speedups;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    for (auto* into : {&all, &each[i]}) {
+      add_steps(kinds[i], log_ratio, into->seen);
+      add_steps(kinds[i], log_reference, into->reference);
+    }
+    for (const auto& x : kinds[i].blocks) speedups.push_back(log_ratio(x));
+  }
+  if (all.seen.size() < fewest_neighbours) return std::nullopt;
+  double shorter = std::max(1.0, std::exp(median(std::move(speedups))));
+  double of_all = believed(all, shorter);
+  noises result;
+  for (const auto& x : each)
+    result.push_back(x.seen.size() < fewest_of_a_kind ? of_all
+                                                      : std::max(of_all, believed(x, shorter)));
+  return result;
+}
+
+// Values of one or several kinds, and the mean variance of one.
+struct sample {
+  std::vector<double> values;
+  double variance = 0;
+
+  void add(const std::vector<double>& more, double noise) {
+    auto before = static_cast<double>(values.size());
+    auto count = static_cast<double>(more.size());
+    if (before + count > 0)
+      variance = (variance * before + noise * noise * count) / (before + count);
+    values.insert(values.end(), more.begin(), more.end());
+  }
+};
+
+// Of what the medians of two differ by.
+double error_between(const sample& x, const sample& others) {
+  return of_a_median * std::sqrt(x.variance / static_cast<double>(x.values.size()) +
+                                 others.variance / static_cast<double>(others.values.size()));
 }
 
 // How much less `x` is than `others`, in logarithms; nothing where that may be noise.
-std::optional<double> behind(const std::vector<double>& x, const std::vector<double>& others,
-                             double noise, double errors = standard_errors) {
-  double by = median(others) - median(x);
-  double error = error_between(x.size(), others.size(), noise);
-  if (by <= std::max(std::log1p(least_difference), errors * error)) return std::nullopt;
+std::optional<double> behind(const sample& x, const sample& others,
+                             double errors = standard_errors) {
+  double by = median(others.values) - median(x.values);
+  if (by <= std::max(std::log1p(least_difference), errors * error_between(x, others)))
+    return std::nullopt;
   return by;
 }
 
@@ -68,6 +106,7 @@ std::optional<double> behind(const std::vector<double>& x, const std::vector<dou
 struct kind_logs {
   std::vector<double> ratios; // of speedups
   std::vector<double> own;    // of the candidate's seconds, by the machine's pace at that moment
+  double noise = 0;
 };
 
 // What the baseline took on the task's own contents in the blocks next to a place: a machine has
@@ -89,25 +128,26 @@ double pace_at(size_t place, const std::vector<timed_block>& own) {
   return median(logs);
 }
 
+// While noise is unknown, nothing is behind anything.
 std::vector<kind_logs> logs_of(const std::vector<kind_blocks>& kinds) {
+  auto noise = noise_of(kinds);
   std::vector<kind_logs> result(kinds.size());
-  for (size_t i = 0; i < kinds.size(); ++i)
+  for (size_t i = 0; i < kinds.size(); ++i) {
     for (const auto& x : kinds[i].blocks) {
       result[i].ratios.push_back(log_ratio(x));
       result[i].own.push_back((std::log(x.candidate[0]) + std::log(x.candidate[1])) / 2 -
                               pace_at(x.place, kinds.front().blocks));
     }
+    result[i].noise = noise ? (*noise)[i] : std::numeric_limits<double>::infinity();
+  }
   return result;
 }
 
 // Those of several kinds together.
-std::vector<double> joined(const std::vector<kind_logs>& all, const std::vector<size_t>& which,
-                           std::vector<double> kind_logs::*values) {
-  std::vector<double> result;
-  for (size_t i : which) {
-    const auto& x = all[i].*values;
-    result.insert(result.end(), x.begin(), x.end());
-  }
+sample joined(const std::vector<kind_logs>& all, const std::vector<size_t>& which,
+              std::vector<double> kind_logs::*values) {
+  sample result;
+  for (size_t i : which) result.add(all[i].*values, all[i].noise);
   return result;
 }
 
@@ -116,31 +156,30 @@ std::vector<double> joined(const std::vector<kind_logs>& all, const std::vector<
 // where noise said otherwise, a kernel would have now one price, now the other. Its times differ by
 // less than its speedups, which have the baseline's noise as well.
 bool takes_longer(const std::vector<kind_logs>& all, size_t which,
-                  const std::vector<size_t>& others, double noise, double errors) {
-  return behind(joined(all, others, &kind_logs::own), all[which].own, noise,
+                  const std::vector<size_t>& others, double errors) {
+  return behind(joined(all, others, &kind_logs::own), joined(all, {which}, &kind_logs::own),
                 own_share_of_noise * errors)
       .has_value();
 }
 
 // Both of the same two: less of a speedup, and a candidate that takes longer.
 std::optional<double> slower_than(const std::vector<kind_logs>& all, size_t which,
-                                  const std::vector<size_t>& others, double noise, double errors) {
+                                  const std::vector<size_t>& others, double errors) {
   auto theirs = joined(all, others, &kind_logs::ratios);
-  if (all[which].ratios.empty() || theirs.empty() ||
-      !takes_longer(all, which, others, noise, errors))
+  if (all[which].ratios.empty() || theirs.values.empty() ||
+      !takes_longer(all, which, others, errors))
     return std::nullopt;
-  return behind(all[which].ratios, theirs, noise, errors);
+  return behind(joined(all, {which}, &kind_logs::ratios), theirs, errors);
 }
 
 // With what a kind is compared: with all others, and with each that has blocks enough, for where
 // most kinds are slow and one is fast, each slow one is like most others. What is paid is the
 // task's own kind: one on which the candidate is plainly faster than there makes no other slow.
-std::vector<std::vector<size_t>> compared_with(const std::vector<kind_logs>& all, size_t which,
-                                               double noise) {
+std::vector<std::vector<size_t>> compared_with(const std::vector<kind_logs>& all, size_t which) {
   std::vector<std::vector<size_t>> result{{}};
   for (size_t i = 0; i < all.size(); ++i) {
     if (i == which || all[i].ratios.empty()) continue;
-    if (i > 0 && which > 0 && slower_than(all, 0, {i}, noise, standard_errors)) continue;
+    if (i > 0 && which > 0 && slower_than(all, 0, {i}, standard_errors)) continue;
     result.front().push_back(i);
     if (which > 0 && all[i].ratios.size() >= confirming_blocks) result.push_back({i});
   }
@@ -148,11 +187,10 @@ std::vector<std::vector<size_t>> compared_with(const std::vector<kind_logs>& all
 }
 
 // How much slower one kind is, in logarithms.
-std::optional<double> slower_by(const std::vector<kind_logs>& all, size_t which, double noise,
-                                double errors) {
+std::optional<double> slower_by(const std::vector<kind_logs>& all, size_t which, double errors) {
   std::optional<double> most;
-  for (const auto& others : compared_with(all, which, noise))
-    if (auto by = slower_than(all, which, others, noise, errors))
+  for (const auto& others : compared_with(all, which))
+    if (auto by = slower_than(all, which, others, errors))
       most = std::max(most.value_or(0), *by);
   return most;
 }
@@ -160,16 +198,14 @@ std::optional<double> slower_by(const std::vector<kind_logs>& all, size_t which,
 // Of the task's own kind, and those whose speedup is the same but for noise: a baseline that is
 // faster or slower on some contents says nothing of the candidate.
 std::vector<kind_blocks> alike(const std::vector<kind_blocks>& kinds) {
-  auto noise = noise_of(kinds);
   auto all = logs_of(kinds);
+  auto ratios = [&](size_t i) { return joined(all, {i}, &kind_logs::ratios); };
   std::vector<kind_blocks> result;
   for (size_t i = 0; i < kinds.size(); ++i) {
     if (all[i].ratios.empty()) continue;
-    if (i > 0 && !all[0].ratios.empty() && noise) {
-      if (behind(all[0].ratios, all[i].ratios, *noise)) continue;
-      if (behind(all[i].ratios, all[0].ratios, *noise) &&
-          !takes_longer(all, i, {0}, *noise, standard_errors))
-        continue;
+    if (i > 0 && !all[0].ratios.empty()) {
+      if (behind(ratios(0), ratios(i))) continue;
+      if (behind(ratios(i), ratios(0)) && !takes_longer(all, i, {0}, standard_errors)) continue;
     }
     result.push_back(kinds[i]);
   }
@@ -201,14 +237,12 @@ struct slower_kind {
 // standard errors.
 std::optional<slower_kind> slowest_of(const std::vector<kind_blocks>& kinds, size_t from,
                                       double errors) {
-  auto noise = noise_of(kinds);
-  if (!noise) return std::nullopt;
   auto all = logs_of(kinds);
   std::optional<slower_kind> result;
   double lowest = std::numeric_limits<double>::infinity();
   for (size_t i = from; i < kinds.size(); ++i) {
     if (all[i].ratios.empty()) continue;
-    auto by = slower_by(all, i, *noise, errors);
+    auto by = slower_by(all, i, errors);
     if (!by) continue;
     double speedup = median(all[i].ratios);
     if (speedup >= lowest) continue;
@@ -267,17 +301,18 @@ std::optional<std::string> doubtful_kind(const std::vector<kind_blocks>& kinds) 
 }
 
 std::optional<double> slower_now(const kind_blocks& before, const kind_blocks& now) {
-  auto noise = noise_of({before, now});
-  if (!noise || before.blocks.empty() || now.blocks.empty()) return std::nullopt;
-  auto by = behind(log_ratios(now.blocks), log_ratios(before.blocks), *noise);
+  if (before.blocks.empty() || now.blocks.empty()) return std::nullopt;
+  auto all = logs_of({before, now});
+  auto by = behind(joined(all, {1}, &kind_logs::ratios), joined(all, {0}, &kind_logs::ratios));
   return by ? std::optional{std::exp(*by)} : std::nullopt;
 }
 
 bool tells_apart(const kind_blocks& own, const kind_blocks& other) {
-  auto noise = noise_of({own, other});
-  return noise && !own.blocks.empty() && !other.blocks.empty() &&
-         standard_errors * error_between(own.blocks.size(), other.blocks.size(), *noise) <
-             told_apart;
+  if (own.blocks.empty() || other.blocks.empty()) return false;
+  auto all = logs_of({own, other});
+  auto error = error_between(joined(all, {0}, &kind_logs::ratios),
+                             joined(all, {1}, &kind_logs::ratios));
+  return standard_errors * error < told_apart;
 }
 
 } // namespace kernelmill

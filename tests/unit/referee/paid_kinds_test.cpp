@@ -68,6 +68,29 @@ TEST(pay_slowest, a_candidate_hides_nothing_behind_noise_of_its_own) {
   EXPECT_LT(paid.speedup.low, 1.02);
 }
 
+// What a call takes on the second kind hangs on the draw, for either side alike: by so much.
+std::vector<kind_blocks> with_draws_that_differ(unsigned seed) {
+  auto kinds = kinds_of({{12, 1}, {6, 1}, {4, 1}, {4, 1}}, 0.01, seed);
+  auto draws = noisy(kinds[1].blocks.size(), seed + 100, 0.5);
+  for (size_t i = 0; i < draws.size(); ++i)
+    for (int k : {0, 1}) {
+      kinds[1].blocks[i].reference[k] *= draws[i].reference[0] / 2; // whose speedup is 2
+      kinds[1].blocks[i].candidate[k] *= draws[i].candidate[0];
+    }
+  return kinds;
+}
+
+TEST(pay_slowest, a_kind_whose_draws_differ_is_not_slow_by_one_that_was_long) {
+  size_t blamed = 0;
+  for (unsigned seed = 1; seed <= 200; ++seed)
+    blamed += pay_slowest(with_draws_that_differ(seed)).slowest == "k1";
+  EXPECT_LE(blamed, 2u); // 35 with the noise of all kinds together
+  auto slow = with_draws_that_differ(1);
+  for (auto& x : slow[1].blocks)
+    for (auto& seconds : x.candidate) seconds *= 3;
+  EXPECT_EQ(pay_slowest(slow).slowest, "k1");
+}
+
 TEST(pay_alike, is_no_more_than_what_other_contents_than_the_tasks_own_show) {
   auto kinds = kinds_of({{15, 1.04}, {3, 1}, {3, 1}, {3, 1}, {3, 1}, {3, 1}}, 0.005);
   auto paid = pay_slowest(kinds); // too little for a kind to be slower than others
