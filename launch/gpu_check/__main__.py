@@ -45,6 +45,7 @@ def read_options(arguments):
     add("--only", type=words, default=[], help="matrix: which classes")
     add("--count", type=int, default=1000, help="false_alarms: how many verdicts")
     add("--copies", type=int, default=200, help="same: how many verdicts")
+    add("--members", type=int, default=4, help="profile_cost: episodes of each of the 16 tasks")
     add("--cores", default="both", choices=["both", "busy", "quiet"], help="false_alarms: whether other processes keep the cores busy")
     add("--beside", type=words, default=[], metavar="PARTS", help="parts that run meanwhile on the other GPUs")
     add("--backend", default="cuda", choices=["cuda", "cpu"], help="truth, matrix, false_alarms: cpu tries them without a GPU")

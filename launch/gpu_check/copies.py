@@ -46,8 +46,9 @@ def check_torch_same():
                        key=lambda x: x["estimate"])
         faster = sum(x["low"] > 1 for x in found)
         shown = ", ".join(f"{found[i]['estimate']:.3f}" for i in (0, len(found) // 2, -1)) if found else "nothing"
-        promise(len(found) == 20 and faster <= 1, f"torch: a copy of the model, {name}: called faster in {faster} of "
-                f"{len(found)}; least, median and largest estimate {shown}; {seconds:.0f} s")
+        # A softmax of 14 µs hangs on contents and on the host; one without a time is judged again in a run.
+        promise(len(found) >= 19 and faster <= 1, f"torch: a copy of the model, {name}: called faster in {faster} of "
+                f"{len(found)}, {len(verdicts) - len(found)} not timed; least, median and largest estimate {shown}; {seconds:.0f} s")
 
 
 def check_planted():

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 
+from gpu_check import common
 from gpu_check.common import CONFIGS, CORPUS, OUT, PROGRAM, promise, say, task_ids
 
 
@@ -57,11 +58,12 @@ def slot_seconds(stages):
 
 
 def run_devices(name, *more):
-    """(exit code, summary) of a run of 64 episodes of the contract `device`."""
+    """(exit code, summary) of a run of the contract `device`: an episode of each task and member."""
     kept = OUT / f"{name}.json"
     with kept.open("w") as into:
         done = subprocess.run([PROGRAM, "run", CONFIGS / "gpu_quickstart.json", f"run.dir={OUT / 'runs' / name}",
-                               f"policy.script={device_script()}", "evaluation.contract=device", "--json", *more],
+                               f"policy.script={device_script()}", "evaluation.contract=device", "--json",
+                               f"tasks.group_size={common.options.members}", *more],
                               stdout=into, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         say(done.stderr[-800:])
@@ -77,18 +79,19 @@ def check_profile_cost():
     rows = [("without", ["profile.enabled=false"]), ("cards", ["profile.enabled=true", "profile.feedback=card"]),
             ("sanitizers", ["profile.enabled=false", "evaluation.sanitize=on_accept", "reward.memory_safety=report"])]
     seconds, accepted = {}, {}
+    episodes = len(task_ids()) * common.options.members
     for name, more in rows:
         code, summary = run_devices(f"cost_{name}", *more)
         if code == 0:
             seconds[name] = slot_seconds(summary["stages"])
             accepted[name] = summary["totals"]["accepted"]
-        promise(code == 0, f"a run of 64 episodes, {name}: exit {code}, {accepted.get(name)} accepted, GPU's slot held for "
+        promise(code == 0, f"a run of {episodes} episodes, {name}: exit {code}, {accepted.get(name)} accepted, GPU's slot held for "
                 f"{seconds.get(name, 0):.1f} s" + (f", {summary['stages'].get('slot.sanitize', 0):.1f} s of them by compute-sanitizer" if name == "sanitizers" and code == 0 else ""))
     if "without" in seconds and "cards" in seconds:
         share = seconds["cards"] / seconds["without"]
         promise(share <= PROFILE_COSTS and accepted["cards"] == accepted["without"],
                 f"profile.feedback=card takes {100 * (share - 1):+.1f} % of the GPU's time (at most {100 * (PROFILE_COSTS - 1):.0f} %); "
-                f"{accepted['cards']} and {accepted['without']} of 64 accepted")
+                f"{accepted['cards']} and {accepted['without']} of {episodes} accepted")
 
 
 def check_device_run():
