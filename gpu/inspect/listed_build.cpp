@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t most_listing = 8 << 20; // bytes of PTX or SASS
 constexpr size_t longest_log = 16 << 10;
+constexpr const char* behind_the_first =
+    ": what lies behind its first 8 MiB; it is not counted either";
 
 std::string find_tool(const std::string& nvcc, const char* name) {
   namespace fs = std::filesystem;
@@ -63,10 +65,13 @@ bool came_to_its_end(const expected<compiler_outcome>& x) {
 // The tool's own error, where it has one: warnings come before.
 std::string reason_of(const std::string& tool, const expected<compiler_outcome>& x) {
   if (!x) return x.error().message;
+  auto name = tool.substr(tool.rfind('/') + 1);
+  if (x->timed_out) return name + " took too long";
+  if (x->flooded) return name + " printed too much";
   auto at = x->text.find("error");
   auto begin = at == x->text.npos ? 0 : x->text.rfind('\n', at) + 1;
   auto line = x->text.substr(begin, x->text.find('\n', begin) - begin);
-  return tool.substr(tool.rfind('/') + 1) + ": " + (x->timed_out ? "it took too long" : line);
+  return name + ": " + line;
 }
 
 expected<compiler_outcome> compile_to(sandbox& walls, const listing_tools& tools,
@@ -109,6 +114,8 @@ std::string disassemble(sandbox& walls, const listing_tools& tools, const std::s
     if (!lines)
       missing.emplace_back(
           "lines and live registers of SASS: cuobjdump knows none; install nvdisasm");
+    if (outcome->text.size() >= most_listing)
+      missing.push_back(std::string{"SASS"} + behind_the_first);
     return outcome->text;
   }
   missing.push_back("SASS: " + reason_of(tool, outcome));
@@ -142,6 +149,8 @@ expected<listed_build> build_listing(sandbox& walls, const listing_tools& tools,
   result.log = clean_log(ptx->text, longest_log);
   if (!result.compiled) return result;
   result.ptx = read_first(ptx->product.get(), most_listing);
+  if (result.ptx.size() >= most_listing)
+    result.missing.push_back(std::string{"PTX"} + behind_the_first);
   auto cubin = compile_to(walls, tools, source, architecture, "-cubin");
   if (!cubin) return tl::unexpected<error>{cubin.error()};
   result.kernels = take_kernel_resources(cubin->text);
