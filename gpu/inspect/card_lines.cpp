@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <map>
 #include <utility>
 
-#include "gpu/inspect/listing_parts.hpp"
+#include "gpu/inspect/instruction_subjects.hpp"
 #include "messages/base/text.hpp"
 #include "messages/base/utf8.hpp"
 
@@ -25,59 +24,6 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> subjects{
      {"bank_conflicts", "shared memory"},
      {"uncoalesced_access", "global memory"}}};
 
-bool starts_with_one_of(std::string_view x, std::initializer_list<std::string_view> list) {
-  return std::any_of(list.begin(), list.end(), [&](auto prefix) { return x.starts_with(prefix); });
-}
-
-bool holds(std::string_view x, std::string_view part) {
-  return x.find(part) != x.npos;
-}
-
-bool is_of_sass(std::string_view opcode, std::string_view subject) {
-  if (subject == "local memory") return starts_with_one_of(opcode, {"LDL", "STL"});
-  if (subject == "double precision")
-    return starts_with_one_of(opcode, {"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"}) ||
-           holds(opcode, ".F64") || holds(opcode, "64H");
-  // REDUX adds up within a warp, without memory.
-  if (subject == "atomics")
-    return starts_with_one_of(opcode, {"ATOM", "RED"}) && !opcode.starts_with("REDUX");
-  if (subject == "barriers") return opcode == "BAR" || opcode.starts_with("BAR.");
-  if (subject == "shared memory")
-    return starts_with_one_of(opcode, {"LDS", "STS", "ATOMS", "LDGSTS"});
-  return starts_with_one_of(opcode, {"LDG", "STG", "LD.", "ST."});
-}
-
-bool is_of_ptx(std::string_view opcode, std::string_view subject) {
-  bool moves = starts_with_one_of(opcode, {"ld", "st", "mov", "cvta"});
-  bool accesses = starts_with_one_of(opcode, {"ld", "st", "cp."});
-  if (subject == "local memory") return accesses && holds(opcode, ".local");
-  if (subject == "double precision") return !moves && holds(opcode, ".f64");
-  if (subject == "atomics") return starts_with_one_of(opcode, {"atom.", "red."});
-  if (subject == "barriers") return starts_with_one_of(opcode, {"bar.", "barrier."});
-  if (subject == "shared memory")
-    return (accesses || opcode.starts_with("atom.")) && holds(opcode, ".shared");
-  return accesses && holds(opcode, ".global");
-}
-
-bool does(std::string_view text, std::string_view subject) {
-  auto opcode = listing_parts::opcode_of(text);
-  if (opcode.empty()) return false;
-  bool capital = opcode[0] >= 'A' && opcode[0] <= 'Z';
-  return capital ? is_of_sass(opcode, subject) : is_of_ptx(opcode, subject);
-}
-
-// "reduce" of "void reduce<(int)256>(float *)", which another tool calls "void
-// reduce<256>(float*)".
-// An unnamed namespace is "(anonymous namespace)::" or "<unnamed>::".
-std::string bare_name(std::string_view whole) {
-  std::string name{whole};
-  for (std::string_view unnamed : {"(anonymous namespace)::", "<unnamed>::"})
-    for (auto at = name.find(unnamed); at != name.npos; at = name.find(unnamed))
-      name.erase(at, unnamed.size());
-  name.resize(std::min(name.size(), name.find_first_of("<(")));
-  return name.substr(name.find_last_of(' ') + 1);
-}
-
 bool has_lines(const std::vector<kernel_listing>& list) {
   return std::any_of(list.begin(), list.end(), [](const kernel_listing& x) {
     return std::any_of(x.lines.begin(), x.lines.end(),
@@ -93,6 +39,15 @@ std::vector<std::string_view> split(std::string_view source) {
 
 } // namespace
 
+std::string bare_name(std::string_view whole) {
+  std::string name{whole};
+  for (std::string_view unnamed : {"(anonymous namespace)::", "<unnamed>::"})
+    for (auto at = name.find(unnamed); at != name.npos; at = name.find(unnamed))
+      name.erase(at, unnamed.size());
+  name.resize(std::min(name.size(), name.find_first_of("<(")));
+  return name.substr(name.find_last_of(' ') + 1);
+}
+
 std::string_view instructions_of(std::string_view bottleneck) {
   for (const auto& [kind, subject] : subjects)
     if (kind == bottleneck) return subject;
@@ -107,7 +62,7 @@ std::vector<finding_line> lines_with(std::string_view instructions, const listed
   for (const auto& x : has_lines(text.sass) ? text.sass : text.ptx) {
     if (!wanted.empty() && bare_name(x.name) != wanted) continue;
     for (const auto& line : x.lines)
-      if (line.source_line > 0 && does(line.text, instructions)) ++counts[line.source_line];
+      if (line.source_line > 0 && is_about(line.text, instructions)) ++counts[line.source_line];
   }
   auto source = split(text.source);
   std::vector<finding_line> result;

@@ -19,6 +19,10 @@ struct listed_text {
   std::vector<kernel_listing> sass;
 };
 
+/// "reduce" of "void reduce<(int)256>(float *)", which another tool calls "void
+/// reduce<256>(float*)". An unnamed namespace is "(anonymous namespace)::" or "<unnamed>::".
+std::string bare_name(std::string_view whole);
+
 /// What the finding is about, in instructions: "local memory", "double precision", "atomics",
 /// "barriers", "shared memory", "global memory"; empty where no line of source says more.
 std::string_view instructions_of(std::string_view bottleneck);

@@ -12,14 +12,6 @@ using namespace listing_parts;
 
 namespace {
 
-// What lies between the last two quotes: `.file 1 "/usr/include" "hip.h" md5 0x16` is hip.h.
-std::string_view last_quoted_in(std::string_view x) {
-  auto end = x.rfind('"');
-  if (end == x.npos || end == 0) return {};
-  auto begin = x.rfind('"', end - 1);
-  return begin == x.npos ? std::string_view{} : x.substr(begin + 1, end - begin - 1);
-}
-
 class gcn_reader : public listing_reader {
 public:
   using listing_reader::listing_reader;
@@ -57,7 +49,7 @@ private:
   void learn_file(std::string_view line) {
     auto words = words_in(line, 2);
     auto number = words.size() == 2 ? number_at(words[1]) : std::nullopt;
-    if (number && is_ours(last_quoted_in(line))) ours_.insert(*number);
+    if (number && is_ours(quoted_in(line, which_quoted::last))) ours_.insert(*number);
   }
 
   // ".loc 0 8 18 is_stmt 0": file, line, column. Line 0 has none.

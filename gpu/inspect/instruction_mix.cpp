@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "gpu/inspect/instruction_subjects.hpp"
 #include "gpu/inspect/listing_parts.hpp"
 
 namespace kernelmill {
@@ -15,13 +16,16 @@ bool begins_with_any(std::string_view x, std::initializer_list<std::string_view>
 }
 
 const char* class_of_sass(std::string_view x) {
+  // Names that begin as those of memory do: a wait for copies, and sums within a warp.
+  if (x.starts_with("LDGDEPBAR")) return "barriers";
+  if (x.starts_with("REDUX")) return "integer";
   if (begins_with_any(x, {"LDG", "STG", "RED", "ATOMG", "LD.", "ST.", "UTMA", "ATOM."}))
     return "global memory";
   if (begins_with_any(x, {"LDS", "STS", "ATOMS", "LDGSTS", "STAS"})) return "shared memory";
   if (begins_with_any(x, {"LDL", "STL"})) return "local memory";
   if (begins_with_any(x, {"HMMA", "IMMA", "DMMA", "QMMA", "HGMMA", "IGMMA", "QGMMA", "WGMMA"}))
     return "tensor cores";
-  if (begins_with_any(x, {"DADD", "DMUL", "DFMA", "DSETP"})) return "double precision";
+  if (is_about(x, "double precision")) return "double precision";
   if (begins_with_any(x, {"FADD", "FMUL", "FFMA", "FSETP", "FSEL", "FMNMX", "MUFU", "HADD", "HMUL",
                           "HFMA", "FSWZ", "F2F", "FCHK"}))
     return "floating point";
@@ -36,30 +40,20 @@ const char* class_of_sass(std::string_view x) {
 }
 
 const char* class_of_ptx(std::string_view x) {
+  if (x.starts_with("cvta")) return "integer"; // makes an address, and goes nowhere
   if (x.find(".global") != x.npos) return "global memory";
   if (x.find(".shared") != x.npos) return "shared memory";
   if (x.find(".local") != x.npos) return "local memory";
   if (begins_with_any(x, {"mma", "wmma", "wgmma", "ldmatrix"})) return "tensor cores";
   if (begins_with_any(x, {"bar", "barrier", "membar", "fence"})) return "barriers";
   if (begins_with_any(x, {"bra", "ret", "call", "exit", "brx"})) return "control";
-  if (x.ends_with(".f64")) return "double precision";
+  if (is_about(x, "double precision")) return "double precision";
   if (x.ends_with(".f32") || x.ends_with(".f16") || x.ends_with(".bf16") || x.ends_with(".f16x2"))
     return "floating point";
   if (begins_with_any(x, {"add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "setp",
                           "cvt", "min", "max", "div", "rem"}))
     return "integer";
   return "other";
-}
-
-// PTX is in small letters, SASS in capitals.
-bool is_capital(std::string_view x) {
-  return !x.empty() && x[0] >= 'A' && x[0] <= 'Z';
-}
-
-// Instructions of AMD GPUs have underscores where those of PTX have points.
-bool is_gcn(std::string_view x) {
-  return begins_with_any(x, {"s_", "v_", "ds_", "global_", "flat_", "buffer_", "scratch_", "image_",
-                             "tbuffer_", "exp_"});
 }
 
 const char* class_of_gcn_scalar(std::string_view x) {
@@ -100,7 +94,7 @@ const char* class_of_gcn(std::string_view x, std::string_view text) {
 }
 
 const char* class_of(std::string_view opcode, std::string_view text) {
-  if (is_capital(opcode)) return class_of_sass(opcode);
+  if (is_sass(opcode)) return class_of_sass(opcode);
   return is_gcn(opcode) ? class_of_gcn(opcode, text) : class_of_ptx(opcode);
 }
 

@@ -25,6 +25,7 @@ struct listed_build {
   bool compiled = false;
   std::string log;
   std::string ptx;
+  std::string cubin;
   std::string sass;                      ///< nvdisasm's or cuobjdump's words; empty: see `missing`
   std::vector<kernel_resources> kernels; ///< by ptxas
   std::vector<std::string> missing;      ///< what could not be made, and why
@@ -33,6 +34,11 @@ struct listed_build {
 /// What a disassembler says of a cubin; empty, with the reason in `missing`, where there is none or
 /// it fails.
 std::string disassemble(sandbox& walls, const listing_tools& tools, const std::string& cubin,
+                        std::vector<std::string>& missing);
+
+/// What nvdisasm says of live registers, for add_live_registers(). Empty without nvdisasm, of which
+/// disassemble() told, and with the reason in `missing` where it fails.
+std::string life_ranges(sandbox& walls, const listing_tools& tools, const std::string& cubin,
                         std::vector<std::string>& missing);
 
 /// What cuobjdump says of the registers and memory of a cubin's kernels; empty where there is none.

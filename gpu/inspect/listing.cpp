@@ -27,7 +27,7 @@ private:
   void learn_file(std::string_view line) {
     auto words = words_in(line, 2);
     auto number = words.size() == 2 ? number_at(words[1]) : std::nullopt;
-    if (number && is_ours(quoted_in(line))) ours_.insert(*number);
+    if (number && is_ours(quoted_in(line, which_quoted::first))) ours_.insert(*number);
   }
 
   void take(std::string_view line) {
@@ -73,17 +73,43 @@ public:
 
   void read(std::string_view text) {
     while (!text.empty()) take(trimmed(next_line(text)));
+    end_kernel();
   }
 
 private:
   void take(std::string_view line) {
     constexpr std::string_view section = ".text.", function = "Function : ";
-    if (line.starts_with(section) && line.ends_with(':'))
+    if (line.starts_with(section) && line.ends_with(':')) {
+      end_kernel();
       return begin_kernel(line.substr(section.size(), line.size() - section.size() - 1));
-    if (line.starts_with(function)) return begin_kernel(line.substr(function.size()));
+    }
+    if (line.starts_with(function)) {
+      end_kernel();
+      return begin_kernel(line.substr(function.size()));
+    }
     if (line.starts_with("//---") || line.starts_with(".section")) return end_kernel();
     if (line.starts_with("//## File ")) return take_place(line);
+    if (is_label(line) && (line.starts_with(".L_") || line.starts_with("$")))
+      return take_label(line);
     take_instruction(line);
+  }
+
+  // What ends a kernel's section is no part of the code: NOPs up to the next boundary, and a label.
+  void end_kernel() {
+    if (open_) {
+      auto& lines = current().lines;
+      while (!lines.empty() &&
+             (is_label(lines.back().text) || lines.back().text.starts_with("NOP")))
+        lines.pop_back();
+    }
+    listing_reader::end_kernel();
+  }
+
+  // A function in a kernel's section has no line until one is said: those of CUDA's own library
+  // have none at all.
+  void take_label(std::string_view line) {
+    if (line.starts_with("$")) line_ = 0;
+    add(line);
   }
 
   // "//## File "/build/kernel.cu", line 5" and, of a header, " inlined at "/build/kernel.cu", line
@@ -92,7 +118,7 @@ private:
     if (!places_) line_ = 0;
     places_ = true;
     while (line_ == 0) {
-      auto file = quoted_in(line);
+      auto file = quoted_in(line, which_quoted::first);
       auto at = line.find("\", line ");
       if (file.empty() || at == line.npos) return;
       auto number = number_at(line.substr(at + 8));
@@ -108,11 +134,12 @@ private:
       return;
     auto end = line.find("*/");
     if (end == line.npos) return;
+    auto address = address_at(line);
     line = trimmed(line.substr(end + 2));
     line = trimmed(line.substr(0, line.find("/*")));
     if (line.empty()) return; // the second half of an encoding
     places_ = false;
-    add(line);
+    add(line, address.value_or(0));
   }
 
   bool places_ = false; // the line before said a place
@@ -165,6 +192,12 @@ std::vector<kernel_resources> read_resource_usage(std::string_view text) {
   return result;
 }
 
+std::optional<uint32_t> source_row::live() const {
+  // Nothing is less than any number.
+  auto most = std::max_element(sass_live.begin(), sass_live.end());
+  return most == sass_live.end() ? std::nullopt : *most;
+}
+
 std::vector<kernel_view> side_by_side(std::string_view source,
                                       const std::vector<kernel_listing>& ptx,
                                       const std::vector<kernel_listing>& sass,
@@ -185,6 +218,8 @@ std::vector<kernel_view> side_by_side(std::string_view source,
     put(same_kernel(ptx, name), &source_row::ptx);
     put(same_kernel(sass, name), &source_row::sass);
     put(same_kernel(gcn, name), &source_row::gcn);
+    if (auto* from = same_kernel(sass, name))
+      for (const auto& x : from->lines) rows[x.source_line].sass_live.push_back(x.live);
     auto& view = result.emplace_back(kernel_view{name, {}});
     for (auto& [number, row] : rows) {
       row.line = number;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,7 +16,9 @@ namespace kernelmill {
 
 struct code_line {
   uint32_t source_line = 0; ///< of the candidate's file; 0: not known, or of a header alone
-  std::string text;         ///< "ld.global.f32 %f1, [%rd4];"
+  std::string text;         ///< "ld.global.f32 %f1, [%rd4];", or the label "$L__BB0_1:"
+  uint32_t address = 0;     ///< within the kernel, of SASS alone
+  std::optional<uint32_t> live = {}; ///< general registers that hold a value there, if known
 };
 
 struct kernel_listing {
@@ -26,9 +29,14 @@ struct kernel_listing {
 /// Reads PTX that was made with -lineinfo. `file` is the name of the candidate's source in it.
 std::vector<kernel_listing> read_ptx(std::string_view text, std::string_view file);
 
-/// Reads what `nvdisasm -g -c` prints of a cubin; of `cuobjdump --dump-sass`, which knows no lines,
-/// the instructions.
+/// Reads what `nvdisasm -gi -c` prints of a cubin; of `cuobjdump --dump-sass`, which knows no
+/// lines, the instructions. NOPs that fill a kernel up to its end are left out.
 std::vector<kernel_listing> read_sass(std::string_view text, std::string_view file);
+
+/// Adds to listings of SASS how many general registers are live at each instruction, out of what
+/// `nvdisasm -c -lrm count` prints of the same cubin. nvdisasm prints lines or live registers,
+/// never both, so that the two are joined by kernel and address.
+void add_live_registers(std::string_view text, std::vector<kernel_listing>& sass);
 
 /// What `cuobjdump --dump-resource-usage` tells of kernels. Spills it does not tell.
 std::vector<kernel_resources> read_resource_usage(std::string_view text);
@@ -64,6 +72,10 @@ struct source_row {
   std::vector<std::string> ptx;
   std::vector<std::string> sass;
   std::vector<std::string> gcn;
+  std::vector<std::optional<uint32_t>> sass_live; ///< of each of `sass`
+
+  /// The most registers that are live at an instruction of this line; nothing where none is known.
+  std::optional<uint32_t> live() const;
 };
 
 struct kernel_view {

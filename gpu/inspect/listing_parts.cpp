@@ -1,6 +1,7 @@
 #include "gpu/inspect/listing_parts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <memory>
@@ -56,11 +57,23 @@ std::vector<std::string_view> words_in(std::string_view x, size_t most) {
   return result;
 }
 
-std::string_view quoted_in(std::string_view x) {
-  auto begin = x.find('"');
-  if (begin == x.npos) return {};
-  auto end = x.find('"', begin + 1);
-  return end == x.npos ? std::string_view{} : x.substr(begin + 1, end - begin - 1);
+std::optional<uint32_t> address_at(std::string_view line) {
+  if (!line.starts_with("/*")) return std::nullopt;
+  line.remove_prefix(2);
+  uint32_t value = 0;
+  auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), value, 16);
+  (void)end;
+  return problem == std::errc{} ? std::optional{value} : std::nullopt;
+}
+
+std::string_view quoted_in(std::string_view x, which_quoted which) {
+  bool last = which == which_quoted::last;
+  auto one = last ? x.rfind('"') : x.find('"');
+  if (one == x.npos || (last && one == 0)) return {};
+  auto other = last ? x.rfind('"', one - 1) : x.find('"', one + 1);
+  if (other == x.npos) return {};
+  auto begin = std::min(one, other) + 1;
+  return x.substr(begin, std::max(one, other) - begin);
 }
 
 std::string_view opcode_of(std::string_view text) {
@@ -71,16 +84,27 @@ std::string_view opcode_of(std::string_view text) {
   return text.substr(0, text.find_first_of(" \t;"));
 }
 
+bool is_sass(std::string_view opcode) {
+  return !opcode.empty() && opcode[0] >= 'A' && opcode[0] <= 'Z';
+}
+
+bool is_gcn(std::string_view opcode) {
+  constexpr std::array<std::string_view, 10> prefixes{
+      "s_", "v_", "ds_", "global_", "flat_", "buffer_", "scratch_", "image_", "tbuffer_", "exp_"};
+  return std::any_of(prefixes.begin(), prefixes.end(),
+                     [&](std::string_view prefix) { return opcode.starts_with(prefix); });
+}
+
 void listing_reader::begin_kernel(std::string_view symbol) {
   open_ = result_.size() < most_kernels;
   line_ = 0;
   if (open_) result_.push_back({readable(symbol), {}});
 }
 
-void listing_reader::add(std::string_view text) {
+void listing_reader::add(std::string_view text, uint32_t address) {
   if (!open_ || count_ == most_lines) return;
   ++count_;
-  result_.back().lines.push_back({line_, with_single_blanks(text)});
+  result_.back().lines.push_back({line_, with_single_blanks(text), address});
 }
 
 } // namespace kernelmill::listing_parts

@@ -27,14 +27,25 @@ std::optional<uint32_t> number_at(std::string_view x);
 /// The words of a line, as many as fit; commas are blanks.
 std::vector<std::string_view> words_in(std::string_view x, size_t most);
 
-/// What lies between the first two quotes.
-std::string_view quoted_in(std::string_view x);
+/// The address of a line of SASS: 16 of "/*0010*/  NOP ;".
+std::optional<uint32_t> address_at(std::string_view line);
+
+/// What lies between two quotes: the first two, or the last two, where a line has more.
+/// `.file 1 "/usr/include" "hip.h" md5 0x16` is of hip.h.
+enum class which_quoted : unsigned char { first, last };
+std::string_view quoted_in(std::string_view x, which_quoted which);
 
 /// The name of a file without its folders.
 std::string_view base_name(std::string_view path);
 
 /// The opcode of an instruction, without its guard: "@P0 BRA" and "@%p1 bra" are branches.
 std::string_view opcode_of(std::string_view text);
+
+/// PTX is in small letters, SASS in capitals.
+bool is_sass(std::string_view opcode);
+
+/// Instructions of AMD GPUs have underscores where those of PTX have points.
+bool is_gcn(std::string_view opcode);
 
 /// Whether a line of a listing is a place, and no instruction.
 inline bool is_label(std::string_view x) {
@@ -52,7 +63,7 @@ public:
 protected:
   void begin_kernel(std::string_view symbol);
   void end_kernel() { open_ = false; }
-  void add(std::string_view text);
+  void add(std::string_view text, uint32_t address = 0);
   bool is_ours(std::string_view path) const { return base_name(path) == file_; }
 
   /// REQUIRES: open_.

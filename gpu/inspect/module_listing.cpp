@@ -32,6 +32,7 @@ listed_code code_of_extension(sandbox& walls, const listing_tools& tools, const 
     missing.push_back(x.name + ": nvcc made no cubin: " + first_error(log));
   else
     result.sass = disassemble(walls, tools, x.cubin, missing);
+  result.cubin = x.cubin;
   return result;
 }
 
@@ -65,6 +66,7 @@ listed_code code_of_triton(sandbox& walls, const listing_tools& tools, const std
   if (auto cubin = stage("cubin"); !cubin.empty()) {
     result.sass = disassemble(walls, tools, cubin, missing);
     result.kernels = read_resource_usage(resource_usage(walls, tools, cubin));
+    result.cubin = std::move(cubin);
   }
   return result;
 }

@@ -21,7 +21,9 @@ struct listed_code {
   std::string sass;
   std::vector<kernel_resources> kernels;
   std::vector<std::pair<std::string, std::string>> stages; ///< "ttir", "ttgir", "llir": text
-  std::string gcn = {}; ///< assembly of HIP, in place of PTX and SASS
+  std::string gcn = {};         ///< assembly of HIP, in place of PTX and SASS
+  std::string cubin = {};       ///< that `sass` is of
+  std::string life_ranges = {}; ///< of the cubin's registers; see add_live_registers()
 };
 
 /// What could not be had is added to `missing`. At most 64, in the order of names.

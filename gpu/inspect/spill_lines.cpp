@@ -1,6 +1,5 @@
 #include "gpu/inspect/spill_lines.hpp"
 
-#include "gpu/inspect/card_lines.hpp"
 #include "gpu/inspect/listed_build.hpp"
 #include "gpu/profiler/spill_remark.hpp"
 
@@ -12,15 +11,10 @@ constexpr size_t most_of_a_kernel = 6;
 
 } // namespace
 
-std::vector<diagnostic> find_spill_lines(sandbox& walls, const std::string& source,
-                                         const std::string& architecture) {
-  auto tools = find_listing_tools();
-  if (tools.nvcc.empty() || tools.nvdisasm.empty()) return {};
-  auto built = build_listing(walls, tools, source, architecture);
-  if (!built || !built->compiled) return {};
-  listed_text text{source, {}, read_sass(built->sass, listed_source_name)};
+std::vector<diagnostic> spill_remarks(const std::vector<kernel_resources>& kernels,
+                                      const listed_text& text) {
   std::vector<diagnostic> result;
-  for (const auto& kernel : built->kernels) {
+  for (const auto& kernel : kernels) {
     if (kernel.spill_stores + kernel.spill_loads == 0) continue;
     auto lines = lines_with("local memory", text, kernel.name);
     if (lines.size() > most_of_a_kernel) lines.resize(most_of_a_kernel);
@@ -29,6 +23,15 @@ std::vector<diagnostic> find_spill_lines(sandbox& walls, const std::string& sour
                         spill_remark({kernel.name, x.instructions})});
   }
   return result;
+}
+
+std::vector<diagnostic> find_spill_lines(sandbox& walls, const std::string& source,
+                                         const std::string& architecture) {
+  auto tools = find_listing_tools();
+  if (tools.nvcc.empty() || tools.nvdisasm.empty()) return {};
+  auto built = build_listing(walls, tools, source, architecture);
+  if (!built || !built->compiled) return {};
+  return spill_remarks(built->kernels, {source, {}, read_sass(built->sass, listed_source_name)});
 }
 
 } // namespace kernelmill

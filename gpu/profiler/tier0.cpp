@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -47,14 +48,14 @@ std::string line_of(std::string_view source, uint32_t number) {
   return number > 0 ? std::string{trimmed(line)} : std::string{};
 }
 
-std::vector<finding_line> spills_of(std::string_view kernel, std::string_view source,
-                                    wire::BuildResult::Reader built) {
-  std::vector<finding_line> result;
+// Of all kernels at once: a message may be read a few times alone.
+std::map<std::string, std::vector<finding_line>> spills_of(std::string_view source,
+                                                           wire::BuildResult::Reader built) {
+  std::map<std::string, std::vector<finding_line>> result;
   for (auto x : built.getDiagnostics()) {
     if (x.getSeverity() != spill_remark_severity) continue;
-    auto found = read_spill_remark(x.getMessage().cStr());
-    if (found && found->kernel == kernel)
-      result.push_back(
+    if (auto found = read_spill_remark(x.getMessage().cStr()))
+      result[found->kernel].push_back(
           {x.getLine(), found->instructions, "local memory", line_of(source, x.getLine())});
   }
   return result;
@@ -62,6 +63,7 @@ std::vector<finding_line> spills_of(std::string_view kernel, std::string_view so
 
 std::vector<kernel_metrics> built_kernels(std::string_view source,
                                           wire::BuildResult::Reader built) {
+  auto spills = spills_of(source, built);
   std::vector<kernel_metrics> result;
   for (auto x : built.getKernels()) {
     auto& one = result.emplace_back();
@@ -70,7 +72,7 @@ std::vector<kernel_metrics> built_kernels(std::string_view source,
     one.values.set(m::static_shared, x.getSharedBytes());
     one.values.set(m::spill_bytes, x.getSpillStores() + x.getSpillLoads());
     // By registers alone, until a launch says more.
-    one.spills = spills_of(one.kernel, source, built);
+    one.spills = spills[one.kernel];
     if (x.getOccupancy() > 0) one.values.set(m::theoretical_occupancy, 100 * x.getOccupancy());
   }
   return result;

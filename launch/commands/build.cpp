@@ -41,7 +41,12 @@ expected<int> build_file(const invocation& in) {
   if (!listing->compiled) cli::talk("missing: a listing: " + cli::clean(listing->log));
   bool all = in.has("--assembly");
   inspecting::showing how{all ? "" : "build", 256, cli::terminal_width(1), in.colour_out};
-  return show_build(in, candidate, built, &*listing, how);
+  build_extras more;
+  if (in.json)
+    more.keys = {{"listing", inspecting::document_of(*listing, how)}};
+  else
+    more.text = inspecting::text_of(*listing, how) + "\n";
+  return show_build(in, candidate, built, more);
 }
 
 } // namespace

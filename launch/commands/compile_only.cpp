@@ -85,18 +85,16 @@ std::string text(const offered_candidate& x, wire::BuildResult::Reader built, co
 } // namespace
 
 expected<int> show_build(const invocation& in, const offered_candidate& x,
-                         const Message<wire::BuildResult>& built,
-                         const inspecting::inspected* listing, const inspecting::showing& how) {
+                         const Message<wire::BuildResult>& built, const build_extras& more) {
   auto opened = built.open();
   auto fault = fault_of_build(x, *opened);
   if (fault.cls == fault_class::configuration) return tl::unexpected<error>{fault};
   if (in.json) {
     auto all = document(x, *opened, fault);
-    if (listing != nullptr) all["listing"] = inspecting::document_of(*listing, how);
+    if (more.keys.is_object()) all.update(more.keys);
     cli::print_json(all);
   } else {
-    if (listing != nullptr) cli::print(inspecting::text_of(*listing, how) + "\n");
-    cli::print(text(x, *opened, fault, in.colour_out));
+    cli::print(more.text + text(x, *opened, fault, in.colour_out));
   }
   return fault.cls == fault_class::infrastructure ? cli::exit_failed : cli::exit_ok;
 }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu/examine/examine.hpp"
+#include "launch/commands/commands.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/workbench.hpp"
 #include "launch/judging/candidate_judging.hpp"

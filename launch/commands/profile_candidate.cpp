@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gpu/inspect/card_lines.hpp"
 #include "gpu/profiler/tier0.hpp"
 #include "launch/cli/exit_code.hpp"
 #include "launch/cli/terminal.hpp"
@@ -14,6 +15,7 @@
 #include "launch/commands/roofline_picture.hpp"
 #include "launch/commands/tasks_root.hpp"
 #include "launch/commands/tool_reports.hpp"
+#include "launch/judging/tier0_text.hpp"
 #include "launch/judging/verdict_text.hpp"
 #include "launch/machine/accelerators.hpp"
 #include "storage/files.hpp"
@@ -127,9 +129,8 @@ std::vector<roofline_point> points_of(const invocation& in, const examined_candi
   for (const auto& one : found.kernels) {
     if (result.size() == most_points) break;
     const auto& metrics = one.kernel.metrics;
-    auto name = metrics.kernel.substr(0, metrics.kernel.find('('));
-    result.push_back(
-        {name + ", by counters", position_of(counted_work(metrics.values), found.roof)});
+    result.push_back({bare_name(metrics.kernel) + ", by counters",
+                      position_of(counted_work(metrics.values), found.roof)});
   }
   return result;
 }
@@ -168,33 +169,6 @@ json profile_document(const invocation& in, const examined_candidate& x,
   document["roofline"] = roofline_json(call_point(in, x, found).position);
   document["tier0"] = profile_json(*found.tier0.open());
   return document;
-}
-
-// One line for each kernel, of counters that are named "KERNEL/METRIC".
-std::string counters_text(wire::ProfileResult::Reader x) {
-  std::string result, last;
-  roofline_position unused; // has a line of its own
-  for (auto c : x.getCounters()) {
-    std::string name = c.getName().cStr();
-    if (set_quantity(unused, name, 0)) continue;
-    auto slash = name.rfind('/');
-    auto kernel = slash == name.npos ? std::string{"call"} : name.substr(0, slash);
-    if (slash != name.npos) name.erase(0, slash + 1);
-    result += kernel == last ? ", " : (last.empty() ? "" : "\n") + cli::clean(kernel) + ": ";
-    auto unit = std::string{c.getUnit().cStr()};
-    result += fmt::format("{} {:.4g}{}{}", name, c.getValue(), unit.empty() ? "" : " ", unit);
-    last = kernel;
-  }
-  return result.empty() ? result : result + "\n";
-}
-
-std::string tier0_text(wire::ProfileResult::Reader x) {
-  std::string result = "what the build and the machine tell (tier 0):\n";
-  auto numbers = counters_text(x);
-  result += numbers.empty() ? "the build tells nothing of its kernels\n" : numbers;
-  result += profile_text(x);
-  for (auto line : x.getMissing()) result += "missing: " + cli::clean(line.cStr()) + "\n";
-  return result;
 }
 
 std::string profile_words_of(const examined_candidate& x, const candidate_profile& found,

@@ -241,8 +241,10 @@ def check_inspect(folder):
     rows = [row for view in x.get("triview", []) for row in view["rows"]]
     both = sum(row["line"] > 0 and bool(row["ptx"]) and bool(row["sass"]) for row in rows)
     promise(both > 0, f"inspect: {both} lines of source have both PTX and SASS; missing: {x.get('missing')}{words}")
+    live = sum(row.get("live_registers") is not None for row in rows)
+    promise(live > 0, f"inspect: {live} lines of source have live registers")
     code, text = run([tool("nvcc") or "nvcc", "-O3", "-lineinfo", "-arch=native", "-cubin", path, "-o", folder / "row_sum.cubin"], folder / "cubin.txt", 30)
-    for name, options in (("nvdisasm", ["-g", "-c"]), ("cuobjdump", ["--dump-sass"])):
+    for name, options in (("nvdisasm", ["-gi", "-c"]), ("cuobjdump", ["--dump-sass"])):
         if code == 0 and tool(name):
             run([tool(name), *options, folder / "row_sum.cubin"], folder / f"{name}_recorded.txt", 30)
 

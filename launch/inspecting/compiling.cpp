@@ -13,16 +13,21 @@ constexpr int longest_build_ms = 120'000;
 
 expected<inspected> inspect_cuda(sandbox& walls, std::string source,
                                  const std::string& architecture) {
-  auto build = build_listing(walls, find_listing_tools(), source, architecture);
+  auto tools = find_listing_tools();
+  auto build = build_listing(walls, tools, source, architecture);
   KM_TRY(build);
   inspected x{architecture, build->compiled, std::move(build->log), {}, std::move(build->missing)};
+  auto life = life_ranges(walls, tools, build->cubin, x.missing);
   x.codes.emplace_back(listed_code{"",
                                    listed_source_name,
                                    std::move(source),
                                    std::move(build->ptx),
                                    std::move(build->sass),
                                    std::move(build->kernels),
-                                   {}});
+                                   {},
+                                   {},
+                                   std::move(build->cubin),
+                                   std::move(life)});
   return x;
 }
 
@@ -51,8 +56,10 @@ inspected of_module(sandbox& walls, const listing_tools& tools, const listed_mod
     result.log = x.fault.message + "\n" + x.log;
     return result;
   }
-  for (auto& code : code_of_module(walls, tools, x, source, result.missing))
+  for (auto& code : code_of_module(walls, tools, x, source, result.missing)) {
+    code.life_ranges = life_ranges(walls, tools, code.cubin, result.missing);
     result.codes.emplace_back(std::move(code));
+  }
   if (result.codes.empty())
     result.missing.emplace_back(
         "GPU code: the module gives no CUDA source to torch, and Triton compiled nothing");

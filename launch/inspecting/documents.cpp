@@ -9,12 +9,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-// Whose a document is, where there may be several texts.
-json named(const listed_code& code, json document) {
-  if (!code.name.empty()) document["of"] = cli::clean(code.name);
-  return document;
-}
-
 json amd_document(const inspected_code& code, const gcn_resources& x) {
   json mix = nullptr;
   for (const auto& kernel : code.gcn)
@@ -58,8 +52,11 @@ json listing_document(const inspected& x, code_listing which) {
   for (const auto& one : x.codes)
     for (const auto& kernel : one.*which) {
       auto lines = json::array();
-      for (const auto& line : kernel.lines)
-        lines.push_back({{"line", line.source_line}, {"text", cli::clean(line.text)}});
+      for (const auto& line : kernel.lines) {
+        auto& one =
+            lines.emplace_back(json{{"line", line.source_line}, {"text", cli::clean(line.text)}});
+        if (line.live) one["live_registers"] = *line.live;
+      }
       result.push_back(named(one.code, {{"name", cli::clean(kernel.name)},
                                         {"mix", instruction_mix(kernel)},
                                         {"code", std::move(lines)}}));
@@ -73,6 +70,12 @@ json triview_document(const inspected& x) {
     for (const auto& text : list) result.push_back(cli::clean(text));
     return result;
   };
+  auto number = [](std::optional<uint32_t> value) { return value ? json(*value) : json(nullptr); };
+  auto numbers = [&](const std::vector<std::optional<uint32_t>>& list) {
+    auto result = json::array();
+    for (auto value : list) result.push_back(number(value));
+    return result;
+  };
   auto result = json::array();
   for (const auto& one : x.codes)
     for (const auto& view : one.views()) {
@@ -84,6 +87,8 @@ json triview_document(const inspected& x) {
         } else {
           document["ptx"] = texts(row.ptx);
           document["sass"] = texts(row.sass);
+          document["sass_live_registers"] = numbers(row.sass_live);
+          document["live_registers"] = number(row.live());
         }
         rows.push_back(std::move(document));
       }
@@ -103,6 +108,11 @@ json stages_document(const inspected& x) {
 
 } // namespace
 
+json named(const listed_code& code, json document) {
+  if (!code.name.empty()) document["of"] = cli::clean(code.name);
+  return document;
+}
+
 nlohmann::ordered_json document_of(const inspected& x, const showing& how) {
   json result = json::object();
   if (how.wants("build")) result["build"] = build_document(x, how);
@@ -111,6 +121,8 @@ nlohmann::ordered_json document_of(const inspected& x, const showing& how) {
   if (how.wants("sass") && nvidia) result["sass"] = listing_document(x, &inspected_code::sass);
   if (how.wants("gcn") && !nvidia) result["gcn"] = listing_document(x, &inspected_code::gcn);
   if (how.wants("triview")) result["triview"] = triview_document(x);
+  if (how.wants("profile")) result["profile"] = profile_document(x, how);
+  if (how.wants("quality")) result["quality"] = quality_document(x);
   bool stages = how.section.empty() || is_stage(how.section);
   if (stages && nvidia) result["stages"] = stages_document(x);
   return result;

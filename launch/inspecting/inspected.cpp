@@ -7,12 +7,17 @@ namespace kernelmill::inspecting {
 inspected_code::inspected_code(listed_code x)
     : code(std::move(x)), ptx(read_ptx(code.ptx, code.file)), sass(read_sass(code.sass, code.file)),
       gcn(read_gcn(code.gcn, code.file)), amd(read_gcn_resources(code.gcn)) {
-  // nop
+  add_live_registers(code.life_ranges, sass);
+}
+
+const std::vector<kernel_listing>& inspected_code::nearest() const {
+  if (!gcn.empty()) return gcn;
+  return sass.empty() ? ptx : sass;
 }
 
 const std::vector<std::string>& section_names() {
-  static const std::vector<std::string> all{"build",   "ptx",  "sass",  "gcn",
-                                            "triview", "ttir", "ttgir", "llir"};
+  static const std::vector<std::string> all{"build",   "ptx",     "sass", "gcn",   "triview",
+                                            "profile", "quality", "ttir", "ttgir", "llir"};
   return all;
 }
 

@@ -10,12 +10,17 @@
 
 #include "gpu/inspect/listing.hpp"
 #include "gpu/inspect/module_listing.hpp"
+#include "gpu/profiler/roofline.hpp"
+#include "gpu/task/task.hpp"
 
 namespace kernelmill::inspecting {
 
 /// Code with its listings read.
 struct inspected_code {
   explicit inspected_code(listed_code x);
+
+  /// The listing that is nearest to what runs: of SASS or GCN, else of PTX.
+  const std::vector<kernel_listing>& nearest() const;
 
   std::vector<kernel_view> views() const { return side_by_side(code.source, ptx, sass, gcn); }
 
@@ -28,12 +33,21 @@ struct inspected_code {
 
 using code_listing = std::vector<kernel_listing> inspected_code::*;
 
+/// What is known beside the code: the section `profile` says what follows from both.
+struct surroundings {
+  task_ptr what;    ///< on the terms of the candidate; null: no task is named
+  device_roof roof; ///< of the GPU here that the code is for
+  unsigned multiprocessors = 0;
+  std::string no_roof = "they were not asked for"; ///< why nothing is known of it; empty: it is
+};
+
 struct inspected {
   std::string architecture;
   bool compiled = false;
   std::string log;
   std::vector<inspected_code> codes; ///< of CUDA C++ and HIP one without a name
   std::vector<std::string> missing;
+  surroundings around = {};
 
   bool is_amd() const { return architecture.starts_with("gfx"); }
 };

@@ -3,6 +3,9 @@
 // INTERNAL to launch/inspecting: what documents and texts share.
 
 #include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
 
 #include "gpu/profiler/occupancy.hpp"
 #include "launch/inspecting/inspected.hpp"
@@ -15,5 +18,19 @@ std::optional<occupancy> occupancy_for(const inspected& x, const kernel_resource
 
 /// Whether a section is a stage of Triton's.
 bool is_stage(const std::string& section);
+
+/// Whose a document or a text is, where a module has several.
+nlohmann::ordered_json named(const listed_code& code, nlohmann::ordered_json document);
+std::string heading(const listed_code& x, bool colour);
+
+// -- section profile ------------------------------------------------------------------------------
+
+nlohmann::ordered_json profile_document(const inspected& x, const showing& how);
+std::string profile_words(const inspected& x, const showing& how);
+
+// -- section quality ------------------------------------------------------------------------------
+
+nlohmann::ordered_json quality_document(const inspected& x);
+std::string quality_text(const inspected& x, const showing& how);
 
 } // namespace kernelmill::inspecting

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "gpu/inspect/code_quality.hpp"
 #include "gpu/inspect/listing.hpp"
 #include "gpu/profiler/cards.hpp"
 #include "gpu/profiler/host_sanitizer_report.hpp"
@@ -50,10 +51,31 @@ void check_findings(const sanitizer_report& report) {
   }
 }
 
+void check_quality(const kernel_listing& listing) {
+  auto x = quality_of(listing);
+  for (const auto& one : x.accesses)
+    promise(one.instructions > 0 && one.wide_share() >= 0 && one.wide_share() <= 1,
+            "a share is of what there is");
+  for (const auto& one : x.kinds) {
+    uint32_t told = 0;
+    for (const auto& line : one.lines) told += line.instructions;
+    promise(told <= one.instructions && one.instructions <= x.instructions,
+            "lines have no more than there is");
+  }
+  if (!x.loops) return;
+  for (const auto& one : *x.loops) {
+    promise(one.depth >= 1 && one.instructions <= x.instructions, "a loop is a part of its kernel");
+    promise(one.first_line <= one.last_line, "lines are in order");
+  }
+}
+
 void read_listings(std::string_view bytes) {
   auto ptx = read_ptx(bytes, "kernel.cu"), sass = read_sass(bytes, "kernel.cu"),
        gcn = read_gcn(bytes, "kernel.hip");
   (void)read_gcn_resources(bytes);
+  auto instructions = sass;
+  add_live_registers(bytes, sass);
+  promise(sass.size() == instructions.size(), "live registers add no kernel");
   size_t lines = 0, rows = 0;
   for (const auto* list : {&ptx, &sass, &gcn})
     for (const auto& x : *list) {
@@ -61,9 +83,13 @@ void read_listings(std::string_view bytes) {
       size_t counted = 0;
       for (const auto& [name, count] : instruction_mix(x)) counted += count;
       promise(counted <= x.lines.size(), "an instruction is of one class");
+      check_quality(x);
     }
   for (const auto& view : side_by_side(bytes, ptx, sass, gcn))
-    for (const auto& row : view.rows) rows += row.ptx.size() + row.sass.size() + row.gcn.size();
+    for (const auto& row : view.rows) {
+      rows += row.ptx.size() + row.sass.size() + row.gcn.size();
+      promise(row.sass.size() == row.sass_live.size(), "each instruction has its count");
+    }
   promise(rows <= lines, "no instruction is shown twice");
 }
 

@@ -6,21 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/integration/cli/program.hpp"
+#include "tests/integration/cli/sources.hpp"
 
 namespace kernelmill::test {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-const std::string row_sum = R"(extern "C" void solve(const float* x, float* y, int rows, int cols) {
-  for (int i = 0; i < rows; ++i) {
-    double sum = 0;
-    for (int j = 0; j < cols; ++j) sum += x[(long)i * cols + j];
-    y[i] = (float)sum;
-  }
-}
-)";
 
 // Right wherever there are at most eight columns, or more than a thousand.
 const std::string wrong_between =
@@ -114,6 +106,7 @@ TEST(bench, of_what_does_not_compile_shows_the_build) {
   auto d = x.document();
   EXPECT_EQ(d["compiled"], false);
   EXPECT_EQ(d["error"]["category"], "compile_error");
+  EXPECT_EQ(d["shapes"], nlohmann::json::array()) << "a reader of rows finds none";
 }
 
 TEST(bench, a_shape_that_does_not_exist_is_a_wrong_argument) {

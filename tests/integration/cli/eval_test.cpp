@@ -9,21 +9,13 @@
 
 #include "messages/base/digest.hpp"
 #include "tests/integration/cli/program.hpp"
+#include "tests/integration/cli/sources.hpp"
 
 namespace kernelmill::test {
 
 namespace {
 
 using testing::HasSubstr;
-
-const std::string honest = R"(extern "C" void solve(const float* x, float* y, int rows, int cols) {
-  for (int i = 0; i < rows; ++i) {
-    double sum = 0;
-    for (int j = 0; j < cols; ++j) sum += x[(long)i * cols + j];
-    y[i] = (float)sum;
-  }
-}
-)";
 
 program_result eval(const std::string& source, std::vector<std::string> more = {}) {
   std::vector<std::string> arguments{"eval", "--task", "native/row_sum", "--json"};
@@ -35,7 +27,7 @@ program_result eval(const std::string& source, std::vector<std::string> more = {
 }
 
 TEST(eval, an_honest_candidate_is_accepted_with_every_documented_key) {
-  auto x = eval(honest);
+  auto x = eval(row_sum);
   ASSERT_EQ(x.code, 0) << x.err;
   auto d = x.document();
   for (const auto* key :
@@ -43,7 +35,7 @@ TEST(eval, an_honest_candidate_is_accepted_with_every_documented_key) {
         "compiled", "correct", "cases", "integrity", "timing", "reward", "outcome", "error"})
     EXPECT_TRUE(d.contains(key)) << key;
   EXPECT_EQ(d["outcome"], "accepted") << x.out;
-  EXPECT_EQ(d["candidate_sha256"], sha256_hex(honest));
+  EXPECT_EQ(d["candidate_sha256"], sha256_hex(row_sum));
   EXPECT_EQ(d["integrity"]["clean"], true);
   EXPECT_EQ(d["timing"]["clock"], "outside");
   bool visible = false, hidden = false;
@@ -58,7 +50,7 @@ TEST(eval, an_honest_candidate_is_accepted_with_every_documented_key) {
 }
 
 TEST(eval, a_measured_speedup_has_an_interval_and_samples) {
-  auto x = eval(honest);
+  auto x = eval(row_sum);
   ASSERT_EQ(x.code, 0) << x.err;
   auto timing = x.document()["timing"];
   // The referee refuses to guess on a busy machine, which is right and no failure of a test; few
@@ -73,7 +65,7 @@ TEST(eval, a_measured_speedup_has_an_interval_and_samples) {
 }
 
 TEST(eval, says_where_the_time_of_the_slot_went) {
-  auto x = eval(honest);
+  auto x = eval(row_sum);
   ASSERT_EQ(x.code, 0) << x.err;
   auto d = x.document();
   const auto& seconds = d["slot_seconds"];
@@ -95,7 +87,7 @@ TEST(eval, says_where_the_time_of_the_slot_went) {
 }
 
 TEST(eval, without_timing_spends_no_time_on_it) {
-  auto d = eval(honest, {"--no-timing"}).document();
+  auto d = eval(row_sum, {"--no-timing"}).document();
   EXPECT_TRUE(d["slot_seconds"].contains("correctness")) << d;
   EXPECT_FALSE(d["slot_seconds"].contains("timing")) << d;
 }
@@ -131,14 +123,14 @@ TEST(eval, an_empty_file_fails_the_format_gate) {
 }
 
 TEST(eval, a_whole_completion_is_parsed_when_told_so) {
-  auto x = eval("<think>sum it</think>\n<KERNEL>\n```cpp\n" + honest + "```\n</KERNEL>",
+  auto x = eval("<think>sum it</think>\n<KERNEL>\n```cpp\n" + row_sum + "```\n</KERNEL>",
                 {"--completion", "--no-timing"});
   ASSERT_EQ(x.code, 0) << x.err;
   EXPECT_EQ(x.document()["outcome"], "accepted") << x.out;
 }
 
 TEST(eval, text_for_people_says_the_verdict) {
-  auto file = write_file("kernel.cpp", honest);
+  auto file = write_file("kernel.cpp", row_sum);
   auto x = kernelmill({"eval", "--task", "native/row_sum", "--no-timing", file});
   EXPECT_EQ(x.code, 0) << x.err;
   EXPECT_THAT(x.out, HasSubstr("accepted"));
@@ -207,7 +199,7 @@ TEST(eval, a_missing_task_or_file_is_3) {
 }
 
 TEST(eval, a_seed_that_is_none_is_2) {
-  EXPECT_EQ(eval(honest, {"--seed", "xyz"}).code, 2);
+  EXPECT_EQ(eval(row_sum, {"--seed", "xyz"}).code, 2);
 }
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "messages/base/digest.hpp"
 #include "tests/integration/cli/program.hpp"
+#include "tests/integration/cli/sources.hpp"
 
 namespace kernelmill::test {
 
@@ -13,15 +14,6 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-
-const std::string row_sum = R"(extern "C" void solve(const float* x, float* y, int rows, int cols) {
-  for (int i = 0; i < rows; ++i) {
-    double sum = 0;
-    for (int j = 0; j < cols; ++j) sum += x[(long)i * cols + j];
-    y[i] = (float)sum;
-  }
-}
-)";
 
 const std::string transpose =
     R"(extern "C" void solve(const float* x, float* y, int rows, int cols) {

@@ -212,6 +212,28 @@ TEST(inspect_hip, has_text_for_people) {
                            HasSubstr("s_barrier")));
 }
 
+TEST(inspect_hip, counts_what_the_code_does_and_tells_what_the_build_does) {
+  if (!has_hipcc()) GTEST_SKIP() << "no hipcc on this machine";
+  auto x =
+      kernelmill({"inspect", write_file("kernel.hip", hip_doubler), "--arch", "gfx90a", "--json"});
+  auto d = x.document();
+  ASSERT_EQ(d["quality"].size(), 1u) << x.err;
+  auto quality = d["quality"][0];
+  EXPECT_EQ(quality["listing"], "gcn");
+  EXPECT_EQ(quality["spills"]["vgprs"], 0);
+  EXPECT_EQ(quality["takes_doubles"], false);
+  for (const auto& one : quality["kinds"])
+    EXPECT_EQ(one["instructions"], one["what"] == "barriers" ? 1 : 0) << one;
+  for (const auto& one : quality["accesses"]) {
+    EXPECT_EQ(one["bits"], (nlohmann::json{{"32", 1}})) << one;
+    EXPECT_EQ(one["lines"][0]["line"],
+              one["what"] == "global loads" || one["what"] == "shared stores" ? 4 : 6)
+        << one;
+  }
+  EXPECT_EQ(quality["accesses"].size(), 4u);
+  EXPECT_GT(d["profile"]["counters"]["twice(float const*, float*, int)/registers"], 0);
+}
+
 TEST(inspect_hip, of_what_does_not_compile_shows_the_compilers_words) {
   if (!has_hipcc()) GTEST_SKIP() << "no hipcc on this machine";
   auto path = write_file("kernel.hip", std::string{hip_doubler} + "void f() { g(); }\n");

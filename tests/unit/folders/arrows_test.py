@@ -86,7 +86,7 @@ ARROWS = {
     "launch/judging": "actors/episode actors/governance gpu/profiler gpu/referee gpu/task gpu/toolchain launch/cli"
     " launch/config launch/machine storage",
     "launch/benching": "gpu/referee gpu/task launch/cli",
-    "launch/inspecting": "gpu/inspect gpu/profiler gpu/sandbox gpu/toolchain launch/cli",
+    "launch/inspecting": "gpu/inspect gpu/profiler gpu/sandbox gpu/task gpu/toolchain launch/cli launch/judging",
     "launch/bundle": "launch/study storage storage/bundle storage/export",
     "launch/page": "launch/config launch/http launch/study launch/watch storage",
     "launch/rollouts": "actors/handoff actors/head actors/policy_client actors/policy_client/http launch/cluster launch/config launch/machine launch/node"

@@ -78,6 +78,14 @@ TEST(CardLines, AreAddedToFindingsThatInstructionsExplain) {
   EXPECT_TRUE(findings[1].lines.empty());
 }
 
+TEST(card_lines, a_name_is_bare_without_types_and_folders) {
+  EXPECT_EQ(bare_name("void reduce<(int)256>(float *)"), "reduce");
+  EXPECT_EQ(bare_name("(anonymous namespace)::sums(float const*)"), "sums");
+  EXPECT_EQ(bare_name("<unnamed>::sums(const float *)"), "sums");
+  EXPECT_EQ(bare_name("sums"), "sums");
+  EXPECT_EQ(bare_name(""), "");
+}
+
 TEST(card_lines, kernels_of_an_unnamed_namespace_are_told_apart) {
   for (std::string unnamed : {"(anonymous namespace)::", "<unnamed>::"}) {
     listed_text text;

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gpu/inspect/listing_parts.hpp"
+
 using namespace kernelmill;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -103,6 +105,20 @@ TEST(Mix, CountsWhatInstructionsDo) {
   EXPECT_EQ(of_sass["global memory"], 1u);
   EXPECT_EQ(of_sass["floating point"], 1u);
   EXPECT_EQ(of_sass["control"], 1u);
+}
+
+TEST(Quoted, IsTheFirstOrTheLast) {
+  using listing_parts::quoted_in;
+  using listing_parts::which_quoted;
+  constexpr const char* two = ".file 1 \"/usr/include\" \"hip.h\" md5 0x16";
+  EXPECT_EQ(quoted_in(two, which_quoted::first), "/usr/include");
+  EXPECT_EQ(quoted_in(two, which_quoted::last), "hip.h");
+  for (auto which : {which_quoted::first, which_quoted::last}) {
+    EXPECT_EQ(quoted_in("x \"one\" y", which), "one");
+    EXPECT_EQ(quoted_in("x \"\" y", which), "");
+    for (const char* none : {"", "x", "\"", "x \" y", "x\""})
+      EXPECT_EQ(quoted_in(none, which), "") << none;
+  }
 }
 
 TEST(SideBySide, PutsBothListingsToTheirLine) {

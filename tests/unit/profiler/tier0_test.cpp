@@ -119,6 +119,30 @@ TEST(Tier0, SpillsAreToldByLineWithinABudget) {
   EXPECT_LE(place.size(), 320u);
 }
 
+// A build with many kernels has many warnings, and a message may be read a few times alone.
+TEST(Tier0, OfManyKernelsWithManyRemarksIsRead) {
+  constexpr unsigned count = 40, remarks = 100;
+  auto x = build<wire::BuildResult>([&](wire::BuildResult::Builder out) {
+    out.setCompiled(true);
+    auto kernels = out.initKernels(count);
+    for (unsigned i = 0; i < count; ++i) {
+      kernels[i].setName("k" + std::to_string(i));
+      kernels[i].setRegisters(32);
+      kernels[i].setSpillStores(i == 7 ? 512 : 0);
+    }
+    auto list = out.initDiagnostics(remarks);
+    for (unsigned i = 0; i < remarks; ++i) {
+      list[i].setLine(1);
+      list[i].setSeverity("remark");
+      list[i].setMessage("spill in k7: 6 instructions of local memory");
+    }
+  });
+  auto found = tier0_profile(row_sum(contract_kind::native), "acc += w;\n", *x.open(),
+                             *timed(20, 18).open());
+  ASSERT_TRUE(found);
+  EXPECT_EQ(std::string{found->open()->getCard().getBottleneck().cStr()}, "register_spills");
+}
+
 TEST(Tier0, HasTheCallsPlaceUnderTheRoofline) {
   auto x = profile_of(row_sum(contract_kind::native), {}, built({{"f"}}), timed(20, 10));
   EXPECT_DOUBLE_EQ(x.counters["arithmetic_intensity"], 0.25);
