@@ -43,7 +43,7 @@ def judged_again(program: str, tasks: pathlib.Path, turn: str) -> Dict[str, Any]
         now = asked(program, "eval", str(completion), "--completion", *where)
         memory = asked(program, "sanitize", str(kernel), *where)
     replayed = asked(program, "replay", turn)["replayed"][0]
-    return {"task": stored["episode"]["task"], "turn": turn, "backend": backend,
+    return {"task": stored["episode"]["task"], "backend": backend,
             "first": stored["facts"]["evaluation"]["timing"]["speedup"], "again": now["timing"]["speedup"],
             "outcome": now["outcome"], "category": now["category"], "stands": replayed["stands"],
             "findings": [x["rule"] for x in now["integrity"]["findings"]],
@@ -67,7 +67,8 @@ def main() -> None:
     rows: List[Dict[str, Any]] = []
     for folder in given.folders:
         for turn in best_of(folder).values():
-            rows.append({"folder": folder.name, **judged_again(given.program, folder / "tasks", str(folder / "runs" / turn))})
+            found = judged_again(given.program, folder / "tasks", str(folder / "runs" / turn))
+            rows.append({"folder": folder.name, "turn": turn, **found})
             print(row_of(rows[-1]), flush=True)
     given.out.write_text("".join(json.dumps(x) + "\n" for x in rows))
 
