@@ -118,6 +118,8 @@ constexpr error_category table[] = {
     {"program_missing", "a program of Kernelmill is not beside `kernelmill`",
      "build or install it"},
     {"referee_failed", "the referee could not serve a request", "it is tried again; see the log"},
+    {"referee_killed", "somebody else has killed the referee",
+     "it is started again; see the system's log"},
     {"referee_lost", "the referee has ended", "it is started again"},
     {"referee_timeout", "the referee did not answer in time and was replaced", "it is tried again"},
     {"peer_closed", "a process closed its connection", "it is started again"},

@@ -4,7 +4,8 @@
 // judged. Once it is the machine's, and the candidate is tried again. A candidate that can bring
 // this about would choose to be left out of its group's comparison, so the second time the task is
 // checked first, in the same slot: what works without the candidate and not with it, twice, is the
-// candidate's. Slots share this, for the second time is elsewhere where there are several.
+// candidate's. Slots share this, for the second time is elsewhere where there are several. A referee
+// that somebody else has killed (`referee_killed`) counts for nothing: no candidate can do that.
 
 #include <algorithm>
 #include <deque>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "gpu/referee/lost_beside.hpp"
 #include "gpu/referee/referee_protocol.hpp"
+#include "gpu/sandbox/cgroup.hpp"
 #include "messages/base/descriptor.hpp"
 #include "messages/fault.hpp"
 #include "messages/framing.hpp"
@@ -35,6 +37,7 @@ struct referee_client::state {
                                 int deadline_ms, const std::stop_token& stop);
   expected<frame> exchange(uint32_t kind, const char* words, size_t bytes, int deadline_ms,
                            const std::stop_token& stop);
+  bool was_killed(std::optional<uint64_t> kills_before);
   expected<Message<wire::CheckResult>> check(const std::string& task_directory, int deadline_ms,
                                              const std::stop_token& stop);
   // Whether a task is judged here as it should be.
@@ -42,6 +45,8 @@ struct referee_client::state {
 };
 
 namespace {
+
+constexpr int longest_end_ms = 2000; // from a closed connection to the status of its process
 
 // Nobody waits longer for who needs a control: its time is the candidate's.
 Message<wire::EvaluateRequest> shortened(wire::EvaluateRequest::Reader x,
@@ -114,24 +119,40 @@ expected<frame> referee_client::state::exchange(uint32_t kind, const char* words
   return receive_frame(socket.get(), deadline_ms);
 }
 
+// Whether somebody else has ended the referee, or its spawner and all that it had started. A
+// candidate has no process of ours in its namespace that it could kill; it could only take the
+// memory, and of that the kernel keeps count.
+bool referee_client::state::was_killed(std::optional<uint64_t> kills_before) {
+  if (!process || !kills_before || kills_for_memory() != kills_before) return false;
+  auto ended = process->wait(longest_end_ms);
+  return ended ? ended->signal == SIGKILL : ended.error().category == "spawner_lost";
+}
+
 template <class Result, class Request>
 expected<Message<Result>> referee_client::state::ask(const Message<Request>& request, uint32_t kind,
                                                      uint32_t answer, int deadline_ms,
                                                      const std::stop_token& stop) {
+  auto before = kills_for_memory();
   auto got = exchange(kind, request.data(), request.size(), deadline_ms, stop);
   if (got && got->kind == answer)
     return Message<Result>::from_bytes(got->words.begin(), got->words.size() * sizeof(capnp::word));
+  bool is_late = !got && got.error().category == "timeout";
+  bool killed = !got && !is_late && !stop.stop_requested() && was_killed(before);
   // Whatever it still does belongs to a request that is over.
   drop();
   if (stop.stop_requested())
     return infrastructure_error("cancelled", "the evaluation was ended: nobody waits for it",
                                 "nothing is lost");
-  if (!got && got.error().category == "timeout")
+  if (is_late)
     return infrastructure_error(
         "referee_timeout",
         "failed to evaluate: the referee did not answer within " + std::to_string(deadline_ms) +
             " ms and was replaced",
         "the work is tried again; if it persists, raise the evaluation's deadline");
+  if (killed)
+    return infrastructure_error("referee_killed",
+                                "failed to evaluate: somebody else has killed the referee",
+                                "the work is tried again with a new referee; see the system's log");
   return infrastructure_error("referee_lost",
                               "failed to evaluate: the referee ended" +
                                   (got ? std::string{} : ": " + got.error().message),

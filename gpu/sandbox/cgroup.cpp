@@ -162,6 +162,19 @@ bool cgroup::out_of_memory() const {
   return false;
 }
 
+std::optional<uint64_t> kills_for_memory() {
+  auto mounts = mount_points();
+  auto groups = own_groups();
+  std::vector<std::string> places{"/proc/vmstat"};
+  if (mounts.contains("memory") && groups.contains("memory"))
+    places.insert(places.begin(), mounts["memory"] + groups["memory"] + "/memory.oom_control");
+  if (mounts.contains("") && groups.contains(""))
+    places.insert(places.begin(), mounts[""] + groups[""] + "/memory.events.local");
+  for (const auto& x : places)
+    if (auto found = counters(x); found.contains("oom_kill")) return found["oom_kill"];
+  return std::nullopt;
+}
+
 // -- cgroup_backend ---------------------------------------------------------------------------
 
 cgroup_backend::cgroup_backend() {

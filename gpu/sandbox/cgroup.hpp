@@ -6,6 +6,7 @@
 // limits around this process hold for the sandboxes too.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,11 @@ private:
   friend class cgroup_backend;
   std::vector<std::string> directories_;
 };
+
+/// How many processes of the very group that this process is in the kernel has ended for want of
+/// memory: those of sandboxes with groups of their own are not among them. Where no group tells, those
+/// of the whole machine; nothing where that is not told either.
+std::optional<uint64_t> kills_for_memory();
 
 /// Thread safety: any number of threads may call create().
 class cgroup_backend {

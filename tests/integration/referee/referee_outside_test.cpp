@@ -1,6 +1,9 @@
 // What is done to a candidate from outside its sandbox is none of its doing; and no candidate can
 // make its own doing look like that.
 
+#include <algorithm>
+
+#include "gpu/sandbox/cgroup.hpp"
 #include "referee_fixture.hpp"
 #include "tests/unit/process/outsider.hpp"
 
@@ -38,20 +41,62 @@ TEST_F(referee_outside, a_candidate_that_was_killed_is_judged_again) {
   EXPECT_EQ(blamed_class(x), wire::FaultClass::NONE) << summary(x);
 }
 
+// As /proc has it: 15 letters.
+std::string name_of(int pid) {
+  std::ifstream file{"/proc/" + std::to_string(pid) + "/comm"};
+  std::string text;
+  std::getline(file, text);
+  return text;
+}
+
+// Kills the nearest ancestor of that name.
+outsider::deed kills_above(const std::string& wanted) {
+  return [wanted](int pid) {
+    while (pid > 1 && name_of(pid) != wanted) pid = parent_of(pid);
+    if (pid > 1) ::kill(pid, SIGKILL);
+  };
+}
+
+// Those of a referee that was killed end with it, but a moment later.
+void await_end_of_candidates() {
+  auto is_one = [](int pid) { return std::string{candidate_program}.starts_with(name_of(pid)); };
+  auto until = std::chrono::steady_clock::now() + std::chrono::seconds{60};
+  for (auto all = descendants_of(::getpid()); std::any_of(all.begin(), all.end(), is_one);
+       all = descendants_of(::getpid())) {
+    ASSERT_LT(std::chrono::steady_clock::now(), until);
+    std::this_thread::yield();
+  }
+}
+
 // Takes all that it had started with it, the baseline too.
 TEST_F(referee_outside, a_spawner_that_was_killed_is_not_the_candidates_fault) {
-  outsider kernel{candidate_program, 1, after, [](int pid) {
-                    auto name = [](int x) {
-                      std::ifstream file{"/proc/" + std::to_string(x) + "/comm"};
-                      std::string text;
-                      std::getline(file, text);
-                      return text;
-                    };
-                    while (pid > 1 && name(pid) != "kernelmill-spaw") pid = parent_of(pid);
-                    if (pid > 1) ::kill(pid, SIGKILL);
-                  }};
+  outsider kernel{candidate_program, 1, after, kills_above("kernelmill-spaw")};
   auto x = evaluate(row_sum(slow_body, slow_at_first));
   EXPECT_EQ(kernel.done(), 1);
+  EXPECT_TRUE(x.open()->getCorrect()) << summary(x);
+}
+
+// What fails beside a candidate twice is its own doing otherwise.
+TEST_F(referee_outside, a_referee_that_is_killed_again_and_again_is_not_the_candidates_fault) {
+  auto kills_before = kills_for_memory();
+  if (!kills_before) GTEST_SKIP() << "nothing tells of kills for want of memory here";
+  auto source = row_sum(slow_body, slow_at_first);
+  auto named = [](wire::EvaluateRequest::Builder x) { x.setCandidateSha256("killed beside"); };
+  for (int i = 0; i < 3; ++i) {
+    await_end_of_candidates();
+    outsider operator_{candidate_program, 1, after, kills_above("kernelmill-refe")};
+    std::string said;
+    try {
+      said = summary(evaluate(source, named));
+    } catch (const std::runtime_error& problem) {
+      said = problem.what();
+    }
+    if (kills_for_memory() != kills_before)
+      GTEST_SKIP() << "the kernel has ended somebody for want of memory meanwhile";
+    EXPECT_THAT(said, testing::HasSubstr("somebody else has killed the referee"));
+    EXPECT_EQ(operator_.done(), 1);
+  }
+  auto x = evaluate(source, named);
   EXPECT_TRUE(x.open()->getCorrect()) << summary(x);
 }
 
