@@ -73,6 +73,13 @@ TEST(CodeQuality, SaysNothingOfParametersThatANameDoesNotTell) {
   EXPECT_EQ(takes("f(float (*)(double))"), std::nullopt);
 }
 
+TEST(CodeQuality, SaysNothingOfParametersBesideAFunction) {
+  kernel_listing x{"(anonymous namespace)::f(double, void (*)(float))", {{1, "DADD R2, R2, R4 ;"}}};
+  EXPECT_EQ(quality_of(x).takes_doubles, std::nullopt);
+  x.name = "(anonymous namespace)::f(float*)";
+  EXPECT_EQ(quality_of(x).takes_doubles, false);
+}
+
 TEST(CodeQuality, FindsTensorCoresByTheLineThatCallsTheHeader) {
   auto x = quality("multiplied");
   EXPECT_THAT(kind(x, "tensor cores").lines, ElementsAre(line_count{50, 2}));
