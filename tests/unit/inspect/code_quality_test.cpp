@@ -159,6 +159,20 @@ TEST(Accesses, HaveTheirWidthInTheName) {
     EXPECT_EQ(access_of(none), std::nullopt) << none;
 }
 
+TEST(Subjects, OfPtxHaveCopiesOfTmaAmongTheAsynchronous) {
+  for (const char* copy :
+       {"cp.async.ca.shared.global [%r1], [%rd1], 16;", "cp.async.bulk.tensor.2d.global.shared::cta "
+                                                        "[%rd1, {%r1, %r2}], [%r3];",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 "
+        "[%r1], [%rd1, {%r2, %r3}], [%r4];"})
+    EXPECT_TRUE(is_about(copy, "asynchronous copies")) << copy;
+  for (const char* other :
+       {"cp.async.commit_group;", "cp.async.wait_group 0;", "cp.async.wait_all;",
+        "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;",
+        "cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];"})
+    EXPECT_FALSE(is_about(other, "asynchronous copies")) << other;
+}
+
 TEST(Subjects, TellNamesApartThatBeginAlike) {
   EXPECT_TRUE(is_about("HMMA.16816.F32 R4, R8, R12, R4 ;", "tensor cores"));
   EXPECT_FALSE(is_about("HFMA2.MMA R5, -RZ, RZ, 0, 0 ;", "tensor cores"));
