@@ -34,7 +34,8 @@ bool is_of_sass(std::string_view opcode, std::string_view subject) {
   if (subject == "tensor cores")
     return begins_with(opcode, {"HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA",
                                 "QGMMA", "BGMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"});
-  if (subject == "asynchronous copies") return begins_with(opcode, {"LDGSTS", "UTMALDG", "UTMASTG", "UBLKCP"});
+  if (subject == "asynchronous copies")
+    return begins_with(opcode, {"LDGSTS", "UTMALDG", "UTMASTG", "UBLKCP"});
   if (subject == "calls") return opcode.starts_with("CALL");
   return begins_with(opcode, {"LDG", "STG", "LD.", "ST."}) && !opcode.starts_with("LDGDEPBAR");
 }

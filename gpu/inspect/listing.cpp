@@ -59,8 +59,8 @@ private:
   // Takes a label, or what there is of a statement: candidates write several in a line, and one in
   // several lines. Returns what lies behind it.
   std::string_view take_statement(std::string_view line) {
-    auto name = line.find_first_not_of(
-        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$%");
+    auto name =
+        line.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$%");
     bool is_place = !in_statement_ && name != line.npos && name > 0 && line[name] == ':' &&
                     !line.substr(name).starts_with("::");
     auto end = is_place ? name : line.find(';');

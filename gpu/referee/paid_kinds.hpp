@@ -44,9 +44,10 @@ paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds);
 paid_speedup pay_alike(const std::vector<kind_blocks>& kinds);
 
 /// A kind besides the task's own that may be slower: by more than 5 % and one and a half standard
-/// errors, by the noise of all kinds together. Of a dozen kinds of an honest candidate one often is, and a candidate that is now fast,
-/// now slow hides one of its kinds from four of them: so this is a reason to time a kind again, and
-/// none to pay it. Of several the one with the lowest speedup; nothing while noise is unknown.
+/// errors, by the noise of all kinds together. Of a dozen kinds of an honest candidate one often
+/// is, and a candidate that is now fast, now slow hides one of its kinds from four of them: so this
+/// is a reason to time a kind again, and none to pay it. Of several the one with the lowest
+/// speedup; nothing while noise is unknown.
 std::optional<std::string> doubtful_kind(const std::vector<kind_blocks>& kinds);
 
 /// How many times slower a candidate is on the same kind than it was before, by speedups; nothing

@@ -280,8 +280,7 @@ std::vector<kernel_resources> take_hip_kernel_resources(std::string& text) {
     what.remove_prefix(std::min(what.find_first_not_of(' '), what.size()));
     if (what.starts_with(begin)) {
       inside = result.size() < most_diagnostics;
-      if (inside)
-        result.push_back({readable_symbol(what.substr(begin.size())), 0, 0, 0, 0, 0});
+      if (inside) result.push_back({readable_symbol(what.substr(begin.size())), 0, 0, 0, 0, 0});
     } else if (inside) {
       inside = take_remark(what, result.back());
     }

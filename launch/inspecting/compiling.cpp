@@ -22,10 +22,12 @@ void say_once(std::vector<std::string>& missing) {
 
 void tell_what_was_cut(inspected& x) {
   for (const auto& code : x.codes)
-    for (auto [name, listing] : {std::pair{"PTX", &code.ptx}, {"SASS", &code.sass}})
+    for (auto [name, listing] :
+         {std::pair{"PTX", &code.ptx}, {"SASS", &code.sass}, {"GCN", &code.gcn}})
       if (is_full(*listing))
-        x.missing.push_back(std::string{name} + ": what lies behind its first 64 kernels or 100,000 "
-                                                "lines, if any; it is not counted either");
+        x.missing.push_back(std::string{name} +
+                            ": what lies behind its first 64 kernels or 100,000 "
+                            "lines, if any; it is not counted either");
   say_once(x.missing);
 }
 
@@ -57,6 +59,7 @@ expected<inspected> inspect_hip(sandbox& walls, std::string source,
   inspected x{architecture, build->compiled, std::move(build->log), {}, {}};
   x.codes.emplace_back(listed_code{
       "", listed_hip_name, std::move(source), {}, {}, {}, {}, std::move(build->assembly)});
+  tell_what_was_cut(x);
   return x;
 }
 

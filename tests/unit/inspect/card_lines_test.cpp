@@ -82,7 +82,8 @@ TEST(card_lines, instances_of_a_template_are_told_apart) {
   auto of = [](const char* name, uint32_t line) {
     return kernel_listing{name, {{line, "STL [R1], R2 ;"}}};
   };
-  listed_text text{"a\nb\n", {}, {of("void f<float>(float*)", 1), of("void f<double>(double*)", 2)}};
+  listed_text text{
+      "a\nb\n", {}, {of("void f<float>(float*)", 1), of("void f<double>(double*)", 2)}};
   auto lines = lines_with("local memory", text, "void f<double>(double*)");
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].line, 2u);

@@ -161,8 +161,9 @@ TEST(Accesses, HaveTheirWidthInTheName) {
 
 TEST(Subjects, OfPtxHaveCopiesOfTmaAmongTheAsynchronous) {
   for (const char* copy :
-       {"cp.async.ca.shared.global [%r1], [%rd1], 16;", "cp.async.bulk.tensor.2d.global.shared::cta "
-                                                        "[%rd1, {%r1, %r2}], [%r3];",
+       {"cp.async.ca.shared.global [%r1], [%rd1], 16;",
+        "cp.async.bulk.tensor.2d.global.shared::cta "
+        "[%rd1, {%r1, %r2}], [%r3];",
         "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 "
         "[%r1], [%rd1, {%r2, %r3}], [%r4];"})
     EXPECT_TRUE(is_about(copy, "asynchronous copies")) << copy;

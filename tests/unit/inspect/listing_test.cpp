@@ -92,9 +92,9 @@ TEST(Ptx, HasLabelsWithCommentsAndWhatStandsBehindABraceOrALabel) {
   ASSERT_EQ(found.size(), 1u);
   std::vector<std::string> texts;
   for (const auto& line : found[0].lines) texts.push_back(line.text);
-  EXPECT_EQ(texts, (std::vector<std::string>{"$L__BB0_1:", "mov.u32 t, 1;", "L1:",
-                                             "add.u32 t, t, 1;", "mma.sync.f32", "%f2}, {%f3};",
-                                             "@%p1 bra $L__BB0_1;", "ret;"}));
+  EXPECT_EQ(texts, (std::vector<std::string>{"$L__BB0_1:", "mov.u32 t, 1;",
+                                             "L1:", "add.u32 t, t, 1;", "mma.sync.f32",
+                                             "%f2}, {%f3};", "@%p1 bra $L__BB0_1;", "ret;"}));
 }
 
 TEST(Listing, IsFullWithAsManyLinesOrKernelsAsAreRead) {

@@ -92,8 +92,8 @@ TEST(pay_slowest, a_kind_whose_draws_differ_is_not_slow_by_one_that_was_long) {
   EXPECT_EQ(pay_slowest(slow).slowest, "k1");
 }
 
-// Draws of one kind differ by so much, for either side alike, and a candidate that is as slow as the
-// baseline there adds noise of its own.
+// Draws of one kind differ by so much, for either side alike, and a candidate that is as slow as
+// the baseline there adds noise of its own.
 std::vector<kind_blocks> slow_where_draws_differ(size_t which, unsigned seed) {
   std::vector<std::pair<size_t, double>> shape(10, {4, 2});
   shape[0].first = 8;

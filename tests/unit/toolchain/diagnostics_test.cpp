@@ -261,7 +261,8 @@ TEST(kernel_resources, of_no_kernel_are_nobodys) {
 // "k(P<P<int, int>, P<int, int>>*)", and so on: each level is twice as long as the one before.
 std::string doubling_symbol(int levels) {
   auto number = [](int i) { // S_, S0_, ... SZ_
-    return "S" + (i == 0 ? "" : std::string(1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i - 1])) + "_";
+    return "S" + (i == 0 ? "" : std::string(1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i - 1])) +
+           "_";
   };
   std::string x = "S_IiiE";
   for (int i = 1; i < levels; ++i) x = "S_I" + x + number(i) + "E";
