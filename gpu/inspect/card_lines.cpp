@@ -59,8 +59,13 @@ std::vector<finding_line> lines_with(std::string_view instructions, const listed
   std::map<uint32_t, uint32_t> counts;
   auto wanted = bare_name(kernel);
   if (wanted.empty() && !kernel.empty()) return {};
-  for (const auto& x : has_lines(text.sass) ? text.sass : text.ptx) {
-    if (!wanted.empty() && bare_name(x.name) != wanted) continue;
+  const auto& listing = has_lines(text.sass) ? text.sass : text.ptx;
+  // Instances of a template have the bare name in common. Another tool may write theirs otherwise.
+  bool is_listed =
+      !kernel.empty() && std::any_of(listing.begin(), listing.end(),
+                                     [&](const kernel_listing& x) { return x.name == kernel; });
+  for (const auto& x : listing) {
+    if (is_listed ? x.name != kernel : !wanted.empty() && bare_name(x.name) != wanted) continue;
     for (const auto& line : x.lines)
       if (line.source_line > 0 && is_about(line.text, instructions)) ++counts[line.source_line];
   }

@@ -89,11 +89,11 @@ bool counts_as_work(std::string_view instruction) {
 }
 
 std::vector<repeated_code> repeated_in(const kernel_listing& x, const std::vector<size_t>& body,
-                                       const std::set<size_t>& inner) {
+                                       const std::vector<bool>& inner) {
   std::map<std::pair<uint32_t, std::string>, uint32_t> counts;
   for (auto at : body) {
     const auto& line = x.lines[at];
-    if (inner.contains(at) || line.source_line == 0 || !counts_as_work(line.text)) continue;
+    if (inner[at] || line.source_line == 0 || !counts_as_work(line.text)) continue;
     ++counts[{line.source_line, std::string{opcode_of(line.text)}}];
   }
   std::vector<repeated_code> result;
@@ -120,11 +120,11 @@ loop_facts facts_of(const kernel_listing& x, const code_loop& loop,
     result.first_line = std::min(result.first_line, line.source_line);
     result.last_line = std::max(result.last_line, line.source_line);
   }
-  std::set<size_t> inner;
+  std::vector<bool> inner(x.lines.size(), false);
   for (const auto& other : all)
     if (other.head != loop.head &&
         std::binary_search(loop.body.begin(), loop.body.end(), other.head))
-      inner.insert(other.body.begin(), other.body.end());
+      for (auto at : other.body) inner[at] = true;
   result.repeated = repeated_in(x, loop.body, inner);
   return result;
 }
@@ -146,8 +146,11 @@ std::optional<bool> double_parameters(std::string_view name) {
   auto open = name.rfind('(');
   if (!name.ends_with(')') || open == name.npos) return std::nullopt;
   // A pointer to a function has parentheses of its own.
-  if (name.find(')') != name.size() - 1 && !name.starts_with("(anonymous namespace)::"))
-    return std::nullopt;
+  for (std::string_view unnamed = "(anonymous namespace)::"; name.starts_with(unnamed);) {
+    name.remove_prefix(unnamed.size());
+    open -= unnamed.size();
+  }
+  if (name.find(')') != name.size() - 1) return std::nullopt;
   bool known = true;
   auto list = name.substr(open + 1);
   while (!list.empty()) {

@@ -34,7 +34,8 @@ bool is_of_sass(std::string_view opcode, std::string_view subject) {
   if (subject == "tensor cores")
     return begins_with(opcode, {"HMMA", "IMMA", "DMMA", "BMMA", "QMMA", "OMMA", "HGMMA", "IGMMA",
                                 "QGMMA", "BGMMA", "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"});
-  if (subject == "asynchronous copies") return begins_with(opcode, {"LDGSTS", "UTMALDG", "UBLKCP"});
+  if (subject == "asynchronous copies")
+    return begins_with(opcode, {"LDGSTS", "UTMALDG", "UTMASTG", "UBLKCP"});
   if (subject == "calls") return opcode.starts_with("CALL");
   return begins_with(opcode, {"LDG", "STG", "LD.", "ST."}) && !opcode.starts_with("LDGDEPBAR");
 }
@@ -51,8 +52,9 @@ bool is_of_ptx(std::string_view opcode, std::string_view subject) {
   if (subject == "tensor cores")
     return begins_with(opcode, {"mma.", "wmma.mma.", "wgmma.mma_async.", "tcgen05.mma."});
   if (subject == "asynchronous copies")
-    return begins_with(opcode, {"cp.async."}) && !holds(opcode, "group") &&
-           !holds(opcode, "wait") && !holds(opcode, "mbarrier");
+    // Those of TMA end with "mbarrier::complete_tx::bytes", perhaps with "cta_group::2".
+    return begins_with(opcode, {"cp.async."}) && !opcode.starts_with("cp.async.mbarrier.") &&
+           !holds(opcode, "commit_group") && !holds(opcode, "wait_");
   if (subject == "calls") return opcode == "call" || opcode.starts_with("call.");
   return accesses && holds(opcode, ".global");
 }

@@ -126,7 +126,11 @@ std::string life_ranges(sandbox& walls, const listing_tools& tools, const std::s
                         std::vector<std::string>& missing) {
   if (tools.nvdisasm.empty() || cubin.empty()) return {};
   auto outcome = ask_of_cubin(walls, tools, tools.nvdisasm, {"-c", "-lrm", "count"}, cubin);
-  if (came_to_its_end(outcome)) return outcome->text;
+  if (came_to_its_end(outcome)) {
+    if (outcome->text.size() >= most_listing)
+      missing.push_back(std::string{"live registers"} + behind_the_first);
+    return outcome->text;
+  }
   missing.push_back("live registers: " + reason_of(tools.nvdisasm, outcome));
   return {};
 }

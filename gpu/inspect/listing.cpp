@@ -31,22 +31,44 @@ private:
   }
 
   void take(std::string_view line) {
+    line = trimmed(line.substr(0, line.find("//")));
     if (auto at = line.find(".entry "); at != line.npos) {
+      depth_ = 0;
+      in_statement_ = false;
       auto name = trimmed(line.substr(at + 7));
       return begin_kernel(name.substr(0, name.find_first_of("( \t")));
     }
-    if (line.starts_with("}") && depth_ <= 1) {
-      depth_ = 0;
-      return end_kernel();
-    }
-    if (line == "{") ++depth_;
-    if (line.starts_with("}")) --depth_;
     if (line.starts_with(".loc")) return take_place(line);
-    // Declarations and parameters are no instructions.
-    if (depth_ == 0 || line.empty() || line.starts_with(".") || line.starts_with("//") ||
-        line.starts_with("{") || line.starts_with("}"))
-      return;
-    add(line);
+    if (line == "}") in_statement_ = false;
+    while (!line.empty()) {
+      bool opens = line.front() == '{', closes = line.front() == '}';
+      if (in_statement_ || !(opens || closes)) {
+        if (depth_ == 0) return; // parameters
+        line = take_statement(line);
+        continue;
+      }
+      depth_ += opens ? 1 : -1;
+      if (depth_ <= 0) {
+        depth_ = 0;
+        end_kernel();
+      }
+      line = trimmed(line.substr(1));
+    }
+  }
+
+  // Takes a label, or what there is of a statement: candidates write several in a line, and one in
+  // several lines. Returns what lies behind it.
+  std::string_view take_statement(std::string_view line) {
+    auto name =
+        line.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$%");
+    bool is_place = !in_statement_ && name != line.npos && name > 0 && line[name] == ':' &&
+                    !line.substr(name).starts_with("::");
+    auto end = is_place ? name : line.find(';');
+    in_statement_ = end == line.npos;
+    auto taken = line.substr(0, in_statement_ ? end : end + 1);
+    // Declarations are no instructions.
+    if (!taken.starts_with(".") && !taken.starts_with("{") && taken != ";") add(taken);
+    return in_statement_ ? std::string_view{} : trimmed(line.substr(end + 1));
   }
 
   // ".loc 1 12 5" and ".loc 2 99 3, function_name $L__info_string0, inlined_at 1 12 5".
@@ -65,6 +87,7 @@ private:
 
   std::set<uint32_t> ours_;
   int depth_ = 0;
+  bool in_statement_ = false; // that ends on another line
 };
 
 class sass_reader : public listing_reader {
@@ -165,6 +188,12 @@ std::vector<kernel_listing> read_sass(std::string_view text, std::string_view fi
   sass_reader reader{file};
   reader.read(text);
   return reader.listings();
+}
+
+bool is_full(const std::vector<kernel_listing>& x) {
+  size_t lines = 0;
+  for (const auto& one : x) lines += one.lines.size();
+  return x.size() == most_kernels || lines == most_lines;
 }
 
 std::vector<kernel_resources> read_resource_usage(std::string_view text) {

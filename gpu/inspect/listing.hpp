@@ -33,6 +33,9 @@ std::vector<kernel_listing> read_ptx(std::string_view text, std::string_view fil
 /// lines, the instructions. NOPs that fill a kernel up to its end are left out.
 std::vector<kernel_listing> read_sass(std::string_view text, std::string_view file);
 
+/// Whether a listing has as many kernels or lines as are read, so that there may be more.
+bool is_full(const std::vector<kernel_listing>& x);
+
 /// Adds to listings of SASS how many general registers are live at each instruction, out of what
 /// `nvdisasm -c -lrm count` prints of the same cubin. nvdisasm prints lines or live registers,
 /// never both, so that the two are joined by kernel and address.

@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
-#include <memory>
-
-#include <cxxabi.h>
 
 #include "messages/base/text.hpp"
 
@@ -25,12 +21,7 @@ std::string with_single_blanks(std::string_view x) {
 }
 
 std::string readable(std::string_view symbol) {
-  std::string name{symbol};
-  if (!name.starts_with("_Z") || name.size() > 4000) return name;
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> text{
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free};
-  return status == 0 && text ? std::string{text.get()} : name;
+  return readable_symbol(symbol);
 }
 
 std::string_view base_name(std::string_view path) {

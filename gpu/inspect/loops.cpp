@@ -15,9 +15,9 @@ namespace {
 using listing_parts::is_label;
 
 constexpr size_t nowhere = static_cast<size_t>(-1);
-constexpr size_t most_loops = 64;
-// A candidate can write PTX in which finding loops takes the square of this.
 constexpr size_t most_blocks = 8192;
+// A candidate can write PTX in which finding loops takes the cube of that; code takes a thousandth.
+constexpr size_t most_steps = 50'000'000;
 
 /// Lines from `begin` to `end`, which run one after the other.
 struct block {
@@ -33,7 +33,7 @@ public:
   }
 
   bool known() const { return known_; }
-  std::vector<code_loop> loops();
+  std::optional<std::vector<code_loop>> loops();
 
 private:
   std::string_view text(size_t line) const { return x_.lines[line].text; }
@@ -42,8 +42,9 @@ private:
   void connect();
   void order();
   void dominate();
-  size_t common(size_t a, size_t b) const;
-  bool dominates(size_t a, size_t b) const;
+  size_t common(size_t a, size_t b);
+  bool dominates(size_t a, size_t b);
+  bool is_tired() const { return steps_ > most_steps; }
   void grow(size_t head, size_t last, std::vector<bool>& inside) const;
   bool is_trap(size_t which) const;
 
@@ -58,6 +59,7 @@ private:
   std::vector<size_t> order_;                           // blocks that can be reached, from the root
   std::vector<size_t> place_;                           // block -> place in order_
   std::vector<size_t> dominator_;                       // by place; of the root itself
+  size_t steps_ = 0;                                    // up the tree of dominators
 };
 
 std::optional<size_t> flow_graph::target_of(const code_jump& x) const {
@@ -141,10 +143,10 @@ void flow_graph::order() {
   for (size_t i = 0; i < order_.size(); ++i) place_[order_[i]] = i;
 }
 
-size_t flow_graph::common(size_t a, size_t b) const {
+size_t flow_graph::common(size_t a, size_t b) {
   while (a != b) {
-    while (a > b) a = dominator_[a];
-    while (b > a) b = dominator_[b];
+    for (; a > b; ++steps_) a = dominator_[a];
+    for (; b > a; ++steps_) b = dominator_[b];
   }
   return a;
 }
@@ -153,7 +155,7 @@ size_t flow_graph::common(size_t a, size_t b) const {
 void flow_graph::dominate() {
   dominator_.assign(order_.size(), nowhere);
   dominator_[0] = 0;
-  for (bool changed = true; changed;) {
+  for (bool changed = true; changed && !is_tired();) {
     changed = false;
     for (size_t i = 1; i < order_.size(); ++i) {
       auto found = nowhere;
@@ -168,8 +170,8 @@ void flow_graph::dominate() {
   }
 }
 
-bool flow_graph::dominates(size_t a, size_t b) const {
-  while (b > a) b = dominator_[b];
+bool flow_graph::dominates(size_t a, size_t b) {
+  for (; b > a; ++steps_) b = dominator_[b];
   return a == b;
 }
 
@@ -195,9 +197,10 @@ bool flow_graph::is_trap(size_t which) const {
   return instructions == 1 && !jump_of(text(blocks_[which].end - 1)).goes_on;
 }
 
-std::vector<code_loop> flow_graph::loops() {
+std::optional<std::vector<code_loop>> flow_graph::loops() {
   order();
   dominate();
+  if (is_tired()) return std::nullopt;
   std::map<size_t, std::vector<size_t>> backs; // head -> blocks that jump back to it
   for (auto which : order_)
     for (auto next : blocks_[which].next)
@@ -225,7 +228,7 @@ std::vector<code_loop> flow_graph::loops() {
 
 std::optional<std::vector<code_loop>> loops_of(const kernel_listing& x) {
   flow_graph graph{x};
-  return graph.known() ? std::optional{graph.loops()} : std::nullopt;
+  return graph.known() ? graph.loops() : std::nullopt;
 }
 
 } // namespace kernelmill

@@ -19,9 +19,12 @@ struct code_loop {
   bool operator==(const code_loop&) const = default;
 };
 
+/// Loops of a kernel that are told: those that begin first.
+inline constexpr size_t most_loops = 64;
+
 /// The natural loops, by their heads: each has one way in, and jumps back to it. A block that was
 /// moved behind the code and jumps back is none. Nothing where the listing does not tell where a
-/// jump leads.
+/// jump leads, or has too many of them.
 std::optional<std::vector<code_loop>> loops_of(const kernel_listing& x);
 
 } // namespace kernelmill

@@ -18,6 +18,8 @@ constexpr double told_apart = 0.1;      // of speedups, in logarithms
 constexpr size_t fewest_neighbours = 4; // to know the noise
 constexpr size_t fewest_of_a_kind = 3;  // to know that of one kind
 constexpr double believed_noise = 2;    // times the baseline's
+// The same of one kind. A copy of the baseline that varies as much has 1.41 times its noise.
+constexpr double believed_noise_of_a_kind = 1.5;
 constexpr size_t blocks_of_a_pace = 3;
 
 double log_reference(const timed_block& x) {
@@ -50,9 +52,18 @@ double believed(const steps_of_kinds& x, double shorter) {
   return std::min(deviation_of(x.seen), believed_noise * deviation_of(x.reference) * shorter);
 }
 
+// What draws of a kind differ by is a share of a call, of a fast one as of a slow one. A candidate
+// that could add more than a copy of the baseline has would hide behind it that it is slow there.
+double believed_of_a_kind(const steps_of_kinds& x) {
+  return std::min(deviation_of(x.seen), believed_noise_of_a_kind * deviation_of(x.reference));
+}
+
+// Of which blocks the noise of a kind is.
+enum class noise_from : unsigned char { all_kinds, its_own };
+
 // Of the logarithm of a speedup. What a call takes hangs on the draw for some kinds and not for
 // others, so each has its own. Nothing where there are too few neighbours to know that of all.
-std::optional<noises> noise_of(const std::vector<kind_blocks>& kinds) {
+std::optional<noises> noise_of(const std::vector<kind_blocks>& kinds, noise_from from) {
   steps_of_kinds all;
   std::vector<steps_of_kinds> each(kinds.size());
   std::vector<double> speedups;
@@ -67,9 +78,10 @@ std::optional<noises> noise_of(const std::vector<kind_blocks>& kinds) {
   double shorter = std::max(1.0, std::exp(median(std::move(speedups))));
   double of_all = believed(all, shorter);
   noises result;
-  for (const auto& x : each)
-    result.push_back(x.seen.size() < fewest_of_a_kind ? of_all
-                                                      : std::max(of_all, believed(x, shorter)));
+  for (const auto& x : each) {
+    bool is_known = from == noise_from::its_own && x.seen.size() >= fewest_of_a_kind;
+    result.push_back(is_known ? std::max(of_all, believed_of_a_kind(x)) : of_all);
+  }
   return result;
 }
 
@@ -129,8 +141,9 @@ double pace_at(size_t place, const std::vector<timed_block>& own) {
 }
 
 // While noise is unknown, nothing is behind anything.
-std::vector<kind_logs> logs_of(const std::vector<kind_blocks>& kinds) {
-  auto noise = noise_of(kinds);
+std::vector<kind_logs> logs_of(const std::vector<kind_blocks>& kinds,
+                               noise_from from = noise_from::its_own) {
+  auto noise = noise_of(kinds, from);
   std::vector<kind_logs> result(kinds.size());
   for (size_t i = 0; i < kinds.size(); ++i) {
     for (const auto& x : kinds[i].blocks) {
@@ -235,9 +248,9 @@ struct slower_kind {
 
 // The kind with the lowest speedup, from one on, of those that are slower by more than so many
 // standard errors.
-std::optional<slower_kind> slowest_of(const std::vector<kind_blocks>& kinds, size_t from,
+std::optional<slower_kind> slowest_of(const std::vector<kind_blocks>& kinds,
+                                      const std::vector<kind_logs>& all, size_t from,
                                       double errors) {
-  auto all = logs_of(kinds);
   std::optional<slower_kind> result;
   double lowest = std::numeric_limits<double>::infinity();
   for (size_t i = from; i < kinds.size(); ++i) {
@@ -252,10 +265,16 @@ std::optional<slower_kind> slowest_of(const std::vector<kind_blocks>& kinds, siz
   return result;
 }
 
+// That draws of a kind differ is a reason not to call it slower, and none not to look, nor to pay
+// more than it shows.
+std::vector<kind_logs> logs_for_doubts(const std::vector<kind_blocks>& kinds) {
+  return logs_of(kinds, noise_from::all_kinds);
+}
+
 } // namespace
 
 bool knows_noise(const std::vector<kind_blocks>& kinds) {
-  return noise_of(kinds).has_value();
+  return noise_of(kinds, noise_from::all_kinds).has_value();
 }
 
 paid_speedup pay_alike(const std::vector<kind_blocks>& kinds) {
@@ -273,11 +292,14 @@ paid_speedup pay_alike(const std::vector<kind_blocks>& kinds) {
   if (const auto& own = kinds.front().blocks; !own.empty()) take_times(own, result);
   if (others.size() >= confirming_blocks)
     result.speedup.low = std::min(result.speedup.low, estimate_speedup(others).estimate);
+  if (const auto& own = kinds.front().blocks;
+      !own.empty() && slower_by(logs_for_doubts(kinds), 0, doubted_errors))
+    result.speedup.low = std::min(result.speedup.low, estimate_speedup(own).estimate);
   return result;
 }
 
 paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
-  auto slowest = slowest_of(kinds, 0, standard_errors);
+  auto slowest = slowest_of(kinds, logs_of(kinds), 0, standard_errors);
   if (!slowest) return pay_alike(kinds);
   paid_speedup result;
   const auto& [name, blocks] = kinds[slowest->index];
@@ -296,7 +318,7 @@ paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds) {
 }
 
 std::optional<std::string> doubtful_kind(const std::vector<kind_blocks>& kinds) {
-  auto found = slowest_of(kinds, 1, doubted_errors);
+  auto found = slowest_of(kinds, logs_for_doubts(kinds), 1, doubted_errors);
   return found ? std::optional{kinds[found->index].name} : std::nullopt;
 }
 

@@ -30,7 +30,8 @@ inline constexpr size_t confirming_blocks = 4;
 
 /// Pays all blocks where no kind differs from the others by more than noise: 5 %, and four standard
 /// errors of the difference of two medians. Noise is what neighbouring blocks of one kind differ
-/// by, and at most twice the baseline's. Else pays the kind with the lowest speedup, of those on
+/// by, and at most twice the baseline's; of a kind whose draws differ its own, and at most one and
+/// a half times the baseline's there. Else pays the kind with the lowest speedup, of those on
 /// which the candidate itself takes longer. The first kind is the task's own. Kinds without blocks
 /// do not count. REQUIRES: at least one block.
 paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds);
@@ -38,13 +39,15 @@ paid_speedup pay_slowest(const std::vector<kind_blocks>& kinds);
 /// The same where it is known that no kind is slower. Kinds that differ because the baseline is
 /// faster or slower there are left out. The low end is at most what the kinds besides the task's
 /// own show together: of two kinds of blocks that differ, half each, the interval of all would
-/// begin in between. REQUIRES: at least one block.
+/// begin in between. It is at most what the task's own kind shows, too, where that seems slower
+/// than the others (as of doubtful_kind()). REQUIRES: at least one block.
 paid_speedup pay_alike(const std::vector<kind_blocks>& kinds);
 
 /// A kind besides the task's own that may be slower: by more than 5 % and one and a half standard
-/// errors. Of a dozen kinds of an honest candidate one often is, and a candidate that is now fast,
-/// now slow hides one of its kinds from four of them: so this is a reason to time a kind again, and
-/// none to pay it. Of several the one with the lowest speedup; nothing while noise is unknown.
+/// errors, by the noise of all kinds together. Of a dozen kinds of an honest candidate one often
+/// is, and a candidate that is now fast, now slow hides one of its kinds from four of them: so this
+/// is a reason to time a kind again, and none to pay it. Of several the one with the lowest
+/// speedup; nothing while noise is unknown.
 std::optional<std::string> doubtful_kind(const std::vector<kind_blocks>& kinds);
 
 /// How many times slower a candidate is on the same kind than it was before, by speedups; nothing

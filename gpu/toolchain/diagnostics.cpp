@@ -177,15 +177,44 @@ uint32_t number_before(std::string_view line, std::string_view unit) {
   return result;
 }
 
-std::string demangled(const std::string& name) {
-  if (!name.starts_with("_Z")) return name; // "f" alone would be the type float
-  int status = 0;
-  std::unique_ptr<char, void (*)(void*)> plain{
-      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free};
-  return status == 0 && plain ? plain.get() : name;
+constexpr size_t longest_symbol = 4000;
+constexpr double most_work = 8 << 20; // letters that are written on the way to a name
+
+// At most how many letters a symbol stands for. "S0_" stands for something before it that has no
+// "S0_" of its own: each of n of them is as long as all the rest at most, so that together they
+// make it 1 + n times as long. What "T_" stands for hangs on the place; "Dp" and "sp" repeat what
+// follows for each of a list.
+double letters_of(std::string_view symbol) {
+  std::map<std::string_view, double> repeated;
+  double result = static_cast<double>(symbol.size());
+  for (size_t at = 0; at < symbol.size(); ++at) {
+    auto pair = symbol.substr(at, 2);
+    if (pair == "Dp" || pair == "sp") result *= static_cast<double>(symbol.size());
+    if (symbol[at] != 'S' && symbol[at] != 'T') continue;
+    auto end = symbol.find_first_not_of("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", at + 1);
+    if (end == symbol.npos || symbol[end] != '_') continue;
+    if (symbol[at] == 'T')
+      result *= 2;
+    else
+      ++repeated[symbol.substr(at, end - at)];
+  }
+  for (const auto& [name, count] : repeated) result *= 1 + count;
+  return result;
 }
 
 } // namespace
+
+std::string readable_symbol(std::string_view symbol) {
+  std::string name{symbol};
+  // "f" alone would be the type float.
+  if (!name.starts_with("_Z") || name.size() > longest_symbol || letters_of(name) > most_work)
+    return name;
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> plain{
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free};
+  std::string_view found = status == 0 && plain ? plain.get() : "";
+  return found.empty() || found.size() > longest_symbol ? name : std::string{found};
+}
 
 std::vector<kernel_resources> take_kernel_resources(std::string& text) {
   std::vector<kernel_resources> result;
@@ -200,7 +229,7 @@ std::vector<kernel_resources> take_kernel_resources(std::string& text) {
     }
     if (auto at = line.find(begin); at != line.npos && result.size() < most_diagnostics) {
       auto name = line.substr(at + begin.size());
-      result.push_back({demangled(std::string{name.substr(0, name.find('\''))}), 0, 0, 0, 0, 0});
+      result.push_back({readable_symbol(name.substr(0, name.find('\''))), 0, 0, 0, 0, 0});
     } else if (of_stack && !result.empty()) {
       result.back().stack_frame = number_before(line, " bytes stack frame");
       result.back().spill_stores = number_before(line, " bytes spill stores");
@@ -251,8 +280,7 @@ std::vector<kernel_resources> take_hip_kernel_resources(std::string& text) {
     what.remove_prefix(std::min(what.find_first_not_of(' '), what.size()));
     if (what.starts_with(begin)) {
       inside = result.size() < most_diagnostics;
-      if (inside)
-        result.push_back({demangled(std::string{what.substr(begin.size())}), 0, 0, 0, 0, 0});
+      if (inside) result.push_back({readable_symbol(what.substr(begin.size())), 0, 0, 0, 0, 0});
     } else if (inside) {
       inside = take_remark(what, result.back());
     }

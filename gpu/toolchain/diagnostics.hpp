@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kernelmill {
@@ -29,6 +30,10 @@ struct kernel_resources {
   uint32_t stack_frame = 0;  ///< bytes a thread
   uint32_t shared_bytes = 0; ///< static, a block
 };
+
+/// The name that C++ has for a symbol. Who names a kernel "_Z1k1PIS_IiiES0_E", with some more of
+/// these repetitions, asks for gigabytes: a name that could be long stays as it is.
+std::string readable_symbol(std::string_view symbol);
 
 /// Takes the lines of `ptxas -v` out of `text`.
 std::vector<kernel_resources> take_kernel_resources(std::string& text);

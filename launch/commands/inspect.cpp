@@ -133,7 +133,8 @@ expected<int> inspect(const invocation& in) {
       document.update(inspecting::document_of(*x, how));
     else
       document["log"] = cli::clean(x->log);
-    document["missing"] = x->missing;
+    document["missing"] = json::array();
+    for (const auto& what : x->missing) document["missing"].push_back(cli::clean(what));
     cli::print_json(document);
     return cli::exit_ok;
   }

@@ -1,5 +1,8 @@
 #include "launch/inspecting/compiling.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "gpu/inspect/gcn_build.hpp"
 #include "gpu/toolchain/build_cache.hpp"
 #include "gpu/toolchain/compiler_facts.hpp"
@@ -10,6 +13,23 @@ namespace kernelmill::inspecting {
 namespace {
 
 constexpr int longest_build_ms = 120'000;
+
+// Each text says anew what it lacks.
+void say_once(std::vector<std::string>& missing) {
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+}
+
+void tell_what_was_cut(inspected& x) {
+  for (const auto& code : x.codes)
+    for (auto [name, listing] :
+         {std::pair{"PTX", &code.ptx}, {"SASS", &code.sass}, {"GCN", &code.gcn}})
+      if (is_full(*listing))
+        x.missing.push_back(std::string{name} +
+                            ": what lies behind its first 64 kernels or 100,000 "
+                            "lines, if any; it is not counted either");
+  say_once(x.missing);
+}
 
 expected<inspected> inspect_cuda(sandbox& walls, std::string source,
                                  const std::string& architecture) {
@@ -28,6 +48,7 @@ expected<inspected> inspect_cuda(sandbox& walls, std::string source,
                                    {},
                                    std::move(build->cubin),
                                    std::move(life)});
+  tell_what_was_cut(x);
   return x;
 }
 
@@ -38,6 +59,7 @@ expected<inspected> inspect_hip(sandbox& walls, std::string source,
   inspected x{architecture, build->compiled, std::move(build->log), {}, {}};
   x.codes.emplace_back(listed_code{
       "", listed_hip_name, std::move(source), {}, {}, {}, {}, std::move(build->assembly)});
+  tell_what_was_cut(x);
   return x;
 }
 
@@ -60,6 +82,7 @@ inspected of_module(sandbox& walls, const listing_tools& tools, const listed_mod
     code.life_ranges = life_ranges(walls, tools, code.cubin, result.missing);
     result.codes.emplace_back(std::move(code));
   }
+  tell_what_was_cut(result);
   if (result.codes.empty())
     result.missing.emplace_back(
         "GPU code: the module gives no CUDA source to torch, and Triton compiled nothing");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gpu/inspect/code_quality.hpp"
+#include "gpu/inspect/loops.hpp"
 #include "launch/cli/terminal.hpp"
 #include "launch/inspecting/parts.hpp"
 
@@ -179,9 +180,12 @@ std::string kernel_text(const inspected_code& code, const kernel_listing& kernel
   for (const auto& one : x.accesses) result += row(std::string{one.what}, access_text(one));
   for (const auto& one : x.kinds) result += row(std::string{one.what}, kind_text(one, x));
   if (!x.loops)
-    return result + row("loops", "unknown: the listing does not tell where a jump leads");
+    return result +
+           row("loops", "unknown: the listing does not tell where a jump leads, or has too many");
   if (x.loops->empty()) result += row("loops", "none");
   for (const auto& one : *x.loops) result += row("loop", loop_text(one));
+  if (x.loops->size() == most_loops)
+    result += row("loops", "there may be more; the first are told");
   return result;
 }
 

@@ -78,6 +78,18 @@ TEST(CardLines, AreAddedToFindingsThatInstructionsExplain) {
   EXPECT_TRUE(findings[1].lines.empty());
 }
 
+TEST(card_lines, instances_of_a_template_are_told_apart) {
+  auto of = [](const char* name, uint32_t line) {
+    return kernel_listing{name, {{line, "STL [R1], R2 ;"}}};
+  };
+  listed_text text{
+      "a\nb\n", {}, {of("void f<float>(float*)", 1), of("void f<double>(double*)", 2)}};
+  auto lines = lines_with("local memory", text, "void f<double>(double*)");
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].line, 2u);
+  EXPECT_EQ(lines_with("local memory", text, "f").size(), 2u) << "as ncu may name them";
+}
+
 TEST(card_lines, a_name_is_bare_without_types_and_folders) {
   EXPECT_EQ(bare_name("void reduce<(int)256>(float *)"), "reduce");
   EXPECT_EQ(bare_name("(anonymous namespace)::sums(float const*)"), "sums");

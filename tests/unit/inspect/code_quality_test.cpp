@@ -73,6 +73,13 @@ TEST(CodeQuality, SaysNothingOfParametersThatANameDoesNotTell) {
   EXPECT_EQ(takes("f(float (*)(double))"), std::nullopt);
 }
 
+TEST(CodeQuality, SaysNothingOfParametersBesideAFunction) {
+  kernel_listing x{"(anonymous namespace)::f(double, void (*)(float))", {{1, "DADD R2, R2, R4 ;"}}};
+  EXPECT_EQ(quality_of(x).takes_doubles, std::nullopt);
+  x.name = "(anonymous namespace)::f(float*)";
+  EXPECT_EQ(quality_of(x).takes_doubles, false);
+}
+
 TEST(CodeQuality, FindsTensorCoresByTheLineThatCallsTheHeader) {
   auto x = quality("multiplied");
   EXPECT_THAT(kind(x, "tensor cores").lines, ElementsAre(line_count{50, 2}));
@@ -150,6 +157,21 @@ TEST(Accesses, HaveTheirWidthInTheName) {
         "LD.E R1, [R2.64] ;", "flat_load_dword v0, v[1:2]", "atom.global.add.f32 %f1, [%rd1], %f2;",
         "global_atomic_add_f32 v0, v1, s[0:1]", "LDC R1, c[0x0][0x28] ;", "$L__BB0_1:"})
     EXPECT_EQ(access_of(none), std::nullopt) << none;
+}
+
+TEST(Subjects, OfPtxHaveCopiesOfTmaAmongTheAsynchronous) {
+  for (const char* copy :
+       {"cp.async.ca.shared.global [%r1], [%rd1], 16;",
+        "cp.async.bulk.tensor.2d.global.shared::cta "
+        "[%rd1, {%r1, %r2}], [%r3];",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.cta_group::2 "
+        "[%r1], [%rd1, {%r2, %r3}], [%r4];"})
+    EXPECT_TRUE(is_about(copy, "asynchronous copies")) << copy;
+  for (const char* other :
+       {"cp.async.commit_group;", "cp.async.wait_group 0;", "cp.async.wait_all;",
+        "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;",
+        "cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];"})
+    EXPECT_FALSE(is_about(other, "asynchronous copies")) << other;
 }
 
 TEST(Subjects, TellNamesApartThatBeginAlike) {

@@ -78,6 +78,31 @@ TEST(Ptx, HasTheLineOfEachInstruction) {
   EXPECT_THAT(lines_of(x[0]), ElementsAre(2, 2, 3, 4, 0, 0, 0));
 }
 
+// As Triton's compiler and candidates write it.
+TEST(Ptx, HasLabelsWithCommentsAndWhatStandsBehindABraceOrALabel) {
+  auto found = read_ptx(".visible .entry k(\n)\n{\n"
+                        "$L__BB0_1: // =>This Inner Loop Header: Depth=1\n"
+                        "{ .reg .b32 t;\n mov.u32 t, 1; L1: add.u32 t, t, 1;\n}\n"
+                        "// .entry other(\n"
+                        "mma.sync.f32\n{%f1,\n%f2}, {%f3};\n"
+                        "@%p1 bra $L__BB0_1;\n"
+                        "{ ret; }\n"
+                        "}\nbar.sync 0;\n",
+                        "kernel.cu");
+  ASSERT_EQ(found.size(), 1u);
+  std::vector<std::string> texts;
+  for (const auto& line : found[0].lines) texts.push_back(line.text);
+  EXPECT_EQ(texts, (std::vector<std::string>{"$L__BB0_1:", "mov.u32 t, 1;",
+                                             "L1:", "add.u32 t, t, 1;", "mma.sync.f32",
+                                             "%f2}, {%f3};", "@%p1 bra $L__BB0_1;", "ret;"}));
+}
+
+TEST(Listing, IsFullWithAsManyLinesOrKernelsAsAreRead) {
+  EXPECT_FALSE(is_full({{"k", std::vector<code_line>(99'999)}}));
+  EXPECT_TRUE(is_full({{"k", std::vector<code_line>(100'000)}}));
+  EXPECT_TRUE(is_full(std::vector<kernel_listing>(64)));
+}
+
 TEST(Sass, HasTheLineOfEachInstruction) {
   auto x = read_sass(sass, "kernel.cu");
   ASSERT_EQ(x.size(), 1u);

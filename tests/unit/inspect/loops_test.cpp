@@ -92,6 +92,24 @@ TEST(Loops, AreUnknownWhereAJumpsTargetIs) {
   EXPECT_FALSE(loops_of(of({"@P0 BRA `(.L_x_9) ;", "EXIT ;"}))) << "a listing that was cut";
 }
 
+// A chain that is entered at each of its places, and can be walked both ways: the dominators of it
+// change once a place, all of them.
+TEST(Loops, AreUnknownWhereItWouldTakeLongToFindThem) {
+  constexpr int count = 4080;
+  kernel_listing x{"k", {}};
+  auto add = [&](std::string text) { x.lines.push_back({1, std::move(text)}); };
+  auto number = [](int i) { return std::to_string(i); };
+  add("@p bra C0;");
+  for (int i = 0; i < count; ++i) add("@p bra C" + number(i) + ";");
+  add("ret;");
+  for (int i = count - 1; i >= 0; --i) {
+    add("C" + number(i) + ":");
+    if (i + 1 < count) add("@p bra C" + number(i + 1) + ";");
+  }
+  add("ret;");
+  EXPECT_FALSE(loops_of(x));
+}
+
 TEST(Loops, OfNothingAreNone) {
   auto found = loops_of({});
   ASSERT_TRUE(found);

@@ -146,6 +146,12 @@ TEST_F(module_listing, says_of_a_listing_that_was_cut_that_the_rest_is_not_count
   EXPECT_THAT(missing_, ElementsAre(HasSubstr("behind its first 8 MiB")));
 }
 
+TEST_F(module_listing, says_of_live_registers_that_were_cut_that_they_are) {
+  auto talks = script("nvdisasm", "#!/bin/sh\nhead -c 9000000 /dev/zero | tr '\\0' 'x'\n");
+  life_ranges(walls_, {"", talks, ""}, "cubin bytes", missing_);
+  EXPECT_THAT(missing_, ElementsAre(HasSubstr("live registers: what lies behind")));
+}
+
 TEST_F(module_listing, of_more_modules_than_fit_keeps_sixty_four) {
   listed_module x;
   for (int i = 0; i < 70; ++i) x.extensions.push_back({std::to_string(i), "text", "ptx", "", ""});

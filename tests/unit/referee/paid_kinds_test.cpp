@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gpu/referee/doubts.hpp"
 #include "made_blocks.hpp"
 
 using namespace kernelmill;
@@ -89,6 +90,33 @@ TEST(pay_slowest, a_kind_whose_draws_differ_is_not_slow_by_one_that_was_long) {
   for (auto& x : slow[1].blocks)
     for (auto& seconds : x.candidate) seconds *= 3;
   EXPECT_EQ(pay_slowest(slow).slowest, "k1");
+}
+
+// Draws of one kind differ by so much, for either side alike, and a candidate that is as slow as
+// the baseline there adds noise of its own.
+std::vector<kind_blocks> slow_where_draws_differ(size_t which, unsigned seed) {
+  std::vector<std::pair<size_t, double>> shape(10, {4, 2});
+  shape[0].first = 8;
+  shape[which] = {8, 1};
+  auto kinds = kinds_of(shape, 0.02, seed);
+  auto& slow = kinds[which].blocks;
+  auto draws = noisy(slow.size(), seed + 100, 1.5);
+  for (size_t i = 0; i < slow.size(); ++i)
+    for (int k : {0, 1}) {
+      slow[i].reference[k] *= draws[i].reference[0] / 2;
+      slow[i].candidate[k] *= draws[i].reference[0] / 2 * (i % 2 == 1 ? 3 : 1);
+    }
+  return kinds;
+}
+
+TEST(pay_slowest, a_candidate_hides_nothing_behind_the_noise_of_a_kind) {
+  size_t paid_for_own = 0, paid_for_other = 0;
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    paid_for_own += pay_slowest(slow_where_draws_differ(0, seed)).speedup.low > 1.02;
+    paid_for_other += pay_settled(slow_where_draws_differ(3, seed)).speedup.low > 1.02;
+  }
+  EXPECT_EQ(paid_for_own, 0u);
+  EXPECT_EQ(paid_for_other, 0u);
 }
 
 TEST(pay_alike, is_no_more_than_what_other_contents_than_the_tasks_own_show) {

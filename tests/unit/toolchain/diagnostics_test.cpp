@@ -258,5 +258,33 @@ TEST(kernel_resources, of_no_kernel_are_nobodys) {
   EXPECT_TRUE(take_kernel_resources(text).empty());
 }
 
+// "k(P<P<int, int>, P<int, int>>*)", and so on: each level is twice as long as the one before.
+std::string doubling_symbol(int levels) {
+  auto number = [](int i) { // S_, S0_, ... SZ_
+    return "S" + (i == 0 ? "" : std::string(1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i - 1])) +
+           "_";
+  };
+  std::string x = "S_IiiE";
+  for (int i = 1; i < levels; ++i) x = "S_I" + x + number(i) + "E";
+  return "_Z1k1PI" + x + number(levels) + "E";
+}
+
+TEST(a_symbol, is_read_unless_its_name_could_be_long) {
+  EXPECT_EQ(readable_symbol("_Z4sumsPKfS0_Pfi"), "sums(float const*, float const*, float*, int)");
+  EXPECT_EQ(readable_symbol(doubling_symbol(2)),
+            "k(P<P<P<int, int>, P<int, int> >, P<P<int, int>, P<int, int> > >)");
+  EXPECT_EQ(readable_symbol("_Z1kIJiffEEvDpT_"), "void k<int, float, float>(int, float, float)");
+  EXPECT_EQ(readable_symbol("f"), "f");
+  auto whole = doubling_symbol(9); // a few thousand letters
+  EXPECT_EQ(readable_symbol(whole), whole);
+  auto bomb = doubling_symbol(34); // a hundred gigabytes
+  EXPECT_EQ(readable_symbol(bomb), bomb);
+}
+
+TEST(a_symbol, of_a_template_with_many_arguments_of_one_namespace_is_read) {
+  EXPECT_EQ(readable_symbol("_ZN3cub18DeviceReduceKernelINS_6PolicyENS_3SumENS_3MaxENS_3MinEEEvPf"),
+            "void cub::DeviceReduceKernel<cub::Policy, cub::Sum, cub::Max, cub::Min>(float*)");
+}
+
 } // namespace
 } // namespace kernelmill
