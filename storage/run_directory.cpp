@@ -232,7 +232,9 @@ expected<run_directory> find_run(const std::string& name_or_path, const std::str
   for (size_t i = 0; i < std::min(known.size(), most); ++i)
     why.hint += (i == 0 ? "runs that are there: " : ", ") + known[i];
   if (known.size() > most) why.hint += ", ...";
-  if (known.empty()) why.hint = "start one: kernelmill run CONFIG";
+  if (known.empty())
+    why.hint = "no run is below " + root +
+               ": name another folder with --root, or start one: kernelmill run CONFIG";
   return tl::unexpected<error>{std::move(why)};
 }
 

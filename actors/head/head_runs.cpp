@@ -185,7 +185,8 @@ expected<head_state::run_entry_ptr> head_state::live_run(const std::string& name
   const auto& state = i->second->state;
   return configuration_error("not_live", "failed to change the run '" + name + "': it is " + state,
                              state == "finished"
-                                 ? "it has finished"
+                                 ? "nothing of it is left to do; `kernelmill show " + name +
+                                       " --head ...` reads it"
                                  : "`kernelmill resume " + name + " --head ...` continues it");
 }
 

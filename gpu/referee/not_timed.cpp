@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "gpu/referee/stopping.hpp"
+
 namespace kernelmill {
 
 namespace {
@@ -26,6 +28,15 @@ bool says_nothing(const speedup_interval& x, double widest) {
   return wide && !(x.high < 1);
 }
 
+// "; NOTE" without that the interval of the pairs was narrow: what is left of it says nothing.
+std::string further(std::string note) {
+  if (note.starts_with(narrow_enough)) {
+    note.erase(0, std::string_view{narrow_enough}.size());
+    if (note.starts_with("; ")) note.erase(0, 2);
+  }
+  return note.empty() ? note : "; " + note;
+}
+
 } // namespace
 
 untimed whose_doing(const baseline_record& baseline, double widest) {
@@ -42,8 +53,8 @@ void settle_untimed(evaluation_record& record, double widest) {
     if (!says_nothing(x, widest)) return;
     timing.measured = false;
     timing.note =
-        fmt::format("not timed: a speedup from {:.2f} to {:.2f} says nothing ({} calls); {}", x.low,
-                    x.high, timing.samples, timing.note);
+        fmt::format("not timed: a speedup from {:.2f} to {:.2f} says nothing ({} calls){}", x.low,
+                    x.high, timing.samples, further(timing.note));
   }
   timing.why_not = whose_doing(timing.baseline, widest);
   timing.speedup = {};

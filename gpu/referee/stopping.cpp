@@ -9,7 +9,6 @@ namespace kernelmill {
 
 namespace {
 
-constexpr const char* narrow_enough = "the interval is narrow enough";
 constexpr size_t blocks_before_giving_up = 3;
 constexpr double hopeless_speedup = 0.5;
 

@@ -17,6 +17,10 @@ struct stopping_rule {
   double budget_seconds = 1.5;
 };
 
+/// That reason to stop which says that the interval is narrow. A referee that pays less than the
+/// pairs say can be left with a wide one all the same.
+inline constexpr const char* narrow_enough = "the interval is narrow enough";
+
 /// Returns why timing ends after these blocks, or an empty text.
 std::string stop_reason(const std::vector<timed_block>& blocks, const stopping_rule& rule,
                         double elapsed_seconds);

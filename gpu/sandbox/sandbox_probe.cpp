@@ -72,9 +72,10 @@ sandbox_layer layer(const char* name, layer_state state, std::string detail,
   return {name, state, std::move(detail), std::move(remedy), cost_of(name)};
 }
 
-sandbox_layer judge(const char* name, bool holds, std::string good, std::string bad) {
+sandbox_layer judge(const char* name, bool holds, std::string good, std::string bad,
+                    std::string remedy = {}) {
   return layer(name, holds ? layer_state::active : layer_state::missing,
-               holds ? std::move(good) : std::move(bad));
+               holds ? std::move(good) : std::move(bad), holds ? std::string{} : std::move(remedy));
 }
 
 void judge_walls(std::vector<sandbox_layer>& out, std::map<std::string, long> said, bool root) {
@@ -123,6 +124,11 @@ constexpr const char* cgroup_remedy =
     "run as root, or in a delegated group: systemd-run --user --scope -p Delegate=yes, with "
     "KERNELMILL_CGROUP naming its directory";
 
+// The group took the limit, and the probe went beyond it.
+constexpr const char* not_held_remedy = "none by a setting: the kernel took the limit and did not "
+                                        "hold it, or does not tell that it did; "
+                                        "a machine with cgroup 2 does both";
+
 void judge_memory(std::vector<sandbox_layer>& out, sandbox& walls, const cgroup_backend& groups) {
   if (!groups.limits_memory()) {
     out.push_back(layer("cgroup_memory", layer_state::weaker,
@@ -134,7 +140,7 @@ void judge_memory(std::vector<sandbox_layer>& out, sandbox& walls, const cgroup_
   auto outcome = try_in_sandbox(walls, "memory", spec);
   bool holds = outcome && outcome->status.signal == SIGKILL && outcome->out_of_memory;
   out.push_back(judge("cgroup_memory", holds, groups.detail(),
-                      groups.detail() + ", but the limit does not hold"));
+                      groups.detail() + ", but the limit does not hold", not_held_remedy));
 }
 
 void judge_processes(std::vector<sandbox_layer>& out, sandbox& walls,
@@ -150,7 +156,7 @@ void judge_processes(std::vector<sandbox_layer>& out, sandbox& walls,
   bool holds = outcome && outcome->said.contains("processes") &&
                outcome->said["processes"] < static_cast<long>(probe_processes);
   out.push_back(judge("cgroup_pids", holds, groups.detail(),
-                      groups.detail() + ", but the limit does not hold"));
+                      groups.detail() + ", but the limit does not hold", not_held_remedy));
 }
 
 } // namespace

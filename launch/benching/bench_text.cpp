@@ -49,6 +49,15 @@ std::string shape_words(const bench_row& x) {
   return x.name.empty() ? x.shape : x.shape + " (" + x.name + ")";
 }
 
+// "not_timed: a speedup from ...": what the category says is not said again.
+std::string result_words(const bench_row& x) {
+  if (x.reason.empty()) return x.category;
+  auto why = cli::clean(x.reason);
+  constexpr std::string_view again = "not timed: ";
+  if (x.category == "not_timed" && why.starts_with(again)) why.erase(0, again.size());
+  return x.category + ": " + why;
+}
+
 struct axis {
   double low = 0, high = 0; // ms
   bool logarithmic = false;
@@ -98,8 +107,7 @@ std::string table_text(const std::vector<bench_row>& rows, size_t width) {
   std::vector<std::vector<std::string>> cells;
   for (const auto& x : rows) {
     if (!x.timed()) {
-      cells.push_back({shape_words(x), "-", "-", "-", "-", "-",
-                       x.category + (x.reason.empty() ? "" : ": " + cli::clean(x.reason))});
+      cells.push_back({shape_words(x), "-", "-", "-", "-", "-", result_words(x)});
       continue;
     }
     auto rate = gigabytes(x, x.candidate_ms().estimate);

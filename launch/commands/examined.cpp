@@ -45,7 +45,7 @@ expected<examined_candidate> prepare_examined(const invocation& in, const std::s
   auto text = read_candidate(in.value("FILE"));
   KM_TRY(text);
   auto backend = choose_backend(wanted);
-  KM_TRY(backend);
+  if (!backend) return tl::unexpected<error>{for_file(backend.error(), in.value("FILE"))};
   bool on_gpu = !backend->gpus.empty();
   if (on_gpu) backend->gpus.resize(1);
   auto here = on_terms(**loaded, terms_of(*backend, {}));

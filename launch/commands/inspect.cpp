@@ -100,6 +100,15 @@ surroundings_of(const std::string& architecture, const std::string& source, cons
   return result;
 }
 
+// Of a CPU's source, which compiles as CUDA as well: every section would be empty.
+void say_without_kernels(const std::string& file, inspecting::inspected& x) {
+  for (const auto& one : x.codes)
+    if (!one.nearest().empty() || !one.code.kernels.empty() || !one.amd.empty()) return;
+  x.missing.insert(x.missing.begin(), "kernels of a GPU: " + file +
+                                          " defines none; `kernelmill build " + file +
+                                          "` compiles a CPU's source");
+}
+
 expected<inspecting::inspected> inspect_file(const invocation& in, const inspecting::showing& how) {
   auto what = named_task(in);
   KM_TRY(what);
@@ -113,6 +122,7 @@ expected<inspecting::inspected> inspect_file(const invocation& in, const inspect
   auto x = python ? inspect_python(in, walls, *source, *what)
                   : inspecting::inspect_source(walls, *source, architecture_of(in));
   KM_TRY(x);
+  if (!python && x->compiled) say_without_kernels(in.value("FILE"), *x);
   if (!how.wants("profile")) return x;
   auto around = surroundings_of(x->architecture, *source, *what);
   KM_TRY(around);

@@ -37,8 +37,10 @@ expected<chosen_backend> backend_of(const invocation& in, const task& x, offered
   if (free && (host_code || !x.names("cuda"))) wanted = "cpu";
   auto only = gpu_number(in);
   KM_TRY(only);
-  return why == offered_for::building ? choose_compiler(wanted, architecture, *only)
-                                      : choose_backend(wanted, *only);
+  if (why == offered_for::building) return choose_compiler(wanted, architecture, *only);
+  auto result = choose_backend(wanted, *only);
+  if (!result) return tl::unexpected<error>{for_file(result.error(), file)};
+  return result;
 }
 
 // A compiler of the contracts native and device needs nothing of a task.

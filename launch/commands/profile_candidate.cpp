@@ -185,9 +185,17 @@ std::string profile_words_of(const examined_candidate& x, const candidate_profil
 
 // -- the command ----------------------------------------------------------------------------------
 
+// There is no --backend here: ncu looks at NVIDIA's GPUs alone.
+error without_other_backends(error why) {
+  if (lacks_gpu(why))
+    why.hint = "run it on a machine with an NVIDIA GPU, its driver and ncu; a run profiles what it "
+               "judges on a CPU, and `kernelmill show RUN/g0.e0.t0` prints that";
+  return why;
+}
+
 expected<int> profile_candidate(const invocation& in) {
   auto x = prepare_examined(in);
-  KM_TRY(x);
+  if (!x) return tl::unexpected<error>{without_other_backends(x.error())};
   if (!x->artifact) return say_not_compiled(in, *x);
   candidate_profile found;
   auto peaks = peaks_of(x->gpu);

@@ -63,9 +63,8 @@ expected<void> check_architecture(const std::string& backend, const std::string&
 expected<chosen_backend> choose_cuda_compiler(const std::string& architecture, int only) {
   if (architecture.empty()) {
     auto result = choose_backend("cuda", only);
-    bool none = !result &&
-                (result.error().category == "no_gpu" || result.error().category == "nvml_missing");
-    if (none) return no_architecture(result.error().message, "sm_90");
+    if (!result && lacks_gpu(result.error()))
+      return no_architecture(result.error().message, "sm_90");
     return result;
   }
   if (find_nvcc().empty()) return no_nvcc();
@@ -150,6 +149,18 @@ expected<chosen_backend> choose_backend(const std::string& wanted, int only) {
           "name one with --gpu, or show those of one kind by CUDA_VISIBLE_DEVICES");
   result.name = "cuda";
   return result;
+}
+
+bool lacks_gpu(const error& why) {
+  return why.category == "no_gpu" || why.category == "nvml_missing";
+}
+
+error for_file(error why, const std::string& file) {
+  if (lacks_gpu(why) && file.ends_with(".cu"))
+    why.hint = "CUDA runs on a machine with an NVIDIA GPU and its driver; without one, `kernelmill "
+               "build --arch sm_90 " +
+               file + "` compiles it";
+  return why;
 }
 
 expected<void> check_compiler(const std::string& path) {

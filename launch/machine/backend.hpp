@@ -35,13 +35,19 @@ std::string hardware_text(const chosen_backend& x);
 /// order. `only` names one of them by NVML's index; below 0: all.
 expected<chosen_backend> choose_backend(const std::string& wanted, int only = -1);
 
+/// Whether an error of choose_backend() says that this machine has no GPU.
+bool lacks_gpu(const error& why);
+
+/// The same error for the user who named `file`: CUDA's source gets no advice to judge it on a CPU.
+error for_file(error why, const std::string& file);
+
 /// The same for a build that is not run: with an architecture ("sm_90", "gfx90a") no GPU is needed,
 /// and "auto" goes by it; "hip" is a backend too.
 expected<chosen_backend> choose_compiler(const std::string& wanted, const std::string& architecture,
                                          int only = -1);
 
-/// Fails with "toolchain_missing" where this machine has not the compiler `path`. Said before a run begins, since a
-/// run without a compiler ends with nothing but faults of the machine.
+/// Fails with "toolchain_missing" where this machine has not the compiler `path`. Said before a run
+/// begins, since a run without a compiler ends with nothing but faults of the machine.
 expected<void> check_compiler(const std::string& path);
 
 } // namespace kernelmill

@@ -12,6 +12,7 @@ namespace {
 using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 
 const std::string kernel = R"(__global__ void sum_rows(const float* x, float* y, int cols) {
   float sum = 0;
@@ -30,7 +31,8 @@ program_result eval(const std::vector<std::string>& more, const std::string& fil
   return kernelmill(arguments);
 }
 
-void expect_no_gpu(const program_result& x) {
+// `hint`: what helps without a GPU.
+void expect_no_gpu(const program_result& x, const char* hint) {
   EXPECT_EQ(x.code, 1);
   EXPECT_EQ(x.out, "");
   auto fault = x.fault();
@@ -38,8 +40,11 @@ void expect_no_gpu(const program_result& x) {
   EXPECT_EQ(fault["class"], "infrastructure");
   EXPECT_THAT(fault["category"].get<std::string>(), AnyOf("nvml_missing", "no_gpu"));
   EXPECT_THAT(fault["message"].get<std::string>(), HasSubstr("failed to"));
-  EXPECT_THAT(fault["hint"].get<std::string>(), HasSubstr("--backend cpu"));
+  EXPECT_THAT(fault["hint"].get<std::string>(), HasSubstr(hint));
 }
+
+// g++ knows nothing of __global__: a CPU is no way out for a .cu file.
+const char* const compile_it = "kernelmill build --arch sm_90";
 
 // Asked of the program, so that this test needs no library of it.
 bool has_gpu() {
@@ -51,17 +56,30 @@ bool has_gpu() {
 
 TEST(eval_backend, cuda_without_a_gpu_is_1_with_a_next_step) {
   if (has_gpu()) GTEST_SKIP() << "this machine has a GPU";
-  expect_no_gpu(eval({"--backend", "cuda"}, "kernel.cu"));
+  expect_no_gpu(eval({"--backend", "cuda"}, "kernel.cu"), compile_it);
+  expect_no_gpu(eval({"--backend", "cuda"}, "kernel.cpp"), "--backend cpu");
 }
 
 TEST(eval_backend, a_cu_file_means_cuda) {
   if (has_gpu()) GTEST_SKIP() << "this machine has a GPU";
-  expect_no_gpu(eval({}, "kernel.cu"));
+  expect_no_gpu(eval({}, "kernel.cu"), compile_it);
 }
 
 TEST(eval_backend, a_named_gpu_means_cuda) {
   if (has_gpu()) GTEST_SKIP() << "this machine has a GPU";
-  expect_no_gpu(eval({"--gpu", "0"}, "kernel.cu"));
+  expect_no_gpu(eval({"--gpu", "0"}, "kernel.cu"), compile_it);
+}
+
+// Neither has a way to a CPU for this file, and `profile` has no --backend at all.
+TEST(eval_backend, sanitize_and_profile_name_no_backend_that_does_not_help) {
+  if (has_gpu()) GTEST_SKIP() << "this machine has a GPU";
+  auto cuda = write_file("kernel.cu", kernel), native = write_file("kernel.cpp", kernel);
+  expect_no_gpu(kernelmill({"sanitize", "--task", "native/row_sum", "--json", cuda}), compile_it);
+  for (const auto& file : {cuda, native}) {
+    auto x = kernelmill({"profile", "--task", "native/row_sum", "--json", file});
+    expect_no_gpu(x, "a machine with an NVIDIA GPU");
+    EXPECT_THAT(x.err, Not(HasSubstr("--backend")));
+  }
 }
 
 TEST(eval_backend, a_gpu_that_is_no_number_is_2) {
@@ -117,7 +135,8 @@ TEST(eval_contract, device_without_a_gpu_says_which_of_the_two_is_missing) {
   program_options options;
   options.input = device_code;
   expect_no_device_code(kernelmill(eval_of_device_code({"-"}), options));
-  expect_no_gpu(kernelmill(eval_of_device_code({write_file("device.cu", device_code)})));
+  expect_no_gpu(kernelmill(eval_of_device_code({write_file("device.cu", device_code)})),
+                compile_it);
 }
 
 TEST(eval_contract, that_there_is_not_is_2) {

@@ -246,6 +246,18 @@ TEST(inspect_module, answers_no_task_of_another_contract) {
   EXPECT_EQ(x.fault()["category"], "unsupported_contract");
 }
 
+// It compiles as CUDA, too, and every section of it is empty.
+TEST(inspect_source, of_a_cpu_is_told_that_it_has_no_kernels) {
+  if (!has_nvcc()) GTEST_SKIP() << "no nvcc on this machine";
+  auto none =
+      inspected("plain.cpp", "extern \"C\" void solve(const float*, float*, int, int) {}\n");
+  EXPECT_EQ(none["compiled"], true);
+  EXPECT_THAT(words(none["missing"]),
+              AllOf(HasSubstr("plain.cpp defines none"), HasSubstr("kernelmill build")));
+  EXPECT_THAT(words(inspected("sums.cu", device_kernel)["missing"]),
+              Not(HasSubstr("defines none")));
+}
+
 // -- docs/reference/documents.md ------------------------------------------------------------------
 
 std::string page() {

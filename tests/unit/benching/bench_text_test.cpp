@@ -74,6 +74,15 @@ TEST(Table, NamesUnitsAndReasons) {
                           HasSubstr("wrong_result: correctness: y[0]: got 1, want 2")));
 }
 
+TEST(Table, SaysOnceThatARowWasNotTimed) {
+  auto untimed = row({});
+  untimed.category = "not_timed";
+  untimed.reason = "not timed: a speedup from 0.34 to 2.73 says nothing (40 calls)";
+  auto text = table_text({untimed}, 0);
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("not_timed: a speedup from 0.34"), Not(HasSubstr("not timed"))));
+}
+
 TEST(Bars, AreAsLongAsTheTimesAndFitTheWidth) {
   auto text = bars_text({row({sample(1, 2)})}, 80);
   EXPECT_THAT(text, AllOf(HasSubstr("from 0 to 2 ms"), Not(HasSubstr("logarithmic"))));

@@ -366,7 +366,7 @@ TEST_F(head, says_that_a_run_is_over_once_its_files_are_given_back) {
   EXPECT_EQ(x["episodes"], 7);
   EXPECT_GT(x["seconds"], 0) << "what it took";
   EXPECT_THAT(host_->log->all(), testing::Contains("brief is over"));
-  EXPECT_THAT(ask("cancel", "brief").error().hint, HasSubstr("it has finished"));
+  EXPECT_THAT(ask("cancel", "brief").error().hint, HasSubstr("kernelmill show brief"));
   EXPECT_TRUE(ask("resume", "brief")) << "goes on with what is there";
 }
 

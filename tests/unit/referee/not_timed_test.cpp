@@ -52,6 +52,19 @@ TEST(not_timed, an_interval_that_says_nothing_is_none) {
   EXPECT_EQ(settled(measured(0, 1, std::numeric_limits<double>::infinity())), untimed::candidate);
 }
 
+// Of a call that takes hardly longer than an empty one: its pairs are alike, what is paid is not.
+TEST(not_timed, it_is_not_told_that_such_an_interval_is_narrow_enough) {
+  auto x = measured(0.34, 1, 2.73);
+  x.timing.note = "the interval is narrow enough; 1 pairs were disturbed by other programs";
+  settle_untimed(x, widest);
+  EXPECT_EQ(x.timing.note, "not timed: a speedup from 0.34 to 2.73 says nothing (4 calls); "
+                           "1 pairs were disturbed by other programs");
+  x = measured(0.34, 1, 2.73);
+  x.timing.note = "the interval is narrow enough";
+  settle_untimed(x, widest);
+  EXPECT_EQ(x.timing.note, "not timed: a speedup from 0.34 to 2.73 says nothing (4 calls)");
+}
+
 TEST(not_timed, that_one_is_slower_is_known_however_wide_the_interval_is) {
   EXPECT_EQ(settled(measured(0.01, 0.1, 0.9)), untimed::no);
   EXPECT_EQ(settled(measured(0.01, 0.1, 1.1)), untimed::candidate);

@@ -163,6 +163,9 @@ TEST_F(a_sandbox, probe_names_every_layer_and_a_remedy_for_what_lacks) {
     EXPECT_FALSE(x.detail.empty()) << name;
     EXPECT_TRUE(x.state != layer_state::weaker || !x.remedy.empty()) << name;
   }
+  // A limit that was taken and is not seen to hold is a fault of ours, or of a rare kernel.
+  for (auto* name : {"cgroup_memory", "cgroup_pids"})
+    EXPECT_NE(layers[name].state, layer_state::missing) << layers[name].detail;
   EXPECT_EQ(layers["namespaces"].state, layer_state::active) << layers["namespaces"].detail;
   EXPECT_EQ(layers["seccomp"].state, layer_state::active) << layers["seccomp"].detail;
   EXPECT_EQ(layers["no_network"].state, layer_state::active) << layers["no_network"].detail;
