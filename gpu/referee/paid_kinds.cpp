@@ -203,8 +203,7 @@ std::vector<std::vector<size_t>> compared_with(const std::vector<kind_logs>& all
 std::optional<double> slower_by(const std::vector<kind_logs>& all, size_t which, double errors) {
   std::optional<double> most;
   for (const auto& others : compared_with(all, which))
-    if (auto by = slower_than(all, which, others, errors))
-      most = std::max(most.value_or(0), *by);
+    if (auto by = slower_than(all, which, others, errors)) most = std::max(most.value_or(0), *by);
   return most;
 }
 
@@ -332,8 +331,8 @@ std::optional<double> slower_now(const kind_blocks& before, const kind_blocks& n
 bool tells_apart(const kind_blocks& own, const kind_blocks& other) {
   if (own.blocks.empty() || other.blocks.empty()) return false;
   auto all = logs_of({own, other});
-  auto error = error_between(joined(all, {0}, &kind_logs::ratios),
-                             joined(all, {1}, &kind_logs::ratios));
+  auto error =
+      error_between(joined(all, {0}, &kind_logs::ratios), joined(all, {1}, &kind_logs::ratios));
   return standard_errors * error < told_apart;
 }
 
