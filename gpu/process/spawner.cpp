@@ -27,6 +27,7 @@ constexpr int start_deadline_ms = 30'000;
 
 // How long a spawner may take to bury its children after its client has gone.
 constexpr int farewell_ms = 5'000;
+constexpr int most_beginnings = 3;
 
 std::string cause_of(int number) {
   return std::strerror(number);
@@ -149,11 +150,21 @@ struct spawner::state {
   ~state() { end(); }
 
   expected<void> begin();
-  void end();
+  expected<void> begin_once(bool& was_killed);
+  bool end(); // true when somebody else had killed it
   expected<answer> ask(const std::string& request, const std::vector<int>& descriptors);
 };
 
+// Again where somebody has killed it before it could say that it is there.
 expected<void> spawner::state::begin() {
+  for (int round = 1;; ++round) {
+    bool was_killed = false;
+    auto begun = begin_once(was_killed);
+    if (begun || !was_killed || round == most_beginnings) return begun;
+  }
+}
+
+expected<void> spawner::state::begin_once(bool& was_killed) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
     return infrastructure_error("spawner_failed",
@@ -189,7 +200,7 @@ expected<void> spawner::state::begin() {
   theirs.reset(); // or the end of the spawner would never be seen
   socket = std::move(ours);
   if (!receive_answer(socket.get(), hello_deadline_ms)) {
-    end();
+    was_killed = end();
     return infrastructure_error("spawner_failed",
                                 "failed to start " + program + ": it does not answer",
                                 "is this the kernelmill-spawner of this build?");
@@ -197,15 +208,18 @@ expected<void> spawner::state::begin() {
   return {};
 }
 
-void spawner::state::end() {
+bool spawner::state::end() {
   socket.reset();
-  if (pid < 0) return;
+  if (pid < 0) return false;
   descriptor handle{open_pidfd(pid)};
-  if (handle && !wait_readable(handle.get(), farewell_ms)) ::kill(pid, SIGKILL);
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  bool stayed = handle && !wait_readable(handle.get(), farewell_ms);
+  if (stayed) ::kill(pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     // nop
   }
   pid = -1;
+  return !stayed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 }
 
 expected<answer> spawner::state::ask(const std::string& request,

@@ -18,6 +18,7 @@
 #include "gpu/process/awake_time.hpp"
 #include "gpu/process/core_use.hpp"
 #include "messages/base/descriptor.hpp"
+#include "tests/unit/process/outsider.hpp"
 
 using namespace kernelmill;
 using testing::HasSubstr;
@@ -288,6 +289,15 @@ TEST(spawner, starts_again_when_somebody_kills_it) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().category, "spawner_lost");
   EXPECT_EQ(run(x, shell("exit 4")).status.code, 4);
+}
+
+// Between its start and its first word there is a moment in which nobody knows it.
+TEST(spawner, starts_again_when_somebody_kills_it_at_once) {
+  for (int i = 0; i < 20; ++i) {
+    outsider operator_{"kernelmill-spawner", 1, 0, outsider::kills()};
+    auto result = spawner::launch(program());
+    EXPECT_TRUE(result) << i << ": " << render(result.error());
+  }
 }
 
 TEST(spawner, serves_many_threads_at_once) {
