@@ -288,11 +288,11 @@ paid_speedup pay_alike(const std::vector<kind_blocks>& kinds) {
   pay(all, result);
   // Zeros and equal numbers need less of a processor's power, for either side alike: the speedup is
   // the same there, the times are not.
-  if (const auto& own = kinds.front().blocks; !own.empty()) take_times(own, result);
+  const auto& own = kinds.front().blocks;
+  if (!own.empty()) take_times(own, result);
   if (others.size() >= confirming_blocks)
     result.speedup.low = std::min(result.speedup.low, estimate_speedup(others).estimate);
-  if (const auto& own = kinds.front().blocks;
-      !own.empty() && slower_by(logs_for_doubts(kinds), 0, doubted_errors))
+  if (!own.empty() && slower_by(logs_for_doubts(kinds), 0, doubted_errors))
     result.speedup.low = std::min(result.speedup.low, estimate_speedup(own).estimate);
   return result;
 }

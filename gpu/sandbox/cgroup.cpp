@@ -90,6 +90,24 @@ std::map<std::string, std::string> mount_points() {
   return result;
 }
 
+// The directory of the group of this process; empty where a controller is not mounted.
+std::string own_directory(std::map<std::string, std::string>& mounts,
+                          std::map<std::string, std::string>& groups, const char* controller) {
+  if (!mounts.contains(controller) || !groups.contains(controller)) return {};
+  return mounts[controller] + (groups[controller] == "/" ? "" : groups[controller]);
+}
+
+// The file that counts kills for want of memory; empty where none does.
+std::string file_of_kills() {
+  auto mounts = mount_points();
+  auto groups = own_groups();
+  for (const auto& x : {own_directory(mounts, groups, "") + "/memory.events.local",
+                        own_directory(mounts, groups, "memory") + "/memory.oom_control",
+                        std::string{"/proc/vmstat"}})
+    if (counters(x).contains("oom_kill")) return x;
+  return {};
+}
+
 // Can a group be made here? Only trying tells: the file system may be mounted read-only.
 bool can_create_in(const std::string& directory) {
   auto path = directory + "/" + prefix + std::to_string(::getpid()) + "-try";
@@ -168,16 +186,9 @@ bool cgroup::out_of_memory() const {
 }
 
 std::optional<uint64_t> kills_for_memory() {
-  auto mounts = mount_points();
-  auto groups = own_groups();
-  std::vector<std::string> places{"/proc/vmstat"};
-  if (mounts.contains("memory") && groups.contains("memory"))
-    places.insert(places.begin(), mounts["memory"] + groups["memory"] + "/memory.oom_control");
-  if (mounts.contains("") && groups.contains(""))
-    places.insert(places.begin(), mounts[""] + groups[""] + "/memory.events.local");
-  for (const auto& x : places)
-    if (auto found = counters(x); found.contains("oom_kill")) return found["oom_kill"];
-  return std::nullopt;
+  static const std::string file = file_of_kills(); // this is asked for each evaluation
+  auto found = counters(file);
+  return found.contains("oom_kill") ? std::optional{found["oom_kill"]} : std::nullopt;
 }
 
 // -- cgroup_backend ---------------------------------------------------------------------------
@@ -193,8 +204,8 @@ bool cgroup_backend::find_version_2() {
   if (auto* given = std::getenv("KERNELMILL_CGROUP")) places.push_back(given);
   auto mounts = mount_points();
   auto groups = own_groups();
-  if (mounts.contains("") && groups.contains("")) {
-    places.push_back(mounts[""] + (groups[""] == "/" ? "" : groups[""]));
+  if (auto own = own_directory(mounts, groups, ""); !own.empty()) {
+    places.push_back(own);
     places.push_back(mounts[""]);
   }
   for (auto& x : places) {
@@ -219,8 +230,8 @@ bool cgroup_backend::find_version_1() {
   auto mounts = mount_points();
   auto groups = own_groups();
   auto find = [&](const char* controller) -> std::string {
-    if (!mounts.contains(controller) || !groups.contains(controller)) return {};
-    auto place = mounts[controller] + (groups[controller] == "/" ? "" : groups[controller]);
+    auto place = own_directory(mounts, groups, controller);
+    if (place.empty()) return {};
     // Inside a container the path may be the host's, which is not mounted here.
     if (!fs::exists(place)) place = mounts[controller];
     return can_create_in(place) ? place : std::string{};

@@ -1,6 +1,7 @@
 #include "launch/commands/offering.hpp"
 
 #include <charconv>
+#include <utility>
 
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/options.hpp"
@@ -110,13 +111,7 @@ std::vector<cli::option_spec> with_offering_options(std::vector<cli::option_spec
        false,
        {"auto", "native", "device", "torch"},
        nothing},
-      {"--backend",
-       "NAME",
-       "Where it runs. `auto` decides by the file's name, then by the machine's hardware.",
-       "auto",
-       false,
-       {"auto", "cpu", "cuda", "hip"},
-       nothing},
+      backend_option({"auto", "cpu", "cuda", "hip"}),
       {"--gpu",
        "N",
        "Number of the GPU. Default: the first in CUDA_VISIBLE_DEVICES.",
@@ -126,6 +121,16 @@ std::vector<cli::option_spec> with_offering_options(std::vector<cli::option_spec
        nothing}};
   options.insert(options.end(), std::begin(shared), std::end(shared));
   return options;
+}
+
+cli::option_spec backend_option(std::vector<std::string> choices) {
+  return {"--backend",
+          "NAME",
+          "Where it runs. `auto` decides by the file's name, then by the machine's hardware.",
+          "auto",
+          false,
+          std::move(choices),
+          nothing};
 }
 
 cli::option_spec architecture_option(const char* doc) {

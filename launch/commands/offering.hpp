@@ -28,6 +28,9 @@ bool is_hip_name(const std::string& file);
 /// The options of open_offering() that `eval` and `bench` share: --contract, --backend, --gpu.
 std::vector<cli::option_spec> with_offering_options(std::vector<cli::option_spec> options);
 
+/// --backend of a command that takes these, `auto` among them.
+cli::option_spec backend_option(std::vector<std::string> choices);
+
 /// --arch of what is built alone.
 cli::option_spec architecture_option(const char* doc);
 

@@ -10,6 +10,7 @@
 #include "launch/cli/terminal.hpp"
 #include "launch/commands/commands.hpp"
 #include "launch/commands/examined.hpp"
+#include "launch/commands/offering.hpp"
 #include "launch/commands/options.hpp"
 #include "launch/commands/tasks_root.hpp"
 #include "launch/commands/tool_reports.hpp"
@@ -173,13 +174,7 @@ cli::command sanitize_row() {
         false,
         {"all", "memcheck", "racecheck", "initcheck", "synccheck"},
         nothing},
-       {"--backend",
-        "NAME",
-        "Where it runs. `auto` decides by the file's name, then by the machine's hardware.",
-        "auto",
-        false,
-        {"auto", "cpu", "cuda"},
-        nothing},
+       backend_option({"auto", "cpu", "cuda"}),
        tasks_root(),
        python_path()},
       sanitize_candidate};
