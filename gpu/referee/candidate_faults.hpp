@@ -29,4 +29,7 @@ error blamed(const error& fault, bool control_works);
 /// The category of what failed beside a candidate and works without it.
 inline constexpr const char* disturbance = "disturbed_referee";
 
+/// The category of who starts our processes being gone, and all of them with it.
+inline constexpr const char* lost_spawner = "spawner_lost";
+
 } // namespace kernelmill

@@ -37,7 +37,7 @@ expected<candidate_process> candidate_pool::take() {
   };
   // One that died while it waited says nothing about the next.
   while (auto process = next())
-    if (process->settle(deadline)) return std::move(*process);
+    if (process->settle(deadline) && process->alive()) return std::move(*process);
   auto process = candidate_process::start(walls_, options_);
   if (!process) return process;
   KM_TRY(process->settle(deadline));

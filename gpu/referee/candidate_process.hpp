@@ -104,6 +104,10 @@ public:
 
   const std::optional<candidate_ending>& ending() const noexcept { return ending_; }
 
+  /// Whether it is still there. One that somebody else has ended while nobody asked it has no
+  /// ending() yet.
+  bool alive() const { return !ending_ && child_.running(); }
+
   /// After a `load` command: nothing when the library is in, else the candidate's fault.
   std::optional<error> load_fault() const;
 

@@ -10,6 +10,7 @@
 #include "gpu/referee/device/quiet.hpp"
 #include "gpu/referee/device/slots.hpp"
 #include "gpu/referee/measured_run.hpp"
+#include "gpu/sandbox/cgroup.hpp"
 
 namespace kernelmill {
 
@@ -276,6 +277,7 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
                                    const evaluation_options& options) {
   evaluation_record record;
   record.case_count = static_cast<uint32_t>(prepared.spec().cases.size());
+  auto kills = kills_for_memory();
   span_clock clock{record};
   if (auto ok = prepared.begin(); !ok) {
     record.fault = ok.error();
@@ -316,7 +318,7 @@ evaluation_record evaluate_library(referee_parts parts, prepared_task& prepared,
   keep_output(record, judged.process());
   prepared.release(parts.pool.retire(std::move(*candidate)));
   clock.lap("release");
-  if (overhead) settle_blame(parts, prepared, record);
+  if (overhead) settle_blame(parts, prepared, record, kills);
   return record;
 }
 
@@ -324,6 +326,7 @@ evaluation_record evaluate_program(referee_parts parts, prepared_task& prepared,
                                    const std::string& artifact, const evaluation_options& options) {
   evaluation_record record;
   record.case_count = static_cast<uint32_t>(prepared.spec().cases.size());
+  auto kills = kills_for_memory();
   span_clock clock{record};
   if (auto ok = prepared.begin(true); !ok) {
     record.fault = ok.error();
@@ -355,7 +358,7 @@ evaluation_record evaluate_program(referee_parts parts, prepared_task& prepared,
   if (judged.process().ending() || judged.leaves_traces() || wants_control(record.fault))
     prepared.drop_runner(parts.pool);
   clock.lap("release");
-  settle_blame(parts, prepared, record);
+  settle_blame(parts, prepared, record, kills);
   return record;
 }
 

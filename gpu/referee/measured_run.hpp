@@ -107,9 +107,10 @@ error bad_baseline(const task& x, const std::string& what, const error& why);
 /// says so at the timed shape. REQUIRES: the candidate is gone.
 bool control_works(referee_parts parts, prepared_task& prepared, bool timed);
 
-/// Decides whose fault it was that ended the judgement of a candidate that had been loaded.
-/// REQUIRES: the candidate was killed.
-void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_record& record);
+/// Decides whose fault it was that ended the judgement of a candidate that had been loaded;
+/// `kills_before` is what kills_for_memory() said when it began. REQUIRES: the candidate was killed.
+void settle_blame(referee_parts parts, prepared_task& prepared, evaluation_record& record,
+                  std::optional<uint64_t> kills_before);
 
 /// Chooses the kinds of contents that timed calls of a task have, unless that is done: the task's
 /// own, and those for which the baseline uses at most half of each bound. References bound sums by

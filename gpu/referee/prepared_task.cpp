@@ -97,7 +97,7 @@ void prepared_task::make_baseline_arena() {
 
 std::optional<error> prepared_task::start_baseline(candidate_pool& pool) {
   auto& current = baseline();
-  if (current && !current->process().ending()) return std::nullopt;
+  if (current && current->process().alive()) return std::nullopt;
   current.reset();
   descriptor library{::open(baseline_path_.c_str(), O_RDONLY | O_CLOEXEC)};
   if (!library)
@@ -119,7 +119,7 @@ std::optional<error> prepared_task::start_baseline(candidate_pool& pool) {
 
 expected<program_slot*> prepared_task::runner(candidate_pool& pool) {
   auto& x = lane();
-  if (x.runner && !x.runner->process().ending()) return x.runner.get();
+  if (x.runner && x.runner->process().alive()) return x.runner.get();
   auto process = pool.take();
   KM_TRY(process);
   auto made = program_slot::create(std::move(*process), task_, *x.arena);

@@ -46,7 +46,9 @@ struct referee_client::state {
 
 namespace {
 
-constexpr int longest_end_ms = 2000; // from a closed connection to the status of its process
+// From a closed connection to the status of its process: who has a GPU's memory or gigabytes of its
+// own takes seconds to end, more beside others.
+constexpr int longest_end_ms = 30'000;
 
 // Nobody waits longer for who needs a control: its time is the candidate's.
 Message<wire::EvaluateRequest> shortened(wire::EvaluateRequest::Reader x,

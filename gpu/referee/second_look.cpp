@@ -36,9 +36,14 @@ bool was_disturbed(const evaluation_record& x) {
   return x.fault.category == disturbance;
 }
 
+bool was_lost(const evaluation_record& x) {
+  return x.fault.category == lost_spawner;
+}
+
 // A finding may have ended the evaluation; its fault then says no more than the finding.
 bool is_open(const error& x) {
-  return x.cls == fault_class::none || x.category == disturbance || x.category == "integrity";
+  return x.cls == fault_class::none || x.category == disturbance || x.category == lost_spawner ||
+         x.category == "integrity";
 }
 
 bool shares_a_rule(const evaluation_record& a, const evaluation_record& b) {
@@ -85,7 +90,7 @@ void pay_the_slower(const evaluation_record& first, evaluation_record& second) {
 
 bool wants_second_look(const evaluation_record& x) {
   if (any(x, is_certain) || !is_open(x.fault)) return false;
-  return any(x, is_doubtful) || was_disturbed(x);
+  return any(x, is_doubtful) || was_disturbed(x) || was_lost(x);
 }
 
 evaluation_record doubted(evaluation_record x) {
@@ -99,7 +104,7 @@ evaluation_record doubted(evaluation_record x) {
 }
 
 evaluation_record confirmed(const evaluation_record& first, evaluation_record second) {
-  if (any(second, is_certain) || shares_a_rule(first, second)) return second;
+  if (any(second, is_certain) || shares_a_rule(first, second) || was_lost(second)) return second;
   if (was_disturbed(second))
     return was_disturbed(first) ? std::move(second) : doubted(std::move(second));
   if (any(second, is_doubtful)) return doubted(std::move(second));

@@ -49,12 +49,20 @@ std::string name_of(int pid) {
   return text;
 }
 
-// Kills the nearest ancestor of that name.
-outsider::deed kills_above(const std::string& wanted) {
-  return [wanted](int pid) {
-    while (pid > 1 && name_of(pid) != wanted) pid = parent_of(pid);
-    if (pid > 1) ::kill(pid, SIGKILL);
-  };
+int ancestor_of(int pid, const std::string& name) {
+  while (pid > 1 && name_of(pid) != name) pid = parent_of(pid);
+  return pid;
+}
+
+void kills_the_referee_of(int pid) {
+  if (int found = ancestor_of(pid, "kernelmill-refe"); found > 1) ::kill(found, SIGKILL);
+}
+
+// The referee's own, which has started the candidate. Who is orphaned belongs to another for as
+// long as it takes to end.
+void kills_the_spawner_of(int pid) {
+  int found = ancestor_of(pid, "kernelmill-spaw");
+  if (found > 1 && name_of(parent_of(found)) == "kernelmill-refe") ::kill(found, SIGKILL);
 }
 
 // Those of a referee that was killed end with it, but a moment later.
@@ -68,12 +76,21 @@ void await_end_of_candidates() {
   }
 }
 
-// Takes all that it had started with it, the baseline too.
+// Takes all that it had started with it: the baseline, and who waits to be given a candidate.
 TEST_F(referee_outside, a_spawner_that_was_killed_is_not_the_candidates_fault) {
-  outsider kernel{candidate_program, 1, after, kills_above("kernelmill-spaw")};
+  auto before = evaluate(row_sum(honest_body));
+  ASSERT_TRUE(before.open()->getCorrect()) << summary(before);
+  outsider kernel{candidate_program, 1, after, kills_the_spawner_of};
   auto x = evaluate(row_sum(slow_body, slow_at_first));
   EXPECT_EQ(kernel.done(), 1);
   EXPECT_TRUE(x.open()->getCorrect()) << summary(x);
+}
+
+TEST_F(referee_outside, a_spawner_that_is_killed_each_time_is_the_machines_fault) {
+  outsider kernel{candidate_program, 1000, after, kills_the_spawner_of};
+  auto x = evaluate(row_sum(slow_body, slow_at_first));
+  EXPECT_GT(kernel.done(), 1);
+  EXPECT_EQ(blamed_class(x), wire::FaultClass::INFRASTRUCTURE) << summary(x);
 }
 
 // What fails beside a candidate twice is its own doing otherwise.
@@ -84,7 +101,7 @@ TEST_F(referee_outside, a_referee_that_is_killed_again_and_again_is_not_the_cand
   auto named = [](wire::EvaluateRequest::Builder x) { x.setCandidateSha256("killed beside"); };
   for (int i = 0; i < 3; ++i) {
     await_end_of_candidates();
-    outsider operator_{candidate_program, 1, after, kills_above("kernelmill-refe")};
+    outsider operator_{candidate_program, 1, after, kills_the_referee_of};
     std::string said;
     try {
       said = summary(evaluate(source, named));

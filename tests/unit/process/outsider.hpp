@@ -28,12 +28,13 @@ public:
         thread_([this] { look(); }) {
     // nop
   }
-  ~outsider() {
-    over_ = true;
-    thread_.join();
-  }
+  ~outsider() { stop(); }
 
-  int done() const { return done_; }
+  /// To how many it was done. Ends the looking: what a deed does is seen before the deed is over.
+  int done() {
+    stop();
+    return done_;
+  }
 
   static deed kills() {
     return [](int pid) { ::kill(pid, SIGKILL); };
@@ -56,6 +57,11 @@ private:
     return name == name_.substr(0, 15) && times.user + times.system >= seconds_;
   }
 
+  void stop() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
   void look() {
     while (!over_ && left_ > 0) {
       for (int pid : descendants_of(::getpid())) {
@@ -73,8 +79,8 @@ private:
   double seconds_;
   deed what_;
   std::atomic<bool> over_ = false;
-  std::atomic<int> done_ = 0;
-  std::thread thread_;
+  int done_ = 0;
+  std::thread thread_; // last: it reads the others
 };
 
 } // namespace kernelmill

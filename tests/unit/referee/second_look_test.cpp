@@ -23,6 +23,13 @@ evaluation_record disturbed() {
   return x;
 }
 
+evaluation_record lost() {
+  auto x = right();
+  x.correct = x.timing.measured = false;
+  x.fault = {fault_class::infrastructure, lost_spawner, "it has died", {}};
+  return x;
+}
+
 bool is_accused(const evaluation_record& x) {
   return x.fault.cls != fault_class::none ||
          std::any_of(x.findings.begin(), x.findings.end(),
@@ -88,6 +95,14 @@ TEST(second_look, a_measurement_that_its_finding_ended_counts_by_what_it_had_see
   EXPECT_EQ(confirmed(ended, fast).timing.speedup.low, 2.0);
   ended.timing.until_ended.reset();
   EXPECT_EQ(confirmed(ended, fast).timing.speedup.low, 2.0);
+}
+
+TEST(second_look, who_was_lost_with_its_spawner_is_looked_at_again_and_not_accused) {
+  EXPECT_TRUE(wants_second_look(lost()));
+  EXPECT_FALSE(is_accused(confirmed(lost(), right())));
+  EXPECT_EQ(confirmed(lost(), lost()).fault.cls, fault_class::infrastructure);
+  EXPECT_EQ(confirmed(disturbed(), lost()).fault.cls, fault_class::infrastructure);
+  EXPECT_NE(confirmed(lost(), disturbed()).fault.cls, fault_class::candidate);
 }
 
 TEST(second_look, what_is_certain_in_the_second_measurement_counts) {
