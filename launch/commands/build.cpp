@@ -55,7 +55,7 @@ cli::command build_row() {
   return {"build",
           "Builds one kernel and shows what its compiler says. Needs no GPU.",
           "kernelmill build kernel.cpp\n"
-          "kernelmill build kernel.cu --arch sm_90\n"
+          "kernelmill build kernel.cu\n"
           "kernelmill build kernel.hip --arch gfx90a --assembly\n"
           "kernelmill build answer.py --task torch/row_softmax --python venv/bin/python",
           "The build is that of `eval`, in the sandbox: registers, spills and shared memory of "
@@ -72,8 +72,7 @@ cli::command build_row() {
                 false,
                 {},
                 completes::task},
-               architecture_option("Target architecture, such as sm_90 or gfx90a. Default: this "
-                                   "machine's GPU."),
+               architecture_option(),
                flag("--assembly",
                     "Also shows the code of the GPU beside its source: PTX and SASS, or GCN."),
                python_path(),

@@ -98,8 +98,8 @@ cli::command eval_row() {
            clock_option(),
            flag("--no-timing", "Checks correctness and skips timing."),
            flag("--compile-only", "Builds and prints the compiler's diagnostics. Needs no GPU."),
-           architecture_option("With --compile-only: target architecture, such as sm_90 or "
-                               "gfx90a. Default: this machine's GPU."),
+           architecture_option("With --compile-only: target architecture, such as sm_90 or gfx90a. "
+                               "Default: this machine's GPU, else sm_90, of HIP gfx90a."),
            flag("--completion", "FILE is a whole completion with <think> and <KERNEL>."),
            tasks_root()})),
       eval};

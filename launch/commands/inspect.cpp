@@ -13,6 +13,7 @@
 #include "launch/judging/candidate_judging.hpp"
 #include "launch/machine/accelerators.hpp"
 #include "launch/machine/amd_gpu.hpp"
+#include "launch/machine/backend.hpp"
 #include "launch/machine/programs.hpp"
 #include "launch/machine/python.hpp"
 #include "launch/node/task_choice.hpp"
@@ -22,9 +23,6 @@ namespace kernelmill::commands {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-constexpr const char* usual_architecture = "sm_90";
-constexpr const char* usual_amd_architecture = "gfx90a";
 
 // That of the first GPU of the kind that the file is for, for what is not said.
 std::string architecture_of(const invocation& in) {
@@ -186,8 +184,7 @@ cli::command inspect_row() {
             "What to show: resources of the `build`, `ptx`, `sass`, `gcn` of an AMD GPU, "
             "`triview`, `profile`, `quality`, or a stage of Triton's: `ttir`, `ttgir`, `llir`.",
             "", false, inspecting::section_names(), nothing},
-           architecture_option("Target architecture, such as sm_90 or gfx90a. Default: this "
-                               "machine's GPU, else sm_90, of HIP gfx90a."),
+           architecture_option(),
            {"--task",
             "TASK",
             "Id of the task that FILE answers. Triton's kernels and the section `profile` need "

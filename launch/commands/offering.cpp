@@ -38,7 +38,12 @@ expected<chosen_backend> backend_of(const invocation& in, const task& x, offered
   if (free && (host_code || !x.names("cuda"))) wanted = "cpu";
   auto only = gpu_number(in);
   KM_TRY(only);
-  if (why == offered_for::building) return choose_compiler(wanted, architecture, *only);
+  if (why == offered_for::building) {
+    auto result = choose_compiler(wanted, architecture, *only);
+    if (result && architecture.empty() && result->gpus.empty() && result->name != "cpu")
+      cli::talk("built for " + result->architecture + "; --arch names another");
+    return result;
+  }
   auto result = choose_backend(wanted, *only);
   if (!result) return tl::unexpected<error>{for_file(result.error(), file)};
   return result;

@@ -32,6 +32,8 @@ std::vector<cli::option_spec> with_offering_options(std::vector<cli::option_spec
 cli::option_spec backend_option(std::vector<std::string> choices);
 
 /// --arch of what is built alone.
-cli::option_spec architecture_option(const char* doc);
+cli::option_spec
+architecture_option(const char* doc = "Target architecture, such as sm_90 or gfx90a. Default: this "
+                                      "machine's GPU, else sm_90, of HIP gfx90a.");
 
 } // namespace kernelmill::commands

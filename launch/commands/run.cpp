@@ -88,16 +88,22 @@ std::string summary_text(wire::RunSummary::Reader x, const run_view* view) {
   auto t = x.getTotals();
   std::string result;
   if (view && !view->episodes.empty()) result += task_table(*view) + "\n";
-  result += fmt::format("{}: {} groups, {} episodes, {} turns in {}\n", x.getOutcome().cStr(),
-                        t.getGroups(), t.getEpisodes(), t.getTurns(),
-                        cli::format_seconds(x.getSeconds()));
+  auto counts = fmt::format("{} groups, {} episodes, {} turns", t.getGroups(), t.getEpisodes(),
+                            t.getTurns());
+  double worked = 0;
+  for (auto stage : x.getStages()) worked += stage.getValue();
+  if (x.getOutcome() == "finished" && worked <= 0)
+    result += "finished before: " + counts + "; nothing was left to do\n";
+  else
+    result += fmt::format("{}: {} in {}\n", x.getOutcome().cStr(), counts,
+                          cli::format_seconds(x.getSeconds()));
   result += fmt::format("{} accepted, {} rejected, {} infrastructure", t.getAccepted(),
                         t.getRejected(), t.getInfrastructure());
   if (t.getDropped() > 0) result += fmt::format(", {} dropped", t.getDropped());
   result += "\n" + not_timed_text(t.getNotTimed(), t.getUnpaid());
   for (auto alarm : x.getAlarms()) result += alarm_text(alarm.cStr());
-  if (auto stages = stages_text(x, false); !stages.empty())
-    result += cli::hanging("", 0, "summed over all episodes, waiting included: " + stages);
+  if (auto text = stages_text(x, false); !text.empty())
+    result += cli::hanging("", 0, "summed over all episodes, waiting included: " + text);
   if (auto slots = stages_text(x, true); !slots.empty())
     result += cli::hanging("", 0, "summed over all evaluations, in their slots: " + slots);
   result += fmt::format("run: {}\n", shown_path(x.getDirectory().cStr()));

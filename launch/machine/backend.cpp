@@ -41,11 +41,6 @@ tl::unexpected<error> no_nvcc() {
                               "install the CUDA toolkit, or set CUDA_HOME");
 }
 
-tl::unexpected<error> no_architecture(const std::string& cause, const char* example) {
-  return configuration_error("usage", "failed to choose an architecture: " + cause,
-                             std::string{"name one, as in --arch "} + example);
-}
-
 // It becomes part of a command line.
 expected<void> check_architecture(const std::string& backend, const std::string& x) {
   if (backend == "cpu")
@@ -63,12 +58,10 @@ expected<void> check_architecture(const std::string& backend, const std::string&
 expected<chosen_backend> choose_cuda_compiler(const std::string& architecture, int only) {
   if (architecture.empty()) {
     auto result = choose_backend("cuda", only);
-    if (!result && lacks_gpu(result.error()))
-      return no_architecture(result.error().message, "sm_90");
-    return result;
+    if (result || !lacks_gpu(result.error())) return result;
   }
   if (find_nvcc().empty()) return no_nvcc();
-  return chosen_backend{"cuda", {}, architecture};
+  return chosen_backend{"cuda", {}, architecture.empty() ? usual_architecture : architecture};
 }
 
 expected<chosen_backend> choose_hip_compiler(std::string architecture) {
@@ -76,7 +69,7 @@ expected<chosen_backend> choose_hip_compiler(std::string architecture) {
     return infrastructure_error("toolchain_missing", "failed to use backend hip: there is no hipcc",
                                 "apt install hipcc, or set ROCM_PATH or HIPCC");
   if (architecture.empty()) architecture = amd_architecture();
-  if (architecture.empty()) return no_architecture("there is no AMD GPU here", "gfx90a");
+  if (architecture.empty()) architecture = usual_amd_architecture;
   return chosen_backend{"hip", {}, architecture};
 }
 

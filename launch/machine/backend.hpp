@@ -14,6 +14,10 @@ namespace kernelmill {
 /// Contexts that a referee of many candidates makes ahead: making one takes as long as judging.
 inline constexpr unsigned gpu_pool = 4;
 
+/// What is built for where nobody names an architecture and there is no GPU.
+inline constexpr const char* usual_architecture = "sm_90";
+inline constexpr const char* usual_amd_architecture = "gfx90a";
+
 struct chosen_backend {
   std::string name = "cpu";    ///< "cpu" or "cuda"; "hip" of choose_compiler() alone
   std::vector<cuda::gpu> gpus; ///< of "cuda": at least one, unless `architecture` is set
@@ -42,7 +46,8 @@ bool lacks_gpu(const error& why);
 error for_file(error why, const std::string& file);
 
 /// The same for a build that is not run: with an architecture ("sm_90", "gfx90a") no GPU is needed,
-/// and "auto" goes by it; "hip" is a backend too.
+/// and "auto" goes by it; "hip" is a backend too. Without one it is that of this machine's GPU, or
+/// the usual one.
 expected<chosen_backend> choose_compiler(const std::string& wanted, const std::string& architecture,
                                          int only = -1);
 

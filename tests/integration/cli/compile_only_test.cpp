@@ -92,6 +92,17 @@ TEST(compile_only, prints_the_log_for_people) {
   EXPECT_THAT(x.out, AllOf(HasSubstr("kernel.cpp:1:"), HasSubstr("not compiled")));
 }
 
+TEST(compile_only, says_what_it_builds_for_where_nobody_says_it) {
+  if (!can_compile("sm_90")) GTEST_SKIP() << "no nvcc on this machine";
+  auto x = compile("kernel.cu", device_kernel);
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_EQ(x.document()["compiled"], true) << x.out;
+  if (std::filesystem::exists("/dev/nvidia0")) return; // built for that
+  EXPECT_THAT(x.document()["build"]["toolchain"].get<std::string>(), HasSubstr("sm_90"));
+  auto told = kernelmill({"build", write_file("kernel.cu", device_kernel)});
+  EXPECT_THAT(told.err, HasSubstr("built for sm_90; --arch names another"));
+}
+
 TEST(compile_only, builds_cuda_without_a_gpu) {
   if (!can_compile("sm_90")) GTEST_SKIP() << "no nvcc on this machine";
   auto x = compile("kernel.cu", device_kernel, {"--arch", "sm_90"});
@@ -145,10 +156,12 @@ TEST(compile_only, an_architecture_of_another_backend_is_a_wrong_argument) {
   expect_usage(compile("k.cu", device_kernel, {"--backend", "cuda", "--arch", "sm_90 -x"}), "-x");
 }
 
-TEST(compile_only, without_a_gpu_hip_asks_for_an_architecture) {
+TEST(compile_only, without_a_gpu_hip_is_built_for_the_usual_one) {
   if (!can_compile("gfx90a")) GTEST_SKIP() << "no hipcc on this machine";
   if (!amd_architecture().empty()) GTEST_SKIP() << "this machine has an AMD GPU";
-  expect_usage(compile("kernel.hip", device_kernel), "AMD GPU");
+  auto x = compile("kernel.hip", device_kernel);
+  ASSERT_EQ(x.code, 0) << x.err;
+  EXPECT_THAT(x.document()["build"]["toolchain"].get<std::string>(), HasSubstr("gfx90a"));
 }
 
 TEST(compile_only, of_a_task_that_is_not_for_hip_is_refused) {

@@ -92,6 +92,7 @@ TEST(run_command, ends_with_a_summary_whose_totals_add_up) {
   auto resumed = kernelmill({"resume", "one", "--json"});
   ASSERT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(resumed.document()["totals"], t);
+  EXPECT_THAT(kernelmill({"resume", "one"}).out, HasSubstr("nothing was left to do"));
 }
 
 TEST(run_command, an_index_of_its_kernels_serves_the_next_run) {
